@@ -1,4 +1,4 @@
-//! DenormalizedFields against joins: reading a page, changing a source; on LMDB and in memory.
+//! Denormalized fields against joins: reading a page, changing a source; on LMDB and in memory.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;

@@ -1,4 +1,5 @@
-//! Indexes of a schema: kinds of index and the steps of their lives, over 100,000 records, on LMDB and in memory.
+//! Indexes of a schema: kinds of index and the steps of their lives, over 100,000 records, on LMDB
+//! and in memory.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;

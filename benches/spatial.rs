@@ -1,5 +1,5 @@
-//! Dimensionality reduction: the codes of the curves, 1,024 of them a time; points; events in space and time; boxes of
-//! numbers, and extents, in memory.
+//! Dimensionality reduction: the codes of the curves, 1,024 of them a time; points; events in space
+//! and time; boxes of numbers, and extents, in memory.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "spatial/extents.rs"]

@@ -1,5 +1,5 @@
-//! The models of a hierarchy: the same operations on the same tree of 10,000 nodes, in memory and on LMDB, and what each
-//! model has beyond that.
+//! The models of a hierarchy: the same operations on the same tree of 10,000 nodes, in memory and
+//! on LMDB, and what each model has beyond that.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "trees/adjacency_list.rs"]

@@ -1,4 +1,5 @@
-//! The cities of the chapters: what the first block of a chapter declares, for the blocks that follow.
+//! The cities of the chapters: what the first block of a chapter declares, for the blocks that
+//! follow.
 //!
 //! The rows are from [GeoNames](https://www.geonames.org),
 //! [CC BY 4.0](https://creativecommons.org/licenses/by/4.0/).

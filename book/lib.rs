@@ -1,5 +1,5 @@
-//! The keyloom book as a crate: every chapter is a module whose documentation is the chapter, so that
-//! each Rust block of the book runs as a doctest.
+//! The keyloom book as a crate: every chapter is a module whose documentation is the chapter, so
+//! that each Rust block of the book runs as a doctest.
 //!
 //! ```text
 //! cargo test -p keyloom-book     runs the book

@@ -1,4 +1,5 @@
-//! The towns of the chapter on dimensionality reduction: what one of its blocks declares, for those that follow.
+//! The towns of the chapter on dimensionality reduction: what one of its blocks declares, for those
+//! that follow.
 //!
 //! The rows are from [GeoNames](https://www.geonames.org),
 //! [CC BY 4.0](https://creativecommons.org/licenses/by/4.0/).

@@ -46,8 +46,8 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 
 /// Why a block is not run although it is Rust, or proves nothing although it is run.
 ///
-/// The words that are taken are listed, not those that are refused: a word that nobody thought of is
-/// refused as well.
+/// The words that are taken are listed, not those that are refused: a word that nobody thought of
+/// is refused as well.
 fn broken_rule(block: &Block<'_>) -> Option<&'static str> {
     let has = |needle: &str| block.lines.iter().any(|line| line.contains(needle));
     let begins = |needle: &str| block.lines.iter().any(|line| line.trim().starts_with(needle));

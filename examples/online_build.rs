@@ -5,8 +5,9 @@
 //! cargo run --release -p keyloom-examples --bin online_build -- --records 100000 --batch 200 --unsynced
 //! ```
 //!
-//! Loads records into an LMDB store, lets one thread change records of it, one to a transaction, and meanwhile builds
-//! an index that covers a field, a unique index, totals, bitmaps and points. At the end every entry is checked.
+//! Loads records into an LMDB store, lets one thread change records of it, one to a transaction,
+//! and meanwhile builds an index that covers a field, a unique index, totals, bitmaps and points.
+//! At the end every entry is checked.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -221,7 +222,8 @@ fn load(store: &Lmdb, records: u32) -> keyloom::Result<()> {
     })
 }
 
-/// Builds derived data, and prints how long the batches took from the moment on that they had the store.
+/// Builds derived data, and prints how long the batches took from the moment on that they had the
+/// store.
 struct Build<'b> {
     store: &'b Lmdb,
     batch: usize,
@@ -274,8 +276,8 @@ impl KindWork for Check<'_> {
     }
 }
 
-/// Changes one record after the other, and tells how long it waited each time before it could begin, and how
-/// many batches of a build began in any of these times at the most.
+/// Changes one record after the other, and tells how long it waited each time before it could
+/// begin, and how many batches of a build began in any of these times at most.
 fn write(
     store: &Lmdb,
     users: &Users,

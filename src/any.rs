@@ -33,9 +33,10 @@ use crate::{
 ///
 /// A backend of another crate joins by [`AnyStore::other`] and [`AnyStore::open_with`].
 ///
-/// It is an enum and not a trait object: a read costs one branch more than on the backend itself, and
-/// still copies nothing in memory and on LMDB; a backend of another crate is a trait object. Options that an address does not hold are set on the
-/// backend, and the store is made with `AnyStore::from(backend)`.
+/// It is an enum and not a trait object: a read costs one branch more than on the backend itself,
+/// and still copies nothing in memory and on LMDB; a backend of another crate is a trait object.
+/// Options that an address does not hold are set on the backend, and the store is made with
+/// `AnyStore::from(backend)`.
 ///
 /// ```
 /// use keyloom::{AnyStore, Reader, Store, Writer};
@@ -90,8 +91,8 @@ impl AnyStore {
     /// Opens the store at `address`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an address of no known form, or of a backend that was not compiled in;
-    /// else what the backend says. No error holds a password.
+    /// [`Error::InvalidArgument`] for an address of no known form, or of a backend that was not
+    /// compiled in; else what the backend says. No error holds a password.
     pub fn open(address: &str) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
         match (scheme, address) {
@@ -107,9 +108,9 @@ impl AnyStore {
         }
     }
 
-    /// Opens the store at `address`, with backends of other crates beside the built-in ones: pairs of
-    /// a scheme, such as `redb`, and the function that opens an address that begins with it and a colon.
-    /// They take precedence over the built-in ones.
+    /// Opens the store at `address`, with backends of other crates beside the built-in ones: pairs
+    /// of a scheme, such as `redb`, and the function that opens an address that begins with it and
+    /// a colon. They take precedence over the built-in ones.
     ///
     /// ```
     /// use keyloom::{AnyStore, Memory, Result};
@@ -131,10 +132,11 @@ impl AnyStore {
         }
     }
 
-    /// A store of another crate. [`Display`](fmt::Display) shows its `address`: leave passwords out.
+    /// A store of another crate. [`Display`](fmt::Display) shows its `address`: leave passwords
+    /// out.
     ///
-    /// Its reads copy keys and values to the heap. A program that cannot afford this is generic over
-    /// [`Store`], and uses the backend itself.
+    /// Its reads copy keys and values to the heap. A program that cannot afford this is generic
+    /// over [`Store`], and uses the backend itself.
     ///
     /// ```
     /// use keyloom::{AnyStore, Memory, Metered, Reader, Store, Writer};

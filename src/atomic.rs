@@ -8,8 +8,8 @@ use crate::error::shown;
 use crate::key::Versionstamp;
 use crate::{Error, KeyRange, Reader, Result, Writer, check_key, check_value};
 
-/// An operation on the value of a key that a store may do without the transaction having read it; see
-/// [`Writer::apply`].
+/// An operation on the value of a key that a store may do without the transaction having read it;
+/// see [`Writer::apply`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AtomicOp<'v> {
@@ -32,8 +32,8 @@ pub struct VersionstampedKey<'k> {
     pub prefix: &'k [u8],
     /// What stands behind it.
     pub suffix: &'k [u8],
-    /// The key of the counter that gives the stamps of this prefix on a store that makes none itself. Nothing else is
-    /// to use it.
+    /// The key of the counter that gives the stamps of this prefix on a store that makes none
+    /// itself. Nothing else is to use it.
     pub clock: &'k [u8],
 }
 
@@ -164,8 +164,9 @@ pub(crate) fn apply_by_reading<W: Writer + ?Sized>(
     }
 }
 
-/// Takes the next number of the counter at `clock` as a versionstamp, and puts `value` under it. Where there is no
-/// counter yet, it goes on behind the last stamp: the entries may come from a store that stamps by itself.
+/// Takes the next number of the counter at `clock` as a versionstamp, and puts `value` under it.
+/// Where there is no counter yet, it goes on behind the last stamp: the entries may come from a
+/// store that stamps by itself.
 pub(crate) fn stamp_by_counting<W: Writer + ?Sized>(
     txn: &mut W,
     key: &VersionstampedKey<'_>,

@@ -32,8 +32,8 @@ impl Deadline<'_> {
         self.begun.get_or_init(Instant::now).elapsed()
     }
 
-    /// How long the waits were, once the deadline has passed: the patience, unless the outer deadline
-    /// has passed before.
+    /// How long the waits were, once the deadline has passed: the patience, unless the outer
+    /// deadline has passed before.
     pub(crate) fn waited_ms(&self) -> u64 {
         u64::try_from(self.waited().min(self.patience).as_millis()).unwrap_or(u64::MAX)
     }

@@ -220,7 +220,8 @@ macro_rules! reads {
                 self.0.prefetched()
             }
 
-            // The store beneath may answer these with less than an open range, so they are passed on.
+            // The store beneath may answer these with less than an open range, so they are passed
+            // on.
 
             fn count(&self, range: KeyRange<'_>) -> Result<u64> {
                 self.0.count(range)

@@ -68,8 +68,8 @@ impl From<std::io::Error> for Shared<std::io::Error> {
 /// Everything that can go wrong between a program and its store.
 ///
 /// Each variant says what happened, to which key or file, and what to do next. Two questions matter
-/// to a program more than the variant itself, and have methods: may the transaction simply run again
-/// ([`Error::is_retryable`]), and may its writes be there although an error came back
+/// to a program more than the variant itself, and have methods: may the transaction simply run
+/// again ([`Error::is_retryable`]), and may its writes be there although an error came back
 /// ([`Error::maybe_committed`])? Both look through [`Error::Other`] and the chain of sources, so an
 /// error that a program wrapped in one of its own keeps its meaning.
 ///
@@ -82,7 +82,8 @@ impl From<std::io::Error> for Shared<std::io::Error> {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    // ---- mistakes of the caller: mend the call --------------------------------------------------
+    // ---- mistakes of the caller: repair the call
+    // --------------------------------------------------
     /// The empty byte string is not a key. Give the key at least one element or byte.
     #[error("the key is empty; a key has 1 to {} bytes", crate::MAX_KEY_BYTES)]
     EmptyKey,
@@ -172,8 +173,8 @@ pub enum Error {
     },
 
     // ---- limits: change the plan or give more room ----------------------------------------------
-    /// The transaction grew past what the store takes in one piece, and cannot be committed any more.
-    /// Nothing of it is kept; do the work in several smaller transactions.
+    /// The transaction grew past what the store takes in one piece, and cannot be committed any
+    /// more. Nothing of it is kept; do the work in several smaller transactions.
     #[error(
         "the transaction is too large: {actual} {unit}, the limit of this store is {limit}; split the work into smaller transactions"
     )]
@@ -185,9 +186,9 @@ pub enum Error {
         /// How much the store takes.
         limit: usize,
     },
-    /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) runs the
-    /// transaction again if dead readers were cleared, and otherwise grows the map, as long as it may
-    /// grow. Else end the oldest reader, delete something, or open the store with a larger
+    /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) runs
+    /// the transaction again if dead readers were cleared, and otherwise grows the map, as long as
+    /// it may grow. Else end the oldest reader, delete something, or open the store with a larger
     /// `max_map_bytes`.
     #[error("the memory map of {map_bytes} bytes is full; {}", held.remedy(&map_remedy(*map_bytes, *max_map_bytes)))]
     MapFull {
@@ -209,8 +210,8 @@ pub enum Error {
         /// How long the wait was.
         waited_ms: u64,
     },
-    /// The write lock was not free within `begin_patience`. End the transaction that holds it, or wait
-    /// longer. Not retryable: the wait is over already.
+    /// The write lock was not free within `begin_patience`. End the transaction that holds it, or
+    /// wait longer. Not retryable: the wait is over already.
     #[error(
         "waited {waited_ms} ms for the write lock, now held by {}; end that transaction, or open the store with a larger `begin_patience`", writer(*holder)
     )]
@@ -232,9 +233,9 @@ pub enum Error {
         /// How long the wait was.
         waited_ms: u64,
     },
-    /// The system has no address space for the memory map when a store is opened, or for a larger one.
-    /// The map stays as it was, and so does the store. Raise the limit (`ulimit -v`), or set a smaller
-    /// `map_bytes` or `max_map_bytes`.
+    /// The system has no address space for the memory map when a store is opened, or for a larger
+    /// one. The map stays as it was, and so does the store. Raise the limit (`ulimit -v`), or set a
+    /// smaller `map_bytes` or `max_map_bytes`.
     #[error(
         "the system has no address space of {wanted_bytes} bytes for the memory map: {source}; raise the limit (`ulimit -v`) or set a smaller `map_bytes` or `max_map_bytes`"
     )]
@@ -245,8 +246,8 @@ pub enum Error {
         source: Shared<std::io::Error>,
     },
     /// A snapshot or a transaction lived longer than the store allows. Take long reads in
-    /// [pages](crate::Reader::page), each from a new snapshot, and long writes in several transactions.
-    /// Not retryable: the same work would take as long again.
+    /// [pages](crate::Reader::page), each from a new snapshot, and long writes in several
+    /// transactions. Not retryable: the same work would take as long again.
     #[error(
         "the snapshot is {age_ms} ms old, the limit of this store is {limit_ms} ms; read page by page from new snapshots"
     )]
@@ -256,9 +257,10 @@ pub enum Error {
         /// The limit.
         limit_ms: u64,
     },
-    /// The server no longer keeps the moment that this snapshot or transaction reads: its history was
-    /// compacted meanwhile. Take long reads in [pages](crate::Reader::page), each from a new snapshot,
-    /// and long writes in several transactions; or let the server keep its history longer.
+    /// The server no longer keeps the moment that this snapshot or transaction reads: its history
+    /// was compacted meanwhile. Take long reads in [pages](crate::Reader::page), each from a new
+    /// snapshot, and long writes in several transactions; or let the server keep its history
+    /// longer.
     #[error(
         "revision {revision} is compacted away; read page by page from new snapshots, or let the server keep its history longer (etcd: --auto-compaction-retention)"
     )]
@@ -268,8 +270,8 @@ pub enum Error {
         /// What the server said.
         source: SharedError,
     },
-    /// The disk took no more: it is full, or the file reached the size that the system allows. What was
-    /// committed before stays; free some room and run the transaction again. On LMDB,
+    /// The disk took no more: it is full, or the file reached the size that the system allows. What
+    /// was committed before stays; free some room and run the transaction again. On LMDB,
     /// [`Store::transact`](crate::Store::transact) runs it again if dead readers were cleared.
     #[error("the disk took no more of {path}: {source}; {}", held.remedy("free some room and try again"))]
     DiskFull {
@@ -280,9 +282,9 @@ pub enum Error {
         /// The readers that keep freed pages from being reused, on LMDB.
         held: HeldPages,
     },
-    /// Every reader slot is taken by a live snapshot. Drop snapshots earlier, or open the store with
-    /// more slots. The first process that opens a store decides how many there are: close the store
-    /// everywhere to get more.
+    /// Every reader slot is taken by a live snapshot. Drop snapshots earlier, or open the store
+    /// with more slots. The first process that opens a store decides how many there are: close the
+    /// store everywhere to get more.
     #[error(
         "all {max_readers} reader slots are taken; drop snapshots earlier, or close the store in all processes and open it with a larger `max_readers`"
     )]
@@ -303,7 +305,8 @@ pub enum Error {
         waited_ms: u64,
     },
 
-    // ---- the outcome of a transaction: run it again, or look ---------------------------------------
+    // ---- the outcome of a transaction: run it again, or look
+    // ---------------------------------------
     /// Another transaction changed what this one had read. Nothing of this one was kept; run it
     /// again, as [`Store::transact`](crate::Store::transact) does by itself.
     #[error("the transaction conflicts with another one on {what}; run it again")]
@@ -311,9 +314,9 @@ pub enum Error {
         /// Where they met, as far as the store says.
         what: Box<str>,
     },
-    /// A transaction that conflicts, or finds no server, each time it runs was given up. Nothing of it was
-    /// kept. Where it conflicts, make it shorter or spread the keys that all writers touch; else see to the
-    /// server.
+    /// A transaction that conflicts, or finds no server, each time it runs was given up. Nothing of
+    /// it was kept. Where it conflicts, make it shorter or spread the keys that all writers touch;
+    /// else see to the server.
     #[error(
         "the transaction was given up after {attempts} attempts; the last one failed with: {source}"
     )]
@@ -323,10 +326,11 @@ pub enum Error {
         /// The error of the last attempt.
         source: Box<Error>,
     },
-    /// An earlier write of a pattern in this transaction failed, and its error was not returned from the
-    /// transaction. Part of that write may have been made, so the transaction does not commit, and nothing of
-    /// it was kept. Read what the write depends on first, in the same transaction (for a unique index,
-    /// whether the entry is there), or drop the transaction and begin another.
+    /// An earlier write of a pattern in this transaction failed, and its error was not returned
+    /// from the transaction. Part of that write may have been made, so the transaction does not
+    /// commit, and nothing of it was kept. Read what the write depends on first, in the same
+    /// transaction (for a unique index, whether the entry is there), or drop the transaction and
+    /// begin another.
     #[error(
         "the transaction does not commit, because an earlier write in it failed: {source}; read first whether the write is possible, or begin another transaction"
     )]
@@ -334,9 +338,9 @@ pub enum Error {
         /// The error of the first write that failed.
         source: Box<Error>,
     },
-    /// The connection to the server broke, or the server does not answer, and nothing was committed.
-    /// Run it again, as [`Store::transact`](crate::Store::transact) does by itself: it comes through
-    /// a server that is started again or a cluster that elects another leader.
+    /// The connection to the server broke, or the server does not answer, and nothing was
+    /// committed. Run it again, as [`Store::transact`](crate::Store::transact) does by itself: it
+    /// comes through a server that is started again or a cluster that elects another leader.
     #[error("the connection to {store} was lost: {source}; nothing was committed, run it again")]
     ConnectionLost {
         /// The server, without a password.
@@ -344,8 +348,8 @@ pub enum Error {
         /// What broke.
         source: SharedError,
     },
-    /// The server refused the login. Check the user, the password, and the access rules of the server
-    /// (`pg_hba.conf` on PostgreSQL).
+    /// The server refused the login. Check the user, the password, and the access rules of the
+    /// server (`pg_hba.conf` on PostgreSQL).
     #[error(
         "{store} refused the login: {source}; check the user, the password, and the access rules of the server"
     )]
@@ -356,8 +360,8 @@ pub enum Error {
         source: SharedError,
     },
     /// The server cancelled a statement: it took longer than the options of the store allow, or an
-    /// operator ended it. Nothing of the transaction was kept. Not retryable: the same work would take
-    /// as long again.
+    /// operator ended it. Nothing of the transaction was kept. Not retryable: the same work would
+    /// take as long again.
     #[error(
         "{store} cancelled a statement: {source}; nothing was committed; do less in one transaction, look for another one that holds a lock, or raise `timeout` (a statement may take {limit_ms} ms)"
     )]
@@ -369,8 +373,8 @@ pub enum Error {
         /// What the server said.
         source: SharedError,
     },
-    /// The server or cluster did not answer when the store was opened. Check that it runs, and that the
-    /// address or the cluster file names it.
+    /// The server or cluster did not answer when the store was opened. Check that it runs, and that
+    /// the address or the cluster file names it.
     #[error("{store} does not answer: {source}; check that it runs and that the address names it")]
     Unreachable {
         /// The server, without a password.
@@ -378,8 +382,9 @@ pub enum Error {
         /// What was waited for, or what the system said.
         source: SharedError,
     },
-    /// The cluster asks to run the transaction again later: it recovers, is behind, or limits the load. Nothing of
-    /// this one was kept; [`Store::transact`](crate::Store::transact) runs it again by itself.
+    /// The cluster asks to run the transaction again later: it recovers, is behind, or limits the
+    /// load. Nothing of this one was kept; [`Store::transact`](crate::Store::transact) runs it
+    /// again by itself.
     #[error("{store} asks to run the transaction again: {source}; nothing was committed")]
     ServerBusy {
         /// The cluster.
@@ -387,9 +392,9 @@ pub enum Error {
         /// What it said.
         source: SharedError,
     },
-    /// The store was lost during commit: the writes may be there or not, or come a moment later. Make
-    /// the transaction idempotent, and run it again: let it look first, *in the transaction that writes*,
-    /// whether it has happened. A look in a snapshot before may be too early.
+    /// The store was lost during commit: the writes may be there or not, or come a moment later.
+    /// Make the transaction idempotent, and run it again: let it look first, *in the transaction
+    /// that writes*, whether it has happened. A look in a snapshot before may be too early.
     #[error(
         "the outcome of the commit is unknown: {source}; run it again only if the same transaction looks first whether it is there"
     )]
@@ -398,7 +403,8 @@ pub enum Error {
         source: SharedError,
     },
 
-    // ---- opening and the file beneath ---------------------------------------------------------------
+    // ---- opening and the file beneath
+    // ---------------------------------------------------------------
     /// The directory that should hold the store is not there.
     #[error("there is no directory {path}; create it, or check the path")]
     MissingDirectory {
@@ -461,9 +467,9 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
-    /// The system failed in the middle of something that cannot be taken back, after which the engine
-    /// refuses everything. What was committed before stays. Drop every handle of the store and open it
-    /// again.
+    /// The system failed in the middle of something that cannot be taken back, after which the
+    /// engine refuses everything. What was committed before stays. Drop every handle of the store
+    /// and open it again.
     #[error(
         "a failure of the system left this handle of {path} unusable{}; drop all handles and open the store again",
         told(source.as_ref())
@@ -474,8 +480,9 @@ pub enum Error {
         /// What the system said, from the call that it happened to.
         source: Option<Shared<std::io::Error>>,
     },
-    /// The system could not do what a file of the store needs: the disk fails, too many files are open,
-    /// and the like. What was committed before stays. See to what the system says, and try again.
+    /// The system could not do what a file of the store needs: the disk fails, too many files are
+    /// open, and the like. What was committed before stays. See to what the system says, and try
+    /// again.
     #[error("the system failed at {path}: {source}; see to it and try again")]
     Io {
         /// The store, or the file.
@@ -490,8 +497,8 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// Another handle has the file open, in this process or in another one, and the engine allows one at a
-    /// time. Clone that handle, or end that process.
+    /// Another handle has the file open, in this process or in another one, and the engine allows
+    /// one at a time. Clone that handle, or end that process.
     #[error(
         "{path} is open already, in this process or in another one, and its engine allows one handle at a time; clone that handle, or end that process"
     )]
@@ -515,7 +522,8 @@ pub enum Error {
         remedy: &'static str,
     },
 
-    // ---- everything else ------------------------------------------------------------------------------
+    // ---- everything else
+    // ------------------------------------------------------------------------------
     /// The backend said something that has no name above.
     #[error("the store failed: {0}")]
     Backend(#[source] SharedError),
@@ -544,8 +552,8 @@ impl Error {
         Self::Other(SharedError::from(error))
     }
 
-    /// An address that cannot be opened. Of what was not understood any part may be a password, so only
-    /// a known scheme is shown.
+    /// An address that cannot be opened. Of what was not understood any part may be a password, so
+    /// only a known scheme is shown.
     pub(crate) fn refused_address(address: &str, why: &'static str) -> Self {
         const SCHEMES: [&str; 6] = ["memory", "lmdb", "postgres", "postgresql", "etcd", "fdb"];
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
@@ -556,8 +564,8 @@ impl Error {
         Self::InvalidArgument { what: "the address", value, why }
     }
 
-    /// A name in the options that cannot be used. It is shown, unless it looks like an address, which
-    /// may hold a password.
+    /// A name in the options that cannot be used. It is shown, unless it looks like an address,
+    /// which may hold a password.
     #[cfg(feature = "_remote")]
     pub(crate) fn refused_name(what: &'static str, name: &str, why: &'static str) -> Self {
         Self::InvalidArgument { what, value: Self::shown_name(name).into(), why }
@@ -626,8 +634,8 @@ impl Error {
         self.any(|error| matches!(error, Self::CommitUnknown { .. }))
     }
 
-    /// True when the transaction was too large for the store, or took it too long, and nothing of it was
-    /// kept: the same work can succeed in smaller transactions.
+    /// True when the transaction was too large for the store, or took it too long, and nothing of
+    /// it was kept: the same work can succeed in smaller transactions.
     ///
     /// Looks through every error that wraps this one.
     ///
@@ -665,7 +673,8 @@ impl Error {
     }
 }
 
-/// The readers that keep an LMDB store from reusing pages that were freed. All zero on other stores.
+/// The readers that keep an LMDB store from reusing pages that were freed. All zero on other
+/// stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeldPages {

@@ -11,8 +11,9 @@ use crate::{
 /// Wraps a store and makes its n-th operation fail.
 ///
 /// Every beginning of a snapshot or transaction, every get, range, entry of a range, write and
-/// commit is an operation; so is each entry of a [`put_sorted`](Writer::put_sorted), which puts those before the one
-/// that fails. So a test can let each of them fail in turn and look at what is left:
+/// commit is an operation; so is each entry of a [`put_sorted`](Writer::put_sorted), which puts
+/// those before the one that fails. So a test can let each of them fail in turn and look at what is
+/// left:
 ///
 /// ```
 /// use keyloom::{Fault, Faulty, Memory, Reader, Store, Writer};
@@ -44,8 +45,9 @@ pub struct Faulty<S> {
 /// How an operation of a [`Faulty`] store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The operation does nothing and reports an error. The transaction goes on, and commits if the program
-    /// swallows the error, unless the operation belonged to a [write of a pattern](Writer#a-failed-write).
+    /// The operation does nothing and reports an error. The transaction goes on, and commits if the
+    /// program swallows the error, unless the operation belonged to a [write of a
+    /// pattern](Writer#a-failed-write).
     Error,
     /// The operation reports a conflict, after which the transaction can only run again.
     Conflict,

@@ -1,10 +1,10 @@
 //! Data modeling on ordered key-value stores: a small store trait, order-preserving keys, and
 //! backends in memory, on LMDB, on PostgreSQL, in etcd and on FoundationDB.
 //!
-//! An ordered key-value store gives a program sorted keys, ranges and transactions, and little else.
-//! keyloom is what is needed to build on that: this crate holds the store, the keys and the values;
-//! the crate `keyloom-patterns` holds tables, indexes and the other patterns, each of which runs on
-//! every store.
+//! An ordered key-value store gives a program sorted keys, ranges and transactions, and little
+//! else. keyloom is what is needed to build on that: this crate holds the store, the keys and the
+//! values; the crate `keyloom-patterns` holds tables, indexes and the other patterns, each of which
+//! runs on every store.
 //!
 //! ```
 //! use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
@@ -57,16 +57,16 @@
 //! `tokio::task::spawn_blocking` or its like; each store that has a server keeps one thread for its
 //! connections.
 //!
-//! Another backend is a crate of its own, such as `keyloom-redb`: [`backend`] holds the parts that it
-//! needs, and `conformance::check` (feature `conformance`) tests it.
+//! Another backend is a crate of its own, such as `keyloom-redb`: [`backend`] holds the parts that
+//! it needs, and `conformance::check` (feature `conformance`) tests it.
 //!
 //! # Features
 //!
-//! `lmdb` (default): the LMDB backend. `postgres`: the PostgreSQL backend. `etcd`: the etcd backend,
-//! whose client needs `protoc` and its standard `.proto` files to be built (Debian: `protobuf-compiler`
-//! and `libprotobuf-dev`). `tls`: TLS for these two. `foundationdb`: the FoundationDB backend, which needs libclang to be
-//! built and the client library `libfdb_c` to be linked and run. `conformance`: the suite for backends, with
-//! proptest.
+//! `lmdb` (default): the LMDB backend. `postgres`: the PostgreSQL backend. `etcd`: the etcd
+//! backend, whose client needs `protoc` and its standard `.proto` files to be built (Debian:
+//! `protobuf-compiler` and `libprotobuf-dev`). `tls`: TLS for these two. `foundationdb`: the
+//! FoundationDB backend, which needs libclang to be built and the client library `libfdb_c` to be
+//! linked and run. `conformance`: the suite for backends, with proptest.
 
 // On docs.rs each item shows the feature that it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]

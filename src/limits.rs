@@ -19,7 +19,8 @@ pub struct Limits {
     pub max_key_bytes: usize,
     /// The longest value.
     pub max_value_bytes: usize,
-    /// The most bytes that one transaction may write, as the store counts them: keys and values, and on FoundationDB more.
+    /// The most bytes that one transaction may write, as the store counts them: keys and values,
+    /// and on FoundationDB more.
     pub max_transaction_bytes: Option<usize>,
     /// The most writes (puts, deletes, range deletes and atomic operations) of one transaction.
     pub max_transaction_operations: Option<usize>,
@@ -28,7 +29,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The widest limits that any backend has: values of 4 GiB - 1 (LMDB), no bound on a transaction.
+    /// The widest limits that any backend has: values of 4 GiB - 1 (LMDB), no bound on a
+    /// transaction.
     fn default() -> Self {
         Self {
             max_key_bytes: MAX_KEY_BYTES,
@@ -53,8 +55,9 @@ impl Limits {
         Self { max_value_bytes, ..self }
     }
 
-    /// These limits with a bound on the bytes and on the writes of one transaction. For the `limits` of
-    /// a backend, which counts with [`TransactionSize`](crate::backend::TransactionSize).
+    /// These limits with a bound on the bytes and on the writes of one transaction. For the
+    /// `limits` of a backend, which counts with
+    /// [`TransactionSize`](crate::backend::TransactionSize).
     ///
     /// ```
     /// use keyloom::Limits;
@@ -70,8 +73,9 @@ impl Limits {
     /// five seconds.
     ///
     /// Give them to [`Memory::builder`](crate::Memory::builder) to find out early whether a program
-    /// fits. Memory counts keys and values; a cluster counts each key three or four times, some 70 bytes with each write, and what
-    /// is read. So leave room, or let [too much at once](crate::Error::is_batch_too_large) be halved.
+    /// fits. Memory counts keys and values; a cluster counts each key three or four times, some 70
+    /// bytes with each write, and what is read. So leave room, or let [too much at
+    /// once](crate::Error::is_batch_too_large) be halved.
     pub fn foundationdb() -> Self {
         Self {
             max_value_bytes: 100_000,
@@ -98,7 +102,7 @@ impl Limits {
     }
 }
 
-/// Refuses what is no key: the empty string and everything longer than [`MAX_KEY_BYTES`].
+/// Refuses what is not a key: the empty string and everything longer than [`MAX_KEY_BYTES`].
 ///
 /// Every operation of every backend calls this, reads included, so that a key which cannot be
 /// stored is an error everywhere and not "absent" somewhere.
@@ -157,8 +161,8 @@ impl TransactionSize {
         self.check(limits)
     }
 
-    /// Refuses a transaction that is too large. A commit calls this, since the program may have dropped
-    /// the error of the write.
+    /// Refuses a transaction that is too large. A commit calls this, since the program may have
+    /// dropped the error of the write.
     ///
     /// # Errors
     /// [`Error::TransactionTooLarge`].

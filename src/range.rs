@@ -96,8 +96,8 @@ impl<'k> KeyRange<'k> {
 
     /// Every key that begins with the bytes of `prefix`, itself included.
     ///
-    /// This is a range of *bytes*, and a packed tuple ends its strings: the packed `("ab",)` does not
-    /// begin with the bytes of the packed `("a",)`. For what continues a tuple use
+    /// This is a range of *bytes*, and a packed tuple ends its strings: the packed `("ab",)` does
+    /// not begin with the bytes of the packed `("a",)`. For what continues a tuple use
     /// [`KeyRange::children`], for strings that begin alike [`KeyRange::string_prefix`].
     pub fn prefix(prefix: &'k [u8]) -> Self {
         let end = match prefix_end(prefix) {
@@ -144,11 +144,13 @@ impl<'k> KeyRange<'k> {
         Self { start: Bound::Included(Bytes::Owned(joined(first, 0xFF))), end: Bound::Unbounded }
     }
 
-    /// The tuples whose last packed element, a string or bytes, *begins* with what `packed` ends in.
+    /// The tuples whose last packed element, a string or bytes, *begins* with what `packed` ends
+    /// in.
     ///
     /// `packed` is a packed tuple whose last element *is* a string or bytes: without its final `00`
-    /// it is a byte prefix of everything looked for. Of other bytes a final `00` is cut off as well,
-    /// which means nothing; [`Subspace::string_prefix`](crate::Subspace::string_prefix) looks first.
+    /// it is a byte prefix of everything looked for. Of other bytes a final `00` is cut off as
+    /// well, which means nothing; [`Subspace::string_prefix`](crate::Subspace::string_prefix) looks
+    /// first.
     ///
     /// ```
     /// use keyloom::{KeyRange, key::pack};

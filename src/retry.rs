@@ -14,7 +14,7 @@ use crate::{Error, Result, Store, Transaction};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often the body runs at the most, the first time included.
+    /// How often the body runs at most, the first time included.
     pub max_attempts: u32,
     /// The longest pause before the second attempt. It doubles with each attempt.
     pub first_pause: Duration,
@@ -38,8 +38,9 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// 40 attempts, pauses from 1 ms to 1 s: some fifteen seconds in all, enough for a server to be
-    /// started again or for a cluster to elect another leader. No new attempt after 60 seconds, since
-    /// attempts may take long when a server is silent. The default of stores that have a server.
+    /// started again or for a cluster to elect another leader. No new attempt after 60 seconds,
+    /// since attempts may take long when a server is silent. The default of stores that have a
+    /// server.
     pub fn remote() -> Self {
         let max_elapsed = Some(Duration::from_secs(60));
         Self { max_attempts: 40, max_elapsed, ..Self::default() }

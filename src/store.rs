@@ -2,9 +2,9 @@
 //!
 //! A [`Store`] gives out [`Snapshot`](Store::Snapshot)s, which only read and never change, and
 //! [`Transaction`](Store::Transaction)s, which also write and then commit all or nothing. Both read
-//! through [`Reader`]; a transaction writes through [`Writer`], and only its owner can commit it. What a store must guarantee is
-//! listed below, and the conformance suite (feature `conformance`) checks each of these laws on every
-//! backend:
+//! through [`Reader`]; a transaction writes through [`Writer`], and only its owner can commit it.
+//! What a store must guarantee is listed below, and the conformance suite (feature `conformance`)
+//! checks each of these laws on every backend:
 //!
 //! 1. Keys are 1 to 511 bytes, ordered as unsigned bytes; anything else is an error, in reads too.
 //! 2. A snapshot never changes. A transaction sees its own writes. A commit is all or nothing, and
@@ -48,8 +48,8 @@ pub trait Store: Send + Sync + 'static {
     /// Opens a view of everything committed so far.
     ///
     /// # Errors
-    /// [`Error::ReadersFull`], [`Error::MapHeld`], [`Error::ConnectionLost`], [`Error::ConnectionsBusy`],
-    /// [`Error::Forked`], or what the backend says.
+    /// [`Error::ReadersFull`], [`Error::MapHeld`], [`Error::ConnectionLost`],
+    /// [`Error::ConnectionsBusy`], [`Error::Forked`], or what the backend says.
     fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
 
     /// Starts a transaction by hand. Prefer [`Store::transact`], which also commits and retries.
@@ -57,8 +57,8 @@ pub trait Store: Send + Sync + 'static {
     /// On a store with one writer at a time this waits for the writer before it.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::WriterBusy`], [`Error::MapHeld`],
-    /// [`Error::Forked`], or what the backend says.
+    /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::WriterBusy`],
+    /// [`Error::MapHeld`], [`Error::Forked`], or what the backend says.
     fn begin(&self) -> Result<Self::Transaction<'_>>;
 
     /// What the store takes.
@@ -70,18 +70,19 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// How often callers have waited for a server since the store was opened, through all its
-    /// handles; `None` where there is no server to wait for. Messages that are under way together are
-    /// one wait. [`Metered`](crate::Metered) tells the difference.
+    /// handles; `None` where there is no server to wait for. Messages that are under way together
+    /// are one wait. [`Metered`](crate::Metered) tells the difference.
     fn round_trips(&self) -> Option<u64> {
         None
     }
 
     /// Runs `body` in a transaction and commits it.
     ///
-    /// When the store reports a conflict, at the beginning, in the body or at commit, everything is rolled back and
-    /// `body` runs again after a jittered pause, as often as [`Store::retry_policy`] says. So the
-    /// body may run more than once: let it change nothing but the transaction. When the body fails
-    /// otherwise, the transaction is rolled back and the error returned.
+    /// When the store reports a conflict, at the beginning, in the body or at commit, everything is
+    /// rolled back and `body` runs again after a jittered pause, as often as
+    /// [`Store::retry_policy`] says. So the body may run more than once: let it change nothing but
+    /// the transaction. When the body fails otherwise, the transaction is rolled back and the error
+    /// returned.
     ///
     /// A commit whose outcome is unknown ([`Error::maybe_committed`]) is *not* run again: only the
     /// caller knows whether doing it twice is harmless.
@@ -114,8 +115,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// When the last attempt ends with an error of the body, that error comes out as it is.
     ///
-    /// Whether to run again is asked of the transaction ([`Transaction::must_restart`]) and not of the
-    /// error, so it does not matter how the error was wrapped.
+    /// Whether to run again is asked of the transaction ([`Transaction::must_restart`]) and not of
+    /// the error, so it does not matter how the error was wrapped.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -229,7 +230,7 @@ pub trait Reader {
     /// At most `limit` entries of `range`, but at least one, and where the next page begins.
     ///
     /// Pass [`Page::last`] to [`KeyRange::resume`] for the page behind. Nothing is skipped or
-    /// repeated, whatever was written in between: a page begins behind a key, not at a count.
+    /// repeated, whatever was written in between: a page begins after a key, not at a count.
     ///
     /// ```
     /// use keyloom::{KeyRange, Memory, Order, Reader, Store, Writer};
@@ -263,8 +264,8 @@ pub trait Reader {
         Ok(Page { entries, last })
     }
 
-    /// How many entries come with the beginning of a range, so that a walk steps over them for nothing:
-    /// a page, on a store behind a network; 0 where every step is a step in the engine.
+    /// How many entries come with the beginning of a range, so that a walk steps over them for
+    /// nothing: a page, on a store behind a network; 0 where every step is a step in the engine.
     ///
     /// For a choice between stepping over entries that are not wanted and beginning another range
     /// behind them, which costs a round trip there and some dozen steps here.
@@ -303,12 +304,12 @@ pub struct Page<B> {
 ///
 /// # A failed write
 ///
-/// A write of the *store* that is refused, such as a [`put`](Writer::put) of a key that is too long, has changed
-/// nothing, and the transaction may go on and commit. A write of a *pattern* that fails, for whatever reason
-/// and however early, makes the transaction refuse to commit ([`guarded`](Writer::guarded)), since part of
-/// it may have been made. To go on in spite of a possible refusal, read first, in the same transaction,
-/// whether the write is possible; or drop the transaction and begin another. A read that fails has
-/// no such effect.
+/// A write of the *store* that is refused, such as a [`put`](Writer::put) of a key that is too
+/// long, has changed nothing, and the transaction may go on and commit. A write of a *pattern* that
+/// fails, for whatever reason and however early, makes the transaction refuse to commit
+/// ([`guarded`](Writer::guarded)), since part of it may have been made. To go on in spite of a
+/// possible refusal, read first, in the same transaction, whether the write is possible; or drop
+/// the transaction and begin another. A read that fails has no such effect.
 pub trait Writer: Reader {
     /// Sets the value of `key`.
     ///
@@ -317,12 +318,12 @@ pub trait Writer: Reader {
     /// [`Error::TransactionTooLarge`], [`Error::MapFull`], or what the backend says.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Puts entries whose keys ascend: as [`put`](Writer::put) does one after the other, but a store may lay them closer
-    /// together.
+    /// Puts entries whose keys ascend: as [`put`](Writer::put) does one after the other, but a
+    /// store may lay them closer together.
     ///
-    /// On LMDB this fills the pages of the tree, in the middle of a store too, where puts leave each of them up to
-    /// half empty. So a load should hand over as many entries as it holds in memory; some dozen gain nothing.
-    /// Entries that do not ascend are put as well.
+    /// On LMDB this fills the pages of the tree, in the middle of a store too, where puts leave
+    /// each of them up to half empty. So a load should hand over as many entries as it holds in
+    /// memory; some dozen gain nothing. Entries that do not ascend are put as well.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -338,8 +339,8 @@ pub trait Writer: Reader {
         entries.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
-    /// The limits of the store, as [`Store::limits`] returns them. Derived data checks them before anything is
-    /// written, so that the error names what is too large.
+    /// The limits of the store, as [`Store::limits`] returns them. Derived data checks them before
+    /// anything is written, so that the error names what is too large.
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Store, Writer};
@@ -349,18 +350,20 @@ pub trait Writer: Reader {
     /// ```
     fn limits(&self) -> Limits;
 
-    /// What the transaction knows of the patterns that use it: why it does not commit, and values that they
-    /// need again. A backend returns a field of its transaction, a wrapper that of the transaction it wraps.
+    /// What the transaction knows of the patterns that use it: why it does not commit, and values
+    /// that they need again. A backend returns a field of its transaction, a wrapper that of the
+    /// transaction it wraps.
     fn state(&mut self) -> &mut TransactionState;
 
-    /// Runs `write`, one write operation of a pattern. If it fails, the transaction does not commit any more:
-    /// [`commit`](Transaction::commit) returns [`Error::CommitRefused`] with the first such error as its
-    /// source.
+    /// Runs `write`, one write operation of a pattern. If it fails, the transaction does not commit
+    /// any more: [`commit`](Transaction::commit) returns [`Error::CommitRefused`] with the first
+    /// such error as its source.
     ///
-    /// A write of a pattern is several writes of the store, and an error may leave some of them made and others
-    /// not. So every public write operation of a pattern runs in here, and an error that a program swallows
-    /// cannot leave derived data wrong. A `write` that panics has the same effect, if the program catches
-    /// the panic. Costs no key and no allocation when `write` succeeds.
+    /// A write of a pattern is several writes of the store, and an error may leave some of them
+    /// made and others not. So every public write operation of a pattern runs in here, and an error
+    /// that a program swallows cannot leave derived data wrong. A `write` that panics has the same
+    /// effect, if the program catches the panic. Costs no key and no allocation when `write`
+    /// succeeds.
     ///
     /// ```
     /// use keyloom::{Error, Memory, Result, Store, Transaction, Writer};
@@ -392,7 +395,7 @@ pub trait Writer: Reader {
         written
     }
 
-    /// Removes `key`; removing what is not there is no error.
+    /// Removes `key`; removing what is not there is not an error.
     ///
     /// # Errors
     /// As [`put`](Writer::put).
@@ -446,9 +449,10 @@ pub trait Writer: Reader {
         self.apply(key, AtomicOp::Max(bound))
     }
 
-    /// Appends `tail` to the value of `key`, or sets it where there is none. A value that would become
-    /// longer than the store takes stays as it is, as in FoundationDB, **without an error**: the tail is lost. Where that
-    /// matters, read the value first; then it is a read, and can conflict.
+    /// Appends `tail` to the value of `key`, or sets it where there is none. A value that would
+    /// become longer than the store takes stays as it is, as in FoundationDB, **without an error**:
+    /// the tail is lost. Where that matters, read the value first; then it is a read, and can
+    /// conflict.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -465,8 +469,8 @@ pub trait Writer: Reader {
         self.apply(key, AtomicOp::AppendIfFits(tail.into()))
     }
 
-    /// Removes `key` if its value is `expected`: a counter that has come back to 0, say, without another writer's
-    /// addition in between being lost.
+    /// Removes `key` if its value is `expected`: a counter that has come back to 0, say, without
+    /// another writer's addition in between being lost.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -487,12 +491,13 @@ pub trait Writer: Reader {
     }
 
     /// Does what [`add`](Writer::add), [`min`](Writer::min), [`max`](Writer::max),
-    /// [`append_if_fits`](Writer::append_if_fits) and [`compare_and_clear`](Writer::compare_and_clear) say:
-    /// the one of them that a store overrides.
+    /// [`append_if_fits`](Writer::append_if_fits) and
+    /// [`compare_and_clear`](Writer::compare_and_clear) say: the one of them that a store
+    /// overrides.
     ///
-    /// A store that can do these without reading does, so that transactions that do them to one key do not
-    /// conflict. It does not look at the value then either: of one that is no counter it takes the first eight bytes,
-    /// filled up with zeros, for one. This default reads and writes.
+    /// A store that can do these without reading does, so that transactions that do them to one key
+    /// do not conflict. It does not look at the value then either: of one that is no counter it
+    /// takes the first eight bytes, filled up with zeros, for one. This default reads and writes.
     ///
     /// # Errors
     /// As these methods.
@@ -500,16 +505,17 @@ pub trait Writer: Reader {
         apply_by_reading(self, key, &operation)
     }
 
-    /// Puts `value` under a key that holds the [versionstamp](crate::key::Versionstamp) of the commit: the stamps of one prefix ascend in the
-    /// order of the commits.
+    /// Puts `value` under a key that holds the [versionstamp](crate::key::Versionstamp) of the
+    /// commit: the stamps of one prefix ascend in the order of the commits.
     ///
-    /// On a store that assigns versions to commits the stamp is made at commit: nobody reads it, and writers that do
-    /// this at the same time do not conflict. What was put so cannot be read before the commit, and with it not the keys
-    /// among which it may come to stand: read first. Elsewhere this takes the next number from the counter at the key's
-    /// `clock`, a key that all writers change, which begins behind the last stamp that is there.
+    /// On a store that assigns versions to commits the stamp is made at commit: nobody reads it,
+    /// and writers that do this at the same time do not conflict. What was put so cannot be read
+    /// before the commit, and with it not the keys among which it may come to stand: read first.
+    /// Elsewhere this takes the next number from the counter at the key's `clock`, a key that all
+    /// writers change, which begins behind the last stamp that is there.
     ///
-    /// The stamp is in the key as the twelve bytes that follow the type code of a versionstamp in a tuple. So
-    /// the prefix ends with that code: pack a tuple up to the stamp, and push
+    /// The stamp is in the key as the twelve bytes that follow the type code of a versionstamp in a
+    /// tuple. So the prefix ends with that code: pack a tuple up to the stamp, and push
     /// [`Versionstamp::TYPE_CODE`](crate::key::Versionstamp::TYPE_CODE).
     ///
     /// ```
@@ -545,11 +551,12 @@ pub trait Transaction: Writer {
     ///
     /// # Errors
     /// [`Error::CommitRefused`] after a [failed write of a pattern](Writer#a-failed-write);
-    /// [`Error::Conflict`], [`Error::CommitUnknown`], [`Error::DiskFull`], or what the backend says.
+    /// [`Error::Conflict`], [`Error::CommitUnknown`], [`Error::DiskFull`], or what the backend
+    /// says.
     fn commit(self) -> Result<()>;
 
     /// True once an operation of this transaction failed in a way that only running the whole
-    /// transaction again can mend. [`Store::try_transact`] asks this.
+    /// transaction again can repair. [`Store::try_transact`] asks this.
     ///
     /// A store whose operations never fail so, because conflicts show at commit only, has nothing
     /// to do here.

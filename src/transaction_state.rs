@@ -5,9 +5,10 @@ use crate::{Error, KeyBuf, Result};
 /// What a transaction knows of the patterns that use it: the first of their writes that failed, and
 /// values that they need again and again.
 ///
-/// Each transaction of a backend holds one, returns it from [`Writer::state`](crate::Writer::state), and
-/// calls [`check`](TransactionState::check) first of all in
-/// [`Transaction::commit`](crate::Transaction::commit). A wrapper returns that of the transaction it wraps.
+/// Each transaction of a backend holds one, returns it from
+/// [`Writer::state`](crate::Writer::state), and calls [`check`](TransactionState::check) first of
+/// all in [`Transaction::commit`](crate::Transaction::commit). A wrapper returns that of the
+/// transaction it wraps.
 ///
 /// ```
 /// use keyloom::{Error, TransactionState};
@@ -63,11 +64,11 @@ impl TransactionState {
         }
     }
 
-    /// Remembers what this transaction has read at `key`, so that it reads it once, however many writes
-    /// need it. For a few keys that each write of a pattern needs.
+    /// Remembers what this transaction has read at `key`, so that it reads it once, however many
+    /// writes need it. For a few keys that each write of a pattern needs.
     ///
-    /// A pattern that writes to such a key calls [`forget`](TransactionState::forget): a write of the
-    /// store does not know what is remembered.
+    /// A pattern that writes to such a key calls [`forget`](TransactionState::forget): a write of
+    /// the store does not know what is remembered.
     ///
     /// ```
     /// use keyloom::TransactionState;
@@ -85,8 +86,8 @@ impl TransactionState {
         self.remembered.push((KeyBuf::from_slice(key), value.map(Box::from)));
     }
 
-    /// The value that was [remembered](TransactionState::remember) for `key`, if one was; `Some(None)`
-    /// if there was none in the store.
+    /// The value that was [remembered](TransactionState::remember) for `key`, if one was;
+    /// `Some(None)` if there was none in the store.
     pub fn remembered(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         let found = self.remembered.iter().find(|(other, _)| **other == *key);
         found.map(|(_, value)| value.as_deref())

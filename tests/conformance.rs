@@ -77,7 +77,8 @@ fn open_with_prefers_the_backends_given() {
     assert!(matches!(AnyStore::open_with("memory:", &[]), Ok(AnyStore::Memory(_))));
 }
 
-/// The suite lets a store that has operations of its own take what is no counter for one. These stores look, and refuse.
+/// The suite lets a store that has operations of its own take what is no counter for one. These
+/// stores look, and refuse.
 fn what_is_no_counter_is_refused(store: &impl Store) {
     store.transact(|txn| txn.put(b"n", b"abc")).unwrap();
     let mut txn = store.begin().unwrap();

@@ -20,8 +20,8 @@ fn assert_hides(shown: &impl Debug) {
     }
 }
 
-/// Reads what was written, and shows everything on the way. A macro, since the bounds that a function
-/// would need on the entries cannot be written for every lifetime.
+/// Reads what was written, and shows everything on the way. A macro, since the bounds that a
+/// function would need on the entries cannot be written for every lifetime.
 macro_rules! assert_reader_hides {
     ($reader:expr) => {
         assert_eq!($reader.get(KEY).unwrap().as_deref(), Some(VALUE));

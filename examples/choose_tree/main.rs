@@ -5,9 +5,10 @@
 //! cargo run --release -p keyloom-examples --bin choose_tree -- 20000
 //! ```
 //!
-//! On a real directory tree (or give it another number of operations): mostly reads, mostly new nodes at the end, many moves.
-//! Every model answers the same, and the program stops if one does not. What is counted does not depend on the machine; the times
-//! are those of LMDB with `Durability::MayLoseStore`, one transaction per change.
+//! On a real directory tree (or give it another number of operations): mostly reads, mostly new
+//! nodes at the end, many moves. Every model answers the same, and the program stops if one does
+//! not. What is counted does not depend on the machine; the times are those of LMDB with
+//! `Durability::MayLoseStore`, one transaction per change.
 
 mod operations;
 mod replay;

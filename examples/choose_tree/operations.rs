@@ -42,7 +42,8 @@ impl Operation {
 
 pub struct Mix {
     pub name: &'static str,
-    /// How many of a hundred are drawn, of which those that cannot be done are left out: gets, children, descendants, ancestors, appends, renames, moves, deletions.
+    /// How many of a hundred are drawn, of which those that cannot be done are left out: gets,
+    /// children, descendants, ancestors, appends, renames, moves, deletions.
     of_hundred: [u32; 8],
 }
 
@@ -52,7 +53,8 @@ pub const MIXES: [Mix; 3] = [
     Mix { name: "many moves", of_hundred: [10, 10, 5, 10, 10, 10, 40, 5] },
 ];
 
-/// Random operations, the same ones in each run. A document in memory goes along, so that each one can be done.
+/// Random operations, the same ones in each run. A document in memory goes along, so that each one
+/// can be done.
 pub fn operations(forest: &[Nested<u64>], mix: &Mix, count: usize) -> Result<Vec<Operation>> {
     let nowhere = TreeDocument::<u64>::new(&Subspace::root());
     let mut tree = nowhere.read(&Memory::new().snapshot()?)?;
@@ -110,7 +112,8 @@ fn chosen(mix: &Mix, mut number: u32) -> usize {
     kind.unwrap_or_default()
 }
 
-/// The files and directories of a source tree, with their sizes, each directory in the order of its names.
+/// The files and directories of a source tree, with their sizes, each directory in the order of its
+/// names.
 pub fn directory_tree() -> std::result::Result<Vec<Nested<u64>>, Box<dyn Error>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/directory-tree.tsv.gz");
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! What is within 2,000 km of Suva: on a map whose ends meet there, and around the meridian at 180 degrees.
+//! What is within 2,000 km of Suva: on a map whose ends meet there, and around the meridian at 180
+//! degrees.
 
 use keyloom::Subspace;
 use keyloom_patterns::spatial::{CellBounds, CoverPart};

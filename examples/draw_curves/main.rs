@@ -1,5 +1,5 @@
-//! Draws the pictures of the book's chapter on dimensionality reduction: the curve by the library's own codes, and
-//! what its queries read of real cities.
+//! Draws the pictures of the book's chapter on dimensionality reduction: the curve by the library's
+//! own codes, and what its queries read of real cities.
 //!
 //! ```text
 //! cargo run -p keyloom-examples --bin draw_curves      writes book/src/pictures

@@ -21,7 +21,8 @@ pub struct Flat {
 }
 
 impl Flat {
-    /// Longitudes that go on behind the eastern edge come in from the west as they are on the globe.
+    /// Longitudes that go on behind the eastern edge come in from the west as they are on the
+    /// globe.
     fn turned(&self, longitude: f64) -> f64 {
         if longitude < self.bounds.west { longitude + 360.0 } else { longitude }
     }
@@ -85,7 +86,8 @@ pub fn cells(card: &mut Card, parts: &[CoverPart], outline: impl Fn(&CellBounds)
     }
 }
 
-/// The cities of a map as dots: found, read in vain, not read. Of those that fall within so many pixels, one.
+/// The cities of a map as dots: found, read in vain, not read. Of those that fall within so many
+/// pixels, one.
 pub fn cities(
     card: &mut Card,
     circle: &Circle,
@@ -124,7 +126,8 @@ fn tenths(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }
 
-/// The edge of a circle as a line on paper. Where it leaves a map at one of its `ends`, it comes in at the other.
+/// The edge of a circle as a line on paper. Where it leaves a map at one of its `ends`, it comes in
+/// at the other.
 pub fn edge(
     circle: &Circle,
     ends: [f64; 2],

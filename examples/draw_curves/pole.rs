@@ -1,4 +1,5 @@
-//! What is within 1,500 km of Longyearbyen, the pole included: seen from above the pole, and as the keys have it.
+//! What is within 1,500 km of Longyearbyen, the pole included: seen from above the pole, and as the
+//! keys have it.
 
 use keyloom::Subspace;
 use keyloom_patterns::spatial::CellBounds;

@@ -1,5 +1,5 @@
-//! What a store far away costs: how often one waits for it, and how often a transaction runs where many
-//! writers meet. The tables of the book's chapter on such stores come from here.
+//! What a store far away costs: how often one waits for it, and how often a transaction runs where
+//! many writers meet. The tables of the book's chapter on such stores come from here.
 //!
 //! ```text
 //! cargo run --release -p keyloom-examples --bin far_away

@@ -1,4 +1,5 @@
-//! How often a transaction runs with each pattern, where one to sixteen writers meet in one container.
+//! How often a transaction runs with each pattern, where one to sixteen writers meet in one
+//! container.
 
 use std::num::NonZeroU32;
 

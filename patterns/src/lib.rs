@@ -1,9 +1,9 @@
 //! The patterns of keyloom: how relations, indexes and what else a program needs are laid out on
 //! ordered keys. One module per pattern, under the name that the catalogue gives it.
 //!
-//! Every pattern is a *value* that describes where its data lie and what its functions are. It holds
-//! no store and no transaction: reads take `&impl Reader`, writes take `&mut impl Writer`. So any
-//! number of patterns work in one atomic transaction, on any store.
+//! Every pattern is a *value* that describes where its data lie and what its functions are. It
+//! holds no store and no transaction: reads take `&impl Reader`, writes take `&mut impl Writer`. So
+//! any number of patterns work in one atomic transaction, on any store.
 //!
 //! ```
 //! use keyloom::{Memory, Order, Store, Subspace};
@@ -29,10 +29,11 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! After a write operation of a pattern has failed, the transaction
-//! [does not commit](https://docs.rs/keyloom/latest/keyloom/trait.Writer.html#a-failed-write), even if the program swallows the error: part of the
-//! operation may have been made, and derived data would be wrong. Read first, in the same transaction, what the
-//! write depends on; or drop the transaction and begin another.
+//! After a write operation of a pattern has failed, the transaction [does not
+//! commit](https://docs.rs/keyloom/latest/keyloom/trait.Writer.html#a-failed-write), even if the
+//! program swallows the error: part of the operation may have been made, and derived data would be
+//! wrong. Read first, in the same transaction, what the write depends on; or drop the transaction
+//! and begin another.
 //!
 //! | module or crate | the question it answers |
 //! |---|---|
@@ -54,8 +55,8 @@
 //! | [`parts`] | which queries fit the parts of an index? |
 //! | `conformance` (feature) | does a kind of derived data keep the laws that a schema relies on? |
 //!
-//! Each family is a crate of its own, which a program may name instead: `keyloom-tables`, `keyloom-bitmaps`,
-//! `keyloom-spatial`, `keyloom-trees`.
+//! Each family is a crate of its own, which a program may name instead: `keyloom-tables`,
+//! `keyloom-bitmaps`, `keyloom-spatial`, `keyloom-trees`.
 
 #[cfg(feature = "bitmaps")]
 pub use keyloom_bitmaps::{

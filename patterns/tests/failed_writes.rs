@@ -227,7 +227,8 @@ fn a_conflict_that_is_swallowed_is_retried() {
     }
 }
 
-// ---- no write operation is left out -------------------------------------------------------------------------------
+// ---- no write operation is left out
+// -------------------------------------------------------------------------------
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for file in fs::read_dir(folder).unwrap() {
@@ -239,7 +240,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The functions of a source that a program can call to write, and whether the body of each is guarded.
+/// The functions of a source that a program can call to write, and whether the body of each is
+/// guarded.
 fn public_writes(source: &str) -> Vec<(String, bool)> {
     let is_contract = source.contains("> Tree for ");
     let functions = source

@@ -13,8 +13,8 @@
 //! | needs a bound that is a key | [`KeyRange::normalized`] |
 //!
 //! Every operation begins with [`check_key`], every put with [`check_value`]; a commit begins with
-//! [`TransactionState::check`]. [`Reader::page`], [`Reader::count`], counters and versionstamps have
-//! defaults that read and write; a backend overrides them where the engine does better.
+//! [`TransactionState::check`]. [`Reader::page`], [`Reader::count`], counters and versionstamps
+//! have defaults that read and write; a backend overrides them where the engine does better.
 //! [`AnyStore::other`] and [`AnyStore::open_with`] put a backend beside the built-in ones.
 //!
 //! [`Store`]: crate::Store

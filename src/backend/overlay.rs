@@ -17,8 +17,8 @@ use crate::{KeyBuf, KeyRange, Order, Result};
 ///
 /// Keys are not checked here: see [`check_key`](crate::check_key).
 ///
-/// A get and a write cost O(log n) in the number of writes; a range costs as many steps as there are
-/// entries in the snapshot and writes in the range.
+/// A get and a write cost O(log n) in the number of writes; a range costs as many steps as there
+/// are entries in the snapshot and writes in the range.
 ///
 /// ```
 /// use keyloom::backend::Overlay;
@@ -143,8 +143,8 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         self.bytes
     }
 
-    /// The part of `span` that a walk in `order` still reads from the snapshot, if the walk is about to
-    /// enter a range that was deleted.
+    /// The part of `span` that a walk in `order` still reads from the snapshot, if the walk is
+    /// about to enter a range that was deleted.
     #[cfg(feature = "_remote")]
     pub(crate) fn beyond_cleared(&self, span: Span, order: Order) -> Option<Span> {
         self.cleared.beyond(span, order)

@@ -10,17 +10,18 @@ use crate::{Error, Result};
 
 /// How long a thread waits until no later one may overtake it.
 ///
-/// A thread that has just written and begins again finds the slot free, long before the waiting one has
-/// woken up. Up to this bound that is faster, since waking takes as long as many a transaction. Without
-/// the bound, a thread that writes in a loop (to build an index, say) would starve all others.
+/// A thread that has just written and begins again finds the slot free, long before the waiting one
+/// has woken up. Up to this bound that is faster, since waking takes as long as many a transaction.
+/// Without the bound, a thread that writes in a loop (to build an index, say) would starve all
+/// others.
 const PATIENCE: Duration = Duration::from_micros(250);
 
 /// Lets the threads of a process write one after the other, in the order in which they came.
 ///
-/// An engine with one writer at a time makes a second one wait, and a thread that begins a transaction
-/// inside another one waits for itself forever. The slot returns an error instead. A store holds one,
-/// shared by its clones; a transaction holds the [`WriterTurn`], as a field after the engine's own
-/// transaction, so that this one ends first.
+/// An engine with one writer at a time makes a second one wait, and a thread that begins a
+/// transaction inside another one waits for itself forever. The slot returns an error instead. A
+/// store holds one, shared by its clones; a transaction holds the [`WriterTurn`], as a field after
+/// the engine's own transaction, so that this one ends first.
 ///
 /// ```
 /// use keyloom::Error;
@@ -38,8 +39,8 @@ pub struct WriterSlot(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     owner: Option<ThreadId>,
-    /// The threads that wait, and since when, in the order in which they came. While the slot is free,
-    /// the first of them has been woken.
+    /// The threads that wait, and since when, in the order in which they came. While the slot is
+    /// free, the first of them has been woken.
     waiting: VecDeque<(Thread, Instant)>,
 }
 
@@ -61,7 +62,8 @@ impl State {
 
 /// The right to write, released on drop.
 ///
-/// It is not `Send`: on another thread, [`Error::NestedTransaction`] would be returned to the wrong one.
+/// It is not `Send`: on another thread, [`Error::NestedTransaction`] would be returned to the wrong
+/// one.
 #[derive(Debug)]
 #[must_use = "the slot is free again once the turn is dropped"]
 pub struct WriterTurn<'s> {
@@ -82,8 +84,8 @@ impl WriterSlot {
         }
     }
 
-    /// [`take`](Self::take) that waits only as long as `left` returns when it is asked, before each wait.
-    /// `Ok(None)` when no time is left; `left` returns `None` to wait without a limit.
+    /// [`take`](Self::take) that waits only as long as `left` returns when it is asked, before each
+    /// wait. `Ok(None)` when no time is left; `left` returns `None` to wait without a limit.
     ///
     /// # Errors
     /// [`Error::NestedTransaction`] if the calling thread is the current writer.
@@ -121,8 +123,8 @@ impl WriterSlot {
         Ok(Some(WriterTurn { slot: self, _of_this_thread: PhantomData }))
     }
 
-    // Every change of the state is one step that cannot panic half way, so a panic elsewhere does not
-    // spoil it.
+    // Every change of the state is one step that cannot panic half way, so a panic elsewhere does
+    // not spoil it.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -17,7 +17,7 @@ pub(super) const BOTH_ORDERS: [Order; 2] = [Order::Ascending, Order::Descending]
 /// More entries than any check writes: a walk that goes on for ever is cut here.
 const MOST_ENTRIES: usize = 20_000;
 
-/// How many writes a transaction of the suite has at the most, where it does not ask for the limit:
+/// How many writes a transaction of the suite has at most, where it does not ask for the limit:
 /// below what the strictest stores take.
 const BATCH: usize = 100;
 

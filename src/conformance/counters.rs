@@ -1,4 +1,5 @@
-//! Counters are 8 bytes, little-endian, two's complement; `add` wraps, `min` and `max` are unsigned.
+//! Counters are 8 bytes, little-endian, two's complement; `add` wraps, `min` and `max` are
+//! unsigned.
 
 use super::Outcome;
 use super::compare::{blob, ensure, found, get, root, same};
@@ -108,8 +109,8 @@ pub(super) fn a_value_of_another_length_is_not_a_counter<S: Store>(store: &S) ->
     Ok(())
 }
 
-/// A store that looks refuses to count what is no counter, and changes nothing. One that does not look takes the first
-/// eight bytes, filled up with zeros, and nothing else.
+/// A store that looks refuses to count what is no counter, and changes nothing. One that does not
+/// look takes the first eight bytes, filled up with zeros, and nothing else.
 fn refused_or_taken<S: Store>(
     store: &S,
     value: &[u8],

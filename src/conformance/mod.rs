@@ -22,8 +22,8 @@
 //! ```
 //!
 //! A store may refuse a conflict at commit or let one writer wait for the other; it may have
-//! [`Limits`](crate::Limits) as narrow as 100 writes to a transaction, and room for 16 snapshots and
-//! transactions at once. The suite keeps below them.
+//! [`Limits`](crate::Limits) as narrow as 100 writes to a transaction, and room for 16 snapshots
+//! and transactions at once. The suite keeps below them.
 //!
 //! What it cannot see: durability (nothing is crashed here), and a store that waits for ever.
 //!

@@ -94,7 +94,8 @@ pub(super) fn a_transaction_sees_only_the_last_of_its_writes_to_a_key<S: Store>(
 }
 
 pub(super) fn a_transaction_sees_its_own_sorted_puts<S: Store>(store: &S) -> Outcome {
-    // So many that a store may find it worth while to lay them side by side, between and upon others.
+    // So many that a store may find it worth while to lay them side by side, between and upon
+    // others.
     let some = |from: u8| {
         let keys = (0..30_u8).map(move |n| ([b'c', from, n], vec![n; 10 * usize::from(n)]));
         keys.collect::<Vec<_>>()

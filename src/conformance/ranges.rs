@@ -148,8 +148,8 @@ pub(super) fn ranges_that_can_hold_nothing_are_empty<S: Store>(store: &S) -> Out
     Ok(())
 }
 
-/// A store that brings ranges in parts begins the next part at the successor of the last key, which is
-/// that key and a zero byte. Here that is a key too, wherever a part ends.
+/// A store that brings ranges in parts begins the next part at the successor of the last key, which
+/// is that key and a zero byte. Here that is a key too, wherever a part ends.
 pub(super) fn a_long_range_holds_the_successor_of_each_key<S: Store>(store: &S) -> Outcome {
     let chain = |first: u8| (0..400).map(move |zeros| [&[first][..], &vec![0; zeros]].concat());
     let keys: Vec<Vec<u8>> = (1..=4).flat_map(chain).collect();

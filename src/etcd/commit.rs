@@ -148,8 +148,8 @@ impl Writes<'_> {
     }
 }
 
-/// `operations` as the levels say. The first one always lies at the top: it is a put (the mark, where
-/// anything is deleted), and the server's quota does not see puts that are nested.
+/// `operations` as the levels say. The first one always lies at the top: it is a put (the mark,
+/// where anything is deleted), and the server's quota does not see puts that are nested.
 fn laid_out(mut operations: Vec<TxnOp>, levels: &[usize]) -> Vec<TxnOp> {
     if levels.len() < 2 || operations.is_empty() {
         return operations;

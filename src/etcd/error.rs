@@ -13,7 +13,7 @@ use crate::{Error, HeldPages, SharedError};
 #[error("{0}")]
 pub(super) struct Said(String);
 
-/// An error of etcd that only a person can mend.
+/// An error of etcd that only a person can repair.
 #[derive(Debug, thiserror::Error)]
 #[error("{said}; {remedy}")]
 struct Refused {
@@ -157,8 +157,8 @@ pub(super) fn of_read(link: &Link, error: &EtcdError, revision: Option<i64>) -> 
     }
 }
 
-/// The error of a commit. `is_unchanged` asks the cluster whether nothing was written since before the
-/// commit was sent.
+/// The error of a commit. `is_unchanged` asks the cluster whether nothing was written since before
+/// the commit was sent.
 pub(super) fn of_commit(
     link: &Link,
     error: &EtcdError,

@@ -28,8 +28,8 @@ pub(super) struct Members {
 
 struct Member {
     url: String,
-    /// For what a member may answer alone, and for what needs a leader: there it is told to refuse at
-    /// once while it knows of none, and not to wait and leave it open what happened.
+    /// For what a member may answer alone, and for what needs a leader: there it is told to refuse
+    /// at once while it knows of none, and not to wait and leave it open what happened.
     clients: [Mutex<Option<Client>>; 2],
 }
 
@@ -51,8 +51,8 @@ impl Members {
 
     /// Asks one member after the other until one answers, or until asking again is no use.
     ///
-    /// `ask` hears whether a member may answer from what it has (at a `revision` that it has come to)
-    /// or must have asked the leader.
+    /// `ask` receives whether a member may answer from what it has (at a `revision` that it has
+    /// come to) or must have asked the leader.
     pub(super) async fn read<T>(
         &self,
         revision: Option<i64>,

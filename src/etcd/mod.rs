@@ -1,6 +1,6 @@
 //! A store in an etcd cluster.
 //!
-//! When etcd? When what is kept is small (some gigabytes at the most), must survive the loss of
+//! When etcd? When what is kept is small (some gigabytes at most), must survive the loss of
 //! machines without anybody doing anything, and is read by many and written at a human pace:
 //! settings, memberships, schedules. Each commit waits until most members have it on their
 //! disks, and a cluster carries some hundreds or thousands of them in a second. For data of one
@@ -41,9 +41,10 @@
 //! | `commit` | 1, or 0 without writes |
 //! | `add`, `min`, `max` | 1: they read |
 //!
-//! A snapshot is a revision, and costs the cluster nothing while it is open. Reads at it are answered
-//! by whichever member is asked, alone; only `snapshot` and the first read of a transaction ask the
-//! leader. Requests go to one member as long as it answers, and then to another.
+//! A snapshot is a revision, and costs the cluster nothing while it is open. Reads at it are
+//! answered by whichever member is asked, alone; only `snapshot` and the first read of a
+//! transaction ask the leader. Requests go to one member as long as it answers, and then to
+//! another.
 //!
 //! What a round trip costs the server is another matter:
 //!
@@ -53,14 +54,14 @@
 //!   100,000 took 15 ms where 10 of 1,000 took 1 ms. Read narrow ranges.
 //! * The commit reads each range that the transaction read once more, on every member, while all
 //!   other commits wait. Read narrow ranges in transactions that write.
-//! * Pages have no bound in bytes: etcd has none to ask for. The first page brings its 1,024 entries
-//!   however long they are, and only the next is shorter. Take a `page` with a limit of your own where
-//!   values are long.
+//! * Pages have no bound in bytes: etcd has none to ask for. The first page brings its 1,024
+//!   entries however long they are, and only the next is shorter. Take a `page` with a limit of
+//!   your own where values are long.
 //!
 //! # What fits
 //!
-//! For a store whose name has up to 7 characters; each further one takes some 4 KB of a transaction's bytes, and
-//! from 28 on some of its writes. [`limits`](Store::limits) says it.
+//! For a store whose name has up to 7 characters; each further one takes some 4 KB of a
+//! transaction's bytes, and from 28 on some of its writes. [`limits`](Store::limits) says it.
 //!
 //! | limit | with the server's defaults | why |
 //! |---|---|---|
@@ -89,25 +90,25 @@
 //!   return and one entry more.
 //! * **Hot keys**: of many transactions that read and write the same key one at a time succeeds.
 //!   `add`, `min` and `max` read and write; spread a counter that all touch over some keys.
-//! * **Many reads**: the server takes up to 128 checks in one commit, 64 beside more than 128 writes,
-//!   and 42 beside more than 4,033. A key that was read is one check, and a range is one and one for
-//!   each key that was found in it. Beyond that, neighbours are merged into ranges, those that have the
-//!   longest common prefix first; then any write between them conflicts too, and so does **any
-//!   transaction that deletes something, wherever in the store**: deletes leave no trace in a range, and
-//!   are found by the delete mark. So beside a program that deletes all the time, a transaction that
-//!   scans more than 127 entries and writes may never come through: scan in a snapshot, and let the
-//!   transaction read again only what it changes. No true conflict is missed, unless a program that is
-//!   not keyloom deletes without writing the mark.
-//! * **Merged ranges are read by every member at the commit**, with what lies between the keys. 500 keys
-//!   scattered over 100,000 entries of 1 KB made a commit take half a second, and everybody's commits
-//!   behind it. Batches of neighbours, or of 100 keys, cost nothing of the kind.
+//! * **Many reads**: the server takes up to 128 checks in one commit, 64 beside more than 128
+//!   writes, and 42 beside more than 4,033. A key that was read is one check, and a range is one
+//!   and one for each key that was found in it. Beyond that, neighbours are merged into ranges,
+//!   those that have the longest common prefix first; then any write between them conflicts too,
+//!   and so does **any transaction that deletes something, wherever in the store**: deletes leave
+//!   no trace in a range, and are found by the delete mark. So beside a program that deletes all
+//!   the time, a transaction that scans more than 127 entries and writes may never come through:
+//!   scan in a snapshot, and let the transaction read again only what it changes. No true conflict
+//!   is missed, unless a program that is not keyloom deletes without writing the mark.
+//! * **Merged ranges are read by every member at the commit**, with what lies between the keys. 500
+//!   keys scattered over 100,000 entries of 1 KB made a commit take half a second, and everybody's
+//!   commits behind it. Batches of neighbours, or of 100 keys, cost nothing of the kind.
 //!
 //! # When the outcome is unknown
 //!
 //! A connection that breaks during a commit, a member that dies, or no answer in time is
-//! [`CommitUnknown`](crate::Error::CommitUnknown): the writes are there, or not, or (after no answer)
-//! come later. A commit is never sent twice. Make the transaction idempotent: give the request a
-//! number, and put it with the writes.
+//! [`CommitUnknown`](crate::Error::CommitUnknown): the writes are there, or not, or (after no
+//! answer) come later. A commit is never sent twice. Make the transaction idempotent: give the
+//! request a number, and put it with the writes.
 //!
 //! ```no_run
 //! use keyloom::{Etcd, Reader, Result, Store, Writer, key::pack};
@@ -131,12 +132,12 @@
 //! }
 //! ```
 //!
-//! Where the quota is used up a commit is [`DiskFull`](crate::Error::DiskFull), and wrote nothing: that the
-//! revision of the cluster is still the one before the commit shows it, for one round trip more. etcd
-//! carries out the write that uses up the quota and answers with the same error; that one commit, and one
-//! beside which another program writes, is `CommitUnknown` with `DiskFull` as its source. From then on
-//! etcd takes no deletes either, because they write the mark. Compact and defragment, or raise the quota,
-//! and disarm the alarm.
+//! Where the quota is used up a commit is [`DiskFull`](crate::Error::DiskFull), and wrote nothing:
+//! that the revision of the cluster is still the one before the commit shows it, for one round trip
+//! more. etcd carries out the write that uses up the quota and answers with the same error; that
+//! one commit, and one beside which another program writes, is `CommitUnknown` with `DiskFull` as
+//! its source. From then on etcd takes no deletes either, because they write the mark. Compact and
+//! defragment, or raise the quota, and disarm the alarm.
 //!
 //! # The history
 //!
@@ -147,12 +148,12 @@
 //!
 //! # What was tested
 //!
-//! The conformance suite, the isolation campaign and the laws above on etcd 3.4.23, three members on one
-//! machine, the leader killed 25 times under load. Other versions were not run; do not use etcd 3.5
-//! before 3.5.7, which can crash when a transaction that reads is called off. A cluster that was restored
-//! from a backup has smaller revisions than its clients remember: restart them, or restore with
-//! `--bump-revision --mark-compacted`. There, and without waiting for disks, a read took 1 ms, a
-//! commit 2 ms, a commit of 4,096 writes 75 ms, and 1,000 keys by `get_many` 24 ms.
+//! The conformance suite, the isolation campaign and the laws above on etcd 3.4.23, three members
+//! on one machine, the leader killed 25 times under load. Other versions were not run; do not use
+//! etcd 3.5 before 3.5.7, which can crash when a transaction that reads is called off. A cluster
+//! that was restored from a backup has smaller revisions than its clients remember: restart them,
+//! or restore with `--bump-revision --mark-compacted`. There, and without waiting for disks, a read
+//! took 1 ms, a commit 2 ms, a commit of 4,096 writes 75 ms, and 1,000 keys by `get_many` 24 ms.
 
 mod address;
 mod commit;

@@ -126,8 +126,8 @@ impl EtcdOptions {
         self
     }
 
-    /// Who asks. A user in the address comes before this one. Default: nobody, for a cluster without
-    /// users.
+    /// Who asks. A user in the address comes before this one. Default: nobody, for a cluster
+    /// without users.
     ///
     /// The user's role needs `readwrite` on the range from `<name>/` to `<name>0` and on
     /// the key `<name>.deleted`.
@@ -153,8 +153,8 @@ impl EtcdOptions {
         self
     }
 
-    /// Encrypts the connections, and trusts servers whose certificates are signed by this authority (PEM)
-    /// and by no other.
+    /// Encrypts the connections, and trusts servers whose certificates are signed by this authority
+    /// (PEM) and by no other.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -169,8 +169,8 @@ impl EtcdOptions {
     /// Asks the cluster once whether it answers.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`], [`Error::ConnectionLost`] when nobody is there, or what the cluster
-    /// says, of a wrong password for example.
+    /// [`Error::InvalidArgument`], [`Error::ConnectionLost`] when nobody is there, or what the
+    /// cluster says, of a wrong password for example.
     pub fn open(self, address: &str) -> Result<Etcd> {
         Etcd::from_plan(self.plan(address)?)
     }

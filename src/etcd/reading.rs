@@ -24,8 +24,8 @@ pub(super) struct Entries {
     pub(super) revision: i64,
 }
 
-/// How many requests for the parts of one `get_many` are under way at once. Together they are one wait
-/// while there are no more of them.
+/// How many requests for the parts of one `get_many` are under way at once. Together they are one
+/// wait while there are no more of them.
 const MOST_UNDER_WAY: usize = 16;
 
 impl Shared {
@@ -175,8 +175,8 @@ async fn all_parts(
     (0..MOST_UNDER_WAY).for_each(|_| ask(&mut under_way));
     let mut answered = Vec::new();
     let mut failed = None;
-    // To the end, also when one failed: some servers do not take it well when a transaction that they
-    // are reading is called off (etcd 3.5 before 3.5.7).
+    // To the end, also when one failed: some servers do not take it well when a transaction that
+    // they are reading is called off (etcd 3.5 before 3.5.7).
     while let Some(joined) = under_way.join_next().await {
         match joined {
             Ok((position, Ok(part))) => answered.push((position, part)),

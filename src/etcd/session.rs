@@ -64,7 +64,7 @@ impl TransactionSession {
         }
     }
 
-    /// Remembers whether only another run can mend what happened.
+    /// Remembers whether only another run can repair what happened.
     fn tried<T>(&self, result: Result<T>) -> Result<T> {
         if result.as_ref().is_err_and(Error::is_retryable) {
             self.failed.set(true);

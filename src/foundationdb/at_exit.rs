@@ -1,15 +1,15 @@
 //! Being the first to run when the process exits.
 //!
-//! The C library runs exit handlers and the destructors of C++ statics in the reverse order of their
-//! registration. FoundationDB's network thread must stop before the first static that it uses is
-//! destroyed; but the client makes statics as it goes, each registered after whatever was registered
-//! before. A handler registered once is too late for them: a program that exited with a store alive
-//! ended in SIGSEGV. So the handler is moved to the end of the list again and again:
+//! The C library runs exit handlers and the destructors of C++ statics in the reverse order of
+//! their registration. FoundationDB's network thread must stop before the first static that it uses
+//! is destroyed; but the client makes statics as it goes, each registered after whatever was
+//! registered before. A handler registered once is too late for them: a program that exited with a
+//! store alive ended in SIGSEGV. So the handler is moved to the end of the list again and again:
 //!
-//! * just before the list is run, if the thread that exits is the main thread, or one that has used a
-//!   store: the C library first runs the destructors of its thread-locals;
-//! * with each store that is opened or dropped, and at growing intervals while one is open. That is for
-//!   a thread that exits and has never used a store.
+//! * just before the list is run, if the thread that exits is the main thread, or one that has used
+//!   a store: the C library first runs the destructors of its thread-locals;
+//! * with each store that is opened or dropped, and at growing intervals while one is open. That is
+//!   for a thread that exits and has never used a store.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};

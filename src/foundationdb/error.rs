@@ -71,8 +71,8 @@ pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> E
     }
 }
 
-/// Whether a transaction is too old because it took long. Else the cluster jumped ahead, as it does when it recovers, and
-/// the same work can succeed.
+/// Whether a transaction is too old because it took long. Else the cluster jumped ahead, as it does
+/// when it recovers, and the same work can succeed.
 fn has_aged(age: Duration) -> bool {
     const MOST_OF_THE_LIMIT: Duration = Duration::from_millis(4_500);
     age >= MOST_OF_THE_LIMIT

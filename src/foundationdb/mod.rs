@@ -1,8 +1,9 @@
 //! The store on FoundationDB: the same keys, on the engine that they were made for.
 //!
-//! When do data outgrow one server? When they must survive the loss of any machine, when they are more than one
-//! machine holds, or when writers are so many that one server is the bottleneck. FoundationDB is an ordered,
-//! strictly serializable store over many machines, and its tuples are keyloom's keys:
+//! When do data outgrow one server? When they must survive the loss of any machine, when they are
+//! more than one machine holds, or when writers are so many that one server is the bottleneck.
+//! FoundationDB is an ordered, strictly serializable store over many machines, and its tuples are
+//! keyloom's keys:
 //!
 //! ```no_run
 //! use keyloom::{FoundationDb, Reader, Store, Writer};
@@ -15,9 +16,10 @@
 //!
 //! # Layout
 //!
-//! A store is all keys that begin with one prefix: the tuple of its [name](FoundationDbOptions::name), or
-//! [bytes](FoundationDbOptions::prefix) such as the prefix of a directory. Behind it a key is as it is everywhere in keyloom,
-//! and a value too. So other bindings read what [`Subspace`](crate::Subspace), [`pack`](crate::pack) and the patterns make:
+//! A store is all keys that begin with one prefix: the tuple of its
+//! [name](FoundationDbOptions::name), or [bytes](FoundationDbOptions::prefix) such as the prefix of
+//! a directory. Behind it a key is as it is everywhere in keyloom, and a value too. So other
+//! bindings read what [`Subspace`](crate::Subspace), [`pack`](crate::pack) and the patterns make:
 //!
 //! ```python
 //! space = fdb.Subspace(("geo",))          # a store opened with name=geo
@@ -31,39 +33,47 @@
 //!
 //! # What is needed
 //!
-//! The client library `libfdb_c`, 7.3 or newer, to link and to run, and libclang to build. The library has the cluster's version; for an
-//! older cluster put its own library beside, as FoundationDB's
-//! [multi-version client](https://apple.github.io/foundationdb/api-general.html#multi-version-client-api) wants it. Where it
-//! lies on no default path, `LIBRARY_PATH` names its directory to build and `LD_LIBRARY_PATH` to run.
+//! The client library `libfdb_c`, 7.3 or newer, to link and to run, and libclang to build. The
+//! library has the cluster's version; for an older cluster put its own library beside, as
+//! FoundationDB's [multi-version
+//! client](https://apple.github.io/foundationdb/api-general.html#multi-version-client-api) wants
+//! it. Where it lies on no default path, `LIBRARY_PATH` names its directory to build and
+//! `LD_LIBRARY_PATH` to run.
 //!
-//! *Tested: FoundationDB 7.3.79*, client and cluster, on one machine: the conformance suite, every pattern, the isolation campaign, the tour, the
-//! Python binding of the same version, and processes that are killed one after the other in a
-//! cluster of four. *Not run*: clusters of several machines, TLS, tenants, other versions.
+//! *Tested: FoundationDB 7.3.79*, client and cluster, on one machine: the conformance suite, every
+//! pattern, the isolation campaign, the tour, the Python binding of the same version, and processes
+//! that are killed one after the other in a cluster of four. *Not run*: clusters of several
+//! machines, TLS, tenants, other versions.
 //!
 //! # Transactions
 //!
-//! A transaction is one of FoundationDB's, a snapshot is one that only reads, at the version at which it was opened.
-//! What a transaction read is compared with what others wrote when it commits: one overlap is an
-//! [`Error::Conflict`], which names the key that was read, or where a range begins of which something was
-//! changed, and [`transact`](Store::transact) runs it again. Of a range that counts which
-//! was fetched. A snapshot conflicts with nobody.
+//! A transaction is one of FoundationDB's, a snapshot is one that only reads, at the version at
+//! which it was opened. What a transaction read is compared with what others wrote when it commits:
+//! one overlap is an [`Error::Conflict`], which names the key that was read, or where a range
+//! begins of which something was changed, and [`transact`](Store::transact) runs it again. Of a
+//! range that counts which was fetched. A snapshot conflicts with nobody.
 //!
-//! After a retryable error (a conflict, a recovery, a limit of the cluster's load: [`Error::ServerBusy`]) the next
-//! transaction or snapshot of this thread waits for the client's back-off, which grows with each failure. That is so for
-//! an unrelated one too, if it begins within a second; so the [retry policy](FoundationDbOptions::retry_policy) has next
-//! to no pauses of its own. A commit without an answer is an [`Error::CommitUnknown`]: retry it only if the transaction
-//! first reads whether it took effect.
+//! After a retryable error (a conflict, a recovery, a limit of the cluster's load:
+//! [`Error::ServerBusy`]) the next transaction or snapshot of this thread waits for the client's
+//! back-off, which grows with each failure. That is so for an unrelated one too, if it begins
+//! within a second; so the [retry policy](FoundationDbOptions::retry_policy) has next to no pauses
+//! of its own. A commit without an answer is an [`Error::CommitUnknown`]: retry it only if the
+//! transaction first reads whether it took effect.
 //!
-//! [`add`](crate::Writer::add), [`min`](crate::Writer::min), [`max`](crate::Writer::max), [`append_if_fits`](crate::Writer::append_if_fits) and
-//! [`compare_and_clear`](crate::Writer::compare_and_clear) are the cluster's own here. They read nothing, so a counter that all
-//! writers add to never conflicts; and they do not look at what is there: what is no counter is not refused, but taken for
-//! one ([`apply`](crate::Writer::apply)). [`put_versionstamped`](crate::Writer::put_versionstamped) writes the version of the commit into the
-//! key. **Read before you stamp**: behind it FoundationDB refuses to read the keys among which the new one may land, which are those from
-//! the version that the transaction reads on, or all stamps of the prefix if it has read nothing before. The error is not retryable. Other stores allow the
-//! read, so tests in memory do not notice.
+//! [`add`](crate::Writer::add), [`min`](crate::Writer::min), [`max`](crate::Writer::max),
+//! [`append_if_fits`](crate::Writer::append_if_fits) and
+//! [`compare_and_clear`](crate::Writer::compare_and_clear) are the cluster's own here. They read
+//! nothing, so a counter that all writers add to never conflicts; and they do not look at what is
+//! there: what is no counter is not refused, but taken for one ([`apply`](crate::Writer::apply)).
+//! [`put_versionstamped`](crate::Writer::put_versionstamped) writes the version of the commit into
+//! the key. **Read before you stamp**: behind it FoundationDB refuses to read the keys among which
+//! the new one may land, which are those from the version that the transaction reads on, or all
+//! stamps of the prefix if it has read nothing before. The error is not retryable. Other stores
+//! allow the read, so tests in memory do not notice.
 //!
-//! None of these but `min` and `max` is idempotent. After a [`CommitUnknown`](crate::Error::CommitUnknown) run them again only together
-//! with a read that tells whether they have happened, of a key of the request's own, which meets nobody.
+//! None of these but `min` and `max` is idempotent. After a
+//! [`CommitUnknown`](crate::Error::CommitUnknown) run them again only together with a read that
+//! tells whether they have happened, of a key of the request's own, which meets nobody.
 //!
 //! # Cost
 //!
@@ -86,34 +96,36 @@
 //! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`], at the write that goes past it; what was read counts too, and shows at the commit |
 //! | value | 100,000 bytes | [`Error::ValueTooLong`] |
 //!
-//! As the client counts: a put is its key three times (the write, and the range that it may conflict with), its value, and 69
-//! bytes; a delete its key four times and 70; the prefix of the store is part of the key. What
-//! patterns do in steps, as a backfill, a repair or a load with `BatchSize`, finds out what fits. Transactions below
-//! 1 MB are the ones that the cluster likes, and [`batch_priority`](FoundationDbOptions::batch_priority) lets them wait for others.
+//! As the client counts: a put is its key three times (the write, and the range that it may
+//! conflict with), its value, and 69 bytes; a delete its key four times and 70; the prefix of the
+//! store is part of the key. What patterns do in steps, as a backfill, a repair or a load with
+//! `BatchSize`, finds out what fits. Transactions below 1 MB are the ones that the cluster likes,
+//! and [`batch_priority`](FoundationDbOptions::batch_priority) lets them wait for others.
 //!
 //! # What is not offered
 //!
-//! Tenants, tags, cached read versions and risky causal reads, watches, options of single transactions, reads within a transaction that do
-//! not conflict, conflict ranges by hand, the versionstamp of a commit and versionstamps in values, atomic operations on bits and
-//! byte strings. TLS and clients of several
-//! versions are set by the environment that FoundationDB's client reads (`FDB_TLS_CERTIFICATE_FILE`,
-//! `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so on); neither was tried. Automatic idempotency is not used: FoundationDB 7.3
-//! calls it not ready for general use.
+//! Tenants, tags, cached read versions and risky causal reads, watches, options of single
+//! transactions, reads within a transaction that do not conflict, conflict ranges by hand, the
+//! versionstamp of a commit and versionstamps in values, atomic operations on bits and byte
+//! strings. TLS and clients of several versions are set by the environment that FoundationDB's
+//! client reads (`FDB_TLS_CERTIFICATE_FILE`, `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so
+//! on); neither was tried. Automatic idempotency is not used: FoundationDB 7.3 calls it not ready
+//! for general use.
 //!
 //! # The network thread
 //!
-//! The client runs one thread per process. It is started with the first store and stopped when the process exits: when
-//! `main` returns, or by [`std::process::exit`], also while stores are open, in statics or on other threads. It
-//! cannot be started twice, so a program that has started it itself [says so](FoundationDbOptions::network_runs), and
-//! stops it itself.
-//! After a `fork` the store is refused in the child ([`Error::Forked`]), and cannot be opened there
-//! again: let the child `exec`, or let the parent fork before it opens the store.
+//! The client runs one thread per process. It is started with the first store and stopped when the
+//! process exits: when `main` returns, or by [`std::process::exit`], also while stores are open, in
+//! statics or on other threads. It cannot be started twice, so a program that has started it itself
+//! [says so](FoundationDbOptions::network_runs), and stops it itself. After a `fork` the store is
+//! refused in the child ([`Error::Forked`]), and cannot be opened there again: let the child
+//! `exec`, or let the parent fork before it opens the store.
 //!
 //! # A silent cluster
 //!
-//! Nothing waits for ever. Each wait ends after the [time-out](FoundationDbOptions::timeout): opening with
-//! [`Error::Unreachable`], a read with [`Error::ConnectionLost`], a commit
-//! with [`Error::CommitUnknown`]. `transact` starts no attempt after that time.
+//! Nothing waits for ever. Each wait ends after the [time-out](FoundationDbOptions::timeout):
+//! opening with [`Error::Unreachable`], a read with [`Error::ConnectionLost`], a commit with
+//! [`Error::CommitUnknown`]. `transact` starts no attempt after that time.
 
 mod address;
 mod again;

@@ -30,8 +30,8 @@ enum DoesNotStart {
     NoThread(Box<str>),
 }
 
-/// `None` until the first store is opened. Locked while the thread starts, so that an exit waits for
-/// it: the thread uses what an exit destroys.
+/// `None` until the first store is opened. Locked while the thread starts, so that an exit waits
+/// for it: the thread uses what an exit destroys.
 static NETWORK: Mutex<Option<Result<Network, DoesNotStart>>> = Mutex::new(None);
 /// The process that starts it or has started it, 0 before.
 static STARTED_BY: AtomicU32 = AtomicU32::new(0);

@@ -50,18 +50,20 @@ impl Default for FoundationDbOptions {
 }
 
 impl FoundationDbOptions {
-    /// The name of the store among those of the cluster: 1 to 64 ASCII letters, digits, dots, underscores and hyphens. Its
-    /// keys begin with the tuple of this one string, so `fdb.Subspace((name,))` holds them in every binding.
-    /// A name in the address comes before this one. Default: `keyloom`.
+    /// The name of the store among those of the cluster: 1 to 64 ASCII letters, digits, dots,
+    /// underscores and hyphens. Its keys begin with the tuple of this one string, so
+    /// `fdb.Subspace((name,))` holds them in every binding. A name in the address comes before this
+    /// one. Default: `keyloom`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The bytes that all keys of the store begin with, instead of a [name](FoundationDbOptions::name), also the one of the options: the prefix of a directory
-    /// of FoundationDB's directory layer, for example. One byte at least and 1,024 at the most; not `FF` first, for such keys are
-    /// the cluster's own.
+    /// The bytes that all keys of the store begin with, instead of a
+    /// [name](FoundationDbOptions::name), also the one of the options: the prefix of a directory of
+    /// FoundationDB's directory layer, for example. One byte at least and 1,024 at most; not `FF`
+    /// first, for such keys are the cluster's own.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<Vec<u8>>) -> Self {
         self.prefix = Some(prefix.into());
@@ -72,27 +74,30 @@ impl FoundationDbOptions {
     /// [`Error::ConnectionLost`], a commit an [`Error::CommitUnknown`], and opening an
     /// [`Error::Unreachable`].
     ///
-    /// `begin` and `snapshot` wait once each. [`transact`](crate::Store::transact) starts no attempt
-    /// after this time, unless a [retry policy](FoundationDbOptions::retry_policy) is given: on a
-    /// silent cluster it returns after one time-out, and always before the end of the attempt that
-    /// began last.
+    /// `begin` and `snapshot` wait once each. [`transact`](crate::Store::transact) starts no
+    /// attempt after this time, unless a [retry policy](FoundationDbOptions::retry_policy) is
+    /// given: on a silent cluster it returns after one time-out, and always before the end of the
+    /// attempt that began last.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often [`transact`](crate::Store::transact) runs a transaction again, and after which pauses
-    /// *in addition to* those that the cluster asks for. Default: [`RetryPolicy::remote`] with
-    /// pauses of 1 to 10 ms, and no new attempt after the [time-out](FoundationDbOptions::timeout).
+    /// How often [`transact`](crate::Store::transact) runs a transaction again, and after which
+    /// pauses *in addition to* those that the cluster asks for. Default: [`RetryPolicy::remote`]
+    /// with pauses of 1 to 10 ms, and no new attempt after the
+    /// [time-out](FoundationDbOptions::timeout).
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = Some(policy);
         self
     }
 
-    /// Whether the program has started FoundationDB's network itself, with the crate `foundationdb` and its API version
-    /// 730. It can be started once in a process. Default: `false`; then it is started with the first store,
+    /// Whether the program has started FoundationDB's network itself, with the crate `foundationdb`
+    /// and its API version
+    /// 730. It can be started once in a process. Default: `false`; then it is started with the
+    ///      first store,
     /// and stopped when the process exits.
     #[must_use]
     pub fn network_runs(mut self, runs: bool) -> Self {
@@ -100,8 +105,8 @@ impl FoundationDbOptions {
         self
     }
 
-    /// Whether the cluster may let the transactions of this handle wait while others have work for it: for loads, backfills and
-    /// repairs. Default: `false`.
+    /// Whether the cluster may let the transactions of this handle wait while others have work for
+    /// it: for loads, backfills and repairs. Default: `false`.
     #[must_use]
     pub fn batch_priority(mut self, batch: bool) -> Self {
         self.batch_priority = batch;
@@ -120,17 +125,18 @@ impl FoundationDbOptions {
         self
     }
 
-    /// Opens the store at `address`, `fdb:CLUSTER_FILE?name=NAME`. Without a file it is the one that
-    /// all clients take: `FDB_CLUSTER_FILE`, else `fdb.cluster` in the current directory, else
+    /// Opens the store at `address`, `fdb:CLUSTER_FILE?name=NAME`. Without a file it is the one
+    /// that all clients take: `FDB_CLUSTER_FILE`, else `fdb.cluster` in the current directory, else
     /// `/etc/foundationdb/fdb.cluster`.
     ///
     /// The program must be able to read the cluster file, and should be able to write it and its
-    /// directory: the client writes it anew when the coordinators change, and without that a later
+    /// directory: the client writes it again when the coordinators change, and without that a later
     /// start may look for coordinators that are gone.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an address, a name, a prefix or a cluster file that cannot be used,
-    /// [`Error::Unreachable`] when the cluster does not answer in time, or what the client reports.
+    /// [`Error::InvalidArgument`] for an address, a name, a prefix or a cluster file that cannot be
+    /// used, [`Error::Unreachable`] when the cluster does not answer in time, or what the client
+    /// reports.
     pub fn open(self, address: &str) -> Result<FoundationDb> {
         let address = Address::parse(address)?;
         if let (Some(_), Some(name)) = (&self.prefix, &address.name) {

@@ -263,7 +263,7 @@ impl WriteSession for FoundationDbSession {
         let (actual, limit) = (self.stamped as usize + 1, 1 << 16);
         let too_many = |_| Error::TransactionTooLarge { unit: "versionstamps", actual, limit };
         let number = u16::try_from(self.stamped).map_err(too_many)?;
-        // Ten bytes are for the cluster to fill in, and behind the key it is told where they stand.
+        // Ten bytes are for the cluster to fill in, and after the key it is told where they stand.
         let mut outer = self.shared.keys.outer(&key.with(Versionstamp::new([0; 10], number)));
         let place = self.shared.keys.prefix_bytes() + key.prefix.len();
         outer.extend(u32::try_from(place).unwrap_or(u32::MAX).to_le_bytes());
@@ -274,7 +274,8 @@ impl WriteSession for FoundationDbSession {
     }
 
     fn weight(&self, write: &Write<'_>) -> usize {
-        // What the client counts: the write itself, and the range of keys that it may conflict with.
+        // What the client counts: the write itself, and the range of keys that it may conflict
+        // with.
         const WRITE: usize = 44;
         const RANGE: usize = 24;
         let keys = &self.shared.keys;

@@ -85,7 +85,8 @@ pub enum DecodeErrorKind {
     NotShortest,
     /// The key is not in the subspace.
     OutsideSubspace(Box<OutsideSubspace>),
-    /// What a type of the program's own has to say, see [`Unpacker::refuse`](super::Unpacker::refuse).
+    /// What a type of the program's own has to say, see
+    /// [`Unpacker::refuse`](super::Unpacker::refuse).
     Refused(Box<Cow<'static, str>>),
 }
 

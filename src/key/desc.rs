@@ -46,8 +46,8 @@ use super::{DecodeError, DecodeErrorKind, Pack, Packer, Type, Unpack, Unpacker};
 /// # Cost
 ///
 /// Three bytes, and one more for each `00` in `E`; a buffer on the stack for elements of up to 64
-/// bytes. What is unpacked owns its data: `Desc<String>`, not `Desc<&str>`. A `Desc` within a `Desc`
-/// is possible but escapes escapes: each further level makes it up to 1.6 times as long.
+/// bytes. What is unpacked owns its data: `Desc<String>`, not `Desc<&str>`. A `Desc` within a
+/// `Desc` is possible but escapes escapes: each further level makes it up to 1.6 times as long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Desc<T>(pub T);
 

@@ -1,9 +1,9 @@
 //! Keys as tuples: how does a typed, composite key become bytes that sort like its values?
 //!
-//! A key is a tuple, encoded as the [FoundationDB tuple layer][spec] encodes it, so every FoundationDB
-//! binding reads keyloom's keys (but for [`Desc`]) and keyloom reads theirs. The bytes are the same too,
-//! except for [two numbers](#two-numbers-with-two-forms). They describe themselves: a tool prints a key
-//! without knowing its type.
+//! A key is a tuple, encoded as the [FoundationDB tuple layer][spec] encodes it, so every
+//! FoundationDB binding reads keyloom's keys (but for [`Desc`]) and keyloom reads theirs. The bytes
+//! are the same too, except for [two numbers](#two-numbers-with-two-forms). They describe
+//! themselves: a tool prints a key without knowing its type.
 //!
 //! ```
 //! use keyloom::key::{display, pack, unpack};
@@ -38,10 +38,11 @@
 //!
 //! # Two numbers with two forms
 //!
-//! The bindings disagree on 2^64 - 1 and its negative. keyloom writes `1C FF…` and `0C 00…` (8 bytes
-//! after the code), as those of Java and Rust do; newer ones of Python write `1D 08 FF…` and `0B F7 00…`.
-//! Both are read as the same number, but they are two keys: a get, or a range that ends at the number,
-//! misses the other form. Where such a binding writes these two numbers, pack its keys again:
+//! The bindings disagree on 2^64 - 1 and its negative. keyloom writes `1C FF…` and `0C 00…` (8
+//! bytes after the code), as those of Java and Rust do; newer ones of Python write `1D 08 FF…` and
+//! `0B F7 00…`. Both are read as the same number, but they are two keys: a get, or a range that
+//! ends at the number, misses the other form. Where such a binding writes these two numbers, pack
+//! its keys again:
 //!
 //! ```
 //! use keyloom::{Memory, Reader, Store, Writer, key::{pack, unpack}};

@@ -9,8 +9,8 @@ impl Subspace {
     /// The prefix of this subspace and the first `elements` elements behind it: the bytes that all
     /// keys of one group begin with, as a part of `key`.
     ///
-    /// Nothing is decoded, so the types of the elements need not be known, and a string of any length
-    /// costs one search for its end.
+    /// Nothing is decoded, so the types of the elements need not be known, and a string of any
+    /// length costs one search for its end.
     ///
     /// ```
     /// use keyloom::key::Subspace;

@@ -50,10 +50,11 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Copies the pages as they lie, and drops `turns` as soon as the copy needs them no more.
 ///
-/// The engine waits for its own lock without a time-out. The caller waits for the turns of writers with
-/// one, and then finds that lock free. If it gave them back before, the next writer could take the lock.
-/// If it kept them, no one could write before the whole store is copied. So the copy is made by a thread
-/// of its own, and this one watches how long the file is: it has the meta pages once the lock is taken.
+/// The engine waits for its own lock without a time-out. The caller waits for the turns of writers
+/// with one, and then finds that lock free. If it gave them back before, the next writer could take
+/// the lock. If it kept them, no one could write before the whole store is copied. So the copy is
+/// made by a thread of its own, and this one watches how long the file is: it has the meta pages
+/// once the lock is taken.
 pub(super) fn copy_in_turn(
     env: &Env<WithoutTls>,
     file: &mut File,

@@ -17,8 +17,8 @@ pub struct LmdbEntries<'r> {
     walk: Walk<'r>,
     /// The first key behind the walk when it ascends, the last key of it when it descends.
     stop: Option<KeyBuf>,
-    /// What is not an entry of an ascending walk. It comes by way of this, since a result that some call may write lies in
-    /// memory whoever makes it, and so would every entry of a scan.
+    /// What is not an entry of an ascending walk. It comes by way of this, since a result that some
+    /// call may write lies in memory whoever makes it, and so would every entry of a scan.
     found: Option<Result<Entry<'r>>>,
     shared: &'r Shared,
 }

@@ -1,8 +1,9 @@
 //! The lock file: room on the disk for it, and whether a process uses it.
 //!
-//! The engine makes `lock.mdb` as one hole and writes to it through a map. A system that finds no room
-//! for a page written so can only end the process (SIGBUS). That happens when a store is opened, or
-//! when more snapshots than ever are open at once, on a disk that is full. So the room is taken before.
+//! The engine makes `lock.mdb` as one hole and writes to it through a map. A system that finds no
+//! room for a page written so can only end the process (SIGBUS). That happens when a store is
+//! opened, or when more snapshots than ever are open at once, on a disk that is full. So the room
+//! is taken before.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Mapping the file anew, with another size.
+//! Mapping the file again, with another size.
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -32,8 +32,9 @@ pub(super) unsafe fn adopt(env: &Env<WithoutTls>, path: &Path) -> Result<()> {
     unsafe { map_anew(env, path, 0, bytes) }
 }
 
-/// Opens the first transactions of an engine, over a map that another process may make larger meanwhile:
-/// the size was read when the file was opened, and to write is to wait for the writer of the moment.
+/// Opens the first transactions of an engine, over a map that another process may make larger
+/// meanwhile: the size was read when the file was opened, and to write is to wait for the writer of
+/// the moment.
 ///
 /// # Safety
 /// As [`set`], until the first of them is open.
@@ -55,8 +56,8 @@ pub(super) unsafe fn adopting<'e, T>(
     }
 }
 
-/// Lets the engine map the file anew: with `argument` bytes, or with what the file says for 0, which is
-/// `bytes`.
+/// Lets the engine map the file again: with `argument` bytes, or with what the file says for 0,
+/// which is `bytes`.
 unsafe fn map_anew(
     env: &Env<WithoutTls>,
     path: &Path,

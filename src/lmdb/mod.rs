@@ -10,40 +10,42 @@
 //! | [`put_sorted`](crate::Writer::put_sorted) | as puts; pages are left full wherever 64 entries or more come together between two others |
 //! | commit | writes the copied pages; with [`Durability::Full`] two waits for the disk |
 //!
-//! What is committed is as safe as [`Durability`] says. A store is a *trusted local file*: bytes that
-//! somebody else damaged can make the engine crash, see [`Lmdb::verify`] for a check that cannot. Do not
-//! put it on a network file system.
+//! What is committed is as safe as [`Durability`] says. A store is a *trusted local file*: bytes
+//! that somebody else damaged can make the engine crash, see [`Lmdb::verify`] for a check that
+//! cannot. Do not put it on a network file system.
 //!
 //! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
 //!   [`Lmdb::statistics`] returns the oldest one of all processes.
-//! * **A process that is killed leaves its snapshots in the lock file.** A writer clears them
-//!   every 10 ms and whenever the file has grown by 64 pages. When the map, the disk or the reader
-//!   slots are full, they are cleared too, and [`transact`](Store::transact) runs the transaction again. If a live snapshot keeps the pages,
-//!   [`Error::MapFull`] and [`Error::DiskFull`] name its process and age.
-//! * **A snapshot is one whole commit, and never an earlier one than the snapshot before.** The engine
-//!   alone does not quite keep this. It finds the newest commit first and copies its meta page later; a
-//!   reader that is held up between the two, while the next commit ends, copies what the commit after
-//!   that one is writing on the same page, before it is done or only a part of it. So keyloom looks
-//!   whether that may have happened, and begins anew if so. It waits for no commit, except where there
-//!   is no slot for the second look: then for a fraction of a second, before [`Error::ReadersFull`].
-//! * **The map grows by itself.** It reserves address space only, so the default is generous. When it
-//!   is full all the same, the transaction fails with [`Error::MapFull`] and the next
+//! * **A process that is killed leaves its snapshots in the lock file.** A writer clears them every
+//!   10 ms and whenever the file has grown by 64 pages. When the map, the disk or the reader slots
+//!   are full, they are cleared too, and [`transact`](Store::transact) runs the transaction again.
+//!   If a live snapshot keeps the pages, [`Error::MapFull`] and [`Error::DiskFull`] name its
+//!   process and age.
+//! * **A snapshot is one whole commit, and never an earlier one than the snapshot before.** The
+//!   engine alone does not quite keep this. It finds the newest commit first and copies its meta
+//!   page later; a reader that is held up between the two, while the next commit ends, copies what
+//!   the commit after that one is writing on the same page, before it is done or only a part of it.
+//!   So keyloom looks whether that may have happened, and begins again if so. It waits for no
+//!   commit, except where there is no slot for the second look: then for a fraction of a second,
+//!   before [`Error::ReadersFull`].
+//! * **The map grows by itself.** It reserves address space only, so the default is generous. When
+//!   it is full all the same, the transaction fails with [`Error::MapFull`] and the next
 //!   [`begin`](Store::begin), such as the one by which [`transact`](Store::transact) retries,
 //!   doubles it. That needs a moment in which this process has no snapshot open: new ones wait for
-//!   it, up to [`LmdbOptions::grow_patience`], and it waits for the old ones as long. So do not take a
-//!   second snapshot while you hold one and others write.
-//! * **Writers take turns, in all processes.** They wait for [`LmdbOptions::begin_patience`] in all, then
-//!   [`Error::WriterBusy`] names the process that writes. A process that is killed gives up its turn at
-//!   once. A program that opens the file without keyloom, or with a version that has no such
-//!   time-out, is waited for without one.
+//!   it, up to [`LmdbOptions::grow_patience`], and it waits for the old ones as long. So do not
+//!   take a second snapshot while you hold one and others write.
+//! * **Writers take turns, in all processes.** They wait for [`LmdbOptions::begin_patience`] in
+//!   all, then [`Error::WriterBusy`] names the process that writes. A process that is killed gives
+//!   up its turn at once. A program that opens the file without keyloom, or with a version that has
+//!   no such time-out, is waited for without one.
 //! * **One handle per file and process.** Clone it; opening the file twice is an error.
-//! * **A program that dies loses no commit and leaves no half of one**, with every [`Durability`]. What it
-//!   was committing is there or not. Where others have the store open, that may be settled only when
-//!   the next of them writes: until then their snapshots are without it. Processes open a store one
-//!   after the other, under a lock (`flock`) on its directory: a program that dies while it opens the
-//!   engine's own locks would else mislead those that wait. Programs that open the file without keyloom
-//!   do not take it. All this holds on Linux; in what order other systems take the locks of the dead
-//!   was not looked at.
+//! * **A program that dies loses no commit and leaves no half of one**, with every [`Durability`].
+//!   What it was committing is there or not. Where others have the store open, that may be settled
+//!   only when the next of them writes: until then their snapshots are without it. Processes open a
+//!   store one after the other, under a lock (`flock`) on its directory: a program that dies while
+//!   it opens the engine's own locks would else mislead those that wait. Programs that open the
+//!   file without keyloom do not take it. All this holds on Linux; in what order other systems take
+//!   the locks of the dead was not looked at.
 //! * **Reading needs a lock file that can be written**, since each snapshot takes a reader slot in
 //!   it: by the slots a writer knows which pages not to overwrite. Where the lock file cannot be
 //!   written, on a read-only mount or by its mode, [`read_only`](LmdbOptions::read_only) is refused
@@ -53,7 +55,8 @@
 //!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
 //!   that were open at the fork belong to the parent: the child must not use them.
 //! * **The files** are `data.mdb` and `lock.mdb` in the directory given. `data.mdb` holds the
-//!   database of the program and a second one, `keyloom.meta`, which holds the number of the format.
+//!   database of the program and a second one, `keyloom.meta`, which holds the number of the
+//!   format.
 
 mod address_space;
 mod backup;
@@ -129,7 +132,8 @@ struct Shared {
     full_at_bytes: AtomicUsize,
     /// The engine was left without a map. It would read at no address.
     is_unmapped: AtomicBool,
-    /// A wait for the disk failed, after which the system takes what it could not write for written.
+    /// A wait for the disk failed, after which the system takes what it could not write for
+    /// written.
     sync_failed: AtomicBool,
     // Dropped after the engine, which has locks on the same file.
     readers: Readers,
@@ -206,8 +210,8 @@ impl Lmdb {
         self.shared.options.durability
     }
 
-    /// Sizes and ages. Clears the reader slots of dead processes. Costs a snapshot, and a system call
-    /// for each process that has snapshots open.
+    /// Sizes and ages. Clears the reader slots of dead processes. Costs a snapshot, and a system
+    /// call for each process that has snapshots open.
     ///
     /// ```
     /// use keyloom::{Lmdb, Store, Writer};
@@ -256,13 +260,13 @@ impl Lmdb {
     /// this makes has the mode of the store's directory.
     ///
     /// [`Compaction::Off`] takes the turn of a writer, for which it waits at most
-    /// [`begin_patience`](LmdbOptions::begin_patience), and gives it back once the two meta pages are
-    /// copied. Of a program that writes to the file without keyloom it waits for the transaction of
-    /// the moment, without a time-out.
+    /// [`begin_patience`](LmdbOptions::begin_patience), and gives it back once the two meta pages
+    /// are copied. Of a program that writes to the file without keyloom it waits for the
+    /// transaction of the moment, without a time-out.
     ///
     /// Of several backups into one directory the first one that is whole succeeds; the others
-    /// return [`Error::InvalidArgument`]. A crash may leave a file `data.mdb.partial.*`, which no later
-    /// backup uses or removes: remove it.
+    /// return [`Error::InvalidArgument`]. A crash may leave a file `data.mdb.partial.*`, which no
+    /// later backup uses or removes: remove it.
     ///
     /// ```
     /// use keyloom::{Lmdb, Reader, Store, Writer, lmdb::Compaction};
@@ -276,10 +280,11 @@ impl Lmdb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when there is a store in `directory` already, [`Error::DiskFull`],
-    /// [`Error::MissingDirectory`] when its parent is not there, [`Error::PermissionDenied`],
-    /// with [`Compaction::Off`] [`Error::NestedTransaction`] when this thread has a transaction open
-    /// and [`Error::WriterBusy`], or as [`snapshot`](Store::snapshot).
+    /// [`Error::InvalidArgument`] when there is a store in `directory` already,
+    /// [`Error::DiskFull`], [`Error::MissingDirectory`] when its parent is not there,
+    /// [`Error::PermissionDenied`], with [`Compaction::Off`] [`Error::NestedTransaction`] when this
+    /// thread has a transaction open and [`Error::WriterBusy`], or as
+    /// [`snapshot`](Store::snapshot).
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
         // The engine's own copy can neither take over a larger map nor free the slots of the dead.
@@ -313,12 +318,12 @@ impl Lmdb {
     /// Checks every page of the store in the directory `path`, which must not be written to
     /// meanwhile: nobody has it open, or it is a [backup](Lmdb::backup).
     ///
-    /// The file is read and not mapped, so nothing in it can crash the program. `progress` hears now
-    /// and then how many pages are done, and of how many. About 100 ms for 200 MB that the system has
-    /// in memory. See [`file`](mod@file) for what is found, and what cannot be.
+    /// The file is read and not mapped, so nothing in it can crash the program. `progress` receives
+    /// now and then how many pages are done, and of how many. About 100 ms for 200 MB that the
+    /// system has in memory. See [`file`](mod@file) for what is found, and what cannot be.
     ///
-    /// [`open`](Lmdb::open) itself looks at the meta pages and the length of the file, and walks the
-    /// file only when these are odd.
+    /// [`open`](Lmdb::open) itself looks at the meta pages and the length of the file, and walks
+    /// the file only when these are odd.
     ///
     /// ```
     /// use keyloom::{Lmdb, Store, Writer, lmdb::Compaction};
@@ -331,8 +336,8 @@ impl Lmdb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAStore`] and [`Error::Damaged`] when there are no meta pages to begin with. Other
-    /// damage is no error but stands in [`Report::faults`](file::Report::faults).
+    /// [`Error::NotAStore`] and [`Error::Damaged`] when there are no meta pages to begin with.
+    /// Other damage is not an error but stands in [`Report::faults`](file::Report::faults).
     pub fn verify(path: impl AsRef<Path>, progress: impl FnMut(u64, u64)) -> Result<file::Report> {
         let path = path.as_ref();
         file::verify(path.join("data.mdb"), progress)
@@ -342,13 +347,13 @@ impl Lmdb {
     /// Waits until everything committed so far is on the disk, whatever the [`Durability`].
     ///
     /// A wait that fails cannot be made good by waiting again: the system forgets what it could not
-    /// write, and says so once. So in the modes that do not wait with every commit, this handle neither
-    /// writes nor flushes any more. What was committed since the last flush may be lost: load it again, or
-    /// take it from a [`backup`](Lmdb::backup), which writes it anew elsewhere.
+    /// write, and says so once. So in the modes that do not wait with every commit, this handle
+    /// neither writes nor flushes any more. What was committed since the last flush may be lost:
+    /// load it again, or take it from a [`backup`](Lmdb::backup), which writes it again elsewhere.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::DiskFull`], [`Error::Unusable`] after a failure, or what the system
-    /// says.
+    /// [`Error::ReadOnly`], [`Error::DiskFull`], [`Error::Unusable`] after a failure, or what the
+    /// system says.
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
         if self.shared.options.read_only {
@@ -419,8 +424,8 @@ impl Shared {
         resized
     }
 
-    /// Refuses a handle that cannot be used any more. To be asked inside the gate, where the map does
-    /// not change.
+    /// Refuses a handle that cannot be used any more. To be asked inside the gate, where the map
+    /// does not change.
     fn check_map(&self) -> Result<()> {
         if self.is_unmapped.load(Ordering::Acquire) {
             return Err(Error::Unusable { path: self.path.clone(), source: None });
@@ -436,7 +441,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes down that a wait for the disk has failed, where commits count on it that have returned.
+    /// Writes down that a wait for the disk has failed, where commits count on it that have
+    /// returned.
     fn note_failed_sync(&self, error: heed::Error) -> Error {
         if self.options.durability != Durability::Full {
             self.sync_failed.store(true, Ordering::Release);
@@ -444,7 +450,8 @@ impl Shared {
         self.explain(error)
     }
 
-    /// The size of the file. The engine duplicates its descriptor for it, which a signal may interrupt.
+    /// The size of the file. The engine duplicates its descriptor for it, which a signal may
+    /// interrupt.
     fn file_bytes(&self) -> heed::Result<u64> {
         loop {
             match self.env.real_disk_size() {
@@ -472,9 +479,9 @@ impl Shared {
         Ok(ticket)
     }
 
-    /// Enters the gate and opens something, again after the map was taken over from another process.
-    /// `lock` waits for other processes. It is called outside the gate, where no thread of this
-    /// process waits for it to take over the map.
+    /// Enters the gate and opens something, again after the map was taken over from another
+    /// process. `lock` waits for other processes. It is called outside the gate, where no thread of
+    /// this process waits for it to take over the map.
     fn enter<'s, L, T>(
         &'s self,
         holder: Holder,
@@ -504,8 +511,8 @@ impl Shared {
         Ok((OwnedBy::new(opened, self.process), ticket, locked))
     }
 
-    /// Whether the engine may have given up. It does not say so of itself, but to the next who comes,
-    /// and not to one who finds no slot.
+    /// Whether the engine may have given up. It does not say so of itself, but to the next who
+    /// comes, and not to one who finds no slot.
     fn may_be_unusable(&self) -> bool {
         !matches!(self.env.read_txn(), Ok(_) | Err(heed::Error::Mdb(MdbError::MapResized)))
     }
@@ -543,7 +550,8 @@ impl Shared {
         Error::MapFull { map_bytes, max_map_bytes, held }
     }
 
-    /// Clears the slots of dead processes. If there are none, finds the reader that keeps most pages.
+    /// Clears the slots of dead processes. If there are none, finds the reader that keeps most
+    /// pages.
     fn held_pages(&self) -> HeldPages {
         // An error here must not replace that of the transaction, which is about to be reported.
         let dead_readers = self.clear_dead_readers().unwrap_or_default();

@@ -45,7 +45,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
         let others = if options.assume_no_writer { Others::Writers } else { Others::All };
         // Before the list, so that nobody in this process waits for another process's opening.
         let opening_lock = OpeningLock::take(&path, others)?;
-        // One at a time: between the look at what is open and the entry in the list nobody may pass.
+        // One at a time: between the look at what is open and the entry in the list nobody may
+        // pass.
         let mut open_files = open_files();
         let file = existing(&data)?.filter(|file| file.len() > 0);
         match &file {
@@ -139,8 +140,8 @@ fn open_in(
     if options.read_only {
         return open_database(env, &locks.readers, options, path);
     }
-    // Whoever made the file may have died before its name was on the disk, or may not have waited for
-    // it. So everybody waits who will tell of a commit that it survives.
+    // Whoever made the file may have died before its name was on the disk, or may not have waited
+    // for it. So everybody waits who will tell of a commit that it survives.
     if options.durability != Durability::MayLoseStore {
         sync_names(path)?;
     }
@@ -231,9 +232,9 @@ fn refuse_open_file(open_files: &BTreeSet<FileId>, file: &fs::Metadata, path: &P
 
 /// Refuses a file that would kill the process once it is mapped.
 ///
-/// The look at the meta pages and the length of the file is quick. Only where something is odd there
-/// is the whole file walked: it may end early and be sound. A writer in another process can be the
-/// reason too, so what looks damaged is looked at again.
+/// The look at the meta pages and the length of the file is quick. Only where something is odd
+/// there is the whole file walked: it may end early and be sound. A writer in another process can
+/// be the reason too, so what looks damaged is looked at again.
 fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
     const LOOKS: u32 = 3;
     let mut looks = 1;
@@ -272,8 +273,8 @@ pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
     }
 }
 
-/// What a power cut leaves of a store that was just being made is no store. It is not thrown away here,
-/// since the beginning of a store that somebody damaged looks the same.
+/// What a power cut leaves of a store that was just being made is not a store. It is not thrown
+/// away here, since the beginning of a store that somebody damaged looks the same.
 fn hint_at_birth(path: &Path) -> &'static str {
     /// No store is as small for long.
     const MOST_BYTES: u64 = 64 << 10;

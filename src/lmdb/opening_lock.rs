@@ -1,10 +1,10 @@
 //! One process after the other opens a store.
 //!
-//! The engine lets the first process that opens the file prepare the file of locks, while others wait.
-//! When that one is killed half way, those who waited go on with what it left: locks that are none, or the
-//! number of the last transaction as 0, from which the next commit is built on an old state and undoes
-//! what others were told is committed. Whoever waits here instead finds nobody in the file, and prepares
-//! it anew.
+//! The engine lets the first process that opens the file prepare the file of locks, while others
+//! wait. When that one is killed half way, those who waited go on with what it left: locks that are
+//! none, or the number of the last transaction as 0, from which the next commit is built on an old
+//! state and undoes what others were told is committed. Whoever waits here instead finds nobody in
+//! the file, and prepares it again.
 
 use std::fs::{File, TryLockError};
 use std::io::{Error as IoError, ErrorKind};
@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 use super::open::explain;
 use crate::{Error, Result};
 
-/// How long another process may take to open the store: a file that is walked for damage takes a while.
+/// How long another process may take to open the store: a file that is walked for damage takes a
+/// while.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// Keeps other processes from opening a store until it is dropped, or the process dies. Nothing where
-/// the directory must not be read, or its file system has no such locks.
+/// Keeps other processes from opening a store until it is dropped, or the process dies. Nothing
+/// where the directory must not be read, or its file system has no such locks.
 #[derive(Debug)]
 pub(super) struct OpeningLock(Option<File>);
 
@@ -53,8 +54,8 @@ impl OpeningLock {
                 Others::Writers => directory.try_lock_shared(),
             };
             match locked {
-                // When a process dies, Linux takes this lock from it after those that the engine has on
-                // its file.
+                // When a process dies, Linux takes this lock from it after those that the engine
+                // has on its file.
                 Ok(()) => return Ok(Self(Some(directory))),
                 Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
                     thread::sleep(pause);

@@ -9,9 +9,9 @@ use crate::backend::Process;
 
 /// A value whose destructor runs only in the process that made it.
 ///
-/// Ending an LMDB transaction writes to memory that all processes share: a forked child that dropped
-/// its copy would free the parent's reader slot or unlock the parent's writer lock. There it is
-/// leaked instead; a child of that kind is about to run another program anyway.
+/// Ending an LMDB transaction writes to memory that all processes share: a forked child that
+/// dropped its copy would free the parent's reader slot or unlock the parent's writer lock. There
+/// it is leaked instead; a child of that kind is about to run another program anyway.
 pub(super) struct OwnedBy<T> {
     value: ManuallyDrop<T>,
     process: Process,

@@ -24,8 +24,8 @@ use crate::error::OldestReader;
 /// call for each other process that reads.
 const MOST_GROWTH_PAGES: usize = 64;
 
-/// How long writers may go on before the slots are checked again. With a bound on the growth alone, the
-/// file would grow by that bound with each killed reader: first the free pages are used up.
+/// How long writers may go on before the slots are checked again. With a bound on the growth alone,
+/// the file would grow by that bound with each killed reader: first the free pages are used up.
 const LONGEST_UNCHECKED: Duration = Duration::from_millis(10);
 
 const SLOT_BYTES: usize = 64;
@@ -35,7 +35,8 @@ const NO_TRANSACTION: u64 = u64::MAX;
 /// Clears the slots of dead processes and finds the oldest reader that lives.
 #[derive(Debug)]
 pub(super) struct Readers {
-    /// Closing it gives up the locks that the engine has on this file, so it is closed after the engine.
+    /// Closing it gives up the locks that the engine has on this file, so it is closed after the
+    /// engine.
     lock_file: Option<Arc<File>>,
     cleared: AtomicU64,
     /// The last page of the file when a writer last checked the slots, and when that was.
@@ -54,8 +55,8 @@ impl Readers {
         Ok(u32::try_from(cleared).unwrap_or(u32::MAX))
     }
 
-    /// Clears the slots of dead processes if some time has passed since a writer last did so, or the
-    /// file has grown. Reads the map.
+    /// Clears the slots of dead processes if some time has passed since a writer last did so, or
+    /// the file has grown. Reads the map.
     pub(super) fn clear_dead_now_and_then(&self, env: &Env<WithoutTls>) -> heed::Result<()> {
         let (page, now) = (env.info().last_page_number, Instant::now());
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);

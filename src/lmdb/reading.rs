@@ -1,10 +1,10 @@
 //! Where reading begins: on a state that is committed, and on one only.
 //!
-//! The engine does this in three steps. A reader loads the number N of the newest commit, enters it in
-//! its slot, and copies the roots of the trees from meta page N mod 2. A reader that is held up before
-//! the last step, while commit N + 1 ends and commit N + 2 writes its meta page, copies from the page
-//! of N what N + 2 is writing: a state that counts only once the disk has it, or a part of each. The
-//! snapshot that follows begins at N + 1 and shows an earlier state.
+//! The engine does this in three steps. A reader loads the number N of the newest commit, enters it
+//! in its slot, and copies the roots of the trees from meta page N mod 2. A reader that is held up
+//! before the last step, while commit N + 1 ends and commit N + 2 writes its meta page, copies from
+//! the page of N what N + 2 is writing: a state that counts only once the disk has it, or a part of
+//! each. The snapshot that follows begins at N + 1 and shows an earlier state.
 //!
 //! Transactions that write copy the same page, but hold the writer's lock when they do.
 
@@ -23,10 +23,10 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Begins a transaction that reads.
 ///
 /// Nobody writes on the page of N before commit N + 1 has ended. So the copy was a good one when,
-/// after it, the meta page of N + 1 had not been written, which costs a look at both pages, or when a
-/// second transaction that is begun after it is given N as well. The latter is so for as long as N + 1
-/// waits for the disk, and for as long as nobody writes after a writer that died there: this never
-/// waits for either. When it is given a later number, it is the next to be looked at.
+/// after it, the meta page of N + 1 had not been written, which costs a look at both pages, or when
+/// a second transaction that is begun after it is given N as well. The latter is so for as long as
+/// N + 1 waits for the disk, and for as long as nobody writes after a writer that died there: this
+/// never waits for either. When it is given a later number, it is the next to be looked at.
 pub(super) fn begin<'e>(
     env: &'e Env<WithoutTls>,
     readers: &Readers,

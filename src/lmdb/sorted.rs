@@ -1,23 +1,27 @@
-//! Entries that are put in the order of their keys, and fill their pages wherever in the store they lie.
+//! Entries that are put in the order of their keys, and fill their pages wherever in the store they
+//! lie.
 //!
-//! The engine splits a page that overflows in the middle. Only where the new entry is the last of its page does the left
-//! one stay full, but for the entry that was last so far: that one begins the new page, beside the new entry. So a load
-//! leaves a gap of an entry on each page, which counts where a page has room for few; and if what lies behind the load
-//! shares its page, each page is left half full. Behind all other entries of the store the engine can be told to do
-//! better (`MDB_APPEND`). Here the same comes about anywhere, by entries that are deleted again before the call
-//! returns:
+//! The engine splits a page that overflows in the middle. Only where the new entry is the last of
+//! its page does the left one stay full, but for the entry that was last so far: that one begins
+//! the new page, beside the new entry. So a load leaves a gap of an entry on each page, which
+//! counts where a page has room for few; and if what lies behind the load shares its page, each
+//! page is left half full. Behind all other entries of the store the engine can be told to do
+//! better (`MDB_APPEND`). Here the same comes about anywhere, by entries that are deleted again
+//! before the call returns:
 //!
-//! * Once some of the load is there, two that are as large as a page of the tree can hold are put behind its place. No
-//!   third entry fits beside both, so the second lies on another page than what the load goes on behind. The first is
-//!   deleted, and the load goes on at the end of its page. The second stays till the end: without it the page behind
-//!   might be so empty that the engine fills it from the left. "Some" is what keeps the engine from filling the page of the
+//! * Once some of the load is there, two that are as large as a page of the tree can hold are put
+//!   behind its place. No third entry fits beside both, so the second lies on another page than
+//!   what the load goes on behind. The first is deleted, and the load goes on at the end of its
+//!   page. The second stays till the end: without it the page behind might be so empty that the
+//!   engine fills it from the left. "Some" is what keeps the engine from filling the page of the
 //!   load from the right instead, as it does where less than a quarter of one is left.
-//! * Where an entry does not fit any more, one without a value is put before it, if that does fit. It is then the last
-//!   of its page, so it is what begins the new page and leaves the old one as full as it was. It is deleted once the new
-//!   page is full: on an emptier one the engine would move an entry there instead.
+//! * Where an entry does not fit any more, one without a value is put before it, if that does fit.
+//!   It is then the last of its page, so it is what begins the new page and leaves the old one as
+//!   full as it was. It is deleted once the new page is full: on an emptier one the engine would
+//!   move an entry there instead.
 //!
-//! What a page has room for is reckoned from what was put since the last split that was seen. Were it wrong, pages would be
-//! emptier, and nothing else.
+//! What a page has room for is reckoned from what was put since the last split that was seen. Were
+//! it wrong, pages would be emptier, and nothing else.
 
 use heed::types::Bytes;
 use heed::{Database, RwTxn};
@@ -36,8 +40,8 @@ const PLACE: usize = 2;
 /// What stands for a value that has pages of its own.
 const PAGE_NUMBER: usize = 8;
 
-/// Puts entries whose keys ascend, where no others lie between them nor behind them before `next`. The transaction is of
-/// no use after an error.
+/// Puts entries whose keys ascend, where no others lie between them nor behind them before `next`.
+/// The transaction is of no use after an error.
 pub(super) fn lay(
     database: &Database<'_, Bytes, Bytes>,
     txn: &mut RwTxn<'_>,
@@ -62,7 +66,8 @@ pub(super) fn lay(
     load.end.take().map_or(Ok(()), |end| load.delete(&end))
 }
 
-/// Whether a page with so many bytes of entries would be filled by the engine when another one is deleted there.
+/// Whether a page with so many bytes of entries would be filled by the engine when another one is
+/// deleted there.
 fn is_little(bytes: usize, page: usize) -> bool {
     bytes < page / 3
 }

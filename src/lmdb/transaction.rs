@@ -31,8 +31,8 @@ pub struct LmdbTransaction<'s> {
     _turn: WriterTurn<'s>,
     /// The map or the disk was found full: the engine refuses everything further.
     full: Cell<Option<Full>>,
-    /// When to try the end of the store, behind every key: that costs no search, and the engine leaves pages full
-    /// that it would leave half full. Elsewhere it costs a look at the last key.
+    /// When to try the end of the store, behind every key: that costs no search, and the engine
+    /// leaves pages full that it would leave half full. Elsewhere it costs a look at the last key.
     at_end: Tries,
     state: TransactionState,
 }
@@ -65,7 +65,8 @@ impl Full {
     }
 }
 
-/// When a put should be tried in a way that is better for some: those that fail are tried more and more seldom.
+/// When a put should be tried in a way that is better for some: those that fail are tried more and
+/// more seldom.
 #[derive(Debug)]
 struct Tries {
     /// How many puts go by before the next try.
@@ -99,7 +100,7 @@ impl Tries {
 /// Entries that come together, those behind them, and the key that is there between the two.
 type Together<'e> = (&'e [Put<'e>], &'e [Put<'e>], KeyBuf);
 
-/// How many entries are put side by side at the least: that takes a few more puts.
+/// How many entries are put side by side at least: that takes a few more puts.
 const FEWEST_TOGETHER: usize = 64;
 
 impl<'s> LmdbTransaction<'s> {
@@ -149,8 +150,8 @@ impl<'s> LmdbTransaction<'s> {
         }
     }
 
-    /// Puts entries whose keys ascend: those that come together between two that are there already side by side, and the
-    /// others one by one.
+    /// Puts entries whose keys ascend: those that come together between two that are there already
+    /// side by side, and the others one by one.
     fn put_in_order(&mut self, entries: &[Put<'_>]) -> heed::Result<()> {
         let (mut rest, mut tries) = (entries, Tries::EACH);
         while let Some(((key, value), behind)) = rest.split_first() {
@@ -171,8 +172,8 @@ impl<'s> LmdbTransaction<'s> {
         Ok(())
     }
 
-    /// Those of some entries that come before the next one that is there, the others, and the key of that one. `None` if
-    /// they are few, or nothing is behind them.
+    /// Those of some entries that come before the next one that is there, the others, and the key
+    /// of that one. `None` if they are few, or nothing is behind them.
     fn together<'e>(&self, entries: &'e [Put<'e>]) -> heed::Result<Option<Together<'e>>> {
         let Some((first, _)) = entries.first() else { return Ok(None) };
         let next = self.shared.database.get_greater_than_or_equal_to(&self.txn, first)?;

@@ -1,18 +1,19 @@
 //! One writer at a time among processes, with a time-out.
 //!
-//! The engine has a lock for this, but waits for it without a time-out and does not name its holder. So
-//! a writer first locks a byte of the lock file (`fcntl`), and then finds the engine's lock free.
+//! The engine has a lock for this, but waits for it without a time-out and does not name its
+//! holder. So a writer first locks a byte of the lock file (`fcntl`), and then finds the engine's
+//! lock free.
 //!
 //! | byte of the lock file | locked by |
 //! |---|---|
 //! | 2^40 | the process that writes |
 //! | 2^40 + 1 | the process that writes next |
 //!
-//! The engine locks the bytes below 2^32 only. As with its locks, the system gives these up when their
-//! process dies, and after the engine's lock. A forked child does not inherit them.
+//! The engine locks the bytes below 2^32 only. As with its locks, the system gives these up when
+//! their process dies, and after the engine's lock. A forked child does not inherit them.
 //!
-//! A process that uses the engine without keyloom, or with a keyloom that had no such lock, does not
-//! take it. The engine's lock excludes it all the same. Only a wait for it has no time-out.
+//! A process that uses the engine without keyloom, or with a keyloom that had no such lock, does
+//! not take it. The engine's lock excludes it all the same. Only a wait for it has no time-out.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -33,8 +34,9 @@ const NEXT: libc::off_t = WRITER + 1;
 const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a process may write again and again before it checks whether another one waits. A check is
-/// a system call. Without it, a process that writes in a loop would keep the others from writing.
+/// How long a process may write again and again before it checks whether another one waits. A check
+/// is a system call. Without it, a process that writes in a loop would keep the others from
+/// writing.
 const MOST_IMPATIENT: Duration = Duration::from_millis(1);
 
 /// The lock of the process that writes. To be taken by one thread at a time.

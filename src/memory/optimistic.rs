@@ -161,7 +161,7 @@ impl<'s> Footprint<'s> {
     }
 
     /// Applies the writes unless somebody overwrote a read. `tree` is the state after the writes if
-    /// nobody else wrote meanwhile.
+    /// no other process wrote meanwhile.
     pub(super) fn commit(self, tree: Tree) -> Result<()> {
         if self.writes.is_empty() {
             // What it read was true at the moment when it began, and it changes nothing.

@@ -27,7 +27,7 @@ pub struct MemoryTransaction<'s> {
 
 #[derive(Debug)]
 enum Mode<'s> {
-    /// Nobody else writes meanwhile.
+    /// No other process writes meanwhile.
     Alone { _turn: WriterTurn<'s> },
     /// Others may write meanwhile; commit compares.
     Optimistic(Footprint<'s>),

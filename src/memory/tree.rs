@@ -8,9 +8,9 @@
 //!              leaf     [a..j]   [k..s]   [t..z]            entries in the order of their keys
 //! ```
 //!
-//! Why not a library: the well-kept persistent map that exists for Rust scans at 1.6 to 1.8 times the
-//! time of the standard `BTreeMap` (it has 16 entries in a node and two cursors in an iterator) and
-//! allocates to find the key before a given one. Here a leaf is walked as a slice and a walk
+//! Why not a library: the well-kept persistent map that exists for Rust scans at 1.6 to 1.8 times
+//! the time of the standard `BTreeMap` (it has 16 entries in a node and two cursors in an iterator)
+//! and allocates to find the key before a given one. Here a leaf is walked as a slice and a walk
 //! allocates nothing.
 //!
 //! A separator is the shortest string that tells its neighbours apart, so it mostly lies in the

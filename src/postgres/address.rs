@@ -83,16 +83,16 @@ impl fmt::Display for Address {
     }
 }
 
-/// Whether each mark of an URL can only mean one thing. A password with an @ would end there, and what is
-/// left of it pass for the host; with a ? it would pass for parameters.
+/// Whether each mark of an URL can only mean one thing. A password with an @ would end there, and
+/// what is left of it pass for the host; with a ? it would pass for parameters.
 fn marks_are_clear(url: &str) -> bool {
     let once = |mark: char| url.matches(mark).count() <= 1;
     let in_order = url.split_once('?').is_none_or(|(_, parameters)| !parameters.contains('@'));
     once('@') && once('?') && in_order
 }
 
-/// Whether what is shown of an address, here and by the server, is certainly no password: one that is
-/// escaped together with the colon before it is part of the name of a user or a host.
+/// Whether what is shown of an address, here and by the server, is certainly no password: one that
+/// is escaped together with the colon before it is part of the name of a user or a host.
 fn shows_no_password(config: &Config) -> bool {
     const MARKS: [char; 5] = [':', '=', '?', '&', ';'];
     let is_name = |name: Option<&str>| name.is_none_or(|name| !name.contains(MARKS));

@@ -19,8 +19,8 @@ struct Said {
 }
 
 impl Said {
-    /// Whether the client gave up while it logged in: the server asks for a password and there is none,
-    /// or the server did not prove that it knows the password.
+    /// Whether the client gave up while it logged in: the server asks for a password and there is
+    /// none, or the server did not prove that it knows the password.
     fn is_about_login(&self) -> bool {
         ["password missing", "authentication"].iter().any(|words| self.words.contains(words))
     }
@@ -113,8 +113,9 @@ pub(super) fn of_commit(error: PgError, link: &Link) -> Error {
     }
 }
 
-/// The server goes on, and has rolled the transaction back: integrity, a transaction state, a conflict,
-/// a resource, or a cancellation. Any other error may come from behind the point of no return.
+/// The server goes on, and has rolled the transaction back: integrity, a transaction state, a
+/// conflict, a resource, or a cancellation. Any other error may come from behind the point of no
+/// return.
 fn is_refusal(told: &DbError) -> bool {
     let code = told.code();
     !is_fatal(told)

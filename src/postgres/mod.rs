@@ -1,8 +1,8 @@
 //! The store on PostgreSQL, and on the distributed engines that speak its protocol.
 //!
-//! When do data outgrow one machine's file? When several programs write them, when they must survive
-//! that machine, or when there is a PostgreSQL already that somebody backs up at night. One line
-//! changes, and the same patterns go on:
+//! When do data outgrow one machine's file? When several programs write them, when they must
+//! survive that machine, or when there is a PostgreSQL already that somebody backs up at night. One
+//! line changes, and the same patterns go on:
 //!
 //! ```no_run
 //! use keyloom::{Postgres, Reader, Store, Writer};
@@ -19,43 +19,45 @@
 //! | `key` | `bytea`, primary key | compares as unsigned bytes, which is the order of keys |
 //! | `value` | `bytea` | |
 //!
-//! One table (`keyloom`, or [another](PostgresOptions::table)) is one store. To make it the user needs
-//! `CREATE` on the schema. Or somebody else runs `CREATE TABLE keyloom (key bytea PRIMARY KEY, value bytea NOT
-//! NULL)` and grants `SELECT, INSERT, UPDATE, DELETE` on it.
+//! One table (`keyloom`, or [another](PostgresOptions::table)) is one store. To make it the user
+//! needs `CREATE` on the schema. Or somebody else runs `CREATE TABLE keyloom (key bytea PRIMARY
+//! KEY, value bytea NOT NULL)` and grants `SELECT, INSERT, UPDATE, DELETE` on it.
 //!
 //! # Which engines
 //!
 //! *Tested: PostgreSQL 15*, with the whole conformance suite, kills under load, and the isolation
-//! campaign. The statements are those that **CockroachDB** and **YugabyteDB** also take: `SELECT` by key,
-//! by `= ANY` and by range with `ORDER BY … LIMIT`, `INSERT … ON CONFLICT DO UPDATE`, `DELETE`, `BEGIN
-//! … SERIALIZABLE`. On YugabyteDB the key column is declared `ASC`, so that keys are sharded by range
-//! and not by hash; CockroachDB does so anyway. That keyloom works there follows from this, but *was
-//! not run*: run `KEYLOOM_POSTGRES=<address> cargo test -p keyloom-on-servers --features postgres --test postgres` against yours
-//! first.
+//! campaign. The statements are those that **CockroachDB** and **YugabyteDB** also take: `SELECT`
+//! by key, by `= ANY` and by range with `ORDER BY … LIMIT`, `INSERT … ON CONFLICT DO UPDATE`,
+//! `DELETE`, `BEGIN … SERIALIZABLE`. On YugabyteDB the key column is declared `ASC`, so that keys
+//! are sharded by range and not by hash; CockroachDB does so anyway. That keyloom works there
+//! follows from this, but *was not run*: run `KEYLOOM_POSTGRES=<address> cargo test -p
+//! keyloom-on-servers --features postgres --test postgres` against yours first.
 //!
 //! # Transactions
 //!
 //! A transaction is `SERIALIZABLE`. When the engine cannot keep it so (SQLSTATE 40001) or ends a
-//! deadlock (40P01), that is an [`Error::Conflict`], and [`transact`](Store::transact) runs it again. A
-//! connection that breaks before the commit is an [`Error::ConnectionLost`], which is run again too. One
-//! that breaks *during* the commit is an [`Error::CommitUnknown`]: run it again only if it looks first, in
-//! the same transaction, whether it has happened. A statement that takes longer than
-//! [`timeout`](PostgresOptions::timeout) is cancelled by the server, for good
+//! deadlock (40P01), that is an [`Error::Conflict`], and [`transact`](Store::transact) runs it
+//! again. A connection that breaks before the commit is an [`Error::ConnectionLost`], which is run
+//! again too. One that breaks *during* the commit is an [`Error::CommitUnknown`]: run it again only
+//! if it looks first, in the same transaction, whether it has happened. A statement that takes
+//! longer than [`timeout`](PostgresOptions::timeout) is cancelled by the server, for good
 //! ([`Error::StatementCancelled`]).
 //!
-//! **Keep transactions short.** PostgreSQL remembers committed transactions one by one as long as others that
-//! began before are open, up to about ten times `max_connections` of them, and older ones in a summary, which
-//! loses conflicts: a transaction that stays open while some thousand others commit can commit although it should
-//! be refused. `tests/on_servers/tests/postgres/forgotten_conflict.sh` shows it on PostgreSQL 15.18 without keyloom; with
-//! `max_connections = 1000` the same transaction is refused. The isolation campaign met it in 2 of 31 runs.
+//! **Keep transactions short.** PostgreSQL remembers committed transactions one by one as long as
+//! others that began before are open, up to about ten times `max_connections` of them, and older
+//! ones in a summary, which loses conflicts: a transaction that stays open while some thousand
+//! others commit can commit although it should be refused.
+//! `tests/on_servers/tests/postgres/forgotten_conflict.sh` shows it on PostgreSQL 15.18 without
+//! keyloom; with `max_connections = 1000` the same transaction is refused. The isolation campaign
+//! met it in 2 of 31 runs.
 //!
-//! A snapshot is a `REPEATABLE READ, READ ONLY` transaction: everything committed before the moment it
-//! was opened and nothing after, and (on a PostgreSQL that takes writes) never a conflict. It shows commits in the order in which they
-//! happened, which in rare cases is not yet an order in which they could have run one after the other
-//! (Fekete, O'Neil and O'Neil, *A read-only transaction anomaly under snapshot isolation*, 2004). A
-//! report that must exclude that reads in [`transact`](Store::transact). A `SERIALIZABLE` snapshot would
-//! not help: what such a transaction reads is valid only once it has committed, and a snapshot has no
-//! commit that could refuse it.
+//! A snapshot is a `REPEATABLE READ, READ ONLY` transaction: everything committed before the moment
+//! it was opened and nothing after, and (on a PostgreSQL that takes writes) never a conflict. It
+//! shows commits in the order in which they happened, which in rare cases is not yet an order in
+//! which they could have run one after the other (Fekete, O'Neil and O'Neil, *A read-only
+//! transaction anomaly under snapshot isolation*, 2004). A report that must exclude that reads in
+//! [`transact`](Store::transact). A `SERIALIZABLE` snapshot would not help: what such a transaction
+//! reads is valid only once it has committed, and a snapshot has no commit that could refuse it.
 //!
 //! # Cost
 //!
@@ -75,27 +77,28 @@
 //!
 //! Values up to 64 MiB. Each open snapshot or transaction holds one connection
 //! ([`max_connections`](PostgresOptions::max_connections)); more wait, and fail with
-//! [`Error::ConnectionsBusy`]. A snapshot that stays open for long keeps the server from cleaning up behind
-//! updates (`VACUUM`), as any open transaction does.
+//! [`Error::ConnectionsBusy`]. A snapshot that stays open for long keeps the server from cleaning
+//! up behind updates (`VACUUM`), as any open transaction does.
 //!
-//! `add`, `min` and `max` read and write here, so transactions on one hot counter conflict: spread it
-//! over several keys.
+//! `add`, `min` and `max` read and write here, so transactions on one hot counter conflict: spread
+//! it over several keys.
 //!
-//! A thread that has a transaction open and takes a snapshot needs two connections; when as many threads as
-//! there are connections do that at once, all of them wait until their patience ends.
+//! A thread that has a transaction open and takes a snapshot needs two connections; when as many
+//! threads as there are connections do that at once, all of them wait until their patience ends.
 //!
 //! # How it is run
 //!
-//! On PostgreSQL each connection runs with `enable_seqscan`, `enable_bitmapscan` and `jit` off: every
-//! statement is served by the one index. What a serializable transaction has read is remembered by
-//! index pages, and by the whole table once it has read many (`max_pred_locks_per_relation`, by default 32
-//! pages), and then it conflicts with every writer. Transactions that read much *and* write want larger
-//! `max_pred_locks_per_transaction`, `max_pred_locks_per_relation` and `max_pred_locks_per_page`.
-//! Serializability holds among serializable transactions: somebody who changes the table by hand at
-//! another level is not noticed.
+//! On PostgreSQL each connection runs with `enable_seqscan`, `enable_bitmapscan` and `jit` off:
+//! every statement is served by the one index. What a serializable transaction has read is
+//! remembered by index pages, and by the whole table once it has read many
+//! (`max_pred_locks_per_relation`, by default 32 pages), and then it conflicts with every writer.
+//! Transactions that read much *and* write want larger `max_pred_locks_per_transaction`,
+//! `max_pred_locks_per_relation` and `max_pred_locks_per_page`. Serializability holds among
+//! serializable transactions: somebody who changes the table by hand at another level is not
+//! noticed.
 //!
-//! Statements are prepared when a connection opens, and settings belong to the session, so a pooler in
-//! *transaction* mode (PgBouncer) cannot stand in between; in session mode it can.
+//! Statements are prepared when a connection opens, and settings belong to the session, so a pooler
+//! in *transaction* mode (PgBouncer) cannot stand in between; in session mode it can.
 
 mod address;
 mod error;
@@ -160,8 +163,8 @@ struct Shared {
 }
 
 impl Postgres {
-    /// Opens the store at `address`, such as `postgres://user:password@host:port/database`, with the
-    /// default options. Its table is made if it is not there.
+    /// Opens the store at `address`, such as `postgres://user:password@host:port/database`, with
+    /// the default options. Its table is made if it is not there.
     ///
     /// # Errors
     /// As [`PostgresOptions::open`].
@@ -217,7 +220,8 @@ impl Store for Postgres {
 
     fn snapshot(&self) -> Result<PostgresSnapshot> {
         let session = match self.look() {
-            // A connection that lay in the pool while its server was started again: try another one.
+            // A connection that lay in the pool while its server was started again: try another
+            // one.
             Err(Error::ConnectionLost { .. }) => self.look()?,
             looked => looked?,
         };

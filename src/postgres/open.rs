@@ -27,17 +27,18 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 impl PostgresOptions {
     /// Opens the store at `address`, a connection URL:
     /// `postgres://user:password@host:port/database?table=keyloom&sslmode=require`, or the
-    /// `key=value` form of the same, in which the table is left to the options. It names a host and a
-    /// user; nothing is read from the environment or from files. In a URL, an `@` or `?` within a
-    /// password is written `%40` or `%3F`. **Without `sslmode=require` nothing is encrypted**; with it,
-    /// as with `verify-full`, the server's certificate and name are verified. Of several hosts the first
-    /// that takes writes is used.
+    /// `key=value` form of the same, in which the table is left to the options. It names a host and
+    /// a user; nothing is read from the environment or from files. In a URL, an `@` or `?` within a
+    /// password is written `%40` or `%3F`. **Without `sslmode=require` nothing is encrypted**; with
+    /// it, as with `verify-full`, the server's certificate and name are verified. Of several hosts
+    /// the first that takes writes is used.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an address or a name that cannot be used, [`Error::ConnectionLost`]
-    /// when there is no server, [`Error::LoginRefused`] when it does not let the user in, [`Error::MissingStore`] when the table is not there and must not be
-    /// made, [`Error::NotAStore`] for another kind of table, or what the server says. None of them
-    /// holds the password.
+    /// [`Error::InvalidArgument`] for an address or a name that cannot be used,
+    /// [`Error::ConnectionLost`] when there is no server, [`Error::LoginRefused`] when it does not
+    /// let the user in, [`Error::MissingStore`] when the table is not there and must not be made,
+    /// [`Error::NotAStore`] for another kind of table, or what the server says. None of them holds
+    /// the password.
     pub fn open(self, address: &str) -> Result<Postgres> {
         open(Address::parse(address)?, self)
     }

@@ -42,8 +42,9 @@ impl Default for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The table that holds the store: 1 to 63 of `a-z`, `0-9` and `_`. One in the address (`?table=…`)
-    /// comes before this one. Default: `keyloom`. Another schema is chosen by the user's `search_path`.
+    /// The table that holds the store: 1 to 63 of `a-z`, `0-9` and `_`. One in the address
+    /// (`?table=…`) comes before this one. Default: `keyloom`. Another schema is chosen by the
+    /// user's `search_path`.
     #[must_use]
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.table = Some(table.into());
@@ -57,7 +58,7 @@ impl PostgresOptions {
         self
     }
 
-    /// How many connections there are at the most. Each open snapshot and each open transaction holds
+    /// How many connections there are at most. Each open snapshot and each open transaction holds
     /// one. Default: 16.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
@@ -75,25 +76,26 @@ impl PostgresOptions {
 
     /// How long the server may take to answer one message, or to accept a connection. Default: 30
     /// seconds. The server is told to cancel a statement a little before that, which is an
-    /// [`Error::StatementCancelled`](crate::Error::StatementCancelled) and not run again; a server that says nothing is an
-    /// [`Error::ConnectionLost`](crate::Error::ConnectionLost), or for a commit an [`Error::CommitUnknown`](crate::Error::CommitUnknown).
+    /// [`Error::StatementCancelled`](crate::Error::StatementCancelled) and not run again; a server
+    /// that says nothing is an [`Error::ConnectionLost`](crate::Error::ConnectionLost), or for a
+    /// commit an [`Error::CommitUnknown`](crate::Error::CommitUnknown).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often and after which pauses [`transact`](crate::Store::transact) runs a transaction again.
-    /// Default: [`RetryPolicy::remote`].
+    /// How often and after which pauses [`transact`](crate::Store::transact) runs a transaction
+    /// again. Default: [`RetryPolicy::remote`].
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
         self
     }
 
-    /// Speaks TLS, and trusts servers whose certificates are signed by this authority (PEM) and by no
-    /// other. Without it, `sslmode=require` in the address speaks TLS and trusts the authorities of
-    /// the system. Certificates and host names are always verified.
+    /// Speaks TLS, and trusts servers whose certificates are signed by this authority (PEM) and by
+    /// no other. Without it, `sslmode=require` in the address speaks TLS and trusts the authorities
+    /// of the system. Certificates and host names are always verified.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {

@@ -102,7 +102,8 @@ impl PostgresSession {
         }
     }
 
-    /// Waits for one answer of the server. The first time, the transaction begins in the same message.
+    /// Waits for one answer of the server. The first time, the transaction begins in the same
+    /// message.
     fn ask<'c, T, F>(&'c self, request: impl FnOnce(&'c ClientWrapper) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, PgError>>,
@@ -186,8 +187,8 @@ impl PostgresSession {
         let has_written = self.has_written.get();
         let goes_on =
             |error: &PgError| error.as_db_error().is_some_and(|told| !error::is_fatal(told));
-        // A commit that was refused, or that rolled back, ends the transaction too: a ROLLBACK would
-        // be a warning in the server's log.
+        // A commit that was refused, or that rolled back, ends the transaction too: a ROLLBACK
+        // would be a warning in the server's log.
         let has_ended = match &committed {
             Some(Ok(())) => true,
             Some(Err(error)) => goes_on(error),

@@ -46,8 +46,8 @@ impl Engine {
     }
 }
 
-/// How long a statement may take, where the client waits for `timeout`: a little less, so that the client
-/// gets the server's answer. What the client gave up itself might still happen.
+/// How long a statement may take, where the client waits for `timeout`: a little less, so that the
+/// client gets the server's answer. What the client gave up itself might still happen.
 pub(super) fn statement_timeout(timeout: Duration) -> Duration {
     (timeout - timeout / 8).max(Duration::from_millis(1))
 }

@@ -10,19 +10,20 @@ use crate::{KeyRange, Order, Result};
 
 /// The first page of a range in a snapshot: what costs about as much to send as to ask for.
 pub(super) const FIRST_PAGE: usize = 1_024;
-/// The first page in a transaction, where everything that was fetched counts as read, and the less was
-/// read the less conflicts.
+/// The first page in a transaction, where everything that was fetched counts as read, and the less
+/// was read the less conflicts.
 pub(super) const FIRST_PAGE_OF_TRANSACTION: usize = 128;
 /// How much larger the next page is.
 const GROWTH: usize = 4;
 /// The largest page, in entries,
 pub(super) const LARGEST_PAGE: usize = 16_384;
-/// and in bytes: the server ends a page there if it can, else the size is guessed from the page before.
-/// An entry larger than that comes alone.
+/// and in bytes: the server ends a page there if it can, else the size is guessed from the page
+/// before. An entry larger than that comes alone.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
 
 /// The entries of a range of a store behind a network. Fetches page after page as it is advanced;
-/// pages grow from 1,024 entries (in a transaction from 128) to 16,384 or some 4 MiB, whichever is less.
+/// pages grow from 1,024 entries (in a transaction from 128) to 16,384 or some 4 MiB, whichever is
+/// less.
 pub struct RemoteEntries<'r, S: Session> {
     walk: Walk<'r, S>,
 }

@@ -1,8 +1,8 @@
-//! What a value serializes as, in 64 bits: two values of one type with the same fingerprint make the
-//! same calls to a serializer, apart from the order in which sequences and maps are visited.
+//! What a value serializes as, in 64 bits: two values of one type with the same fingerprint make
+//! the same calls to a serializer, apart from the order in which sequences and maps are visited.
 //!
-//! The order is left out because a `HashMap` that was read back visits its entries in another one. All
-//! else counts: a field that is skipped, `Some(None)` apart from `None`, the bits of a float.
+//! The order is left out because a `HashMap` that was read back visits its entries in another one.
+//! All else counts: a field that is skipped, `Some(None)` apart from `None`, the bits of a float.
 
 use std::cell::Cell;
 use std::fmt::{self, Display};

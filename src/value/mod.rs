@@ -14,8 +14,9 @@
 //!
 //! # What is written is read back
 //!
-//! `Ok` from [`encode`](Codec::encode) means that the bytes decode as the value. Each codec here reads what
-//! it has written and compares; what differs is an error, and nothing is written. So it refuses:
+//! `Ok` from [`encode`](Codec::encode) means that the bytes decode as the value. Each codec here
+//! reads what it has written and compares; what differs is an error, and nothing is written. So it
+//! refuses:
 //!
 //! | codec | refuses |
 //! |---|---|
@@ -25,16 +26,17 @@
 //! | all | a field that is skipped and has no `default`, or another one than the value skipped; `Serialize` and `Deserialize` that disagree |
 //!
 //! What a type does not serialize at all no codec can compare: a field with `skip`, or one with
-//! `skip_serializing` and a `default`, comes back as its default; two variants of an `untagged` enum that
-//! look the same come back as the first of them.
+//! `skip_serializing` and a `default`, comes back as its default; two variants of an `untagged`
+//! enum that look the same come back as the first of them.
 //!
 //! A codec of your own is not checked: hold it to the same law in a test.
 //!
 //! # Nesting
 //!
-//! A type that contains itself is written and read to a depth of some 127 by [`Json`] and [`MessagePack`],
-//! and refused beyond. [`Postcard`] has no such bound: bytes that nest some thousand levels deep overflow
-//! the stack, which ends the process. Do not read such a type from bytes that others may have made.
+//! A type that contains itself is written and read to a depth of some 127 by [`Json`] and
+//! [`MessagePack`], and refused beyond. [`Postcard`] has no such bound: bytes that nest some
+//! thousand levels deep overflow the stack, which ends the process. Do not read such a type from
+//! bytes that others may have made.
 
 mod fingerprint;
 mod proven;
@@ -151,8 +153,8 @@ impl Format for Json {
     }
 }
 
-/// How deep a value in MessagePack may nest, as in JSON. The crate's own bound, 1,024, is more than the
-/// stack of a thread takes.
+/// How deep a value in MessagePack may nest, as in JSON. The crate's own bound, 1,024, is more than
+/// the stack of a thread takes.
 #[cfg(feature = "messagepack")]
 const MOST_DEPTH: usize = 128;
 

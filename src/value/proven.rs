@@ -1,12 +1,13 @@
-//! Writing that is proven by reading: bytes are kept only if they are read as the value they stand for.
+//! Writing that is proven by reading: bytes are kept only if they are read as the value they stand
+//! for.
 //!
-//! A codec sees the calls of a type's `Serialize`, not what its `Deserialize` will ask for, and the two
-//! disagree more often than it seems: an attribute that skips a field, a type that describes itself in a
-//! format that does not, a float that the format has no word for. No rule about types finds all of them,
-//! and most depend on the value. So every value is read back once, and serialized once more:
-//! what was read must have the [fingerprint](super::fingerprint) of what was written. To compare the
-//! bytes instead would refuse a `HashMap`, whose order changes, and let pass the very records whose bytes
-//! were misread.
+//! A codec sees the calls of a type's `Serialize`, not what its `Deserialize` will ask for, and the
+//! two disagree more often than it seems: an attribute that skips a field, a type that describes
+//! itself in a format that does not, a float that the format has no word for. No rule about types
+//! finds all of them, and most depend on the value. So every value is read back once, and
+//! serialized once more: what was read must have the [fingerprint](super::fingerprint) of what was
+//! written. To compare the bytes instead would refuse a `HashMap`, whose order changes, and let
+//! pass the very records whose bytes were misread.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

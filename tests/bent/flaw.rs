@@ -52,7 +52,8 @@ pub enum Flaw {
     ConflictKeeps,
     /// A page begins at the incremented last key: behind `a` it skips `aa`.
     PageSkips,
-    /// A range comes in parts of 128 entries, and the successor of the last key of a part is skipped.
+    /// A range comes in parts of 128 entries, and the successor of the last key of a part is
+    /// skipped.
     PartSkips,
     /// Counters are big-endian.
     BigEndianCounter,
@@ -120,7 +121,8 @@ impl Flaw {
         Self::ForgottenRefusal,
     ];
 
-    /// The law that it breaks, and the name of the check that must see it. `None` when there is none.
+    /// The law that it breaks, and the name of the check that must see it. `None` when there is
+    /// none.
     pub fn breaks(self) -> Option<(Law, &'static str)> {
         Some(match self {
             Self::None => return None,

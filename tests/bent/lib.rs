@@ -1,8 +1,8 @@
 //! Stores that are broken on purpose, to see that the tests of stores can fail.
 //!
-//! [`Bent`] is the memory store with one [`Flaw`]. It copies whatever it reads, so that there is one
-//! place where a mistake can be made for each kind of operation. [`Weakened`] wraps any store, and
-//! takes from its isolation.
+//! [`Bent`] is the memory store with one [`Flaw`]. It copies whatever it reads, so that there is
+//! one place where a mistake can be made for each kind of operation. [`Weakened`] wraps any store,
+//! and takes from its isolation.
 
 mod flaw;
 mod reading;

@@ -15,8 +15,8 @@ use crate::transaction::Write;
 
 /// Any store with transactions that are less isolated than its own.
 ///
-/// A transaction reads from a snapshot taken at its beginning. What it writes is kept, and handed to
-/// a transaction of the store only at commit, after as much of what was read as the [`Weakness`]
+/// A transaction reads from a snapshot taken at its beginning. What it writes is kept, and handed
+/// to a transaction of the store only at commit, after as much of what was read as the [`Weakness`]
 /// says has been read there again. So transactions run side by side even where the store has one
 /// writer at a time.
 ///
@@ -72,7 +72,7 @@ impl<S: Store> Weakened<S> {
         Self { store, weakness, late: Arc::default() }
     }
 
-    /// Does what is late. Nobody else commits while the guard is held.
+    /// Does what is late. No other process commits while the guard is held.
     fn catch_up(&self) -> Result<MutexGuard<'_, Vec<Write>>> {
         let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
         if !late.is_empty() {

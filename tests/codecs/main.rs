@@ -1,5 +1,5 @@
-//! The law of every codec: what it writes is read as the same value, or it writes nothing and reports an
-//! error. Held over a [zoo](zoo) of types with each ordinary attribute of serde's.
+//! The law of every codec: what it writes is read as the same value, or it writes nothing and
+//! reports an error. Held over a [zoo](zoo) of types with each ordinary attribute of serde's.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod unproven;

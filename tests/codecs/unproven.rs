@@ -1,5 +1,5 @@
-//! Negative controls: codecs as the crates of their formats give them, which do not read back what they
-//! write.
+//! Negative controls: codecs as the crates of their formats give them, which do not read back what
+//! they write.
 
 use keyloom::value::Codec;
 use keyloom::{Error, Result};

@@ -1,5 +1,5 @@
-//! Types with each ordinary attribute of serde's, and the types of the standard library that formats
-//! treat apart; and which of their values each codec takes.
+//! Types with each ordinary attribute of serde's, and the types of the standard library that
+//! formats treat apart; and which of their values each codec takes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;

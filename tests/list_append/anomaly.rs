@@ -52,8 +52,9 @@ impl Name {
         self >= Self::G0RealTime
     }
 
-    /// Whether it is what PostgreSQL lets through when it forgets a conflict of a transaction that is open for
-    /// long: several reads that were overwritten, closed by the clock (`tests/on_servers/tests/postgres/forgotten_conflict.sh`).
+    /// Whether it is what PostgreSQL lets through when it forgets a conflict of a transaction that
+    /// is open for long: several reads that were overwritten, closed by the clock
+    /// (`tests/on_servers/tests/postgres/forgotten_conflict.sh`).
     pub fn is_of_forgotten_conflict(self) -> bool {
         matches!(self, Self::G2ItemRealTime | Self::G2RealTime)
     }

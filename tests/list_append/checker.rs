@@ -22,11 +22,12 @@ pub fn check_as(history: &History, snapshots_in_commit_order: bool) -> Vec<Anoma
     }
 }
 
-/// [`check`] for a store whose snapshots show commits in the order in which they happened and no more.
+/// [`check`] for a store whose snapshots show commits in the order in which they happened and no
+/// more.
 ///
-/// Transactions among themselves must be serializable. A snapshot beside them must be one moment: all
-/// of a transaction or nothing, nothing uncommitted, nothing old. But that moment need not be one of
-/// the serial order (a cycle with several writes over reads).
+/// Transactions among themselves must be serializable. A snapshot beside them must be one moment:
+/// all of a transaction or nothing, nothing uncommitted, nothing old. But that moment need not be
+/// one of the serial order (a cycle with several writes over reads).
 pub fn check_with_snapshots_in_commit_order(history: &History) -> Vec<Anomaly> {
     let transactions = history.attempts.iter().filter(|attempt| !attempt.by_snapshot);
     let of_transactions =

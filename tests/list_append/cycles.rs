@@ -14,7 +14,8 @@ use petgraph::visit::{EdgeFiltered, EdgeRef};
 use crate::anomaly::{Anomaly, Edge, Name};
 use crate::graph::Dependencies;
 
-/// How many cycles of one kind are shown for a component, and how many edges are tried to find them.
+/// How many cycles of one kind are shown for a component, and how many edges are tried to find
+/// them.
 const MOST_SHOWN: usize = 2;
 const MOST_TRIED: usize = 50;
 

@@ -6,8 +6,9 @@ use crate::history::Element;
 
 /// The elements of one process, each of which is handed out once.
 ///
-/// Of `n` processes, each has every `n`-th number. One that sees what another has appended goes on behind
-/// it, so that all are at the same lists: Lamport's clock, told through the store under test.
+/// Of `n` processes, each has every `n`-th number. One that sees what another has appended goes on
+/// behind it, so that all are at the same lists: Lamport's clock, told through the store under
+/// test.
 #[derive(Debug)]
 pub struct Elements {
     next: AtomicU64,
@@ -25,7 +26,7 @@ impl Elements {
         Self { next: AtomicU64::new(first), first, step: processes.max(1) as u64 }
     }
 
-    /// One that nobody else gets.
+    /// One that no other process gets.
     pub fn take(&self) -> Element {
         self.next.fetch_add(self.step, Ordering::Relaxed)
     }

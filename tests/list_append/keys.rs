@@ -9,7 +9,8 @@ use crate::history::{Element, List};
 /// What nobody ever appends: stands for bytes that are no element.
 pub const GARBLED: Element = 0;
 
-/// The keys of a campaign: all of them behind one prefix, each with the number of a list at its end.
+/// The keys of a campaign: all of them behind one prefix, each with the number of a list at its
+/// end.
 #[derive(Clone, Debug)]
 pub struct Keys {
     lists: Vec<u8>,

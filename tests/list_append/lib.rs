@@ -58,7 +58,7 @@ pub fn transactions(default: usize) -> usize {
 
 /// Runs transactions of `writers` threads on a store and checks what they saw.
 ///
-/// Prints the counts. Panics where the store reports an error that no new attempt mends.
+/// Prints the counts. Panics where the store reports an error that no new attempt repairs.
 pub fn campaign<S: Store>(store: &S, transactions: usize, writers: usize) -> Report {
     campaign_of(store, &Plan::new(transactions, writers))
 }
@@ -73,7 +73,7 @@ pub fn campaign_of<S: Store>(store: &S, plan: &Plan) -> Report {
 /// Runs a campaign as planned.
 ///
 /// # Errors
-/// The first error of the store that neither a new attempt nor patience mends.
+/// The first error of the store that neither a new attempt nor patience repairs.
 pub fn try_campaign<S: Store>(store: &S, plan: &Plan) -> Result<Report> {
     let mut report = Report::default();
     let mut left = plan.transactions;

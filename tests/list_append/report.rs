@@ -65,8 +65,8 @@ impl Report {
         names
     }
 
-    /// Whether nothing was found but what PostgreSQL is known to let through, and no more of it than it does at
-    /// most: in two of 31 runs of 20,000 transactions it was five and one.
+    /// Whether nothing was found but what PostgreSQL is known to let through, and no more of it
+    /// than it does at most: in two of 31 runs of 20,000 transactions it was five and one.
     pub fn is_of_forgotten_conflicts(&self) -> bool {
         const MOST: usize = 8;
         let done = self.committed + self.unknown;

@@ -1,7 +1,7 @@
 //! Negative controls: the campaign on a store whose isolation was taken away in part.
 //!
-//! They are part of the campaign, since a backend on which nothing was ever found may be one on which
-//! nothing could be: on a slow store transactions may never meet.
+//! They are part of the campaign, since a backend on which nothing was ever found may be one on
+//! which nothing could be: on a slow store transactions may never meet.
 
 use std::convert::Infallible;
 
@@ -14,8 +14,8 @@ use crate::{Name, Report, campaign};
 const OF_NO_SNAPSHOT: &[Name] = &[Name::G0, Name::G1a, Name::G1b, Name::G1c, Name::Internal];
 const OF_LOST_UPDATES: &[Name] = &[Name::LostUpdate, Name::LostAppend, Name::IncompatibleOrder];
 
-/// The mistakes that the conformance suite must find, as far as they are of isolation, and the name under
-/// which they show.
+/// The mistakes that the conformance suite must find, as far as they are of isolation, and the name
+/// under which they show.
 pub const FLAWS: [(Flaw, Name); 11] = [
     (Flaw::DirtyRead, Name::G1a),
     (Flaw::MovingSnapshot, Name::Internal),
@@ -61,9 +61,10 @@ pub fn is_caught<S: Store + Clone>(
     report
 }
 
-/// Makes campaigns until one of them has found what is expected: at most `tries` of them, each told its number.
-/// An anomaly needs two who meet, and on a machine that is busy elsewhere they may miss each other for a whole
-/// campaign. One that must not show ends it at once. Gives the last report, and in what it differs.
+/// Makes campaigns until one of them has found what is expected: at most `tries` of them, each told
+/// its number. An anomaly needs two who meet, and on a machine that is busy elsewhere they may miss
+/// each other for a whole campaign. One that must not show ends it at once. Gives the last report,
+/// and in what it differs.
 ///
 /// # Errors
 /// The first of the campaigns.

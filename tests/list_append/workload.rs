@@ -34,12 +34,13 @@ pub struct Plan {
     /// long enough for a server that is killed to come back.
     pub patience: Duration,
     /// The lists lie behind this prefix, where nothing else may be. What is there is removed at the
-    /// end, not before: a removal whose outcome is unknown could come late, and take new lists along.
+    /// end, not before: a removal whose outcome is unknown could come late, and take new lists
+    /// along.
     pub prefix: Vec<u8>,
     /// Whether snapshots show commits in their order, which in rare cases is no serial order.
     pub snapshots_in_commit_order: bool,
-    /// How many processes work on the store, each with a plan of its own, [`attempts`] of which belong
-    /// into one history.
+    /// How many processes work on the store, each with a plan of its own, [`attempts`] of which
+    /// belong into one history.
     pub processes: usize,
     /// The number of this one.
     pub process: usize,
@@ -82,7 +83,7 @@ struct Shared<'p> {
 /// Runs the workload on a store.
 ///
 /// # Errors
-/// The first error that neither a new attempt nor patience mends.
+/// The first error that neither a new attempt nor patience repairs.
 pub fn run<S: Store>(store: &S, plan: &Plan) -> Result<History> {
     Ok(History { attempts: attempts(store, plan)?, end: end(store, plan)? })
 }

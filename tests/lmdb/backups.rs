@@ -1,4 +1,4 @@
-//! Backups: of one moment, whole, and nobody else's file.
+//! Backups: of one moment, whole, and no other process's file.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,7 +1,7 @@
 //! The moment in which a snapshot begins, while commits begin and end.
 //!
-//! A commit writes its meta page, waits for the disk, and then tells the number of its transaction in
-//! the lock file. These tests set that number back, to what it was during the wait.
+//! A commit writes its meta page, waits for the disk, and then tells the number of its transaction
+//! in the lock file. These tests set that number back, to what it was during the wait.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

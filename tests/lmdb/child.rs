@@ -423,7 +423,8 @@ fn no_writable_lock_file(path: &Path) {
 }
 
 /// As a user who may neither read nor write the store. Root may do everything, so a process that is
-/// root becomes nobody first; it has the store's directory opened for everybody but its files closed.
+/// root becomes nobody first; it has the store's directory opened for everybody but its files
+/// closed.
 fn no_permission(path: &Path) {
     let closed = path.join("closed");
     std::fs::create_dir(&closed).unwrap();

@@ -1,5 +1,5 @@
-//! Puts in the order of their keys: at the end of the store, which the engine takes without a search, and side by side in
-//! the middle.
+//! Puts in the order of their keys: at the end of the store, which the engine takes without a
+//! search, and side by side in the middle.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -89,7 +89,8 @@ fn borrowed(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     entries.iter().map(|(key, value)| (&key[..], &value[..])).collect()
 }
 
-/// How many leaf pages a load adds to a store that has other entries, of which so many lie behind it.
+/// How many leaf pages a load adds to a store that has other entries, of which so many lie behind
+/// it.
 fn pages_of_load(load: &[(Vec<u8>, Vec<u8>)], behind: u32, in_order: bool) -> u64 {
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path()).unwrap();
@@ -150,8 +151,8 @@ fn what_no_store_takes_is_refused_before_any_of_a_load_is_put() {
     assert_eq!(txn.count(KeyRange::all()).unwrap(), 0);
 }
 
-/// Puts a load into a store of others, side by side and one by one, and looks at what is there. Tells how many leaf
-/// pages there are then, of each.
+/// Puts a load into a store of others, side by side and one by one, and looks at what is there.
+/// Tells how many leaf pages there are then, of each.
 fn put_both_ways(old: &[(Vec<u8>, Vec<u8>)], loads: &[Vec<(Vec<u8>, Vec<u8>)>]) -> [u64; 2] {
     let entries = || old.iter().chain(loads.iter().flatten()).cloned();
     let expected: Vec<_> = entries().collect::<BTreeMap<_, _>>().into_iter().collect();
@@ -240,7 +241,8 @@ fn a_load_of_the_longest_keys_is_there_and_nothing_else() {
 fn a_load_right_before_the_next_key_leaves_that_as_it_was() {
     let load = load(1_000);
     let mut next = load[999].0.clone();
-    // Its successor, that of its successor, and so on: what is put and deleted again must not be one that is there.
+    // Its successor, that of its successor, and so on: what is put and deleted again must not be
+    // one that is there.
     for zeros in 1..=4 {
         next.push(0);
         let [in_order, by_puts] = put_both_ways(
@@ -264,7 +266,8 @@ fn entries(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(Vec<u8>,
 
 #[test]
 fn what_is_put_in_order_is_there_and_nothing_else() {
-    // Some among the load, and always one before it and one behind it, so that it does not come to the end of the store.
+    // Some among the load, and always one before it and one behind it, so that it does not come to
+    // the end of the store.
     let old = entries(0..6).prop_map(|mut old| {
         old.extend([(vec![0], vec![1; 40]), (vec![9], vec![2; 40])]);
         old

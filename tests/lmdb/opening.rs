@@ -170,8 +170,8 @@ fn takes_a_file_that_is_short_and_sound() {
     assert_eq!(count(&quick().open(directory.path()).unwrap()), 10);
 }
 
-/// Found by the campaign `kill`: who waited for a process that was killed while it opened the store went on
-/// with the half-made locks of the engine, and lost commits.
+/// Found by the campaign `kill`: who waited for a process that was killed while it opened the store
+/// went on with the half-made locks of the engine, and lost commits.
 #[test]
 fn waits_until_another_process_has_opened_or_died() {
     let directory = tempdir().unwrap();

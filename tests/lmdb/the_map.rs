@@ -175,8 +175,8 @@ fn that_another_process_makes_larger_while_it_is_opened_is_taken_over() {
     (0..5_000u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1000])).unwrap();
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| run_child(Child::OpenSmall, directory.path()));
-        // It maps the small file that it sees, then waits for the writer. Were the time too short for
-        // it to come so far, it would find the large file, which is no harder to open.
+        // It maps the small file that it sees, then waits for the writer. Were the time too short
+        // for it to come so far, it would find the large file, which is no harder to open.
         std::thread::sleep(Duration::from_millis(500));
         txn.commit().unwrap();
         opening.join().unwrap();

@@ -87,8 +87,8 @@ fn one_unsound_meta_page_is_a_fault_and_two_are_an_error() {
     assert!(matches!(error(&bytes), FileError::NoSoundMeta { .. }));
 }
 
-/// When the disk takes no meta page the engine puts back the transaction and the last page that stood
-/// there, but not the trees. The state before is whole, and must open.
+/// When the disk takes no meta page the engine puts back the transaction and the last page that
+/// stood there, but not the trees. The state before is whole, and must open.
 #[test]
 fn a_meta_page_that_the_disk_did_not_take_is_no_damage() {
     let mut bytes = sample();
@@ -113,7 +113,8 @@ fn a_meta_page_that_the_disk_did_not_take_is_no_damage() {
     assert_eq!(read_meta(file_of(&bytes).path()).unwrap().main.entries, 0);
 }
 
-/// With transaction 1 of a compacted copy turned into 0, the empty state beside it would be the newest.
+/// With transaction 1 of a compacted copy turned into 0, the empty state beside it would be the
+/// newest.
 #[test]
 fn a_store_does_not_pass_for_a_new_one() {
     let store = Store::new();

@@ -60,8 +60,8 @@ fn structural_bits(bytes: &[u8]) -> Vec<usize> {
 }
 
 /// The bits of an entry's header without those that may turn over unseen: the size of a value in a
-/// run, and the lowest bit of the sizes that the padding may hide. The page number of a run is among
-/// them.
+/// run, and the lowest bit of the sizes that the padding may hide. The page number of a run is
+/// among them.
 fn entry_bits(content: &[u8], offset: usize) -> impl Iterator<Item = usize> + use<> {
     let is_leaf = content[10] == 2;
     let in_run = is_leaf && content[offset + 4] == 1;

@@ -1,5 +1,5 @@
-//! The encoding of keys and the range algebra, and nothing else of the library: what tests/mutants.sh
-//! mutates. It is built in two seconds, the library in a minute.
+//! The encoding of keys and the range algebra, and nothing else of the library: what
+//! tests/mutants.sh mutates. It is built in two seconds, the library in a minute.
 
 pub mod key;
 mod range;

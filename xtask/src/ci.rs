@@ -23,8 +23,8 @@ enum When {
 struct Step {
     name: &'static str,
     when: When,
-    /// As in a shell: variables first. Words are separated by spaces; `SCRATCH` stands for a directory
-    /// that is empty when the run begins.
+    /// As in a shell: variables first. Words are separated by spaces; `SCRATCH` stands for a
+    /// directory that is empty when the run begins.
     command: &'static str,
 }
 

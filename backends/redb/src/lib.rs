@@ -20,8 +20,8 @@
 //! | a failed write or flush of the file | [`Error::Unusable`] until the store is opened again |
 //! | limits | values of 3 GiB; a transaction of any size |
 //!
-//! The file holds the table `keyloom` with the keys and the table `keyloom.meta` with the number of the
-//! format.
+//! The file holds the table `keyloom` with the keys and the table `keyloom.meta` with the number of
+//! the format.
 //!
 //! [redb]: https://www.redb.org
 
@@ -60,8 +60,8 @@ pub enum Durability {
     /// A commit returns when it is on the disk.
     #[default]
     Full,
-    /// A commit waits for nothing. A crash of the program or of the machine loses the commits since the
-    /// last [`Redb::flush`]; the store stays whole. Closing the store flushes.
+    /// A commit waits for nothing. A crash of the program or of the machine loses the commits since
+    /// the last [`Redb::flush`]; the store stays whole. Closing the store flushes.
     MayLoseCommits,
 }
 
@@ -110,8 +110,8 @@ impl RedbOptions {
         self
     }
 
-    /// With `true`, each commit also saves the map of free pages, so that opening the store after a crash
-    /// does not read the whole file. Commits take longer: they flush twice.
+    /// With `true`, each commit also saves the map of free pages, so that opening the store after a
+    /// crash does not read the whole file. Commits take longer: they flush twice.
     #[must_use]
     pub fn quick_repair(mut self, quick_repair: bool) -> Self {
         self.quick_repair = quick_repair;
@@ -125,8 +125,8 @@ impl RedbOptions {
         self
     }
 
-    /// How often and after which pauses [`transact`](Store::transact) runs a transaction again. redb has
-    /// no conflicts; a wrapper or the body may report one.
+    /// How often and after which pauses [`transact`](Store::transact) runs a transaction again.
+    /// redb has no conflicts; a wrapper or the body may report one.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
@@ -135,13 +135,14 @@ impl RedbOptions {
 
     /// Opens the store in the file `path`.
     ///
-    /// After a crash this reads the whole file, unless [`quick_repair`](Self::quick_repair) was on. A new
-    /// store is created in a file beside `path` and linked there when it is whole: a process that dies
-    /// meanwhile leaves `path` missing, and a file `path.….new` to delete.
+    /// After a crash this reads the whole file, unless [`quick_repair`](Self::quick_repair) was on.
+    /// A new store is created in a file beside `path` and linked there when it is whole: a process
+    /// that dies meanwhile leaves `path` missing, and a file `path.….new` to delete.
     ///
     /// # Errors
-    /// [`Error::InUse`], [`Error::MissingStore`], [`Error::MissingDirectory`], [`Error::PermissionDenied`],
-    /// [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Damaged`], [`Error::DiskFull`], [`Error::Io`].
+    /// [`Error::InUse`], [`Error::MissingStore`], [`Error::MissingDirectory`],
+    /// [`Error::PermissionDenied`], [`Error::NotAStore`], [`Error::NewerFormat`],
+    /// [`Error::Damaged`], [`Error::DiskFull`], [`Error::Io`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Redb> {
         let path = path.as_ref();
         match (path.exists(), self.create) {
@@ -158,7 +159,8 @@ impl RedbOptions {
     }
 }
 
-/// Creates a store. The link fails if another process has created one meanwhile, which is then opened.
+/// Creates a store. The link fails if another process has created one meanwhile, which is then
+/// opened.
 fn create(path: &Path) -> Result<()> {
     let random = RandomState::new().build_hasher().finish();
     let mut unfinished = path.as_os_str().to_owned();
@@ -295,8 +297,8 @@ impl Shared {
         Ok(txn)
     }
 
-    /// redb rolls a poisoned transaction back. After any other error the next open decides: the commit
-    /// may have reached the disk.
+    /// redb rolls a poisoned transaction back. After any other error the next open decides: the
+    /// commit may have reached the disk.
     fn commit(&self, txn: WriteTransaction) -> Result<()> {
         txn.commit().map_err(|error| match error {
             CommitError::TransactionPoisoned => named(&self.path, error.into()),
@@ -352,8 +354,8 @@ fn limits() -> Limits {
 }
 
 self_cell! {
-    /// A transaction of redb and its table, which borrows it. A table opened for each operation could
-    /// not return a range.
+    /// A transaction of redb and its table, which borrows it. A table opened for each operation
+    /// could not return a range.
     struct Open {
         owner: WriteTransaction,
         #[covariant]
@@ -369,7 +371,8 @@ pub struct RedbSnapshot<'s> {
 
 /// A transaction of a [`Redb`] store.
 pub struct RedbTransaction<'s> {
-    // Dropped in this order: the engine's transaction ends before the turn of the next writer begins.
+    // Dropped in this order: the engine's transaction ends before the turn of the next writer
+    // begins.
     open: Open,
     shared: &'s Shared,
     state: TransactionState,

@@ -5,8 +5,8 @@
 //! cargo bench -p keyloom-compare --bench aggregation [-- ENTRIES]
 //! ```
 //!
-//! Sales of 100 shops: keys `(shop, sale, cents)` here, a table with an index `(shop, cents)` there, prepared
-//! statements, WAL. Nothing is written while it is measured.
+//! Sales of 100 shops: keys `(shop, sale, cents)` here, a table with an index `(shop, cents)`
+//! there, prepared statements, WAL. Nothing is written while it is measured.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 

@@ -1,11 +1,13 @@
-//! Bitmaps in chunks on LMDB: how many ids two of them share; the sizes that a chunk could have, beside each other; one id set, beside a whole
-//! roaring bitmap under one key; the pages that this dirties; the room on disk.
+//! Bitmaps in chunks on LMDB: how many ids two of them share; the sizes that a chunk could have,
+//! beside each other; one id set, beside a whole roaring bitmap under one key; the pages that this
+//! dirties; the room on disk.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench bitmaps [-- IDS]
 //! ```
 //!
-//! Ids below ten million, unless another number is given. Files are written without waiting for the disk.
+//! Ids below ten million, unless another number is given. Files are written without waiting for the
+//! disk.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

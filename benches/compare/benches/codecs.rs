@@ -1,4 +1,5 @@
-//! What it costs that a codec reads back what it writes, beside the same format written without that.
+//! What it costs that a codec reads back what it writes, beside the same format written without
+//! that.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench codecs

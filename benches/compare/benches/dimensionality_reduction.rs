@@ -4,11 +4,11 @@
 //! cargo bench -p keyloom-compare --bench dimensionality_reduction [-- POINTS]
 //! ```
 //!
-//! A million points, uniform on the sphere; every contender gives the same answers, and each is asked as its
-//! users would: SQLite for a box around the circle, of which the positions, kept as auxiliary columns, are
-//! looked at; `rstar` in three dimensions, where the sphere has neither poles nor an antimeridian. SQLite and
-//! `rstar` find boxes and circles beyond the poles or the antimeridian in several pieces only, so there are none
-//! of these among the queries.
+//! A million points, uniform on the sphere; every contender gives the same answers, and each is
+//! asked as its users would: SQLite for a box around the circle, of which the positions, kept as
+//! auxiliary columns, are looked at; `rstar` in three dimensions, where the sphere has neither
+//! poles nor an antimeridian. SQLite and `rstar` find boxes and circles beyond the poles or the
+//! antimeridian in several pieces only, so there are none of these among the queries.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -84,8 +84,8 @@ const INSERT: &str = "INSERT INTO by_place VALUES (?1, ?2, ?2, ?3, ?3, ?2, ?3)";
 const INSERT_RECORD: &str = "INSERT INTO places VALUES (?1, ?2, ?3)";
 const BATCH: usize = 10_000;
 
-/// The points, ten thousand in a transaction: the index alone, one point after the other; then some with their
-/// records.
+/// The points, ten thousand in a transaction: the index alone, one point after the other; then some
+/// with their records.
 fn inserting(store: &Lmdb, sqlite: &mut Connection, places: &[Place]) {
     let index = index();
     let batches: Vec<Vec<(u32, Place)>> = {

@@ -183,7 +183,7 @@ where
     );
 }
 
-/// What this encoding costs at the least, for the one shape where a peer is ahead: two positive
+/// What this encoding costs at least, for the one shape where a peer is ahead: two positive
 /// integers, by hand, with no other type, no other sign and no reason given for a refusal.
 /// memcomparable writes each in 8 bytes without a type code, which is less work and another format.
 fn floor(name: &str, keys: &[(u64, u64)]) {

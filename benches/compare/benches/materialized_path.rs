@@ -1,11 +1,12 @@
-//! The descendants of a node in a materialized path, beside a scan written by hand on raw heed over the very same
-//! bytes: for each node its id, its depth and a reference to its record.
+//! The descendants of a node in a materialized path, beside a scan written by hand on raw heed over
+//! the very same bytes: for each node its id, its depth and a reference to its record.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --bench materialized_path
 //! ```
 //!
-//! 135,233 cities in the regions of countries, spread over them as the world's are: few with very many.
+//! 135,233 cities in the regions of countries, spread over them as the world's are: few with very
+//! many.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 

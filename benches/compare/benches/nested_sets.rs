@@ -1,5 +1,6 @@
-//! Nested sets on LMDB beside what a program with raw heed would write by hand for the same keys and values: all
-//! descendants of a root, 135,233 nodes in three levels, each with its id, its depth and its stored bytes.
+//! Nested sets on LMDB beside what a program with raw heed would write by hand for the same keys
+//! and values: all descendants of a root, 135,233 nodes in three levels, each with its id, its
+//! depth and its stored bytes.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -87,7 +88,8 @@ fn of_keyloom(tree: &NestedSets<u32>, snapshot: &<Lmdb as Store>::Snapshot<'_>) 
     sum
 }
 
-/// What a program would do that knows the layout: the row of the root gives its labels, one range all below it.
+/// What a program would do that knows the layout: the row of the root gives its labels, one range
+/// all below it.
 fn by_hand(
     database: &Database<'static, Bytes, Bytes>,
     txn: &heed::RoTxn<'_, WithoutTls>,

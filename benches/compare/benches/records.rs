@@ -4,9 +4,9 @@
 //! cargo bench -p keyloom-compare --bench records [-- RECORDS]
 //! ```
 //!
-//! A million records of about 100 bytes: an order of one of 50,000 customers, in one of 100 states. Both
-//! wait for the disk at each commit (SQLite in WAL mode with `synchronous = FULL`), use prepared
-//! statements, and do the same work in the same number of transactions.
+//! A million records of about 100 bytes: an order of one of 50,000 customers, in one of 100 states.
+//! Both wait for the disk at each commit (SQLite in WAL mode with `synchronous = FULL`), use
+//! prepared statements, and do the same work in the same number of transactions.
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -55,8 +55,8 @@ pub fn sale(n: u64) -> (u64, Sale) {
     (n, sale)
 }
 
-/// One of those who are compared: a new store in a directory, with two indexes: by customer and time
-/// (with the amount copied into the entry), and by state and amount.
+/// One of those who are compared: a new store in a directory, with two indexes: by customer and
+/// time (with the amount copied into the entry), and by state and amount.
 pub trait Peer: Sized {
     fn open(directory: &Path) -> Self;
     /// Inserts records one after the other, in one transaction.

@@ -1,5 +1,5 @@
-//! keyloom on PostgreSQL and in etcd beside the clients that it stands on, on the same server, in the
-//! same kind of transaction, with the same number of messages: 10,000 records of 100 bytes.
+//! keyloom on PostgreSQL and in etcd beside the clients that it stands on, on the same server, in
+//! the same kind of transaction, with the same number of messages: 10,000 records of 100 bytes.
 //!
 //! ```text
 //! tests/servers/with.sh cargo bench -p keyloom-compare --features servers --bench servers

@@ -33,7 +33,7 @@ pub fn compare(
     contenders: &mut [Contender<'_>],
 ) -> Vec<Ratio> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); contenders.len()];
-    // An untimed tenth warms caches and branch predictors, one round at the least.
+    // An untimed tenth warms caches and branch predictors, one round at least.
     let untimed = rounds.div_ceil(10);
     for round in 0..rounds + untimed {
         let turns = contenders.len();

@@ -1,4 +1,5 @@
-//! The cities of the world: what a record holds, the table and its first indexes, and how the file is read.
+//! The cities of the world: what a record holds, the table and its first indexes, and how the file
+//! is read.
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! Paris as an aggregate: the fields of the data, names in other languages, and a census with its history.
+//! Paris as an aggregate: the fields of the data, names in other languages, and a census with its
+//! history.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ impl Step for Aggregated {
         "aggregates"
     }
 
-    /// Begins anew each time, so that the changes are those of the first run.
+    /// Begins again each time, so that the changes are those of the first run.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let paris = self.cities.get(&store.snapshot()?, &PARIS)?.ok_or("there is no Paris")?;
         store.transact(|txn| {

@@ -1,4 +1,5 @@
-//! An index that comes later: by name, built over the cities that are there, covering where they are.
+//! An index that comes later: by name, built over the cities that are there, covering where they
+//! are.
 
 use std::ops::ControlFlow;
 use std::time::Instant;

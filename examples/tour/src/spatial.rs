@@ -1,4 +1,5 @@
-//! Cities by where they are: around a place, the nearest to one, within an outline, and how many where.
+//! Cities by where they are: around a place, the nearest to one, within an outline, and how many
+//! where.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;

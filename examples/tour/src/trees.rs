@@ -1,4 +1,5 @@
-//! A directory tree, by the names of its paths and as one document; cities below their regions and countries.
+//! A directory tree, by the names of its paths and as one document; cities below their regions and
+//! countries.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -142,7 +143,8 @@ impl Step for Hierarchies {
 /// The parent of a subtree, and the subtree.
 type Piece = (Option<NodeId>, Nested<Size>);
 
-/// Divides trees into subtrees that fit a transaction of every store, each after the one with its parent.
+/// Divides trees into subtrees that fit a transaction of every store, each after the one with its
+/// parent.
 fn split(parent: Option<NodeId>, trees: Vec<Nested<Size>>, pieces: &mut Vec<Piece>) {
     const MOST: usize = 500;
     for mut tree in trees {
@@ -193,8 +195,8 @@ fn countries(data: &Path) -> TourResult<Vec<Nested<u64>>> {
     ))
 }
 
-/// The tree of sorted paths. The last name of a path is a leaf with a value, of which there may be several; the others are
-/// there once.
+/// The tree of sorted paths. The last name of a path is a leaf with a value, of which there may be
+/// several; the others are there once.
 fn forest<V: Default>(paths: Vec<(Vec<&str>, V)>) -> Vec<Nested<V>> {
     let mut forest = Vec::new();
     let mut ids = 1..;

@@ -27,8 +27,8 @@ fn fails_with(arguments: &[&Path], words: &[&str]) {
     assert!(!said.contains("panicked"), "{said}");
 }
 
-/// Runs the tour and returns its answers, which are what `zcat cities.csv.gz | grep ',FR,' | wc -l` and
-/// its like say.
+/// Runs the tour and returns its answers, which are what `zcat cities.csv.gz | grep ',FR,' | wc -l`
+/// and its like say.
 fn answers_are_right(address: &str) -> Vec<String> {
     let output = tour(&["--store".as_ref(), address.as_ref()]);
     let text = said(&output);

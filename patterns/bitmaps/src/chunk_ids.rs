@@ -5,8 +5,8 @@ use super::{Container, Words};
 
 /// The ids of a chunk: an ascending list while they are few, plain words from then on.
 ///
-/// What is rare costs little to compute and to keep then. Made once and used again: no memory is asked for from one
-/// chunk to the next.
+/// What is rare costs little to compute and to keep then. Made once and used again: no memory is
+/// asked for from one chunk to the next.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChunkIds {
     /// All of them while they are few, and else nothing.
@@ -64,7 +64,8 @@ impl ChunkIds {
         }
     }
 
-    /// The same ids, in no more memory than they take: in plain words where they are not looked up one by one.
+    /// The same ids, in no more memory than they take: in plain words where they are not looked up
+    /// one by one.
     pub(crate) fn to_kept(&self) -> Self {
         let mut kept = Self::default();
         match self.few() {
@@ -201,7 +202,8 @@ impl ChunkIds {
         }
     }
 
-    /// Puts what was added behind `before`, in order, in its place: from the back, where there is room.
+    /// Puts what was added behind `before`, in order, in its place: from the back, where there is
+    /// room.
     fn merge(&mut self, before: usize) {
         let (mut left, mut right) = (before, self.list.len() - before);
         if left == 0 {

@@ -1,8 +1,9 @@
 //! The stored bytes of a chunk.
 //!
-//! A container is read where it lies: nothing is copied and nothing allocated. [`Container::parse`] looks at the
-//! structure, so that what follows cannot leave the bytes; that the ids of a form come in order, and as many as
-//! it says, is for [`Container::verify`] to find out, which a check of the data calls.
+//! A container is read where it lies: nothing is copied and nothing allocated. [`Container::parse`]
+//! looks at the structure, so that what follows cannot leave the bytes; that the ids of a form come
+//! in order, and as many as it says, is for [`Container::verify`] to find out, which a check of the
+//! data calls.
 
 use keyloom::{Error, Result};
 
@@ -11,7 +12,8 @@ use super::words::{BLOCKS, WORDS, WORDS_OF_BLOCK, Words};
 
 /// How many ids a chunk has room for.
 ///
-/// A bitset of so many, with a header of 16 bytes, fills one overflow page of LMDB, where its words lie aligned.
+/// A bitset of so many, with a header of 16 bytes, fills one overflow page of LMDB, where its words
+/// lie aligned.
 pub const CHUNK_IDS: u64 = 32_512;
 
 /// The high four bits of the first byte: the version of the format.
@@ -21,11 +23,13 @@ const RUNS: u8 = 0x12;
 const BLOCK_LIST: u8 = 0x13;
 const BITSET: u8 = 0x14;
 
-/// From how many bytes on a form gives way to a bitset: LMDB, with its pages of 4 KiB and a key of up to 130 bytes, would
-/// give it an overflow page of its own in any case, and no form is read as quickly as a bitset.
+/// From how many bytes on a form gives way to a bitset: LMDB, with its pages of 4 KiB and a key of
+/// up to 130 bytes, would give it an overflow page of its own in any case, and no form is read as
+/// quickly as a bitset.
 const MOST_BYTES: usize = 1_900;
 
-/// A bitset begins with this many bytes, so that its words lie aligned where the store aligns its values.
+/// A bitset begins with this many bytes, so that its words lie aligned where the store aligns its
+/// values.
 const BITSET_HEADER: usize = 16;
 
 /// A block with as many ids or more is a bitmap of as many bytes.
@@ -45,8 +49,8 @@ pub(super) enum Form<'c> {
     Array(&'c [[u8; 2]]),
     /// The first and the last id of each run, in ascending order.
     Runs(&'c [[u8; 4]]),
-    /// For each block of 256 ids how many bytes of the rest are its: less than [`BITMAP`], and each is an id,
-    /// or [`BITMAP`], and they are a bitmap.
+    /// For each block of 256 ids how many bytes of the rest are its: less than [`BITMAP`], and each
+    /// is an id, or [`BITMAP`], and they are a bitmap.
     Blocks(&'c [u8; BLOCKS], &'c [u8]),
     /// A bit for each id.
     Bitset(&'c [[u8; 8]]),
@@ -165,8 +169,8 @@ impl<'c> Container<'c> {
     }
 }
 
-/// How many ids the container of these bytes has, as far as its first bytes tell, and else as many as there can be: to
-/// compare containers before they are looked at.
+/// How many ids the container of these bytes has, as far as its first bytes tell, and else as many
+/// as there can be: to compare containers before they are looked at.
 pub(super) fn most_ids(bytes: &[u8]) -> usize {
     let most = CHUNK_IDS as usize;
     match bytes {

@@ -27,9 +27,10 @@ const GROUP: usize = 8 * LANES;
 
 /// How many bits two pieces of the same length share.
 ///
-/// Processors that count the bits of a word are not taken for granted, and without them it takes a dozen
-/// instructions. So words are added up first, in the manner of Harley and Seal (Warren, Hacker's Delight, 5-1): three
-/// bits of the same weight are one bit of that weight and one of the next, and only the eights are counted each time.
+/// Processors that count the bits of a word are not taken for granted, and without them it takes a
+/// dozen instructions. So words are added up first, in the manner of Harley and Seal (Warren,
+/// Hacker's Delight, 5-1): three bits of the same weight are one bit of that weight and one of the
+/// next, and only the eights are counted each time.
 pub(super) fn shared_bits<A: Word, B: Word>(a: &[A], b: &[B]) -> u32 {
     let ((groups, rest), (other_groups, other_rest)) =
         (a.as_chunks::<GROUP>(), b.as_chunks::<GROUP>());
@@ -71,7 +72,8 @@ fn bits(lanes: Lanes) -> u32 {
 /// A list that is this many times as long as another one is searched for each id of that one.
 const MANY_TIMES: usize = 32;
 
-/// How many ids two ascending lists share, if one of them is so much longer that it is best searched.
+/// How many ids two ascending lists share, if one of them is so much longer that it is best
+/// searched.
 pub(super) fn shared_ids(a: &[[u8; 2]], b: &[[u8; 2]]) -> Option<u32> {
     let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
     let has = |id: &[u8; 2]| many.binary_search_by_key(&from(*id), |id| from(*id)).is_ok();

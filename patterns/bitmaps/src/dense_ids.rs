@@ -26,11 +26,12 @@
 //! # When an id is given out again
 //!
 //! The lowest free id is given out first, so that ids stay dense. An id is free once
-//! [`release`](DenseIds::release) is committed, and the next key may get it. Within a snapshot an id means one key. An id that a
-//! program has kept outside of it, in a cache or a message, may mean another key by now: keep the key instead.
+//! [`release`](DenseIds::release) is committed, and the next key may get it. Within a snapshot an
+//! id means one key. An id that a program has kept outside of it, in a cache or a message, may mean
+//! another key by now: keep the key instead.
 //!
-//! All who take new ids read and write one entry. So on a store whose transactions run side by side they
-//! come one after the other; take many at a time.
+//! All who take new ids read and write one entry. So on a store whose transactions run side by side
+//! they come one after the other; take many at a time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -159,8 +160,8 @@ impl<K: RecordKey> DenseIds<K> {
         }
     }
 
-    /// The same with ids below `universe` only, for bitmaps elsewhere that take no others. A key that
-    /// would need a larger one is refused.
+    /// The same with ids below `universe` only, for bitmaps elsewhere that take no others. A key
+    /// that would need a larger one is refused.
     #[must_use]
     pub fn within_universe(self, universe: u64) -> Self {
         Self { universe, ..self }
@@ -197,7 +198,7 @@ impl<K: RecordKey> DenseIds<K> {
     /// The key that `id` belongs to, if it belongs to one. Costs one get.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is no key of this kind, naming where.
+    /// What the store says, and when what is stored is not a key of this kind, naming where.
     pub fn key_of(&self, reader: &impl Reader, id: u64) -> Result<Option<K>> {
         let packed = self.keys.pack(&id);
         read_key(&packed, reader.get(&packed)?)
@@ -234,12 +235,12 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(self.len(reader)? == 0)
     }
 
-    /// The ids of keys, in their order; new ones for keys that have none: the lowest that are free. A key
-    /// that comes twice gets one id.
+    /// The ids of keys, in their order; new ones for keys that have none: the lowest that are free.
+    /// A key that comes twice gets one id.
     ///
     /// # Errors
-    /// [`InvertedIndexError::NoIdLeft`] when the universe is used up; a key that is too long; what the store
-    /// says. Nothing is written then.
+    /// [`InvertedIndexError::NoIdLeft`] when the universe is used up; a key that is too long; what
+    /// the store says. Nothing is written then.
     pub fn assign<'k>(
         &self,
         txn: &mut impl Writer,
@@ -251,8 +252,8 @@ impl<K: RecordKey> DenseIds<K> {
         })
     }
 
-    /// Takes the ids of keys back, and tells what they were, in their order. Let it be done only in the
-    /// transaction in which all goes that names these ids.
+    /// Takes the ids of keys back, and tells what they were, in their order. Let it be done only in
+    /// the transaction in which all goes that names these ids.
     ///
     /// # Errors
     /// What the store says. Nothing is written then.
@@ -294,8 +295,9 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(place_of_each.into_iter().filter_map(|place| given.get(place).copied()).collect())
     }
 
-    /// Gives ids to keys that are to have one and takes those of the others, and collects what is to be
-    /// written. The keys differ. Costs one round trip, and one more where ids are free and some are wanted.
+    /// Gives ids to keys that are to have one and takes those of the others, and collects what is
+    /// to be written. The keys differ. Costs one round trip, and one more where ids are free and
+    /// some are wanted.
     pub(super) fn follow(
         &self,
         txn: &impl Reader,

@@ -9,11 +9,12 @@ use super::words::{BLOCKS, block_of_each};
 /// Up to how many ids are a list: 2 bytes each are less than plain words then.
 pub(crate) const LISTED: usize = 1_024;
 
-/// Up to how many ids are looked up in a container to count them: lanes of a byte count them without overflow, and from
-/// about here on it is quicker to go through the container.
+/// Up to how many ids are looked up in a container to count them: lanes of a byte count them
+/// without overflow, and from about here on it is quicker to go through the container.
 pub(crate) const LOOKED_UP: usize = u8::MAX as usize;
 
-/// Up to how many ids are looked up in blocks: to look one up takes as long as to write some bytes of them down.
+/// Up to how many ids are looked up in blocks: to look one up takes as long as to write some bytes
+/// of them down.
 const IN_BLOCKS: usize = 192;
 
 /// A list that is as many times as long is searched rather than gone through.
@@ -74,7 +75,8 @@ pub(super) fn retain_if(list: &mut Vec<u16>, keep: impl Fn(u16) -> bool) {
     list.truncate(count);
 }
 
-/// A list of which some ids are kept, in front. Which they are cannot be foretold, so there is no branch on it.
+/// A list of which some ids are kept, in front. Which they are cannot be foretold, so there is no
+/// branch on it.
 struct Kept<'l> {
     ids: &'l [Cell<u16>],
     count: usize,
@@ -177,8 +179,9 @@ fn look_up_in_array(list: &[impl Listed], ids: &[[u8; 2]], mut tell: impl FnMut(
     }
 }
 
-/// Compares an id with all bytes that its block may have, at once: what else lies there is masked. A loop to the end of the
-/// block, or a binary search, is mistaken about its next step nearly every time.
+/// Compares an id with all bytes that its block may have, at once: what else lies there is masked.
+/// A loop to the end of the block, or a binary search, is mistaken about its next step nearly every
+/// time.
 fn is_in_block(sizes: &[u8; BLOCKS], starts: &[u16; BLOCKS], content: &[u8], id: u16) -> bool {
     let (block, low) = (usize::from(id / 256).min(BLOCKS - 1), id as u8);
     let start = starts.get(block).copied().map_or(0, usize::from);

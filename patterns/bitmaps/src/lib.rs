@@ -1,10 +1,11 @@
 //! Inverted index: which records have these properties, and how many of each kind are there?
 //!
-//! A table goes from a record to its properties. An *inverted* index goes from a property to the records that have
-//! it. If records are known by small numbers, a set of them is a *bitmap*, a bit for each number, and "users of this
-//! site, in that city, but not interested in sports" is AND and AND NOT of three bitmaps, 64 users at a time. Once
-//! the audience is found it is counted: by the bitmaps of another field, or by looking its members up in a *direct*
-//! index, which goes from a number to what the record holds.
+//! A table goes from a record to its properties. An *inverted* index goes from a property to the
+//! records that have it. If records are known by small numbers, a set of them is a *bitmap*, a bit
+//! for each number, and "users of this site, in that city, but not interested in sports" is AND and
+//! AND NOT of three bitmaps, 64 users at a time. Once the audience is found it is counted: by the
+//! bitmaps of another field, or by looking its members up in a *direct* index, which goes from a
+//! number to what the record holds.
 //!
 //! | what | for |
 //! |---|---|
@@ -17,8 +18,8 @@
 //!
 //! # Layout
 //!
-//! A bitmap lies in *chunks* of [`CHUNK_IDS`] (32,512) ids each, so that to set one id rewrites one chunk. A chunk without
-//! ids is not there.
+//! A bitmap lies in *chunks* of [`CHUNK_IDS`] (32,512) ids each, so that to set one id rewrites one
+//! chunk. A chunk without ids is not there.
 //!
 //! | what | key | value |
 //! |---|---|---|
@@ -42,9 +43,10 @@
 //!
 //! ## Containers
 //!
-//! The first byte tells the form and, in its high four bits, the version of the format (1). Ids are offsets in the chunk.
-//! As in the [Roaring format](https://github.com/RoaringBitmap/RoaringFormatSpec), numbers are little-endian and the lowest
-//! bit of a byte is the first.
+//! The first byte tells the form and, in its high four bits, the version of the format (1). Ids are
+//! offsets in the chunk. As in the [Roaring
+//! format](https://github.com/RoaringBitmap/RoaringFormatSpec), numbers are little-endian and the
+//! lowest bit of a byte is the first.
 //!
 //! | first byte | form | what follows | bytes |
 //! |---|---|---|---|
@@ -55,20 +57,24 @@
 //!
 //! The smallest form is taken, and a bitset where the smallest would take more than 1,900 bytes.
 //!
-//! Why these sizes: with pages of 4 KiB, LMDB keeps what takes more than 2,030 bytes with its key in pages of its own, 4,096
-//! bytes each less one header of 16. A bitset of 4,080 bytes fills exactly one, and its words lie aligned to 32 bytes there; one of a whole
-//! Roaring container (2<sup>16</sup> ids, 8,208 bytes) takes three; one of 2<sup>13</sup> ids lies in the tree itself,
-//! and a long AND walks four times the entries. Blocks write an id of a chunk that is neither dense nor nearly empty in one byte
-//! instead of two, so that such chunks stay in the tree as well. Measured: see the
+//! Why these sizes: with pages of 4 KiB, LMDB keeps what takes more than 2,030 bytes with its key
+//! in pages of its own, 4,096 bytes each less one header of 16. A bitset of 4,080 bytes fills
+//! exactly one, and its words lie aligned to 32 bytes there; one of a whole Roaring container
+//! (2<sup>16</sup> ids, 8,208 bytes) takes three; one of 2<sup>13</sup> ids lies in the tree
+//! itself, and a long AND walks four times the entries. Blocks write an id of a chunk that is
+//! neither dense nor nearly empty in one byte instead of two, so that such chunks stay in the tree
+//! as well. Measured: see the
 //! [book](https://github.com/keyloom/keyloom/blob/main/book/src/bitmaps.md).
 //!
 //! ## Columns
 //!
-//! The forward index is kept as a column store keeps its data, and a search engine its doc values: by field, and within a field by
-//! id, in *blocks* of 1,016 ids, 32 to a chunk. A column is the values of one block. It begins with the different values that
-//! the block has, in order; then comes for each id which of them it has, in as many bits as that takes. Where ids have
-//! several values it also tells where the list of each ends, so any id is found without looking at the others. Integers
-//! are written as what they are above the smallest of the block. A column in which nobody has a value is not there.
+//! The forward index is kept as a column store keeps its data, and a search engine its doc values:
+//! by field, and within a field by id, in *blocks* of 1,016 ids, 32 to a chunk. A column is the
+//! values of one block. It begins with the different values that the block has, in order; then
+//! comes for each id which of them it has, in as many bits as that takes. Where ids have several
+//! values it also tells where the list of each ends, so any id is found without looking at the
+//! others. Integers are written as what they are above the smallest of the block. A column in which
+//! nobody has a value is not there.
 //!
 //! | first byte | form | what follows |
 //! |---|---|---|
@@ -76,24 +82,28 @@
 //! | `12` | lists of values | the same up to the values; for each id where its list ends; the numbers of the values |
 //! | `13` | integers | the width of an integer in bits, 1 byte; 1 where some ids have none, 1 byte; how many ids, as above, 2 bytes; the smallest, 8 bytes; a bit for each id that has one, where some have none; for each id what it is above the smallest |
 //!
-//! The high four bits of the first byte are the version (1). Numbers are little-endian, and those of a few bits stand one
-//! behind the other, the lowest bit first.
+//! The high four bits of the first byte are the version (1). Numbers are little-endian, and those
+//! of a few bits stand one behind the other, the lowest bit first.
 //!
-//! Why each block names its values itself, though a dictionary for the whole field would take less room: every
-//! transaction that brings a value would read and write that dictionary, a report would look up what the numbers mean that
-//! it met, somebody would have to find out which values nobody has any more, and what is stored would depend on
-//! the order in which records came. So it depends on the records alone, and what is rebuilt is the same byte for byte.
+//! Why each block names its values itself, though a dictionary for the whole field would take less
+//! room: every transaction that brings a value would read and write that dictionary, a report would
+//! look up what the numbers mean that it met, somebody would have to find out which values nobody
+//! has any more, and what is stored would depend on the order in which records came. So it depends
+//! on the records alone, and what is rebuilt is the same byte for byte.
 //!
-//! Why 1,016 ids: a put reads and rewrites the columns of its block whole, and a report touches each block that its
-//! audience is in. Longer columns would repeat fewer values, and a put would rewrite more; of shorter ones each would
-//! repeat most of the values, and those of 2 to 4 kB fill their pages badly.
+//! Why 1,016 ids: a put reads and rewrites the columns of its block whole, and a report touches
+//! each block that its audience is in. Longer columns would repeat fewer values, and a put would
+//! rewrite more; of shorter ones each would repeat most of the values, and those of 2 to 4 kB fill
+//! their pages badly.
 //!
 //! # Invariants
 //!
-//! * An id is in the container of a value if and only if its record has the value; the columns say the same by id. So do the slices of an integer.
-//! * Every record has one id, and every id in use one record. Of the others below the next one, each is free.
-//! * A container has an id or more, and belongs to a chunk that has such ids. It is in the smallest form of the first three, or a
-//!   bitset where that would take more than 1,900 bytes.
+//! * An id is in the container of a value if and only if its record has the value; the columns say
+//!   the same by id. So do the slices of an integer.
+//! * Every record has one id, and every id in use one record. Of the others below the next one,
+//!   each is free.
+//! * A container has an id or more, and belongs to a chunk that has such ids. It is in the smallest
+//!   form of the first three, or a bitset where that would take more than 1,900 bytes.
 //!
 //! # Cost
 //!
@@ -109,30 +119,36 @@
 //! | [`Bitmap`]: one id | 1 get; 1 key written if it changes | 1 |
 //! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks; [percentiles](BitSliced::percentiles) several | 1 each |
 //!
-//! To evaluate an expression takes a chunk in memory per operand that is itself computed, and no allocation per chunk. The operand
-//! with the fewest ids comes first, and what is empty ends the AND for a chunk.
+//! To evaluate an expression takes a chunk in memory per operand that is itself computed, and no
+//! allocation per chunk. The operand with the fewest ids comes first, and what is empty ends the
+//! AND for a chunk.
 //!
 //! # When not to use it
 //!
-//! * For one property that selects few records: an [`Index`](keyloom_tables::Index) answers by itself, in the order of its parts, and needs
-//!   no ids.
-//! * For values that are different in every record, such as names: each is a key and a value of some bytes for one id.
-//! * For many values in each record, where records are put one by one: each put rewrites the column of 1,016 records, some tens of
-//!   kilobytes where each has ten values. Write many records in a transaction; and no column may be larger than the store
-//!   takes as a value ([`ColumnTooLarge`](InvertedIndexError::ColumnTooLarge)).
-//! * On a store behind a network with a cheap trip for each key and many writers: two records that are put at a time share
-//!   chunks and the next id, so they conflict. Write many records in a transaction.
-//! * For sets without an end: `x.complement(..)` is counted at the cost of `x`, alone or as an operand, but to read its ids goes
-//!   through every chunk that there could be. Take it from [`all`](InvertedIndex::all), or give it a universe.
+//! * For one property that selects few records: an [`Index`](keyloom_tables::Index) answers by
+//!   itself, in the order of its parts, and needs no ids.
+//! * For values that are different in every record, such as names: each is a key and a value of
+//!   some bytes for one id.
+//! * For many values in each record, where records are put one by one: each put rewrites the column
+//!   of 1,016 records, some tens of kilobytes where each has ten values. Write many records in a
+//!   transaction; and no column may be larger than the store takes as a value
+//!   ([`ColumnTooLarge`](InvertedIndexError::ColumnTooLarge)).
+//! * On a store behind a network with a cheap trip for each key and many writers: two records that
+//!   are put at a time share chunks and the next id, so they conflict. Write many records in a
+//!   transaction.
+//! * For sets without an end: `x.complement(..)` is counted at the cost of `x`, alone or as an
+//!   operand, but to read its ids goes through every chunk that there could be. Take it from
+//!   [`all`](InvertedIndex::all), or give it a universe.
 //! * For text with ranks and positions: that is the matter of a search engine.
 //!
 //! # Source
 //!
-//! "Inverted search" and "direct aggregation" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). D. Lemire, G. Ssi-Yan-Kai
-//! and O. Kaser, *Consistently faster and smaller compressed bitmaps with Roaring* (2016). Blocks: G. E. Pibiri, *Fast and
-//! compact set intersection through recursive universe partitioning* (DCC 2021). Bit slices: P. O'Neil and D. Quass,
-//! *Improved query performance with variant indexes* (SIGMOD 1997). Products that are built so: Pilosa, Apache Druid,
-//! Apache Lucene.
+//! "Inverted search" and "direct aggregation" in I. Katsov, *NoSQL Data Modeling Techniques*
+//! (2012). D. Lemire, G. Ssi-Yan-Kai and O. Kaser, *Consistently faster and smaller compressed
+//! bitmaps with Roaring* (2016). Blocks: G. E. Pibiri, *Fast and compact set intersection through
+//! recursive universe partitioning* (DCC 2021). Bit slices: P. O'Neil and D. Quass, *Improved query
+//! performance with variant indexes* (SIGMOD 1997). Products that are built so: Pilosa, Apache
+//! Druid, Apache Lucene.
 
 pub mod bitmap;
 mod chunk_ids;

@@ -110,8 +110,8 @@ impl Words {
         }
     }
 
-    /// Combines words with the ids of a container. Only of a bitset all words are visited: nothing may happen
-    /// where there is none of its ids, or the container must be one.
+    /// Combines words with the ids of a container. Only of a bitset all words are visited: nothing
+    /// may happen where there is none of its ids, or the container must be one.
     fn combine(&mut self, container: Container<'_>, op: impl Fn(&mut u64, u64)) {
         match container.form() {
             Form::Bitset(masks) => {
@@ -322,9 +322,9 @@ impl Words {
 
 /// Which block each byte of the content of blocks without bitmaps belongs to.
 ///
-/// A loop over the ids of each block would be mistaken about its end at nearly every block. So as many bytes are told
-/// their block as a block may have, of which the next overwrites what is its, and one loop can go over all of the
-/// content: half the time of the other.
+/// A loop over the ids of each block would be mistaken about its end at nearly every block. So as
+/// many bytes are told their block as a block may have, of which the next overwrites what is its,
+/// and one loop can go over all of the content: half the time of the other.
 pub(super) fn block_of_each(sizes: &[u8; BLOCKS]) -> [u8; BLOCKS * BITMAP as usize] {
     let (mut block_of, mut at) = ([0; BLOCKS * BITMAP as usize], 0);
     for (block, size) in (0_u8..).zip(sizes) {

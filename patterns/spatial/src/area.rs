@@ -18,7 +18,8 @@ pub enum Relation {
     Inside,
 }
 
-/// The edges of a cell, in degrees. They belong to it; a cell does not cross the meridian at ±180 degrees.
+/// The edges of a cell, in degrees. They belong to it; a cell does not cross the meridian at ±180
+/// degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellBounds {
     /// The southern edge.
@@ -33,9 +34,10 @@ pub struct CellBounds {
 
 /// An area on the sphere: which positions are in it, and how it lies to cells.
 ///
-/// [`Circle`], [`BoundingBox`] and [`Polygon`](super::Polygon) are areas, and a program may have others.
-/// Queries find exactly the positions that the area [contains](Area::contains); a [relation](Area::relation)
-/// that says too little ([`Relation::Across`]) costs time, one that says too much loses positions.
+/// [`Circle`], [`BoundingBox`] and [`Polygon`](super::Polygon) are areas, and a program may have
+/// others. Queries find exactly the positions that the area [contains](Area::contains); a
+/// [relation](Area::relation) that says too little ([`Relation::Across`]) costs time, one that says
+/// too much loses positions.
 ///
 /// ```
 /// use keyloom_spatial::{Area, CellBounds, Relation};
@@ -66,8 +68,8 @@ pub trait Area {
 
     /// A box that has the whole area in it; all of the world unless the area knows a smaller one.
     ///
-    /// A query that met what is of no use goes on where the curve enters this box again. One that is too large costs
-    /// time, one that is too small loses positions.
+    /// A query that met what is of no use goes on where the curve enters this box again. One that
+    /// is too large costs time, one that is too small loses positions.
     fn bounds(&self) -> BoundingBox {
         BoundingBox::WORLD
     }
@@ -87,8 +89,8 @@ impl<A: Area + ?Sized> Area for &A {
     }
 }
 
-/// What rounding may do to a [`Haversine`], relative and absolute: far more than it does, and far less than
-/// any distance that matters.
+/// What rounding may do to a [`Haversine`], relative and absolute: far more than it does, and far
+/// less than any distance that matters.
 const RELATIVE: f64 = 1e-12;
 const ABSOLUTE: f64 = 1e-30;
 
@@ -118,8 +120,8 @@ pub struct Circle {
 }
 
 impl Circle {
-    /// All that is at most `radius` metres from `centre`. A radius of more than half the way around the Earth
-    /// takes in everything.
+    /// All that is at most `radius` metres from `centre`. A radius of more than half the way around
+    /// the Earth takes in everything.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a radius that is negative or no finite number.
@@ -206,21 +208,22 @@ impl Area for Circle {
     }
 }
 
-/// How near a cell comes to a position; never more than the distance to any position of the cell, as it is
-/// computed.
+/// How near a cell comes to a position; never more than the distance to any position of the cell,
+/// as it is computed.
 pub(super) fn nearest(centre: &Centre, cell: &CellBounds) -> Haversine {
     let (Haversine(nearest), _) = Sides::of(centre, cell).distances(centre, cell);
     Haversine((nearest * (1.0 - RELATIVE) - ABSOLUTE).max(0.0))
 }
 
-/// How far the farthest position of a cell is; never less than the distance to any, as it is computed.
+/// How far the farthest position of a cell is; never less than the distance to any, as it is
+/// computed.
 pub(super) fn farthest(centre: &Centre, cell: &CellBounds) -> Haversine {
     let (_, Haversine(farthest)) = Sides::of(centre, cell).distances(centre, cell);
     Haversine(farthest * (1.0 + RELATIVE) + ABSOLUTE)
 }
 
-/// How far the nearest and the farthest meridian of a cell are from that of a position, in degrees from 0 to
-/// 180.
+/// How far the nearest and the farthest meridian of a cell are from that of a position, in degrees
+/// from 0 to 180.
 struct Sides {
     nearest: f64,
     farthest: f64,
@@ -229,7 +232,8 @@ struct Sides {
 impl Sides {
     fn of(centre: &Centre, cell: &CellBounds) -> Self {
         let longitude = centre.position.longitude();
-        // Rounded as the difference to a position there is: what is nearer than an edge is not computed as farther.
+        // Rounded as the difference to a position there is: what is nearer than an edge is not
+        // computed as farther.
         let [west, east] = [cell.west, cell.east].map(|edge| turned(edge - longitude));
         let is_between = |meridian: f64| cell.west <= meridian && meridian <= cell.east;
         let opposite = if longitude < 0.0 { longitude + 180.0 } else { longitude - 180.0 };
@@ -241,9 +245,10 @@ impl Sides {
 
     /// The smallest and the largest distance to the positions of the cell.
     ///
-    /// On every parallel the distance grows with the difference of longitude, so the two are on the nearest and on
-    /// the farthest meridian. On a meridian the distance has one extremum, where the great circle through the
-    /// position meets it at a right angle: a minimum on the near half of the sphere, a maximum on the far one.
+    /// On every parallel the distance grows with the difference of longitude, so the two are on the
+    /// nearest and on the farthest meridian. On a meridian the distance has one extremum, where the
+    /// great circle through the position meets it at a right angle: a minimum on the near half of
+    /// the sphere, a maximum on the far one.
     fn distances(&self, centre: &Centre, cell: &CellBounds) -> (Haversine, Haversine) {
         let north = Parallel::new(centre, cell.north);
         let south = Parallel::new(centre, cell.south);
@@ -296,8 +301,8 @@ impl Meridian {
         parallel.difference + parallel.cosine * self.scaled
     }
 
-    /// The extremum between two parallels, if it is there: the distance to the great circle of the meridian, on
-    /// the near or the far side.
+    /// The extremum between two parallels, if it is there: the distance to the great circle of the
+    /// meridian, on the near or the far side.
     fn extremum(&self, centre: &Centre, south: &Parallel, north: &Parallel) -> Option<f64> {
         let slope = |parallel: &Parallel| {
             parallel.sine * centre.cosine * self.cosine - parallel.cosine * centre.sine
@@ -341,13 +346,14 @@ impl BoundingBox {
     /// All positions.
     pub const WORLD: Self = Self { south: -90.0, north: 90.0, west: -180.0, east: 180.0 };
 
-    /// From the south-western to the north-eastern corner, edges included. With `west` greater than `east` it
-    /// crosses the meridian at ±180 degrees; with 360 degrees or more between them it takes in all longitudes.
-    /// A box that reaches a pole contains the pole, which has all longitudes.
+    /// From the south-western to the north-eastern corner, edges included. With `west` greater than
+    /// `east` it crosses the meridian at ±180 degrees; with 360 degrees or more between them it
+    /// takes in all longitudes. A box that reaches a pole contains the pole, which has all
+    /// longitudes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for latitudes beyond ±90 degrees, for a `south` that is north of `north`, and for
-    /// what is no finite number.
+    /// [`Error::InvalidArgument`] for latitudes beyond ±90 degrees, for a `south` that is north of
+    /// `north`, and for what is no finite number.
     pub fn new(south: f64, west: f64, north: f64, east: f64) -> Result<Self> {
         check_latitude("the south of the box", south)?;
         check_latitude("the north of the box", north)?;
@@ -361,7 +367,8 @@ impl BoundingBox {
             });
         }
         let (width, west, east) = (east - west, normalize(west), normalize(east));
-        // Of less than 360 degrees by a hair, and the eastern edge was rounded onto the western one or over it.
+        // Of less than 360 degrees by a hair, and the eastern edge was rounded onto the western one
+        // or over it.
         let has_lost_a_turn = width > 359.0 && (0.0..1.0).contains(&(east - west));
         if width >= 360.0 || has_lost_a_turn {
             return Ok(Self { south, north, west: -180.0, east: 180.0 });
@@ -389,7 +396,8 @@ impl BoundingBox {
         self.north
     }
 
-    /// The longitude of the eastern edge; less than the western one where the box crosses ±180 degrees.
+    /// The longitude of the eastern edge; less than the western one where the box crosses ±180
+    /// degrees.
     pub fn east(&self) -> f64 {
         self.east
     }

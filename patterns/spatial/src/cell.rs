@@ -14,9 +14,9 @@ use super::position::{EARTH_RADIUS, LatLng};
 
 /// A cell: what all positions have in common whose codes begin with the same bits.
 ///
-/// A code has 64 bits, which are those of a geohash: the first says whether the position is in the eastern half,
-/// the second whether it is in the northern half of that, and so on in turns. A geohash has 5 of these bits
-/// in each of its characters.
+/// A code has 64 bits, which are those of a geohash: the first says whether the position is in the
+/// eastern half, the second whether it is in the northern half of that, and so on in turns. A
+/// geohash has 5 of these bits in each of its characters.
 ///
 /// ```
 /// use keyloom_spatial::GeoCell;
@@ -62,7 +62,7 @@ impl GeoCell {
         Self { first, bits }
     }
 
-    /// The cell that a geohash names, of 12 characters at the most.
+    /// The cell that a geohash names, of 12 characters at most.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for what is no geohash.
@@ -129,8 +129,8 @@ impl GeoCell {
         Some([Self { bits, ..*self }, Self { bits, first: self.first | 1 << bit }])
     }
 
-    /// The cell so many steps of its own size to the east and to the north. Goes on over the antimeridian;
-    /// `None` beyond a pole.
+    /// The cell so many steps of its own size to the east and to the north. Goes on over the
+    /// antimeridian; `None` beyond a pole.
     ///
     /// ```
     /// use keyloom_spatial::GeoCell;
@@ -152,7 +152,8 @@ impl GeoCell {
         outer_bounds(self.first.decode(), self.codes().end().decode())
     }
 
-    /// The code in this cell whose place is nearest to that of another, in steps to the north and to the east.
+    /// The code in this cell whose place is nearest to that of another, in steps to the north and
+    /// to the east.
     pub(super) fn nearest_code(&self, other: u64) -> u64 {
         let [x, y]: [u32; 2] = other.decode();
         let ([west, south], [east, north]): ([u32; 2], [u32; 2]) =
@@ -233,10 +234,12 @@ fn bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
     }
 }
 
-/// What rounding may do to a coordinate, in degrees, with a large reserve: far less than a step of the code.
+/// What rounding may do to a coordinate, in degrees, with a large reserve: far less than a step of
+/// the code.
 const MARGIN: f64 = 1e-11;
 
-/// The edges of a block of codes, so wide that no position of it lies outside, whatever the rounding.
+/// The edges of a block of codes, so wide that no position of it lies outside, whatever the
+/// rounding.
 pub(super) fn outer_bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
     let CellBounds { south, west, north, east } = bounds(low, high);
     CellBounds {

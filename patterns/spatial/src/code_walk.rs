@@ -14,22 +14,23 @@ use keyloom_tables::kit::Walk;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::within;
 
-/// After so many entries in a row that are of no use, a new range is begun where the next can be that is: that
-/// costs about as much as they did.
+/// After so many entries in a row that are of no use, a new range is begun where the next can be
+/// that is: that costs about as much as they did.
 const MOST_IN_A_ROW: usize = 8;
 
 /// About as many steps take the time of a seek.
 const STEPS_PER_SEEK: usize = 16;
 
-/// How many ranges a query begins with on a local store, and how many times more it goes on with, unless it is told
-/// otherwise.
+/// How many ranges a query begins with on a local store, and how many times more it goes on with,
+/// unless it is told otherwise.
 pub(super) const FIRST_RANGES: usize = 4;
 const MORE_RANGES: usize = 4;
 /// As many keys are read in the time that one more range takes: to be found, and to be begun.
 const KEYS_PER_RANGE: usize = 32;
 
-/// How many ranges a query begins with, unless it is told otherwise. Where entries are prefetched, each range is a round trip
-/// and its first page is free: one range, from whose pages the walk leaps where they end in vain.
+/// How many ranges a query begins with, unless it is told otherwise. Where entries are prefetched,
+/// each range is a round trip and its first page is free: one range, from whose pages the walk
+/// leaps where they end in vain.
 pub(super) fn first_ranges(reader: &impl Reader) -> usize {
     match reader.prefetched() {
         0 => FIRST_RANGES,
@@ -110,8 +111,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         Self { walk, space, cover, range: 0, run: 0, useless: 0, before: None, patience: None }
     }
 
-    /// The same walk, which begins with the cover of [`first_ranges`] and takes more ranges where they pay; see
-    /// [`CodeWalk::next_in_finer`].
+    /// The same walk, which begins with the cover of [`first_ranges`] and takes more ranges where
+    /// they pay; see [`CodeWalk::next_in_finer`].
     pub(super) fn that_refines(self, reader: &R) -> Self {
         Self { patience: Some(Patience::new(reader)), ..self }
     }
@@ -124,7 +125,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
     }
 
-    /// The same, where more ranges have to pay anew.
+    /// The same, where more ranges have to pay again.
     pub(super) fn begin(&mut self, space: Subspace, cover: Cover) {
         self.patience = self.patience.map(Patience::anew);
         self.go_on(space, cover);
@@ -138,8 +139,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         Ok(first)
     }
 
-    /// The next of those that `has` takes, and whose records `only` takes, with its code. Only what lies across
-    /// the border is shown to `has`.
+    /// The next of those that `has` takes, and whose records `only` takes, with its code. Only what
+    /// lies across the border is shown to `has`.
     #[inline]
     pub(super) fn next_placed<K: RecordKey, P: Covered>(
         &mut self,
@@ -149,7 +150,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         self.next_in_finer(has, only, |_| Cover::none())
     }
 
-    /// The same, where `cover` gives a cover of the same region in so many ranges, for when more of them pay.
+    /// The same, where `cover` gives a cover of the same region in so many ranges, for when more of
+    /// them pay.
     #[inline]
     pub(super) fn next_in_finer<K: RecordKey, P: Covered>(
         &mut self,
@@ -233,7 +235,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         runs.get(passed).copied()
     }
 
-    /// Counts an entry that was of no use. When there have been too many, goes on where the next can be that is.
+    /// Counts an entry that was of no use. When there have been too many, goes on where the next
+    /// can be that is.
     fn useless(
         &mut self,
         code: u64,
@@ -302,8 +305,8 @@ impl<R: Reader> Reading for CodeWalk<'_, R> {
     }
 }
 
-/// Refuses an index in which there are entries that begin with another number than `made_with`: they would be
-/// missed. Costs two seeks, which find nothing when all is well.
+/// Refuses an index in which there are entries that begin with another number than `made_with`:
+/// they would be missed. Costs two seeks, which find nothing when all is well.
 pub(super) fn refuse_others<R: Reader>(
     walk: &mut CodeWalk<'_, R>,
     space: &Subspace,

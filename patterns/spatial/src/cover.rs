@@ -23,7 +23,8 @@ pub(super) trait Region<const N: usize> {
 pub(super) struct Hull {
     pub(super) low: u64,
     pub(super) high: u64,
-    /// The first code behind one that is between two corners, with what the number of dimensions is known to.
+    /// The first code behind one that is between two corners, with what the number of dimensions is
+    /// known to.
     next: fn(code: u64, low: u64, high: u64) -> Option<u64>,
     has: fn(code: u64, low: u64, high: u64) -> bool,
 }
@@ -64,8 +65,8 @@ pub(super) struct Run {
     pub(super) is_inside: bool,
 }
 
-/// The stretches of a curve that a region takes, in order and apart from each other, and the ranges that they
-/// are read in, which may have gaps in them.
+/// The stretches of a curve that a region takes, in order and apart from each other, and the ranges
+/// that they are read in, which may have gaps in them.
 #[derive(Clone, Debug)]
 pub(super) struct Cover {
     pub(super) runs: Vec<Run>,
@@ -74,8 +75,8 @@ pub(super) struct Cover {
     pub(super) hull: Hull,
 }
 
-/// So many blocks are made for each range that is wanted: neighbours on the curve become one, and what is
-/// still too much is joined over the smallest gaps.
+/// So many blocks are made for each range that is wanted: neighbours on the curve become one, and
+/// what is still too much is joined over the smallest gaps.
 pub(super) const BLOCKS_PER_RANGE: usize = 4;
 
 impl Cover {
@@ -86,7 +87,8 @@ impl Cover {
 
     /// The cover of `region` in at most `budget` ranges.
     ///
-    /// Divides the largest of the blocks that lie across the border, in two each time, until there are enough.
+    /// Divides the largest of the blocks that lie across the border, in two each time, until there
+    /// are enough.
     pub(super) fn of<const N: usize>(region: &impl Region<N>, budget: usize) -> Self
     where
         u64: Morton<N, Coordinate = u32>,

@@ -6,7 +6,8 @@ use super::area::Relation;
 use super::cell::GeoCell;
 use super::cover::{Cover, Run};
 
-/// A stretch of codes that a query reads; see [`AreaQuery::cover_parts`](super::AreaQuery::cover_parts).
+/// A stretch of codes that a query reads; see
+/// [`AreaQuery::cover_parts`](super::AreaQuery::cover_parts).
 ///
 /// ```
 /// use keyloom_spatial::{GeoCell, Relation};
@@ -43,10 +44,10 @@ impl CoverPart {
         self.codes.clone()
     }
 
-    /// How the area lies to it. What is [`Inside`](Relation::Inside) is returned as it is read, what is
-    /// [`Across`](Relation::Across) is looked at one by one. [`Outside`](Relation::Outside) is a gap within a
-    /// range: what is there is dropped. After a few entries in a row that were of no use, what cannot be in the
-    /// area is leapt over.
+    /// How the area lies to it. What is [`Inside`](Relation::Inside) is returned as it is read,
+    /// what is [`Across`](Relation::Across) is looked at one by one. [`Outside`](Relation::Outside)
+    /// is a gap within a range: what is there is dropped. After a few entries in a row that were of
+    /// no use, what cannot be in the area is leapt over.
     pub fn relation(&self) -> Relation {
         self.relation
     }

@@ -13,7 +13,8 @@ use keyloom_tables::kit::stands_on_index;
 use keyloom_tables::parts::AnyParts;
 use keyloom_tables::table::RecordKey;
 
-/// An index of the records of a [`Table`](keyloom_tables::Table) by what they extend over: which of them does a box touch?
+/// An index of the records of a [`Table`](keyloom_tables::Table) by what they extend over: which of
+/// them does a box touch?
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -50,11 +51,12 @@ use keyloom_tables::table::RecordKey;
 ///
 /// An entry of an [`Index`] whose part is the code and which covers the edges in degrees.
 ///
-/// The sphere is an element; it has four quarters, which have four each, and so on, 27 times. An element
-/// holds those extents that begin in it with their south-western corner and end in it or in what is as large to
-/// the north and to the east of it: it is **enlarged** to twice its width and height. So an extent comes
-/// no higher than its size makes it, whatever edges it lies across: its enlarged element is less than
-/// four times as large as it, in one direction. To the east elements go on across the antimeridian.
+/// The sphere is an element; it has four quarters, which have four each, and so on, 27 times. An
+/// element holds those extents that begin in it with their south-western corner and end in it or in
+/// what is as large to the north and to the east of it: it is **enlarged** to twice its width and
+/// height. So an extent comes no higher than its size makes it, whatever edges it lies across: its
+/// enlarged element is less than four times as large as it, in one direction. To the east elements
+/// go on across the antimeridian.
 ///
 /// ```text
 ///  +-------+-------+
@@ -66,10 +68,10 @@ use keyloom_tables::table::RecordKey;
 ///  +-------+-------+
 /// ```
 ///
-/// The code says which element it is. Elements are counted so that each comes before its quarters: 0 is the sphere,
-/// and an element with all that is below it is one stretch of codes. Those of 27 levels take 7 bytes in
-/// a key; the smallest elements are 0.3 m by 0.15 m, and an extent that is smaller, such as a point, is in one
-/// of these.
+/// The code says which element it is. Elements are counted so that each comes before its quarters:
+/// 0 is the sphere, and an element with all that is below it is one stretch of codes. Those of 27
+/// levels take 7 bytes in a key; the smallest elements are 0.3 m by 0.15 m, and an extent that is
+/// smaller, such as a point, is in one of these.
 ///
 /// # Invariants
 ///
@@ -78,38 +80,40 @@ use keyloom_tables::table::RecordKey;
 ///
 /// # Exactness
 ///
-/// Queries compare the edges that are stored, so they find exactly what overlaps, by [`BoundingBox::overlaps`]: edges
-/// belong to a box, ±180 degrees are one meridian, and a pole has all longitudes. An extent may be a point, a line, or
-/// the whole sphere.
+/// Queries compare the edges that are stored, so they find exactly what overlaps, by
+/// [`BoundingBox::overlaps`]: edges belong to a box, ±180 degrees are one meridian, and a pole has
+/// all longitudes. An extent may be a point, a line, or the whole sphere.
 ///
 /// # Cost
 ///
 /// | operation | cost |
 /// |---|---|
 /// | put of a record | 1 key written where it is new, or its extent changes within its element; 2 when the element changes; 0 when it stays |
-/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`inside`](ExtentIndex::inside) | as many ranges as the query is told, 16 at the most else, and some keys read in vain |
+/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`inside`](ExtentIndex::inside) | as many ranges as the query is told, 16 at most else, and some keys read in vain |
 /// | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 ///
-/// **Large extents are read by every query near them**, as nothing but a look at its edges tells whether an extent of
-/// the size of a continent overlaps: 1 key each. An extent under an element of level `n` is read by the queries in
-/// about `4 / 4^n` of the sphere. Those wider than 180 degrees of longitude or higher than 90 of latitude, and some
-/// of half that size, are in the uppermost five elements, of levels 0 and 1: nearly every query reads each of
-/// them. Where most extents are so large, an index is of no use.
+/// **Large extents are read by every query near them**, as nothing but a look at its edges tells
+/// whether an extent of the size of a continent overlaps: 1 key each. An extent under an element of
+/// level `n` is read by the queries in about `4 / 4^n` of the sphere. Those wider than 180 degrees
+/// of longitude or higher than 90 of latitude, and some of half that size, are in the uppermost
+/// five elements, of levels 0 and 1: nearly every query reads each of them. Where most extents are
+/// so large, an index is of no use.
 ///
-/// A query that reaches a pole also looks through what lies along it, all around: it reads more in vain than
-/// others do.
+/// A query that reaches a pole also looks through what lies along it, all around: it reads more in
+/// vain than others do.
 ///
 /// # When not to use it
 ///
-/// For points, which a [`PointIndex`](super::PointIndex) finds within circles and polygons as well, and nearest
-/// first. For overlap with a circle or a polygon: ask for its bounding box, and look at what comes; an
-/// [`Area`](super::Area) tells which positions are in it, and not whether any of a box is.
+/// For points, which a [`PointIndex`](super::PointIndex) finds within circles and polygons as well,
+/// and nearest first. For overlap with a circle or a polygon: ask for its bounding box, and look at
+/// what comes; an [`Area`](super::Area) tells which positions are in it, and not whether any of a
+/// box is.
 ///
 /// # Source
 ///
-/// C. Böhm, G. Klump and H.-P. Kriegel, *XZ-Ordering: A Space-Filling Curve for Objects with Spatial Extension*
-/// (SSD 1999). There an element counts as found where the enlarged one is in the query. Here it is enough that
-/// the element itself is, since the south-western corners are in it.
+/// C. Böhm, G. Klump and H.-P. Kriegel, *XZ-Ordering: A Space-Filling Curve for Objects with
+/// Spatial Extension* (SSD 1999). There an element counts as found where the enlarged one is in the
+/// query. Here it is enough that the element itself is, since the south-western corners are in it.
 pub struct ExtentIndex<K, V> {
     index: Index<K, V, AnyParts>,
 }
@@ -127,11 +131,11 @@ impl<K, V> fmt::Debug for ExtentIndex<K, V> {
 }
 
 impl<K: RecordKey, V> ExtentIndex<K, V> {
-    /// An index in `space`, of the extents that `function` gives; a record for which it gives none is not in
-    /// the index. Nothing else may be in `space`.
+    /// An index in `space`, of the extents that `function` gives; a record for which it gives none
+    /// is not in the index. Nothing else may be in `space`.
     ///
-    /// An error of the function, such as that of [`BoundingBox::new`], refuses the put. Records that were in the
-    /// table before, and for which it fails, are not in the index.
+    /// An error of the function, such as that of [`BoundingBox::new`], refuses the put. Records
+    /// that were in the table before, and for which it fails, are not in the index.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Result<Option<BoundingBox>> + Send + Sync + 'static,

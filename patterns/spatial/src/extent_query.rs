@@ -49,8 +49,9 @@ impl<'q, K> ExtentQuery<'q, K> {
 
     /// The same query in at most so many ranges, instead of 16.
     ///
-    /// More ranges leave out more of what is not wanted, and more ranges are begun. Many are good where much is
-    /// found; few where little is found, and on a store behind a network, where each of them is a round trip.
+    /// More ranges leave out more of what is not wanted, and more ranges are begun. Many are good
+    /// where much is found; few where little is found, and on a store behind a network, where each
+    /// of them is a round trip.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for 0.
@@ -118,7 +119,8 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     /// The number of ranges may be another one from page to page.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another query; what the store says.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another
+    /// query; what the store says.
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,

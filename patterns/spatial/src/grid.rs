@@ -55,7 +55,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
         Ok(Some((cell, count)))
     }
 
-    /// Steps through a cell that holds little, and seeks the next one behind a cell that holds much.
+    /// Steps through a cell that holds little, and seeks the next one behind a cell that holds
+    /// much.
     pub(super) fn occupied(&mut self) -> Result<Option<GeoCell>> {
         let Some(cell) = self.cell()? else { return Ok(None) };
         for _ in 0..self.points.walk.steps_per_seek() {

@@ -2,8 +2,8 @@
 
 use super::area::Relation;
 
-/// The cells of one dimension that some values are in, when cells grow with values: what is in a cell between the
-/// first and the last is between them itself.
+/// The cells of one dimension that some values are in, when cells grow with values: what is in a
+/// cell between the first and the last is between them itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     /// The cells that may hold some, none where the first is behind the last.

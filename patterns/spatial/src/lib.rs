@@ -1,12 +1,13 @@
-//! Dimensionality reduction: how do many dimensions stand on one ordered key, so that what is near stays
-//! near?
+//! Dimensionality reduction: how do many dimensions stand on one ordered key, so that what is near
+//! stays near?
 //!
 //! A key `latitude, longitude` keeps near what has the same latitude, all around the Earth. A
-//! [space-filling curve](curve) goes through the plane square by square, so each square is one range of keys,
-//! and a circle, a box or a polygon is a few.
+//! [space-filling curve](curve) goes through the plane square by square, so each square is one
+//! range of keys, and a circle, a box or a polygon is a few.
 //!
-//! [`PointIndex`] keeps where records are, as data derived from a [`Table`](keyloom_tables::Table). Its questions are
-//! exact everywhere on the sphere, at the poles and across the meridian at ±180 degrees too:
+//! [`PointIndex`] keeps where records are, as data derived from a [`Table`](keyloom_tables::Table).
+//! Its questions are exact everywhere on the sphere, at the poles and across the meridian at ±180
+//! degrees too:
 //!
 //! | question | asked by |
 //! |---|---|
@@ -61,17 +62,19 @@
 //!  subspace              code                  record key
 //! ```
 //!
-//! The bits of a code are those of longitude and latitude in turn, the longitude first, 32 of each: those of
-//! a geohash of 12 characters, and 4 more. The world is divided from -180 to 180 degrees and from -90 to 90; latitude
-//! 90 belongs to the last row. The exact position stands in the value.
+//! The bits of a code are those of longitude and latitude in turn, the longitude first, 32 of each:
+//! those of a geohash of 12 characters, and 4 more. The world is divided from -180 to 180 degrees
+//! and from -90 to 90; latitude 90 belongs to the last row. The exact position stands in the value.
 //!
 //! # Invariants
 //!
-//! * A point is there exactly if the function of the index gives a position for a record that is there.
+//! * A point is there exactly if the function of the index gives a position for a record that is
+//!   there.
 //! * Its code is that of the position in its value.
-//! * A position has one name: longitudes are from -180 (included) to 180 (not included), that of a pole is 0.
-//! * A cover holds the codes of all positions in its area; what lies wholly inside is not looked at again, what
-//!   lies across the border is.
+//! * A position has one name: longitudes are from -180 (included) to 180 (not included), that of a
+//!   pole is 0.
+//! * A cover holds the codes of all positions in its area; what lies wholly inside is not looked at
+//!   again, what lies across the border is.
 //!
 //! # Cost
 //!
@@ -85,31 +88,35 @@
 //! | [`cover_parts`](AreaQuery::cover_parts) | nothing is read |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
-//! Keys scanned for each that is returned, on average, for circles of 10 km to 1,000 km among one million points spread evenly up to
-//! latitudes of 80 degrees:
+//! Keys scanned for each that is returned, on average, for circles of 10 km to 1,000 km among one
+//! million points spread evenly up to latitudes of 80 degrees:
 //!
 //! | ranges | 9 | 16 | 64 | 256 |
 //! |---|---|---|---|---|
 //! | keys per hit | 1.28 to 1.54 | 1.21 to 1.29 | 1.07 to 1.08 | 1.01 to 1.02 |
 //!
-//! By default a query begins with 4 ranges, and takes 4 times as many for the rest of its area whenever as many keys
-//! were read in vain as these cost: 32 keys each. A query that reads 100 keys or more costs at most about twice what the
-//! best number of ranges would cost; one that reads fewer costs its 4 ranges, where 1 may do. On a remote store, where
-//! each range is a round trip and returns a page, a query begins with 1 range, and a range costs as much as a page.
+//! By default a query begins with 4 ranges, and takes 4 times as many for the rest of its area
+//! whenever as many keys were read in vain as these cost: 32 keys each. A query that reads 100 keys
+//! or more costs at most about twice what the best number of ranges would cost; one that reads
+//! fewer costs its 4 ranges, where 1 may do. On a remote store, where each range is a round trip
+//! and returns a page, a query begins with 1 range, and a range costs as much as a page.
 //!
 //! # When not to use it
 //!
 //! * When all points fit in memory and do not change: an R-tree there is quicker.
 //! * For shapes themselves: an [`ExtentIndex`] keeps the boxes around them.
-//! * For distances on the ellipsoid: these are on a sphere, up to [0.57 %](EARTH_RADIUS) longer or 0.45 % shorter.
-//! * When one coordinate is asked for at a time: a [composite-key index](keyloom_tables::Index) is smaller.
+//! * For distances on the ellipsoid: these are on a sphere, up to [0.57 %](EARTH_RADIUS) longer or
+//!   0.45 % shorter.
+//! * When one coordinate is asked for at a time: a [composite-key index](keyloom_tables::Index) is
+//!   smaller.
 //! * For more than a few dimensions: the cells of a query become too many.
 //!
 //! # Source
 //!
-//! "Dimensionality reduction" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Codes: G. M. Morton (1966), and
-//! G. Niemeyer's geohash (2008); more in [`curve`]. Nearest: G. R. Hjaltason and H. Samet, *Distance Browsing in
-//! Spatial Databases* (ACM Transactions on Database Systems 24, 1999). Polygons: RFC 7946 (GeoJSON, 2016).
+//! "Dimensionality reduction" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Codes: G. M.
+//! Morton (1966), and G. Niemeyer's geohash (2008); more in [`curve`]. Nearest: G. R. Hjaltason and
+//! H. Samet, *Distance Browsing in Spatial Databases* (ACM Transactions on Database Systems 24,
+//! 1999). Polygons: RFC 7946 (GeoJSON, 2016).
 
 mod area;
 mod cell;

@@ -9,8 +9,9 @@ use super::position::LatLng;
 use keyloom_tables::index::Found;
 use keyloom_tables::table::RecordKey;
 
-/// An entry that a query found, and its place `P`: the [`LatLng`] of a point, the [`BoundingBox`] of an extent, the
-/// position and the time of an event, or the numbers in a [`CurveIndex`](super::CurveIndex).
+/// An entry that a query found, and its place `P`: the [`LatLng`] of a point, the [`BoundingBox`]
+/// of an extent, the position and the time of an event, or the numbers in a
+/// [`CurveIndex`](super::CurveIndex).
 #[derive(Clone, Debug)]
 pub struct Located<B, K, P> {
     found: Found<B, K>,

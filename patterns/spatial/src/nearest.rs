@@ -24,9 +24,9 @@ const LEVELS_OF_LARGE: u32 = 2;
 
 /// A walk through points in the order of their distance from a position.
 ///
-/// Best first: stretches of the curve wait in a queue with the points, by the least distance that a point there
-/// can have. The nearest stretch is read, or divided where it holds much; a point that comes out of the queue
-/// is nearer than everything that was not read.
+/// Best first: stretches of the curve wait in a queue with the points, by the least distance that a
+/// point there can have. The nearest stretch is read, or divided where it holds much; a point that
+/// comes out of the queue is nearer than everything that was not read.
 pub(super) struct Nearest<'r, 'q, R: Reader, K, A> {
     reader: &'r R,
     space: Subspace,
@@ -68,7 +68,8 @@ impl<B: Deref<Target = [u8]>, K: RecordKey> NearestPoint<B, K> {
     }
 }
 
-/// The place of a point in the answer: by distance, and by the keys of the entries where that is the same.
+/// The place of a point in the answer: by distance, and by the keys of the entries where that is
+/// the same.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub(super) struct Rank {
     haversine: f64,
@@ -136,8 +137,8 @@ impl<B: Deref<Target = [u8]>, K> Candidate<B, K> {
     }
 }
 
-/// The greatest is what comes first: the nearest, and of equally near ones a stretch, for there may be a point of
-/// that distance in it.
+/// The greatest is what comes first: the nearest, and of equally near ones a stretch, for there may
+/// be a point of that distance in it.
 impl<B: Deref<Target = [u8]>, K> Ord for Candidate<B, K> {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_distance = other.haversine().total_cmp(&self.haversine());
@@ -203,10 +204,11 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         }
     }
 
-    /// Reads the beginning of a stretch, and divides what is left of it into stretches that hold about as much.
+    /// Reads the beginning of a stretch, and divides what is left of it into stretches that hold
+    /// about as much.
     ///
-    /// Of a stretch that may be large the beginning is where it comes nearest to the position: how close the
-    /// points are there tells how to divide it.
+    /// Of a stretch that may be large the beginning is where it comes nearest to the position: how
+    /// close the points are there tells how to divide it.
     fn explore(&mut self, stretch: Stretch) -> Result<()> {
         let Stretch { cell, first, last, is_large } = stretch;
         let from = match is_large {
@@ -256,8 +258,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         Ok(())
     }
 
-    /// Lets the codes from `first` to `last` wait in cells of `bits`, and in larger ones where all of such a cell
-    /// is to be read.
+    /// Lets the codes from `first` to `last` wait in cells of `bits`, and in larger ones where all
+    /// of such a cell is to be read.
     fn divide(&mut self, cell: GeoCell, first: u64, last: u64, bits: u32) {
         let (start, end) = cell.codes().into_inner();
         if first > end || last < start {

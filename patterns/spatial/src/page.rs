@@ -10,8 +10,9 @@ use keyloom_tables::{Continuation, Page};
 
 /// At most `limit` of what a query finds among the entries of `space`, beginning behind `after`.
 ///
-/// The continuation belongs to the query that `query` names, and to this `space`: it is the key of the last entry
-/// behind these two. `walk` is told which `elements` that key begins with, and may leave out what lies before them.
+/// The continuation belongs to the query that `query` names, and to this `space`: it is the key of
+/// the last entry behind these two. `walk` is told which `elements` that key begins with, and may
+/// leave out what lies before them.
 pub(super) fn page<B: Deref<Target = [u8]>, K: RecordKey, P, F: for<'k> Unpack<'k>, I>(
     query: &Subspace,
     (space, elements): (&Subspace, usize),

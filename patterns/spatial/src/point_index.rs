@@ -17,7 +17,8 @@ use keyloom_tables::parts::AnyParts;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::within;
 
-/// An index of the records of a [`Table`](keyloom_tables::Table) by where they are; see the [module](super).
+/// An index of the records of a [`Table`](keyloom_tables::Table) by where they are; see the
+/// [module](super).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -58,11 +59,11 @@ impl<K, V> fmt::Debug for PointIndex<K, V> {
 }
 
 impl<K: RecordKey, V> PointIndex<K, V> {
-    /// An index in `space`, of the positions that `function` gives; a record for which it gives none is not in
-    /// the index. Nothing else may be in `space`.
+    /// An index in `space`, of the positions that `function` gives; a record for which it gives
+    /// none is not in the index. Nothing else may be in `space`.
     ///
-    /// An error of the function, such as that of [`LatLng::new`], refuses the put. Records that were in the
-    /// table before, and for which it fails, are not in the index.
+    /// An error of the function, such as that of [`LatLng::new`], refuses the put. Records that
+    /// were in the table before, and for which it fails, are not in the index.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Result<Option<LatLng>> + Send + Sync + 'static,
@@ -80,14 +81,14 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         Self { index: Index::try_new(space, entries).untyped() }
     }
 
-    /// A query for the records in `area`: a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
-    /// [`Polygon`](super::Polygon), or a program's own.
+    /// A query for the records in `area`: a [`Circle`](super::Circle), a
+    /// [`BoundingBox`](super::BoundingBox), a [`Polygon`](super::Polygon), or a program's own.
     pub fn within<'q, A: Area>(&self, area: A) -> AreaQuery<'q, K, A> {
         AreaQuery::new(self.index.space(), area)
     }
 
-    /// All records, the nearest to `from` first. Reads as it goes: take as many as are wanted. All records at one
-    /// place are read together.
+    /// All records, the nearest to `from` first. Reads as it goes: take as many as are wanted. All
+    /// records at one place are read together.
     ///
     /// Some of the records, or pages of them: [`within`](PointIndex::within) an area, or
     /// [`GeoCell::WORLD`], and [`by_distance`](AreaQuery::by_distance) or
@@ -103,8 +104,8 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         self.within(GeoCell::WORLD).by_distance(reader, from)
     }
 
-    /// The records in a cell, in the order of their codes: one range. A [`GeoCell`] is an area as well, for what else
-    /// can be asked [`within`](PointIndex::within) one.
+    /// The records in a cell, in the order of their codes: one range. A [`GeoCell`] is an area as
+    /// well, for what else can be asked [`within`](PointIndex::within) one.
     ///
     /// # Errors
     /// What the store says; the iterator too.

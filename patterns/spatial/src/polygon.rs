@@ -9,10 +9,10 @@ use super::position::{LatLng, check_latitude, check_longitude};
 
 /// A polygon, which may have holes. Its edges belong to it, those of its holes too.
 ///
-/// An edge is a straight line in degrees, as on a map with equal steps of latitude and longitude, and as
-/// GeoJSON has it (RFC 7946, 3.1.1); it is not the shortest way on the sphere. A polygon that crosses the
-/// meridian at ±180 degrees goes on counting: from 170 to 190. One that lies around a pole has an edge along
-/// the pole: from -180 to 180 at latitude 90.
+/// An edge is a straight line in degrees, as on a map with equal steps of latitude and longitude,
+/// and as GeoJSON has it (RFC 7946, 3.1.1); it is not the shortest way on the sphere. A polygon
+/// that crosses the meridian at ±180 degrees goes on counting: from 170 to 190. One that lies
+/// around a pole has an edge along the pole: from -180 to 180 at latitude 90.
 ///
 /// ```
 /// use keyloom_spatial::{Area, Polygon};
@@ -43,8 +43,9 @@ impl Polygon {
     /// The polygon within a ring of latitudes and longitudes, whose last corner is the first.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a ring that is not closed, has fewer than three corners, crosses itself, or is
-    /// wider than 360 degrees, for latitudes beyond ±90 degrees and for what is no finite number.
+    /// [`Error::InvalidArgument`] for a ring that is not closed, has fewer than three corners,
+    /// crosses itself, or is wider than 360 degrees, for latitudes beyond ±90 degrees and for what
+    /// is no finite number.
     pub fn new(ring: &[(f64, f64)]) -> Result<Self> {
         Self::valid(geo::Polygon::new(line_string(ring)?, Vec::new()))
     }
@@ -52,7 +53,8 @@ impl Polygon {
     /// The same polygon without what is within `ring`.
     ///
     /// # Errors
-    /// As [`new`](Polygon::new), and for a hole that is not within the polygon or lies across another one.
+    /// As [`new`](Polygon::new), and for a hole that is not within the polygon or lies across
+    /// another one.
     pub fn with_hole(self, ring: &[(f64, f64)]) -> Result<Self> {
         let mut polygon = self.polygon;
         polygon.interiors_push(line_string(ring)?);
@@ -61,8 +63,9 @@ impl Polygon {
 
     /// A polygon of the crate `geo`, with its holes: x is the longitude, y the latitude.
     ///
-    /// Many corners cost: that rings do not cross is seen by comparing each two edges, and a query looks at all edges for
-    /// each cell of its cover. Of a border with thousands of corners take a simplified one.
+    /// Many corners cost: that rings do not cross is seen by comparing each two edges, and a query
+    /// looks at all edges for each cell of its cover. Of a border with thousands of corners take a
+    /// simplified one.
     ///
     /// # Errors
     /// As [`new`](Polygon::new) and [`with_hole`](Polygon::with_hole). (`geo` closes rings itself.)
@@ -148,7 +151,8 @@ impl Area for Polygon {
     }
 }
 
-/// Whether a line touches a rectangle: they overlap on both axes, and the corners are not all on one side.
+/// Whether a line touches a rectangle: they overlap on both axes, and the corners are not all on
+/// one side.
 fn crosses(line: &Line<f64>, cell: &Rect<f64>) -> bool {
     let (low, high) = (cell.min(), cell.max());
     let (from, to) = (line.start, line.end);

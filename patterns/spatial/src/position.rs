@@ -4,18 +4,19 @@ use std::fmt;
 
 use keyloom::{Error, Result};
 
-/// The radius of the sphere in metres: the mean radius of the Earth, as the IUGG has it (Moritz, *Geodetic
-/// Reference System 1980*).
+/// The radius of the sphere in metres: the mean radius of the Earth, as the IUGG has it (Moritz,
+/// *Geodetic Reference System 1980*).
 ///
-/// The Earth is flatter. A distance on this sphere is up to 0.57 % longer than the geodesic on the WGS84 ellipsoid (a short
-/// one along a meridian at the equator), and up to 0.45 % shorter (at a pole). To find every place within a geodesic
-/// distance, use a radius that is 0.57 % larger, and measure what is found.
+/// The Earth is flatter. A distance on this sphere is up to 0.57 % longer than the geodesic on the
+/// WGS84 ellipsoid (a short one along a meridian at the equator), and up to 0.45 % shorter (at a
+/// pole). To find every place within a geodesic distance, use a radius that is 0.57 % larger, and
+/// measure what is found.
 pub const EARTH_RADIUS: f64 = 6_371_008.8;
 
 /// A position: latitude and longitude in degrees.
 ///
-/// The longitude is normalized to -180 (included) to 180 (not included), so both names of the meridian at
-/// 180 degrees are one; a pole, which has all longitudes, gets 0.
+/// The longitude is normalized to -180 (included) to 180 (not included), so both names of the
+/// meridian at 180 degrees are one; a pole, which has all longitudes, gets 0.
 ///
 /// ```
 /// use keyloom_spatial::LatLng;
@@ -37,7 +38,8 @@ impl LatLng {
     /// A position.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, and for what is no finite number.
+    /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, and for what is no finite
+    /// number.
     pub fn new(latitude: f64, longitude: f64) -> Result<Self> {
         check_latitude("the latitude", latitude)?;
         check_longitude("the longitude", longitude)?;
@@ -109,8 +111,8 @@ pub(super) fn normalize(longitude: f64) -> f64 {
     if turned >= 180.0 { -180.0 } else { turned }
 }
 
-/// How far two positions are from each other: the square of the sine of half the angle between them, from 0
-/// to 1. It grows with the distance, and needs no inverse function.
+/// How far two positions are from each other: the square of the sine of half the angle between
+/// them, from 0 to 1. It grows with the distance, and needs no inverse function.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) struct Haversine(pub(super) f64);
 
@@ -154,8 +156,8 @@ impl Centre {
     }
 }
 
-/// A difference of longitudes, the shorter way around: from 0 to 180 degrees. The sine of half of nearly a whole
-/// turn would tell little.
+/// A difference of longitudes, the shorter way around: from 0 to 180 degrees. The sine of half of
+/// nearly a whole turn would tell little.
 #[inline]
 pub(super) fn turned(difference: f64) -> f64 {
     let difference = difference.abs();

@@ -47,7 +47,7 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
 /// How many ranges other queries take unless they are told otherwise.
 pub(super) const RANGES: usize = 16;
 
-/// What a query takes at the most, whatever it is told: finding more costs more than they save.
+/// What a query takes at most, whatever it is told: finding more costs more than they save.
 pub(super) const MOST_RANGES: usize = 16_384;
 
 /// A number of ranges that was asked for.
@@ -69,13 +69,14 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
 
     /// The same query in at most so many ranges.
     ///
-    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. By default a
-    /// query begins with 4, and takes 4 times as many for the rest of the area whenever as many keys were read in
-    /// vain as these cost: about 32 keys each. A query that reads 100 keys or more costs at most about twice what
-    /// the best number of ranges would cost. One that reads fewer costs its 4 ranges, where 1 may do.
+    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun.
+    /// By default a query begins with 4, and takes 4 times as many for the rest of the area
+    /// whenever as many keys were read in vain as these cost: about 32 keys each. A query that
+    /// reads 100 keys or more costs at most about twice what the best number of ranges would cost.
+    /// One that reads fewer costs its 4 ranges, where 1 may do.
     ///
-    /// On a remote store a range is a round trip and returns a page. There a query begins with 1 range, and a range
-    /// costs as much as a page.
+    /// On a remote store a range is a round trip and returns a page. There a query begins with 1
+    /// range, and a range costs as much as a page.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for 0.
@@ -99,12 +100,13 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
         Cover::of(&OnSphere(&self.area), self.ranges.unwrap_or(first_ranges))
     }
 
-    /// What the query reads, in the order of the codes: for each of its ranges the parts that lie in the area or
-    /// across its border, and the gaps between them. Nothing is read to tell it.
+    /// What the query reads, in the order of the codes: for each of its ranges the parts that lie
+    /// in the area or across its border, and the gaps between them. Nothing is read to tell it.
     ///
-    /// This is what [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) and the
-    /// first [`page`](AreaQuery::page) go through when the query was told [how many ranges](AreaQuery::in_ranges)
-    /// it may take; else it is what they begin with on a local store. What is sorted by distance is found in another way.
+    /// This is what [`points`](AreaQuery::points), [`count`](AreaQuery::count),
+    /// [`grid`](AreaQuery::grid) and the first [`page`](AreaQuery::page) go through when the query
+    /// was told [how many ranges](AreaQuery::in_ranges) it may take; else it is what they begin
+    /// with on a local store. What is sorted by distance is found in another way.
     pub fn cover_parts(&self) -> Vec<CoverPart> {
         self.cover(FIRST_RANGES).parts()
     }
@@ -153,8 +155,8 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         count(self.points(reader)?)
     }
 
-    /// How many there are in each cell of so many bits, for those cells in which there are any, in the order of
-    /// their codes.
+    /// How many there are in each cell of so many bits, for those cells in which there are any, in
+    /// the order of their codes.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for more than 64 bits; what the store says, the iterator too.
@@ -168,8 +170,8 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
 
     /// The cells of so many bits in which there are points, in the order of their codes.
     ///
-    /// A skip scan: behind the first points of a cell it seeks the next one. Costs one range per cell that holds
-    /// much, however much that is.
+    /// A skip scan: behind the first points of a cell it seeks the next one. Costs one range per
+    /// cell that holds much, however much that is.
     ///
     /// # Errors
     /// As [`grid`](AreaQuery::grid).
@@ -230,9 +232,10 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
 
     /// At most `limit` of the points in the order of their codes, beginning behind `after`.
     ///
-    /// A continuation belongs to the index and to the [box around the area](Area::bounds); the number of ranges may
-    /// be another one from page to page. A page begins with the points at the place where the one before ended:
-    /// where many are at one place each of its pages reads all of them.
+    /// A continuation belongs to the index and to the [box around the area](Area::bounds); the
+    /// number of ranges may be another one from page to page. A page begins with the points at the
+    /// place where the one before ended: where many are at one place each of its pages reads all of
+    /// them.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a continuation of another query; what the store says.

@@ -6,12 +6,12 @@ use super::area::{BoundingBox, Relation};
 use super::cell::coordinates;
 use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
 
-/// How often the sphere is divided in four at the most: the most often for which codes take 7 bytes in a key.
-/// The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
+/// How often the sphere is divided in four at most: the most often for which codes take 7 bytes in
+/// a key. The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
 pub(super) const RESOLUTION: u32 = 27;
 
-/// So many elements a query is made of, if it can be, however few its ranges are: the gaps between them are what a
-/// walk can leave out.
+/// So many elements a query is made of, if it can be, however few its ranges are: the gaps between
+/// them are what a walk can leave out.
 const LEAST_ELEMENTS: usize = 128;
 
 /// Of one of the two axes of the grid.
@@ -22,7 +22,8 @@ const fn codes(level: u32) -> u64 {
     (4_u64.pow(RESOLUTION - level + 1) - 1) / 3
 }
 
-/// Steps of longitude: from a first one, so many further ones to the east, on around the sphere if need be.
+/// Steps of longitude: from a first one, so many further ones to the east, on around the sphere if
+/// need be.
 #[derive(Clone, Copy, Debug)]
 struct Arc {
     first: u32,
@@ -77,7 +78,8 @@ impl Steps {
         Self { x: Arc { first: west, further }, y: Rows { low: south, high: north } }
     }
 
-    /// The steps of which all positions are in `area`: a step is in part outside where an edge is in it.
+    /// The steps of which all positions are in `area`: a step is in part outside where an edge is
+    /// in it.
     fn inside(area: &BoundingBox) -> Option<Self> {
         let Self { x, y } = Self::of(area);
         let is_whole = area.west() == -180.0 && area.east() == 180.0;
@@ -108,8 +110,9 @@ pub(super) fn has_south_pole(area: &BoundingBox) -> bool {
     area.south() <= -90.0
 }
 
-/// An element: a quarter of a quarter and so on of the sphere, for the extents that begin in it, with their
-/// south-western corner, and end in it or in what is as large to the north and to the east of it.
+/// An element: a quarter of a quarter and so on of the sphere, for the extents that begin in it,
+/// with their south-western corner, and end in it or in what is as large to the north and to the
+/// east of it.
 #[derive(Clone, Copy, Debug)]
 struct Element {
     level: u32,
@@ -215,8 +218,8 @@ impl Query {
 
     /// How the extents of an element and of all below it lie to the query.
     ///
-    /// An extent whose south-western corner is in the area overlaps it, and one whose corner is not in it is not
-    /// inside. So each of the two questions needs the enlarged element only once.
+    /// An extent whose south-western corner is in the area overlaps it, and one whose corner is not
+    /// in it is not inside. So each of the two questions needs the enlarged element only once.
     fn relation(&self, element: &Element) -> Relation {
         let (may_be, must_be) = match self.wanted {
             Wanted::Overlapping => (element.extents(), element.corners()),

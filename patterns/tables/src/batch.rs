@@ -2,11 +2,11 @@
 
 use keyloom::{Result, Store};
 
-/// How many items go into one transaction, found out while working: a transaction that the store finds
-/// too large, or too slow, is taken back and done again with half as many.
+/// How many items go into one transaction, found out while working: a transaction that the store
+/// finds too large, or too slow, is taken back and done again with half as many.
 ///
-/// Stores differ in what they take: LMDB any number of writes, etcd 4,096 of them. The same load fits
-/// each:
+/// Stores differ in what they take: LMDB any number of writes, etcd 4,096 of them. The same load
+/// fits each:
 ///
 /// ```
 /// use keyloom::{Limits, Memory, Store, Subspace};
@@ -38,8 +38,8 @@ impl BatchSize {
         self.0
     }
 
-    /// Runs `body` in one transaction, as [`Store::transact`] does, and tells it how many items it may
-    /// take. Where that was too much, `body` runs again with half as many.
+    /// Runs `body` in one transaction, as [`Store::transact`] does, and tells it how many items it
+    /// may take. Where that was too much, `body` runs again with half as many.
     ///
     /// For work that finds its items in the store itself, page by page.
     ///
@@ -61,12 +61,12 @@ impl BatchSize {
 
     /// Runs `body` over `items`, some of them in each transaction, and commits as it goes.
     ///
-    /// An item is taken to be one write at least, so no transaction begins with more of them than the
-    /// store takes writes.
+    /// An item is taken to be one write at least, so no transaction begins with more of them than
+    /// the store takes writes.
     ///
     /// # Errors
-    /// As [`transact`](BatchSize::transact). The transactions before stay; when `body` changes nothing
-    /// that is done already, as a put does, run all of it again.
+    /// As [`transact`](BatchSize::transact). The transactions before stay; when `body` changes
+    /// nothing that is done already, as a put does, run all of it again.
     pub fn transact_all<S: Store, I>(
         &mut self,
         store: &S,

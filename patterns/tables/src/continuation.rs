@@ -12,8 +12,8 @@ const FORMAT: u8 = 1;
 
 /// Where a paged query goes on. Its bytes can be stored or given to a client and taken back later.
 ///
-/// A continuation names a key and not a count, so nothing is skipped or repeated, whatever is written
-/// between two pages. It belongs to one query: given to another, it is refused.
+/// A continuation names a key and not a count, so nothing is skipped or repeated, whatever is
+/// written between two pages. It belongs to one query: given to another, it is refused.
 ///
 /// | bytes | content |
 /// |---|---|
@@ -36,8 +36,8 @@ impl Continuation {
         &self.0
     }
 
-    /// Takes back what [`as_bytes`](Continuation::as_bytes) gave. Any bytes can be given: those that
-    /// do not belong to the query are refused when it runs.
+    /// Takes back what [`as_bytes`](Continuation::as_bytes) gave. Any bytes can be given: those
+    /// that do not belong to the query are refused when it runs.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
@@ -54,7 +54,8 @@ impl Continuation {
         Ok(range.resume(order, last))
     }
 
-    /// This continuation if it belongs to a query over `range` in `order`, `None` if it is one of another.
+    /// This continuation if it belongs to a query over `range` in `order`, `None` if it is one of
+    /// another.
     ///
     /// # Errors
     /// [`Error::NewerFormat`].
@@ -109,12 +110,13 @@ impl Continuation {
 pub struct Page<T> {
     /// What the query found, in its order.
     pub items: Vec<T>,
-    /// Where the next page begins, `None` after the last one. A page may have fewer items than its limit and not
-    /// be the last.
+    /// Where the next page begins, `None` after the last one. A page may have fewer items than its
+    /// limit and not be the last.
     pub next: Option<Continuation>,
 }
 
-/// The first entry of a page cannot be read: a record that does not decode, or what an index does not have.
+/// The first entry of a page cannot be read: a record that does not decode, or what an index does
+/// not have.
 ///
 /// The error that it is in names the key. Delete the entry, replace it or repair it, or go on with
 /// [`next`](UnreadableEntry::next). Get it with [`Error::downcast_ref`].
@@ -137,8 +139,9 @@ impl UnreadableEntry {
     }
 }
 
-/// A page of the answers: those of its entries up to the first that cannot be read, where the next page begins.
-/// `next` is where it begins if all of them can be read, and `behind` where it begins after a key.
+/// A page of the answers: those of its entries up to the first that cannot be read, where the next
+/// page begins. `next` is where it begins if all of them can be read, and `behind` where it begins
+/// after a key.
 ///
 /// # Errors
 /// [`UnreadableEntry`] if there is no entry before that one.

@@ -16,8 +16,8 @@ use keyloom::Result;
 pub struct Explain {
     /// The ranges that were planned, those included that were given up for more and smaller ones.
     pub ranges: u64,
-    /// Ranges begun, those included that are begun anew behind what was skipped: seeks in a local store, round
-    /// trips on one behind a network.
+    /// Ranges begun, those included that are begun again behind what was skipped: seeks in a local
+    /// store, round trips on one behind a network.
     pub seeks: u64,
     /// Keys that were met, those that were returned included.
     pub keys_scanned: u64,

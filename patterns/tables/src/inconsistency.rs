@@ -6,8 +6,8 @@ use std::fmt;
 use keyloom::key::display;
 use keyloom::{Error, KeyBuf};
 
-/// One thing that is not as it should be: which key, and which rule it breaks. Where it stops an operation
-/// it is the error, in an [`Error::Other`](keyloom::Error::Other).
+/// One thing that is not as it should be: which key, and which rule it breaks. Where it stops an
+/// operation it is the error, in an [`Error::Other`](keyloom::Error::Other).
 ///
 /// ```
 /// use keyloom::{KeyBuf, pack};
@@ -24,7 +24,8 @@ pub struct Inconsistency {
     pub rule: Rule,
     /// The rule in words that follow the key.
     pub text: Cow<'static, str>,
-    /// Of a [contested](Rule::Contested) entry: the packed key of the record that it does not belong to.
+    /// Of a [contested](Rule::Contested) entry: the packed key of the record that it does not
+    /// belong to.
     pub record: Option<KeyBuf>,
 }
 
@@ -40,22 +41,22 @@ pub enum Rule {
     Dangling,
     /// The key or its value is not of this kind of data.
     Foreign,
-    /// Two records make this entry, where there is room for one, as in a unique index. It belongs to one of
-    /// them; change one of the records. A repair cannot fix this.
+    /// Two records make this entry, where there is room for one, as in a unique index. It belongs
+    /// to one of them; change one of the records. A repair cannot fix this.
     ///
-    /// While the entry is missing it belongs to the first of them, and is reported as missing as well. (A check
-    /// that does not look at both together, being 1,000 records apart or more, reports it as missing twice;
-    /// after a repair the second one is contested.)
+    /// While the entry is missing it belongs to the first of them, and is reported as missing as
+    /// well. (A check that does not look at both together, being 1,000 records apart or more,
+    /// reports it as missing twice; after a repair the second one is contested.)
     Contested,
-    /// The value does not decode. What follows from it is not known, so a repair leaves it: delete or replace
-    /// the record, or set the value of the node.
+    /// The value does not decode. What follows from it is not known, so a repair leaves it: delete
+    /// or replace the record, or set the value of the node.
     Undecodable,
     /// The parent does not exist, or cannot have children.
     NoParent,
     /// The node lies below itself.
     Cycle,
-    /// A copy is behind its source, and a [propagation](crate::denormalize::DenormalizedFields::propagate)
-    /// will refresh it.
+    /// A copy is behind its source, and a
+    /// [propagation](crate::denormalize::DenormalizedFields::propagate) will refresh it.
     Pending,
 }
 

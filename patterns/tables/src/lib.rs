@@ -1,10 +1,10 @@
-//! Tables of keyloom and what is derived from their records: indexes, aggregates, joins and more, in a schema that
-//! owns them. The families beside it stand on this crate: `keyloom-bitmaps`, `keyloom-spatial`, `keyloom-trees`. The
-//! crate `keyloom-patterns` has them all.
+//! Tables of keyloom and what is derived from their records: indexes, aggregates, joins and more,
+//! in a schema that owns them. The families beside it stand on this crate: `keyloom-bitmaps`,
+//! `keyloom-spatial`, `keyloom-trees`. The crate `keyloom-patterns` has them all.
 //!
-//! Every pattern is a *value* that describes where its data lie and what its functions are. It holds
-//! no store and no transaction: reads take `&impl Reader`, writes take `&mut impl Writer`. So any
-//! number of patterns work in one atomic transaction, on any store.
+//! Every pattern is a *value* that describes where its data lie and what its functions are. It
+//! holds no store and no transaction: reads take `&impl Reader`, writes take `&mut impl Writer`. So
+//! any number of patterns work in one atomic transaction, on any store.
 //!
 //! ```
 //! use keyloom::{Memory, Order, Store, Subspace};
@@ -30,10 +30,10 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! After a write operation of a pattern has failed, the transaction
-//! [does not commit](keyloom::Writer#a-failed-write), even if the program swallows the error: part of the
-//! operation may have been made, and derived data would be wrong. Read first, in the same transaction, what the
-//! write depends on; or drop the transaction and begin another.
+//! After a write operation of a pattern has failed, the transaction [does not
+//! commit](keyloom::Writer#a-failed-write), even if the program swallows the error: part of the
+//! operation may have been made, and derived data would be wrong. Read first, in the same
+//! transaction, what the write depends on; or drop the transaction and begin another.
 //!
 //! | module | pattern of the catalogue | the question it answers |
 //! |---|---|---|
@@ -102,7 +102,8 @@ pub use sequence::{AppendLog, IdBlocks, Sequence, TimeBuckets};
 pub use table::{RecordKey, Table, Undecodable};
 pub use versioned::{Counters, RecordConflict, VersionedTable};
 
-/// What the other crates of patterns are made of. It is no part of the public API and changes with any version.
+/// What the other crates of patterns are made of. It is no part of the public API and changes with
+/// any version.
 #[doc(hidden)]
 pub mod kit {
     pub use crate::derived::{

@@ -5,8 +5,9 @@ use keyloom::KeyBuf;
 /// How a repair, or other work in bounded transactions, proceeds.
 #[derive(Clone, Debug)]
 pub struct RepairOptions {
-    /// The largest number of records or entries that one transaction visits. Default: 1,000. If a store refuses a
-    /// batch as too large, it is halved until it fits; see [`BatchSize`](crate::BatchSize).
+    /// The largest number of records or entries that one transaction visits. Default: 1,000. If a
+    /// store refuses a batch as too large, it is halved until it fits; see
+    /// [`BatchSize`](crate::BatchSize).
     pub batch: usize,
     /// Where to resume; `None` begins.
     pub resume: Option<RepairPosition>,
@@ -37,8 +38,8 @@ pub struct RepairPosition {
     pub last: Option<KeyBuf>,
 }
 
-/// What work in bounded transactions has done so far: a repair, a build, a drain, a drop, a propagation of
-/// copies, a collection of versions.
+/// What work in bounded transactions has done so far: a repair, a build, a drain, a drop, a
+/// propagation of copies, a collection of versions.
 ///
 /// A function that takes a `progress` calls it after each commit and stops if that returns
 /// [`ControlFlow::Break`](std::ops::ControlFlow::Break).
@@ -46,8 +47,8 @@ pub struct RepairPosition {
 pub struct Progress {
     /// Whether the work is complete.
     pub finished: bool,
-    /// Where it is, for [`RepairOptions::resume`]. Builds, drains, drops and propagations keep their position in the
-    /// store and resume by themselves.
+    /// Where it is, for [`RepairOptions::resume`]. Builds, drains, drops and propagations keep
+    /// their position in the store and resume by themselves.
     pub position: RepairPosition,
     /// Records visited.
     pub records: u64,
@@ -57,7 +58,8 @@ pub struct Progress {
     pub written: u64,
     /// Keys removed.
     pub removed: u64,
-    /// Entries left to another record that makes them too; see [`Rule::Contested`](crate::Rule::Contested).
+    /// Entries left to another record that makes them too; see
+    /// [`Rule::Contested`](crate::Rule::Contested).
     pub contested: u64,
     /// Records that do not decode, whose entries are left as they are; see
     /// [`Rule::Undecodable`](crate::Rule::Undecodable).

@@ -17,8 +17,9 @@ use crate::parts::{AnyParts, PrefixOf};
 /// | [`starting_with`]`(("FR", "Par"))` | what begins with these elements, the last of which is the beginning of a string |
 /// | [`within`]`(18..30)`, `(..=30)`, `(18..)` | what lies between, by its leading elements |
 ///
-/// `P` are the parts that it selects from: those of an index in their [types](crate::parts), so that a selection
-/// of another type does not compile, or [`AnyParts`], where any value can be given.
+/// `P` are the parts that it selects from: those of an index in their [types](crate::parts), so
+/// that a selection of another type does not compile, or [`AnyParts`], where any value can be
+/// given.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace};
@@ -54,8 +55,9 @@ impl<P, Q: PrefixOf<P>> Select<P> for Q {
 #[derive(Clone, Copy, Debug)]
 pub struct StartingWith<Q>(Q);
 
-/// What begins with the elements of `prefix`, the last of which, a string or bytes, is itself only a
-/// beginning: `("FR", "Par")` finds Paris and Parthenay. A last element of another kind is taken whole.
+/// What begins with the elements of `prefix`, the last of which, a string or bytes, is itself only
+/// a beginning: `("FR", "Par")` finds Paris and Parthenay. A last element of another kind is taken
+/// whole.
 pub fn starting_with<Q: Pack>(prefix: Q) -> StartingWith<Q> {
     StartingWith(prefix)
 }
@@ -81,12 +83,12 @@ pub struct Within<Q> {
     end: Bound<Q>,
 }
 
-/// What lies in `range`, in the order of the keys: where an element is a [`Desc`](keyloom::Desc), the
-/// larger value comes first.
+/// What lies in `range`, in the order of the keys: where an element is a [`Desc`](keyloom::Desc),
+/// the larger value comes first.
 ///
 /// The bounds may have fewer elements than the keys. What continues a bound belongs to it:
-/// `..=("FR", "11")` ends with the last city of that region, `..("FR", "11")` before its first. A start
-/// that is left out is written as a pair of bounds:
+/// `..=("FR", "11")` ends with the last city of that region, `..("FR", "11")` before its first. A
+/// start that is left out is written as a pair of bounds:
 ///
 /// ```
 /// use keyloom_tables::within;
@@ -152,10 +154,10 @@ impl<P, Q: PrefixOf<P>> Select<P> for Within<Q> {
 /// | [`starting_with`]`("Par")`, `(("FR", "Par"))` | the strings that begin so; the tuples that begin with these elements, the last of which is the beginning of a string |
 /// | [`within`]`(18..30)`, `(..=(2020, 6))` | the values between, of the type of the bounds |
 ///
-/// A selection of another type than the values of the field is an
-/// error: a number where the field has strings, `(2020, 6)` where it has
-/// numbers, `((2020, 6),)` where it has tuples of numbers. A field should hold values of one type. A field with values of two
-/// types can be asked for either, once it has values of both.
+/// A selection of another type than the values of the field is an error: a number where the field
+/// has strings, `(2020, 6)` where it has numbers, `((2020, 6),)` where it has tuples of numbers. A
+/// field should hold values of one type. A field with values of two types can be asked for either,
+/// once it has values of both.
 pub trait SelectValues {
     /// The selected values.
     fn selected(&self) -> SelectedValues;

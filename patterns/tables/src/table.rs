@@ -30,32 +30,32 @@
 //! | [`delete_record_only`](Table::delete_record_only) | 1 key written | 0 |
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
 //!
-//! A [unique](crate::Index::unique) index reads before it writes: it adds its gets, in one round trip per
-//! call. What is no plain entry adds
-//! [round trips of its own](crate::aggregate#cost), and what goes
-//! record by record adds them for each: a
-//! [`RankedIndex`](crate::aggregate::RankedIndex) is of that kind.
+//! A [unique](crate::Index::unique) index reads before it writes: it adds its gets, in one round
+//! trip per call. What is no plain entry adds [round trips of its own](crate::aggregate#cost), and
+//! what goes record by record adds them for each: a [`RankedIndex`](crate::aggregate::RankedIndex)
+//! is of that kind.
 //!
-//! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing, a key
-//! that comes twice costs as much as its last record alone, and 4,096 records or more cost a look (1 range,
-//! 1 round trip) that spares the gets where there is no record yet from the first of them to the last. The
-//! many are written in the order of their keys, the records and what is attached together, which a store
-//! takes about twice as fast as in no order.
-//! How many records a transaction takes is the store's matter: see
-//! [`BatchSize`](crate::BatchSize) for loads of any size.
+//! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing,
+//! a key that comes twice costs as much as its last record alone, and 4,096 records or more cost a
+//! look (1 range, 1 round trip) that spares the gets where there is no record yet from the first of
+//! them to the last. The many are written in the order of their keys, the records and what is
+//! attached together, which a store takes about twice as fast as in no order. How many records a
+//! transaction takes is the store's matter: see [`BatchSize`](crate::BatchSize) for loads of any
+//! size.
 //!
 //! # Errors and transactions
 //!
-//! An operation that fails may have made part of its writes *in the transaction*. So the transaction
-//! [does not commit](keyloom::Writer#a-failed-write) after it. Let the error leave the body of
-//! [`transact`](keyloom::Store::transact); to avoid it, read first, in the same transaction, whether the
-//! write is possible.
+//! An operation that fails may have made part of its writes *in the transaction*. So the
+//! transaction [does not commit](keyloom::Writer#a-failed-write) after it. Let the error leave the
+//! body of [`transact`](keyloom::Store::transact); to avoid it, read first, in the same
+//! transaction, whether the write is possible.
 //!
 //! # Records that do not decode
 //!
-//! The program of another version, another codec or a damaged file may leave a record that does not decode.
-//! Reading it is an error that names its key; a [`range`](Table::range) goes on after it, and so does a
-//! [`page`](Table::page) with the continuation in the error. It can be deleted and replaced like any other:
+//! The program of another version, another codec or a damaged file may leave a record that does not
+//! decode. Reading it is an error that names its key; a [`range`](Table::range) goes on after it,
+//! and so does a [`page`](Table::page) with the continuation in the error. It can be deleted and
+//! replaced like any other:
 //!
 //! | attached | [`delete`](Table::delete), [`put`](Table::put) and their `_many` |
 //! |---|---|
@@ -64,13 +64,14 @@
 //! | what else [forgets](crate::Derived::forget) records | the same, at its own cost |
 //! | anything else, such as [`Totals`](crate::aggregate::Totals) | an error: use [`delete_record_only`](Table::delete_record_only), and repair what is attached |
 //!
-//! A record of a [newer format](keyloom::Error::NewerFormat) is not damaged. Where derived data are attached,
-//! it is neither deleted nor replaced.
+//! A record of a [newer format](keyloom::Error::NewerFormat) is not damaged. Where derived data are
+//! attached, it is neither deleted nor replaced.
 //!
 //! # When not to use it
 //!
 //! When fields of one record are read or written apart from each other, or the record is larger
-//! than some kilobytes: a put writes all of it. When keys are made by somebody else and are no tuples.
+//! than some kilobytes: a put writes all of it. When keys are made by somebody else and are no
+//! tuples.
 //!
 //! # Source
 //!
@@ -102,7 +103,8 @@ use crate::select::Select;
 use crate::upkeep::Upkeep;
 
 /// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
-/// number and string is one; a type of your own becomes one with [`impl_parts!`](crate::impl_parts).
+/// number and string is one; a type of your own becomes one with
+/// [`impl_parts!`](crate::impl_parts).
 ///
 /// If it is [`Borrow`] of another type, that must be packed alike, as `str` is like `String`.
 pub trait RecordKey: Pack + for<'k> Unpack<'k> + Parts + 'static {}
@@ -211,8 +213,8 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// maintain it. What the table holds already is not visited;
     /// [`repair`](crate::Maintained::repair) does that.
     ///
-    /// The table refuses every write if `derived` lies among the records or among other data attached to it,
-    /// and if a [schema](crate::schema) owns the table: then declare it with
+    /// The table refuses every write if `derived` lies among the records or among other data
+    /// attached to it, and if a [schema](crate::schema) owns the table: then declare it with
     /// [`Schema::derive`](crate::Schema::derive).
     #[must_use]
     pub fn with<const HOW: u8>(mut self, derived: &impl Attach<K, V, HOW>) -> Self {
@@ -252,7 +254,8 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
 }
 
 impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
-    /// The record of `key`, which may be a borrowed form of `K`: a `&str` for a `String`. Costs one get.
+    /// The record of `key`, which may be a borrowed form of `K`: a `&str` for a `String`. Costs one
+    /// get.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -299,17 +302,17 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// change makes there.
     ///
     /// # Errors
-    /// [`Error::At`] with an [`Error::Value`] when the codec
-    /// refuses the record; with [`Undecodable`] in an [`Error::Other`] when the record
-    /// that it replaces [does not decode](self#records-that-do-not-decode) and the attached need it; what
-    /// the attached say; any error of the store.
+    /// [`Error::At`] with an [`Error::Value`] when the codec refuses the record; with
+    /// [`Undecodable`] in an [`Error::Other`] when the record that it replaces [does not
+    /// decode](self#records-that-do-not-decode) and the attached need it; what the attached say;
+    /// any error of the store.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
         txn.guarded(|txn| self.make_all(txn, &[self.setting(key, value)?]).map(drop))
     }
 
-    /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one after
-    /// the other, but the records that they replace are read in one round trip, and the entries of an
-    /// index written in the order of their keys. So it is also the way to load much.
+    /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one
+    /// after the other, but the records that they replace are read in one round trip, and the
+    /// entries of an index written in the order of their keys. So it is also the way to load much.
     ///
     /// Takes pairs or references to pairs. When a key comes twice, its last record stays.
     ///
@@ -325,13 +328,13 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs one key written per record; with something attached, one get per record more, all in one
-    /// round trip, and the differences that the changes make there. Keeps the records, their bytes and
-    /// what they replace in memory.
+    /// Costs one key written per record; with something attached, one get per record more, all in
+    /// one round trip, and the differences that the changes make there. Keeps the records, their
+    /// bytes and what they replace in memory.
     ///
     /// # Errors
-    /// As [`put`](Table::put). A key that is too long, and a record that does not go through the codec,
-    /// new or old, is found before anything is written.
+    /// As [`put`](Table::put). A key that is too long, and a record that does not go through the
+    /// codec, new or old, is found before anything is written.
     pub fn put_many(
         &self,
         txn: &mut impl Writer,
@@ -359,9 +362,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 
     /// Removes the record of `key` without reading it, and leaves what is attached as it is.
     ///
-    /// It is the way to remove a record that does not decode where [`delete`](Table::delete) needs to know what
-    /// it was. What is attached is out of step until it is [repaired](crate::Maintained::repair). Costs one key
-    /// written.
+    /// It is the way to remove a record that does not decode where [`delete`](Table::delete) needs
+    /// to know what it was. What is attached is out of step until it is
+    /// [repaired](crate::Maintained::repair). Costs one key written.
     ///
     /// # Errors
     /// Any error of the store.
@@ -369,8 +372,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         txn.guarded(|txn| txn.delete(&self.space.pack(key)))
     }
 
-    /// Removes the records of many keys and what is attached to them, and tells how many were there: the
-    /// same as to [`delete`](Table::delete) one after the other, but read in one round trip.
+    /// Removes the records of many keys and what is attached to them, and tells how many were
+    /// there: the same as to [`delete`](Table::delete) one after the other, but read in one round
+    /// trip.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -428,8 +432,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 
     /// At most `limit` of the records of [`range`](Table::range), beginning behind `after`.
     ///
-    /// A record that does not decode ends the page before it, so a page may be shorter than `limit` and have a
-    /// `next`. The page that begins with it is an error, in which an [`UnreadableEntry`] says where to go on:
+    /// A record that does not decode ends the page before it, so a page may be shorter than `limit`
+    /// and have a `next`. The page that begins with it is an error, in which an [`UnreadableEntry`]
+    /// says where to go on:
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace, Writer};
@@ -478,8 +483,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; [`Error::At`] with an [`UnreadableEntry`] in an
-    /// [`Error::Other`] when the first record does not decode.
+    /// [`Error::InvalidArgument`] for a continuation of another query; [`Error::At`] with an
+    /// [`UnreadableEntry`] in an [`Error::Other`] when the first record does not decode.
     pub fn page(
         &self,
         reader: &impl Reader,
@@ -500,7 +505,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         answers(entries, next, behind)
     }
 
-    /// Changes the record of `key` from `old`, as the caller has read it in this transaction, to `new`.
+    /// Changes the record of `key` from `old`, as the caller has read it in this transaction, to
+    /// `new`.
     pub(crate) fn replace(
         &self,
         txn: &mut impl Writer,
@@ -516,8 +522,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         self.make(txn, &[change], &[Met::of(old)], &followed, &Queued::new())
     }
 
-    /// Changes many records, each another one, from what the caller has read of them in this transaction
-    /// to what it gives: from the first of each pair to the second. Reads nothing but what is attached needs.
+    /// Changes many records, each another one, from what the caller has read of them in this
+    /// transaction to what it gives: from the first of each pair to the second. Reads nothing but
+    /// what is attached needs.
     pub(crate) fn replace_many<'c>(
         &self,
         txn: &mut impl Writer,
@@ -598,7 +605,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         C::encode(value, bytes).map_err(|error| error.at(key))
     }
 
-    /// Makes changes of different records, and returns how many met a record. Reads all of them at once.
+    /// Makes changes of different records, and returns how many met a record. Reads all of them at
+    /// once.
     fn make_all(&self, txn: &mut impl Writer, changes: &[Change<'_, K, V>]) -> Result<usize> {
         let (met, followed, queued) = self.replaced_by(txn, changes)?;
         let before: SmallVec<[Met<&V>; 1]> = met.iter().map(Met::as_ref).collect();
@@ -683,8 +691,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(())
     }
 
-    /// An error if a write to the table would be refused whatever it writes, as after a drop. Costs a get
-    /// in the first transaction of a table of a schema, and nothing otherwise.
+    /// An error if a write to the table would be refused whatever it writes, as after a drop. Costs
+    /// a get in the first transaction of a table of a schema, and nothing otherwise.
     #[doc(hidden)]
     pub fn expect_writable(&self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| self.follow(txn).map(drop))
@@ -706,7 +714,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Some(self.upkeep.followed(entry))
     }
 
-    /// What the transaction keeps in step, since it has read `entry`; its later writes need not read it.
+    /// What the transaction keeps in step, since it has read `entry`; its later writes need not
+    /// read it.
     fn remember(&self, txn: &mut impl Writer, entry: Option<EntryBytes>) -> Result<Followed<K, V>> {
         if let Some(key) = self.upkeep.entry() {
             txn.state().remember(key, entry.as_deref());
@@ -715,8 +724,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     }
 
     /// What changes meet, nothing at all where it does not matter or there is nothing; and what the
-    /// transaction keeps in step, read together with it. Of records that do not decode, what is derived is
-    /// removed.
+    /// transaction keeps in step, read together with it. Of records that do not decode, what is
+    /// derived is removed.
     fn replaced_by(
         &self,
         txn: &mut impl Writer,
@@ -764,8 +773,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok((met, lost))
     }
 
-    /// The bytes of the records that changes meet, those of the table's entry unless they have been read, and
-    /// which of the records are queued: one round trip.
+    /// The bytes of the records that changes meet, those of the table's entry unless they have been
+    /// read, and which of the records are queued: one round trip.
     fn read_before<'r, R: Reader>(
         &self,
         txn: &'r R,
@@ -795,8 +804,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 
     /// Removes what is derived from records that do not decode, each with the error that says so.
     ///
-    /// Deferred data hold nothing of a queued record but what they had at the last drain, which the queue
-    /// knows.
+    /// Deferred data hold nothing of a queued record but what they had at the last drain, which the
+    /// queue knows.
     fn forget(
         &self,
         txn: &mut impl Writer,
@@ -871,8 +880,8 @@ type AllMet<V> = SmallVec<[Met<V>; 1]>;
 /// The changes that meet a record that does not decode, each with the error.
 type AllLost<'c, K, V> = Vec<(&'c Change<'c, K, V>, Error)>;
 
-/// What was there before some changes, one for each or none at all, what the transaction keeps in step, and
-/// which records are queued.
+/// What was there before some changes, one for each or none at all, what the transaction keeps in
+/// step, and which records are queued.
 type Before<T, K, V> = (SmallVec<[T; 1]>, Followed<K, V>, Queued);
 
 /// Keys of queues that were read, and whether there is a record.
@@ -916,7 +925,8 @@ impl<V> Met<V> {
     }
 }
 
-/// A record does not decode, and what is attached to its table cannot be brought in step without it.
+/// A record does not decode, and what is attached to its table cannot be brought in step without
+/// it.
 ///
 /// Remove it with [`Table::delete_record_only`], and repair what is attached.
 #[derive(Debug, thiserror::Error)]

@@ -7,9 +7,9 @@ use keyloom::{Entry, KeyRange, Order, Reader, Result};
 
 use crate::explain::Explain;
 
-/// How many entries are stepped over, at the most, before a new range is begun behind them. About as
-/// many as a walk in LMDB or in memory yields in the time that beginning one takes there; so the two
-/// together never cost more than twice what the better of them would have cost.
+/// How many entries are stepped over, at most, before a new range is begun behind them. About as
+/// many as a walk in LMDB or in memory yields in the time that beginning one takes there; so the
+/// two together never cost more than twice what the better of them would have cost.
 const STEPS_PER_RANGE: usize = 16;
 
 /// While groups are longer than that, stepping is tried for one group in this many.
@@ -80,8 +80,9 @@ impl<'r, R: Reader> Walk<'r, R> {
     /// Goes on to the first entry in `rest`, which must reach to the end of the walk.
     ///
     /// Steps over what lies before it while that is cheap, and else begins a new range: a store
-    /// behind a network has a page at hand, and a new range costs a round trip; elsewhere some steps
-    /// cost as much as a new range, and what was left out the last times tells which to try first.
+    /// behind a network has a page at hand, and a new range costs a round trip; elsewhere some
+    /// steps cost as much as a new range, and what was left out the last times tells which to try
+    /// first.
     pub fn leave(&mut self, rest: KeyRange<'_>) -> Result<Left<R::Bytes<'r>>> {
         let mut passed = None;
         for _ in 0..self.allowance() {

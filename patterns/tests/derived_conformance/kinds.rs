@@ -1,4 +1,5 @@
-//! The kinds of derived data, each with records, queries and the answers computed from the records alone.
+//! The kinds of derived data, each with records, queries and the answers computed from the records
+//! alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -101,8 +101,8 @@ impl Ledger {
         })
     }
 
-    /// What is wrong with what was seen. `expected` says for each writer how many of its transactions
-    /// must be there at least, and how many can be at the most.
+    /// What is wrong with what was seen. `expected` says for each writer how many of its
+    /// transactions must be there at least, and how many can be at most.
     pub fn judge(&self, seen: &Seen, expected: &[Range<u32>]) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut claim = |holds: bool, what: &dyn Fn() -> String| {

@@ -1,5 +1,6 @@
 //! A campaign against a store: writers commit numbered transactions and a reader watches, while
-//! somebody disturbs the store. At the end each transaction must have become what its writer was told.
+//! somebody disturbs the store. At the end each transaction must have become what its writer was
+//! told.
 //!
 //! A test crate takes it with `#[path = "../faults/mod.rs"] mod faults;`:
 //!
@@ -12,9 +13,9 @@
 //! ```
 //!
 //! A transaction is tried until it is known to be committed. One whose outcome is unknown is run
-//! again like one that failed, since every run looks first, *in the transaction that writes*, whether
-//! an earlier one is there. A look in a transaction before would not do: a commit that is still on its
-//! way may arrive behind the look.
+//! again like one that failed, since every run looks first, *in the transaction that writes*,
+//! whether an earlier one is there. A look in a transaction before would not do: a commit that is
+//! still on its way may arrive behind the look.
 #![allow(dead_code, reason = "each test crate takes what it needs")]
 
 mod ledger;

@@ -189,8 +189,8 @@ impl<S: Store> KindWork<Result<State>> for StateOf<'_, S> {
     }
 }
 
-/// Asserts that a kind is readable and right, drains it, and returns its bytes behind the id; none for kinds
-/// whose bytes depend on their history.
+/// Asserts that a kind is readable and right, drains it, and returns its bytes behind the id; none
+/// for kinds whose bytes depend on their history.
 pub struct Bytes<'s, S>(pub &'s S);
 
 impl<S: Store> KindWork<Option<Dump>> for Bytes<'_, S> {

@@ -27,8 +27,9 @@ fn sales() -> Subspace {
     space().child("sales")
 }
 
-/// The keys and values of a store that commit c673f21 has written, which knew no schema: a table with an
-/// index, a unique index, a deferred index and totals, and with an `IndexCatalog`. One line each, in hex.
+/// The keys and values of a store that commit c673f21 has written, which knew no schema: a table
+/// with an index, a unique index, a deferred index and totals, and with an `IndexCatalog`. One line
+/// each, in hex.
 ///
 /// The records are those of [`records`].
 const WRITTEN: &str = include_str!("before_schema.hex");
@@ -51,7 +52,8 @@ fn prepare(store: &impl Store) {
     txn.commit().unwrap();
 }
 
-/// Everything that takes the store over. Calls `committed` after each commit, as far as it is known.
+/// Everything that takes the store over. Calls `committed` after each commit, as far as it is
+/// known.
 fn take_over(store: &impl Store, committed: impl Fn()) -> Result<Shop> {
     let schema = Schema::open(store, "shop")?;
     schema.import_table::<u32, Sale>("sales", &sales())?;
@@ -74,7 +76,8 @@ fn take_over(store: &impl Store, committed: impl Fn()) -> Result<Shop> {
     Ok(shop)
 }
 
-/// The records are where they were, and everything derived is that of a shop that had a schema from the start.
+/// The records are where they were, and everything derived is that of a shop that had a schema from
+/// the start.
 fn is_taken_over(store: &impl Store, written: &Dump) {
     let snapshot = store.snapshot().unwrap();
     let left = dump(&snapshot, space().self_and_children());
@@ -310,7 +313,8 @@ fn open(path: &Path) -> Lmdb {
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
-/// Not a test by itself: works until it aborts after a commit, where the test below has asked for it.
+/// Not a test by itself: works until it aborts after a commit, where the test below has asked for
+/// it.
 #[test]
 fn until_a_commit_in_a_process_of_its_own() {
     let (Ok(path), Ok(stop)) = (std::env::var(PATH), std::env::var(STOP)) else { return };

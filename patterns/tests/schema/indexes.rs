@@ -1,4 +1,5 @@
-//! The kinds of index: covering and descending, unique and partial, with several entries for a record.
+//! The kinds of index: covering and descending, unique and partial, with several entries for a
+//! record.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -145,7 +145,8 @@ impl<F: Fn()> KindWork<()> for LongWork<'_, F> {
     }
 }
 
-/// Not a test by itself: works until it aborts after a commit, where the test below has asked for it.
+/// Not a test by itself: works until it aborts after a commit, where the test below has asked for
+/// it.
 #[test]
 fn until_a_commit_in_a_process_of_its_own() {
     let (Ok(path), Ok(stop)) = (std::env::var(PATH), std::env::var(STOP)) else { return };
@@ -165,7 +166,8 @@ fn until_a_commit_in_a_process_of_its_own() {
     println!("{COMMITS}{}", commits.get());
 }
 
-/// Runs the work until it aborts after commit number `stop`. Returns how many commits there were if it did not.
+/// Runs the work until it aborts after commit number `stop`. Returns how many commits there were if
+/// it did not.
 fn aborted(path: &Path, is_deferred: bool, stop: u32) -> Option<u32> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kills::until_a_commit_in_a_process_of_its_own", "--nocapture"])

@@ -1,4 +1,5 @@
-//! The laws of schemas: who owns what, what is refused, and the life of derived data, on every store.
+//! The laws of schemas: who owns what, what is refused, and the life of derived data, on every
+//! store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod costs;

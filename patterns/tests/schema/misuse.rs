@@ -56,7 +56,8 @@ pub fn a_table_of_another_type_is_refused(store: &(impl Store + Clone)) {
         assert_ne!(stored, declared);
     }
     assert_eq!(dump_all(store), before);
-    // Integers of another width are the same keys, and a version that is raised may have another type.
+    // Integers of another width are the same keys, and a version that is raised may have another
+    // type.
     open().table::<u64, Sale>("sales").unwrap();
     open().table_with::<u32, (), Json>("sales", 2).unwrap();
     let older = store.transact(|txn| sales.put(txn, &2, &sale(2)));

@@ -75,6 +75,7 @@ pub fn a_ranked_build_reads_and_counts_in_batches(store: &(impl Store + Clone)) 
     let (_, by_score) = declare(store);
     let (done, cost) = store.measure(|store| by_score.build(store).unwrap());
     assert_eq!(done.records, 3_000);
-    // Of each batch: the definition, a page of records; of each level about as many batches, of three ranges.
+    // Of each batch: the definition, a page of records; of each level about as many batches, of
+    // three ranges.
     assert!(cost.gets + cost.ranges < 60, "{cost}");
 }

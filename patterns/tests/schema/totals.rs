@@ -1,5 +1,5 @@
-//! A kind that is not idempotent, by the conformance suite, on servers too; see tests/derived_conformance for
-//! all kinds.
+//! A kind that is not idempotent, by the conformance suite, on servers too; see
+//! tests/derived_conformance for all kinds.
 
 use std::collections::BTreeMap;
 

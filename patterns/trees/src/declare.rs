@@ -13,13 +13,13 @@ use crate::{NodeCodec, NodeId, NodeRecord, TreeModel};
 
 /// Declares trees in a [`Schema`].
 pub trait DeclareTree {
-    /// Declares a tree, and enters it if it is new. `make` returns its model in the given subspace; it may run
-    /// twice.
+    /// Declares a tree, and enters it if it is new. `make` returns its model in the given subspace;
+    /// it may run twice.
     ///
-    /// The schema enters a table of the [nodes](TreeModel::nodes), from which data are derived as from any
-    /// other; every change of the tree maintains them. The tree itself is entered as `tree` beside them, with
-    /// its model and its options. [`drop_table`](Schema::drop_table) drops the tree, its nodes and all that is
-    /// derived from them.
+    /// The schema enters a table of the [nodes](TreeModel::nodes), from which data are derived as
+    /// from any other; every change of the tree maintains them. The tree itself is entered as
+    /// `tree` beside them, with its model and its options. [`drop_table`](Schema::drop_table) drops
+    /// the tree, its nodes and all that is derived from them.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -41,8 +41,8 @@ pub trait DeclareTree {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError::Contradiction) if the store has another model, other
-    /// options, another value type or codec under this name;
+    /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError::Contradiction) if the store has
+    /// another model, other options, another value type or codec under this name;
     /// [`SchemaError::DeclaredTwice`](keyloom_tables::SchemaError::DeclaredTwice),
     /// [`SchemaError::Outside`](keyloom_tables::SchemaError::Outside); any error of the store.
     fn tree<T: TreeModel>(&self, name: &str, make: impl Fn(&Subspace) -> T) -> Result<T>
@@ -62,7 +62,8 @@ impl<S: Store> DeclareTree for Schema<'_, S> {
     }
 }
 
-/// A tree as data derived from its nodes. A program that writes nodes and does not declare the tree is refused.
+/// A tree as data derived from its nodes. A program that writes nodes and does not declare the tree
+/// is refused.
 #[derive(Clone)]
 struct Links<T>(T);
 

@@ -1,7 +1,7 @@
 //! Hierarchies: what lies below what?
 //!
-//! One contract, [`Tree`], and models that keep it on ordered keys in different ways, so that a program can change
-//! the model without being changed itself.
+//! One contract, [`Tree`], and models that keep it on ordered keys in different ways, so that a
+//! program can change the model without being changed itself.
 
 pub mod adjacency_list;
 mod declare;

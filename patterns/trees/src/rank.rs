@@ -1,9 +1,9 @@
 //! Ranks: where a node stands among its siblings, so that another fits between any two.
 //!
-//! A rank is a number with a fraction, in bytes that sort as the numbers do: a whole part whose first byte tells
-//! how long it is, then the fraction, 256 parts to a byte. Before the first and behind the last the whole part counts on,
-//! so ranks at both ends stay short: 1 byte for the first 64, 4 bytes for millions. Between two neighbours the
-//! fraction grows.
+//! A rank is a number with a fraction, in bytes that sort as the numbers do: a whole part whose
+//! first byte tells how long it is, then the fraction, 256 parts to a byte. Before the first and
+//! behind the last the whole part counts on, so ranks at both ends stay short: 1 byte for the first
+//! 64, 4 bytes for millions. Between two neighbours the fraction grows.
 //!
 //! | first byte | whole part |
 //! |---|---|
@@ -72,7 +72,8 @@ fn push_digits(rank: &mut Rank, number: u64, head: impl Fn(u8) -> u8, digit: imp
 
 /// A rank behind `low` and before `high`, where `None` is the end on that side.
 ///
-/// `None` where there is no such rank, because `low` is not before `high`, or one of them is no rank.
+/// `None` where there is no such rank, because `low` is not before `high`, or one of them is no
+/// rank.
 pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
     let (Some(low), Some(high)) = (low, high) else { return spread(low, high, 1)?.pop() };
     let (from, to) = (parse(low)?, parse(high)?);
@@ -83,8 +84,8 @@ pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
     if first <= last {
         return Some(form(first + (last - first) / 2, &[]));
     }
-    // Of two neighbours the one that came later has the longer fraction. Runs go on: who put a node behind the latest will
-    // do so again, so more of the room is left there than on the other side.
+    // Of two neighbours the one that came later has the longer fraction. Runs go on: who put a node
+    // behind the latest will do so again, so more of the room is left there than on the other side.
     let (least, most) = match significant_bits(from.fraction).cmp(&significant_bits(to.fraction)) {
         std::cmp::Ordering::Greater => (2, 6),
         std::cmp::Ordering::Equal => (12, 20),
@@ -122,7 +123,8 @@ fn within(from: &Number<'_>, to: &Number<'_>, count: usize) -> Vec<Rank> {
     (1..=count as u64).map(place).collect()
 }
 
-/// The first and the last whole number between two numbers; the last is before the first where there is none.
+/// The first and the last whole number between two numbers; the last is before the first where
+/// there is none.
 fn whole_between(from: &Number<'_>, to: &Number<'_>) -> (i64, i64) {
     (from.whole + 1, to.whole - i64::from(to.fraction.is_empty()))
 }
@@ -234,7 +236,8 @@ mod tests {
 
     use super::{Rank, between, form, parse, spread};
 
-    /// Puts ranks where the numbers say, each within what is there, and looks at the order each time.
+    /// Puts ranks where the numbers say, each within what is there, and looks at the order each
+    /// time.
     fn build(places: impl IntoIterator<Item = usize>) -> Vec<Rank> {
         let mut ranks: Vec<Rank> = Vec::new();
         for place in places {

@@ -1,5 +1,5 @@
-//! Any bytes decode or are refused, with a reason. None panics, overflows the stack, or takes memory
-//! that it does not pay for in bytes.
+//! Any bytes decode or are refused, with a reason. None panics, overflows the stack, or takes
+//! memory that it does not pay for in bytes.
 
 use std::borrow::Cow;
 

@@ -9,7 +9,8 @@ pub enum FileError {
     /// The system does not let the file be opened or read.
     #[error("the file cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// The file ends within its first meta page; with 0 bytes the engine would take it for a new one.
+    /// The file ends within its first meta page; with 0 bytes the engine would take it for a new
+    /// one.
     #[error("the file has {file_bytes} bytes, too few for the meta pages of an LMDB file")]
     TooShort {
         /// The length of the file.
@@ -116,7 +117,8 @@ pub enum Rule {
     /// A record of the free list holds the page numbers that it counts, descending, each free once,
     /// under a transaction that was.
     FreeList,
-    /// Sound perhaps, but not checked: keys with several values, or ordered otherwise than as bytes.
+    /// Sound perhaps, but not checked: keys with several values, or ordered otherwise than as
+    /// bytes.
     Unsupported,
 }
 

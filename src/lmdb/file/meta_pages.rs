@@ -53,9 +53,9 @@ impl MetaPages {
         if first.transaction_id < second.transaction_id { second } else { first }
     }
 
-    /// Of both, the newer one with trees that are possible. Those of the older one are not looked at:
-    /// when the disk takes no meta page the engine puts the old last page and transaction back, but
-    /// not the old trees.
+    /// Of both, the newer one with trees that are possible. Those of the older one are not looked
+    /// at: when the disk takes no meta page the engine puts the old last page and transaction back,
+    /// but not the old trees.
     fn of_both(first: Meta, second: Meta) -> Self {
         let ids = [first.transaction_id, second.transaction_id];
         let newest = *Self::newest(&first, &second);
@@ -94,8 +94,8 @@ fn read_at(file: &File, at: u64) -> io::Result<MetaBytes> {
     }
 }
 
-/// The second meta page. It stands where the page size in the first one says or, when that one is not
-/// sound, at the first place where one is found.
+/// The second meta page. It stands where the page size in the first one says or, when that one is
+/// not sound, at the first place where one is found.
 fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> {
     let at = |page_bytes: u32| -> io::Result<Result<Meta, Fault>> {
         Ok(match read_at(file, page_bytes.into())? {
@@ -112,7 +112,7 @@ fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> 
         if found.is_ok() {
             break;
         }
-        // The fault at the most common place is the one to report.
+        // The fault at most common place is the one to report.
         found = at(page_bytes)?.or(found);
     }
     Ok(found)

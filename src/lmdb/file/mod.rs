@@ -2,12 +2,12 @@
 //! gives a clear error where the engine, which maps the file, would be killed by a signal.
 //!
 //! [`quick_check`] looks at the two meta pages and the length of the file; [`verify`] walks every
-//! page that can be reached. Both know the format of LMDB 0.9 as 64-bit little-endian machines write
-//! it. All numbers are little-endian.
+//! page that can be reached. Both know the format of LMDB 0.9 as 64-bit little-endian machines
+//! write it. All numbers are little-endian.
 //!
 //! The file is an array of pages of one size. Pages 0 and 1 are meta pages, of which transaction n
-//! writes page n mod 2; every other page belongs to one tree, to one overflow run, or to the list of
-//! free pages.
+//! writes page n mod 2; every other page belongs to one tree, to one overflow run, or to the list
+//! of free pages.
 //!
 //! ```text
 //! page    0       8     10      12       14       16
@@ -31,9 +31,9 @@
 //!           u32         u16     u16     u64            u64          u64              u64       u64
 //! ```
 //!
-//! The *main tree* holds the tree record of each named database under its name. The *free tree* holds
-//! page numbers under the transaction that freed them: a count and then as many numbers, descending,
-//! each a `u64`. The page size stands in the record of the free tree.
+//! The *main tree* holds the tree record of each named database under its name. The *free tree*
+//! holds page numbers under the transaction that freed them: a count and then as many numbers,
+//! descending, each a `u64`. The page size stands in the record of the free tree.
 //!
 //! # What is found and what is not
 //!
@@ -44,16 +44,17 @@
 //! * a value in an overflow run that became shorter, or longer within its last page;
 //! * a size that is off by one where that is within the byte by which an entry is made even;
 //! * a larger map, and flags of the file as a whole;
-//! * a meta page of the transaction before the newest one, as long as its numbers are possible: only
-//!   the newest state is walked, and the trees of the older one may be odd in a sound file, see below;
+//! * a meta page of the transaction before the newest one, as long as its numbers are possible:
+//!   only the newest state is walked, and the trees of the older one may be odd in a sound file,
+//!   see below;
 //! * bytes that mean nothing: the pad and the address, the key of the first entry of a branch, the
 //!   space that is free in a page, free pages.
 //!
 //! # A commit that the disk did not take
 //!
-//! When writing a meta page fails, the engine writes the old last page and the old transaction back,
-//! but leaves the new trees there. The page is then older than the other one and not used, so its trees
-//! are not looked at.
+//! When writing a meta page fails, the engine writes the old last page and the old transaction
+//! back, but leaves the new trees there. The page is then older than the other one and not used, so
+//! its trees are not looked at.
 //!
 //! # A file that somebody writes to
 //!
@@ -92,9 +93,9 @@ pub enum QuickCheck {
     Complete(Meta),
     /// The meta pages are sound, but the file ends before the last page.
     ///
-    /// A healthy file may do so: LMDB does not write a page that one transaction allocates and frees
-    /// again, not even when it is the last one. A truncated file looks the same, and kills a program
-    /// that maps it. [`verify`] tells them apart.
+    /// A healthy file may do so: LMDB does not write a page that one transaction allocates and
+    /// frees again, not even when it is the last one. A truncated file looks the same, and kills a
+    /// program that maps it. [`verify`] tells them apart.
     Short {
         /// What the newest meta page says.
         meta: Meta,
@@ -243,8 +244,8 @@ pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
 /// ```
 ///
 /// # Errors
-/// [`FileError`], when the file cannot be read or is no LMDB data file that this knows. Damage is not
-/// an error but stands in [`Report::faults`].
+/// [`FileError`], when the file cannot be read or is no LMDB data file that this knows. Damage is
+/// not an error but stands in [`Report::faults`].
 pub fn verify(path: impl AsRef<Path>, progress: impl FnMut(u64, u64)) -> Result<Report, FileError> {
     let (file, file_bytes) = open(path.as_ref())?;
     let MetaPages { newest: meta, faults } = MetaPages::read(&file)?;

@@ -51,7 +51,7 @@ pub(super) struct Entry<'p> {
     pub(super) points_to: Target<'p>,
 }
 
-/// What stands behind a key.
+/// What stands after a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'p> {
     /// In a branch: the page with the keys from this one on.
@@ -180,7 +180,7 @@ fn entry_at(bytes: &[u8], offset: usize, kind: Kind) -> Result<(Entry<'_>, usize
     Ok((Entry { key, points_to }, end))
 }
 
-/// What a leaf holds behind a key, and how many bytes it takes there.
+/// What a leaf holds after a key, and how many bytes it takes there.
 fn leaf_target(value_bytes: u32, flags: u16, rest: &[u8]) -> Result<(Target<'_>, usize), Broken> {
     let inline = || {
         let value = usize::try_from(value_bytes).ok().and_then(|bytes| rest.get(..bytes));

@@ -6,8 +6,8 @@ use super::{Fault, Rule, TreeRecord};
 /// The longest key that LMDB takes.
 const MAX_KEY_BYTES: usize = 511;
 
-/// A fault ends the walk of the page in which it shows; the one who led there records it and goes on
-/// with the next page.
+/// A fault ends the walk of the page in which it shows; the one who led there records it and goes
+/// on with the next page.
 pub(super) type Checked<T = ()> = Result<T, Fault>;
 
 /// The tree that a page belongs to decides what its entries mean.

@@ -25,8 +25,8 @@ pub struct Facts {
     pub counts: (u64, u64),
     /// Whether what it attacks lies beneath the workloads, which then take no part.
     pub beneath_workloads: bool,
-    /// Which [details](Tally::details) are more than 0 wherever at least the small count was done. Else
-    /// what they count was not attacked, and no failures mean nothing.
+    /// Which [details](Tally::details) are more than 0 wherever at least the small count was done.
+    /// Else what they count was not attacked, and no failures mean nothing.
     pub must_see: &'static [&'static str],
     /// Whether it is made of episodes, of which one can be done alone.
     pub has_episodes: bool,
@@ -292,8 +292,8 @@ impl Control {
         Self { name, held: held.is_ok(), instead: held.err().unwrap_or_default() }
     }
 
-    /// A control that a campaign must fail, and for this reason: `tally` is what the campaign saw of it, and
-    /// one of its failures says one of what `expected` has between `|`.
+    /// A control that a campaign must fail, and for this reason: `tally` is what the campaign saw
+    /// of it, and one of its failures says one of what `expected` has between `|`.
     pub fn of(name: impl Into<String>, tally: &Tally, expected: &str) -> Self {
         let says = |failure: &Failure| expected.split('|').any(|told| failure.what.contains(told));
         let held = tally.failures.iter().any(says);
@@ -309,8 +309,9 @@ impl Control {
 
     /// A control of something broken, or of nothing broken if no failure is expected.
     ///
-    /// A few random operations may not show what is broken. Then `attack` runs again with another seed: what
-    /// is missed in one of a hundred runs would be missed in one of ten thousand million.
+    /// A few random operations may not show what is broken. Then `attack` runs again with another
+    /// seed: what is missed in one of a hundred runs would be missed in one of ten thousand
+    /// million.
     ///
     /// # Errors
     /// Errors of `attack`.
@@ -334,7 +335,8 @@ impl Control {
         Ok(control)
     }
 
-    /// A control for each flaw, with what a failure must say of it; nothing where nothing is broken.
+    /// A control for each flaw, with what a failure must say of it; nothing where nothing is
+    /// broken.
     ///
     /// # Errors
     /// Errors of `attack`.

@@ -4,7 +4,8 @@ use keyloom::{KeyRange, Memory, Order, Reader, Result, Store, Writer};
 
 /// The entries of all schemas, as a store in memory has them after the declarations.
 ///
-/// Each store of a campaign gets a copy of them with its first transaction, so the handles are valid there.
+/// Each store of a campaign gets a copy of them with its first transaction, so the handles are
+/// valid there.
 #[derive(Clone)]
 pub struct Definitions(Vec<(Vec<u8>, Vec<u8>)>);
 

@@ -8,13 +8,13 @@
 //! cargo campaign promises                    # the table of promises, from the result files
 //! ```
 //!
-//! A [`Workload`] is random operations on a pattern, a model of what they should have come to, and the
-//! pattern's own `check`. A pattern joins every [`Campaign`] by one line in [`workloads::all`]. A
-//! campaign also runs against something that is broken on purpose, its [`Control`], and fails where it
-//! does not notice.
+//! A [`Workload`] is random operations on a pattern, a model of what they should have come to, and
+//! the pattern's own `check`. A pattern joins every [`Campaign`] by one line in [`workloads::all`].
+//! A campaign also runs against something that is broken on purpose, its [`Control`], and fails
+//! where it does not notice.
 //!
-//! Everything random comes from `--seed`, which a failure prints together with the shortest sequence
-//! of transactions that still fails.
+//! Everything random comes from `--seed`, which a failure prints together with the shortest
+//! sequence of transactions that still fails.
 
 // A program of tests: what does not hold may end it.
 #![allow(clippy::indexing_slicing)]

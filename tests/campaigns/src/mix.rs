@@ -96,8 +96,8 @@ impl Mix {
         txn.put(&progress_key(), &transactions.to_be_bytes())
     }
 
-    /// [`perform`](Mix::perform) of a transaction that may be there already: it looks first, as one must
-    /// that runs again after a commit of unknown outcome.
+    /// [`perform`](Mix::perform) of a transaction that may be there already: it looks first, as one
+    /// must that runs again after a commit of unknown outcome.
     ///
     /// # Errors
     /// As [`perform`](Mix::perform).
@@ -108,7 +108,8 @@ impl Mix {
         self.perform(transaction, number, txn)
     }
 
-    /// Writes how many transactions there were once more: a conflict for whoever has looked meanwhile.
+    /// Writes how many transactions there were once more: a conflict for whoever has looked
+    /// meanwhile.
     ///
     /// # Errors
     /// What the store says.
@@ -193,15 +194,15 @@ impl Oracle {
         }
     }
 
-    /// What is wrong with a store: other than the models, found by a pattern's own `check`, or not the
-    /// same bytes as when built at once. What cannot be read is wrong too.
+    /// What is wrong with a store: other than the models, found by a pattern's own `check`, or not
+    /// the same bytes as when built at once. What cannot be read is wrong too.
     pub fn judge(&self, store: &impl Store) -> Vec<String> {
         let judged = store.begin().and_then(|mut txn| self.judge_within(&mut txn));
         judged.unwrap_or_else(|error| vec![format!("the store cannot be read: {error}")])
     }
 
-    /// As [`judge`](Oracle::judge), in a transaction that the caller has open: nobody else writes between
-    /// [`Mix::progress`] and this.
+    /// As [`judge`](Oracle::judge), in a transaction that the caller has open: no other process
+    /// writes between [`Mix::progress`] and this.
     ///
     /// # Errors
     /// What cannot be read, which is wrong too.
@@ -303,8 +304,8 @@ impl Oracle {
     }
 }
 
-/// Whether stores are compared by this value. A counter that came down to 0 is there or not, which is
-/// the same to a query.
+/// Whether stores are compared by this value. A counter that came down to 0 is there or not, which
+/// is the same to a query.
 pub fn is_compared(value: &[u8]) -> bool {
     value != [0; 8]
 }

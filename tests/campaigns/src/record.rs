@@ -31,8 +31,8 @@ pub struct Record {
     pub failures: u64,
     /// How long it took, in seconds.
     pub seconds: f64,
-    /// What was broken on purpose, and whether it was found for the right reason; what nothing is broken in, and
-    /// whether nothing was found.
+    /// What was broken on purpose, and whether it was found for the right reason; what nothing is
+    /// broken in, and whether nothing was found.
     pub controls: BTreeMap<String, bool>,
     /// Other counts.
     #[serde(default)]

@@ -8,7 +8,8 @@ use keyloom::{DynWriter, Result, Subspace};
 /// Random operations on a pattern, and what they should come to.
 ///
 /// A workload keeps to keys of its own, those of its [records](Workload::records) and of what is
-/// [derived](Workload::derived) from them, so that any number of them share a store and even a transaction.
+/// [derived](Workload::derived) from them, so that any number of them share a store and even a
+/// transaction.
 pub trait Workload: Send + Sync + 'static {
     /// One operation; its `Debug` form is what a failure prints.
     type Operation: Debug;
@@ -52,14 +53,14 @@ pub trait Workload: Send + Sync + 'static {
     /// What cannot be read is an error, and as wrong as a difference.
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>>;
 
-    /// Who notices when an entry of the workload's is deleted or its value is another: a control does that.
-    /// Whatever follows from other entries is the matter of the pattern's own `check`.
+    /// Who notices when an entry of the workload's is deleted or its value is another: a control
+    /// does that. Whatever follows from other entries is the matter of the pattern's own `check`.
     fn watched_by(&self, key: &[u8], value: &[u8], _: &Self::Model) -> WatchedBy {
         super::workloads::watched_by(self, key, value)
     }
 
-    /// Writes what the model holds into a store that holds nothing of it, by the shortest way: what was
-    /// maintained step by step must be the same, byte for byte.
+    /// Writes what the model holds into a store that holds nothing of it, by the shortest way: what
+    /// was maintained step by step must be the same, byte for byte.
     ///
     /// # Errors
     /// What the pattern says.

@@ -1,4 +1,5 @@
-//! What the README and the book say of the campaigns is what the result files and the workloads are.
+//! What the README and the book say of the campaigns is what the result files and the workloads
+//! are.
 #![allow(clippy::unwrap_used)]
 
 use keyloom_campaigns::promises::{FILES, root, updated};

@@ -1,8 +1,10 @@
-//! Writes the seed corpus: `cargo run -p keyloom-fuzz --example seeds`, from the root of the repository.
+//! Writes the seed corpus: `cargo run -p keyloom-fuzz --example seeds`, from the root of the
+//! repository.
 //!
-//! Few and small: keys of every kind, records in every codec, sound LMDB files of a few pages. What a
-//! target derives its input from by itself begins with random bytes, from a fixed seed. Seeds are named by two digits;
-//! what else lies in the corpus was found by the fuzzer, under names of its own, and stays.
+//! Few and small: keys of every kind, records in every codec, sound LMDB files of a few pages. What
+//! a target derives its input from by itself begins with random bytes, from a fixed seed. Seeds are
+//! named by two digits; what else lies in the corpus was found by the fuzzer, under names of its
+//! own, and stays.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::path::Path;
@@ -128,8 +130,8 @@ fn bitmaps() -> Vec<Vec<u8>> {
     sets.map(stored).to_vec()
 }
 
-/// Files that the engine wrote: a new one, a small one, one with an overflow run and free pages, one
-/// with a tree of two levels.
+/// Files that the engine wrote: a new one, a small one, one with an overflow run and free pages,
+/// one with a tree of two levels.
 fn lmdb_files() -> Vec<Vec<u8>> {
     let file = |fill: fn(&Lmdb)| {
         let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Addresses: any text is an address or is refused, and nothing that is said of it holds the password.
-//! Nothing is connected to, and no file is opened.
+//! Addresses: any text is an address or is refused, and nothing that is said of it holds the
+//! password. Nothing is connected to, and no file is opened.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::AnyStore;

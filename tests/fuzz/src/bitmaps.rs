@@ -1,5 +1,5 @@
-//! The chunks of a bitmap, and the columns beside them: any bytes are the ids that the format says, or are found to be none; whatever they are,
-//! reads end, and damage is not written over.
+//! The chunks of a bitmap, and the columns beside them: any bytes are the ids that the format says,
+//! or are found to be none; whatever they are, reads end, and damage is not written over.
 
 use std::collections::BTreeSet;
 

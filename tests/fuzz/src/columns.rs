@@ -1,5 +1,6 @@
-//! The columns of a forward index: whatever the bytes are, reads come to an end with an answer or an error that names the
-//! key, a check says what is wrong, and a repair makes them what they should be.
+//! The columns of a forward index: whatever the bytes are, reads come to an end with an answer or
+//! an error that names the key, a check says what is wrong, and a repair makes them what they
+//! should be.
 
 use std::ops::ControlFlow;
 

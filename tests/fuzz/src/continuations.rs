@@ -1,4 +1,5 @@
-//! Continuations: any bytes are refused, or go on behind a key within the query that they are given to.
+//! Continuations: any bytes are refused, or go on after a key within the query that they are given
+//! to.
 
 use std::sync::LazyLock;
 

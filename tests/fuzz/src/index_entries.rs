@@ -1,5 +1,5 @@
-//! Index entries: whatever lies in the subspace of an index, and of its table, is answered with an error
-//! or a finding, and a repair leaves nothing to find.
+//! Index entries: whatever lies in the subspace of an index, and of its table, is answered with an
+//! error or a finding, and a repair leaves nothing to find.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -125,7 +125,7 @@ fn ask(index: &Index<Id, Town, AnyParts>, towns: &Towns, store: &Memory, order: 
     }
 }
 
-/// Whatever was there, a check tells it, and a repair mends it or says why it cannot.
+/// Whatever was there, a check tells it, and a repair repairs it or says why it cannot.
 fn mend(input: &Input, towns: &Towns, store: &Memory, clean: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let spoilt = dump(store);
     let within = |space: &Subspace, key: &[u8]| space.self_and_children().contains(key);

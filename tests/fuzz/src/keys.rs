@@ -1,5 +1,5 @@
-//! Keys: any bytes decode or are refused, what decodes packs to the same bytes, and the order of bytes
-//! is the order of values.
+//! Keys: any bytes decode or are refused, what decodes packs to the same bytes, and the order of
+//! bytes is the order of values.
 
 use std::borrow::Cow;
 

@@ -9,9 +9,9 @@
 //! | `cargo test -p keyloom-fuzz` | the seed corpus, and some thousand mutations of it |
 //! | `cargo run -p keyloom-fuzz -- TARGET FILE...` | files, such as those that a crash left behind |
 //!
-//! A target compares with something that is written down independently: a `BTreeMap`, a predicate on
-//! keys, the bytes that went in. The [`CONTROLS`] are targets that must fail, because what they test is
-//! broken on purpose.
+//! A target compares with something that is written down independently: a `BTreeMap`, a predicate
+//! on keys, the bytes that went in. The [`CONTROLS`] are targets that must fail, because what they
+//! test is broken on purpose.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod addresses;

@@ -1,4 +1,5 @@
-//! LMDB files: whatever a file holds, the checker ends without a panic, and its three answers agree.
+//! LMDB files: whatever a file holds, the checker ends without a panic, and its three answers
+//! agree.
 //!
 //! The engine itself does not run here: it maps the file, and a damaged one kills the process.
 //!
@@ -10,8 +11,8 @@
 //! | pages u8 | cut u8 | page u8 | offset u16 | length u8 | bytes | page u8 | ...
 //! ```
 //!
-//! The file has so many pages, less `cut` times 16 bytes. Numbers are little-endian; later bytes replace
-//! earlier ones, so that a change of a sound image is a few bytes at its end.
+//! The file has so many pages, less `cut` times 16 bytes. Numbers are little-endian; later bytes
+//! replace earlier ones, so that a change of a sound image is a few bytes at its end.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -22,7 +23,7 @@ use keyloom::lmdb::file::{
 };
 
 const PAGE_BYTES: usize = 4096;
-/// How many pages an image has at the most: enough for a tree of two levels and an overflow run.
+/// How many pages an image has at most: enough for a tree of two levels and an overflow run.
 const MOST_PAGES: u8 = 48;
 
 /// The bytes of a file as an input of this target.

@@ -1,4 +1,5 @@
-//! Operations: a table and its indexes, in transactions that may be given up, do what a `BTreeMap` does.
+//! Operations: a table and its indexes, in transactions that may be given up, do what a `BTreeMap`
+//! does.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Paths and patterns of them: any text is parsed or refused at one of its characters, what is written is parsed to
-//! the same, and a scan finds what matching one by one finds.
+//! Paths and patterns of them: any text is parsed or refused at one of its characters, what is
+//! written is parsed to the same, and a scan finds what matching one by one finds.
 
 use std::sync::LazyLock;
 

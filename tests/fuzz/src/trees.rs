@@ -1,5 +1,6 @@
-//! Trees of every model with one value that is any bytes, or with one key too many: `check` says what is wrong instead of
-//! failing, every read and every change ends, and where `check` finds nothing all nodes are found.
+//! Trees of every model with one value that is any bytes, or with one key too many: `check` says
+//! what is wrong instead of failing, every read and every change ends, and where `check` finds
+//! nothing all nodes are found.
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -49,8 +50,8 @@ impl<T: Tree<Value = u32>> Stored<T> {
         Self { tree, store, entries }
     }
 
-    /// The first byte chooses an entry whose value is the rest; where there is none so late, the rest is a key of
-    /// the tree and its value.
+    /// The first byte chooses an entry whose value is the rest; where there is none so late, the
+    /// rest is a key of the tree and its value.
     fn damaged(&self, data: &[u8]) {
         let Some((&at, rest)) = data.split_first() else { return };
         let mut txn = self.store.begin().unwrap();

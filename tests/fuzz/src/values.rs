@@ -46,8 +46,8 @@ pub(crate) fn values(data: &[u8]) {
     versions::<Json>(data);
 }
 
-/// Whether it decodes. What decodes is encoded to bytes that decode to the same, and are the same when
-/// they are encoded again.
+/// Whether it decodes. What decodes is encoded to bytes that decode to the same, and are the same
+/// when they are encoded again.
 fn comes_back<V: Debug + PartialEq, C: Codec<V>>(bytes: &[u8]) -> bool {
     let Ok(value) = C::decode(bytes).map_err(|error| error.to_string()) else { return false };
     let encoded = |value: &V| {

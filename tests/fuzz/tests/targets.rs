@@ -1,5 +1,5 @@
-//! The fuzz targets without a fuzzer: the seed corpus and mutations of it hold every law, and the same
-//! inputs find what is broken on purpose.
+//! The fuzz targets without a fuzzer: the seed corpus and mutations of it hold every law, and the
+//! same inputs find what is broken on purpose.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,12 +1,13 @@
-//! What every store behind a network costs, in waits for its server: exactly, and the same for all but for what each
-//! engine makes of a transaction.
+//! What every store behind a network costs, in waits for its server: exactly, and the same for all
+//! but for what each engine makes of a transaction.
 
 use keyloom::{Desc, KeyRange, Metered, Order, Reader, Store, Subspace, Transaction, Writer};
 use keyloom_tables::{Index, Table, entry};
 
 /// Where engines differ.
 pub struct Contract {
-    /// How often the first read of a transaction waits for the version that it reads, before it reads.
+    /// How often the first read of a transaction waits for the version that it reads, before it
+    /// reads.
     pub for_the_version: u64,
     /// How often a transaction waits that only writes.
     pub of_writes: u64,
@@ -60,7 +61,8 @@ pub fn a_thousand_keys_cost_one(store: &impl Store, contract: &Contract) {
     assert_eq!(found(&are_there).1, 1);
 }
 
-/// Of so many entries, in so many pages of a snapshot and of a transaction: 1,024 and the rest; 128, 512, 2,048 and the rest.
+/// Of so many entries, in so many pages of a snapshot and of a transaction: 1,024 and the rest;
+/// 128, 512, 2,048 and the rest.
 pub fn a_range_costs_one_for_each_page(
     store: &impl Store,
     entries: usize,

@@ -4,14 +4,14 @@
 //! cargo run -p keyloom-planted -- --count 150 --seed 1
 //! ```
 //!
-//! The bugs are drawn by a seed from all comparisons, conditions, sums, ranges and statements of the
-//! chosen areas, as many from each area. All of them are built at once; the environment
-//! (`KEYLOOM_PLANTED`) says which one a process has. Then the test programs of `cargo test` run once
-//! without a bug, and for each bug until one of them fails. Doc tests and campaigns take no part, so
-//! the count is a lower bound of what CI catches.
+//! The bugs are drawn by a seed from all comparisons, conditions, sums, ranges and statements of
+//! the chosen areas, as many from each area. All of them are built at once; the environment
+//! (`KEYLOOM_PLANTED`) says which one a process has. Then the test programs of `cargo test` run
+//! once without a bug, and for each bug until one of them fails. Doc tests and campaigns take no
+//! part, so the count is a lower bound of what CI catches.
 //!
-//! A change that is no bug, since every answer and every documented cost stays, is listed in `no_bugs.txt`
-//! with the reason, and not drawn.
+//! A change that is no bug, since every answer and every documented cost stays, is listed in
+//! `no_bugs.txt` with the reason, and not drawn.
 
 // A JSON value answers an unknown name with null.
 #![allow(clippy::indexing_slicing)]

@@ -65,7 +65,8 @@ enum Ended {
 }
 
 impl Suite {
-    /// Builds the test programs, of `chosen` or all. Optimized a little, for they run a hundred times.
+    /// Builds the test programs, of `chosen` or all. Optimized a little, for they run a hundred
+    /// times.
     pub fn build(tree: &Path, features: &str, chosen: &[String]) -> Result<Self> {
         let mut cargo = tree::cargo(tree);
         cargo.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
@@ -193,7 +194,8 @@ impl Program {
     }
 }
 
-/// Whether a test has failed, as soon as the output of the program says so: the others need not run.
+/// Whether a test has failed, as soon as the output of the program says so: the others need not
+/// run.
 fn failures_of(output: Option<ChildStdout>) -> Arc<AtomicBool> {
     let has_failed = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&has_failed);
@@ -208,7 +210,8 @@ fn failures_of(output: Option<ChildStdout>) -> Arc<AtomicBool> {
     has_failed
 }
 
-/// Does `work` for each item, `jobs` at a time, and returns what came of it in the order of the items.
+/// Does `work` for each item, `jobs` at a time, and returns what came of it in the order of the
+/// items.
 fn in_parallel<I: Sync, T: Send>(
     items: &[I],
     jobs: usize,

@@ -1,4 +1,5 @@
-//! Where bugs can be planted: comparisons, conditions, sums, ranges and statements of a source file.
+//! Where bugs can be planted: comparisons, conditions, sums, ranges and statements of a source
+//! file.
 
 use std::ops::Range;
 

@@ -84,7 +84,8 @@ fn one_line_of_all(text: &str) -> String {
 }
 
 impl Tree {
-    /// DenormalizedFields what git tracks, and leaves files alone that are the same, so that they are not built again.
+    /// Copies what git tracks, and leaves files alone that are the same, so that they
+    /// are not built again.
     pub fn copy(path: &Path) -> Result<Self> {
         let listed = Command::new("git").args(["ls-files", "-z"]).output()?;
         ensure!(listed.status.success(), "git does not list the files; run it in the project");

@@ -67,8 +67,8 @@ pub fn writing<S: Store>(
     counts(cost)
 }
 
-/// How often `work` waits at least, in a transaction of its own whose commit is one of them; on a store
-/// that has no server, which tells no more than that.
+/// How often `work` waits at least, in a transaction of its own whose commit is one of them; on a
+/// store that has no server, which tells no more than that.
 pub fn waits<S: Store>(
     store: &Metered<S>,
     work: impl FnOnce(&mut DynWriter<'_>) -> Result<()>,
@@ -82,8 +82,8 @@ pub fn waits<S: Store>(
     cost.round_trips
 }
 
-/// Lets every operation of `change` fail in turn, in every way: it happens as a whole or not at all, to the same bytes as
-/// where nothing fails, and what is there is whole by `check`.
+/// Lets every operation of `change` fail in turn, in every way: it happens as a whole or not at
+/// all, to the same bytes as where nothing fails, and what is there is whole by `check`.
 pub fn faults_leave_nothing_half_done<S: Store + Clone>(
     store: &S,
     prepare: impl Fn(&S),
@@ -145,7 +145,8 @@ pub fn conflicts_are_retried_to_the_same_end<S: Store + Clone>(
     }
 }
 
-/// A write of a pattern that is refused before anything was written; the transaction does not commit.
+/// A write of a pattern that is refused before anything was written; the transaction does not
+/// commit.
 #[track_caller]
 pub fn refused<S: Store>(
     store: &S,

@@ -1,6 +1,7 @@
 //! What tests of several crates share: stores, servers, and laws that every pattern keeps.
 //!
-//! Stores with a server are tested if this crate has their feature: `cargo test --features keyloom-testing/postgres`.
+//! Stores with a server are tested if this crate has their feature: `cargo test --features
+//! keyloom-testing/postgres`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -70,7 +71,8 @@ pub fn optimistic_memory() -> Memory {
     Memory::builder().optimistic(true).build()
 }
 
-/// Whether the store looks at what it adds to. One that has an operation of its own for it does not.
+/// Whether the store looks at what it adds to. One that has an operation of its own for it does
+/// not.
 pub fn looks_before_it_adds(store: &impl Store) -> bool {
     let key = b"is this a counter?";
     let mut txn = store.begin().unwrap();
@@ -86,8 +88,8 @@ pub fn waits_for_the_version(store: &impl Store) -> u64 {
     (waits() - before).saturating_sub(1)
 }
 
-/// Runs each generic test function on every store: `on_every_store! { a_law, module::another_law }`, all
-/// with the modules that they are in, or none.
+/// Runs each generic test function on every store: `on_every_store! { a_law, module::another_law
+/// }`, all with the modules that they are in, or none.
 #[macro_export]
 macro_rules! on_every_store {
     ($($module:ident::$law:ident),+ $(,)?) => { $crate::on_every_store! { $([$module::$law] $law),+ } };

@@ -1,4 +1,5 @@
-//! From how many audiences on one pass over the forward index is cheaper than the inverted index for each.
+//! From how many audiences on one pass over the forward index is cheaper than the inverted index
+//! for each.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -8,7 +9,8 @@ use keyloom_patterns::bitmaps::BitmapExpr;
 
 use crate::clicks::{Audience, CATEGORIES, CITIES, SITES};
 
-/// Audiences of the kind that is reported, as somebody would save them: of sites that are well known.
+/// Audiences of the kind that is reported, as somebody would save them: of sites that are well
+/// known.
 fn audiences(index: &super::keyloom::Users, count: u32) -> Vec<BitmapExpr> {
     let audience = |n: u32| Audience {
         site: n % (SITES / 10),

@@ -1,5 +1,5 @@
-//! The report of the catalogue, beside SQLite and tantivy: the users who visited a site, live in a city and
-//! visited nothing about a category, broken down by every category, with exact counts.
+//! The report of the catalogue, beside SQLite and tantivy: the users who visited a site, live in a
+//! city and visited nothing about a category, broken down by every category, with exact counts.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --features tantivy --bench audience
@@ -7,10 +7,11 @@
 //! cargo bench -p keyloom-compare --features tantivy --bench audience -- room
 //! ```
 //!
-//! Ten visits per user, a million users unless the environment says otherwise. Every contender answers on one
-//! thread, from indexes that lie in memory (in its own cache or the system's), and must say what looking at every
-//! user says. SQLite is asked in several ways, and the quickest for each audience counts. At the end stands the room
-//! that the index takes; with `room`, nothing else is measured.
+//! Ten visits per user, a million users unless the environment says otherwise. Every contender
+//! answers on one thread, from indexes that lie in memory (in its own cache or the system's), and
+//! must say what looking at every user says. SQLite is asked in several ways, and the quickest for
+//! each audience counts. At the end stands the room that the index takes; with `room`, nothing else
+//! is measured.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -102,8 +103,8 @@ fn report(
     let own = || assert_eq!(ask(None), expected.len());
     let mut query = sqlite.prepare(sql).unwrap();
     let mut of_sqlite = || assert_eq!(sqlite::report(&mut query, audience).len(), expected.len());
-    // Once in turns, each coming to a machine whose caches are full of what the other has read, and as often in a row as
-    // takes a tenth of a second, each at its own pace.
+    // Once in turns, each coming to a machine whose caches are full of what the other has read, and
+    // as often in a row as takes a tenth of a second, each at its own pace.
     let in_a_row = (100.0 / slow_ms).clamp(3.0, 100.0) as usize;
     for (name, times) in [(name.to_owned(), 1), (format!("{name}, {in_a_row} in a row"), in_a_row)]
     {
@@ -126,8 +127,8 @@ fn report(
     compare(name, 1, 15, contenders);
 }
 
-/// What the first reports cost behind a query of SQLite's: what has gone from the caches comes back by and by, and what has gone
-/// from the map of the file costs page faults.
+/// What the first reports cost behind a query of SQLite's: what has gone from the caches comes back
+/// by and by, and what has gone from the map of the file costs page faults.
 fn tell_what_is_gone(own: &dyn Fn(), of_sqlite: &mut dyn FnMut()) {
     of_sqlite();
     let reports: Vec<_> = (0..3)

@@ -1,5 +1,5 @@
-//! The room that the index takes on disk, beside roaring bitmaps of the same values in their own format, which are
-//! not stored at all.
+//! The room that the index takes on disk, beside roaring bitmaps of the same values in their own
+//! format, which are not stored at all.
 
 use ::keyloom::lmdb::Durability;
 use ::keyloom::{Lmdb, Order, Reader, Result, Store, Subspace, Writer};
@@ -80,7 +80,8 @@ fn copied(store: &Lmdb, space: &Subspace) -> u64 {
     bytes_of_pages(&copy) - empty
 }
 
-/// Deletes the entries of a subspace, and tells of how many bytes the pages are that the store has less of.
+/// Deletes the entries of a subspace, and tells of how many bytes the pages are that the store has
+/// less of.
 fn delete(store: &Lmdb, space: &Subspace) -> u64 {
     let before = bytes_of_pages(store);
     store.transact(|txn| txn.delete_range(space.range())).unwrap();

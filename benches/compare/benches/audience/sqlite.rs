@@ -1,5 +1,5 @@
-//! SQLite with all that can be prepared for the question: each user with a site or a category once, tables that
-//! are their own indexes, and indexes the other way round, all of them covering.
+//! SQLite with all that can be prepared for the question: each user with a site or a category once,
+//! tables that are their own indexes, and indexes the other way round, all of them covering.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! A bitmap in chunks of any size, with or without blocks: what `inverted_index` could have been. Random ids have no
-//! runs, so there are none here.
+//! A bitmap in chunks of any size, with or without blocks: what `inverted_index` could have been.
+//! Random ids have no runs, so there are none here.
 
 /// How ids are put into chunks.
 #[derive(Clone, Copy)]

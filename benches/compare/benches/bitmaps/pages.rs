@@ -73,8 +73,8 @@ fn number16(page: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([page[at], page[at + 1]])
 }
 
-/// The keys of a leaf: behind its header stand the offsets of the entries, as far as byte 12 says; a key stands behind
-/// the header of its entry, which ends in its length.
+/// The keys of a leaf: behind its header stand the offsets of the entries, as far as byte 12 says;
+/// a key stands behind the header of its entry, which ends in its length.
 fn keys(page: &[u8]) -> impl Iterator<Item = &[u8]> {
     let entries = page[16..number16(page, 12).into()].as_chunks::<2>().0;
     entries.iter().map(|at| {

@@ -1,4 +1,5 @@
-//! The room that bitmaps take on disk, beside roaring bitmaps in their own format, which are not stored at all.
+//! The room that bitmaps take on disk, beside roaring bitmaps in their own format, which are not
+//! stored at all.
 
 use keyloom::{Store, Subspace};
 use keyloom_patterns::bitmaps::Bitmap;

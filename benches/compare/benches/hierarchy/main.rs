@@ -4,10 +4,11 @@
 //! cargo bench -p keyloom-compare --bench hierarchy
 //! ```
 //!
-//! Both on disk, neither waits for it: LMDB as `Durability::MayLoseStore`, SQLite with a write-ahead log and
-//! `synchronous = OFF`, prepared statements, 1 GB of cache and a map of the file. What is read is the id, the depth and
-//! the name of each node. Walks through keyloom come in tree order; SQLite is asked without an order, which is quicker for it, and
-//! in tree order. The ratios are keyloom's time divided by SQLite's.
+//! Both on disk, neither waits for it: LMDB as `Durability::MayLoseStore`, SQLite with a
+//! write-ahead log and `synchronous = OFF`, prepared statements, 1 GB of cache and a map of the
+//! file. What is read is the id, the depth and the name of each node. Walks through keyloom come in
+//! tree order; SQLite is asked without an order, which is quicker for it, and in tree order. The
+//! ratios are keyloom's time divided by SQLite's.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -31,7 +32,8 @@ struct Model<T> {
     name: &'static str,
     tree: T,
     store: Lmdb,
-    /// How many gets tell the region and the country of a city: as the table of the model's costs says.
+    /// How many gets tell the region and the country of a city: as the table of the model's costs
+    /// says.
     gets: usize,
 }
 
@@ -73,8 +75,8 @@ impl<T: Tree<Value = u64>> Model<T> {
         found
     }
 
-    /// As many gets as the ancestors of a node cost, of that node and of others above cities: what is left of the time
-    /// when nothing is made of what is read.
+    /// As many gets as the ancestors of a node cost, of that node and of others above cities: what
+    /// is left of the time when nothing is made of what is read.
     fn gets_alone(&self, reader: &impl Reader, node: NodeId, above: &[NodeId]) {
         let space = self.tree.space();
         for id in above.iter().cycle().take(self.gets - 1).chain([&node]) {
@@ -223,8 +225,8 @@ fn inserts<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: 
     slowest
 }
 
-/// Regions go to another country and back: one row of the adjacency table, or a row for each node below in the
-/// table of paths.
+/// Regions go to another country and back: one row of the adjacency table, or a row for each node
+/// below in the table of paths.
 fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &Cities) -> [f64; 3] {
     println!("\nmoves of regions of 900 to 1,300 cities, one in a transaction");
     let away = cities.forest[0].id;
@@ -257,7 +259,8 @@ fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &C
         let (region, _, to) = step(&mut row_n);
         update.execute([region as i64, to as i64]).unwrap();
     }
-    // Ten in a row each, so that neither begins with what the other has left in the caches of the machine.
+    // Ten in a row each, so that neither begins with what the other has left in the caches of the
+    // machine.
     let mut own = || (0..10).for_each(|_| own_move(&mut again_n));
     let mut update: Statement<'_> = sqlite.prepare(sqlite::MOVE_PATH).unwrap();
     let move_path = |update: &mut Statement<'_>, n: &mut usize| {

@@ -1,4 +1,5 @@
-//! SQLite: an adjacency table whose covering index leads from a parent to its children, and a table of paths.
+//! SQLite: an adjacency table whose covering index leads from a parent to its children, and a table
+//! of paths.
 
 use std::path::Path;
 

@@ -19,8 +19,8 @@ const BY_CUSTOMER: (u8, u8) = (1, 2);
 const BY_STATE: (u8, u8) = (1, 3);
 const SALES: (u8, u8) = (1, 4);
 
-/// What keyloom writes as the value of an entry: the format, the length of the record key, and what the
-/// entry covers.
+/// What keyloom writes as the value of an entry: the format, the length of the record key, and what
+/// the entry covers.
 fn entry_value(id: u64, covered: &[u8]) -> EntryValue {
     let header = (1 << 12 | pack(&id).len() as u16).to_be_bytes();
     header.iter().chain(covered).copied().collect()

@@ -9,10 +9,11 @@ use crate::{Container, Words};
 use keyloom_tables::derived::SortedWrites;
 use keyloom_tables::table::get_many;
 
-/// Ids that are to be set or cleared in chunks, whichever bitmaps these belong to. Where one id of a chunk is
-/// changed more than once, the last change counts.
+/// Ids that are to be set or cleared in chunks, whichever bitmaps these belong to. Where one id of
+/// a chunk is changed more than once, the last change counts.
 ///
-/// Each chunk is read once, all of them in one round trip, and written once, if anything in it changes.
+/// Each chunk is read once, all of them in one round trip, and written once, if anything in it
+/// changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChunkChanges(BTreeMap<KeyBuf, Vec<Change>>);
 
@@ -71,7 +72,8 @@ impl ChunkChanges {
         self.apply_telling(txn, writes, |_| ())
     }
 
-    /// As [`apply`](ChunkChanges::apply), and tells of each chunk what came of it, in the order of the keys.
+    /// As [`apply`](ChunkChanges::apply), and tells of each chunk what came of it, in the order of
+    /// the keys.
     pub(crate) fn apply_telling(
         &self,
         txn: &impl Reader,
@@ -82,8 +84,8 @@ impl ChunkChanges {
         self.apply_to(get_many(txn, &keys)?, writes, tell)
     }
 
-    /// As [`apply_telling`](ChunkChanges::apply_telling), where this is stored at the [keys](ChunkChanges::keys):
-    /// it may have been read with something else.
+    /// As [`apply_telling`](ChunkChanges::apply_telling), where this is stored at the
+    /// [keys](ChunkChanges::keys): it may have been read with something else.
     pub(crate) fn apply_to<B: Deref<Target = [u8]>>(
         &self,
         stored: impl IntoIterator<Item = Option<B>>,
@@ -125,8 +127,8 @@ fn make(words: &mut Words, changes: &[Change]) {
     }
 }
 
-/// Takes the ids that a chunk has so far, and tells how many they are. What is written anew must have been
-/// sound before, else damage would be hidden.
+/// Takes the ids that a chunk has so far, and tells how many they are. What is written again must
+/// have been sound before, else damage would be hidden.
 fn load(words: &mut Words, stored: Option<&[u8]>) -> Result<u32> {
     words.clear();
     let Some(stored) = stored else { return Ok(0) };

@@ -154,8 +154,9 @@ fn offsets_in(chunk: u64, range: &RangeInclusive<u64>) -> Option<RangeInclusive<
     (from <= to).then(|| place_of(from).1..=place_of(to).1)
 }
 
-/// At most `limit` of the ids in `range`, but at least one, beginning behind `after`. `query` names what is
-/// asked, so that no other query takes the continuation; `open` gives the ids of what is left of the range.
+/// At most `limit` of the ids in `range`, but at least one, beginning behind `after`. `query` names
+/// what is asked, so that no other query takes the continuation; `open` gives the ids of what is
+/// left of the range.
 pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
     query: &Subspace,
     range: &impl RangeBounds<u64>,

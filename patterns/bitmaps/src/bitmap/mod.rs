@@ -51,8 +51,8 @@ impl Bitmap {
         Self { space: space.clone(), universe: None }
     }
 
-    /// The same set, of ids below `ids`: others are refused with [`BeyondUniverse`] when they are inserted or
-    /// removed.
+    /// The same set, of ids below `ids`: others are refused with [`BeyondUniverse`] when they are
+    /// inserted or removed.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -97,7 +97,7 @@ impl Bitmap {
         Ok(ids)
     }
 
-    /// Whether there are no ids. Costs one range, reads one chunk at the most.
+    /// Whether there are no ids. Costs one range, reads one chunk at most.
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains).
@@ -122,8 +122,8 @@ impl Bitmap {
         Ok(ids)
     }
 
-    /// The id that `n` others lie before, `None` where there are not so many. Costs one range over the chunks up
-    /// to that of this id.
+    /// The id that `n` others lie before, `None` where there are not so many. Costs one range over
+    /// the chunks up to that of this id.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -171,8 +171,8 @@ impl Bitmap {
         self.ids(reader, .., Order::Descending)?.next().transpose()
     }
 
-    /// The ids in `range`, in `order`. Costs one range over the chunks that `range` touches, as far as the
-    /// iterator comes.
+    /// The ids in `range`, in `order`. Costs one range over the chunks that `range` touches, as far
+    /// as the iterator comes.
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains), the iterator too.
@@ -191,7 +191,8 @@ impl Bitmap {
         }
     }
 
-    /// At most `limit` of the [`ids`](Bitmap::ids) in `range`, but at least one, beginning behind `after`.
+    /// At most `limit` of the [`ids`](Bitmap::ids) in `range`, but at least one, beginning behind
+    /// `after`.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace};
@@ -208,7 +209,8 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; else as [`contains`](Bitmap::contains).
+    /// [`Error::InvalidArgument`] for a continuation of another query; else as
+    /// [`contains`](Bitmap::contains).
     pub fn page(
         &self,
         reader: &impl Reader,
@@ -221,11 +223,12 @@ impl Bitmap {
         page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
     }
 
-    /// All entries that are not as they should be: keys that name no chunk, values that are none, ids out of order
-    /// or beyond the universe. Each error names the key. Costs one range over all chunks.
+    /// All entries that are not as they should be: keys that name no chunk, values that are none,
+    /// ids out of order or beyond the universe. Each error names the key. Costs one range over all
+    /// chunks.
     ///
-    /// Reads only look as far as they need to: with damaged bytes they fail or come to a wrong answer, but come
-    /// to an end.
+    /// Reads only look as far as they need to: with damaged bytes they fail or come to a wrong
+    /// answer, but come to an end.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};

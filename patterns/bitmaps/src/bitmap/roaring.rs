@@ -23,7 +23,8 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the first id that has more bits; else as [`contains`](Bitmap::contains).
+    /// [`Error::InvalidArgument`] naming the first id that has more bits; else as
+    /// [`contains`](Bitmap::contains).
     pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
         to_roaring(&mut self.chunks(reader, &(0..=u64::MAX), Order::Ascending)?)
     }

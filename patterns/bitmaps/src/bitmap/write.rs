@@ -14,8 +14,8 @@ impl Bitmap {
     /// Adds `id`, and tells whether it is new. Costs one get, and one key written if it is.
     ///
     /// # Errors
-    /// [`BeyondUniverse`](super::BeyondUniverse); where the stored chunk is damaged, naming the key; what the store
-    /// says.
+    /// [`BeyondUniverse`](super::BeyondUniverse); where the stored chunk is damaged, naming the
+    /// key; what the store says.
     pub fn insert(&self, txn: &mut impl Writer, id: u64) -> Result<bool> {
         txn.guarded(|txn| Ok(self.insert_many(txn, [id])? > 0))
     }
@@ -28,8 +28,9 @@ impl Bitmap {
         txn.guarded(|txn| Ok(self.remove_many(txn, [id])? > 0))
     }
 
-    /// Adds ids, in any order, and tells how many are new. Costs one get for each chunk that they belong to, all
-    /// of them in one round trip, and one key written for each that changes, in the order of the keys.
+    /// Adds ids, in any order, and tells how many are new. Costs one get for each chunk that they
+    /// belong to, all of them in one round trip, and one key written for each that changes, in the
+    /// order of the keys.
     ///
     /// Keeps the ids and the changed chunks in memory.
     ///
@@ -53,8 +54,8 @@ impl Bitmap {
         txn.guarded(|txn| self.change_many(txn, ids, true))
     }
 
-    /// Removes ids, in any order, and tells how many were there. Costs what [`insert_many`](Bitmap::insert_many)
-    /// does.
+    /// Removes ids, in any order, and tells how many were there. Costs what
+    /// [`insert_many`](Bitmap::insert_many) does.
     ///
     /// # Errors
     /// As [`insert_many`](Bitmap::insert_many).
@@ -97,14 +98,16 @@ impl Bitmap {
         txn.guarded(|txn| txn.delete_range(self.space.self_and_children()))
     }
 
-    /// Makes `ids`, in ascending order, all that the set has, and tells how many there are: the way to load much.
-    /// Costs one deletion of a range and one key written for each chunk, in the order of the keys; reads nothing.
+    /// Makes `ids`, in ascending order, all that the set has, and tells how many there are: the way
+    /// to load much. Costs one deletion of a range and one key written for each chunk, in the order
+    /// of the keys; reads nothing.
     ///
     /// Keeps the chunks in memory as they are stored, not the ids.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an id that comes behind a larger one, [`BeyondUniverse`](super::BeyondUniverse),
-    /// both before anything is written; what the store says.
+    /// [`Error::InvalidArgument`] for an id that comes behind a larger one,
+    /// [`BeyondUniverse`](super::BeyondUniverse), both before anything is written; what the store
+    /// says.
     pub fn replace(
         &self,
         txn: &mut impl Writer,
@@ -118,8 +121,8 @@ impl Bitmap {
     }
 
     /// Collects the chunks that a set of these ids has, and tells how many ids there are. With
-    /// [`replace_with`](Bitmap::replace_with) they become this one's; in two steps, since they may be read from the
-    /// transaction that is written to.
+    /// [`replace_with`](Bitmap::replace_with) they become this one's; in two steps, since they may
+    /// be read from the transaction that is written to.
     pub(crate) fn collect(&self, chunks: &mut impl Chunks) -> Result<(SortedWrites, u64)> {
         let (mut writes, mut words, mut count) = (SortedWrites::default(), Words::new(), 0);
         while let Some(chunk) = chunks.next_chunk(&mut words)? {

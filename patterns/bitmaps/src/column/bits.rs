@@ -1,6 +1,7 @@
 //! Numbers of a few bits each.
 
-/// The widest number that can begin at any bit of a byte and is read in eight bytes. Wider ones take 64.
+/// The widest number that can begin at any bit of a byte and is read in eight bytes. Wider ones
+/// take 64.
 const MOST_UNALIGNED: u32 = 56;
 
 /// Numbers of the same width, one behind the other, the lowest bit first.

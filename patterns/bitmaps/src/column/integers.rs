@@ -48,7 +48,8 @@ impl<'c> Integers<'c> {
     }
 
     /// Appends the column that changes make of another one; nothing where no id has an integer. As
-    /// [`Values::rewrite`](super::Values::rewrite), but there is nothing in the other one that could be out of order.
+    /// [`Values::rewrite`](super::Values::rewrite), but there is nothing in the other one that
+    /// could be out of order.
     pub(crate) fn rewrite(old: Option<Self>, changes: &[(u16, Option<i64>)], out: &mut Vec<u8>) {
         let mut integers = Vec::with_capacity(BLOCK_IDS as usize);
         for (place, change) in merge(old.map_or(0, |old| old.ids), changes) {

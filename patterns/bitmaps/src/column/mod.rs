@@ -1,8 +1,9 @@
 //! The stored bytes of a column: what a field holds for the ids of one block.
 //!
-//! A column is read where it lies: nothing is copied and nothing allocated, and any id is found without looking at the
-//! others. Parsing looks at the structure only, so that what follows cannot leave the bytes. Whoever writes a column
-//! anew goes through all of it, and refuses one that is not in order.
+//! A column is read where it lies: nothing is copied and nothing allocated, and any id is found
+//! without looking at the others. Parsing looks at the structure only, so that what follows cannot
+//! leave the bytes. Whoever writes a column again goes through all of it, and refuses one that is
+//! not in order.
 
 mod bits;
 mod integers;
@@ -75,8 +76,8 @@ fn refuse(bytes: &[u8], why: &'static str) -> Error {
 
 /// The ids of a column that is being written, with what they had and what they are to have.
 ///
-/// Every place up to the last that is either of a column of `ids` ids or changed. `changes` come in ascending order of
-/// their places.
+/// Every place up to the last that is either of a column of `ids` ids or changed. `changes` come in
+/// ascending order of their places.
 fn merge<T>(ids: u16, changes: &[(u16, T)]) -> impl Iterator<Item = (u16, Option<&T>)> {
     let behind = changes.last().map_or(0, |(place, _)| place.saturating_add(1));
     let mut changes = changes.iter().peekable();

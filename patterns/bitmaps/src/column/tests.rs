@@ -115,7 +115,8 @@ proptest! {
         prop_assert_eq!(of_numbers(&changed, &Numbers::new()).unwrap(), changed);
     }
 
-    /// Damage never makes a panic, nor work without end; what is written anew is sound, or refused.
+    /// Damage never makes a panic, nor work without end; what is written again is sound, or
+    /// refused.
     #[test]
     fn damaged_bytes_are_refused_or_read_to_an_end(
         mut lists in lists(), numbers in numbers(), damage in vec((any::<u16>(), any::<u8>()), 0..4),

@@ -13,8 +13,9 @@
 //! | | where there are lists: for each id where its list ends |
 //! | | in lists: codes, the number of a value among the different ones; else for each id its code and 1, or 0 for none |
 //!
-//! Each block names its own values. With one dictionary for the whole field a block would be smaller, but every transaction that brings a value would read and write there, a
-//! report would have to look up what the ordinals mean that it met, somebody would have to find out which of
+//! Each block names its own values. With one dictionary for the whole field a block would be
+//! smaller, but every transaction that brings a value would read and write there, a report would
+//! have to look up what the ordinals mean that it met, somebody would have to find out which of
 //! them nobody has any more, and what is stored would depend on the order in which values came.
 
 use std::collections::HashMap;
@@ -79,7 +80,8 @@ impl<'c> Dictionary<'c> {
         self.len as usize
     }
 
-    /// Bytes that are the same for another dictionary of as many values if and only if these are the same values.
+    /// Bytes that are the same for another dictionary of as many values if and only if these are
+    /// the same values.
     pub(crate) fn raw(self) -> &'c [u8] {
         self.raw
     }
@@ -152,12 +154,12 @@ impl<'c> Values<'c> {
         (0..self.ids).filter(move |place| self.codes(*place).next().is_some())
     }
 
-    /// Appends the column that changes make of another one; nothing where no id has a value. Each changed place
-    /// comes once, in order, with all of its values, in order.
+    /// Appends the column that changes make of another one; nothing where no id has a value. Each
+    /// changed place comes once, in order, with all of its values, in order.
     ///
     /// # Errors
-    /// Where the other one is not in order: what is written anew must have been sound before, else damage would be
-    /// hidden.
+    /// Where the other one is not in order: what is written again must have been sound before, else
+    /// damage would be hidden.
     pub(crate) fn rewrite(
         old: Option<Self>,
         changes: &[(u16, &[KeyBuf])],

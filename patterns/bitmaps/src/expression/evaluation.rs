@@ -14,8 +14,8 @@ use keyloom_tables::Explain;
 
 /// The chunks of an expression that have ids, in order.
 ///
-/// Holds a few chunks, however many there are and however deep the expression is; asks for no memory from one chunk to
-/// the next.
+/// Holds a few chunks, however many there are and however deep the expression is; asks for no
+/// memory from one chunk to the next.
 #[derive(Debug)]
 pub(crate) struct Evaluation<'r, R: Reader> {
     shape: Shape,
@@ -47,8 +47,8 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         Self::new(expr, reader, &(0..=u64::MAX), order)
     }
 
-    /// Of all ids, in order, to be kept: so many in a row that they can only be those of a complement without a universe
-    /// are refused.
+    /// Of all ids, in order, to be kept: so many in a row that they can only be those of a
+    /// complement without a universe are refused.
     pub(super) fn to_keep(expr: &BitmapExpr, reader: &'r R) -> Result<Self> {
         let most_full = MOST_IN_A_ROW.div_ceil(CHUNK_IDS);
         Ok(Self { most_full, ..Self::all(expr, reader, Order::Ascending)? })
@@ -117,7 +117,8 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         Ok((self.span.turned(at), &self.ids))
     }
 
-    /// The next positions where there may be ids. Until `next` is set behind them, nothing else comes.
+    /// The next positions where there may be ids. Until `next` is set behind them, nothing else
+    /// comes.
     #[inline]
     fn candidate(&mut self) -> Result<Option<Next>> {
         let Some(next) = self.next.take() else { return Ok(None) };

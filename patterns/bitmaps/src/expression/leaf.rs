@@ -96,7 +96,8 @@ impl ChunkKey for (u64, u8) {
     }
 }
 
-/// A walk over the entries of a subspace whose keys begin with a chunk. Nothing is read before it is sought.
+/// A walk over the entries of a subspace whose keys begin with a chunk. Nothing is read before it
+/// is sought.
 pub(crate) struct ChunkWalk<'r, R: Reader, K> {
     walk: Walk<'r, R>,
     space: Subspace,
@@ -195,7 +196,8 @@ pub(super) struct RangeWalk {
     ends: Option<(u64, u64)>,
     /// The first and the last position where all ids are in the range.
     full: Option<(u64, u64)>,
-    /// What the first and the last chunk of the range have, and those between, as containers have it.
+    /// What the first and the last chunk of the range have, and those between, as containers have
+    /// it.
     first: (u64, [u8; 5]),
     last: (u64, [u8; 5]),
     between: [u8; 5],

@@ -80,7 +80,8 @@ struct Work {
     done: usize,
     /// Whether the first of them was written over what was there before.
     is_set: bool,
-    /// How the node is combined with the one that it is an operand of. Unless this is [`Op::Set`] it has a chunk of its own.
+    /// How the node is combined with the one that it is an operand of. Unless this is [`Op::Set`]
+    /// it has a chunk of its own.
     op: Op,
 }
 
@@ -90,8 +91,8 @@ impl Work {
     }
 }
 
-/// Computes nodes without recursion. Holds a chunk for each that is combined with another: these are made when first needed,
-/// and kept.
+/// Computes nodes without recursion. Holds a chunk for each that is combined with another: these
+/// are made when first needed, and kept.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     work: Vec<Work>,
@@ -158,7 +159,8 @@ impl Machine {
         }
     }
 
-    /// Begins to compute a node: of an AND the deep operands first, and then the one with the fewest ids.
+    /// Begins to compute a node: of an AND the deep operands first, and then the one with the
+    /// fewest ids.
     fn begin(&mut self, shape: &mut Shape, leaves: &impl Leaves, node: usize, op: Op) {
         self.work.push(Work::new(node, op));
         let Some(Node::All { with, is_reversed: false, .. }) = shape.node(node) else { return };

@@ -1,8 +1,8 @@
 //! Which ids satisfy a Boolean expression of bitmaps?
 //!
-//! A [`BitmapExpr`] is a tree that holds no store. Its leaves are stored bitmaps, comparisons of stored
-//! [integers](super::integers), ranges of ids, and bitmaps in memory; it is combined with `&`, `|`, `-` and `^`, and
-//! read like a [`Bitmap`].
+//! A [`BitmapExpr`] is a tree that holds no store. Its leaves are stored bitmaps, comparisons of
+//! stored [integers](super::integers), ranges of ids, and bitmaps in memory; it is combined with
+//! `&`, `|`, `-` and `^`, and read like a [`Bitmap`].
 //!
 //! ```
 //! use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -27,24 +27,27 @@
 //!
 //! # Evaluation
 //!
-//! An expression is evaluated one chunk at a time, in either order. Each leaf is a walk over its chunks.
+//! An expression is evaluated one chunk at a time, in either order. Each leaf is a walk over its
+//! chunks.
 //!
-//! * An AND goes on to the first chunk that all operands have: each is sought where the furthest of the others is,
-//!   by a few steps or, where that is further, by a range that begins there. So a sparse operand makes the others
-//!   as cheap as itself. What is taken away (`-`) is sought only where something is left to take from.
-//! * In a chunk that all have, the operand with the fewest ids comes first, comparisons last, and what is empty ends
-//!   it.
+//! * An AND goes on to the first chunk that all operands have: each is sought where the furthest of
+//!   the others is, by a few steps or, where that is further, by a range that begins there. So a
+//!   sparse operand makes the others as cheap as itself. What is taken away (`-`) is sought only
+//!   where something is left to take from.
+//! * In a chunk that all have, the operand with the fewest ids comes first, comparisons last, and
+//!   what is empty ends it.
 //! * An OR or a XOR visits the chunks that some operand has.
-//! * A range of ids, and a complement in one, is not gone through where it is counted: chunks in a row that have all of their
-//!   ids are counted together.
-//! * What two containers share is counted as they lie in the store, and with it the count of their AND, AND NOT, OR and XOR.
-//!   Else a chunk is computed as a list while it has 1,024 ids or less, of which each is looked up in the next operand, and
-//!   in plain words of 4 KiB when it has more. An expression of n operands holds about 8 + log<sub>2</sub> n such chunks, which
-//!   are made once per query: what needs more is computed before what it is combined with. So memory does not grow with the
-//!   chunks, and nothing is allocated from one to the next.
-//! * Nothing recurses, so an expression may have any number of levels. To make a level takes the same time whatever is below
-//!   it, and to evaluate one takes time for each operand: a fold over 100,000 terms is as good as one
-//!   [`any_of`](BitmapExpr::any_of).
+//! * A range of ids, and a complement in one, is not gone through where it is counted: chunks in a
+//!   row that have all of their ids are counted together.
+//! * What two containers share is counted as they lie in the store, and with it the count of their
+//!   AND, AND NOT, OR and XOR. Else a chunk is computed as a list while it has 1,024 ids or less,
+//!   of which each is looked up in the next operand, and in plain words of 4 KiB when it has more.
+//!   An expression of n operands holds about 8 + log<sub>2</sub> n such chunks, which are made once
+//!   per query: what needs more is computed before what it is combined with. So memory does not
+//!   grow with the chunks, and nothing is allocated from one to the next.
+//! * Nothing recurses, so an expression may have any number of levels. To make a level takes the
+//!   same time whatever is below it, and to evaluate one takes time for each operand: a fold over
+//!   100,000 terms is as good as one [`any_of`](BitmapExpr::any_of).
 //!
 //! # Cost
 //!
@@ -59,7 +62,8 @@
 //!
 //! # When not to use it
 //!
-//! * Where each query is an OR of thousands of bitmaps: each is a walk of its own. Keep their union as a bitmap.
+//! * Where each query is an OR of thousands of bitmaps: each is a walk of its own. Keep their union
+//!   as a bitmap.
 //! * For a single id, where the bitmaps are few: [`Bitmap::contains`] is one get.
 
 use std::ops::{RangeBounds, RangeInclusive};
@@ -88,10 +92,12 @@ pub(crate) use held::Held;
 use tree::Tree;
 pub(crate) use within_chunk::{ChunkExpr, ChunkMachine, Leaf};
 
-/// A Boolean expression of bitmaps: stored ones, comparisons of integers, ranges of ids, and bitmaps in memory.
+/// A Boolean expression of bitmaps: stored ones, comparisons of integers, ranges of ids, and
+/// bitmaps in memory.
 ///
-/// Cheap to clone. Made from bitmaps by [`From`], by [`BitSliced`](super::BitSliced) and by the methods here, and
-/// combined by operators: `&`, `|`, `^`, and `-` for AND NOT. See the [module](self).
+/// Cheap to clone. Made from bitmaps by [`From`], by [`BitSliced`](super::BitSliced) and by the
+/// methods here, and combined by operators: `&`, `|`, `^`, and `-` for AND NOT. See the
+/// [module](self).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -161,11 +167,13 @@ impl BitmapExpr {
 
     /// The ids of `universe` that this expression does not have.
     ///
-    /// To count it costs what this expression costs, whatever the universe, alone and as an operand of another expression. To
-    /// read its ids goes through all chunks of the universe, so do not read those of `..`, which are all 2<sup>64</sup> ids:
-    /// what would keep them ([`hold`](BitmapExpr::hold), [`to_treemap`](BitmapExpr::to_treemap),
-    /// [`store_in`](BitmapExpr::store_in)) refuses more than 2<sup>32</sup> ids in a row. A universe of records is
-    /// [`all`](super::InvertedIndex::all): take the expression from it, `index.all() - expr`.
+    /// To count it costs what this expression costs, whatever the universe, alone and as an operand
+    /// of another expression. To read its ids goes through all chunks of the universe, so do not
+    /// read those of `..`, which are all 2<sup>64</sup> ids: what would keep them
+    /// ([`hold`](BitmapExpr::hold), [`to_treemap`](BitmapExpr::to_treemap),
+    /// [`store_in`](BitmapExpr::store_in)) refuses more than 2<sup>32</sup> ids in a row. A
+    /// universe of records is [`all`](super::InvertedIndex::all): take the expression from it,
+    /// `index.all() - expr`.
     ///
     /// ```
     /// use keyloom::{Memory, Store};

@@ -32,15 +32,16 @@ pub(super) enum Node {
     All {
         with: Range<usize>,
         without: Range<usize>,
-        /// Whether `without`, a single operand that is deep, is computed before `with`, a single one too.
+        /// Whether `without`, a single operand that is deep, is computed before `with`, a single
+        /// one too.
         is_reversed: bool,
     },
     Any(Range<usize>),
     Odd(Range<usize>),
 }
 
-/// How the leaves of an expression are combined: nodes, each behind its operands, so the last is the whole.
-/// Nested operators of one kind are one node.
+/// How the leaves of an expression are combined: nodes, each behind its operands, so the last is
+/// the whole. Nested operators of one kind are one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     pub(super) nodes: Vec<Node>,
@@ -50,8 +51,8 @@ pub(crate) struct Shape {
     needs: Vec<u8>,
 }
 
-/// A node that needs more chunks than this is computed before the other operands. Then an expression of n leaves needs about
-/// this many and log n chunks, and not one for each level.
+/// A node that needs more chunks than this is computed before the other operands. Then an
+/// expression of n leaves needs about this many and log n chunks, and not one for each level.
 const DEEP: u8 = 8;
 
 /// An expression whose leaves are ready to be read.
@@ -115,7 +116,8 @@ impl Shape {
         begin..self.operands.len()
     }
 
-    /// The operand that needs the most chunks, and how many chunks all of them need when it comes first.
+    /// The operand that needs the most chunks, and how many chunks all of them need when it comes
+    /// first.
     fn deepest(&self, operands: &[usize]) -> (usize, u8) {
         let deepest = (0..operands.len()).rev().max_by_key(|at| self.need_at(operands, *at));
         let deepest = deepest.unwrap_or(0);
@@ -135,7 +137,8 @@ impl Shape {
         self.push(Node::Leaf(leaf), 0)
     }
 
-    /// Each deep operand that is taken away becomes a node of its own: the deepest one last, and it is computed first.
+    /// Each deep operand that is taken away becomes a node of its own: the deepest one last, and it
+    /// is computed first.
     fn add_all(&mut self, with: &[usize], without: &[usize]) -> usize {
         let (_, of_with) = self.deepest(with);
         let mut deepest_first = without.to_vec();
@@ -178,7 +181,8 @@ impl Shape {
 }
 
 impl BitmapExpr {
-    /// The expression as a list, whose leaves are what `leaf` makes of them. Takes time for each operand, once.
+    /// The expression as a list, whose leaves are what `leaf` makes of them. Takes time for each
+    /// operand, once.
     pub(super) fn plan<'e, L, E>(
         &'e self,
         mut leaf: impl FnMut(LeafExpr<'e>) -> Result<L, E>,
@@ -270,10 +274,12 @@ impl BitmapExpr {
         tasks.extend(with.into_iter().rev().map(Task::Visit));
     }
 
-    /// Adds what distinguishes the plan of this expression from other plans: each node with its operands, and each leaf.
+    /// Adds what distinguishes the plan of this expression from other plans: each node with its
+    /// operands, and each leaf.
     ///
-    /// The number of operands of each node is not enough. Deep operands are moved, so `a - (b | deep)` and `a - (b - deep)`
-    /// have the same leaves in the same order and the same numbers of operands.
+    /// The number of operands of each node is not enough. Deep operands are moved, so `a - (b |
+    /// deep)` and `a - (b - deep)` have the same leaves in the same order and the same numbers of
+    /// operands.
     pub(super) fn hash(&self, hash: &mut Fnv) {
         let Ok(Plan { shape, leaves }) = self.plan(Ok::<_, Infallible>);
         let mut add = |kind: u8, lists: [&[usize]; 2]| {
@@ -297,7 +303,8 @@ impl BitmapExpr {
         leaves.iter().for_each(|leaf| leaf.hash(hash));
     }
 
-    /// Whether all ids, whatever they are, are ids of stored operands of which `is_bounded` says so.
+    /// Whether all ids, whatever they are, are ids of stored operands of which `is_bounded` says
+    /// so.
     pub(crate) fn is_within(&self, is_bounded: &impl Fn(&Subspace) -> bool) -> bool {
         let Ok(Plan { shape, leaves }) = self.plan(|leaf| {
             Ok::<bool, Infallible>(match leaf {

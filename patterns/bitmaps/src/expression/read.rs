@@ -15,9 +15,10 @@ use keyloom_tables::kit::Fnv;
 use keyloom_tables::{Continuation, Page};
 
 impl BitmapExpr {
-    /// How many ids there are, at most [`u64::MAX`]. Costs one range for each stored operand. Of two bitmaps the
-    /// containers are counted as they lie in the store; chunks of which a [range](BitmapExpr::range) or a
-    /// [complement](BitmapExpr::complement) has all ids are counted together.
+    /// How many ids there are, at most [`u64::MAX`]. Costs one range for each stored operand. Of
+    /// two bitmaps the containers are counted as they lie in the store; chunks of which a
+    /// [range](BitmapExpr::range) or a [complement](BitmapExpr::complement) has all ids are counted
+    /// together.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -40,8 +41,8 @@ impl BitmapExpr {
         Ok(self.explain(reader)?.0)
     }
 
-    /// As [`count`](BitmapExpr::count), and what was read for it: the ranges of the stored operands, and the
-    /// chunks that were met in them. `keys_returned` is the count.
+    /// As [`count`](BitmapExpr::count), and what was read for it: the ranges of the stored
+    /// operands, and the chunks that were met in them. `keys_returned` is the count.
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count).
@@ -79,8 +80,8 @@ impl BitmapExpr {
         }
     }
 
-    /// The id that has `n` before it; `None` where there are not so many. Costs one range for each stored
-    /// operand, as far as the id.
+    /// The id that has `n` before it; `None` where there are not so many. Costs one range for each
+    /// stored operand, as far as the id.
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count).
@@ -136,8 +137,8 @@ impl BitmapExpr {
         self.ids(reader, .., Order::Descending)?.next().transpose()
     }
 
-    /// The ids in `range`, in `order`. Costs one range for each stored operand over the chunks that `range`
-    /// touches, as far as the iterator comes.
+    /// The ids in `range`, in `order`. Costs one range for each stored operand over the chunks that
+    /// `range` touches, as far as the iterator comes.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store};
@@ -164,10 +165,11 @@ impl BitmapExpr {
         Ok(IdWalk::new(chunks, range, order))
     }
 
-    /// At most `limit` of the [`ids`](BitmapExpr::ids) in `range`, but at least one, beginning behind `after`.
+    /// At most `limit` of the [`ids`](BitmapExpr::ids) in `range`, but at least one, beginning
+    /// behind `after`.
     ///
-    /// A continuation belongs to this expression, with the content of its bitmaps in memory but whatever its
-    /// stored bitmaps have at the time.
+    /// A continuation belongs to this expression, with the content of its bitmaps in memory but
+    /// whatever its stored bitmaps have at the time.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store};
@@ -184,8 +186,8 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another query; else as
-    /// [`count`](BitmapExpr::count).
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another
+    /// query; else as [`count`](BitmapExpr::count).
     pub fn page(
         &self,
         reader: &impl Reader,
@@ -203,8 +205,9 @@ impl BitmapExpr {
     /// The ids in memory, as far as they have 32 bits. Costs one range for each stored operand.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) naming the first id that has more bits, or for more than 2<sup>32</sup> ids
-    /// in a row; else as [`count`](BitmapExpr::count).
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) naming the first id that has
+    /// more bits, or for more than 2<sup>32</sup> ids in a row; else as
+    /// [`count`](BitmapExpr::count).
     pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
         to_roaring(&mut Evaluation::to_keep(self, reader)?)
     }
@@ -212,14 +215,14 @@ impl BitmapExpr {
     /// The ids in memory. Costs one range for each stored operand.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids in a row; else as
-    /// [`count`](BitmapExpr::count).
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids
+    /// in a row; else as [`count`](BitmapExpr::count).
     pub fn to_treemap(&self, reader: &impl Reader) -> Result<RoaringTreemap> {
         to_treemap(&mut Evaluation::to_keep(self, reader)?)
     }
 
-    /// An expression of the same ids as they are now, which are kept in memory: as compact as a stored bitmap, and
-    /// quicker than this expression where it is an operand of many others.
+    /// An expression of the same ids as they are now, which are kept in memory: as compact as a
+    /// stored bitmap, and quicker than this expression where it is an operand of many others.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -235,23 +238,25 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids in a row; else as
-    /// [`count`](BitmapExpr::count).
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids
+    /// in a row; else as [`count`](BitmapExpr::count).
     pub fn hold(&self, reader: &impl Reader) -> Result<Self> {
         let held = Held::of_chunks(&mut Evaluation::to_keep(self, reader)?)?;
         Ok(Self::of_held(held).of_reused_ids(self.has_reused_ids))
     }
 
-    /// Makes the ids all that a stored bitmap has, and tells how many there are. The bitmap may be an operand
-    /// itself. Costs one range for each stored operand, and writes as [`Bitmap::replace`] does; in between the
-    /// chunks are in memory.
+    /// Makes the ids all that a stored bitmap has, and tells how many there are. The bitmap may be
+    /// an operand itself. Costs one range for each stored operand, and writes as
+    /// [`Bitmap::replace`] does; in between the chunks are in memory.
     ///
     /// # Errors
-    /// [`InvertedIndexError::IdsAreReused`] for an expression of an [`InvertedIndex`](super::super::InvertedIndex) that gives ids
-    /// out: once a record is deleted, its id goes to another record, which the bitmap would hold too. Nothing changes the bitmap
-    /// when a record does, either. [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids in a row. An
-    /// id beyond the universe of the bitmap; else as [`count`](BitmapExpr::count) and any error of the store. Nothing was written
-    /// unless the store fails while writing.
+    /// [`InvertedIndexError::IdsAreReused`] for an expression of an
+    /// [`InvertedIndex`](super::super::InvertedIndex) that gives ids out: once a record is deleted,
+    /// its id goes to another record, which the bitmap would hold too. Nothing changes the bitmap
+    /// when a record does, either. [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for
+    /// more than 2<sup>32</sup> ids in a row. An id beyond the universe of the bitmap; else as
+    /// [`count`](BitmapExpr::count) and any error of the store. Nothing was written unless the
+    /// store fails while writing.
     pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {
         txn.guarded(|txn| {
             if self.has_reused_ids {

@@ -8,7 +8,8 @@ use keyloom::{Memory, Order, Store, Subspace};
 use super::{BitmapExpr, Evaluation};
 use keyloom_tables::kit::Fnv;
 
-/// An expression, and its truth table over the leaves: a bit for each set of leaves that may have an id.
+/// An expression, and its truth table over the leaves: a bit for each set of leaves that may have
+/// an id.
 type Known = (BitmapExpr, u64);
 
 /// The leaf of a number below 6.

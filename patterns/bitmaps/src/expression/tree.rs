@@ -10,8 +10,8 @@ use super::BitmapExpr;
 use super::held::Held;
 use crate::integers::Comparison;
 
-/// An expression as it was made. To combine two takes the same time however large they are: nested operators of one
-/// kind become one when the expression is [planned](super::plan).
+/// An expression as it was made. To combine two takes the same time however large they are: nested
+/// operators of one kind become one when the expression is [planned](super::plan).
 pub(super) enum Tree {
     /// The bitmap in a subspace.
     Stored(Subspace),
@@ -71,7 +71,8 @@ enum Piece<'e> {
 }
 
 impl<'e> Piece<'e> {
-    /// Writes operands in parentheses, with an operator before each but the first; the last piece comes first.
+    /// Writes operands in parentheses, with an operator before each but the first; the last piece
+    /// comes first.
     fn operators(
         rest: &mut Vec<Self>,
         operands: impl Iterator<Item = (&'static str, &'e BitmapExpr)>,

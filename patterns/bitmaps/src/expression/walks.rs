@@ -147,7 +147,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// The first positions from `to` on where a node may have ids. `to` must not be before that of an earlier call.
+    /// The first positions from `to` on where a node may have ids. `to` must not be before that of
+    /// an earlier call.
     #[inline]
     pub(super) fn next(&mut self, shape: &Shape, node: usize, to: u64) -> Result<Next> {
         if let Some(known) = self.known(shape, node, to)? {
@@ -198,8 +199,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok(Some(*known))
     }
 
-    /// Each operand is sought where the furthest of the others is, so what lies between is not read. What is taken away is
-    /// sought only where the others have all ids.
+    /// Each operand is sought where the furthest of the others is, so what lies between is not
+    /// read. What is taken away is sought only where the others have all ids.
     fn seek_all(
         &mut self,
         shape: &Shape,
@@ -247,8 +248,9 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok((!seek.next.is_full).then(|| Sought::Found(Next::one(Some(seek.at)))))
     }
 
-    /// Takes away from the position that the others are at, where they have all ids; `None` if nothing is left of it, and
-    /// `seek` begins again after it. Goes on with the operand that it came to, so each is looked at once at a position.
+    /// Takes away from the position that the others are at, where they have all ids; `None` if
+    /// nothing is left of it, and `seek` begins again after it. Goes on with the operand that it
+    /// came to, so each is looked at once at a position.
     fn seek_without(
         &mut self,
         shape: &Shape,
@@ -324,7 +326,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// How many ids there are at a position, where that is known without computing them: the count of a leaf, or of two of them.
+    /// How many ids there are at a position, where that is known without computing them: the count
+    /// of a leaf, or of two of them.
     #[inline]
     pub(super) fn count(&mut self, shape: &Shape, at: u64) -> Result<Option<u32>> {
         let is_two = |a: &[usize], b: &[usize]| a.len() + b.len() == 2;
@@ -356,7 +359,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// What is counted of two leaves by how many ids each has and how many both have, which need not be combined then.
+    /// What is counted of two leaves by how many ids each has and how many both have, which need
+    /// not be combined then.
     #[inline]
     fn of_two(
         &mut self,

@@ -1,7 +1,8 @@
 //! What is not as it should be between a table and its index.
 //!
-//! Four passes: over the records, for their ids; over the ids, span by span, for what their records make; over
-//! all that is stored, for what no record explains; and over the counts. A check and a repair go the same way.
+//! Four passes: over the records, for their ids; over the ids, span by span, for what their records
+//! make; over all that is stored, for what no record explains; and over the counts. A check and a
+//! repair go the same way.
 
 use std::ops::Deref;
 

@@ -62,7 +62,8 @@ impl<'h> OfColumn<'h> {
 }
 
 impl<'h> ColumnChanges<'h> {
-    /// Lets an id hold this in a column of a field, or nothing of the kind where that is not to be there. Each id once.
+    /// Lets an id hold this in a column of a field, or nothing of the kind where that is not to be
+    /// there. Each id once.
     pub(super) fn set(&mut self, space: &Subspace, id: u64, held: &'h Held, is_there: bool) {
         let (block, place) = block_of(id);
         let column = self.0.entry(space.pack(&block)).or_insert_with(|| held.kind().no_changes());
@@ -77,8 +78,8 @@ impl<'h> ColumnChanges<'h> {
         self.0.keys()
     }
 
-    /// Collects what is to be written, where this is stored at the [keys](ColumnChanges::keys). `check` may refuse a key
-    /// and how many bytes its column would have.
+    /// Collects what is to be written, where this is stored at the [keys](ColumnChanges::keys).
+    /// `check` may refuse a key and how many bytes its column would have.
     pub(super) fn apply<B: Deref<Target = [u8]>>(
         self,
         stored: impl IntoIterator<Item = Option<B>>,

@@ -29,8 +29,9 @@ impl FieldKind {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// What is missing or wrong of the columns of some ids, of which `records` are those that belong to records, with
-    /// what these hold. A column in which nothing is to be left is the matter of the pass over all that is stored.
+    /// What is missing or wrong of the columns of some ids, of which `records` are those that
+    /// belong to records, with what these hold. A column in which nothing is to be left is the
+    /// matter of the pass over all that is stored.
     pub(super) fn compare_columns(
         &self,
         reader: &impl Reader,
@@ -59,7 +60,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K, V> Field<K, V> {
-    /// What is wrong with the column of a block as far as some ids go, of which those that are `held` hold something.
+    /// What is wrong with the column of a block as far as some ids go, of which those that are
+    /// `held` hold something.
     fn compare_column(
         &self,
         block: u64,

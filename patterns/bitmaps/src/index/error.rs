@@ -19,8 +19,8 @@ pub enum InvertedIndexError {
         /// The names that there are.
         known: String,
     },
-    /// The field is of the other kind: it has values where integers are asked for, or the other way round.
-    /// Declare it as what is asked of it, under another name where both are.
+    /// The field is of the other kind: it has values where integers are asked for, or the other way
+    /// round. Declare it as what is asked of it, under another name where both are.
     #[error(
         "the field {field:?} of the inverted index {index} holds {holds}, not {wanted}; declare another field for these"
     )]
@@ -34,8 +34,9 @@ pub enum InvertedIndexError {
         /// What was asked for.
         wanted: &'static str,
     },
-    /// A selection is of another type than the values of the field, so that it could find nothing. Select by a value as the
-    /// function of the field returns it, or by the leading elements of a tuple.
+    /// A selection is of another type than the values of the field, so that it could find nothing.
+    /// Select by a value as the function of the field returns it, or by the leading elements of a
+    /// tuple.
     #[error(
         "the selection {asked} of the field {field:?} of the inverted index {index} is of another type than its values, such as {holds}; select by a value as the function of the field returns it, or by the leading elements of a tuple"
     )]
@@ -50,15 +51,16 @@ pub enum InvertedIndexError {
         holds: String,
     },
     /// [`store_in`](crate::BitmapExpr::store_in) was called with an expression of an index that
-    /// assigns ids. Such ids are reused after a deletion, so a stored bitmap would soon contain other records. Evaluate the
-    /// expression again, store the [keys](super::InvertedIndex::keys) of the records, or use an index whose
-    /// [keys are ids](super::InvertedIndex::with_keys_as_ids).
+    /// assigns ids. Such ids are reused after a deletion, so a stored bitmap would soon contain
+    /// other records. Evaluate the expression again, store the [keys](super::InvertedIndex::keys)
+    /// of the records, or use an index whose [keys are
+    /// ids](super::InvertedIndex::with_keys_as_ids).
     #[error(
         "the ids of this index are reused after a deletion, so a stored bitmap would soon contain other records; evaluate the expression again, store the keys of the records, or use an index whose keys are ids"
     )]
     IdsAreReused,
-    /// The key of a value's container would be longer than a key may be. Shorten the value, or give a
-    /// beginning or a hash of it.
+    /// The key of a value's container would be longer than a key may be. Shorten the value, or give
+    /// a beginning or a hash of it.
     #[error(
         "the value {value} of the field {field:?} makes a key of {bytes} bytes in the inverted index {index}, the limit is {limit}; shorten it, or give a beginning or a hash of it"
     )]
@@ -74,8 +76,9 @@ pub enum InvertedIndexError {
         /// How long it may be.
         limit: usize,
     },
-    /// What a field holds for a block of 1,016 ids is larger than the store takes as one value, because each of them has many
-    /// values, or long ones. Give the field fewer or shorter values, such as hashes, or divide them among several fields.
+    /// What a field holds for a block of 1,016 ids is larger than the store takes as one value,
+    /// because each of them has many values, or long ones. Give the field fewer or shorter values,
+    /// such as hashes, or divide them among several fields.
     #[error(
         "the values of the field {field:?} of 1,016 ids make a column of {bytes} bytes in the inverted index {index}, the store takes {limit} as a value; give the field fewer or shorter values, or divide them among several fields"
     )]
@@ -89,8 +92,9 @@ pub enum InvertedIndexError {
         /// How large a value may be: [`Limits::max_value_bytes`](keyloom::Limits).
         limit: usize,
     },
-    /// Where [keys are ids](super::InvertedIndex::with_keys_as_ids): a key that is not packed as the number that it
-    /// is, so that nobody would find the record by its id. Pack it so, or let the index give out ids.
+    /// Where [keys are ids](super::InvertedIndex::with_keys_as_ids): a key that is not packed as
+    /// the number that it is, so that nobody would find the record by its id. Pack it so, or let
+    /// the index give out ids.
     #[error(
         "the key {key} is the id {id} in the inverted index {index}, and is not packed as this number; pack it so, or let the index give out ids"
     )]

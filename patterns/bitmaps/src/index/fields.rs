@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 use super::for_reports::FieldKind;
 use keyloom_tables::index::pack_one;
 
-/// The values of a field of a record: what the function of a [field](super::InvertedIndex::field) returns.
+/// The values of a field of a record: what the function of a [field](super::InvertedIndex::field)
+/// returns.
 ///
 /// Each is packed as one element of a key; a null is no value.
 ///

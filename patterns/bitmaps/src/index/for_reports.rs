@@ -40,7 +40,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         reader.count(self.all.space().range())
     }
 
-    /// Whether a bitmap or integers in this subspace are of this index, so that all their ids are those of records.
+    /// Whether a bitmap or integers in this subspace are of this index, so that all their ids are
+    /// those of records.
     pub(crate) fn owns(&self, space: &Subspace) -> bool {
         let of_field = |field: &Field<K, V>| space.prefix().starts_with(field.space.prefix());
         space == self.all.space() || self.fields.iter().any(of_field)

@@ -61,8 +61,8 @@ impl ForwardEntry {
         self.fields.iter().map(|(name, values)| (&**name, values.iter().map(|value| &value[..])))
     }
 
-    /// What a field holds, each value as its packed element: the bytes that stand for it in the keys of the index.
-    /// Nothing where the field is absent.
+    /// What a field holds, each value as its packed element: the bytes that stand for it in the
+    /// keys of the index. Nothing where the field is absent.
     pub fn packed<'e>(&'e self, field: &str) -> impl Iterator<Item = &'e [u8]> + use<'e> {
         let found = self.fields().find(|(name, _)| *name == field);
         found.into_iter().flat_map(|(_, values)| values)
@@ -102,11 +102,12 @@ impl FieldKind {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// What the fields of the record with this id hold, if there is one. Costs one get, and one per field, in one round
-    /// trip.
+    /// What the fields of the record with this id hold, if there is one. Costs one get, and one per
+    /// field, in one round trip.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is no column of a forward index, naming the key.
+    /// What the store says, and when what is stored is no column of a forward index, naming the
+    /// key.
     pub fn forward(&self, reader: &impl Reader, id: u64) -> Result<Option<ForwardEntry>> {
         let ((chunk, offset), (block, place)) = (place_of(id), block_of(id));
         let mut keys = vec![self.all.key(chunk)];
@@ -126,8 +127,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(Some(entry))
     }
 
-    /// What the fields of records hold, in the order of their ids. Costs one range over the chunks of all ids, and one per
-    /// field over its columns.
+    /// What the fields of records hold, in the order of their ids. Costs one range over the chunks
+    /// of all ids, and one per field over its columns.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};

@@ -77,8 +77,8 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(0)
     }
 
-    /// At most `wanted` ids before `end` that are free, the lowest first, and that nobody holds or claims. What is
-    /// stored of them may be damaged.
+    /// At most `wanted` ids before `end` that are free, the lowest first, and that nobody holds or
+    /// claims. What is stored of them may be damaged.
     fn truly_free(
         &self,
         reader: &impl Reader,
@@ -111,8 +111,9 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(found)
     }
 
-    /// Gives records what their ids lack: the lowest free ones to those that have none, and then new ones. Costs
-    /// one range and a get per free id that is looked at, and one get per chunk of free ids that are taken.
+    /// Gives records what their ids lack: the lowest free ones to those that have none, and then
+    /// new ones. Costs one range and a get per free id that is looked at, and one get per chunk of
+    /// free ids that are taken.
     pub(super) fn give_lacking(
         &self,
         txn: &impl Reader,
@@ -159,8 +160,8 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(free)
     }
 
-    /// The keys of records that have no id of their own below `next`, or whose ids have no key. Costs two
-    /// round trips.
+    /// The keys of records that have no id of their own below `next`, or whose ids have no key.
+    /// Costs two round trips.
     pub(super) fn lacking<'k>(
         &self,
         reader: &impl Reader,

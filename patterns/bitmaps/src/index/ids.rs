@@ -85,8 +85,8 @@ impl<K: RecordKey> Ids<K> {
         }
     }
 
-    /// What becomes of the ids of keys that change: each with whether there was a record and whether there
-    /// is one now.
+    /// What becomes of the ids of keys that change: each with whether there was a record and
+    /// whether there is one now.
     pub(super) fn follow(
         &self,
         txn: &impl Reader,
@@ -121,7 +121,8 @@ impl<K: RecordKey> SameIds<K> {
         })
     }
 
-    /// The id that a key is. Records are found by their ids only if their keys are packed as these are.
+    /// The id that a key is. Records are found by their ids only if their keys are packed as these
+    /// are.
     pub(super) fn id_of(&self, key: &K) -> Result<u64> {
         let (id, packed) = ((self.id)(key), pack(key));
         if packed != pack(&id) {

@@ -93,8 +93,8 @@ impl<K, V> Field<K, V> {
         self.parts(held, |part| visit(self.container(part, chunk)));
     }
 
-    /// What in the keys of containers tells those apart that an id is in whose record holds this: packed values,
-    /// or slices.
+    /// What in the keys of containers tells those apart that an id is in whose record holds this:
+    /// packed values, or slices.
     pub(super) fn parts(&self, held: &Held, mut visit: impl FnMut(&[u8])) {
         match held {
             Held::Values(values) => match values.packed() {

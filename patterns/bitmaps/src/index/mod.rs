@@ -1,15 +1,17 @@
-//! An inverted index and a forward index of the records of a table: which records have this value, and what
-//! values has this record?
+//! An inverted index and a forward index of the records of a table: which records have this value,
+//! and what values has this record?
 //!
-//! The [layout](super#layout) and the [invariants](super#invariants) are those of the whole pattern. This page tells how
-//! an [`InvertedIndex`] follows its table.
+//! The [layout](super#layout) and the [invariants](super#invariants) are those of the whole
+//! pattern. This page tells how an [`InvertedIndex`] follows its table.
 //!
 //! # Fields
 //!
-//! A [field](InvertedIndex::field) gives any number of values for a record. Each is packed as one element of a key, so a tuple
-//! is one value, which is [selected](SelectValues) as a whole or by its leading elements; a null is none. A record without a value is in the container of the null, so that
-//! [`absent`](InvertedIndex::absent) is a bitmap like any other, and [`has`](InvertedIndex::has) all ids but these.
-//! A [field of integers](InvertedIndex::integers) gives one or none.
+//! A [field](InvertedIndex::field) gives any number of values for a record. Each is packed as one
+//! element of a key, so a tuple is one value, which is [selected](SelectValues) as a whole or by
+//! its leading elements; a null is none. A record without a value is in the container of the null,
+//! so that [`absent`](InvertedIndex::absent) is a bitmap like any other, and
+//! [`has`](InvertedIndex::has) all ids but these. A [field of integers](InvertedIndex::integers)
+//! gives one or none.
 //!
 //! # Cost of a change
 //!
@@ -20,25 +22,26 @@
 //! | no value differs | nothing | nothing |
 //! | gone | as a new one, and the chunk of free ids | 3 for the id; each container; each column; the chunk of free ids |
 //!
-//! A field that holds nothing has no column to be changed. Of many records that change together each container and each
-//! column is read and written once. All of it waits twice, once for the ids and
-//! once for the containers, and twice more where free ids are taken. A field whose containers come or go costs an
-//! [addition](keyloom::Writer::add). Where [keys are ids](InvertedIndex::with_keys_as_ids) nothing is read or written for
-//! them.
+//! A field that holds nothing has no column to be changed. Of many records that change together
+//! each container and each column is read and written once. All of it waits twice, once for the ids
+//! and once for the containers, and twice more where free ids are taken. A field whose containers
+//! come or go costs an [addition](keyloom::Writer::add). Where [keys are
+//! ids](InvertedIndex::with_keys_as_ids) nothing is read or written for them.
 //!
 //! # Records that were there before
 //!
-//! A record that was in the table before the index was attached is not in it until [`repair`](keyloom_tables::Maintained::repair) has come
-//! by. Meanwhile a put that changes no field changes nothing in the index. One that does brings the record into it
-//! whole where ids are given out, since the record has none; where keys are ids only the fields that differ
-//! are written, so `all` and the terms of other fields miss it still. To tell would cost every put a
+//! A record that was in the table before the index was attached is not in it until
+//! [`repair`](keyloom_tables::Maintained::repair) has come by. Meanwhile a put that changes no
+//! field changes nothing in the index. One that does brings the record into it whole where ids are
+//! given out, since the record has none; where keys are ids only the fields that differ are
+//! written, so `all` and the terms of other fields miss it still. To tell would cost every put a
 //! get.
 //!
 //! # Check and repair
 //!
-//! Both go the same way: a check in memory for one chunk of ids and its records, a repair in addition for what it
-//! writes in a transaction. n records in the table, m entries in the
-//! index, in spans of s ids (a check takes whole chunks) and pages of p entries:
+//! Both go the same way: a check in memory for one chunk of ids and its records, a repair in
+//! addition for what it writes in a transaction. n records in the table, m entries in the index, in
+//! spans of s ids (a check takes whole chunks) and pages of p entries:
 //!
 //! | pass | reads | round trips |
 //! |---|---|---|
@@ -47,15 +50,19 @@
 //! | over all that is stored: is there a record that explains it? | the entries; of each container and each column the first id in every 256, and its record | 4 per page |
 //! | the counts | how many containers each field has | 1 per field |
 //!
-//! A repair commits after as many whole chunks as its batch has, or after a span of fewer ids, and after each page; whole
-//! chunks write every container and every column once, smaller spans write one that reaches over several of them as often. The first pass is left out where keys are ids, and the third where nothing was
-//! stored at the beginning, as when an index is [built](InvertedIndex::build).
+//! A repair commits after as many whole chunks as its batch has, or after a span of fewer ids, and
+//! after each page; whole chunks write every container and every column once, smaller spans write
+//! one that reaches over several of them as often. The first pass is left out where keys are ids,
+//! and the third where nothing was stored at the beginning, as when an index is
+//! [built](InvertedIndex::build).
 //!
 //! # Errors
 //!
-//! [`InvertedIndexError`] tells what is refused: an unknown field, a selection of another type than the values, a value that is
-//! too long for a key, ids that are used up. It is found before anything is written. Stored bytes that are no container, column or id are errors that name
-//! the key, for whoever meets them; [`repair`](keyloom_tables::Maintained::repair) makes them what they should be.
+//! [`InvertedIndexError`] tells what is refused: an unknown field, a selection of another type than
+//! the values, a value that is too long for a key, ids that are used up. It is found before
+//! anything is written. Stored bytes that are no container, column or id are errors that name the
+//! key, for whoever meets them; [`repair`](keyloom_tables::Maintained::repair) makes them what they
+//! should be.
 
 mod check;
 mod columns;
@@ -100,8 +107,8 @@ pub use selection::{SelectValues, SelectedValues};
 use fields::Function;
 use ids::{Ids, SameIds};
 
-/// Bitmaps of the records that have a value, for every value of some fields, and what each record has, by
-/// id; see the [module](crate).
+/// Bitmaps of the records that have a value, for every value of some fields, and what each record
+/// has, by id; see the [module](crate).
 ///
 /// Derived data of a [`Table`]: [attach](Table::with) it. Cheap to clone.
 ///
@@ -194,17 +201,18 @@ impl<K, V> fmt::Debug for InvertedIndex<K, V> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// An index in `space`, without fields so far. **Nothing else may be in `space`**, and the table must lie
-    /// outside of it. Every record is given a dense id.
+    /// An index in `space`, without fields so far. **Nothing else may be in `space`**, and the
+    /// table must lie outside of it. Every record is given a dense id.
     pub fn new(space: &Subspace) -> Self {
         Self::with_ids(space, Ids::Dense(Box::new(DenseIds::new(&space.child("ids")))))
     }
 
-    /// An index of records whose keys are ids already: whole numbers that lie close together, as those of a
-    /// [sequence](keyloom_tables::sequence::Sequence). Ids that are far apart make many small containers.
+    /// An index of records whose keys are ids already: whole numbers that lie close together, as
+    /// those of a [sequence](keyloom_tables::sequence::Sequence). Ids that are far apart make many
+    /// small containers.
     ///
-    /// A type of your own must be packed as the number that it is converted into: a key that is not is refused with
-    /// [`InvertedIndexError::OtherPacking`].
+    /// A type of your own must be packed as the number that it is converted into: a key that is not
+    /// is refused with [`InvertedIndexError::OtherPacking`].
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -244,13 +252,13 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Self { ids: self.ids.within_universe(universe), ..self }
     }
 
-    /// The same with a field, whose values for a record are what `function` returns: [`one`], none, or many.
-    /// A field of the same name is replaced.
+    /// The same with a field, whose values for a record are what `function` returns: [`one`], none,
+    /// or many. A field of the same name is replaced.
     ///
     /// Choose a short name: it stands in the key of every container.
     ///
-    /// The function must be pure. When it changes, or a field comes or goes, the index is wrong until
-    /// [`repair`](keyloom_tables::Maintained::repair) has run.
+    /// The function must be pure. When it changes, or a field comes or goes, the index is wrong
+    /// until [`repair`](keyloom_tables::Maintained::repair) has run.
     #[must_use]
     pub fn field(
         self,
@@ -260,8 +268,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.declare(name, "terms", Function::Values(Arc::new(function)))
     }
 
-    /// The same with a field of integers, kept as [bit slices](BitSliced): for comparisons and sums.
-    /// A field of the same name is replaced.
+    /// The same with a field of integers, kept as [bit slices](BitSliced): for comparisons and
+    /// sums. A field of the same name is replaced.
     #[must_use]
     pub fn integers(
         self,
@@ -348,17 +356,20 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K: RecordKey, V: 'static> InvertedIndex<K, V> {
-    /// Builds the index of a table that is full already, by a sorted load: a [`repair`](keyloom_tables::Maintained::repair) in
-    /// transactions of 32 chunks of ids each, about a million records. What is there already is kept where it is right.
+    /// Builds the index of a table that is full already, by a sorted load: a
+    /// [`repair`](keyloom_tables::Maintained::repair) in transactions of 32 chunks of ids each,
+    /// about a million records. What is there already is kept where it is right.
     ///
-    /// For a table that nobody writes meanwhile. A transaction of a million records keeps the writers of LMDB waiting as
-    /// long as it takes. On a store whose transactions run side by side, any put of one of these records lets it run again as a
-    /// whole, with no fewer records, until it succeeds or gives up with
-    /// [`Error::RetriesExhausted`](keyloom::Error::RetriesExhausted). While others write, use `repair`.
+    /// For a table that nobody writes meanwhile. A transaction of a million records keeps the
+    /// writers of LMDB waiting as long as it takes. On a store whose transactions run side by side,
+    /// any put of one of these records lets it run again as a whole, with no fewer records, until
+    /// it succeeds or gives up with [`Error::RetriesExhausted`](keyloom::Error::RetriesExhausted).
+    /// While others write, use `repair`.
     ///
-    /// Keeps what a transaction writes in memory, some 100 to 200 bytes per record. For shorter transactions, which tell of
-    /// their progress more often, call `repair` with a smaller multiple of [`CHUNK_IDS`](super::CHUNK_IDS); its entries fill
-    /// the pages of a store less well, since the chunks of a value then come between those of others.
+    /// Keeps what a transaction writes in memory, some 100 to 200 bytes per record. For shorter
+    /// transactions, which tell of their progress more often, call `repair` with a smaller multiple
+    /// of [`CHUNK_IDS`](super::CHUNK_IDS); its entries fill the pages of a store less well, since
+    /// the chunks of a value then come between those of others.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -395,16 +406,18 @@ impl<K: RecordKey, V: 'static> InvertedIndex<K, V> {
 impl<K: RecordKey, V: 'static> Maintained for InvertedIndex<K, V> {
     described!(|_| "inverted index", options | index | index.options());
 
-    /// Everything that is not as it should be between `table` and this index: inverted, direct, and ids.
-    /// A counter of 0 may be there or not.
+    /// Everything that is not as it should be between `table` and this index: inverted, direct, and
+    /// ids. A counter of 0 may be there or not.
     ///
-    /// Reads all records twice, all of the index once, and once more what the records say should be there, in one
-    /// snapshot; keeps one chunk of ids in memory, with its records. Costs 3 round trips per 32,512 records and 4 per
-    /// chunk of ids, and 4 per 1,000 containers and columns; see [above](self#check-and-repair).
+    /// Reads all records twice, all of the index once, and once more what the records say should be
+    /// there, in one snapshot; keeps one chunk of ids in memory, with its records. Costs 3 round
+    /// trips per 32,512 records and 4 per chunk of ids, and 4 per 1,000 containers and columns; see
+    /// [above](self#check-and-repair).
     ///
     /// # Errors
     /// Any error of the store; records that do not decode;
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain the data.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain
+    /// the data.
     fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -413,20 +426,23 @@ impl<K: RecordKey, V: 'static> Maintained for InvertedIndex<K, V> {
         check::check(self, reader, table)
     }
 
-    /// Makes the index what it should be, or builds it, in bounded transactions while others read and write.
-    /// As [`derived::repair`](keyloom_tables::derived::repair()), whose options and positions it takes.
+    /// Makes the index what it should be, or builds it, in bounded transactions while others read
+    /// and write. As [`derived::repair`](keyloom_tables::derived::repair()), whose options and
+    /// positions it takes.
     ///
-    /// First each record is given an id, then chunk by chunk of ids the containers and columns of its
-    /// records are compared with what is stored, then what is stored is looked through for what no record
-    /// explains. A transaction takes `batch` records, at least 256, or what is left of a chunk of ids. With
-    /// [`CHUNK_IDS`](super::CHUNK_IDS) or a multiple it takes as many whole chunks, and writes each container once and all of
-    /// them in the order of their keys: so does [`build`](InvertedIndex::build). Keeps what a transaction writes in memory.
+    /// First each record is given an id, then chunk by chunk of ids the containers and columns of
+    /// its records are compared with what is stored, then what is stored is looked through for what
+    /// no record explains. A transaction takes `batch` records, at least 256, or what is left of a
+    /// chunk of ids. With [`CHUNK_IDS`](super::CHUNK_IDS) or a multiple it takes as many whole
+    /// chunks, and writes each container once and all of them in the order of their keys: so does
+    /// [`build`](InvertedIndex::build). Keeps what a transaction writes in memory.
     ///
-    /// Ids that are free are given out first. On a store whose transactions run side by side, this meets those who write
-    /// the same records and chunks, and all who take ids only where it gives out some itself.
+    /// Ids that are free are given out first. On a store whose transactions run side by side, this
+    /// meets those who write the same records and chunks, and all who take ids only where it gives
+    /// out some itself.
     ///
-    /// Attach the index to the table that writers use before this begins. While records have ids and are not in
-    /// their containers yet, queries miss them.
+    /// Attach the index to the table that writers use before this begins. While records have ids
+    /// and are not in their containers yet, queries miss them.
     ///
     /// # Errors
     /// What the store says, and as [`check`](keyloom_tables::Maintained::check).

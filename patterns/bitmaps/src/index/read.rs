@@ -14,8 +14,8 @@ use keyloom_tables::kit::scan;
 use keyloom_tables::table::RecordKey;
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// The id of the record of `key`, if it has one. Costs one get; where keys are ids, nothing, and then
-    /// there need not be such a record.
+    /// The id of the record of `key`, if it has one. Costs one get; where keys are ids, nothing,
+    /// and then there need not be such a record.
     ///
     /// # Errors
     /// What the store says, and when what is stored is no id.
@@ -23,10 +23,11 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.ids.of(reader, key)
     }
 
-    /// The keys of the records with these ids, in their order. Costs one get per id, in one round trip.
+    /// The keys of the records with these ids, in their order. Costs one get per id, in one round
+    /// trip.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is no key.
+    /// What the store says, and when what is stored is not a key.
     pub fn keys(
         &self,
         reader: &impl Reader,
@@ -40,13 +41,16 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.expr(&self.all)
     }
 
-    /// The ids of the records that have this value in this field. Reads nothing until it is evaluated.
+    /// The ids of the records that have this value in this field. Reads nothing until it is
+    /// evaluated.
     ///
-    /// The value must be of the type that the function of the field returns, a tuple with all of its elements. No record has a
-    /// value of another type: such a term is empty. [`any_term`](InvertedIndex::any_term), which reads, refuses it.
+    /// The value must be of the type that the function of the field returns, a tuple with all of
+    /// its elements. No record has a value of another type: such a term is empty.
+    /// [`any_term`](InvertedIndex::any_term), which reads, refuses it.
     ///
     /// # Errors
-    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField), [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind).
+    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField),
+    /// [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind).
     pub fn term<P: Pack>(&self, field: &str, value: P) -> Result<BitmapExpr> {
         Ok(self.expr(&self.values_field(field)?.bitmap(&pack_one(&value))))
     }
@@ -77,16 +81,17 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(self.expr(&self.values_field(field)?.bitmap(value)))
     }
 
-    /// The ids of the records that have any of some values in this field: a value or the leading elements of a tuple, those
-    /// that begin so ([`starting_with`](keyloom_tables::starting_with)), that lie [`within`](keyloom_tables::within) bounds, or all with `()`.
-    /// See [`SelectValues`].
+    /// The ids of the records that have any of some values in this field: a value or the leading
+    /// elements of a tuple, those that begin so ([`starting_with`](keyloom_tables::starting_with)),
+    /// that lie [`within`](keyloom_tables::within) bounds, or all with `()`. See [`SelectValues`].
     ///
-    /// Unites their containers in memory: of each chunk at most 2 bytes per id and value, and at most 4 KiB; then in
-    /// the form that the store would have. Costs one range over them, and up to two reads more where there are none.
+    /// Unites their containers in memory: of each chunk at most 2 bytes per id and value, and at
+    /// most 4 KiB; then in the form that the store would have. Costs one range over them, and up to
+    /// two reads more where there are none.
     ///
-    /// What is found is what was there when it was read. A [page](BitmapExpr::page) names its query by the ids in
-    /// memory, so a continuation over this is refused once it is read anew after a write that changed who has
-    /// any of these values.
+    /// What is found is what was there when it was read. A [page](BitmapExpr::page) names its query
+    /// by the ids in memory, so a continuation over this is refused once it is read again after a
+    /// write that changed who has any of these values.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -105,9 +110,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`term`](InvertedIndex::term); [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) where the
-    /// selection is of another type than the values; any error of the store; where stored bytes are no container, naming the
-    /// key.
+    /// As [`term`](InvertedIndex::term);
+    /// [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) where the selection
+    /// is of another type than the values; any error of the store; where stored bytes are no
+    /// container, naming the key.
     pub fn any_term(
         &self,
         reader: &impl Reader,
@@ -180,7 +186,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// The integers of a field, to compare and to sum.
     ///
     /// # Errors
-    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField), [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind).
+    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField),
+    /// [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind).
     pub fn integers_of(&self, field: &str) -> Result<&BitSliced> {
         let field = self.known(field)?;
         match field.function {
@@ -189,8 +196,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
     }
 
-    /// The distinct values of a field that are selected, in order. A skip scan: costs one range, and per value
-    /// another or the steps over its containers; up to three reads more unless all values, `()`, are selected.
+    /// The distinct values of a field that are selected, in order. A skip scan: costs one range,
+    /// and per value another or the steps over its containers; up to three reads more unless all
+    /// values, `()`, are selected.
     ///
     /// # Errors
     /// As [`any_term`](InvertedIndex::any_term); the iterator, also when a value is no `P`.
@@ -207,7 +215,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(scan(values, |values| Ok(values.next().transpose()?.map(|(value,)| value))))
     }
 
-    /// How many distinct values of a field are selected. A skip scan, as [`values`](InvertedIndex::values).
+    /// How many distinct values of a field are selected. A skip scan, as
+    /// [`values`](InvertedIndex::values).
     ///
     /// # Errors
     /// As [`any_term`](InvertedIndex::any_term).
@@ -224,8 +233,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         groups.map(|found| found.map(|_| 1)).sum()
     }
 
-    /// The distinct values of a field that are selected, in order, and of how many records each is. Costs one
-    /// range, and up to three reads more unless all values, `()`, are selected; reads the headers of their containers.
+    /// The distinct values of a field that are selected, in order, and of how many records each is.
+    /// Costs one range, and up to three reads more unless all values, `()`, are selected; reads the
+    /// headers of their containers.
     ///
     /// # Errors
     /// As [`values`](InvertedIndex::values).
@@ -241,11 +251,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(values::value_counts(reader.range(range, order)?, field.space.clone()))
     }
 
-    /// How many containers the values of a field have: what it costs to go through all of them. Costs one get.
+    /// How many containers the values of a field have: what it costs to go through all of them.
+    /// Costs one get.
     ///
     /// # Errors
-    /// As [`term`](InvertedIndex::term); [`Error::NotACounter`](keyloom::Error::NotACounter), or what the store
-    /// says.
+    /// As [`term`](InvertedIndex::term); [`Error::NotACounter`](keyloom::Error::NotACounter), or
+    /// what the store says.
     pub fn containers(&self, reader: &impl Reader, field: &str) -> Result<u64> {
         let count = reader.counter(&self.values_field(field)?.counter)?;
         Ok(u64::try_from(count).unwrap_or(0))

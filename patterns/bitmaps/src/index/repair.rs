@@ -35,7 +35,8 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     let mut done = Progress::beginning(options);
     done.written += mend_state(index, store)?;
     loop {
-        // In a transaction it would meet all who take ids. Newer ones come with all that belongs to them.
+        // In a transaction it would meet all who take ids. Newer ones come with all that belongs to
+        // them.
         let end = index.end(&store.snapshot()?)?;
         let step = size.transact(store, |txn, batch| {
             table.check_repair(txn)?;
@@ -118,11 +119,11 @@ fn give_ids<K: RecordKey, V, C>(
     Ok(last)
 }
 
-/// Writes what is missing or wrong of as many spans as make up a batch, one at the least. Tells where it has come to, if
-/// there may be more.
+/// Writes what is missing or wrong of as many spans as make up a batch, one at least. Tells where
+/// it has come to, if there may be more.
 ///
-/// They are written together, in the order of their keys: the chunks of a value are neighbours, and what comes in order
-/// fills the pages of a store.
+/// They are written together, in the order of their keys: the chunks of a value are neighbours, and
+/// what comes in order fills the pages of a store.
 fn write_spans<K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,
     table: &Table<K, V, C>,
@@ -221,7 +222,8 @@ fn mend_counts<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S
     Ok(mended + mend_state(index, store)?)
 }
 
-/// Makes what is stored of how far ids were given out what it should be, and tells whether it was not.
+/// Makes what is stored of how far ids were given out what it should be, and tells whether it was
+/// not.
 fn mend_state<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
     let Ids::Dense(ids) = &index.ids else { return Ok(0) };
     if due_state(ids, &store.snapshot()?)?.is_none() {

@@ -117,8 +117,8 @@ impl<K, V> Field<K, V> {
         key_range(selected, &self.space).intersect(KeyRange::behind(&nulls))
     }
 
-    /// The same, unless what is asked for is of another type than the values. Costs one more read where not all values are
-    /// selected, and two where none is found.
+    /// The same, unless what is asked for is of another type than the values. Costs one more read
+    /// where not all values are selected, and two where none is found.
     pub(super) fn select_alike(
         &self,
         reader: &impl Reader,
@@ -133,8 +133,8 @@ impl<K, V> Field<K, V> {
         Ok(range)
     }
 
-    /// Refuses a selection of another type than the values; `first` is the first key that was found. Costs up to two reads
-    /// where that is none.
+    /// Refuses a selection of another type than the values; `first` is the first key that was
+    /// found. Costs up to two reads where that is none.
     pub(super) fn refuse_others(
         &self,
         reader: &impl Reader,

@@ -17,8 +17,8 @@ use keyloom_tables::table::{RecordKey, Table, get_many};
 use keyloom_tables::within;
 use keyloom_tables::{Inconsistency, Rule};
 
-/// The fewest ids that are compared together, and a divisor of the ids of a chunk. Who finds one id of a
-/// container explained by its record knows that the whole block was compared.
+/// The fewest ids that are compared together, and a divisor of the ids of a chunk. Who finds one id
+/// of a container explained by its record knows that the whole block was compared.
 pub(super) const COMPARED_TOGETHER: u64 = 256;
 
 /// What is not as it should be, and what should be there instead.
@@ -70,8 +70,8 @@ struct Expected {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Where the next span of `ids` ids begins that has anything, at `from` or behind, if there is one. Ids
-    /// from `end` on were never given out.
+    /// Where the next span of `ids` ids begins that has anything, at `from` or behind, if there is
+    /// one. Ids from `end` on were never given out.
     pub(super) fn next_span<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -98,8 +98,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
     }
 
-    /// What is missing or wrong of a span, and how many records it has. What no record explains is the matter
-    /// of another pass, but for ids that are free.
+    /// What is missing or wrong of a span, and how many records it has. What no record explains is
+    /// the matter of another pass, but for ids that are free.
     pub(super) fn compare<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -127,7 +127,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     fn expected(&self, records: &[(u64, K, V)], span: &Span) -> Result<Expected> {
         let mut expected = Expected { records: records.len() as u64, ..Expected::default() };
-        // By what tells containers apart: their keys begin alike, and are as many as there are ids in them.
+        // By what tells containers apart: their keys begin alike, and are as many as there are ids
+        // in them.
         let mut parts: Vec<BTreeMap<KeyBuf, Vec<u16>>> = vec![BTreeMap::new(); self.fields.len()];
         for (id, key, value) in records {
             let held = self.held(key, value);
@@ -196,7 +197,8 @@ fn dense_records<K: RecordKey, V, C: Codec<V>>(
 }
 
 impl<K: RecordKey> DenseIds<K> {
-    /// The records of keys to which ids are said to belong, where the keys say so too. Costs one round trip.
+    /// The records of keys to which ids are said to belong, where the keys say so too. Costs one
+    /// round trip.
     pub(super) fn records_of<V, C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,

@@ -101,8 +101,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         stored.unwrap_or(Stored::Foreign)
     }
 
-    /// What of some stored entries no record explains. Looks at as many of them as come to about as many ids,
-    /// and at one at least. Ids from `end` on were never given out.
+    /// What of some stored entries no record explains. Looks at as many of them as come to about as
+    /// many ids, and at one at least. Ids from `end` on were never given out.
     pub(super) fn superfluous<C: Codec<V>, R: Reader>(
         &self,
         table: &Table<K, V, C>,

@@ -14,13 +14,14 @@ use crate::expression::Held;
 use crate::expression::leaf::Span;
 use crate::{BitmapExpr, Chunks, Evaluation, Words};
 
-/// Into how many parts a pass for percentiles divides what is left. Of more parts the search takes fewer passes,
-/// but looks at each slice more often: three times in a pass that settles two bits, fifteen times for four.
+/// Into how many parts a pass for percentiles divides what is left. Of more parts the search takes
+/// fewer passes, but looks at each slice more often: three times in a pass that settles two bits,
+/// fifteen times for four.
 const PARTS: i128 = 4;
 
 impl BitSliced {
-    /// How many ids of `filter` have a value; without a filter, how many have one at all. Costs one range over
-    /// the slices, and what the filter costs.
+    /// How many ids of `filter` have a value; without a filter, how many have one at all. Costs one
+    /// range over the slices, and what the filter costs.
     ///
     /// # Errors
     /// What the store says; where stored bytes are no chunk, naming the key.
@@ -36,7 +37,8 @@ impl BitSliced {
         Ok(self.count_and_sum(reader, filter)?.1)
     }
 
-    /// The sum divided by the count, `None` where there are no values. Costs as [`count`](BitSliced::count).
+    /// The sum divided by the count, `None` where there are no values. Costs as
+    /// [`count`](BitSliced::count).
     ///
     /// # Errors
     /// As [`count`](BitSliced::count).
@@ -109,8 +111,8 @@ impl BitSliced {
         Ok(best)
     }
 
-    /// The `k` ids with the largest values, and these; the largest first, of equal ones the smaller id. Costs as
-    /// [`count`](BitSliced::count), and memory for `k`.
+    /// The `k` ids with the largest values, and these; the largest first, of equal ones the smaller
+    /// id. Costs as [`count`](BitSliced::count), and memory for `k`.
     ///
     /// # Errors
     /// As [`count`](BitSliced::count).
@@ -144,7 +146,8 @@ impl BitSliced {
         Ok(best.into_iter().map(|(Reverse(value), id)| (id, value)).collect())
     }
 
-    /// How many ids have each value. Costs as [`count`](BitSliced::count), and memory for each value.
+    /// How many ids have each value. Costs as [`count`](BitSliced::count), and memory for each
+    /// value.
     ///
     /// # Errors
     /// As [`count`](BitSliced::count).
@@ -163,9 +166,9 @@ impl BitSliced {
         Ok(counts)
     }
 
-    /// The percentiles `percents`, from 0 to 100, each by nearest rank: the smallest value that at least so many
-    /// percent of the values do not exceed. So each is a value that is there; 0 gives the smallest and 100 the
-    /// largest. `None` where there are no values.
+    /// The percentiles `percents`, from 0 to 100, each by nearest rank: the smallest value that at
+    /// least so many percent of the values do not exceed. So each is a value that is there; 0 gives
+    /// the smallest and 100 the largest. `None` where there are no values.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -178,9 +181,9 @@ impl BitSliced {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs three passes as that of [`count`](BitSliced::count), and one for every two bits of the difference
-    /// between the smallest and the largest value, however many percentiles are asked for. Keeps the ids of the
-    /// filter in memory, as compact as in the store.
+    /// Costs three passes as that of [`count`](BitSliced::count), and one for every two bits of the
+    /// difference between the smallest and the largest value, however many percentiles are asked
+    /// for. Keeps the ids of the filter in memory, as compact as in the store.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for what is no percentage; else as [`count`](BitSliced::count).
@@ -190,7 +193,8 @@ impl BitSliced {
         filter: Option<&BitmapExpr>,
         percents: &[f64],
     ) -> Result<Option<Vec<i64>>> {
-        // Many passes go over the filter. Of its ids those that have a value are kept: the others may be without end.
+        // Many passes go over the filter. Of its ids those that have a value are kept: the others
+        // may be without end.
         let (mut count, mut held) = (0, Held::default());
         self.for_each_chunk(reader, filter, |chunk, _, ids| {
             count += u64::from(ids.count());
@@ -301,7 +305,8 @@ struct Search {
 }
 
 impl Search {
-    /// What to count the values up to: it divides what is left into [`PARTS`]. Nothing where it is found.
+    /// What to count the values up to: it divides what is left into [`PARTS`]. Nothing where it is
+    /// found.
     fn bounds(&self) -> impl Iterator<Item = i64> + use<> {
         let (low, width) = (self.low, i128::from(self.high) - i128::from(self.low));
         let parts = PARTS.min(width + 1);

@@ -43,8 +43,8 @@ pub(super) struct ByValue {
 }
 
 impl ByValue {
-    /// Calls `visit` with each value that some of `ids` have, in `order`, until it has seen enough. All of them
-    /// must have a value.
+    /// Calls `visit` with each value that some of `ids` have, in `order`, until it has seen enough.
+    /// All of them must have a value.
     pub(super) fn visit(
         &mut self,
         slices: &Slices<'_>,

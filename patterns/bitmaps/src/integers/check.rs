@@ -9,10 +9,11 @@ use crate::expression::leaf::Span;
 use keyloom_tables::{Inconsistency, Rule};
 
 impl BitSliced {
-    /// All chunks that are not as they should be: ids out of order, or with a sign or a bit but no value, or with
-    /// a negative zero. Costs one range over all slices.
+    /// All chunks that are not as they should be: ids out of order, or with a sign or a bit but no
+    /// value, or with a negative zero. Costs one range over all slices.
     ///
-    /// Reads only look as far as they need to: of such chunks they come to a wrong answer, but to an end.
+    /// Reads only look as far as they need to: of such chunks they come to a wrong answer, but to
+    /// an end.
     ///
     /// # Errors
     /// What the store says; where stored bytes are no chunk, naming the key.

@@ -63,7 +63,8 @@ impl<R: Reader> ComparisonWalk<'_, R> {
         self.slices.seek(to)
     }
 
-    /// Combines ids with those of the chunk at the position `at`, which [`ComparisonWalk::seek`] returned.
+    /// Combines ids with those of the chunk at the position `at`, which [`ComparisonWalk::seek`]
+    /// returned.
     pub(crate) fn combine(&mut self, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()> {
         let slices = self.slices.slices(at)?;
         let scratch = self.scratch.get_or_insert_with(|| Box::new(Words::new()));

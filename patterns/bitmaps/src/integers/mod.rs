@@ -1,8 +1,9 @@
 //! Integers by id: which ids have a value in a range, and what do the values of some ids sum up to?
 //!
-//! [`BitSliced`] holds an `i64` for each of some ids, one bitmap for each bit of the value: all ids whose value is odd,
-//! all ids whose value has the next bit, and so on. A comparison with a constant is then some ANDs and ORs
-//! of these, 64 ids at a time, and so is a sum: the ids of a filter that have a bit, counted, times what the bit is worth.
+//! [`BitSliced`] holds an `i64` for each of some ids, one bitmap for each bit of the value: all ids
+//! whose value is odd, all ids whose value has the next bit, and so on. A comparison with a
+//! constant is then some ANDs and ORs of these, 64 ids at a time, and so is a sum: the ids of a
+//! filter that have a bit, counted, times what the bit is worth.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -27,9 +28,10 @@
 //! | subspace, chunk, 1 | the ids whose value is negative |
 //! | subspace, chunk, 2 + n | the ids whose magnitude has the bit n; that of [`i64::MIN`] takes all 64 |
 //!
-//! The slices of a chunk lie beside each other, so that one range serves a comparison or an aggregate. A slice without ids is
-//! not there: values below 1,000 take 12 slices and no more. Sign and magnitude, not two's complement, since
-//! a small negative number would have nearly all bits in the latter.
+//! The slices of a chunk lie beside each other, so that one range serves a comparison or an
+//! aggregate. A slice without ids is not there: values below 1,000 take 12 slices and no more. Sign
+//! and magnitude, not two's complement, since a small negative number would have nearly all bits in
+//! the latter.
 //!
 //! # Invariants
 //!
@@ -51,13 +53,14 @@
 //! | [`percentiles`](BitSliced::percentiles) | 0 | 3, and 1 for every two bits of the difference of the extremes | s per chunk and range | 0 |
 //! | [`clear`](BitSliced::clear) | 0 | 0 | 0 | 1 range |
 //!
-//! In memory: the slices of one chunk at a time, which LMDB and the store in memory lend and others copy, and a few
-//! chunks of 4 KiB.
+//! In memory: the slices of one chunk at a time, which LMDB and the store in memory lend and others
+//! copy, and a few chunks of 4 KiB.
 //!
 //! # When not to use it
 //!
 //! * To look single values up: the record is one get, this is a range over all bits.
-//! * For few different values that are only compared for equality: a [`Bitmap`](super::Bitmap) for each is one operand.
+//! * For few different values that are only compared for equality: a [`Bitmap`](super::Bitmap) for
+//!   each is one operand.
 //! * For values that change all the time: each change rewrites a container per bit that differs.
 //!
 //! # Source
@@ -87,7 +90,8 @@ use keyloom_tables::derived::SortedWrites;
 ///
 /// The values are in the store; this value tells where. Ids are any of 64 bits, values any `i64`.
 ///
-/// Aggregates take a filter, an expression that tells which ids count; without one all do that have a value.
+/// Aggregates take a filter, an expression that tells which ids count; without one all do that have
+/// a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitSliced {
     space: Subspace,
@@ -179,8 +183,8 @@ impl BitSliced {
         })
     }
 
-    /// Sets the values of many ids, in any order; where an id comes twice, the last value counts. Reads what is
-    /// there in one walk and one round trip, and writes each slice of a chunk once.
+    /// Sets the values of many ids, in any order; where an id comes twice, the last value counts.
+    /// Reads what is there in one walk and one round trip, and writes each slice of a chunk once.
     ///
     /// # Errors
     /// As [`set`](BitSliced::set).

@@ -197,10 +197,12 @@ impl<'c> Slices<'c> {
         }
     }
 
-    /// The ids whose magnitude is at least this one, which is not 0, where those without a value have 0.
+    /// The ids whose magnitude is at least this one, which is not 0, where those without a value
+    /// have 0.
     ///
-    /// From the lowest bit up: with a bit that `least` has, a number must have it too and be large enough in
-    /// the bits below; with one that it has not, having it or being large enough below will do.
+    /// From the lowest bit up: with a bit that `least` has, a number must have it too and be large
+    /// enough in the bits below; with one that it has not, having it or being large enough below
+    /// will do.
     fn magnitudes_from(&self, least: u64, ids: &mut Words) {
         let lowest = least.trailing_zeros() as usize;
         ids.clear();

@@ -19,13 +19,13 @@ use keyloom_tables::table::RecordKey;
 
 /// Many audiences, computed together from the forward index: what [`InvertedIndex::batch`] returns.
 ///
-/// One pass over the columns of the fields that some audience asks for goes chunk by chunk of ids, marks for each value
-/// that is asked for which ids of the chunk have it, and combines these marks as each audience says. It costs
-/// the same reading for one audience and for thousands of them. Memory: 6 KiB at most for each different value or
-/// comparison that is asked for.
+/// One pass over the columns of the fields that some audience asks for goes chunk by chunk of ids,
+/// marks for each value that is asked for which ids of the chunk have it, and combines these marks
+/// as each audience says. It costs the same reading for one audience and for thousands of them.
+/// Memory: 6 KiB at most for each different value or comparison that is asked for.
 ///
-/// What it gives are the *records* of each audience: ids that a [range](BitmapExpr::range) or a bitmap in memory
-/// has and no record are left out.
+/// What it gives are the *records* of each audience: ids that a [range](BitmapExpr::range) or a
+/// bitmap in memory has and no record are left out.
 pub struct Batch<'i, K, V> {
     index: &'i InvertedIndex<K, V>,
     audiences: Vec<ChunkExpr>,
@@ -72,10 +72,11 @@ impl<K, V> fmt::Debug for Batch<'_, K, V> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Many audiences, to be computed in one pass over the forward index; see [`Batch`]. They may be made of
-    /// [terms](InvertedIndex::term), [`has`](InvertedIndex::has), [`absent`](InvertedIndex::absent),
-    /// [`all`](InvertedIndex::all) and comparisons of [integers](InvertedIndex::integers_of) of this index, of bitmaps in
-    /// memory (as [`any_term`](InvertedIndex::any_term) gives) and of ranges of ids.
+    /// Many audiences, to be computed in one pass over the forward index; see [`Batch`]. They may
+    /// be made of [terms](InvertedIndex::term), [`has`](InvertedIndex::has),
+    /// [`absent`](InvertedIndex::absent), [`all`](InvertedIndex::all) and comparisons of
+    /// [integers](InvertedIndex::integers_of) of this index, of bitmaps in memory (as
+    /// [`any_term`](InvertedIndex::any_term) gives) and of ranges of ids.
     ///
     /// # Errors
     /// [`BatchError`] for an audience with another stored bitmap.
@@ -147,11 +148,11 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         Err(Error::other(BatchError { audience, bitmap, index }))
     }
 
-    /// How many records each audience has, in their order. Costs one range over the chunks of all ids, and one over the
-    /// columns of each field that is asked for.
+    /// How many records each audience has, in their order. Costs one range over the chunks of all
+    /// ids, and one over the columns of each field that is asked for.
     ///
-    /// Calls `progress` after each chunk of ids, with the last packed id as the position, and at the end. If that
-    /// breaks, the pass stops, and the result is that of the records so far.
+    /// Calls `progress` after each chunk of ids, with the last packed id as the position, and at
+    /// the end. If that breaks, the pass stops, and the result is that of the records so far.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -190,8 +191,8 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         Ok(counts)
     }
 
-    /// The ids of the records of each audience, in their order; as [`counts`](Batch::counts), but all ids are kept
-    /// in memory.
+    /// The ids of the records of each audience, in their order; as [`counts`](Batch::counts), but
+    /// all ids are kept in memory.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -225,7 +226,8 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         Ok(bitmaps)
     }
 
-    /// Goes through the columns that are asked for and tells of each chunk what each audience has of it.
+    /// Goes through the columns that are asked for and tells of each chunk what each audience has
+    /// of it.
     fn pass<R: Reader>(
         &self,
         reader: &R,

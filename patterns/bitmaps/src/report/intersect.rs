@@ -1,4 +1,5 @@
-//! Reports through the inverted index: an audience intersected with every value of a field in one scan.
+//! Reports through the inverted index: an audience intersected with every value of a field in one
+//! scan.
 
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, unpack};
 
@@ -18,7 +19,8 @@ pub(super) struct Containers<'f> {
 impl Containers<'_> {
     /// Tells of each value that ids of the window have how many have it.
     ///
-    /// One walk over the containers, on which those are skipped in whose chunks the window has nothing.
+    /// One walk over the containers, on which those are skipped in whose chunks the window has
+    /// nothing.
     pub(super) fn intersect<R: Reader>(
         &self,
         reader: &R,

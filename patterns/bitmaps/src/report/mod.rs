@@ -1,18 +1,19 @@
 //! Reports: how many of each kind are there in an audience?
 //!
-//! An audience is a [`BitmapExpr`]; a report breaks it down by the values of a field, with exact counts. There are
-//! two ways to do that, and a report takes the one that it expects to be cheaper ([`ReportExplain`] tells):
+//! An audience is a [`BitmapExpr`]; a report breaks it down by the values of a field, with exact
+//! counts. There are two ways to do that, and a report takes the one that it expects to be cheaper
+//! ([`ReportExplain`] tells):
 //!
-//! * **Intersect**: the audience is evaluated once and held in memory. Then one scan goes over the containers of the
-//!   field and counts in each how many of its ids are held. What is read does not depend on the audience, but
-//!   for chunks in which it has nothing, and these are skipped.
-//! * **Walk**: the ids of the audience are looked up in the columns of the field, and what they have is counted. What is
-//!   read is the blocks of ids that the audience is in.
+//! * **Intersect**: the audience is evaluated once and held in memory. Then one scan goes over the
+//!   containers of the field and counts in each how many of its ids are held. What is read does not
+//!   depend on the audience, but for chunks in which it has nothing, and these are skipped.
+//! * **Walk**: the ids of the audience are looked up in the columns of the field, and what they
+//!   have is counted. What is read is the blocks of ids that the audience is in.
 //!
-//! What walking costs is known. What intersecting costs is estimated as if every container of the field had to be
-//! stepped to, since nobody knows whether they are of a few common values, so that most could be left out, or of many rare
-//! ones: so a report intersects where that is cheaper for sure, as for half of all records and a field of a few
-//! values, and else walks.
+//! What walking costs is known. What intersecting costs is estimated as if every container of the
+//! field had to be stepped to, since nobody knows whether they are of a few common values, so that
+//! most could be left out, or of many rare ones: so a report intersects where that is cheaper for
+//! sure, as for half of all records and a field of a few values, and else walks.
 //!
 //! Many audiences at once are computed by a [`Batch`] in one pass over the forward index.
 //!
@@ -31,12 +32,12 @@
 //! | the same, walking | the same for the field and the integers | of each |
 //! | [`Batch`] | 1 range over the chunks of all ids, and 1 over the columns of each field that is asked for | 1 each |
 //!
-//! Memory: 4,096 chunks of the audience at a time, at most 4 KiB each; an audience that has more is reported in several
-//! passes. `sums` and `breakdown_by`, intersecting, hold all of it, compressed as in the store. Walking, 2 bytes for
-//! each id of up to 1,024 blocks, and for each field the columns of these: where they lie in the store on LMDB, copies of
-//! them on a store behind a network, with ten values for each id some tens of
-//! megabytes. The result: a row for each value that the
-//! audience has.
+//! Memory: 4,096 chunks of the audience at a time, at most 4 KiB each; an audience that has more is
+//! reported in several passes. `sums` and `breakdown_by`, intersecting, hold all of it, compressed
+//! as in the store. Walking, 2 bytes for each id of up to 1,024 blocks, and for each field the
+//! columns of these: where they lie in the store on LMDB, copies of them on a store behind a
+//! network, with ten values for each id some tens of megabytes. The result: a row for each value
+//! that the audience has.
 
 mod batch;
 mod intersect;
@@ -78,8 +79,8 @@ impl<K, V> fmt::Debug for Report<'_, K, V> {
 impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Reports of an audience; see [`report`](self). Reads nothing before it is asked.
     ///
-    /// Ids without a record, which a [range](BitmapExpr::range) or a bitmap in memory may have, are left out: such an
-    /// audience is intersected with [all](InvertedIndex::all) records.
+    /// Ids without a record, which a [range](BitmapExpr::range) or a bitmap in memory may have, are
+    /// left out: such an audience is intersected with [all](InvertedIndex::all) records.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -115,7 +116,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K: RecordKey, V> Report<'_, K, V> {
-    /// The same report, computed in this way, whatever it is expected to cost: for tests and measurements.
+    /// The same report, computed in this way, whatever it is expected to cost: for tests and
+    /// measurements.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -138,13 +140,13 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         Self { way: Some(way), ..self }
     }
 
-    /// How many ids of the audience have each value of a field. An id with several values counts for each of
-    /// them; one without any for none.
+    /// How many ids of the audience have each value of a field. An id with several values counts
+    /// for each of them; one without any for none.
     ///
     /// # Errors
     /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField),
-    /// [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind); a value that is no `P`; where stored
-    /// bytes are damaged, naming the key; what the store says.
+    /// [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind); a value that is no
+    /// `P`; where stored bytes are damaged, naming the key; what the store says.
     pub fn breakdown<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,
@@ -156,8 +158,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         Ok(Breakdown { rows, explain })
     }
 
-    /// How many ids of the audience have each combination of the values of several fields; `P` is the tuple of
-    /// these.
+    /// How many ids of the audience have each combination of the values of several fields; `P` is
+    /// the tuple of these.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -176,7 +178,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) without fields; as [`breakdown`](Report::breakdown).
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) without fields; as
+    /// [`breakdown`](Report::breakdown).
     pub fn breakdown_by<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,
@@ -186,8 +189,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         Ok(Breakdown { rows: in_order(counts)?, explain })
     }
 
-    /// Of the ids of the audience that have each value of a field, the sum of a field of integers and how many
-    /// have one. A value of which none has one is left out.
+    /// Of the ids of the audience that have each value of a field, the sum of a field of integers
+    /// and how many have one. A value of which none has one is left out.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

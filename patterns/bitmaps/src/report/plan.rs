@@ -9,10 +9,11 @@ use keyloom_tables::Explain;
 /// How a report is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportWay {
-    /// Through the inverted index: the audience is evaluated once and held, and one scan over the containers of
-    /// the field counts how much of each is in it.
+    /// Through the inverted index: the audience is evaluated once and held, and one scan over the
+    /// containers of the field counts how much of each is in it.
     Intersect,
-    /// Through the forward index: what each id of the audience has in the field is read and counted.
+    /// Through the forward index: what each id of the audience has in the field is read and
+    /// counted.
     Walk,
 }
 
@@ -28,14 +29,15 @@ impl fmt::Display for ReportWay {
 /// Which way a report took, what each was expected to cost, and what was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportExplain {
-    /// The way that was taken: the cheaper one, unless the [report](super::Report::by) was told another.
+    /// The way that was taken: the cheaper one, unless the [report](super::Report::by) was told
+    /// another.
     pub way: ReportWay,
     /// How many ids the audience has.
     pub ids: u64,
     /// How many containers the values of the field have in all chunks.
     pub containers: u64,
-    /// What intersecting was expected to cost at the most, in nanoseconds of a machine of this decade with everything in
-    /// memory: only good for comparison.
+    /// What intersecting was expected to cost at most, in nanoseconds of a machine of this decade
+    /// with everything in memory: only good for comparison.
     pub intersect_ns: u64,
     /// What walking was expected to cost.
     pub walk_ns: u64,
@@ -57,15 +59,17 @@ impl fmt::Display for ReportExplain {
 
 /// What it costs to step to a container: a page that is not in the processor's cache.
 const STEP_NS: u64 = 120;
-/// What counting in a container costs where the chunk has a few ids of the audience, and for each of these.
+/// What counting in a container costs where the chunk has a few ids of the audience, and for each
+/// of these.
 const FEW_NS: u64 = 40;
 const FEW_PER_ID_NS: u64 = 3;
 /// What counting in a container costs where the chunk has more.
 const MANY_NS: u64 = 900;
 /// How many slices a field of integers is taken to have.
 const SLICES: u64 = 20;
-/// What it costs to come to the column of a block, and what an id costs whose values are counted: between 20 ns where most
-/// ids of a block are wanted, and 200 where few are and each lies in a line that no cache holds.
+/// What it costs to come to the column of a block, and what an id costs whose values are counted:
+/// between 20 ns where most ids of a block are wanted, and 200 where few are and each lies in a
+/// line that no cache holds.
 const BLOCK_NS: u64 = 400;
 const ID_NS: u64 = 80;
 
@@ -88,14 +92,15 @@ impl Known {
         each.saturating_mul(fields as u64)
     }
 
-    /// How many values have so many containers if each has one in every chunk: the least there can be.
+    /// How many values have so many containers if each has one in every chunk: the least there can
+    /// be.
     fn least_values(&self, containers: u64) -> u64 {
         containers.div_ceil(self.of_chunks.max(1))
     }
 
-    /// What it costs to intersect with so many containers, spread evenly over the chunks of the index. All of them
-    /// are stepped to: how many of those can be left out by seeking depends on how many values they are of, which nobody
-    /// knows.
+    /// What it costs to intersect with so many containers, spread evenly over the chunks of the
+    /// index. All of them are stepped to: how many of those can be left out by seeking depends on
+    /// how many values they are of, which nobody knows.
     pub(super) fn intersect_ns(&self, containers: u64) -> u64 {
         let thin = self.chunks.saturating_sub(self.full);
         let per_thin = self.ids.min(thin.saturating_mul(few::LOOKED_UP as u64)) / thin.max(1);
@@ -105,16 +110,17 @@ impl Known {
         containers.saturating_mul(STEP_NS).saturating_add(counting)
     }
 
-    /// What it costs to sum integers for each value of a field with so many containers: all slices of each chunk of
-    /// the audience, for every value again, of which there are no more than containers and no more than ids.
+    /// What it costs to sum integers for each value of a field with so many containers: all slices
+    /// of each chunk of the audience, for every value again, of which there are no more than
+    /// containers and no more than ids.
     pub(super) fn sums_ns(&self, containers: u64) -> u64 {
         let sum_ns = self.chunks.saturating_mul(SLICES * (STEP_NS + MANY_NS));
         let values = containers.min(self.ids);
         self.intersect_ns(containers).saturating_add(values.saturating_mul(sum_ns))
     }
 
-    /// What it costs to intersect with fields that have so many containers, one within the other: each of the
-    /// later ones once for every value before it.
+    /// What it costs to intersect with fields that have so many containers, one within the other:
+    /// each of the later ones once for every value before it.
     pub(super) fn intersect_all_ns(&self, containers: &[u64]) -> u64 {
         containers.iter().rev().fold(0, |inner: u64, containers| {
             let values = self.least_values(*containers).min(self.ids);

@@ -11,7 +11,8 @@ use keyloom_tables::kit::ShortKeys;
 /// An audience broken down by the values of a field: what the reports return.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Breakdown<P, M = u64> {
-    /// Each value that the audience has, in order, with how many ids have it, or what else was asked for.
+    /// Each value that the audience has, in order, with how many ids have it, or what else was
+    /// asked for.
     pub rows: Vec<(P, M)>,
     /// Which way the report took, and what it read.
     pub explain: ReportExplain,

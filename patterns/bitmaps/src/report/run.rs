@@ -177,7 +177,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         Ok(())
     }
 
-    /// Counts what the ids of the window have of each combination of values, through the forward index.
+    /// Counts what the ids of the window have of each combination of values, through the forward
+    /// index.
     pub(super) fn walk(&mut self, window: &Window, tally: &mut Tally<u64>) -> Result<()> {
         let mut columns = self.columns();
         tally.count(&mut columns, window)?;
@@ -186,7 +187,8 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         Ok(())
     }
 
-    /// Sums up the integers of the ids of the window for each value that they have, through the forward index.
+    /// Sums up the integers of the ids of the window for each value that they have, through the
+    /// forward index.
     pub(super) fn walk_sums(&mut self, window: &Window, tally: &mut Tally<ValueSum>) -> Result<()> {
         let mut columns = self.columns();
         tally.sum(&mut columns, window)?;

@@ -12,8 +12,8 @@ use keyloom_tables::within;
 /// How many blocks are read together.
 const TOGETHER: usize = 1_024;
 
-/// Where more than one in this many blocks is wanted, and two or more, they are stepped to; else each is looked up, which takes as long
-/// as some steps.
+/// Where more than one in this many blocks is wanted, and two or more, they are stepped to; else
+/// each is looked up, which takes as long as some steps.
 const STEPS_PER_GET: u64 = 4;
 
 /// Reads the columns of some fields for the ids of an audience.
@@ -24,7 +24,8 @@ pub(super) struct Columns<'c, R: Reader> {
     pub(super) explain: Explain,
 }
 
-/// The columns of one block, one of each field, and which of the ids of the block are in the audience.
+/// The columns of one block, one of each field, and which of the ids of the block are in the
+/// audience.
 pub(super) struct Block<'b, B> {
     number: u64,
     pub(super) places: &'b [u16],

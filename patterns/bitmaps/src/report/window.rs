@@ -5,7 +5,8 @@ use keyloom::{Order, Reader, Result};
 use crate::{BitmapExpr, ChunkIds, Chunks, Container, Evaluation, Words};
 use keyloom_tables::Explain;
 
-/// How many chunks of an audience are in memory together: 16 MiB where all of them are full, of 133 million ids.
+/// How many chunks of an audience are in memory together: 16 MiB where all of them are full, of 133
+/// million ids.
 const HELD: usize = 4_096;
 
 /// An audience that is being evaluated.

@@ -7,17 +7,18 @@ use keyloom::{Error, Result};
 
 /// A range of numbers that becomes a coordinate of a curve: cut into 2^bits cells of equal width.
 ///
-/// Any number will do that has an order: a price, a rating, a longitude, a temperature; an integer up to
-/// 2^53 and a time in milliseconds since 1970 are exact as `f64`.
+/// Any number will do that has an order: a price, a rating, a longitude, a temperature; an integer
+/// up to 2^53 and a time in milliseconds since 1970 are exact as `f64`.
 ///
-/// * *Monotone*: from x ≤ y follows that the cell of x is not behind that of y. So the values of a box are
-///   in the cells between those of its corners.
+/// * *Monotone*: from x ≤ y follows that the cell of x is not behind that of y. So the values of a
+///   box are in the cells between those of its corners.
 /// * *Nested*: without its last bit, a cell is the cell of one bit less.
 /// * *Clamped*: a value outside of the range is in the first or the last cell.
 ///
-/// Each cell holds its lower end and not its upper one, but for the last, which holds both. The ends are
-/// exact up to the rounding of `f64`; so the value itself, beside the key, decides what is inside of a box
-/// and what only shares a cell with it. The range is part of the format of what is kept under its cells.
+/// Each cell holds its lower end and not its upper one, but for the last, which holds both. The
+/// ends are exact up to the rounding of `f64`; so the value itself, beside the key, decides what is
+/// inside of a box and what only shares a cell with it. The range is part of the format of what is
+/// kept under its cells.
 ///
 /// ```
 /// use keyloom_spatial::curve::{Dimension, Morton};
@@ -54,8 +55,8 @@ impl Dimension {
     /// The dimension of the numbers in `range`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when an end of the range is no finite number, or its start is not below its
-    /// end.
+    /// [`Error::InvalidArgument`] when an end of the range is no finite number, or its start is not
+    /// below its end.
     pub fn new(range: RangeInclusive<f64>) -> Result<Self> {
         let (start, end) = (*range.start(), *range.end());
         let refused = |why| {
@@ -82,7 +83,8 @@ impl Dimension {
     /// A value has 53 significant bits, and no more of them than that tell one cell from another.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a value that is no number, and for another number of bits than 1 to 64.
+    /// [`Error::InvalidArgument`] for a value that is no number, and for another number of bits
+    /// than 1 to 64.
     pub fn quantize(&self, value: f64, bits: u32) -> Result<u64> {
         if !(1..=64).contains(&bits) {
             return Err(Error::InvalidArgument {

@@ -5,9 +5,9 @@ use super::word::Word;
 
 /// The place of a cell of an `N`-dimensional grid on the Z-order curve; see the [module](super).
 ///
-/// The bits of the coordinates stand in turn, the most significant ones first, and in each group that of
-/// coordinate 0 first. With a longitude as coordinate 0 and a latitude as coordinate 1 this is the order
-/// of geohashes.
+/// The bits of the coordinates stand in turn, the most significant ones first, and in each group
+/// that of coordinate 0 first. With a longitude as coordinate 0 and a latitude as coordinate 1 this
+/// is the order of geohashes.
 ///
 /// | code | `N` | bits per coordinate | bits of the code | coordinate |
 /// |---|---|---|---|---|
@@ -18,12 +18,12 @@ use super::word::Word;
 /// | `u128` | 3 | 42 | 126 | `u64` |
 /// | `u128` | 4 | 32 | 128 | `u64` |
 ///
-/// A code is a plain number: it goes into a key as it is, and compares as the curve runs. Each operation
-/// takes a fixed number of masks and shifts, whatever the bits are, and none of it fails.
+/// A code is a plain number: it goes into a key as it is, and compares as the curve runs. Each
+/// operation takes a fixed number of masks and shifts, whatever the bits are, and none of it fails.
 ///
 /// **Spare bits.** Bits of a coordinate above [`BITS`](Self::BITS) are ignored. A number above
-/// [`LAST`](Self::LAST), of which there are some with three dimensions, is no cell: it is inside no box,
-/// and behind all of them. [`decode`](Self::decode) ignores its spare bits.
+/// [`LAST`](Self::LAST), of which there are some with three dimensions, is no cell: it is inside no
+/// box, and behind all of them. [`decode`](Self::decode) ignores its spare bits.
 ///
 /// One number is a code of 2, 3 or 4 dimensions, so `N` must be named where nothing else tells it:
 ///
@@ -41,8 +41,8 @@ pub trait Morton<const N: usize>: Word {
     const BITS: u32;
     /// The last code of the curve: the cell whose coordinates have all their bits set.
     const LAST: Self;
-    /// The bits of the last coordinate. Those of the coordinate before it are the same ones, shifted by
-    /// one to the left, and so on.
+    /// The bits of the last coordinate. Those of the coordinate before it are the same ones,
+    /// shifted by one to the left, and so on.
     const LANE: Self;
 
     /// The code of a cell. Bits of a coordinate above [`BITS`](Self::BITS) are ignored.
@@ -51,8 +51,9 @@ pub trait Morton<const N: usize>: Word {
     /// The cell of a code: the inverse of [`encode`](Self::encode).
     fn decode(self) -> [Self::Coordinate; N];
 
-    /// Whether the cell is inside the box with the least corner `low` and the greatest corner `high`, both
-    /// of which belong to it. Nothing is inside a box with `low` above `high` in some dimension.
+    /// Whether the cell is inside the box with the least corner `low` and the greatest corner
+    /// `high`, both of which belong to it. Nothing is inside a box with `low` above `high` in some
+    /// dimension.
     ///
     /// Cost: two comparisons per dimension; no coordinate is decoded.
     ///
@@ -67,13 +68,14 @@ pub trait Morton<const N: usize>: Word {
         is_inside(self, low, high)
     }
 
-    /// The first code behind this one that is inside the box from `low` to `high` (BIGMIN), wherever this
-    /// one is; `None` when there is none. A box with `low` above `high` in some dimension, or with a
-    /// corner above [`LAST`](Self::LAST), has no cells.
+    /// The first code behind this one that is inside the box from `low` to `high` (BIGMIN),
+    /// wherever this one is; `None` when there is none. A box with `low` above `high` in some
+    /// dimension, or with a corner above [`LAST`](Self::LAST), has no cells.
     ///
     /// A scan of a box that meets a run of foreign cells goes on there, and loses none of its own.
     ///
-    /// Cost: a few operations per dimension; no coordinate is decoded, and no bit is looked at by itself.
+    /// Cost: a few operations per dimension; no coordinate is decoded, and no bit is looked at by
+    /// itself.
     ///
     /// ```
     /// use keyloom_spatial::curve::Morton;
@@ -84,9 +86,10 @@ pub trait Morton<const N: usize>: Word {
         next_inside(self, low, high)
     }
 
-    /// The last code before this one that is inside the box from `low` to `high` (LITMAX), wherever this
-    /// one is; `None` when there is none. The mirror image of [`next_inside`](Self::next_inside), at the
-    /// same cost, for scans in descending order and for where to cut a range in two.
+    /// The last code before this one that is inside the box from `low` to `high` (LITMAX), wherever
+    /// this one is; `None` when there is none. The mirror image of
+    /// [`next_inside`](Self::next_inside), at the same cost, for scans in descending order and for
+    /// where to cut a range in two.
     ///
     /// ```
     /// use keyloom_spatial::curve::Morton;
@@ -98,8 +101,8 @@ pub trait Morton<const N: usize>: Word {
     }
 }
 
-/// Where the first `bits` bits of a number are when they stand in groups of `width`, each of which begins
-/// `dimensions` times `width` bits above the one before.
+/// Where the first `bits` bits of a number are when they stand in groups of `width`, each of which
+/// begins `dimensions` times `width` bits above the one before.
 const fn groups(bits: u32, dimensions: u32, width: u32) -> u64 {
     let mut mask = 0;
     let mut bit = 0;
@@ -161,8 +164,8 @@ morton!(2 dimensions of 32 bits: spread [16 8 4 2 1], gather [1 2 4 8 16]);
 morton!(3 dimensions of 21 bits: spread [16 8 4 2 1], gather [1 2 4 8 16]);
 morton!(4 dimensions of 16 bits: spread [8 4 2 1], gather [1 2 4 8]);
 
-/// A code of twice the bits is the code of the upper halves of the coordinates, followed by that of the
-/// lower halves.
+/// A code of twice the bits is the code of the upper halves of the coordinates, followed by that of
+/// the lower halves.
 impl<const N: usize> Morton<N> for u128
 where
     u64: Morton<N, Coordinate = u32>,

@@ -1,9 +1,9 @@
 //! The next code inside a box, and the last one before: BIGMIN and LITMAX.
 //!
-//! Tropf and Herzog go through the bits one by one with a table of cases. All of it can be had from whole
-//! words. Masked to the bits of one dimension, codes compare as the coordinates do; and the highest bit in
-//! which two of them differ is where one leaves the other. So the search takes a few operations per
-//! dimension, and is the same for any number of dimensions.
+//! Tropf and Herzog go through the bits one by one with a table of cases. All of it can be had from
+//! whole words. Masked to the bits of one dimension, codes compare as the coordinates do; and the
+//! highest bit in which two of them differ is where one leaves the other. So the search takes a few
+//! operations per dimension, and is the same for any number of dimensions.
 
 use super::morton::Morton;
 
@@ -29,8 +29,9 @@ pub(super) fn last_inside<M: Morton<N>, const N: usize>(code: M, low: M, high: M
 
 /// The first code inside the box that is not before `from`.
 ///
-/// A code behind `from` has its bits down to some 0 of `from`, has a 1 there, and anything below. The lower
-/// this *step* is, the sooner the code comes; and below it, it takes the least that the box allows.
+/// A code behind `from` has its bits down to some 0 of `from`, has a 1 there, and anything below.
+/// The lower this *step* is, the sooner the code comes; and below it, it takes the least that the
+/// box allows.
 fn first_from<M: Morton<N>, const N: usize>(from: M, low: M, high: M) -> Option<M> {
     let is_box = low.is_inside(low, high) && high <= M::LAST;
     if !is_box || from > M::LAST {
@@ -46,7 +47,8 @@ fn first_from<M: Morton<N>, const N: usize>(from: M, low: M, high: M) -> Option<
             outside |= at ^ most;
         }
         if at < most {
-            // The zeros that can become ones without passing `high`: those from the first difference on.
+            // The zeros that can become ones without passing `high`: those from the first
+            // difference on.
             room |= (at ^ most).up_to_highest_bit() & lane & !from;
         }
     }

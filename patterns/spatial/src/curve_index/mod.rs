@@ -1,8 +1,9 @@
-//! Several numbers at once: which records have each of two, three or four numbers between two bounds?
+//! Several numbers at once: which records have each of two, three or four numbers between two
+//! bounds?
 //!
-//! Price and rating, width and height, temperature and humidity: an [`Index`] orders by one number first, and reads
-//! all that has it, whatever the others are. Here the numbers are cut into cells, and a Z-order curve goes through
-//! these; a box is a few ranges of the curve.
+//! Price and rating, width and height, temperature and humidity: an [`Index`] orders by one number
+//! first, and reads all that has it, whatever the others are. Here the numbers are cut into cells,
+//! and a Z-order curve goes through these; a box is a few ranges of the curve.
 //!
 //! # Layout
 //!
@@ -15,16 +16,18 @@
 //!  subspace            hash        code                 record key
 //! ```
 //!
-//! The entries are those of an [`Index`]. The code is a [`Morton`] code of 64 bits: 32 bits of each number with two
-//! dimensions, 21 with three, 16 with four. Its precision is no limit of the answer, nor are the ends of a
-//! [`Dimension`]: the numbers themselves stand beside the code, and decide wherever a cell is not taken as a whole.
+//! The entries are those of an [`Index`]. The code is a [`Morton`] code of 64 bits: 32 bits of each
+//! number with two dimensions, 21 with three, 16 with four. Its precision is no limit of the
+//! answer, nor are the ends of a [`Dimension`]: the numbers themselves stand beside the code, and
+//! decide wherever a cell is not taken as a whole.
 //!
 //! # Invariants
 //!
-//! * An entry is there exactly if the function of the index gives numbers for a record that is there; its numbers
-//!   are those, and its code is theirs.
-//! * All entries were made with the same dimensions. A program that declares others is refused by every query, as it
-//!   would miss these entries; [`repair`](keyloom_tables::Maintained::repair) makes them anew, with the new dimensions.
+//! * An entry is there exactly if the function of the index gives numbers for a record that is
+//!   there; its numbers are those, and its code is theirs.
+//! * All entries were made with the same dimensions. A program that declares others is refused by
+//!   every query, as it would miss these entries; [`repair`](keyloom_tables::Maintained::repair)
+//!   makes them again, with the new dimensions.
 //!
 //! # Cost
 //!
@@ -35,22 +38,22 @@
 //! | [`page`](CurveQuery::page) | the same, from where it goes on |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
-//! Keys read for each that is found, in cubes that hold a hundredth of half a million points: 1.13 in two dimensions,
-//! 1.54 in three, 2.3 in four, whether in 1 range or in 16, as the walk leaps; where they hold a ten-thousandth, 2.0,
-//! 4.3 and 8.1 in 4 ranges, and 1.06, 1.7 and 4.2 in 64.
+//! Keys read for each that is found, in cubes that hold a hundredth of half a million points: 1.13
+//! in two dimensions, 1.54 in three, 2.3 in four, whether in 1 range or in 16, as the walk leaps;
+//! where they hold a ten-thousandth, 2.0, 4.3 and 8.1 in 4 ranges, and 1.06, 1.7 and 4.2 in 64.
 //!
-//! The dimensions should take in what the values are: what lies beyond them shares the outermost cells, and is told
-//! apart there one by one.
+//! The dimensions should take in what the values are: what lies beyond them shares the outermost
+//! cells, and is told apart there one by one.
 //!
 //! # When not to use it
 //!
-//! When queries bound one number only: an [`Index`] does that in one range. For more than four numbers: half of each
-//! in five dimensions is a thirty-second of all, and so is half of one.
+//! When queries bound one number only: an [`Index`] does that in one range. For more than four
+//! numbers: half of each in five dimensions is a thirty-second of all, and so is half of one.
 //!
 //! # Source
 //!
-//! H. Tropf and H. Herzog, *Multidimensional Range Search in Dynamically Balanced Trees* (1981); see
-//! [`curve`](super::curve#source).
+//! H. Tropf and H. Herzog, *Multidimensional Range Search in Dynamically Balanced Trees* (1981);
+//! see [`curve`](super::curve#source).
 
 mod query;
 
@@ -70,7 +73,8 @@ use keyloom_tables::table::RecordKey;
 
 pub use query::CurveQuery;
 
-/// An index of the records of a [`Table`](keyloom_tables::Table) by `N` numbers, 2 to 4 of them; see the [module](self).
+/// An index of the records of a [`Table`](keyloom_tables::Table) by `N` numbers, 2 to 4 of them;
+/// see the [module](self).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -128,12 +132,12 @@ impl<K: RecordKey, V, const N: usize> CurveIndex<K, V, N>
 where
     u64: Morton<N, Coordinate = u32>,
 {
-    /// An index in `space`, of the numbers that `function` gives, one for each of the dimensions; a record for which
-    /// it gives none is not in the index. Nothing else may be in `space`.
+    /// An index in `space`, of the numbers that `function` gives, one for each of the dimensions; a
+    /// record for which it gives none is not in the index. Nothing else may be in `space`.
     ///
-    /// An error of the function refuses the put, and so does a NaN. Records that were in the table before, and of
-    /// which that is so, are not in the index. Infinite numbers, and those beyond the ends of a dimension, are found
-    /// like all others.
+    /// An error of the function refuses the put, and so does a NaN. Records that were in the table
+    /// before, and of which that is so, are not in the index. Infinite numbers, and those beyond
+    /// the ends of a dimension, are found like all others.
     ///
     /// The dimensions belong to what is stored.
     pub fn new(
@@ -156,8 +160,8 @@ where
         Self { index: index.untyped(), quantizer }
     }
 
-    /// A query for the records whose numbers are in `ranges`, one for each dimension. Bounds of several kinds are
-    /// written as pairs of [`Bound`](std::ops::Bound)s.
+    /// A query for the records whose numbers are in `ranges`, one for each dimension. Bounds of
+    /// several kinds are written as pairs of [`Bound`](std::ops::Bound)s.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a bound that is NaN.
@@ -180,8 +184,8 @@ where
 {
     const BITS: u32 = <u64 as Morton<N>>::BITS;
 
-    /// What the entries begin with: short, as it is in every key, and another for other dimensions, but for one
-    /// in four thousand million.
+    /// What the entries begin with: short, as it is in every key, and another for other dimensions,
+    /// but for one in four thousand million.
     fn made_with(&self) -> u64 {
         let mut hash = Fnv::new();
         let numbers = self.dimensions.iter().flat_map(Dimension::bits_of_range);
@@ -198,7 +202,7 @@ where
             });
         }
         let cell = self.dimensions.get(dimension).map(|range| range.quantize(value, Self::BITS));
-        // A cell has 32 bits at the most.
+        // A cell has 32 bits at most.
         Ok(cell.transpose()?.unwrap_or_default() as u32)
     }
 

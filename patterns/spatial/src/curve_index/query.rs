@@ -19,7 +19,8 @@ use keyloom_tables::kit::scan;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::{Continuation, Page};
 
-/// A query for the records whose numbers are in a box; see [`CurveIndex::within`](super::CurveIndex::within).
+/// A query for the records whose numbers are in a box; see
+/// [`CurveIndex::within`](super::CurveIndex::within).
 pub struct CurveQuery<'q, K, const N: usize> {
     /// Of the entries of these dimensions, in that of the index.
     space: Subspace,
@@ -137,9 +138,9 @@ where
 
     /// The same query in at most so many ranges.
     ///
-    /// More ranges lie closer to the box: fewer keys are read in vain, and more ranges are begun. By default a query
-    /// begins with 4, or with 1 on a remote store, and takes more where they pay; see
-    /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
+    /// More ranges lie closer to the box: fewer keys are read in vain, and more ranges are begun.
+    /// By default a query begins with 4, or with 1 on a remote store, and takes more where they
+    /// pay; see [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for 0.
@@ -165,8 +166,8 @@ where
     /// The points, in the order of their codes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when there are entries of other dimensions in the index; what the store says; the
-    /// iterator too.
+    /// [`Error::InvalidArgument`] when there are entries of other dimensions in the index; what the
+    /// store says; the iterator too.
     pub fn points<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -209,7 +210,8 @@ where
     /// At most `limit` of the points in the order of their codes, beginning behind `after`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; else as [`points`](CurveQuery::points).
+    /// [`Error::InvalidArgument`] for a continuation of another query; else as
+    /// [`points`](CurveQuery::points).
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,

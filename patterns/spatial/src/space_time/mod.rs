@@ -1,9 +1,10 @@
 //! Space and time: what was where, and when?
 //!
-//! An event has a place and a time, and a query asks for both: the earthquakes within 300 km of a place between
-//! Monday and Tuesday. Time has no end, so it is cut into *bins* of one width, such as a week. In each bin a
-//! Z-order curve of three dimensions runs through longitude, latitude and the offset in the bin; a query goes from
-//! bin to bin, and in each of them through a few ranges of the curve.
+//! An event has a place and a time, and a query asks for both: the earthquakes within 300 km of a
+//! place between Monday and Tuesday. Time has no end, so it is cut into *bins* of one width, such
+//! as a week. In each bin a Z-order curve of three dimensions runs through longitude, latitude and
+//! the offset in the bin; a query goes from bin to bin, and in each of them through a few ranges of
+//! the curve.
 //!
 //! # Layout
 //!
@@ -16,17 +17,19 @@
 //!  subspace              a day     bin    code                 record key
 //! ```
 //!
-//! The entries are those of an [`Index`]. The number of a bin is the time divided by the width, rounded down, so
-//! times before 1970 are in bins below 0. The code has 21 bits of each dimension, of longitude first: 19 m at the
-//! equator, and a two-millionth of the width, 0.3 seconds of a week. Its precision is no limit of the answer: what
-//! shares a cell with the border is looked at by the exact values beside it.
+//! The entries are those of an [`Index`]. The number of a bin is the time divided by the width,
+//! rounded down, so times before 1970 are in bins below 0. The code has 21 bits of each dimension,
+//! of longitude first: 19 m at the equator, and a two-millionth of the width, 0.3 seconds of a
+//! week. Its precision is no limit of the answer: what shares a cell with the border is looked at
+//! by the exact values beside it.
 //!
 //! # Invariants
 //!
-//! * An entry is there exactly if the function of the index gives an event for a record that is there; its values
-//!   are those of that event, and its bin and its code are theirs.
-//! * All entries have one width. A program that declares another is refused by every query, as it would miss the
-//!   others; [`repair`](keyloom_tables::Maintained::repair) makes them anew, with the new width.
+//! * An entry is there exactly if the function of the index gives an event for a record that is
+//!   there; its values are those of that event, and its bin and its code are theirs.
+//! * All entries have one width. A program that declares another is refused by every query, as it
+//!   would miss the others; [`repair`](keyloom_tables::Maintained::repair) makes them again, with
+//!   the new width.
 //!
 //! # Cost
 //!
@@ -39,10 +42,11 @@
 //! | [`page`](SpaceTimeQuery::page) | the same, from where it goes on |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
-//! The width decides. Where queries are about many bins, each of them costs its ranges anew; where they are about
-//! the smallest part of one, a code has few bits that tell it from the rest. Take bins a few times as wide as the
-//! usual query is long. A query of long times and a small area is the dear one: each slice of time has the area
-//! anew. Keys read for each that is found, with a million events all over the Earth within ten weeks:
+//! The width decides. Where queries are about many bins, each of them costs its ranges again; where
+//! they are about the smallest part of one, a code has few bits that tell it from the rest. Take
+//! bins a few times as wide as the usual query is long. A query of long times and a small area is
+//! the dear one: each slice of time has the area again. Keys read for each that is found, with a
+//! million events all over the Earth within ten weeks:
 //!
 //! | circle of 300 km | bins | 4 ranges | 16 | 64 |
 //! |---|---|---|---|---|
@@ -54,15 +58,16 @@
 //!
 //! # When not to use it
 //!
-//! When queries ask for a place and take all times: a [`PointIndex`](super::PointIndex) with the time looked at
-//! reads less. When they ask for a time and take all places: an [`Index`] by time does. For things that last, which
-//! an event does not, and for tracks, whose points are only together what they are.
+//! When queries ask for a place and take all times: a [`PointIndex`](super::PointIndex) with the
+//! time looked at reads less. When they ask for a time and take all places: an [`Index`] by time
+//! does. For things that last, which an event does not, and for tracks, whose points are only
+//! together what they are.
 //!
 //! # Source
 //!
-//! Time bins and a curve of three dimensions: the Z3 index of GeoMesa (J. Hughes and others, *GeoMesa: a
-//! distributed architecture for spatio-temporal fusion*, SPIE 2015). Here the borders are exact, and bins in
-//! which nothing is are not asked.
+//! Time bins and a curve of three dimensions: the Z3 index of GeoMesa (J. Hughes and others,
+//! *GeoMesa: a distributed architecture for spatio-temporal fusion*, SPIE 2015). Here the borders
+//! are exact, and bins in which nothing is are not asked.
 
 mod query;
 
@@ -85,7 +90,8 @@ use keyloom_tables::table::RecordKey;
 
 pub use query::SpaceTimeQuery;
 
-/// An index of the records of a [`Table`](keyloom_tables::Table) by where and when they are; see the [module](self).
+/// An index of the records of a [`Table`](keyloom_tables::Table) by where and when they are; see
+/// the [module](self).
 ///
 /// ```
 /// use std::time::Duration;
@@ -140,16 +146,19 @@ impl<K, V> SpaceTimeIndex<K, V> {
 }
 
 impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
-    /// An index in `space`, of the positions and the times that `function` gives, in milliseconds since 1970; a
-    /// record for which it gives none is not in the index. Nothing else may be in `space`.
+    /// An index in `space`, of the positions and the times that `function` gives, in milliseconds
+    /// since 1970; a record for which it gives none is not in the index. Nothing else may be in
+    /// `space`.
     ///
-    /// An error of the function, such as that of [`LatLng::new`], refuses the put. Records that were in the
-    /// table before, and for which it fails, are not in the index.
+    /// An error of the function, such as that of [`LatLng::new`], refuses the put. Records that
+    /// were in the table before, and for which it fails, are not in the index.
     ///
-    /// The width of the bins belongs to what is stored; see the [module](self#cost) for which to take.
+    /// The width of the bins belongs to what is stored; see the [module](self#cost) for which to
+    /// take.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a width that is not a whole number of milliseconds from 1 to [`i64::MAX`].
+    /// [`Error::InvalidArgument`] for a width that is not a whole number of milliseconds from 1 to
+    /// [`i64::MAX`].
     pub fn new(
         space: &Subspace,
         width: Duration,
@@ -169,8 +178,9 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
         Ok(Self { index: index.untyped(), bins })
     }
 
-    /// A query for the events in `area`, a [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
-    /// [`Polygon`](super::Polygon), or a program's own, at `times`, in milliseconds since 1970.
+    /// A query for the events in `area`, a [`Circle`](super::Circle), a
+    /// [`BoundingBox`](super::BoundingBox), a [`Polygon`](super::Polygon), or a program's own, at
+    /// `times`, in milliseconds since 1970.
     pub fn within<'q, A: Area>(
         &self,
         area: A,

@@ -22,7 +22,8 @@ use keyloom_tables::within;
 use keyloom_tables::{Continuation, Page};
 use keyloom_tables::{Explain, Scan};
 
-/// A query for the events in an area at some times; see [`SpaceTimeIndex::within`](super::SpaceTimeIndex::within).
+/// A query for the events in an area at some times; see
+/// [`SpaceTimeIndex::within`](super::SpaceTimeIndex::within).
 pub struct SpaceTimeQuery<'q, K, A> {
     space: Subspace,
     bins: Bins,
@@ -74,11 +75,11 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
 
     /// The same query in at most so many ranges in each bin.
     ///
-    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun. By default a query
-    /// begins each bin with 4, or with 1 on a remote store, and takes more where they pay; see
-    /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
+    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun.
+    /// By default a query begins each bin with 4, or with 1 on a remote store, and takes more where
+    /// they pay; see [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
     ///
-    /// It is for each bin, since each holds the whole area anew.
+    /// It is for each bin, since each holds the whole area again.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for 0.
@@ -103,7 +104,8 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
         self.times.map(|(first, last)| (self.bins.bin(first), self.bins.bin(last)))
     }
 
-    /// A name of this query, whatever the number of its ranges: by its times, and the box around its area.
+    /// A name of this query, whatever the number of its ranges: by its times, and the box around
+    /// its area.
     fn name(&self) -> Subspace {
         let area = self.area.bounds();
         let edges = (area.south(), area.west(), area.north(), area.east());
@@ -116,8 +118,8 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
     /// The events, by bins, and in each of them in the order of their codes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when there are entries of another width in the index; what the store says; the
-    /// iterator too.
+    /// [`Error::InvalidArgument`] when there are entries of another width in the index; what the
+    /// store says; the iterator too.
     pub fn points<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -160,10 +162,12 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         count(self.points(reader)?)
     }
 
-    /// At most `limit` of the events, in the order of [`points`](SpaceTimeQuery::points), beginning behind `after`.
+    /// At most `limit` of the events, in the order of [`points`](SpaceTimeQuery::points), beginning
+    /// behind `after`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; else as [`points`](SpaceTimeQuery::points).
+    /// [`Error::InvalidArgument`] for a continuation of another query; else as
+    /// [`points`](SpaceTimeQuery::points).
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,

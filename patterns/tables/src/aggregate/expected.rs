@@ -24,8 +24,8 @@ pub(super) struct Pass<A> {
     pub(super) left: Option<KeyRange<'static>>,
 }
 
-/// Reads all records of `table` and gathers what `give` makes of each, for the `kept` smallest keys in
-/// `range`.
+/// Reads all records of `table` and gathers what `give` makes of each, for the `kept` smallest keys
+/// in `range`.
 ///
 /// There may be more groups than fit in memory, and records come in another order than groups. So
 /// the largest key is dropped when there is one too many, and gathered by a later pass.

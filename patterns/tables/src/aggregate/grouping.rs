@@ -54,7 +54,8 @@ impl Grouping {
     /// Groups the keys of `space` by their first `elements` elements. With 0 all of them are one
     /// group.
     ///
-    /// A key with fewer elements belongs to no group: who meets one fails with an error that names it.
+    /// A key with fewer elements belongs to no group: who meets one fails with an error that names
+    /// it.
     pub fn new(space: &Subspace, elements: usize) -> Self {
         Self::of(space, elements)
     }
@@ -100,12 +101,13 @@ impl<P> Grouping<P> {
         unpack(rest).map_err(|error| keyloom::Error::from(error).at(key))
     }
 
-    /// The first entry of each group with selected entries, in the order of the keys; `order` is that
-    /// of the groups.
+    /// The first entry of each group with selected entries, in the order of the keys; `order` is
+    /// that of the groups.
     ///
-    /// A skip scan: behind each group it steps over some entries, or begins a new range, as it finds
-    /// groups to be short or long. Costs 1 range, and for a group of n entries at most n steps, or at
-    /// most 16 steps and 1 range. Descending, one range more per group that is longer than that.
+    /// A skip scan: behind each group it steps over some entries, or begins a new range, as it
+    /// finds groups to be short or long. Costs 1 range, and for a group of n entries at most n
+    /// steps, or at most 16 steps and 1 range. Descending, one range more per group that is longer
+    /// than that.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace, Writer};
@@ -134,8 +136,9 @@ impl<P> Grouping<P> {
         Ok(scan(self.groups(reader, select, order, far)?, Groups::one))
     }
 
-    /// The last entry of each group with selected entries, in the order of the keys; `order` is that
-    /// of the groups. Costs what [`first_of_each`](Grouping::first_of_each) does, in the other order.
+    /// The last entry of each group with selected entries, in the order of the keys; `order` is
+    /// that of the groups. Costs what [`first_of_each`](Grouping::first_of_each) does, in the other
+    /// order.
     ///
     /// # Errors
     /// As [`first_of_each`](Grouping::first_of_each).
@@ -164,8 +167,8 @@ impl<P> Grouping<P> {
         Ok(scan(self.groups(reader, select, order, false)?, Groups::value))
     }
 
-    /// A walk through the groups with selected entries, which meets one end of each: the first that it comes to, or the
-    /// `far` one.
+    /// A walk through the groups with selected entries, which meets one end of each: the first that
+    /// it comes to, or the `far` one.
     pub(crate) fn groups<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -176,8 +179,8 @@ impl<P> Grouping<P> {
         Groups::open(&self.untyped(), reader, select.key_range(&self.space), order, far)
     }
 
-    /// The selected entries that go on with `rest` behind the elements of their group, whichever that
-    /// is: `user = ?` on keys of `(state, user, ..)`. Also called a loose index scan.
+    /// The selected entries that go on with `rest` behind the elements of their group, whichever
+    /// that is: `user = ?` on keys of `(state, user, ..)`. Also called a loose index scan.
     ///
     /// Costs what is found, and per group at most 2 ranges and 32 steps.
     ///
@@ -213,8 +216,8 @@ impl<P> Grouping<P> {
     /// One value for each group of `entries`, which must come sorted, as ranges and skip scans give
     /// them: `start`, and then what `fold` makes of it with each member.
     ///
-    /// Keeps one group's value in memory, whatever the number of groups. Each value comes with the key
-    /// of its group, to be read with [`group`](Grouping::group). Costs what the entries cost.
+    /// Keeps one group's value in memory, whatever the number of groups. Each value comes with the
+    /// key of its group, to be read with [`group`](Grouping::group). Costs what the entries cost.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Reader, Store, Subspace, Writer};

@@ -4,12 +4,13 @@
 //! Keys that begin alike lie side by side. So the leading elements of a key are a grouping that is
 //! there already, and there are two ways to use it:
 //!
-//! * **On the fly**: [`Grouping`] finds the groups, the first or last entry of each, the entries that
-//!   go on alike in every group ([skip scans](Grouping::first_of_each)), and [folds](Grouping::fold)
-//!   groups as they stream by. Nothing is stored for it; it reads what it answers from.
+//! * **On the fly**: [`Grouping`] finds the groups, the first or last entry of each, the entries
+//!   that go on alike in every group ([skip scans](Grouping::first_of_each)), and
+//!   [folds](Grouping::fold) groups as they stream by. Nothing is stored for it; it reads what it
+//!   answers from.
 //! * **Maintained**: attached to a [`Table`](crate::Table), [`Totals`] keep counts and sums,
-//!   [`RankedIndex`] ranks, [`RollUp`] sums per time bucket, [`Sketches`] about how many different values.
-//!   They cost writes with each change, and hardly anything to ask.
+//!   [`RankedIndex`] ranks, [`RollUp`] sums per time bucket, [`Sketches`] about how many different
+//!   values. They cost writes with each change, and hardly anything to ask.
 //!
 //! The smallest, the largest and the top k need nothing of their own: they are the ends of an
 //! [`Index`](crate::Index) or of the entries of a [`RankedIndex`], right after every delete.
@@ -65,33 +66,36 @@
 //! | [`Sketches`] | 1 | 1: the sketches of all groups are read together, each is written once |
 //! | [`RankedIndex`] | 4 or more per entry that comes or goes, 1 per range | the same per entry: **1,000 new records wait some 4,000 times**. Begin with a [repair](crate::Maintained::repair) in place of a load |
 //!
-//! A put that changes nothing in a group costs nothing there. Where a page of entries comes with each
-//! range ([`Reader::prefetched`](keyloom::Reader::prefetched)), as on stores behind a network, a
-//! skip scan uses the page up before it begins another range: a range is a round trip, a step within
-//! the page is free.
+//! A put that changes nothing in a group costs nothing there. Where a page of entries comes with
+//! each range ([`Reader::prefetched`](keyloom::Reader::prefetched)), as on stores behind a network,
+//! a skip scan uses the page up before it begins another range: a range is a round trip, a step
+//! within the page is free.
 //!
-//! Totals and buckets are added to without being read, so where a store adds by itself, hot groups do
-//! not conflict. A writer to a ranked index reads and writes a count on each level, and one of the top level
-//! stands for some 65,536 entries. So on a store whose transactions run side by side, two writers whose entries
-//! come or go below the same top count conflict, and **in an index of fewer than some 65,536 entries nearly all
-//! of them do**: they write one after the other, whatever groups they write to.
+//! Totals and buckets are added to without being read, so where a store adds by itself, hot groups
+//! do not conflict. A writer to a ranked index reads and writes a count on each level, and one of
+//! the top level stands for some 65,536 entries. So on a store whose transactions run side by side,
+//! two writers whose entries come or go below the same top count conflict, and **in an index of
+//! fewer than some 65,536 entries nearly all of them do**: they write one after the other, whatever
+//! groups they write to.
 //!
 //! # When not to use it
 //!
-//! * Groups that are not the leading part of any key: another [`Index`](crate::Index) makes them so.
-//! * Exact distinct counts: skip scan an index of `(group, value)`, which also forgets what is deleted.
-//!   [`Sketches`] are for values too many to keep.
-//! * Sums over floats: adding them in another order gives another sum. Use integers of a small unit.
-//! * A fold over everything, again and again: that is what the maintained forms are for. And maintained
-//!   totals that are asked for once a day cost more than one fold.
+//! * Groups that are not the leading part of any key: another [`Index`](crate::Index) makes them
+//!   so.
+//! * Exact distinct counts: skip scan an index of `(group, value)`, which also forgets what is
+//!   deleted. [`Sketches`] are for values too many to keep.
+//! * Sums over floats: adding them in another order gives another sum. Use integers of a small
+//!   unit.
+//! * A fold over everything, again and again: that is what the maintained forms are for. And
+//!   maintained totals that are asked for once a day cost more than one fold.
 //!
 //! # Source
 //!
-//! "Aggregation with composite keys" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Skip scans:
-//! the "loose index scan" of MySQL and PostgreSQL's wiki, H. Leslie and others, *Efficient Search of
-//! Multidimensional B-Trees* (VLDB 1995). Ranks: `RankedSet` of FoundationDB's Record Layer, which is a skip
-//! list (W. Pugh, 1990) with counts. Sketches: P. Flajolet and others, *HyperLogLog* (2007), by the crate of
-//! [Apache DataSketches](https://datasketches.apache.org).
+//! "Aggregation with composite keys" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Skip
+//! scans: the "loose index scan" of MySQL and PostgreSQL's wiki, H. Leslie and others, *Efficient
+//! Search of Multidimensional B-Trees* (VLDB 1995). Ranks: `RankedSet` of FoundationDB's Record
+//! Layer, which is a skip list (W. Pugh, 1990) with counts. Sketches: P. Flajolet and others,
+//! *HyperLogLog* (2007), by the crate of [Apache DataSketches](https://datasketches.apache.org).
 
 mod expected;
 mod group_by;

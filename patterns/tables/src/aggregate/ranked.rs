@@ -25,8 +25,9 @@ use crate::table::{RecordKey, Table};
 /// [module](crate::aggregate).
 ///
 /// Each entry that comes or goes finds its counts by 4 ranges, one after the other, also where many
-/// records change at once: on a store behind a network each is a round trip. To load many records, load them
-/// before the index is declared, and [build](crate::Attached::build) it then: that reads and counts in batches.
+/// records change at once: on a store behind a network each is a round trip. To load many records,
+/// load them before the index is declared, and [build](crate::Attached::build) it then: that reads
+/// and counts in batches.
 ///
 /// ```
 /// use keyloom::{Desc, Memory, Store, Subspace};
@@ -63,8 +64,8 @@ impl<K, V, P> fmt::Debug for RankedIndex<K, V, P> {
 }
 
 impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
-    /// A ranked index in `space`, whose entries for a record are what `function` returns for it, as in
-    /// [`Index::new`]. **Nothing else may be in `space`.**
+    /// A ranked index in `space`, whose entries for a record are what `function` returns for it, as
+    /// in [`Index::new`]. **Nothing else may be in `space`.**
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
@@ -86,8 +87,8 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
 
     /// How many entries are selected.
     ///
-    /// Costs 10 ranges, and some 70 keys of each end in the middle, however many there are; the upper
-    /// level grows by one key for 65,536 entries.
+    /// Costs 10 ranges, and some 70 keys of each end in the middle, however many there are; the
+    /// upper level grows by one key for 65,536 entries.
     ///
     /// # Errors
     /// What the store says, and [`Error::NotACounter`](keyloom::Error::NotACounter).
@@ -168,8 +169,9 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
 impl<K: RecordKey, V: 'static, P: 'static> Maintained for RankedIndex<K, V, P> {
     crate::described!(|_| "ranked index");
 
-    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of the entries, then the counts of each
-    /// level against those of the level below, in 2 ranges per level.
+    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of
+    /// the entries, then the counts of each level against those of the level below, in 2 ranges per
+    /// level.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -198,9 +200,10 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for RankedIndex<K, V, P> {
         Ok(found)
     }
 
-    /// Makes the entries what they should be, then the counts, or builds both, in bounded transactions
-    /// while others write; as [`derived::repair`](crate::derived::repair()). A transaction for the counts
-    /// visits `batch` entries of one level, and on to the next that has a count: 2 ranges and a commit.
+    /// Makes the entries what they should be, then the counts, or builds both, in bounded
+    /// transactions while others write; as [`derived::repair`](crate::derived::repair()). A
+    /// transaction for the counts visits `batch` entries of one level, and on to the next that has
+    /// a count: 2 ranges and a commit.
     ///
     /// # Errors
     /// What the store says, and records that do not decode.

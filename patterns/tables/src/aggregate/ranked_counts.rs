@@ -13,10 +13,10 @@ const FAN_OUT_BITS: u32 = 4;
 
 /// The entries, as level 0, and the counts above them.
 ///
-/// A node of level n is an entry whose hash ends in n times four zero bits, and counts the entries from
-/// itself to before the next node of its level. The head of a level, whose tail is empty, counts
-/// those before its first node; it is there only while there are such. So all of it is a function of
-/// the entries, in whatever order they came.
+/// A node of level n is an entry whose hash ends in n times four zero bits, and counts the entries
+/// from itself to before the next node of its level. The head of a level, whose tail is empty,
+/// counts those before its first node; it is there only while there are such. So all of it is a
+/// function of the entries, in whatever order they came.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
     /// By level; the first one is that of the entries.
@@ -63,8 +63,8 @@ impl Level {
         Ok(first.map(|(key, _)| KeyBuf::from_slice(&key)))
     }
 
-    /// How many entries lie from `from` to before `to`, both nodes of this level; to its end where there
-    /// is no `to`.
+    /// How many entries lie from `from` to before `to`, both nodes of this level; to its end where
+    /// there is no `to`.
     fn between(&self, reader: &impl Reader, from: &[u8], to: Option<&[u8]>) -> Result<i64> {
         let from = self.key(from);
         let to = to.map(|tail| self.key(tail));
@@ -88,8 +88,8 @@ impl Level {
     }
 }
 
-/// Which counts there are: all, or those that a build has come to. It counts from the lowest level to the
-/// highest, and each from its end.
+/// Which counts there are: all, or those that a build has come to. It counts from the lowest level
+/// to the highest, and each from its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counted<'k> {
     All,
@@ -156,8 +156,8 @@ impl Counts {
                 level.set(txn, &before, count, count.wrapping_add(1))?;
                 continue;
             }
-            // A new node takes over what lies behind it. Both are counted anew, so that a count that is
-            // wrong is not handed on: a repair goes from the end to the beginning.
+            // A new node takes over what lies behind it. Both are counted again, so that a count
+            // that is wrong is not handed on: a repair goes from the end to the beginning.
             let next = level.node_from(txn, &key)?;
             let next = next.as_deref().map(|next| level.tail(next));
             let kept = below.between(txn, level.tail(&before), Some(tail))?;
@@ -241,8 +241,8 @@ impl Counts {
     }
 }
 
-/// On how many levels above the entries an entry is a node: the zero bits at the end of a hash of its
-/// tail (FNV-1a, mixed as MurmurHash3 ends), in fours. A part of the layout.
+/// On how many levels above the entries an entry is a node: the zero bits at the end of a hash of
+/// its tail (FNV-1a, mixed as MurmurHash3 ends), in fours. A part of the layout.
 pub(super) fn height(tail: &[u8]) -> u8 {
     let mut fnv = Fnv::new();
     fnv.add(tail);

@@ -94,9 +94,10 @@ fn is_node(tail: &[u8], level: &Level) -> bool {
 
 /// Repairs the counts, from the lowest level to the highest and each from its end to its beginning.
 ///
-/// Backwards, since a writer that removes a node hands its count to the node before it: that one is still
-/// to be repaired then. A node that a writer adds counts what the level below says, whatever is wrong
-/// before it. So all nodes behind those that were repaired last are right, whoever writes meanwhile.
+/// Backwards, since a writer that removes a node hands its count to the node before it: that one is
+/// still to be repaired then. A node that a writer adds counts what the level below says, whatever
+/// is wrong before it. So all nodes behind those that were repaired last are right, whoever writes
+/// meanwhile.
 pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     counts: &Counts,
     store: &S,
@@ -141,8 +142,8 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     Ok(())
 }
 
-/// One transaction of a build: counts on from `reached`, which the last one returned, and returns where it
-/// came to; `None` after the last level.
+/// One transaction of a build: counts on from `reached`, which the last one returned, and returns
+/// where it came to; `None` after the last level.
 pub(super) fn count_next(
     counts: &Counts,
     txn: &mut impl Writer,
@@ -179,8 +180,8 @@ struct Part {
     removed: u64,
 }
 
-/// Repairs the nodes of `level` before the tail `before`, as many as `batch` entries of the level below
-/// make, and on to the next node. From `before` on all of them are right.
+/// Repairs the nodes of `level` before the tail `before`, as many as `batch` entries of the level
+/// below make, and on to the next node. From `before` on all of them are right.
 fn recount(
     txn: &mut impl Writer,
     below: &Level,
@@ -188,7 +189,8 @@ fn recount(
     before: Option<&[u8]>,
     batch: usize,
 ) -> Result<Part> {
-    // The node that the last batch ended with may be gone: what it counted is the node before it to count.
+    // The node that the last batch ended with may be gone: what it counted is the node before it to
+    // count.
     let behind = match before {
         Some(tail) => level.node_from(txn, &level.key(tail))?,
         None => None,

@@ -36,8 +36,8 @@ impl Event<()> {
     /// `amount` in the group `group` (`()` where there is one only) at `time`, in the unit of the
     /// widths. An amount of 1 counts.
     ///
-    /// The group is one element of the keys, and a tuple a nested one: no group is a part of another, and
-    /// `("a",)` is another group than `"a"`.
+    /// The group is one element of the keys, and a tuple a nested one: no group is a part of
+    /// another, and `("a",)` is another group than `"a"`.
     ///
     /// ```
     /// use keyloom_tables::aggregate::Event;
@@ -72,7 +72,8 @@ type Function<K, V, G> = dyn Fn(&K, &V) -> Option<Event<G>> + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `G` is the [type](crate::parts) of the groups: `visits` is a `RollUp<u32, (String, i64), String>`.
+/// `G` is the [type](crate::parts) of the groups: `visits` is a `RollUp<u32, (String, i64),
+/// String>`.
 pub struct RollUp<K, V, G> {
     space: Subspace,
     events: Index<K, V, AnyParts>,
@@ -107,14 +108,15 @@ struct Span {
 }
 
 impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
-    /// A roll-up in `space` with buckets of these `widths`, from the narrowest to the widest, of the
-    /// events that `function` gives. **Nothing else may be in `space`.** The function must be pure.
+    /// A roll-up in `space` with buckets of these `widths`, from the narrowest to the widest, of
+    /// the events that `function` gives. **Nothing else may be in `space`.** The function must be
+    /// pure.
     ///
     /// A bucket begins at a multiple of its width: with seconds since 1970, days are those of UTC.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when there is no width, one is not positive, or not a multiple of the one
-    /// before.
+    /// [`Error::InvalidArgument`] when there is no width, one is not positive, or not a multiple of
+    /// the one before.
     pub fn new(
         space: &Subspace,
         widths: &[i64],
@@ -153,16 +155,17 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
         &self.events
     }
 
-    /// The sums of the buckets, with the parts `(width, group, begin)`, of which the group is one element.
+    /// The sums of the buckets, with the parts `(width, group, begin)`, of which the group is one
+    /// element.
     pub fn buckets(&self) -> &Totals<K, V, AnyParts> {
         &self.buckets
     }
 
-    /// The sum of what happened in `group` in `times`, from the first to before the last, and what was
-    /// read for it. Wraps around where the sum leaves the `i64`.
+    /// The sum of what happened in `group` in `times`, from the first to before the last, and what
+    /// was read for it. Wraps around where the sum leaves the `i64`.
     ///
-    /// Costs, for w widths, at most 2 w + 1 ranges: raw entries of less than the narrowest bucket at
-    /// both ends, buckets of each width up to the next wider one, and the widest between.
+    /// Costs, for w widths, at most 2 w + 1 ranges: raw entries of less than the narrowest bucket
+    /// at both ends, buckets of each width up to the next wider one, and the widest between.
     ///
     /// # Errors
     /// What the store says, and entries that are none.
@@ -194,7 +197,8 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
         Ok((total, explain))
     }
 
-    /// The first part of a repair, behind which the buckets are still to come; and whether it was stopped.
+    /// The first part of a repair, behind which the buckets are still to come; and whether it was
+    /// stopped.
     fn repair_events<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -227,8 +231,8 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
 impl<K: RecordKey, V: 'static, G: 'static> Maintained for RollUp<K, V, G> {
     crate::described!(|_| "roll-up", options | roll_up | format!("widths {:?}", roll_up.widths()));
 
-    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of the raw entries, then
-    /// [`Maintained::check`](crate::Maintained::check) of the buckets.
+    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of
+    /// the raw entries, then [`Maintained::check`](crate::Maintained::check) of the buckets.
     ///
     /// # Errors
     /// As these.
@@ -244,13 +248,14 @@ impl<K: RecordKey, V: 'static, G: 'static> Maintained for RollUp<K, V, G> {
         Ok(found)
     }
 
-    /// Makes both what they should be, or builds them: [`Maintained::repair`](crate::Maintained::repair) of the raw entries, then
-    /// [`Maintained::repair`](crate::Maintained::repair) of the buckets, in bounded transactions while others write. Costs what these two
-    /// do; like the second, one at a time.
+    /// Makes both what they should be, or builds them:
+    /// [`Maintained::repair`](crate::Maintained::repair) of the raw entries, then
+    /// [`Maintained::repair`](crate::Maintained::repair) of the buckets, in bounded transactions
+    /// while others write. Costs what these two do; like the second, one at a time.
     ///
-    /// `progress` hears of each transaction what both have done so far, as in
-    /// [`derived::repair`](crate::derived::repair()), and the positions that it is told are those to resume at.
-    /// The records are visited by both, and are counted twice.
+    /// `progress` receives of each transaction what both have done so far, as in
+    /// [`derived::repair`](crate::derived::repair()), and the positions that it is told are those
+    /// to resume at. The records are visited by both, and are counted twice.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

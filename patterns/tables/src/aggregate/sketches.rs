@@ -25,8 +25,8 @@ use crate::table::{RecordKey, Table, get_many};
 /// How many groups one pass over a table keeps in memory, with their sketches.
 const KEPT: usize = 4_096;
 
-/// The values of a record, each with its group: what the function of [`Sketches`] returns. `G` is the
-/// [type](crate::parts) of the groups.
+/// The values of a record, each with its group: what the function of [`Sketches`] returns. `G` is
+/// the [type](crate::parts) of the groups.
 #[derive(Clone, Debug)]
 pub struct Seen<G> {
     values: Values,
@@ -64,8 +64,8 @@ type Function<K, V> = dyn Fn(&K, &V) -> Values + Send + Sync;
 /// the [module](crate::aggregate).
 ///
 /// A sketch knows what was put in and not how often, so **nothing can be taken out**: when the last
-/// record with a value is deleted or changed, the estimate stays. [`rebuild`](Sketches::rebuild) makes it
-/// what the records say.
+/// record with a value is deleted or changed, the estimate stays. [`rebuild`](Sketches::rebuild)
+/// makes it what the records say.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -80,7 +80,8 @@ type Function<K, V> = dyn Fn(&K, &V) -> Values + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `G` is the [type](crate::parts) of the groups: `visitors` is a `Sketches<u32, (String, u32), String>`.
+/// `G` is the [type](crate::parts) of the groups: `visitors` is a `Sketches<u32, (String, u32),
+/// String>`.
 pub struct Sketches<K, V, G> {
     space: Subspace,
     empty: HllSketch,
@@ -105,8 +106,9 @@ impl<K, V, G> fmt::Debug for Sketches<K, V, G> {
 }
 
 impl<K, V, G> Sketches<K, V, G> {
-    /// Sketches in `space` of the values that `function` gives, with 2 to the power of `log2_registers`
-    /// registers each. **Nothing else may be in `space`.** The function must be pure.
+    /// Sketches in `space` of the values that `function` gives, with 2 to the power of
+    /// `log2_registers` registers each. **Nothing else may be in `space`.** The function must be
+    /// pure.
     ///
     /// | `log2_registers` | relative standard error | at most |
     /// |---|---|---|
@@ -115,9 +117,9 @@ impl<K, V, G> Sketches<K, V, G> {
     /// | 12 | 1.6 % | 3.1 KB |
     /// | 14 | 0.8 % | 12 KB |
     ///
-    /// The error is 1.04 through the square root of the number of registers, of 6 bits each; below some
-    /// dozens of values a sketch is a list of their hashes, smaller and nearly exact. Sketches that are
-    /// there already keep their number of registers until [`rebuild`](Sketches::rebuild).
+    /// The error is 1.04 through the square root of the number of registers, of 6 bits each; below
+    /// some dozens of values a sketch is a list of their hashes, smaller and nearly exact. Sketches
+    /// that are there already keep their number of registers until [`rebuild`](Sketches::rebuild).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] unless `log2_registers` is 4 to 21.
@@ -160,8 +162,8 @@ impl<K, V, G> Sketches<K, V, G> {
         }
     }
 
-    /// About how many different values the selected groups have together, each value once. Costs one
-    /// range; reads their sketches.
+    /// About how many different values the selected groups have together, each value once. Costs
+    /// one range; reads their sketches.
     ///
     /// # Errors
     /// As [`estimate`](Sketches::estimate).
@@ -222,10 +224,10 @@ impl<K: RecordKey, V, G> Sketches<K, V, G> {
 
     /// Makes every sketch what the records say, and tells how many were written.
     ///
-    /// Removes what is there and writes one key per group. Reads the whole table in the transaction that it
-    /// is given, and again for each further 4,096
-    /// groups: on a store with one writer at a time others wait meanwhile, on others a conflict is
-    /// likely. In place of it a new `Sketches` in another subspace can be attached from some day on.
+    /// Removes what is there and writes one key per group. Reads the whole table in the transaction
+    /// that it is given, and again for each further 4,096 groups: on a store with one writer at a
+    /// time others wait meanwhile, on others a conflict is likely. In place of it a new `Sketches`
+    /// in another subspace can be attached from some day on.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -290,11 +292,11 @@ struct Sketch(Option<HllSketch>);
 impl<K: RecordKey, V: 'static, G: 'static> Maintained for Sketches<K, V, G> {
     crate::described!(|_| "sketches", options | sketches | sketches.options());
 
-    /// The sketches that lack a value of a record, and what is no sketch. Values that a sketch holds
-    /// and no record has any more are not faults: see [`rebuild`](Sketches::rebuild).
+    /// The sketches that lack a value of a record, and what is no sketch. Values that a sketch
+    /// holds and no record has any more are not faults: see [`rebuild`](Sketches::rebuild).
     ///
-    /// Reads all records and all sketches of one snapshot: 2 ranges, and 2 more for each further 4,096
-    /// groups, which is as many as it keeps in memory.
+    /// Reads all records and all sketches of one snapshot: 2 ranges, and 2 more for each further
+    /// 4,096 groups, which is as many as it keeps in memory.
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] if the table does not maintain the data.

@@ -93,7 +93,8 @@ type Function<K, V> = dyn Fn(&K, &V) -> Amounts + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `P` are the [types](crate::parts) of the parts: `totals` is a `Totals<u32, (String, i64), (String, String)>`.
+/// `P` are the [types](crate::parts) of the parts: `totals` is a `Totals<u32, (String, i64),
+/// (String, String)>`.
 pub struct Totals<K, V, P> {
     space: Subspace,
     function: Arc<Function<K, V>>,
@@ -117,8 +118,8 @@ impl<K, V, P> Totals<K, V, P> {
     /// Totals in `space`, to which a record adds what `function` returns for it. **Nothing else may
     /// be in `space`.**
     ///
-    /// The function must be pure. When it changes, [`repair`](crate::Maintained::repair) makes the totals what
-    /// they should be.
+    /// The function must be pure. When it changes, [`repair`](crate::Maintained::repair) makes the
+    /// totals what they should be.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Contributions<P> + Send + Sync + 'static,
@@ -140,13 +141,14 @@ impl<K, V, P> Totals<K, V, P> {
         reader.counter(&self.space.pack(&parts))
     }
 
-    /// The parts of the totals that are selected, and the totals themselves, without those that are 0.
+    /// The parts of the totals that are selected, and the totals themselves, without those that are
+    /// 0.
     ///
     /// Costs one range; reads what it returns, and those that have come down to 0.
     ///
     /// # Errors
-    /// What the store says; the iterator, also [`Error::NotACounter`](keyloom::Error::NotACounter), and
-    /// when parts are not a `P`.
+    /// What the store says; the iterator, also [`Error::NotACounter`](keyloom::Error::NotACounter),
+    /// and when parts are not a `P`.
     pub fn range<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
@@ -211,8 +213,8 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
     /// Everything that is not as it should be between `table` and these totals. A total of 0 may be
     /// there or not.
     ///
-    /// Reads all records and all totals of one snapshot: 2 ranges, and 2 more for each further 100,000
-    /// totals, which is as many as it keeps in memory.
+    /// Reads all records and all totals of one snapshot: 2 ranges, and 2 more for each further
+    /// 100,000 totals, which is as many as it keeps in memory.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -231,7 +233,8 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
     /// A record that does not decode is reported, and counts as one that contributes nothing.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain the data.
+    /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the
+    /// table does not maintain the data.
     fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -243,14 +246,15 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
     /// Makes the totals what they should be, or builds them, in bounded transactions while others
     /// write.
     ///
-    /// What a total lacks is read from one snapshot, records and totals, and *added* to it later. Those
-    /// who write in between add their own, so nobody waits for a group to be counted. That holds for
-    /// one repair at a time: two would add the same twice; run it again then. The same after a commit
-    /// whose outcome is unknown.
+    /// What a total lacks is read from one snapshot, records and totals, and *added* to it later.
+    /// Those who write in between add their own, so nobody waits for a group to be counted. That
+    /// holds for one repair at a time: two would add the same twice; run it again then. The same
+    /// after a commit whose outcome is unknown.
     ///
-    /// `progress` hears of each transaction, as in [`derived::repair`](crate::derived::repair()), whose
-    /// options and positions are used. Costs what [`check`](crate::Maintained::check) does, and a commit for each
-    /// `batch` of totals that lack something, one at least. Attach the totals to the table that writers use before this
+    /// `progress` receives of each transaction, as in
+    /// [`derived::repair`](crate::derived::repair()), whose options and positions are used. Costs
+    /// what [`check`](crate::Maintained::check) does, and a commit for each `batch` of totals that
+    /// lack something, one at least. Attach the totals to the table that writers use before this
     /// begins.
     ///
     /// ```

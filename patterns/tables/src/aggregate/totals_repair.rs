@@ -143,7 +143,8 @@ fn mend(txn: &mut impl Writer, faults: &[Fault], batch: usize) -> Result<usize> 
     let taken = batch.min(faults.len());
     for Fault { what, lacks } in faults.iter().take(taken) {
         if what.rule == Rule::Foreign {
-            // Nobody could add to it meanwhile: who tried got an error. Unless it was mended already.
+            // Nobody could add to it meanwhile: who tried got an error. Unless it was repaired
+            // already.
             if txn.get(&what.key)?.is_none_or(|value| totals::decode(&value).is_some()) {
                 continue;
             }

@@ -21,7 +21,8 @@ const VERSIONS: u32 = 40;
 
 type Records<T> = BTreeMap<<T as Subject>::Key, <T as Subject>::Value>;
 
-/// A table, its derived data, and keys of other data directly before them. The table lies directly after.
+/// A table, its derived data, and keys of other data directly before them. The table lies directly
+/// after.
 pub(super) struct Field<'t, T: Subject> {
     pub(super) subject: &'t T,
     pub(super) records: Table<T::Key, T::Value>,

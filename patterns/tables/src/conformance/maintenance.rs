@@ -47,7 +47,8 @@ fn changes<T: Subject>() -> [Change; 6] {
     ]
 }
 
-/// The table's state when an update runs must not matter: the changed records may be written or not.
+/// The table's state when an update runs must not matter: the changed records may be written or
+/// not.
 pub(super) fn records<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outcome {
     let unwritten = updated(subject, store, |_, _| Ok(()))?;
     let written = updated(subject, store, |field, txn| {

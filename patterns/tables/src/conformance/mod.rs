@@ -1,8 +1,10 @@
-//! Conformance: does a kind of derived data keep the laws that a [`Schema`](crate::Schema) relies on?
+//! Conformance: does a kind of derived data keep the laws that a [`Schema`](crate::Schema) relies
+//! on?
 //!
-//! Needs the feature `conformance`. A test describes a kind by a [`Subject`]: how to make it, some records, a
-//! query, and the same query computed from the plain records. [`check_maintained`] holds the kind to every
-//! [`Law`]. Like the suite for stores ([`keyloom::conformance`]), it runs on any store.
+//! Needs the feature `conformance`. A test describes a kind by a [`Subject`]: how to make it, some
+//! records, a query, and the same query computed from the plain records. [`check_maintained`] holds
+//! the kind to every [`Law`]. Like the suite for stores ([`keyloom::conformance`]), it runs on any
+//! store.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -123,7 +125,8 @@ use crate::table::RecordKey;
 
 /// Holds a kind to every law, each on a store of its own.
 ///
-/// `make` returns an empty store, or a pair of a store and what must live as long as it, such as a directory.
+/// `make` returns an empty store, or a pair of a store and what must live as long as it, such as a
+/// directory.
 ///
 /// # Panics
 /// If the kind breaks a law, or a store cannot be made. The message names each broken law.
@@ -154,10 +157,11 @@ pub trait Subject {
     /// Errors of the kind.
     fn make(&self, space: &Subspace) -> Result<Self::Kind>;
 
-    /// Version `version` of record `n`. Different `n` have different keys, each version of one `n` the same.
+    /// Version `version` of record `n`. Different `n` have different keys, each version of one `n`
+    /// the same.
     ///
-    /// Among the versions from 0 to 40 there should be some with equal derived data, with other derived data,
-    /// and, if the kind allows it, without any. `n` is below 300.
+    /// Among the versions from 0 to 40 there should be some with equal derived data, with other
+    /// derived data, and, if the kind allows it, without any. `n` is below 300.
     fn record(&self, n: u32, version: u32) -> (Self::Key, Self::Value);
 
     /// Queries the kind.
@@ -169,8 +173,8 @@ pub trait Subject {
     /// The right answers, computed from the records without the kind.
     fn model(&self, records: &BTreeMap<Self::Key, Self::Value>) -> Self::Answers;
 
-    /// Whether an entry may be present or absent without a difference, such as a total of 0. By default
-    /// false.
+    /// Whether an entry may be present or absent without a difference, such as a total of 0. By
+    /// default false.
     fn is_neutral(&self, value: &[u8]) -> bool {
         let _ = value;
         false

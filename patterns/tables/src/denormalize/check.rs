@@ -1,4 +1,4 @@
-//! DenormalizedFields against their sources: what differs, and mending it.
+//! Denormalized fields against their sources: what differs, and repairing it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Every target whose copy is not what its source says: [`Rule::Pending`] if the source is marked, so that a
-    /// propagation will refresh the copy, and [`Rule::Wrong`] if not, after which only
-    /// [`repair`](DenormalizedFields::repair) does. Goes through the targets themselves; that the index finds all of them
-    /// is for the check of the index.
+    /// Every target whose copy is not what its source says: [`Rule::Pending`] if the source is
+    /// marked, so that a propagation will refresh the copy, and [`Rule::Wrong`] if not, after which
+    /// only [`repair`](DenormalizedFields::repair) does. Goes through the targets themselves; that
+    /// the index finds all of them is for the check of the index.
     ///
     /// # Errors
     /// What the store says, and records that do not decode.
@@ -134,7 +134,8 @@ where
         "copies"
     }
 
-    /// No: sources with many targets are [propagated](DenormalizedFields::propagate) later as they are.
+    /// No: sources with many targets are [propagated](DenormalizedFields::propagate) later as they
+    /// are.
     fn can_be_deferred(&self) -> bool {
         false
     }

@@ -2,13 +2,14 @@
 //!
 //! A list of posts shows the names of their authors. Joined, each page of posts costs a round trip
 //! more; copied into the posts, it is one range. The price is paid when a name changes: every post
-//! that carries it must be written. [`DenormalizedFields`] declares such a copy and keeps it: the record that
-//! owns the value is the *source* (the user), the record with the copy is the *target* (the post).
+//! that carries it must be written. [`DenormalizedFields`] declares such a copy and keeps it: the
+//! record that owns the value is the *source* (the user), the record with the copy is the *target*
+//! (the post).
 //!
 //! * Few targets change in the transaction of the source: nobody ever sees a stale copy.
 //! * Where there are more, the transaction only *marks* the source, and
-//!   [`propagate`](DenormalizedFields::propagate) changes the targets in bounded transactions. Until it is
-//!   through, readers tell a stale copy from a fresh one by the mark
+//!   [`propagate`](DenormalizedFields::propagate) changes the targets in bounded transactions.
+//!   Until it is through, readers tell a stale copy from a fresh one by the mark
 //!   ([`refresh`](DenormalizedFields::refresh)).
 //!
 //! ```
@@ -61,8 +62,8 @@
 //! * Behind the position of a mark lie only fresh copies. A source that changes once more sets its
 //!   mark back to the beginning.
 //! * Every mark gets its turn, however often other sources change.
-//! * Carriers that are put through [`DenormalizedFields::put`] carry what the source says in that very
-//!   transaction.
+//! * Carriers that are put through [`DenormalizedFields::put`] carry what the source says in that
+//!   very transaction.
 //!
 //! No version is kept with a copy. Whether it is fresh is a question of its value: a name that was
 //! changed and changed back has made no copy stale.
@@ -85,11 +86,11 @@
 //! | [`check`](DenormalizedFields::check), per 1,000 targets | all of them, 1 get per different source; 1 more when some are stale | 2 to 3 |
 //! | [`repair`](DenormalizedFields::repair), per batch of b | b targets, 1 get per different source, 1 key written per stale one | 3 |
 //!
-//! What is attached to the targets is asked once for all of them that change together: a unique index
-//! costs one round trip more for each batch, not for each target.
+//! What is attached to the targets is asked once for all of them that change together: a unique
+//! index costs one round trip more for each batch, not for each target.
 //!
-//! With an index by source [in a schema](DenormalizedFields::in_schema): 1 get more for each put that changes what is
-//! copied, and for each batch of a propagation.
+//! With an index by source [in a schema](DenormalizedFields::in_schema): 1 get more for each put
+//! that changes what is copied, and for each batch of a propagation.
 //!
 //! # When not to use it
 //!
@@ -186,7 +187,8 @@ where
     /// * `by_source` finds the targets of a source: its parts are the key of the source, and
     ///   nothing more. A target with no entry has no source; one with several carries a copy of
     ///   each. It must be complete: targets that it does not have are not found, and keep what they
-    ///   carry without a mark. For an index of a schema, see [`in_schema`](DenormalizedFields::in_schema).
+    ///   carry without a mark. For an index of a schema, see
+    ///   [`in_schema`](DenormalizedFields::in_schema).
     /// * `targets` is the table with everything attached, that index among it: targets are
     ///   rewritten through it.
     /// * `set` is told which source the copy is of; `None` stands for a source that is not there.
@@ -217,12 +219,13 @@ where
     }
 
     /// A copy between tables of a [schema](crate::schema), by an index of the targets there; see
-    /// [`new`](DenormalizedFields::new). Declare it with [`Schema::derive`](crate::Schema::derive) as derived data of the
-    /// sources.
+    /// [`new`](DenormalizedFields::new). Declare it with [`Schema::derive`](crate::Schema::derive)
+    /// as derived data of the sources.
     ///
-    /// While the index is not readable, sources can be put: they are marked, however few targets they have.
-    /// A [propagation](DenormalizedFields::propagate) is refused until the index is built. Costs one get more for each
-    /// put of a source that changes what is copied, and for each batch.
+    /// While the index is not readable, sources can be put: they are marked, however few targets
+    /// they have. A [propagation](DenormalizedFields::propagate) is refused until the index is
+    /// built. Costs one get more for each put of a source that changes what is copied, and for each
+    /// batch.
     ///
     /// ```
     /// use keyloom::{Memory, Store};

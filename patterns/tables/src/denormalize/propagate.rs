@@ -41,15 +41,16 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Makes all copies of all marked sources fresh, in bounded transactions, while others read and write.
+    /// Makes all copies of all marked sources fresh, in bounded transactions, while others read and
+    /// write.
     ///
-    /// Goes round the marked sources in the order of their keys, each until it is done; one that changes
-    /// meanwhile, and so is back at the beginning, waits for the next round. So no source, however often
-    /// it changes, keeps the others waiting.
+    /// Goes round the marked sources in the order of their keys, each until it is done; one that
+    /// changes meanwhile, and so is back at the beginning, waits for the next round. So no source,
+    /// however often it changes, keeps the others waiting.
     ///
-    /// In the [`Progress`], `records` are targets visited, `written` targets whose copy was stale, and
-    /// `removed` marks: sources whose copies are all fresh again. The position is in the store: the next call,
-    /// in any program, resumes there. Any number of programs may propagate at once.
+    /// In the [`Progress`], `records` are targets visited, `written` targets whose copy was stale,
+    /// and `removed` marks: sources whose copies are all fresh again. The position is in the store:
+    /// the next call, in any program, resumes there. Any number of programs may propagate at once.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -74,15 +75,15 @@ where
     ///
     /// # Errors
     /// What the store says; targets and sources that do not decode; what lies among the marks and
-    /// is none; errors of [`Attached::at`](crate::Attached::at) when something is marked and the index by
-    /// source is [in a schema](DenormalizedFields::in_schema).
+    /// is none; errors of [`Attached::at`](crate::Attached::at) when something is marked and the
+    /// index by source is [in a schema](DenormalizedFields::in_schema).
     pub fn propagate(&self, store: &impl Store) -> Result<Progress> {
         let batch = RepairOptions::default().batch;
         self.propagate_with(store, batch, |_| ControlFlow::Continue(()))
     }
 
-    /// [`propagate`](DenormalizedFields::propagate) with at most `batch` targets in a transaction. Calls `progress` after each
-    /// transaction and stops if that breaks.
+    /// [`propagate`](DenormalizedFields::propagate) with at most `batch` targets in a transaction.
+    /// Calls `progress` after each transaction and stops if that breaks.
     ///
     /// # Errors
     /// As [`propagate`](DenormalizedFields::propagate).
@@ -104,9 +105,9 @@ where
         Ok(done)
     }
 
-    /// One step of [`propagate`](DenormalizedFields::propagate) in a transaction of one's own: at most `batch`
-    /// targets of one source. Goes on where `done` is, and adds to it; the default begins with the first
-    /// mark.
+    /// One step of [`propagate`](DenormalizedFields::propagate) in a transaction of one's own: at
+    /// most `batch` targets of one source. Goes on where `done` is, and adds to it; the default
+    /// begins with the first mark.
     ///
     /// # Errors
     /// As [`propagate`](DenormalizedFields::propagate).
@@ -148,8 +149,8 @@ where
         })
     }
 
-    /// The position of a mark, or the beginning where it is one in another index, as when the index has
-    /// moved to another subspace since.
+    /// The position of a mark, or the beginning where it is one in another index, as when the index
+    /// has moved to another subspace since.
     fn of_index(
         &self,
         position: Option<Continuation>,
@@ -159,8 +160,9 @@ where
         position.of_query(&source.key_range(self.by_source.space()), Order::Ascending)
     }
 
-    /// The mark to serve: the one that was served last, while it is on its way; then the one behind it, and
-    /// behind the last the first. Costs one range, three where a round ends or the mark was set back.
+    /// The mark to serve: the one that was served last, while it is on its way; then the one behind
+    /// it, and behind the last the first. Costs one range, three where a round ends or the mark was
+    /// set back.
     fn next_mark(&self, txn: &impl Writer, served: Option<&[u8]>) -> Result<Option<Mark>> {
         let all = self.space.self_and_children();
         let Some(served) = served else { return Self::first_mark(txn, all) };

@@ -25,8 +25,8 @@ where
     /// trip.
     ///
     /// # Errors
-    /// What the store says; sources that do not decode; [`Error::InvalidArgument`] when the parts of the
-    /// index are no key of a source.
+    /// What the store says; sources that do not decode; [`Error::InvalidArgument`] when the parts
+    /// of the index are no key of a source.
     pub fn fill(&self, reader: &impl Reader, targets: &mut [(K, V)]) -> Result<Vec<bool>> {
         let wanted = self.different_sources(&*targets);
         let sources = self.read_sources(reader, wanted)?;

@@ -16,12 +16,13 @@ const CHUNK: usize = 1_000;
 /// Tells `report` everything that is not as it should be between the records of `table` and what
 /// `derived` keeps of them. Clean data are silent.
 ///
-/// Reads one snapshot, 1,000 records or entries at a time, each time in two round trips: a page, and
-/// the other side of all that is on it. Keeps no more than that in memory.
+/// Reads one snapshot, 1,000 records or entries at a time, each time in two round trips: a page,
+/// and the other side of all that is on it. Keeps no more than that in memory.
 ///
 /// # Errors
-/// Any error of the store; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a newer program;
-/// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain the data.
+/// Any error of the store; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a
+/// newer program; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not
+/// maintain the data.
 pub fn check<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -136,7 +137,8 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     Ok(faults)
 }
 
-/// Whether the record of `key` is there and makes exactly this entry, or may have: it does not decode.
+/// Whether the record of `key` is there and makes exactly this entry, or may have: it does not
+/// decode.
 fn makes<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -149,8 +151,8 @@ fn makes<K: RecordKey, V, C: Codec<V>>(
     Ok(entries_of(derived, key, &record).iter().any(|made| *made.0 == *entry && *made.1 == *value))
 }
 
-/// Those of some entries that should not be there. An entry with a wrong value should: the pass over
-/// the records reports it. Costs one round trip.
+/// Those of some entries that should not be there. An entry with a wrong value should: the pass
+/// over the records reports it. Costs one round trip.
 pub(super) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,

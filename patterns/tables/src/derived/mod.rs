@@ -1,8 +1,8 @@
 //! Derived data: how is what follows from records maintained, checked and repaired, whatever it is?
 //!
-//! An index entry, a counter, a spatial cell, a copied field: all of them are *derived*. They follow
-//! from records, and are kept beside them because a query needs them in another order. keyloom has
-//! one mechanism for all of it:
+//! An index entry, a counter, a spatial cell, a copied field: all of them are *derived*. They
+//! follow from records, and are kept beside them because a query needs them in another order.
+//! keyloom has one mechanism for all of it:
 //!
 //! * [`Derived`]: told of every change of a record (its old and its new value, either may be
 //!   absent), it brings its data in step within the same transaction.
@@ -11,8 +11,8 @@
 //!   and the new value and writes only that; and since it knows what *should* be there it also
 //!   [checks](check()) and [repairs](repair()).
 //!
-//! What is no plain entry, such as a count that many records add to, brings a check and a repair of its
-//! own, in the same words: see [`Totals`](crate::Maintained::repair).
+//! What is no plain entry, such as a count that many records add to, brings a check and a repair of
+//! its own, in the same words: see [`Totals`](crate::Maintained::repair).
 //!
 //! One law holds for all derived data, and one property test per pattern holds it:
 //! **rebuilt from scratch equals maintained step by step**.
@@ -20,8 +20,8 @@
 //! # Cost
 //!
 //! Maintenance reads nothing for plain entries, and writes one key per entry that appears,
-//! disappears or changes; the entries of many records are written in the order of their keys. Over n records and m entries, in chunks of c (1,000 each, unless a repair is
-//! told otherwise):
+//! disappears or changes; the entries of many records are written in the order of their keys. Over
+//! n records and m entries, in chunks of c (1,000 each, unless a repair is told otherwise):
 //!
 //! | operation | reads | round trips |
 //! |---|---|---|
@@ -51,7 +51,8 @@ pub use repair::repair;
 pub use repair::repair_in_batches;
 pub use writes::SortedWrites;
 
-/// What happens to one record: `old` becomes `new`, and `None` stands for a record that is not there.
+/// What happens to one record: `old` becomes `new`, and `None` stands for a record that is not
+/// there.
 pub struct RecordChange<'c, K, V> {
     /// The key of the record.
     pub key: &'c K,
@@ -118,16 +119,18 @@ impl<K: fmt::Debug, V> fmt::Debug for RecordChange<'_, K, V> {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Derived<K, V>: Send + Sync {
-    /// Brings the data in step with changes, each of another record. They come together, since many are
-    /// cheaper so: read in one round trip, and written with everything else in the order of the keys.
+    /// Brings the data in step with changes, each of another record. They come together, since many
+    /// are cheaper so: read in one round trip, and written with everything else in the order of the
+    /// keys.
     ///
-    /// What is put into `writes` is written when all that is attached has been asked. What others have put
-    /// there is not seen in `txn` before `writes.apply(txn)`.
+    /// What is put into `writes` is written when all that is attached has been asked. What others
+    /// have put there is not seen in `txn` before `writes.apply(txn)`.
     ///
     /// The records themselves are written by the caller, before or after: do not read them here.
     ///
     /// # Errors
-    /// What makes a change impossible. The transaction then [does not commit](keyloom::Writer#a-failed-write).
+    /// What makes a change impossible. The transaction then [does not
+    /// commit](keyloom::Writer#a-failed-write).
     fn update(
         &self,
         txn: &mut DynWriter<'_>,
@@ -135,11 +138,11 @@ pub trait Derived<K, V>: Send + Sync {
         writes: &mut SortedWrites,
     ) -> Result<()>;
 
-    /// Refuses changes that [`update`](Derived::update) would refuse whatever the store holds, such as an
-    /// entry that is too long for a key.
+    /// Refuses changes that [`update`](Derived::update) would refuse whatever the store holds, such
+    /// as an entry that is too long for a key.
     ///
-    /// Called instead of `update` when a schema [defers](crate::Schema::derive_deferred) that, so that the
-    /// write of the record fails and not the later update. Provided: refuses nothing.
+    /// Called instead of `update` when a schema [defers](crate::Schema::derive_deferred) that, so
+    /// that the write of the record fails and not the later update. Provided: refuses nothing.
     ///
     /// # Errors
     /// Errors of `update`.
@@ -149,8 +152,9 @@ pub trait Derived<K, V>: Send + Sync {
     }
 
     /// [`update`](Derived::update) during a build of a schema. `reached` is what
-    /// [`finish_build`](Derived::finish_build) returned last, `None` while the build visits records, which it
-    /// passes here too. It may leave out what `finish_build` computes. Provided: `update`.
+    /// [`finish_build`](Derived::finish_build) returned last, `None` while the build visits
+    /// records, which it passes here too. It may leave out what `finish_build` computes. Provided:
+    /// `update`.
     ///
     /// # Errors
     /// Errors of `update`.
@@ -165,9 +169,10 @@ pub trait Derived<K, V>: Send + Sync {
         self.update(txn, changes, writes)
     }
 
-    /// Continues a build that has visited all records, in one transaction that visits about `batch` keys. Returns
-    /// where it is, for the next transaction; `None` when the data are whole. Called with `None` first, in the
-    /// transaction that visits the last record. Provided: the data are whole.
+    /// Continues a build that has visited all records, in one transaction that visits about `batch`
+    /// keys. Returns where it is, for the next transaction; `None` when the data are whole. Called
+    /// with `None` first, in the transaction that visits the last record. Provided: the data are
+    /// whole.
     ///
     /// # Errors
     /// Any error of the store.
@@ -181,18 +186,18 @@ pub trait Derived<K, V>: Send + Sync {
         Ok(None)
     }
 
-    /// Where the data are, if all lie in one subspace. [`Table::with`](crate::Table::with) refuses what would lie
-    /// among other data.
+    /// Where the data are, if all lie in one subspace. [`Table::with`](crate::Table::with) refuses
+    /// what would lie among other data.
     fn subspace(&self) -> Option<&Subspace> {
         None
     }
 
-    /// Removes all that follows from records whose values are not known, since they do not decode, and
-    /// returns whether it could.
+    /// Removes all that follows from records whose values are not known, since they do not decode,
+    /// and returns whether it could.
     ///
     /// The table then deletes or replaces them; a record that replaces one comes to
-    /// [`update`](Derived::update) without an old value. Provided: `false`, after which the table refuses the
-    /// change.
+    /// [`update`](Derived::update) without an old value. Provided: `false`, after which the table
+    /// refuses the change.
     ///
     /// # Errors
     /// Any error of the store.
@@ -256,13 +261,13 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     /// The key of the record that made an entry.
     ///
     /// # Errors
-    /// When the bytes are not an entry of this kind. Whatever the error is, a check reports the entry as a
-    /// fault and goes on, and a repair writes it again from its record or removes it.
+    /// When the bytes are not an entry of this kind. Whatever the error is, a check reports the
+    /// entry as a fault and goes on, and a repair writes it again from its record or removes it.
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K>;
 
-    /// Collects what brings the entries in step with records that change. Provided: the difference. Another
-    /// implementation may do that more cheaply, or look into the store and refuse a change; what it leaves
-    /// must be what [`entries`](DerivedEntries::entries) says.
+    /// Collects what brings the entries in step with records that change. Provided: the difference.
+    /// Another implementation may do that more cheaply, or look into the store and refuse a change;
+    /// what it leaves must be what [`entries`](DerivedEntries::entries) says.
     ///
     /// # Errors
     /// What makes a change impossible, such as an entry that is too long for a key.
@@ -280,8 +285,8 @@ pub trait DerivedEntries<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Refuses changes that [`maintain`](DerivedEntries::maintain) would refuse whatever the store holds; see
-    /// [`Derived::validate`]. Provided: the lengths of the keys.
+    /// Refuses changes that [`maintain`](DerivedEntries::maintain) would refuse whatever the store
+    /// holds; see [`Derived::validate`]. Provided: the lengths of the keys.
     ///
     /// # Errors
     /// Errors of `maintain`.
@@ -296,8 +301,9 @@ pub trait DerivedEntries<K, V>: Send + Sync {
 /// What [`Table::with`](crate::Table::with) takes: everything that is [`Derived`], and everything
 /// that is [`DerivedEntries`], for which the difference is written here.
 ///
-/// `HOW` keeps the two apart and is always inferred. (One trait for all of the other would keep every
-/// generic pattern from being [`Derived`] itself: some crate could make it `DerivedEntries` as well.)
+/// `HOW` keeps the two apart and is always inferred. (One trait for all of the other would keep
+/// every generic pattern from being [`Derived`] itself: some crate could make it `DerivedEntries`
+/// as well.)
 pub trait Attach<K, V, const HOW: u8> {
     /// What the table calls at each change.
     fn attached(&self) -> Arc<dyn Derived<K, V>>;
@@ -409,8 +415,8 @@ pub fn is_undecodable(error: &Error) -> bool {
     }
 }
 
-/// Writes what turns the entries `old` into the entries `new`, both in the order of their keys, and nothing
-/// else.
+/// Writes what turns the entries `old` into the entries `new`, both in the order of their keys, and
+/// nothing else.
 #[cfg(feature = "entities")]
 pub(crate) fn write_difference(
     txn: &mut impl Writer,

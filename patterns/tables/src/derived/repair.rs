@@ -16,17 +16,18 @@ use crate::table::{RecordKey, Table};
 /// write. Also the way to build an index over records that are there already.
 ///
 /// `progress` is told after each transaction what was done; with `ControlFlow::Break` it stops the
-/// repair. Every batch is committed when `progress` hears of it, so a repair that was stopped, or
-/// died, can go on from the last position it told (see [`RepairOptions::resume`]). Starting anew is
-/// always safe too: what is right is left alone.
+/// repair. Every batch is committed when `progress` receives of it, so a repair that was stopped,
+/// or died, can go on from the last position it told (see [`RepairOptions::resume`]). Starting
+/// again is always safe too: what is right is left alone.
 ///
 /// Attach `derived` to the table that writers use *before* the repair begins, else records that
 /// change behind it are missed.
 ///
-/// An entry that two records claim, as in a unique index, is left to the one that has it, or given to the
-/// first where none has, and the other is counted ([`Progress::contested`]).
+/// An entry that two records claim, as in a unique index, is left to the one that has it, or given
+/// to the first where none has, and the other is counted ([`Progress::contested`]).
 ///
-/// A transaction costs three round trips: a page, the other side of all that is on it, and the commit.
+/// A transaction costs three round trips: a page, the other side of all that is on it, and the
+/// commit.
 ///
 /// # Errors
 /// What the store says, and as [`check`](super::check()).
@@ -47,7 +48,8 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     })
 }
 
-/// The loop of every repair: `body` does some of the work in one transaction and notes how far it is.
+/// The loop of every repair: `body` does some of the work in one transaction and notes how far it
+/// is.
 pub fn repair_in_batches<S: Store>(
     store: &S,
     options: &RepairOptions,

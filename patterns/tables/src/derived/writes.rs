@@ -1,14 +1,15 @@
 //! Many writes, carried out in the order of their keys.
 //!
-//! A store that keeps keys in order takes them in order the quickest: what is touched next lies beside
-//! what was touched last, and where nothing lies behind, pages are filled one after the other.
+//! A store that keeps keys in order takes them in order the quickest: what is touched next lies
+//! beside what was touched last, and where nothing lies behind, pages are filled one after the
+//! other.
 
 use keyloom::{Result, Writer, check_key};
 
 use super::DerivedEntry;
 
-/// Writes that are collected, and made in the order of their keys. Where a key is written twice, the later
-/// write counts and is the only one that is made.
+/// Writes that are collected, and made in the order of their keys. Where a key is written twice,
+/// the later write counts and is the only one that is made.
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Store};
@@ -46,8 +47,9 @@ impl SortedWrites {
     /// Collects a put.
     ///
     /// # Errors
-    /// [`Error::EmptyKey`](keyloom::Error::EmptyKey), [`Error::KeyTooLong`](keyloom::Error::KeyTooLong): what
-    /// the store would refuse is found before anything is written.
+    /// [`Error::EmptyKey`](keyloom::Error::EmptyKey),
+    /// [`Error::KeyTooLong`](keyloom::Error::KeyTooLong): what the store would refuse is found
+    /// before anything is written.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.push(key, Some(value))
     }
@@ -95,7 +97,8 @@ impl SortedWrites {
         Ok(())
     }
 
-    /// Collects what turns the entries `old` into the entries `new`, both in the order of their keys.
+    /// Collects what turns the entries `old` into the entries `new`, both in the order of their
+    /// keys.
     pub(super) fn difference(&mut self, old: &[DerivedEntry], new: &[DerivedEntry]) -> Result<()> {
         let has_key = |key| new.binary_search_by(|(other, _)| other.cmp(key)).is_ok();
         for (key, _) in old.iter().filter(|(key, _)| !has_key(key)) {
@@ -230,7 +233,8 @@ fn common_prefix(bytes: &[u8], writes: &[Write], depth: usize) -> usize {
     })
 }
 
-/// The first eight bytes as a number that compares as they do; zeros stand for those that are missing.
+/// The first eight bytes as a number that compares as they do; zeros stand for those that are
+/// missing.
 fn word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(bytes) {

@@ -17,11 +17,11 @@ struct Parent {
 }
 
 impl<K: RecordKey> Aggregates<K> {
-    /// Everything that is not as it should be. Reads all of the collection in one range; keeps what is
-    /// found and one path in memory.
+    /// Everything that is not as it should be. Reads all of the collection in one range; keeps what
+    /// is found and one path in memory.
     ///
-    /// Nothing here follows from anything else, so nothing can be repaired from it: remove what is named,
-    /// or put the entity anew after [`delete`](Aggregates::delete).
+    /// Nothing here follows from anything else, so nothing can be repaired from it: remove what is
+    /// named, or put the entity again after [`delete`](Aggregates::delete).
     ///
     /// # Errors
     /// What the store says.
@@ -61,7 +61,7 @@ impl<K: RecordKey> Aggregates<K> {
         Ok(found)
     }
 
-    /// The path behind the key of an entity.
+    /// The path after the key of an entity.
     fn path(&self, key: &[u8]) -> Option<Vec<Step>> {
         let (_, entity) = entity_of::<K>(self.space(), key).ok()?;
         entity.contains(key).then_some(())?;

@@ -17,8 +17,8 @@ use crate::table::{RecordKey, get_many};
 
 /// A collection of entities, each a set of records under one key; see the [module](super).
 ///
-/// It has no type of entities: each may have another shape. An enum of serde, tagged by a field, reads
-/// all of them:
+/// It has no type of entities: each may have another shape. An enum of serde, tagged by a field,
+/// reads all of them:
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -49,8 +49,8 @@ use crate::table::{RecordKey, get_many};
 /// ```
 ///
 /// An entity key must have a fixed number of elements: any number, string or tuple, but no
-/// [`List`](keyloom::List). A path is one step (`"title"`) or a tuple of them (`("tracks", &position,
-/// "title")`), and `()` is the entity itself.
+/// [`List`](keyloom::List). A path is one step (`"title"`) or a tuple of them (`("tracks",
+/// &position, "title")`), and `()` is the entity itself.
 pub struct Aggregates<K> {
     space: Subspace,
     key: PhantomData<fn() -> K>,
@@ -114,13 +114,13 @@ impl<K: RecordKey> Aggregates<K> {
         node.map(|node| from_value(&node.join())).transpose().map_err(at)
     }
 
-    /// Makes an entity exactly this, and forgets what else it was: also fields that `T` does not know.
-    /// Writes what differs.
+    /// Makes an entity exactly this, and forgets what else it was: also fields that `T` does not
+    /// know. Writes what differs.
     ///
     /// # Errors
-    /// [`Error::Value`] when serde cannot express it, [`Error::InvalidArgument`] for maps with other keys than
-    /// text and integers, [`Error::KeyTooLong`] for names that are too long together. Nothing was written
-    /// then.
+    /// [`Error::Value`] when serde cannot express it, [`Error::InvalidArgument`] for maps with
+    /// other keys than text and integers, [`Error::KeyTooLong`] for names that are too long
+    /// together. Nothing was written then.
     pub fn put<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -138,8 +138,8 @@ impl<K: RecordKey> Aggregates<K> {
         })
     }
 
-    /// Changes an entity as a `T`, and writes the difference: what `T` does not know stays as it is. Tells
-    /// whether the entity is there.
+    /// Changes an entity as a `T`, and writes the difference: what `T` does not know stays as it
+    /// is. Tells whether the entity is there.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -166,8 +166,8 @@ impl<K: RecordKey> Aggregates<K> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// A field that `T` reads under another name (`alias`) is one that it does not know: rename with
-    /// [`put`](Aggregates::put).
+    /// A field that `T` reads under another name (`alias`) is one that it does not know: rename
+    /// with [`put`](Aggregates::put).
     ///
     /// # Errors
     /// Those of `change`; as [`get`](Aggregates::get) and [`put`](Aggregates::put).
@@ -192,12 +192,12 @@ impl<K: RecordKey> Aggregates<K> {
         })
     }
 
-    /// Makes a part of an entity exactly this, and leaves the rest alone. Maps that are missing on the way
-    /// are made, the entity among them; an item of a list must be there.
+    /// Makes a part of an entity exactly this, and leaves the rest alone. Maps that are missing on
+    /// the way are made, the entity among them; an item of a list must be there.
     ///
     /// # Errors
-    /// [`Error::At`] with the key where the path leads through something that is no list or map; else as
-    /// [`put`](Aggregates::put).
+    /// [`Error::At`] with the key where the path leads through something that is no list or map;
+    /// else as [`put`](Aggregates::put).
     pub fn set<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -208,8 +208,8 @@ impl<K: RecordKey> Aggregates<K> {
         txn.guarded(|txn| self.set_node(txn, key, &path, value, replaced))
     }
 
-    /// As [`set`](Aggregates::set), but a list or a map is kept in one piece: one key, which is read and
-    /// written as a whole, whatever its size and the keys of its maps.
+    /// As [`set`](Aggregates::set), but a list or a map is kept in one piece: one key, which is
+    /// read and written as a whole, whatever its size and the keys of its maps.
     ///
     /// # Errors
     /// As [`set`](Aggregates::set).
@@ -244,7 +244,8 @@ impl<K: RecordKey> Aggregates<K> {
             return Err(Error::other(NoItem).at(part.prefix()));
         }
         let new = make(old.as_ref(), value).map_err(|error| error.at(part.prefix()))?;
-        // What is refused is refused before anything is written; the maps on the way have shorter keys.
+        // What is refused is refused before anything is written; the maps on the way have shorter
+        // keys.
         self.write(txn, &part, old.as_ref(), &new)?;
         write_markers(txn, &missing)
     }
@@ -295,8 +296,9 @@ impl<K: RecordKey> Aggregates<K> {
         write_difference(txn, &old, &new.entries(part)?)
     }
 
-    /// The lists and maps that are missing along `path`, which must be as `wanted` says: one for the
-    /// entity and for each step that leads on. Refuses a way through something else. Costs one round trip.
+    /// The lists and maps that are missing along `path`, which must be as `wanted` says: one for
+    /// the entity and for each step that leads on. Refuses a way through something else. Costs one
+    /// round trip.
     pub(super) fn missing_along(
         &self,
         reader: &impl Reader,

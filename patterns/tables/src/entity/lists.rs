@@ -26,8 +26,8 @@ pub enum ListPlace<'p> {
 }
 
 impl<K: RecordKey> Aggregates<K> {
-    /// Appends an item to a list and tells its position. A list that is not there is made, and so is the
-    /// entity.
+    /// Appends an item to a list and tells its position. A list that is not there is made, and so
+    /// is the entity.
     ///
     /// # Errors
     /// As [`insert`](Aggregates::insert).
@@ -60,9 +60,9 @@ impl<K: RecordKey> Aggregates<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::At`] with the key of what is there and no list; an [`Error::Other`] when there is no room
-    /// between two positions; [`Error::KeyTooLong`], also for a position that has grown by many insertions
-    /// at one place, after which [`renumber`](Aggregates::renumber) helps; else as
+    /// [`Error::At`] with the key of what is there and no list; an [`Error::Other`] when there is
+    /// no room between two positions; [`Error::KeyTooLong`], also for a position that has grown by
+    /// many insertions at one place, after which [`renumber`](Aggregates::renumber) helps; else as
     /// [`set`](Aggregates::set).
     pub fn insert<T: Serialize + ?Sized>(
         &self,

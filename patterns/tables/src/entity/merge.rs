@@ -9,8 +9,8 @@ use super::path::Step;
 use super::position::ListPosition;
 use super::tree::{Kind, Node, encode, step_of};
 
-/// What is to be stored when a program has read `stored` as `before` and made `after` of it: what it did
-/// not change, or did not know, stays.
+/// What is to be stored when a program has read `stored` as `before` and made `after` of it: what
+/// it did not change, or did not know, stays.
 pub(super) fn merge(stored: &Node, before: &Value, after: &Value) -> Result<Node> {
     if before == after {
         return Ok(stored.clone());
@@ -35,8 +35,8 @@ fn are_views<'n>(stored: impl ExactSizeIterator<Item = &'n Node>, views: &[Value
     stored.len() == views.len() && stored.zip(views).all(|(stored, view)| is_view(stored, view))
 }
 
-/// Whether `view` is what a program can have read: the same, but for fields that it does not know, and
-/// those that it takes for something when they are not there.
+/// Whether `view` is what a program can have read: the same, but for fields that it does not know,
+/// and those that it takes for something when they are not there.
 fn is_view(stored: &Node, view: &Value) -> bool {
     match (Kind::of(&stored.value), view) {
         (Some(Kind::List), Value::Array(items)) => are_views(stored.children.values(), items),

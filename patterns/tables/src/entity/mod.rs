@@ -1,10 +1,11 @@
-//! Aggregates (soft schema): how does one entity of many parts live under one key, without a schema, and
-//! without being rewritten as a whole?
+//! Aggregates (soft schema): how does one entity of many parts live under one key, without a
+//! schema, and without being rewritten as a whole?
 //!
-//! A product is a book, a record or a pair of jeans. It has fields that all have, fields that some have,
-//! lists and maps of further entities. In tables of a fixed schema it is spread over many; as one value it
-//! must be read and written whole. Here it is a *set of records under one key*: one per field. They lie
-//! side by side, so the entity is one range, a field is one get, and a change writes what changes.
+//! A product is a book, a record or a pair of jeans. It has fields that all have, fields that some
+//! have, lists and maps of further entities. In tables of a fixed schema it is spread over many; as
+//! one value it must be read and written whole. Here it is a *set of records under one key*: one
+//! per field. They lie side by side, so the entity is one range, a field is one get, and a change
+//! writes what changes.
 //!
 //! | type | what it holds |
 //! |---|---|
@@ -48,30 +49,30 @@
 //! | an empty map, a struct without fields | one key, `A0` |
 //! | an empty string, empty bytes | one key, `60`, `40` |
 //!
-//! Every list and map is taken apart, down to scalars. A `Vec<u8>` is a list of numbers to serde, a key for
-//! each: say `serde_bytes`, or store it [undivided](Aggregates::set_undivided). An undivided list or map is
-//! one value that is not empty.
+//! Every list and map is taken apart, down to scalars. A `Vec<u8>` is a list of numbers to serde, a
+//! key for each: say `serde_bytes`, or store it [undivided](Aggregates::set_undivided). An
+//! undivided list or map is one value that is not empty.
 //!
 //! # Invariants
 //!
-//! * The parent of every part is there, and is a list or a map as the step says. [`check`](Aggregates::check)
-//!   looks. An entity is there exactly if its own key is.
-//! * The items of a list are in the order of their positions. A position keeps its item while others come
-//!   and go.
-//! * A change leaves alone what it does not name. [`update`](Aggregates::update) writes the difference
-//!   between what the program read and what it made of it, so *fields that the program does not know
-//!   survive*, in nested entities too.
+//! * The parent of every part is there, and is a list or a map as the step says.
+//!   [`check`](Aggregates::check) looks. An entity is there exactly if its own key is.
+//! * The items of a list are in the order of their positions. A position keeps its item while
+//!   others come and go.
+//! * A change leaves alone what it does not name. [`update`](Aggregates::update) writes the
+//!   difference between what the program read and what it made of it, so *fields that the program
+//!   does not know survive*, in nested entities too.
 //!
-//! Which item of a list is which, after a program has changed the list, is found by comparison: equal items
-//! are the same item, wherever they moved; if none is equal and there are as many as before, each is the
-//! old one at its place, edited. Else they are new. A program that keeps a list in another order than it is
-//! stored in, such as a set, and changes it, writes it as it sees it. Where that is too vague, make it a map
-//! by id.
+//! Which item of a list is which, after a program has changed the list, is found by comparison:
+//! equal items are the same item, wherever they moved; if none is equal and there are as many as
+//! before, each is the old one at its place, edited. Else they are new. A program that keeps a list
+//! in another order than it is stored in, such as a set, and changes it, writes it as it sees it.
+//! Where that is too vague, make it a map by id.
 //!
 //! # Cost
 //!
-//! Where an operation writes, the commit of the transaction adds one round trip. n is the number of parts
-//! of what is named, d the number of steps of the path.
+//! Where an operation writes, the commit of the transaction adds one round trip. n is the number of
+//! parts of what is named, d the number of steps of the path.
 //!
 //! | operation | gets | ranges | keys written | round trips |
 //! |---|---|---|---|---|
@@ -88,17 +89,18 @@
 //!
 //! # When not to use it
 //!
-//! * When an entity is small and always read and written whole: a [`Table`](crate::Table) with a codec by
-//!   name ([`Json`](keyloom::value::Json)) takes one key instead of n.
+//! * When an entity is small and always read and written whole: a [`Table`](crate::Table) with a
+//!   codec by name ([`Json`](keyloom::value::Json)) takes one key instead of n.
 //! * When it is searched by its fields: indexes are of tables.
 //! * When it is a list of a million items: walk [enumerable keys](crate::sequence) instead.
 //! * Keys have 511 bytes: the entity key and all names on a path together.
 //!
 //! # Source
 //!
-//! "Aggregates" in I. Katsov, *NoSQL Data Modeling Techniques* (2012), with its products of different
-//! shapes. One key per field is how document layers on ordered stores are built, FoundationDB's among them.
-//! [`wide_column`] is the data model of F. Chang and others, *Bigtable* (2006).
+//! "Aggregates" in I. Katsov, *NoSQL Data Modeling Techniques* (2012), with its products of
+//! different shapes. One key per field is how document layers on ordered stores are built,
+//! FoundationDB's among them. [`wide_column`] is the data model of F. Chang and others, *Bigtable*
+//! (2006).
 
 mod check;
 mod collection;

@@ -4,9 +4,9 @@ use std::fmt;
 
 use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
 
-/// The position of an item in a list: one or more integers, compared one by one, a beginning before what
-/// continues it. Between any two of them there is another one, so an item is inserted without touching its
-/// neighbours.
+/// The position of an item in a list: one or more integers, compared one by one, a beginning before
+/// what continues it. Between any two of them there is another one, so an item is inserted without
+/// touching its neighbours.
 ///
 /// ```text
 /// (1)  (2)             two items
@@ -14,8 +14,8 @@ use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
 /// (1)  (1, 0)  (1, 65536)  (2)     and one more behind that
 /// ```
 ///
-/// Items that are pushed are numbered, 2 bytes of a key for the first 255. Each insertion into the same gap
-/// halves it; after some sixteen at one place a position grows by up to 4 bytes.
+/// Items that are pushed are numbered, 2 bytes of a key for the first 255. Each insertion into the
+/// same gap halves it; after some sixteen at one place a position grows by up to 4 bytes.
 /// [`renumber`](super::Aggregates::renumber) makes them short again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListPosition(List<Vec<i64>>);
@@ -29,8 +29,8 @@ impl ListPosition {
         Self(List(vec![number]))
     }
 
-    /// A position behind `low` and before `high`, where `None` stands for the ends of the list. `None`
-    /// where there is no room: they are not in order, or a number is at the end of `i64`.
+    /// A position behind `low` and before `high`, where `None` stands for the ends of the list.
+    /// `None` where there is no room: they are not in order, or a number is at the end of `i64`.
     pub(super) fn between(low: Option<&Self>, high: Option<&Self>) -> Option<Self> {
         let first = |position: &Self| position.0.0.first().copied();
         match (low, high) {

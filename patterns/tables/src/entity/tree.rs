@@ -106,8 +106,8 @@ impl Node {
         children.try_for_each(|(step, child)| child.add_entries(&key.child(step), entries))
     }
 
-    /// The part that has `key` as its key, from the entries of its range in ascending order; `None` when
-    /// there are none.
+    /// The part that has `key` as its key, from the entries of its range in ascending order; `None`
+    /// when there are none.
     pub(super) fn collect<B: Deref<Target = [u8]>>(
         key: &Subspace,
         entries: impl Iterator<Item = Result<Entry<B>>>,

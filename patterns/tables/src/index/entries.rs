@@ -61,11 +61,12 @@ impl<P> IndexEntries<P> {
         IndexEntries { entries: self.entries, parts: PhantomData }
     }
 
-    /// The same entries, each with a copy of these fields: a query that needs no others reads no record.
-    /// It takes them from [`Found::covered`](super::Found::covered).
+    /// The same entries, each with a copy of these fields: a query that needs no others reads no
+    /// record. It takes them from [`Found::covered`](super::Found::covered).
     ///
-    /// The fields are packed like a key, but are in the value, so they have no limit of their own, and
-    /// queries cannot select by them. When one of them changes, the entry is written anew: one key.
+    /// The fields are packed like a key, but are in the value, so they have no limit of their own,
+    /// and queries cannot select by them. When one of them changes, the entry is written again: one
+    /// key.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace};

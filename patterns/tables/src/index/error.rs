@@ -6,16 +6,17 @@ use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Result, Subspace};
 use super::IndexEntry;
 use crate::table::RecordKey;
 
-/// What an index refuses. It comes as an [`Error::Other`]; get it back with [`Error::downcast_ref`].
+/// What an index refuses. It comes as an [`Error::Other`]; get it back with
+/// [`Error::downcast_ref`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// Another record holds the parts in a unique index. Nothing of this index was written; let the error
-    /// leave the transaction, and change one of the two records.
+    /// Another record holds the parts in a unique index. Nothing of this index was written; let the
+    /// error leave the transaction, and change one of the two records.
     #[error(transparent)]
     NotUnique(Box<NotUnique>),
-    /// The key of an entry would be longer than a key may be. Shorten the part that is named, or index a
-    /// beginning or a hash of it.
+    /// The key of an entry would be longer than a key may be. Shorten the part that is named, or
+    /// index a beginning or a hash of it.
     #[error(
         "the entry of the index {index} for the record {record} has a key of {bytes} bytes, the limit is {limit}{longest}; shorten that part, or index a beginning or a hash of it"
     )]
@@ -31,8 +32,8 @@ pub enum IndexError {
         /// Which part takes most of it.
         longest: String,
     },
-    /// The function of the index [refuses](crate::Index::try_new) the record. Get its error back with
-    /// [`Error::downcast_ref`].
+    /// The function of the index [refuses](crate::Index::try_new) the record. Get its error back
+    /// with [`Error::downcast_ref`].
     #[error("the index {index} refuses the record {record}: {source}")]
     Refused {
         /// The subspace of the index.

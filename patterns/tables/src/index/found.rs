@@ -12,8 +12,8 @@ use crate::table::RecordKey;
 
 /// An entry of an [`Index`](super::Index) that a query found.
 ///
-/// `B` are the bytes that the reader hands out, and `Q` those of the key, which are the same unless the
-/// entry was got by its parts. `P` are the [types](crate::parts) of the parts.
+/// `B` are the bytes that the reader hands out, and `Q` those of the key, which are the same unless
+/// the entry was got by its parts. `P` are the [types](crate::parts) of the parts.
 #[derive(Clone, Debug)]
 pub struct Found<B, K, P = AnyParts, Q = B> {
     key: Q,
@@ -66,12 +66,13 @@ impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
 }
 
 impl<B: Deref<Target = [u8]>, K, P: Parts, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
-    /// The parts of the entry, as the function of the index returned them. Strings and bytes are borrowed
-    /// from the entry: keep it in a variable.
+    /// The parts of the entry, as the function of the index returned them. Strings and bytes are
+    /// borrowed from the entry: keep it in a variable.
     ///
     /// # Errors
-    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `P`, and if a string or bytes contain a NUL,
-    /// which is stored as two bytes and cannot be borrowed: take [`owned_parts`](Found::owned_parts).
+    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `P`, and if a string or bytes
+    /// contain a NUL, which is stored as two bytes and cannot be borrowed: take
+    /// [`owned_parts`](Found::owned_parts).
     #[inline]
     pub fn parts(&self) -> Result<P::Borrowed<'_>> {
         unpack(self.packed_parts()).map_err(|error| Error::from(error).at(&self.key))
@@ -92,11 +93,13 @@ where
 }
 
 impl<B: Deref<Target = [u8]>, K, Q: Deref<Target = [u8]>> Found<B, K, AnyParts, Q> {
-    /// The parts of the entry as a `T`. Strings and bytes can be borrowed from the entry: keep it in a variable.
+    /// The parts of the entry as a `T`. Strings and bytes can be borrowed from the entry: keep it
+    /// in a variable.
     ///
     /// # Errors
-    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `T`, and if a `&str` or `&[u8]` contains a NUL,
-    /// which is stored as two bytes and cannot be borrowed: take a `String` or a `Cow`.
+    /// [`Error::At`] with an [`Error::Key`] if the parts are not a `T`, and if a `&str` or `&[u8]`
+    /// contains a NUL, which is stored as two bytes and cannot be borrowed: take a `String` or a
+    /// `Cow`.
     #[inline]
     pub fn parts_as<'k, T: Unpack<'k>>(&'k self) -> Result<T> {
         unpack(self.packed_parts()).map_err(|error| Error::from(error).at(&self.key))

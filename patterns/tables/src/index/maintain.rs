@@ -21,8 +21,8 @@ const HEADER_BYTES: usize = 2;
 pub(super) struct Header(u16);
 
 impl Header {
-    /// `None` for an entry that cannot be read: of another format, or with a record key that would not be
-    /// within the entry.
+    /// `None` for an entry that cannot be read: of another format, or with a record key that would
+    /// not be within the entry.
     ///
     /// Another format is damage, since each entry is made again from its record; a schema
     /// refuses what a newer program has built.
@@ -76,8 +76,8 @@ pub fn pack_one<K: Pack>(key: &K) -> KeyBuf {
 }
 
 impl<K: RecordKey, V> Index<K, V, AnyParts> {
-    /// The entries of a record, each parts once. None where there is no record, and none for one that would be
-    /// refused and is there all the same.
+    /// The entries of a record, each parts once. None where there is no record, and none for one
+    /// that would be refused and is there all the same.
     pub(crate) fn entries_of(&self, key: &K, value: Option<&V>) -> IndexEntries<AnyParts> {
         let entries = value.map(|value| self.function.entries(key, value).unwrap_or_default());
         entries.unwrap_or_default().normalized()

@@ -1,7 +1,7 @@
 //! Composite-key index: how are records found by the leading parts of several fields?
 //!
-//! With entries ordered by `(country, region, name)` one index answers "all of a country", "all of a
-//! country and a region" and "those whose name begins with San": each is one range. The order of
+//! With entries ordered by `(country, region, name)` one index answers "all of a country", "all of
+//! a country and a region" and "those whose name begins with San": each is one range. The order of
 //! the parts is the design decision: a query names the parts from the left.
 //!
 //! # Layout
@@ -11,8 +11,8 @@
 //! | subspace, parts of the entry, record key as one element | header, covered fields |
 //! | [unique](Index::unique): subspace, parts of the entry | header, record key as one element, covered fields |
 //!
-//! The header has 2 bytes, big-endian. From the top: 4 bits are the format (1); 1 bit says where the record
-//! key is, 0 at the end of the key, 1 in the value; 11 bits are its length in bytes.
+//! The header has 2 bytes, big-endian. From the top: 4 bits are the format (1); 1 bit says where
+//! the record key is, 0 at the end of the key, 1 in the value; 11 bits are its length in bytes.
 //!
 //! ```text
 //! ("geo", "by_place", "FR", "11", "Paris", 2988507)  ->  10 04
@@ -21,26 +21,29 @@
 //!  subspace           parts                               unique, the record key
 //! ```
 //!
-//! In the key the record key stands last, a composite one as a nested tuple, so entries with equal parts are
-//! different keys, in the order of the record keys; the length in the value says where it begins, so an entry is taken apart without
-//! knowing the types of its parts. Covered fields are a [packed tuple](keyloom::key) as well: it needs no
-//! schema to be read, and strings are borrowed from it.
+//! In the key the record key stands last, a composite one as a nested tuple, so entries with equal
+//! parts are different keys, in the order of the record keys; the length in the value says where it
+//! begins, so an entry is taken apart without knowing the types of its parts. Covered fields are a
+//! [packed tuple](keyloom::key) as well: it needs no schema to be read, and strings are borrowed
+//! from it.
 //!
 //! # Invariants
 //!
 //! * An entry is there exactly if the function of the index gives its parts for a record that is
 //!   there; its covered fields are those of the record.
 //! * A record may have no entry (a partial index), one, or several (one per tag).
-//! * An entry that cannot be read, whatever its bytes are, is one fault: a query that meets it returns an error
-//!   that names its key, [`check`](crate::Maintained::check) reports it, and [`repair`](crate::Maintained::repair) writes it again from its
-//!   record. In a unique index no record takes the place of such an entry before the repair. In a
-//!   [schema](crate::schema), an index that a newer program has built is refused.
-//! * In a unique index no two records have an entry with the same parts. A record that gives no entry is
-//!   exempt: that is how "unique where it is not null" is said.
+//! * An entry that cannot be read, whatever its bytes are, is one fault: a query that meets it
+//!   returns an error that names its key, [`check`](crate::Maintained::check) reports it, and
+//!   [`repair`](crate::Maintained::repair) writes it again from its record. In a unique index no
+//!   record takes the place of such an entry before the repair. In a [schema](crate::schema), an
+//!   index that a newer program has built is refused.
+//! * In a unique index no two records have an entry with the same parts. A record that gives no
+//!   entry is exempt: that is how "unique where it is not null" is said.
 //!
-//! Two transactions that take one value of a unique index read and write *the same key*: no store that
-//! is serializable lets both commit, however it finds conflicts. Were the record key part of the key, they
-//! would write different keys, and all would hang on the store's care for ranges that were read empty.
+//! Two transactions that take one value of a unique index read and write *the same key*: no store
+//! that is serializable lets both commit, however it finds conflicts. Were the record key part of
+//! the key, they would write different keys, and all would hang on the store's care for ranges that
+//! were read empty.
 //!
 //! # Cost
 //!
@@ -59,10 +62,11 @@
 //!
 //! # The function of an index
 //!
-//! It must be pure. One that **panics** ends the put and, as the panic leaves [`transact`](Store::transact), the transaction:
-//! nothing of it stays, and the store goes on. One that gives **different entries for the same record** leaves
-//! entries behind that nothing removes: [`check`](crate::Maintained::check) calls them dangling or missing, and
-//! [`repair`](crate::Maintained::repair) mends them once the function is right.
+//! It must be pure. One that **panics** ends the put and, as the panic leaves
+//! [`transact`](Store::transact), the transaction: nothing of it stays, and the store goes on. One
+//! that gives **different entries for the same record** leaves entries behind that nothing removes:
+//! [`check`](crate::Maintained::check) calls them dangling or missing, and
+//! [`repair`](crate::Maintained::repair) repairs them once the function is right.
 //!
 //! # When not to use it
 //!
@@ -157,7 +161,8 @@ impl<K, V> Clone for Function<K, V> {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `P` are the [types](crate::parts) of the parts: `by_tag` is an `Index<u32, Vec<String>, String>`.
+/// `P` are the [types](crate::parts) of the parts: `by_tag` is an `Index<u32, Vec<String>,
+/// String>`.
 pub struct Index<K, V, P> {
     space: Subspace,
     function: Function<K, V>,
@@ -179,8 +184,8 @@ impl<K, V, P> Index<K, V, P> {
         Index { space, function, is_unique: *is_unique, parts: PhantomData }
     }
 
-    /// The same index, whose [parts may be anything](AnyParts), as for a list of indexes of several types. A query
-    /// of a wrong type then compiles, and finds nothing.
+    /// The same index, whose [parts may be anything](AnyParts), as for a list of indexes of several
+    /// types. A query of a wrong type then compiles, and finds nothing.
     pub fn untyped(&self) -> Index<K, V, AnyParts> {
         self.with_parts()
     }
@@ -198,8 +203,8 @@ impl<K, V, P> fmt::Debug for Index<K, V, P> {
 impl<K: RecordKey, V, P> Index<K, V, P> {
     /// An index in `space`, whose entries for a record are what `function` returns for it.
     ///
-    /// **Nothing else may be in `space`**, and the table must lie outside of it: what is no entry is
-    /// a fault that [`repair`](crate::Maintained::repair) removes.
+    /// **Nothing else may be in `space`**, and the table must lie outside of it: what is no entry
+    /// is a fault that [`repair`](crate::Maintained::repair) removes.
     ///
     /// The function must be pure: the same record, the same entries. When it changes, the entries
     /// that are there are wrong until [`repair`](crate::Maintained::repair) has run.
@@ -212,8 +217,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     }
 
     /// As [`new`](Index::new), with a function that may fail: then the put is refused with
-    /// [`IndexError::Refused`], which names the index and the record. Get the function's own error back with
-    /// [`Error::downcast_ref`].
+    /// [`IndexError::Refused`], which names the index and the record. Get the function's own error
+    /// back with [`Error::downcast_ref`].
     ///
     /// Records that were in the table before, and for which it fails, are not in the index.
     ///
@@ -247,10 +252,10 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
 
     /// The same index, in which no two records may have an entry with the same parts.
     ///
-    /// A put that would take the parts of another record is refused with [`IndexError::NotUnique`], which
-    /// names that record, before anything of this index is written. Give [no entry](IndexEntries::none)
-    /// for a record that is exempt. The entries lie elsewhere than those of an index that is not unique:
-    /// see the [layout](self#layout).
+    /// A put that would take the parts of another record is refused with [`IndexError::NotUnique`],
+    /// which names that record, before anything of this index is written. Give [no
+    /// entry](IndexEntries::none) for a record that is exempt. The entries lie elsewhere than those
+    /// of an index that is not unique: see the [layout](self#layout).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -279,8 +284,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// The entry of a unique index with exactly these parts. Costs one get.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when the index is not unique; what the store says, and when the entry is not
-    /// one.
+    /// [`Error::InvalidArgument`] when the index is not unique; what the store says, and when the
+    /// entry is not one.
     pub fn get<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -308,8 +313,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Found::new(&self.space, entry)
     }
 
-    /// The entries whose parts are as `select` says, in `order`: those that begin with some parts, all
-    /// of them with `()`, or what else [`Select`] offers.
+    /// The entries whose parts are as `select` says, in `order`: those that begin with some parts,
+    /// all of them with `()`, or what else [`Select`] offers.
     ///
     /// # Errors
     /// What the store says; the iterator, also when an entry is not one.
@@ -370,8 +375,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Ok(Page { items, next: page.last.map(|last| behind(&last)) })
     }
 
-    /// What `answer` makes of each entry of a page: of the key of its record, of the record if it is there, and of
-    /// the key of the entry.
+    /// What `answer` makes of each entry of a page: of the key of its record, of the record if it
+    /// is there, and of the key of the entry.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn records_of<C: Codec<V>>(
         &self,
@@ -467,8 +472,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         scan(groups, move |groups| groups.one()?.map(|entry| Found::new(&space, entry)).transpose())
     }
 
-    /// The groups that the first `parts` parts make: for their distinct values, loose index ranges and
-    /// group-by.
+    /// The groups that the first `parts` parts make: for their distinct values, loose index ranges
+    /// and group-by.
     pub fn grouped_by(&self, parts: usize) -> Grouping<P> {
         Grouping::of(&self.space, parts)
     }

@@ -1,6 +1,7 @@
 //! What every index of this pattern hands on to the [`Index`]($crate::Index) that it stands on.
 
-/// `check`, `repair` and [`DerivedEntries`]($crate::DerivedEntries), for a type with a field `index`.
+/// `check`, `repair` and [`DerivedEntries`]($crate::DerivedEntries), for a type with a field
+/// `index`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! stands_on_index {

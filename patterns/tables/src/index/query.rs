@@ -147,7 +147,8 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
 
 /// An index that can run a query through `reader`, and the table of its records.
 ///
-/// Not nameable outside of this crate: implemented for an index, which knows no table, and for one in a schema.
+/// Not nameable outside of this crate: implemented for an index, which knows no table, and for one
+/// in a schema.
 pub trait QuerySource: Copy {
     /// Refuses an index that is not readable.
     ///
@@ -175,9 +176,9 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     /// The entries, one after the other.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a token of another query; errors of
-    /// [`Attached::at`]; any error of the store. The iterator also returns an error for an entry
-    /// that cannot be read.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a token of another query;
+    /// errors of [`Attached::at`]; any error of the store. The iterator also returns an error for
+    /// an entry that cannot be read.
     pub fn entries<'r, R: Reader>(
         &self,
         reader: &'r R,

@@ -29,8 +29,8 @@ struct Step {
 }
 
 impl<K: RecordKey, V> Index<K, V, AnyParts> {
-    /// Maintains a unique index: looks at every entry that appears or disappears, in this transaction,
-    /// and writes when all of them may.
+    /// Maintains a unique index: looks at every entry that appears or disappears, in this
+    /// transaction, and writes when all of them may.
     pub(super) fn take_values(
         &self,
         txn: &impl Reader,

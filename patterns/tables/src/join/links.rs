@@ -80,8 +80,9 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         Self { table, reversed, attached: None }
     }
 
-    /// Links in the table `name` of a [schema](crate::schema), with the other direction as its derived data
-    /// `reversed`. Over existing pairs, [build](Attached::build) it with [`reversed`](Links::reversed).
+    /// Links in the table `name` of a [schema](crate::schema), with the other direction as its
+    /// derived data `reversed`. Over existing pairs, [build](Attached::build) it with
+    /// [`reversed`](Links::reversed).
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store};

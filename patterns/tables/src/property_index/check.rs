@@ -1,4 +1,4 @@
-//! Entries against updates: what should not be, and mending it.
+//! Entries against updates: what should not be, and repairing it.
 
 use std::ops::{ControlFlow, Deref};
 
@@ -18,14 +18,16 @@ const CHUNK: usize = 1_000;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// What should never be, whatever raced or died: values without their entry
-    /// ([`Rule::Missing`]), entries with bytes that are not an entry's ([`Rule::Wrong`]), and entries that no list knows, so that nothing would remove
-    /// them ([`Rule::Dangling`]). For a moment without updates.
+    /// ([`Rule::Missing`]), entries with bytes that are not an entry's ([`Rule::Wrong`]), and
+    /// entries that no list knows, so that nothing would remove them ([`Rule::Dangling`]). For a
+    /// moment without updates.
     ///
-    /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::collect_garbage) removes them.
+    /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::collect_garbage)
+    /// removes them.
     ///
     /// # Errors
-    /// Any error of the store; updates that do not decode, which are the data; [`Error::NewerFormat`] for an
-    /// update of a newer program.
+    /// Any error of the store; updates that do not decode, which are the data;
+    /// [`Error::NewerFormat`] for an update of a newer program.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
         let mut last = None;
@@ -48,7 +50,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         }
     }
 
-    /// Removes what is stale and mends what [`check`](PropertyIndex::check) finds, while others
+    /// Removes what is stale and repairs what [`check`](PropertyIndex::check) finds, while others
     /// read and write: tidies all items, and then removes the entries that no list knows.
     ///
     /// In the progress, `records` are updates and `entries` entries visited; `removed` counts both.
@@ -59,8 +61,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.repair_with(store, stamps, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](PropertyIndex::repair) with options, resumed at [`RepairOptions::resume`]. Calls `progress`
-    /// after each batch of keys and stops if that breaks.
+    /// [`repair`](PropertyIndex::repair) with options, resumed at [`RepairOptions::resume`]. Calls
+    /// `progress` after each batch of keys and stops if that breaks.
     ///
     /// # Errors
     /// As [`check`](PropertyIndex::check).
@@ -176,7 +178,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(still)
     }
 
-    /// What is wrong with an entry: it is none, or no list knows it. Its value is checked with its item.
+    /// What is wrong with an entry: it is none, or no list knows it. Its value is checked with its
+    /// item.
     fn fault_of<B: Deref<Target = [u8]>>(
         &self,
         reader: &impl Reader,

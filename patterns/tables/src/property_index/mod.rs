@@ -86,7 +86,7 @@
 //! | [`items`](PropertyIndex::items) | 1 range of all updates, and a `value` for each item | 1 + items |
 //! | [`tidy`](PropertyIndex::collect_garbage) | 1 range, 2 keys written for each update that is stale | 1 + 2 for each |
 //! | [`check`](PropertyIndex::check) | all updates and entries, and one get or more for each | as many |
-//! | [`repair`](PropertyIndex::repair) | the same, and a commit for each key to be mended | as many |
+//! | [`repair`](PropertyIndex::repair) | the same, and a commit for each key to be repaired | as many |
 //!
 //! # When not to use it
 //!
@@ -176,7 +176,7 @@ impl<C, I, V> PropertyIndex<C, I, V> {
         }
     }
 
-    /// How many entries a bucket should hold at the most. It is looked at by one update in
+    /// How many entries a bucket should hold at most. It is looked at by one update in
     /// `entries / 8`, so a bucket may become some eighths wider before that is noticed.
     #[must_use]
     pub fn bucket_width(self, entries: usize) -> Self {

@@ -16,9 +16,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// found in either case; set it again.
     ///
     /// # Errors
-    /// [`Error::KeyTooLong`] before anything is written, when container, value and item are too long together; what the
-    /// store says; an error when the update has taken half of the [grace](PropertyIndex::grace_us)
-    /// already.
+    /// [`Error::KeyTooLong`] before anything is written, when container, value and item are too
+    /// long together; what the store says; an error when the update has taken half of the
+    /// [grace](PropertyIndex::grace_us) already.
     pub fn set(
         &self,
         store: &impl Store,

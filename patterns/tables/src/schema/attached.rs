@@ -18,8 +18,8 @@ use crate::parts::AnyParts;
 use crate::progress::{Progress, RepairOptions};
 use crate::table::{RecordKey, RepairGuard, Table};
 
-/// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that check,
-/// repair, build, disable and drop them.
+/// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that
+/// check, repair, build, disable and drop them.
 ///
 /// Cheap to clone. `C` is the codec of the table: `Attached<PointIndex<u32, City>>` stands for
 /// `Attached<PointIndex<u32, City>, Postcard>`.
@@ -64,8 +64,8 @@ impl<D: Maintained, C> Attached<D, C> {
 }
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
-    /// The pattern `D` for queries, if the derived data are readable in this snapshot or transaction. Costs
-    /// one get; after it, any number of queries in the same snapshot are valid.
+    /// The pattern `D` for queries, if the derived data are readable in this snapshot or
+    /// transaction. Costs one get; after it, any number of queries in the same snapshot are valid.
     ///
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`] or [`SchemaError::Gone`] in an
@@ -85,8 +85,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// The state of the derived data. Costs one get.
     ///
     /// # Errors
-    /// [`SchemaError::Changed`] if the definition in the store differs, [`SchemaError::Gone`]; any error of
-    /// the store.
+    /// [`SchemaError::Changed`] if the definition in the store differs, [`SchemaError::Gone`]; any
+    /// error of the store.
     pub fn state(&self, reader: &impl Reader) -> Result<State> {
         let owned = self.owned()?;
         let mut stored = owned.read(reader)?;
@@ -106,11 +106,12 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     }
 
     /// Reports every inconsistency between the records and the derived data. Queued records of
-    /// [deferred](super::Schema::derive_deferred) data count as they were; the queue is kept in memory.
+    /// [deferred](super::Schema::derive_deferred) data count as they were; the queue is kept in
+    /// memory.
     ///
     /// # Errors
-    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `check` of
-    /// `D`.
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the
+    /// `check` of `D`.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let derived = self.at(reader)?;
         let queue = if self.is_deferred() { self.queue(reader)? } else { None };
@@ -120,25 +121,25 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(found)
     }
 
-    /// Fixes every inconsistency, in bounded transactions, beside other writers. If another program begins a
-    /// repair of the same data, this one ends with [`SchemaError::RepairTakenOver`].
+    /// Fixes every inconsistency, in bounded transactions, beside other writers. If another program
+    /// begins a repair of the same data, this one ends with [`SchemaError::RepairTakenOver`].
     ///
-    /// [Deferred](super::Schema::derive_deferred) data are checked, and cleared and built if a fault is found.
-    /// If that is stopped or fails, [build](Attached::build) them.
+    /// [Deferred](super::Schema::derive_deferred) data are checked, and cleared and built if a
+    /// fault is found. If that is stopped or fails, [build](Attached::build) them.
     ///
     /// # Errors
-    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `repair`
-    /// of `D`.
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the
+    /// `repair` of `D`.
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Attached::repair) with options. It calls `progress` after each transaction and stops if
-    /// that breaks.
+    /// [`repair`](Attached::repair) with options. It calls `progress` after each transaction and
+    /// stops if that breaks.
     ///
     /// # Errors
-    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the `repair`
-    /// of `D`.
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the
+    /// `repair` of `D`.
     pub fn repair_with<S: Store>(
         &self,
         store: &S,
@@ -157,9 +158,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         self.rebuild_unless(is_clean, store, options, progress)
     }
 
-    /// Takes the fencing token of a repair. Each transaction of the repair then checks that the data are still
-    /// readable and that no later repair has begun: two repairs of data that are not idempotent would else both
-    /// add what is missing.
+    /// Takes the fencing token of a repair. Each transaction of the repair then checks that the
+    /// data are still readable and that no later repair has begun: two repairs of data that are not
+    /// idempotent would else both add what is missing.
     fn begin_repair(&self, store: &impl Store) -> Result<RepairGuard> {
         let key = repair_key(self.declared.id);
         let token = store.transact(|txn| {
@@ -218,8 +219,9 @@ impl<K: RecordKey, V: 'static, P: 'static, C> Attached<Index<K, V, P>, C> {
 impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
     /// Begins a query, which knows the table and is refused if the index is not readable.
     ///
-    /// The records of a [deferred](super::Schema::derive_deferred) index leave out those that do not have the entry
-    /// any more. So a page may have fewer records than its limit, even none, and be followed by others.
+    /// The records of a [deferred](super::Schema::derive_deferred) index leave out those that do
+    /// not have the entry any more. So a page may have fewer records than its limit, even none, and
+    /// be followed by others.
     ///
     /// ```
     /// use keyloom::{Desc, Memory, Store};

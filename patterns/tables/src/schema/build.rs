@@ -21,8 +21,8 @@ use crate::table::record;
 pub(super) const BATCH: usize = 1_000;
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
-    /// Visits all records in bounded transactions, beside readers and writers, and makes the derived data
-    /// readable in the last one. If they are readable already, costs one get.
+    /// Visits all records in bounded transactions, beside readers and writers, and makes the
+    /// derived data readable in the last one. If they are readable already, costs one get.
     ///
     /// Disabled data, and data of an older definition, are cleared first.
     ///
@@ -49,18 +49,20 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         self.build_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`build`](Attached::build) with at most `batch` records or keys in a transaction; a batch that exceeds
-    /// a limit of the store is halved. Calls `progress` after each transaction and stops if that breaks.
+    /// [`build`](Attached::build) with at most `batch` records or keys in a transaction; a batch
+    /// that exceeds a limit of the store is halved. Calls `progress` after each transaction and
+    /// stops if that breaks.
     ///
-    /// The position is stored: the next call, in any program, resumes there. Concurrent builds take turns.
-    /// To limit the load on a server, or to let the writers of other processes into one LMDB file, sleep in
-    /// `progress`.
+    /// The position is stored: the next call, in any program, resumes there. Concurrent builds take
+    /// turns. To limit the load on a server, or to let the writers of other processes into one LMDB
+    /// file, sleep in `progress`.
     ///
     /// # Errors
-    /// [`SchemaError::Changed`] if the store has a newer version, [`SchemaError::Gone`]; errors of the kind,
-    /// such as [`IndexError::NotUnique`](crate::IndexError::NotUnique): change one of the two records and
-    /// call `build` again (for all such records, see [`violations`](Attached::violations));
-    /// [`Error::At`](keyloom::Error::At) for a record that does not decode; any error of the store.
+    /// [`SchemaError::Changed`] if the store has a newer version, [`SchemaError::Gone`]; errors of
+    /// the kind, such as [`IndexError::NotUnique`](crate::IndexError::NotUnique): change one of the
+    /// two records and call `build` again (for all such records, see
+    /// [`violations`](Attached::violations)); [`Error::At`](keyloom::Error::At) for a record that
+    /// does not decode; any error of the store.
     pub fn build_with<S: Store>(
         &self,
         store: &S,
@@ -86,7 +88,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         txn.guarded(|txn| self.build_next(txn, batch.max(1)))
     }
 
-    /// Disables the derived data, removes their keys in bounded transactions, and then their definition.
+    /// Disables the derived data, removes their keys in bounded transactions, and then their
+    /// definition.
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
@@ -94,8 +97,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         self.drop_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`drop_data`](Attached::drop_data) with at most `batch` keys in a transaction. Calls `progress` after
-    /// each transaction and stops if that breaks; the next call resumes.
+    /// [`drop_data`](Attached::drop_data) with at most `batch` keys in a transaction. Calls
+    /// `progress` after each transaction and stops if that breaks; the next call resumes.
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if the table does not exist any more; any error of the store.
@@ -124,8 +127,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         })
     }
 
-    /// Stops maintenance and refuses queries until the next [`build`](Attached::build). Costs one get and one
-    /// key written.
+    /// Stops maintenance and refuses queries until the next [`build`](Attached::build). Costs one
+    /// get and one key written.
     ///
     /// # Errors
     /// [`SchemaError::Gone`]; any error of the store.
@@ -225,7 +228,8 @@ fn clear<K, V>(
     Ok(Progress { removed: cleared, ..Progress::default() })
 }
 
-/// Disables derived data and removes some of their keys. Returns how many, and whether they were the last.
+/// Disables derived data and removes some of their keys. Returns how many, and whether they were
+/// the last.
 fn clear_some(txn: &mut impl Writer, one: &mut StoredDerived, batch: usize) -> Result<(u64, bool)> {
     one.disable();
     let mut cleared = 0;

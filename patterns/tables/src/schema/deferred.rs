@@ -61,9 +61,10 @@ pub(super) fn read_queued(bytes: &[u8]) -> Result<Option<&[u8]>> {
 impl<S: Store> Schema<'_, S> {
     /// Declares derived data whose updates are deferred; see [`derive`](Schema::derive).
     ///
-    /// A writer queues the record, as it was, and does not update the data. [`drain`](Attached::drain)
-    /// updates them later. A record that changes several times between two drains is queued once, and updated
-    /// once. Queries find what the records were at the last drain.
+    /// A writer queues the record, as it was, and does not update the data.
+    /// [`drain`](Attached::drain) updates them later. A record that changes several times between
+    /// two drains is queued once, and updated once. Queries find what the records were at the last
+    /// drain.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -110,22 +111,23 @@ impl<D: Maintained, C> Attached<D, C> {
 }
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
-    /// Updates [deferred](Schema::derive_deferred) data for all records that are queued when it comes to them:
-    /// one pass over the queue, in bounded transactions, beside readers and writers. Several programs may
-    /// drain at once. Data that are not deferred have nothing to drain.
+    /// Updates [deferred](Schema::derive_deferred) data for all records that are queued when it
+    /// comes to them: one pass over the queue, in bounded transactions, beside readers and writers.
+    /// Several programs may drain at once. Data that are not deferred have nothing to drain.
     ///
     /// A record that does not decode counts as absent.
     ///
     /// # Errors
-    /// [`SchemaError::NotReadable`] for disabled data, [`SchemaError::Changed`], [`SchemaError::Gone`]; errors
-    /// of the kind; [`SchemaError::Damaged`] in an [`Error::At`] for a damaged entry of the queue, which a
-    /// [repair](Attached::repair) removes; any error of the store.
+    /// [`SchemaError::NotReadable`] for disabled data, [`SchemaError::Changed`],
+    /// [`SchemaError::Gone`]; errors of the kind; [`SchemaError::Damaged`] in an [`Error::At`] for
+    /// a damaged entry of the queue, which a [repair](Attached::repair) removes; any error of the
+    /// store.
     pub fn drain(&self, store: &impl Store) -> Result<Progress> {
         self.drain_with(store, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`drain`](Attached::drain) with at most `batch` records in a transaction. Calls `progress` after each
-    /// transaction and stops if that breaks. What is not drained stays in the queue.
+    /// [`drain`](Attached::drain) with at most `batch` records in a transaction. Calls `progress`
+    /// after each transaction and stops if that breaks. What is not drained stays in the queue.
     ///
     /// # Errors
     /// See [`drain`](Attached::drain).
@@ -135,8 +137,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         batch: usize,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        // The key after which the next transaction begins: records that are queued again before it wait for
-        // the next pass. Set only after a commit.
+        // The key after which the next transaction begins: records that are queued again before it
+        // wait for the next pass. Set only after a commit.
         let (mut after, mut reached) = (None::<KeyBuf>, None);
         let mut progress = progress;
         let mut done = Progress::default();
@@ -158,8 +160,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(done)
     }
 
-    /// One transaction of [`drain`](Attached::drain): the first `batch` records of the queue. It has finished
-    /// when the queue is empty.
+    /// One transaction of [`drain`](Attached::drain): the first `batch` records of the queue. It
+    /// has finished when the queue is empty.
     ///
     /// # Errors
     /// See [`drain`](Attached::drain).

@@ -31,8 +31,8 @@ pub enum SchemaError {
         /// The name.
         name: String,
     },
-    /// The table has derived data that the program does not declare and so cannot maintain. Declare them, or
-    /// disable them.
+    /// The table has derived data that the program does not declare and so cannot maintain. Declare
+    /// them, or disable them.
     #[error(
         "{name:?} is derived from the table {table:?}, and this program does not declare it; declare it, or disable it with a program that does"
     )]
@@ -80,8 +80,8 @@ pub enum SchemaError {
         /// The table, or `table.derived`.
         name: String,
     },
-    /// An index was added to a table of a schema by [`Table::with`](crate::Table::with): other programs
-    /// would not maintain it.
+    /// An index was added to a table of a schema by [`Table::with`](crate::Table::with): other
+    /// programs would not maintain it.
     #[error("the table {table:?} belongs to a schema; declare its indexes with `Schema::derive`")]
     GivenToOwned {
         /// The table.

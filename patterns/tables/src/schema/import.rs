@@ -14,19 +14,22 @@ use crate::progress::Progress;
 use crate::table::{RecordKey, Table, record};
 
 impl<S: Store> Schema<'_, S> {
-    /// Takes over the records of a [`Table`] with an explicit subspace. The records stay where they are. From
-    /// then on, [`table`](Schema::table) finds them too, and a second import of the same table reads nothing.
+    /// Takes over the records of a [`Table`] with an explicit subspace. The records stay where they
+    /// are. From then on, [`table`](Schema::table) finds them too, and a second import of the same
+    /// table reads nothing.
     ///
-    /// Before: stop all programs that use the explicit subspace. A table outside of a schema does not read the
-    /// schema, so its writes would neither be refused nor maintain what is derived now;
-    /// [`check`](super::Attached::check) reports them, [`repair`](super::Attached::repair) fixes them.
+    /// Before: stop all programs that use the explicit subspace. A table outside of a schema does
+    /// not read the schema, so its writes would neither be refused nor maintain what is derived
+    /// now; [`check`](super::Attached::check) reports them, [`repair`](super::Attached::repair)
+    /// fixes them.
     ///
     /// After: declare the derived data and [build](super::Attached::build) them, then
-    /// [clear](Schema::clear_explicit) the explicit subspaces of their predecessors. Each step may be repeated,
-    /// also after a kill.
+    /// [clear](Schema::clear_explicit) the explicit subspaces of their predecessors. Each step may
+    /// be repeated, also after a kill.
     ///
-    /// The store does not hold the types of such records. All entries must decode as `K` and `V`, but the same
-    /// bytes may be values of several types: name the types with which they were written.
+    /// The store does not hold the types of such records. All entries must decode as `K` and `V`,
+    /// but the same bytes may be values of several types: name the types with which they were
+    /// written.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -47,14 +50,14 @@ impl<S: Store> Schema<'_, S> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs one range per 1,000 records, and what a new [`table`](Schema::table) costs with 2 ranges more, which
-    /// read the entries of all schemas of the store.
+    /// Costs one range per 1,000 records, and what a new [`table`](Schema::table) costs with 2
+    /// ranges more, which read the entries of all schemas of the store.
     ///
     /// # Errors
-    /// [`SchemaError::NotARecord`] for an entry that does not decode; [`SchemaError::Overlap`] for a subspace
-    /// that overlaps with that of another imported table or of the schemas; [`Error::InvalidArgument`] for a subspace
-    /// without records; [`SchemaError::Contradiction`] if the name is that of another table,
-    /// [`SchemaError::DeclaredTwice`]; any error of the store.
+    /// [`SchemaError::NotARecord`] for an entry that does not decode; [`SchemaError::Overlap`] for
+    /// a subspace that overlaps with that of another imported table or of the schemas;
+    /// [`Error::InvalidArgument`] for a subspace without records; [`SchemaError::Contradiction`] if
+    /// the name is that of another table, [`SchemaError::DeclaredTwice`]; any error of the store.
     pub fn import_table<K: RecordKey, V: 'static>(
         &self,
         name: &str,
@@ -66,8 +69,8 @@ impl<S: Store> Schema<'_, S> {
         self.import_table_with::<K, V, Postcard>(name, 1, space)
     }
 
-    /// [`import_table`](Schema::import_table) for records that are encoded with the codec `C`, as a table of
-    /// version `version`.
+    /// [`import_table`](Schema::import_table) for records that are encoded with the codec `C`, as a
+    /// table of version `version`.
     ///
     /// # Errors
     /// See [`import_table`](Schema::import_table).
@@ -88,13 +91,14 @@ impl<S: Store> Schema<'_, S> {
     /// [imported](Schema::import_table) table has left behind.
     ///
     /// # Errors
-    /// [`SchemaError::Overlap`] for a subspace that overlaps with data of a schema; any error of the store.
+    /// [`SchemaError::Overlap`] for a subspace that overlaps with data of a schema; any error of
+    /// the store.
     pub fn clear_explicit(&self, space: &Subspace) -> Result<Progress> {
         self.clear_explicit_with(space, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`clear_explicit`](Schema::clear_explicit) with at most `batch` keys in a transaction. Calls `progress`
-    /// after each transaction and stops if that breaks; the next call resumes.
+    /// [`clear_explicit`](Schema::clear_explicit) with at most `batch` keys in a transaction. Calls
+    /// `progress` after each transaction and stops if that breaks; the next call resumes.
     ///
     /// # Errors
     /// See [`clear_explicit`](Schema::clear_explicit).

@@ -13,11 +13,12 @@ use crate::table::{RecordKey, Table};
 
 /// A kind of derived data that a [`Schema`](super::Schema) can hold.
 ///
-/// Building, disabling, draining and dropping are the same for all kinds: see [`Attached`](super::Attached).
+/// Building, disabling, draining and dropping are the same for all kinds: see
+/// [`Attached`](super::Attached).
 ///
-/// Not kinds: bit-sliced integers and bitmaps by themselves, whose ids the program sets (declare an inverted index with
-/// fields of integers, which assigns ids to records); a [`PropertyIndex`](crate::PropertyIndex), which is for stores
-/// without transactions.
+/// Not kinds: bit-sliced integers and bitmaps by themselves, whose ids the program sets (declare an
+/// inverted index with fields of integers, which assigns ids to records); a
+/// [`PropertyIndex`](crate::PropertyIndex), which is for stores without transactions.
 pub trait Maintained: Clone + Send + Sync + 'static {
     /// The key of the records.
     type Key: RecordKey;
@@ -37,13 +38,14 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         String::new()
     }
 
-    /// Whether [`Schema::derive_deferred`](super::Schema::derive_deferred) may defer the updates. Provided: yes.
+    /// Whether [`Schema::derive_deferred`](super::Schema::derive_deferred) may defer the updates.
+    /// Provided: yes.
     fn can_be_deferred(&self) -> bool {
         true
     }
 
-    /// The subspace of the data, or of a part of them. [`Schema::derive`](super::Schema::derive) checks that it
-    /// lies within the assigned one.
+    /// The subspace of the data, or of a part of them. [`Schema::derive`](super::Schema::derive)
+    /// checks that it lies within the assigned one.
     fn space(&self) -> &Subspace;
 
     /// The maintainer, called for each change of a record.
@@ -52,19 +54,20 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     /// Reports every inconsistency between `table` and the derived data, in one snapshot.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain the
-    /// data; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for data of a newer program.
+    /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the
+    /// table does not maintain the data; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for
+    /// data of a newer program.
     fn check<C: Codec<Self::Value>>(
         &self,
         reader: &impl Reader,
         table: &Table<Self::Key, Self::Value, C>,
     ) -> Result<Vec<Inconsistency>>;
 
-    /// Fixes every inconsistency in bounded transactions, beside other writers, or builds the data. Attach the data
-    /// to the table that writers use before that.
+    /// Fixes every inconsistency in bounded transactions, beside other writers, or builds the data.
+    /// Attach the data to the table that writers use before that.
     ///
-    /// Without a [`Schema`](super::Schema) do not run two repairs at once of data that are not idempotent, such as
-    /// [`Totals`](crate::Totals): both would add what is missing.
+    /// Without a [`Schema`](super::Schema) do not run two repairs at once of data that are not
+    /// idempotent, such as [`Totals`](crate::Totals): both would add what is missing.
     ///
     /// # Errors
     /// Errors of [`check`](Maintained::check).
@@ -76,13 +79,13 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         self.repair_with(store, table, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Maintained::repair) with options. It calls `progress` after each commit and stops if that
-    /// breaks; a repair that was stopped, or was killed, can resume at the last
+    /// [`repair`](Maintained::repair) with options. It calls `progress` after each commit and stops
+    /// if that breaks; a repair that was stopped, or was killed, can resume at the last
     /// [position](Progress::position). To begin again is right, too.
     ///
     /// # Errors
-    /// Errors of [`check`](Maintained::check); [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a position of
-    /// other data.
+    /// Errors of [`check`](Maintained::check);
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a position of other data.
     fn repair_with<S: Store, C: Codec<Self::Value>>(
         &self,
         store: &S,

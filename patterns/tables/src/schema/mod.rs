@@ -1,9 +1,10 @@
 //! Schema: which tables and indexes does a store hold, and which program may write to them?
 //!
-//! A [`Schema`] is a named root in a store. It assigns each table, and each piece of data derived from a
-//! table, a subspace of its own, and stores their definitions. A program whose declaration differs from the
-//! store's gets an error: when it declares or, if another program has changed the schema since, from the
-//! write that would leave derived data wrong and from the query that could miss entries.
+//! A [`Schema`] is a named root in a store. It assigns each table, and each piece of data derived
+//! from a table, a subspace of its own, and stores their definitions. A program whose declaration
+//! differs from the store's gets an error: when it declares or, if another program has changed the
+//! schema since, from the write that would leave derived data wrong and from the query that could
+//! miss entries.
 //!
 //! ```
 //! use keyloom::{Memory, Store};
@@ -51,21 +52,25 @@
 //! | id, … | derived data, in the layout of their pattern |
 //! | id of a queue, record key | format (1, one byte), whether there was a record (0 or 1, one byte), the record as of the last drain |
 //!
-//! Ids are negative integers, unique within the store and never reused: the first 255 give prefixes of 2
-//! bytes, the next 65,280 of 3. An id whose subspace already holds keys is skipped.
+//! Ids are negative integers, unique within the store and never reused: the first 255 give prefixes
+//! of 2 bytes, the next 65,280 of 3. An id whose subspace already holds keys is skipped.
 //!
 //! # Invariants
 //!
-//! 1. Each transaction that writes records of a table reads the table's entry and maintains what it lists.
+//! 1. Each transaction that writes records of a table reads the table's entry and maintains what it
+//!    lists.
 //! 2. Readable derived data are those of all records.
-//! 3. Derived data being built are those of the records up to the last one that the build has visited.
+//! 3. Derived data being built are those of the records up to the last one that the build has
+//!    visited.
 //! 4. Disabled derived data are not maintained. A build clears them first.
-//! 5. For [deferred](Schema::derive_deferred) data, 2 and 3 hold with each queued record as the queue has it.
+//! 5. For [deferred](Schema::derive_deferred) data, 2 and 3 hold with each queued record as the
+//!    queue has it.
 //!
 //! # Life cycle
 //!
-//! "Index table" is the catalogue's name for an index that the application itself maintains. Here all kinds of
-//! derived data are built, disabled and dropped in the same way, beside readers and writers.
+//! "Index table" is the catalogue's name for an index that the application itself maintains. Here
+//! all kinds of derived data are built, disabled and dropped in the same way, beside readers and
+//! writers.
 //!
 //! ```text
 //!            declared over an empty table
@@ -75,45 +80,47 @@
 //!  disabled ───────────► being built ─────────┘  disabled
 //! ```
 //!
-//! A [build](Attached::build) visits the records in the order of their keys, in transactions of bounded size.
-//! Each of them also stores the key of its last record. A writer reads that key in its own transaction and
-//! maintains the derived data of exactly those records that the build has visited. Hence each record counts
-//! once, also in kinds that are not idempotent, such as totals. Concurrent builds take turns, and a build
-//! that was killed resumes at the stored key.
+//! A [build](Attached::build) visits the records in the order of their keys, in transactions of
+//! bounded size. Each of them also stores the key of its last record. A writer reads that key in
+//! its own transaction and maintains the derived data of exactly those records that the build has
+//! visited. Hence each record counts once, also in kinds that are not idempotent, such as totals.
+//! Concurrent builds take turns, and a build that was killed resumes at the stored key.
 //!
-//! *Why data that become readable are complete.* Transactions are serializable, and each writer reads the state in
-//! the transaction that writes. So it comes either before a change of the state, or after it; no process keeps the
-//! state in memory. Of a record up to the position, all entries existed, and a writer replaces them all. A
-//! record after the position has none. The batch that finds no record after the position writes *readable* in the
-//! same transaction.
+//! *Why data that become readable are complete.* Transactions are serializable, and each writer
+//! reads the state in the transaction that writes. So it comes either before a change of the state,
+//! or after it; no process keeps the state in memory. Of a record up to the position, all entries
+//! existed, and a writer replaces them all. A record after the position has none. The batch that
+//! finds no record after the position writes *readable* in the same transaction.
 //!
-//! A build of a [unique index](Schema::unique_index) stops at a record whose value another one has, and
-//! [`violations`](Attached::violations) lists all of them. From the beginning of the build on, a writer cannot take
-//! the value of a visited record.
+//! A build of a [unique index](Schema::unique_index) stops at a record whose value another one has,
+//! and [`violations`](Attached::violations) lists all of them. From the beginning of the build on,
+//! a writer cannot take the value of a visited record.
 //!
-//! *Deferred.* [`derive_deferred`](Schema::derive_deferred) declares data whose updates wait. A writer
-//! queues a record that changes, as it was, unless it is queued already. [`drain`](Attached::drain) updates the data
-//! from there to what the record is then, and removes it from the queue, in one transaction. So each change counts
-//! once in kinds that are not idempotent too. In between, queries find what the records were at the last drain,
-//! and the records of a [query](Attached::query) leave out what does not match any more. It pays where records change
-//! several times between two drains, or where the kind costs more than one key.
+//! *Deferred.* [`derive_deferred`](Schema::derive_deferred) declares data whose updates wait. A
+//! writer queues a record that changes, as it was, unless it is queued already.
+//! [`drain`](Attached::drain) updates the data from there to what the record is then, and removes
+//! it from the queue, in one transaction. So each change counts once in kinds that are not
+//! idempotent too. In between, queries find what the records were at the last drain, and the
+//! records of a [query](Attached::query) leave out what does not match any more. It pays where
+//! records change several times between two drains, or where the kind costs more than one key.
 //!
-//! A program without the declaration of data that are being built or readable cannot write. So deploy a
-//! declaration to all programs first, and then build.
+//! A program without the declaration of data that are being built or readable cannot write. So
+//! deploy a declaration to all programs first, and then build.
 //!
 //! # Stores without a schema
 //!
-//! A store that was written through tables with explicit subspaces is taken over in these steps. The records stay
-//! where they are. The derived data are built under ids of the schema, since the store does not hold how the old
-//! ones were computed.
+//! A store that was written through tables with explicit subspaces is taken over in these steps.
+//! The records stay where they are. The derived data are built under ids of the schema, since the
+//! store does not hold how the old ones were computed.
 //!
 //! 1. Stop all programs that use the explicit subspaces.
 //! 2. [`import_table`](Schema::import_table) checks that all entries decode, and enters the table.
 //! 3. Declare the derived data, and [build](Attached::build) them.
-//! 4. [`clear_explicit`](Schema::clear_explicit) removes the old derived data, and what an index catalog has left.
+//! 4. [`clear_explicit`](Schema::clear_explicit) removes the old derived data, and what an index
+//!    catalog has left.
 //!
-//! After a kill, begin again with step 2: a step that was completed costs nothing more than opening the schema, or
-//! one range for each subspace to clear.
+//! After a kill, begin again with step 2: a step that was completed costs nothing more than opening
+//! the schema, or one range for each subspace to clear.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -163,16 +170,16 @@
 //!
 //! # When not to use it
 //!
-//! For data whose layout another program determines, give a [`Table`] an explicit [`Subspace`]. Only that
-//! value then knows its indexes: another program, or another table over the same subspace, would not
-//! maintain them.
+//! For data whose layout another program determines, give a [`Table`] an explicit [`Subspace`].
+//! Only that value then knows its indexes: another program, or another table over the same
+//! subspace, would not maintain them.
 //!
 //! # Source
 //!
-//! "Index table" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Short prefixes for names: the directory
-//! layer of FoundationDB. A schema stored with the records, index states, and builds of indexes that are not
-//! idempotent: C. Chrysafis et al., *FoundationDB Record Layer* (2019). Online schema changes: I. Rae et al.,
-//! *Online, Asynchronous Schema Change in F1* (2013).
+//! "Index table" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Short prefixes for names:
+//! the directory layer of FoundationDB. A schema stored with the records, index states, and builds
+//! of indexes that are not idempotent: C. Chrysafis et al., *FoundationDB Record Layer* (2019).
+//! Online schema changes: I. Rae et al., *Online, Asynchronous Schema Change in F1* (2013).
 
 mod as_of;
 mod attached;
@@ -213,8 +220,9 @@ use stored::{Id, StoredDerived, StoredTable, space_of, write_entry};
 
 /// A named set of tables and derived data; see the [module](self).
 ///
-/// The value is needed only while tables are declared. The handles that it returns borrow neither it nor the
-/// store. They are valid for the store that it was opened on: in another store, names may have other ids.
+/// The value is needed only while tables are declared. The handles that it returns borrow neither
+/// it nor the store. They are valid for the store that it was opened on: in another store, names
+/// may have other ids.
 ///
 /// ```
 /// use keyloom::{Memory, Result, Store};
@@ -263,7 +271,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// Opens the schema `name`, which need not exist. Costs one range.
     ///
     /// # Errors
-    /// [`Error::NewerFormat`]; [`SchemaError::Damaged`] in an [`Error::At`]; any error of the store.
+    /// [`Error::NewerFormat`]; [`SchemaError::Damaged`] in an [`Error::At`]; any error of the
+    /// store.
     pub fn open(store: &'s S, name: &str) -> Result<Self> {
         let stored = read_tables(&store.snapshot()?, name)?;
         let known = Mutex::new(Known { stored, declared: BTreeSet::new() });
@@ -272,21 +281,21 @@ impl<'s, S: Store> Schema<'s, S> {
 
     /// Declares a table whose records are encoded with [`Postcard`], and enters it if it is new.
     ///
-    /// The entry holds the names of the types `K` and `V` without their module paths; a declaration with
-    /// other names is refused. In a key, integers of all widths count as one type, since they share one
-    /// encoding.
+    /// The entry holds the names of the types `K` and `V` without their module paths; a declaration
+    /// with other names is refused. In a key, integers of all widths count as one type, since they
+    /// share one encoding.
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any error
-    /// of the store.
+    /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any
+    /// error of the store.
     pub fn table<K: RecordKey, V: 'static>(&self, name: &str) -> Result<Table<K, V>> {
         self.table_with::<K, V, Postcard>(name, 1)
     }
 
     /// Declares a table of version `version`, whose records are encoded with the codec `C`.
     ///
-    /// Raise the version when the record type gets another name or codec and the stored records decode with
-    /// it. From then on, a program that declares a lower version is refused.
+    /// Raise the version when the record type gets another name or codec and the stored records
+    /// decode with it. From then on, a program that declares a lower version is refused.
     ///
     /// ```
     /// use keyloom::{Memory, value::Json};
@@ -299,8 +308,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any error
-    /// of the store.
+    /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any
+    /// error of the store.
     pub fn table_with<K: RecordKey, V: 'static, C: 'static>(
         &self,
         name: &str,
@@ -369,13 +378,14 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(table)
     }
 
-    /// Declares data derived from the records of `table`, and enters them if they are new. `make` returns their
-    /// pattern in the given subspace; it may run twice.
+    /// Declares data derived from the records of `table`, and enters them if they are new. `make`
+    /// returns their pattern in the given subspace; it may run twice.
     ///
-    /// If the table is empty, new derived data are readable at once. Otherwise [build](Attached::build) them.
+    /// If the table is empty, new derived data are readable at once. Otherwise
+    /// [build](Attached::build) them.
     ///
-    /// `version` is the version of the function that computes them. Raise it whenever the function returns
-    /// something else for the same record, and build again.
+    /// `version` is the version of the function that computes them. Raise it whenever the function
+    /// returns something else for the same record, and build again.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -395,8 +405,9 @@ impl<'s, S: Store> Schema<'s, S> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`] for a table
-    /// of another schema or of none, [`SchemaError::Outside`]; errors of `make`; any error of the store.
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]
+    /// for a table of another schema or of none, [`SchemaError::Outside`]; errors of `make`; any
+    /// error of the store.
     pub fn derive<D: Maintained, C>(
         &self,
         table: &Table<D::Key, D::Value, C>,
@@ -454,8 +465,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// [`derive`](Schema::derive).
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
-    /// of the store.
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
+    /// any error of the store.
     pub fn index<K: RecordKey, V: 'static, P: 'static, C>(
         &self,
         table: &Table<K, V, C>,
@@ -470,8 +481,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// Declares a [unique](Index::unique) index; see [`derive`](Schema::derive).
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
-    /// of the store.
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
+    /// any error of the store.
     pub fn unique_index<K: RecordKey, V: 'static, P: 'static, C>(
         &self,
         table: &Table<K, V, C>,
@@ -501,8 +512,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]; any error
-    /// of the store.
+    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
+    /// any error of the store.
     pub fn totals<K: RecordKey, V: 'static, P: 'static, C>(
         &self,
         table: &Table<K, V, C>,

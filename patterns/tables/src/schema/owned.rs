@@ -73,8 +73,8 @@ pub(crate) struct Owned<K, V> {
 /// The derived data of a table that the program has declared so far.
 struct AllDeclared<K, V> {
     all: Vec<Arc<Declared<K, V>>>,
-    /// The bytes of the table's entry if exactly the declared data exist and all are readable. A writer
-    /// that reads these bytes need not decode them.
+    /// The bytes of the table's entry if exactly the declared data exist and all are readable. A
+    /// writer that reads these bytes need not decode them.
     steady: Vec<u8>,
 }
 
@@ -189,7 +189,8 @@ impl<K, V> Owned<K, V> {
         self.declared.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error of a write to a table that was given an index by [`Table::with`](crate::Table::with).
+    /// The error of a write to a table that was given an index by
+    /// [`Table::with`](crate::Table::with).
     #[cold]
     pub(crate) fn refused(&self) -> Error {
         SchemaError::GivenToOwned { table: self.name.to_string() }.into()
@@ -326,8 +327,8 @@ impl<K, V> fmt::Debug for Owned<K, V> {
     }
 }
 
-/// Kind of derived data from which the records of their table follow, as nodes follow from a tree. It is dropped
-/// with its table only.
+/// Kind of derived data from which the records of their table follow, as nodes follow from a tree.
+/// It is dropped with its table only.
 pub const OWNER: &str = "tree";
 
 /// Refuses to disable or to drop the owner of the records alone.

@@ -41,8 +41,8 @@ pub struct DerivedInfo {
 }
 
 impl<S: Store> Schema<'_, S> {
-    /// The tables in the store and their derived data, by name, whether this program declares them or not.
-    /// Costs one range.
+    /// The tables in the store and their derived data, by name, whether this program declares them
+    /// or not. Costs one range.
     ///
     /// ```
     /// use keyloom::Memory;
@@ -58,7 +58,8 @@ impl<S: Store> Schema<'_, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NewerFormat`](keyloom::Error::NewerFormat); [`SchemaError::Damaged`]; any error of the store.
+    /// [`Error::NewerFormat`](keyloom::Error::NewerFormat); [`SchemaError::Damaged`]; any error of
+    /// the store.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
         let tables = read_tables(&self.store.snapshot()?, &self.name)?.into_iter();
         let info = |(name, StoredTable { definition, imported, derived, .. })| TableInfo {
@@ -97,7 +98,8 @@ impl<S: Store> Schema<'_, S> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if there is no such table or no such derived data; any error of the store.
+    /// [`SchemaError::Gone`] if there is no such table or no such derived data; any error of the
+    /// store.
     pub fn disable(&self, table: &str, name: &str) -> Result<()> {
         self.store.transact(|txn| {
             txn.guarded(|txn| {
@@ -119,8 +121,8 @@ impl<S: Store> Schema<'_, S> {
         self.drop_derived_with(table, name, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`drop_derived`](Schema::drop_derived) with at most `batch` keys in a transaction. Calls `progress`
-    /// after each transaction and stops if that breaks; the next call resumes.
+    /// [`drop_derived`](Schema::drop_derived) with at most `batch` keys in a transaction. Calls
+    /// `progress` after each transaction and stops if that breaks; the next call resumes.
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table; any error of the store.
@@ -154,8 +156,9 @@ impl<S: Store> Schema<'_, S> {
 
     /// Drops a table, its records and its derived data, in bounded transactions.
     ///
-    /// Also completes an earlier drop of a table with this name. After the first transaction, writes through handles of the table are refused with [`SchemaError::Gone`], and
-    /// the name is free. Reads through such handles return the records that are not removed yet.
+    /// Also completes an earlier drop of a table with this name. After the first transaction,
+    /// writes through handles of the table are refused with [`SchemaError::Gone`], and the name is
+    /// free. Reads through such handles return the records that are not removed yet.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -176,9 +179,9 @@ impl<S: Store> Schema<'_, S> {
         self.drop_table_with(name, BATCH, |_| ControlFlow::Continue(()))
     }
 
-    /// [`drop_table`](Schema::drop_table) with at most `batch` keys in a transaction. Calls `progress` after
-    /// each transaction and stops if that breaks. The next call, in any program, resumes; so does one after a
-    /// kill.
+    /// [`drop_table`](Schema::drop_table) with at most `batch` keys in a transaction. Calls
+    /// `progress` after each transaction and stops if that breaks. The next call, in any program,
+    /// resumes; so does one after a kill.
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table; any error of the store.
@@ -211,8 +214,8 @@ impl<S: Store> Schema<'_, S> {
         }
     }
 
-    /// Removes some keys of tables with this name that were dropped, or else drops the one that was not.
-    /// Returns how many keys; `None` if there is no table any more.
+    /// Removes some keys of tables with this name that were dropped, or else drops the one that was
+    /// not. Returns how many keys; `None` if there is no table any more.
     fn drop_batch(&self, txn: &mut impl Writer, name: &str, batch: usize) -> Result<Option<u64>> {
         let dropped = Subspace::new(&("keyloom", "dropped", &*self.name, name));
         let found = txn.first(dropped.self_and_children())?;

@@ -14,9 +14,9 @@ use crate::table::RecordKey;
 const CHUNK: usize = 1_000;
 
 impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
-    /// The records whose parts an earlier record has already, with the key of that record: at most `limit`
-    /// of them. As long as there are any, a unique index cannot be built. Valid in each state of the index,
-    /// also before the build, and for an index that is not unique.
+    /// The records whose parts an earlier record has already, with the key of that record: at most
+    /// `limit` of them. As long as there are any, a unique index cannot be built. Valid in each
+    /// state of the index, also before the build, and for an index that is not unique.
     ///
     /// Reads all records, and keeps the parts of all their entries in memory.
     ///

@@ -74,10 +74,11 @@ impl<C: RecordKey + Clone, V, K> AppendLog<C, V, K> {
         Self { numbers: Sequence::new(&space.child("last")), records, keep: None }
     }
 
-    /// The same, but each append removes the record that is `keep` numbers back: of each container at
-    /// most the last `keep` records, at least 1, are there.
+    /// The same, but each append removes the record that is `keep` numbers back: of each container
+    /// at most the last `keep` records, at least 1, are there.
     ///
-    /// What lies further back when a bound is set, or lowered, stays until [`trim`](AppendLog::trim).
+    /// What lies further back when a bound is set, or lowered, stays until
+    /// [`trim`](AppendLog::trim).
     #[must_use]
     pub fn bounded(self, keep: u64) -> Self {
         Self { keep: Some(keep.max(1)), ..self }
@@ -167,11 +168,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         self.records.page(reader, ids(container, numbers), order, limit, after)
     }
 
-    /// Removes at most `most` of the records that lie further back than the last `keep` numbers, the
-    /// oldest first, and tells how many. Run it in transactions of its own until it is 0.
+    /// Removes at most `most` of the records that lie further back than the last `keep` numbers,
+    /// the oldest first, and tells how many. Run it in transactions of its own until it is 0.
     ///
-    /// Costs one get, one range of the n records that it removes, n gets and n keys written, in three round
-    /// trips.
+    /// Costs one get, one range of the n records that it removes, n gets and n keys written, in
+    /// three round trips.
     ///
     /// # Errors
     /// As [`Table::delete_many`].
@@ -195,8 +196,9 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         })
     }
 
-    /// The containers whose sequence has not come as far as their last record, so that a record would be
-    /// overwritten, and the fault of the sequence, with [`Rule::Wrong`]: records were written with other numbers.
+    /// The containers whose sequence has not come as far as their last record, so that a record
+    /// would be overwritten, and the fault of the sequence, with [`Rule::Wrong`]: records were
+    /// written with other numbers.
     ///
     /// # Errors
     /// Any error of the store; keys of another form.

@@ -11,13 +11,13 @@ use super::Sequence;
 
 /// Hands out the numbers of a [`Sequence`] from blocks, each reserved in a transaction of its own.
 ///
-/// So the counter is touched once per block, and not by the transactions that use the numbers. The price:
-/// numbers that were reserved and not used, when the process ends or the transaction fails, are gaps; and
-/// two processes hand out from different blocks at the same time, so a smaller number may appear *later*
-/// than a larger one. Unique they are.
+/// So the counter is touched once per block, and not by the transactions that use the numbers. The
+/// price: numbers that were reserved and not used, when the process ends or the transaction fails,
+/// are gaps; and two processes hand out from different blocks at the same time, so a smaller number
+/// may appear *later* than a larger one. Unique they are.
 ///
-/// The clones of one value share its blocks. Unlike a pattern it is not a mere description: keep one for
-/// the life of the process.
+/// The clones of one value share its blocks. Unlike a pattern it is not a mere description: keep
+/// one for the life of the process.
 ///
 /// ```
 /// use keyloom::{Memory, Metered, Store, Subspace};
@@ -62,12 +62,13 @@ impl<C: Pack> IdBlocks<C> {
         Self { sequence: sequence.clone(), size: size.max(1), reserved: Arc::default() }
     }
 
-    /// The next number of `container`. Call it *before* the transaction that uses the number: where a
-    /// block is used up it takes a transaction of its own.
+    /// The next number of `container`. Call it *before* the transaction that uses the number: where
+    /// a block is used up it takes a transaction of its own.
     ///
     /// # Errors
-    /// As [`Sequence::next`] and [`Store::transact`]; [`NestedTransaction`] inside of a transaction of a
-    /// store with one writer. A commit whose outcome is unknown costs a block at the most: call again.
+    /// As [`Sequence::next`] and [`Store::transact`]; [`NestedTransaction`] inside of a transaction
+    /// of a store with one writer. A commit whose outcome is unknown costs a block at most: call
+    /// again.
     ///
     /// [`NestedTransaction`]: keyloom::Error::NestedTransaction
     pub fn next(&self, store: &impl Store, container: &C) -> Result<u64> {
@@ -75,7 +76,8 @@ impl<C: Pack> IdBlocks<C> {
         if let Some(number) = take(&mut self.lock(), &key) {
             return Ok(number);
         }
-        // Not under the lock: who waits for the store may hold what another one here is waiting for.
+        // Not under the lock: who waits for the store may hold what another one here is waiting
+        // for.
         let mut block = store.transact(|txn| self.sequence.reserve(txn, container, self.size))?;
         let number = block.start;
         block.start += 1;

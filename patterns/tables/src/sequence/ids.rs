@@ -7,8 +7,8 @@ use keyloom::{Error, KeyBuf, Pack, Reader, Result, Subspace, Writer};
 
 /// A sequence of numbers for each container: 1, 2, 3 ...; see the [module](super).
 ///
-/// A number belongs to the transaction that took it: when that is rolled back, the next one takes it. So
-/// the numbers of committed transactions have no gaps.
+/// A number belongs to the transaction that took it: when that is rolled back, the next one takes
+/// it. So the numbers of committed transactions have no gaps.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -70,8 +70,8 @@ impl<C: Pack> Sequence<C> {
         last_of(reader, &self.key(container))
     }
 
-    /// Lets the sequence go on behind `number`, if it has not come so far: to take over numbers that were
-    /// given elsewhere. Costs one key written.
+    /// Lets the sequence go on behind `number`, if it has not come so far: to take over numbers
+    /// that were given elsewhere. Costs one key written.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] above 2^63 - 1; [`Error::NotACounter`], what the store says.

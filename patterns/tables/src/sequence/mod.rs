@@ -1,8 +1,8 @@
 //! Enumerable keys: which key comes next, and which were before it?
 //!
-//! A hash or a random number is a key that can be got and nothing else. A key that is *made in order* can
-//! be walked: the newest ten, those before message 1,017, everything since Tuesday. The ways to make one
-//! differ in who must agree on what comes next.
+//! A hash or a random number is a key that can be got and nothing else. A key that is *made in
+//! order* can be walked: the newest ten, those before message 1,017, everything since Tuesday. The
+//! ways to make one differ in who must agree on what comes next.
 //!
 //! | type | keys | who agrees | order |
 //! |---|---|---|---|
@@ -33,16 +33,18 @@
 //!
 //! # Invariants
 //!
-//! * Numbers begin at 1. A number that was given is not given again, also when its record is deleted.
-//! * A sequence has come at least as far as the last record of its container; else it would give the
-//!   number of a record that is there. [`check`](AppendLog::check) looks, [`repair`](AppendLog::repair)
-//!   mends.
-//! * Record and number appear in one transaction. So who has seen number n of a container finds every
-//!   smaller number there or deleted, and never meets a new one below n. This is what makes
+//! * Numbers begin at 1. A number that was given is not given again, also when its record is
+//!   deleted.
+//! * A sequence has come at least as far as the last record of its container; else it would give
+//!   the number of a record that is there. [`check`](AppendLog::check) looks,
+//!   [`repair`](AppendLog::repair) repairs.
+//! * Record and number appear in one transaction. So who has seen number n of a container finds
+//!   every smaller number there or deleted, and never meets a new one below n. This is what makes
 //!   "everything behind the last that I have seen" a correct way to follow a container.
 //!
-//! Neither blocks nor times nor shards give that last property; for [`Sharded`] it holds in each shard,
-//! and [`read_new`](Sharded::read_new) goes by that. [`VersionstampedLog`] gives it with stamps instead of numbers.
+//! Neither blocks nor times nor shards give that last property; for [`Sharded`] it holds in each
+//! shard, and [`read_new`](Sharded::read_new) goes by that. [`VersionstampedLog`] gives it with
+//! stamps instead of numbers.
 //!
 //! # Cost
 //!
@@ -67,18 +69,20 @@
 //!
 //! # When not to use it
 //!
-//! * A dense sequence is one key that all its writers change, so they go one after the other, and on a
-//!   store that finds conflicts at commit they run again. With many writers of one container take blocks,
-//!   times or shards; on FoundationDB, stamps.
-//! * Numbers in order tell how many there are, and let anybody guess the next one. Where that matters,
-//!   show the world another key.
-//! * A time in a key is a time that cannot be changed. For an event that is dated later, index the date.
+//! * A dense sequence is one key that all its writers change, so they go one after the other, and
+//!   on a store that finds conflicts at commit they run again. With many writers of one container
+//!   take blocks, times or shards; on FoundationDB, stamps.
+//! * Numbers in order tell how many there are, and let anybody guess the next one. Where that
+//!   matters, show the world another key.
+//! * A time in a key is a time that cannot be changed. For an event that is dated later, index the
+//!   date.
 //!
 //! # Source
 //!
 //! "Enumerable keys" in I. Katsov, *NoSQL Data Modeling Techniques* (2012), with its mailbox
-//! (`userID_messageID`) and its daily buckets. The time-ordered ids are UUIDs of version 7 (RFC 9562). Versionstamps are
-//! FoundationDB's, whose Record Layer orders its change log by them (C. Chrysafis et al., 2019).
+//! (`userID_messageID`) and its daily buckets. The time-ordered ids are UUIDs of version 7 (RFC
+//! 9562). Versionstamps are FoundationDB's, whose Record Layer orders its change log by them (C.
+//! Chrysafis et al., 2019).
 
 mod append_log;
 mod id_blocks;

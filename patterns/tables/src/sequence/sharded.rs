@@ -13,18 +13,18 @@ use crate::table::{RecordKey, Table};
 
 /// Records of a container under numbers of several sequences; see the [module](super).
 ///
-/// Writers to different shards touch no common key, so on a store that finds conflicts at commit they do
-/// not conflict. On a store with one writer at a time, memory or LMDB, there is nothing to gain: take
-/// [`AppendLog`](super::AppendLog).
+/// Writers to different shards touch no common key, so on a store that finds conflicts at commit
+/// they do not conflict. On a store with one writer at a time, memory or LMDB, there is nothing to
+/// gain: take [`AppendLog`](super::AppendLog).
 ///
 /// # Order
 ///
 /// Promised: an id is unique. In a shard the numbers are those of the commits, without gaps but for
 /// deletions: who has seen number n of a shard never meets a new one below n there.
 ///
-/// **Not** promised: anything between shards. Record (0, 1) may have been committed long after (1, 9). A
-/// reader that keeps *one* last id therefore loses records; [`read_new`](Sharded::read_new) keeps one
-/// number per shard, and loses none.
+/// **Not** promised: anything between shards. Record (0, 1) may have been committed long after (1,
+/// 9). A reader that keeps *one* last id therefore loses records; [`read_new`](Sharded::read_new)
+/// keeps one number per shard, and loses none.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -77,8 +77,8 @@ pub struct ShardedId {
     pub number: u64,
 }
 
-/// How far a reader has come in each shard. Keep it where the work is done that was read for, and in the
-/// same transaction.
+/// How far a reader has come in each shard. Keep it where the work is done that was read for, and
+/// in the same transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Positions(Vec<u64>);
 
@@ -92,7 +92,8 @@ impl<C: RecordKey + Clone, V> Sharded<C, V> {
 impl<C: RecordKey + Clone, V, K> Sharded<C, V, K> {
     /// Containers in `space` with so many shards, whose records are written with the codec `K`.
     ///
-    /// There may be more shards later, but not fewer: what is in those that are gone would not be read.
+    /// There may be more shards later, but not fewer: what is in those that are gone would not be
+    /// read.
     pub fn with_codec(space: &Subspace, shards: NonZeroU32) -> Self {
         let records = Table::with_codec(&space.child("record"));
         Self { numbers: Sequence::new(&space.child("last")), records, shards }
@@ -105,8 +106,8 @@ impl<C: RecordKey + Clone, V, K> Sharded<C, V, K> {
 }
 
 impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
-    /// Adds a record to the shard of `writer` and tells its id. Whatever tells writers apart will do: the
-    /// number of a thread, the hash of a user. What one writer appends is in its order.
+    /// Adds a record to the shard of `writer` and tells its id. Whatever tells writers apart will
+    /// do: the number of a thread, the hash of a user. What one writer appends is in its order.
     ///
     /// # Errors
     /// As [`Sequence::next`] and [`Table::put`].
@@ -144,12 +145,12 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), id.shard, id.number)))
     }
 
-    /// What was appended to a container since `seen`, at most `limit` records of each shard and at least
-    /// one, shard by shard; and moves `seen` behind it. Each record comes once.
+    /// What was appended to a container since `seen`, at most `limit` records of each shard and at
+    /// least one, shard by shard; and moves `seen` behind it. Each record comes once.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for positions of a container with more shards; as [`Table::page`]. Then `seen`
-    /// is as it was.
+    /// [`Error::InvalidArgument`] for positions of a container with more shards; as
+    /// [`Table::page`]. Then `seen` is as it was.
     pub fn read_new(
         &self,
         reader: &impl Reader,

@@ -15,8 +15,9 @@ use crate::table::{RecordKey, Records, Table};
 
 /// Records of a container under time-ordered ids, in buckets; see the [module](super).
 ///
-/// The bucket stands before the id, and follows from its time: the order is that of the ids. What the
-/// bucket adds: a day can be named, counted and dropped as one range, without a look at what is in it.
+/// The bucket stands before the id, and follows from its time: the order is that of the ids. What
+/// the bucket adds: a day can be named, counted and dropped as one range, without a look at what is
+/// in it.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace};
@@ -68,15 +69,16 @@ impl<C: RecordKey + Clone, V> TimeBuckets<C, V> {
 }
 
 impl<C: RecordKey + Clone, V, K> TimeBuckets<C, V, K> {
-    /// Buckets of `width`, in whole milliseconds and at least one, counted from 1970; whose records are
-    /// written with the codec `K`. The width is part of the format: to change it is to write anew.
+    /// Buckets of `width`, in whole milliseconds and at least one, counted from 1970; whose records
+    /// are written with the codec `K`. The width is part of the format: to change it is to write
+    /// again.
     pub fn with_codec(space: &Subspace, width: Duration) -> Self {
         let width_ms = u64::try_from(width.as_millis()).unwrap_or(u64::MAX).max(1);
         Self { records: Table::with_codec(space), width_ms }
     }
 
-    /// The bucket of a time, in milliseconds since 1970: with daily buckets the number of the day, of
-    /// which 1970-01-01 is 0.
+    /// The bucket of a time, in milliseconds since 1970: with daily buckets the number of the day,
+    /// of which 1970-01-01 is 0.
     pub fn bucket_of(&self, time_ms: u64) -> u64 {
         time_ms / self.width_ms
     }
@@ -114,7 +116,8 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         })
     }
 
-    /// Sets the record of an id that was made before, such as by a client: to do it again changes nothing.
+    /// Sets the record of an id that was made before, such as by a client: to do it again changes
+    /// nothing.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an id that is not of version 7; as [`Table::put`].
@@ -175,8 +178,8 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         self.records.range(reader, ids(container, bucket..=bucket), order)
     }
 
-    /// The buckets of a container in which there is something. Costs one range and one key read for each,
-    /// however much is in it.
+    /// The buckets of a container in which there is something. Costs one range and one key read for
+    /// each, however much is in it.
     ///
     /// # Errors
     /// What the store says; keys that are not of this kind.
@@ -193,7 +196,8 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         Ok(found)
     }
 
-    /// Removes all buckets of a container before `bucket`. Costs one key written, and reads nothing.
+    /// Removes all buckets of a container before `bucket`. Costs one key written, and reads
+    /// nothing.
     ///
     /// # Errors
     /// What the store says.

@@ -7,12 +7,14 @@ pub use uuid::Uuid;
 
 /// A new id: a UUID of version 7 (RFC 9562), which begins with the milliseconds since 1970.
 ///
-/// The ids of one process ascend strictly, also within a millisecond and when the clock is set back. Those
-/// of several processes are unique, and in the order of their clocks: an id may appear after another that
-/// is larger. So do not follow a container by "what is larger than the last id that I have seen".
+/// The ids of one process ascend strictly, also within a millisecond and when the clock is set
+/// back. Those of several processes are unique, and in the order of their clocks: an id may appear
+/// after another that is larger. So do not follow a container by "what is larger than the last id
+/// that I have seen".
 ///
-/// It takes 17 bytes in a key. As a number of 64 bits with a node in it (Snowflake) it would take 9, but
-/// somebody would have to number the nodes; a ULID has the same 128 bits and its own alphabet.
+/// It takes 17 bytes in a key. As a number of 64 bits with a node in it (Snowflake) it would take
+/// 9, but somebody would have to number the nodes; a ULID has the same 128 bits and its own
+/// alphabet.
 ///
 /// ```
 /// use keyloom_tables::sequence::time_ordered_id;
@@ -25,8 +27,8 @@ pub fn time_ordered_id() -> Uuid {
     Uuid::now_v7()
 }
 
-/// The smallest id of a millisecond since 1970, to walk from a date. Times behind the year 10889 count as
-/// the last one that an id holds.
+/// The smallest id of a millisecond since 1970, to walk from a date. Times behind the year 10889
+/// count as the last one that an id holds.
 pub fn first_id_at(time_ms: u64) -> Uuid {
     const LAST_MS: u64 = (1 << 48) - 1;
     Builder::from_unix_timestamp_millis(time_ms.min(LAST_MS), &[0; 10]).into_uuid()

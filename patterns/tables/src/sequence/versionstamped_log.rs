@@ -12,25 +12,29 @@ use crate::table::{RecordKey, Records, Table};
 
 /// Records of a container under the versionstamps of their commits; see the [module](super).
 ///
-/// A store that numbers its commits writes the number into the key when it commits, so writers touch no common key
-/// and do not conflict, and yet the records are in the order of the commits: what neither a dense sequence nor
-/// shards nor clocks give together. FoundationDB is such a store. Elsewhere the stamps are taken from a counter, as in
-/// [`AppendLog`](super::AppendLog), and cost as much.
+/// A store that numbers its commits writes the number into the key when it commits, so writers
+/// touch no common key and do not conflict, and yet the records are in the order of the commits:
+/// what neither a dense sequence nor shards nor clocks give together. FoundationDB is such a store.
+/// Elsewhere the stamps are taken from a counter, as in [`AppendLog`](super::AppendLog), and cost
+/// as much.
 ///
 /// # Order
 ///
-/// Promised: who has seen a stamp of a container finds every smaller one there or deleted, and never meets a new
-/// one below it. Records of one transaction are in the order in which they were appended.
+/// Promised: who has seen a stamp of a container finds every smaller one there or deleted, and
+/// never meets a new one below it. Records of one transaction are in the order in which they were
+/// appended.
 ///
-/// **Not** promised: that stamps are dense, or that the writer learns its stamp. A record that must be found again by
-/// its writer carries an id of its own. **Read a log before you append to it**: what a transaction has appended it cannot
-/// read before it is committed, nor, on FoundationDB, the records among which that may come to stand.
+/// **Not** promised: that stamps are dense, or that the writer learns its stamp. A record that must
+/// be found again by its writer carries an id of its own. **Read a log before you append to it**:
+/// what a transaction has appended it cannot read before it is committed, nor, on FoundationDB, the
+/// records among which that may come to stand.
 ///
-/// After a commit of unknown outcome an append that runs again may append twice, and the writer does not know where to look: let the
-/// transaction put, and look for, a key of the request's own.
+/// After a commit of unknown outcome an append that runs again may append twice, and the writer
+/// does not know where to look: let the transaction put, and look for, a key of the request's own.
 ///
-/// Stamps are those of one cluster. Where records are copied or restored to one whose versions are lower, new stamps would lie before
-/// old ones: go on in another container there, or let the operator advance the version (`fdbcli`: `advanceversion`).
+/// Stamps are those of one cluster. Where records are copied or restored to one whose versions are
+/// lower, new stamps would lie before old ones: go on in another container there, or let the
+/// operator advance the version (`fdbcli`: `advanceversion`).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -77,8 +81,8 @@ impl<C: RecordKey + Clone, V, K> VersionstampedLog<C, V, K> {
         Self { clocks: space.child("clock"), records }
     }
 
-    /// The records as a table, with keys of container and stamp. Nothing can be attached to it: what is derived from
-    /// a record would need its key before the store has made it.
+    /// The records as a table, with keys of container and stamp. Nothing can be attached to it:
+    /// what is derived from a record would need its key before the store has made it.
     pub fn records(&self) -> &Table<(C, Versionstamp), V, K> {
         &self.records
     }
@@ -129,7 +133,8 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), stamp)))
     }
 
-    /// The records of a container whose stamps lie in `stamps`, from the newest back with [`Order::Descending`].
+    /// The records of a container whose stamps lie in `stamps`, from the newest back with
+    /// [`Order::Descending`].
     ///
     /// # Errors
     /// As [`Table::range`].
@@ -143,8 +148,9 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         self.records.range(reader, ids(container, stamps), order)
     }
 
-    /// At most `limit` records, but at least one, that were appended to a container behind the one stamped `seen`; from the
-    /// first with `None`. Keep the last stamp where the work is done that was read for, in the same transaction.
+    /// At most `limit` records, but at least one, that were appended to a container behind the one
+    /// stamped `seen`; from the first with `None`. Keep the last stamp where the work is done that
+    /// was read for, in the same transaction.
     ///
     /// # Errors
     /// As [`Table::page`].

@@ -15,10 +15,11 @@ pub enum Expected {
     Value,
 }
 
-/// A record is not what a change expected. Nothing was written; look at what is there, and decide anew.
+/// A record is not what a change expected. Nothing was written; look at what is there, and decide
+/// again.
 ///
-/// It leaves a transaction as an error of the program's own. [`transact`](keyloom::Store::transact) does
-/// not run the body again for it, since the same change would be refused again:
+/// It leaves a transaction as an error of the program's own. [`transact`](keyloom::Store::transact)
+/// does not run the body again for it, since the same change would be refused again:
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};

@@ -72,8 +72,9 @@ impl<K: Pack> Counters<K> {
         reader.counter(&self.space.pack(key))
     }
 
-    /// Adds `delta`, without telling what comes out: so a store that can add by itself reads nothing, and
-    /// transactions that add to one counter do not conflict. Wraps around at the ends of `i64`.
+    /// Adds `delta`, without telling what comes out: so a store that can add by itself reads
+    /// nothing, and transactions that add to one counter do not conflict. Wraps around at the ends
+    /// of `i64`.
     ///
     /// # Errors
     /// [`Error::NotACounter`], or what the store says.
@@ -81,11 +82,11 @@ impl<K: Pack> Counters<K> {
         txn.guarded(|txn| txn.add(&self.space.pack(key), delta))
     }
 
-    /// Lowers the number to `bound` if it is larger, or sets it where there is none. Reads nothing, as
-    /// [`add`](Counters::add).
+    /// Lowers the number to `bound` if it is larger, or sets it where there is none. Reads nothing,
+    /// as [`add`](Counters::add).
     ///
-    /// Numbers are compared without their sign, as FoundationDB does: a counter below 0 is a very large
-    /// one here. Keep counters that are lowered and raised at 0 or above.
+    /// Numbers are compared without their sign, as FoundationDB does: a counter below 0 is a very
+    /// large one here. Keep counters that are lowered and raised at 0 or above.
     ///
     /// # Errors
     /// As [`add`](Counters::add).
@@ -107,9 +108,9 @@ impl<K: Pack> Counters<K> {
     /// This one reads, so two transactions that do it to one counter conflict.
     ///
     /// # Errors
-    /// [`OutOfBounds`] in an [`Error::Other`], also where the sum is no `i64`; [`Error::NotACounter`], or
-    /// any error of the store. After an error the transaction [does not commit](super#after-a-refusal), although
-    /// nothing was written after the first two.
+    /// [`OutOfBounds`] in an [`Error::Other`], also where the sum is no `i64`;
+    /// [`Error::NotACounter`], or any error of the store. After an error the transaction [does not
+    /// commit](super#after-a-refusal), although nothing was written after the first two.
     pub fn add_within(
         &self,
         txn: &mut impl Writer,

@@ -1,10 +1,11 @@
-//! Atomic aggregates: how does a change take effect only if the record is still what it was thought to be?
+//! Atomic aggregates: how does a change take effect only if the record is still what it was thought
+//! to be?
 //!
-//! Two people read a record, both change it, both write: the second write erases the first without anybody
-//! noticing, which is the *lost update*. A transaction that reads and writes prevents it, where the
-//! decision is made inside of it. Where the decision is made outside, by a person before a form or a
-//! program at the other end of a network, the write must say which version it was made for, and be refused
-//! if there is another one by now. That is *test-and-set*, on one record.
+//! Two people read a record, both change it, both write: the second write erases the first without
+//! anybody noticing, which is the *lost update*. A transaction that reads and writes prevents it,
+//! where the decision is made inside of it. Where the decision is made outside, by a person before
+//! a form or a program at the other end of a network, the write must say which version it was made
+//! for, and be refused if there is another one by now. That is *test-and-set*, on one record.
 //!
 //! | type | what it does |
 //! |---|---|
@@ -27,15 +28,16 @@
 //! # Invariants
 //!
 //! * Each change of a record raises its version by one. Reads and changes that fail do not.
-//! * No version of a key comes twice, also not when the record is deleted and created again: a record
-//!   begins one above the largest version that was ever deleted, or at 1. So who holds a version of the
-//!   record before cannot change the one after by mistake (the "ABA problem").
-//! * What is [attached](VersionedTable::with) follows the records, as with every [`Table`](crate::Table).
+//! * No version of a key comes twice, also not when the record is deleted and created again: a
+//!   record begins one above the largest version that was ever deleted, or at 1. So who holds a
+//!   version of the record before cannot change the one after by mistake (the "ABA problem").
+//! * What is [attached](VersionedTable::with) follows the records, as with every
+//!   [`Table`](crate::Table).
 //!
 //! # Cost
 //!
-//! Where an operation writes, the commit of the transaction adds one round trip. What is attached to the
-//! table adds the difference that the change makes there, and no reads.
+//! Where an operation writes, the commit of the transaction adds one round trip. What is attached
+//! to the table adds the difference that the change makes there, and no reads.
 //!
 //! | operation | gets | keys written | round trips |
 //! |---|---|---|---|
@@ -52,17 +54,17 @@
 //! On a store without atomic operations of its own, LMDB or PostgreSQL, a counter operation reads
 //! beneath. Where the store has them, transactions that count at one key do not conflict.
 //!
-//! A record that is created reads the counter "deleted", so on a store that finds conflicts at commit a
-//! creation meets the deletions of the same moment and runs again. Updates meet nobody but those of their
-//! own record.
+//! A record that is created reads the counter "deleted", so on a store that finds conflicts at
+//! commit a creation meets the deletions of the same moment and runs again. Updates meet nobody but
+//! those of their own record.
 //!
 //! # After a refusal
 //!
-//! A change that returns an error has written nothing if the error is a [`RecordConflict`], [`Full`] or
-//! [`OutOfBounds`]. Its transaction does not commit all the same, as after [every failed write of a
-//! pattern](keyloom::Writer::guarded): if the body swallows the error, `commit` returns
-//! [`Error::CommitRefused`](keyloom::Error::CommitRefused). Return the error from the body. To go on without it,
-//! read first, in the same transaction, whether the change is possible:
+//! A change that returns an error has written nothing if the error is a [`RecordConflict`],
+//! [`Full`] or [`OutOfBounds`]. Its transaction does not commit all the same, as after [every
+//! failed write of a pattern](keyloom::Writer::guarded): if the body swallows the error, `commit`
+//! returns [`Error::CommitRefused`](keyloom::Error::CommitRefused). Return the error from the body.
+//! To go on without it, read first, in the same transaction, whether the change is possible:
 //!
 //! ```
 //! use keyloom::{Error, Memory, Store, Subspace};
@@ -86,14 +88,14 @@
 //! # When not to use it
 //!
 //! When reading, deciding and writing happen in one program: a plain [`Table`](crate::Table) in one
-//! transaction needs no versions. When the invariant spans records: do it in one transaction. When people
-//! edit one record all day: they need a lock or a merge, not a refusal.
+//! transaction needs no versions. When the invariant spans records: do it in one transaction. When
+//! people edit one record all day: they need a lock or a merge, not a refusal.
 //!
 //! # Source
 //!
-//! "Atomic aggregates" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). The versions are those of
-//! HTTP's `If-Match`, of etcd's `mod_revision` and of "optimistic offline lock" in M. Fowler, *Patterns of
-//! Enterprise Application Architecture* (2002).
+//! "Atomic aggregates" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). The versions are
+//! those of HTTP's `If-Match`, of etcd's `mod_revision` and of "optimistic offline lock" in M.
+//! Fowler, *Patterns of Enterprise Application Architecture* (2002).
 
 mod conflict;
 mod counters;

@@ -9,7 +9,8 @@ use keyloom::{Error, Result};
 /// The format that this code writes.
 const FORMAT: u8 = 1;
 
-/// A record of an [`VersionedTable`](super::VersionedTable) and its version. Dereferences to the record.
+/// A record of an [`VersionedTable`](super::VersionedTable) and its version. Dereferences to the
+/// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionedRecord<V> {
     /// How the record is told from those that were at this key before and will be after it.

@@ -89,8 +89,8 @@ impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
         self.records.get(reader, key)
     }
 
-    /// Changes the record of `key` to what `change` makes of it, and tells the new version. `None` stands
-    /// for no record, on both sides.
+    /// Changes the record of `key` to what `change` makes of it, and tells the new version. `None`
+    /// stands for no record, on both sides.
     ///
     /// It reads and writes in the transaction, so it is atomic, and never refused.
     ///
@@ -108,8 +108,8 @@ impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// Those of `change`, after which nothing was written; else as [`Table::put`]. After an error the transaction
-    /// [does not commit](super#after-a-refusal).
+    /// Those of `change`, after which nothing was written; else as [`Table::put`]. After an error
+    /// the transaction [does not commit](super#after-a-refusal).
     pub fn modify(
         &self,
         txn: &mut impl Writer,
@@ -156,9 +156,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// Makes a record where there is none, and tells its version.
     ///
     /// # Errors
-    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`]. After an
-    /// error the transaction [does not commit](super#after-a-refusal), although nothing was written after a
-    /// [`RecordConflict`].
+    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as
+    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
+    /// although nothing was written after a [`RecordConflict`].
     pub fn create(&self, txn: &mut impl Writer, key: &K, value: V) -> Result<u64> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -172,9 +172,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// Replaces the record if it still has this version, and tells the new one.
     ///
     /// # Errors
-    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`]. After an
-    /// error the transaction [does not commit](super#after-a-refusal), although nothing was written after a
-    /// [`RecordConflict`].
+    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as
+    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
+    /// although nothing was written after a [`RecordConflict`].
     pub fn update(&self, txn: &mut impl Writer, key: &K, version: u64, value: V) -> Result<u64> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -203,11 +203,11 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         })
     }
 
-    /// Replaces the record if it is equal to `expected`, and tells the new version. `None` stands for no
-    /// record, on both sides.
+    /// Replaces the record if it is equal to `expected`, and tells the new version. `None` stands
+    /// for no record, on both sides.
     ///
-    /// Where the record can come back to a value that it had before, and that matters, compare versions
-    /// with [`update`](VersionedTable::update) instead.
+    /// Where the record can come back to a value that it had before, and that matters, compare
+    /// versions with [`update`](VersionedTable::update) instead.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -222,9 +222,9 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// ```
     ///
     /// # Errors
-    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as [`Table::put`]. After an
-    /// error the transaction [does not commit](super#after-a-refusal), although nothing was written after a
-    /// [`RecordConflict`].
+    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as
+    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
+    /// although nothing was written after a [`RecordConflict`].
     pub fn compare_and_swap(
         &self,
         txn: &mut impl Writer,
@@ -287,8 +287,9 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
     /// ```
     ///
     /// # Errors
-    /// [`Full`] in an [`Error::Other`]; [`Error::InvalidArgument`] for a limit of 0; else as [`Table::put`]. After an error
-    /// the transaction [does not commit](super#after-a-refusal), although nothing was written after the first two.
+    /// [`Full`] in an [`Error::Other`]; [`Error::InvalidArgument`] for a limit of 0; else as
+    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
+    /// although nothing was written after the first two.
     pub fn append(
         &self,
         txn: &mut impl Writer,

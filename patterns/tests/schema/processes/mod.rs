@@ -1,4 +1,5 @@
-//! Two programs with different schemas at once, in processes of their own: each operation is refused or right.
+//! Two programs with different schemas at once, in processes of their own: each operation is
+//! refused or right.
 
 mod misuse;
 mod model;

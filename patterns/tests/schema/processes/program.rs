@@ -16,7 +16,8 @@ use super::misuse;
 
 pub const TOWNS: [&str; 3] = ["Bern", "Chur", "Genf"];
 
-/// What distinguishes the new program from the old one. With `raised`, it declares a higher version.
+/// What distinguishes the new program from the old one. With `raised`, it declares a higher
+/// version.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Change {
     IndexAdded,

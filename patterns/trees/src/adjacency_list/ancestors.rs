@@ -61,7 +61,8 @@ impl<V, C> AdjacencyList<V, C> {
     }
 }
 
-/// Notices that a way up leads round in a circle (Brent's algorithm), so that a broken tree keeps nobody forever.
+/// Notices that a way up leads round in a circle (Brent's algorithm), so that a broken tree keeps
+/// nobody forever.
 struct Steps {
     mark: NodeId,
     taken: u32,

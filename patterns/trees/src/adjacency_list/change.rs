@@ -133,7 +133,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(node.name().map_err(|error| error.at(&self.node_key(id)))?.to_owned())
     }
 
-    /// The key of a name that no other child has, where names are unique. `leaving` are children that go.
+    /// The key of a name that no other child has, where names are unique. `leaving` are children
+    /// that go.
     pub(super) fn free_name(
         &self,
         reader: &impl Reader,

@@ -75,8 +75,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(links)
     }
 
-    /// The nodes without which every way up ends at a root: one of each cycle, and those whose parent is not there.
-    /// A parent that is being deleted is there.
+    /// The nodes without which every way up ends at a root: one of each cycle, and those whose
+    /// parent is not there. A parent that is being deleted is there.
     pub(super) fn without_way_up(
         &self,
         links: &Links,
@@ -172,7 +172,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(())
     }
 
-    /// The rule that something breaks which is no record of a node. A wrong value is found from the record.
+    /// The rule that something breaks which is no record of a node. A wrong value is found from the
+    /// record.
     fn fault_of(
         &self,
         reader: &impl Reader,

@@ -11,7 +11,7 @@ use super::AdjacencyList;
 use crate::tree::{TreeError, depth_bounds};
 use crate::{NodeId, TreeNode, Visit};
 
-/// How many siblings are read at a time, at first and at the most.
+/// How many siblings are read at a time, at first and at most.
 const SIBLINGS: (usize, usize) = (16, 1_024);
 
 impl<V, C> AdjacencyList<V, C> {
@@ -145,8 +145,8 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
 
 /// Finds out which siblings have children, in one step for all that lie between two that have.
 ///
-/// Child entries stand in the order of their parents. So when the first entry at or behind the smallest id belongs to a
-/// greater id, no id between the two has any.
+/// Child entries stand in the order of their parents. So when the first entry at or behind the
+/// smallest id belongs to a greater id, no id between the two has any.
 pub(super) fn find_leaves<R: Reader, B, V, C>(
     tree: &AdjacencyList<V, C>,
     reader: &R,

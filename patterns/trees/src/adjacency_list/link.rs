@@ -10,8 +10,8 @@ const FORMAT: u8 = 1;
 /// Set in the length of the rank where there is a parent.
 const HAS_PARENT: u8 = 0x80;
 
-/// The record of a node that is being deleted in steps: a link that is cut off, so that a program which does not know of it
-/// refuses it.
+/// The record of a node that is being deleted in steps: a link that is cut off, so that a program
+/// which does not know of it refuses it.
 pub(super) const TOMBSTONE: [u8; 2] = [FORMAT, 0x7F];
 
 /// The parent of a node, and its rank among the children there.
@@ -22,7 +22,8 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Whether the length of the rank fits its byte: so it does of all that are given out, see `room`.
+    /// Whether the length of the rank fits its byte: so it does of all that are given out, see
+    /// `room`.
     pub(super) fn fits(&self) -> bool {
         self.rank.len() < usize::from(HAS_PARENT)
     }

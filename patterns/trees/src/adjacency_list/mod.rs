@@ -1,8 +1,8 @@
 //! Adjacency list: what hangs from what, when subtrees move often?
 //!
-//! Each node knows its parent, and each parent has its children side by side, in their order. So a move is a few key
-//! writes, whatever hangs from the node, and the children of a node are one range. Ancestors and descendants are found
-//! step by step.
+//! Each node knows its parent, and each parent has its children side by side, in their order. So a
+//! move is a few key writes, whatever hangs from the node, and the children of a node are one
+//! range. Ancestors and descendants are found step by step.
 //!
 //! # Key layout
 //!
@@ -15,39 +15,47 @@
 //! | `("value", id)` | only with [derived data](super::tree::records): the name and the value once more |
 //! | `("delete", id)` | only while a subtree is deleted in steps: one of its nodes, whose record is a tombstone then |
 //!
-//! The parent of a root is null. The count of children is a key of its own, which is added to and not read: kept in
-//! the record of the parent, it would make each insert read and write that record, and meet whoever renames the
-//! parent. On a store with atomic additions, which [`Memory`](keyloom::Memory) is, inserts below one parent meet only where they go
-//! to the same place; all of those that go to the end do, since each goes behind the last. On PostgreSQL and etcd an addition
-//! reads, so all inserts and deletions below one parent conflict there, and each costs a round trip more for every parent
-//! whose count changes: two for a move from one to the other.
+//! The parent of a root is null. The count of children is a key of its own, which is added to and
+//! not read: kept in the record of the parent, it would make each insert read and write that
+//! record, and meet whoever renames the parent. On a store with atomic additions, which
+//! [`Memory`](keyloom::Memory) is, inserts below one parent meet only where they go to the same
+//! place; all of those that go to the end do, since each goes behind the last. On PostgreSQL and
+//! etcd an addition reads, so all inserts and deletions below one parent conflict there, and each
+//! costs a round trip more for every parent whose count changes: two for a move from one to the
+//! other.
 //!
-//! A rank is a string of bytes between those of the neighbours. Ranks at both ends count on, and stay short: 1,000,000
-//! children one behind the other, or one before the other, have ranks of up to 4 bytes. Between two neighbours a rank grows longer
-//! than theirs. When one would grow past a multiple of 16 bytes, some siblings around it get new
-//! ranks in the same transaction: as few as give short ones, at most 1,024 of them (more only where ranks would pass
-//! 100 bytes, which takes millions of inserts at one place).
+//! A rank is a string of bytes between those of the neighbours. Ranks at both ends count on, and
+//! stay short: 1,000,000 children one behind the other, or one before the other, have ranks of up
+//! to 4 bytes. Between two neighbours a rank grows longer than theirs. When one would grow past a
+//! multiple of 16 bytes, some siblings around it get new ranks in the same transaction: as few as
+//! give short ones, at most 1,024 of them (more only where ranks would pass 100 bytes, which takes
+//! millions of inserts at one place).
 //!
 //! # Invariants
 //!
-//! 1. A node has one child entry, below the parent and with the rank that its record names, and it holds the same node.
+//! 1. A node has one child entry, below the parent and with the rank that its record names, and it
+//!    holds the same node.
 //! 2. The count of a parent is how many child entries it has. Without children it is 0 or absent.
 //! 3. With unique names, each child has one name entry below its parent.
 //! 4. Following parents leads to a root.
 //!
-//! Records of nodes are the truth. [`check`](Tree::check) compares all else with them, and finds parents that are missing and
-//! nodes that lie below themselves; it keeps the id, the parent and the rank of every node in memory. [`repair`](Tree::repair) derives
-//! the entries, the counts and the names again, and removes those that no record asks for. A record that is lost, or does not
-//! decode, is written again from the child entry, which holds all that it held. Where neither can be read, the node becomes a
-//! [placeholder](Tree::repair) where its entry says that it is, or the last root. A node whose parent is missing becomes
-//! the last root, and so does the node with the smallest id of each cycle. With unique names, a child with the name of an
-//! earlier one gets its id behind the name. Keys beside these kinds are reported by the check and left alone.
+//! Records of nodes are the truth. [`check`](Tree::check) compares all else with them, and finds
+//! parents that are missing and nodes that lie below themselves; it keeps the id, the parent and
+//! the rank of every node in memory. [`repair`](Tree::repair) derives the entries, the counts and
+//! the names again, and removes those that no record asks for. A record that is lost, or does not
+//! decode, is written again from the child entry, which holds all that it held. Where neither can
+//! be read, the node becomes a [placeholder](Tree::repair) where its entry says that it is, or the
+//! last root. A node whose parent is missing becomes the last root, and so does the node with the
+//! smallest id of each cycle. With unique names, a child with the name of an earlier one gets its
+//! id behind the name. Keys beside these kinds are reported by the check and left alone.
 //!
-//! A walk down compares each inner node with those above it, so a child entry that closes a circle is the error
-//! [`TreeError::Broken`](super::TreeError::Broken); [`repair`](Tree::repair) removes the entry.
+//! A walk down compares each inner node with those above it, so a child entry that closes a circle
+//! is the error [`TreeError::Broken`](super::TreeError::Broken); [`repair`](Tree::repair) removes
+//! the entry.
 //!
-//! Two moves at the same time that would put two nodes below each other conflict on every store, since a move reads the
-//! record of each node above its new place, and writes that of the node it moves.
+//! Two moves at the same time that would put two nodes below each other conflict on every store,
+//! since a move reads the record of each node above its new place, and writes that of the node it
+//! moves.
 //!
 //! # Cost
 //!
@@ -76,33 +84,39 @@
 //! | [`delete_node`](Tree::delete_node) | 1 | 3 | 2 c + 5 | |
 //! | [`import`](Tree::import) | n + 1 | 1 | 2 n + i, in the order of keys | 3; with unique names 4 |
 //!
-//! 100,000 inserts all directly before one node, or each behind the last one, cost 3.1 key writes each. The worst place is
-//! on both sides of the last one in turn: 9 each over 3,000 of them, 15 over 20,000, and more from there.
+//! 100,000 inserts all directly before one node, or each behind the last one, cost 3.1 key writes
+//! each. The worst place is on both sides of the last one in turn: 9 each over 3,000 of them, 15
+//! over 20,000, and more from there.
 //!
-//! Unique names cost a get and a write more where a name comes, and a write where one goes; a [`import`](Tree::import) gets the
-//! names of the trees that it adds in one round trip, and writes n names. Where a rank would grow long, add 3 writes for
-//! each sibling that gets a new one: over 100,000 inserts at random places below one parent that happens to none of them. The
-//! walk down finds out in one step which of many siblings have children, so that leaves cost no range of
+//! Unique names cost a get and a write more where a name comes, and a write where one goes; a
+//! [`import`](Tree::import) gets the names of the trees that it adds in one round trip, and writes
+//! n names. Where a rank would grow long, add 3 writes for each sibling that gets a new one: over
+//! 100,000 inserts at random places below one parent that happens to none of them. The walk down
+//! finds out in one step which of many siblings have children, so that leaves cost no range of
 //! their own.
 //!
 //! # When not to use it
 //!
-//! * When subtrees are read more often than changed, and are large: [materialized paths](super::MaterializedPath) or
-//!   [nested sets](super::NestedSets) read one in a single range.
-//! * When values are large: each node is stored twice. Keep them in a [`Table`](keyloom_tables::Table) under the same id.
+//! * When subtrees are read more often than changed, and are large: [materialized
+//!   paths](super::MaterializedPath) or [nested sets](super::NestedSets) read one in a single
+//!   range.
+//! * When values are large: each node is stored twice. Keep them in a
+//!   [`Table`](keyloom_tables::Table) under the same id.
 //!
 //! # Work in steps
 //!
-//! [`delete_in_steps`](Tree::delete_in_steps) cuts the subtree off in its first transaction, so that no walk comes to it, and then deletes
-//! it from the top in transactions of up to 500 nodes. A node further down is still found by its own id until the deletion has
-//! reached it: its path ends with [`TreeError::Broken`](super::TreeError::Broken), it can be moved out, and what is put below it
-//! is deleted with it. A move is five key writes, and needs no steps.
+//! [`delete_in_steps`](Tree::delete_in_steps) cuts the subtree off in its first transaction, so
+//! that no walk comes to it, and then deletes it from the top in transactions of up to 500 nodes. A
+//! node further down is still found by its own id until the deletion has reached it: its path ends
+//! with [`TreeError::Broken`](super::TreeError::Broken), it can be moved out, and what is put below
+//! it is deleted with it. A move is five key writes, and needs no steps.
 //!
 //! # Source
 //!
-//! The adjacency list of the catalogue of NoSQL data-modeling techniques (Katsov, 2012), and of SQL since its beginnings. Ranks are
-//! fractional indexing (Greenspan, "Implementing Fractional Indexing"), with windows relabelled as in order maintenance
-//! (Bender, Cole, Demaine, Farach-Colton, Zito, 2002).
+//! The adjacency list of the catalogue of NoSQL data-modeling techniques (Katsov, 2012), and of SQL
+//! since its beginnings. Ranks are fractional indexing (Greenspan, "Implementing Fractional
+//! Indexing"), with windows relabelled as in order maintenance (Bender, Cole, Demaine,
+//! Farach-Colton, Zito, 2002).
 
 mod ancestors;
 mod change;
@@ -202,10 +216,12 @@ impl<V, C> AdjacencyList<V, C> {
         }
     }
 
-    /// The same tree with names that are unique among siblings: what would give two of them one name is refused
-    /// with [`TreeError::NameTaken`](super::TreeError::NameTaken), and a child is found by its name in one step.
+    /// The same tree with names that are unique among siblings: what would give two of them one
+    /// name is refused with [`TreeError::NameTaken`](super::TreeError::NameTaken), and a child is
+    /// found by its name in one step.
     ///
-    /// To be decided before the first insert. For nodes that are there already, [`repair`](Tree::repair) writes the names.
+    /// To be decided before the first insert. For nodes that are there already,
+    /// [`repair`](Tree::repair) writes the names.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -8,7 +8,8 @@ use crate::rank::Rank;
 use crate::tree::TreeError;
 use crate::{InsertAt, NodeId, TreeNode};
 
-/// A child entry without its parent. Siblings stand in the order of their ranks; of equal ranks, by id.
+/// A child entry without its parent. Siblings stand in the order of their ranks; of equal ranks, by
+/// id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sibling {
     pub(super) rank: Rank,
@@ -42,7 +43,8 @@ pub(super) fn parent(place: InsertAt, link: Option<&Link>) -> Option<NodeId> {
 }
 
 impl<V, C> AdjacencyList<V, C> {
-    /// The children of a parent from one of them on, itself included, without one that is to be left out.
+    /// The children of a parent from one of them on, itself included, without one that is to be
+    /// left out.
     pub(super) fn siblings<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -73,7 +75,8 @@ impl<V, C> AdjacencyList<V, C> {
         }))
     }
 
-    /// Between which children a node goes, itself not counted. `link` is that of the node that it [names](InsertAt::named).
+    /// Between which children a node goes, itself not counted. `link` is that of the node that it
+    /// [names](InsertAt::named).
     pub(super) fn gap(
         &self,
         reader: &impl Reader,

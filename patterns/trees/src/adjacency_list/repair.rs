@@ -1,4 +1,5 @@
-//! Making what can be derived what the records of the nodes say, and records that are lost what their child entries say.
+//! Making what can be derived what the records of the nodes say, and records that are lost what
+//! their child entries say.
 
 use std::ops::ControlFlow;
 
@@ -19,15 +20,17 @@ const BATCH: usize = 500;
 /// How much of a name is kept where it gets the id behind it, so that it fits into a key.
 const SHORT_CHARS: usize = 60;
 
-/// The node of a record that can not be read, and its link and where what is stored of it begins, if those can.
+/// The node of a record that can not be read, and its link and where what is stored of it begins,
+/// if those can.
 type Damaged = (NodeId, Option<(Link, usize)>);
 /// A child: its parent, its name, its rank, its id.
 type Named = (Option<NodeId>, String, Rank, NodeId);
 
 impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
-    /// First the records, from the child entries where they cannot be read; then ways up that lead nowhere, then names that
-    /// two siblings have, then entries and names, which follow from the records, then counts, which follow from the entries.
-    /// Each finding is looked at again in the transaction that repairs it, so others may write meanwhile.
+    /// First the records, from the child entries where they cannot be read; then ways up that lead
+    /// nowhere, then names that two siblings have, then entries and names, which follow from the
+    /// records, then counts, which follow from the entries. Each finding is looked at again in the
+    /// transaction that repairs it, so others may write meanwhile.
     pub(super) fn mend<S: Store>(&self, store: &S) -> Result<u64> {
         let mut size = BatchSize::new(BATCH);
         let mut written = self.mark_tombstones(store)?;
@@ -59,14 +62,16 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(written)
     }
 
-    /// Writes the records that are lost or damaged from the child entries, which hold all that they held. An entry that holds
-    /// nothing which can be read still says where its node is: that becomes a placeholder there.
+    /// Writes the records that are lost or damaged from the child entries, which hold all that they
+    /// held. An entry that holds nothing which can be read still says where its node is: that
+    /// becomes a placeholder there.
     fn restore_from_entries<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
         let lost = self.entries_to_restore(&store.snapshot()?)?;
         in_batches(store, size, &lost, |txn, key| self.restore_from_entry(txn, key))
     }
 
-    /// The child entries of nodes whose records are not there, or can not be read, and keys that are no entries.
+    /// The child entries of nodes whose records are not there, or can not be read, and keys that
+    /// are no entries.
     fn entries_to_restore(&self, reader: &impl Reader) -> Result<Vec<KeyBuf>> {
         let mut lost = Vec::new();
         let mut entries = reader.range(self.children.range(), Order::Ascending)?;
@@ -112,8 +117,8 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(is_better)
     }
 
-    /// Whether of a child entry and a record of the same node more can be read in the entry. Its key always says where
-    /// the node is.
+    /// Whether of a child entry and a record of the same node more can be read in the entry. Its
+    /// key always says where the node is.
     fn is_better(&self, id: NodeId, stored: &[u8], record: Option<&[u8]>) -> bool {
         let fault = |stored: &[u8]| TreeNode::<_, V, C>::new(id, stored, 0).fault();
         let Some(record) = record else { return true };
@@ -163,7 +168,8 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(true)
     }
 
-    /// Puts the id after the name of each child that has the name of another one, where names are unique.
+    /// Puts the id after the name of each child that has the name of another one, where names are
+    /// unique.
     fn tell_names_apart<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
         if !self.unique_names {
             return Ok(0);
@@ -195,8 +201,9 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         })
     }
 
-    /// Which of the children that have one name keeps it: the first whose child entry stands where its record says, since the
-    /// record of the others is damaged. None where the name makes a key that is too long.
+    /// Which of the children that have one name keeps it: the first whose child entry stands where
+    /// its record says, since the record of the others is damaged. None where the name makes a key
+    /// that is too long.
     fn keeper_of_name(&self, reader: &impl Reader, same: &[Named]) -> Result<Option<NodeId>> {
         let Some((parent, name, _, first)) = same.first() else { return Ok(None) };
         if self.name_key(*parent, name).len() > MAX_KEY_BYTES {
@@ -239,7 +246,8 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
 
     /// Makes one key what it should be; whether that was a write.
     fn mend_one(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
-        // Else it is a record that does not decode, and nobody has what it held; or it is somebody else's.
+        // Else it is a record that does not decode, and nobody has what it held; or it is somebody
+        // else's.
         if ![&self.children, &self.counts, &self.names].iter().any(|space| space.contains(key)) {
             return Ok(false);
         }

@@ -10,13 +10,14 @@ use super::place::{Gap, Sibling};
 use crate::NodeId;
 use crate::rank::{self, Rank};
 
-/// A rank that would be longer than its neighbours by passing a multiple of this has siblings ranked anew.
+/// A rank that would be longer than its neighbours by passing a multiple of this has siblings
+/// ranked again.
 const STEP_BYTES: usize = 16;
-/// Siblings are ranked anew when that makes ranks at least this much shorter.
+/// Siblings are ranked again when that makes ranks at least this much shorter.
 const WON_BYTES: usize = 8;
-/// As many siblings on each side get new ranks at first, and at the most.
+/// As many siblings on each side get new ranks at first, and at most.
 const SIBLINGS: (usize, usize) = (16, 512);
-/// A rank is never longer: where it would be, more siblings are ranked anew.
+/// A rank is never longer: where it would be, more siblings are ranked again.
 const LONGEST_BYTES: usize = 100;
 
 /// Ranks for what goes into a gap.
@@ -154,7 +155,8 @@ struct Ranks {
 }
 
 impl Ranks {
-    /// Spreads ranks between two others. Where something went, more goes, so the gap itself keeps half of the room.
+    /// Spreads ranks between two others. Where something went, more goes, so the gap itself keeps
+    /// half of the room.
     fn spread(
         [low, high]: [Option<&[u8]>; 2],
         [before, count, behind]: [usize; 3],

@@ -1,8 +1,9 @@
 //! Deletions of subtrees that are too large for one transaction.
 //!
-//! A node that is being deleted has a tombstone as its record, and a mark. Each transaction takes the first mark and
-//! deletes child entries of its node; a child with children of its own gets a tombstone and a mark in turn. So nothing is kept in
-//! memory, and a program that dies goes on from the marks.
+//! A node that is being deleted has a tombstone as its record, and a mark. Each transaction takes
+//! the first mark and deletes child entries of its node; a child with children of its own gets a
+//! tombstone and a mark in turn. So nothing is kept in memory, and a program that dies goes on from
+//! the marks.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -16,9 +17,9 @@ use super::link::{Link, TOMBSTONE};
 use crate::{MoveProgress, MoveStep, NodeId, TreeError};
 use keyloom_tables::BatchSize;
 
-/// How many nodes one transaction deletes at the most.
+/// How many nodes one transaction deletes at most.
 const NODES_AT_ONCE: usize = 500;
-/// How many writes a node takes at the most.
+/// How many writes a node takes at most.
 const WRITES: usize = 8;
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
@@ -96,7 +97,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok((MoveStep::Clearing, keys))
     }
 
-    /// Deletes up to so many children of a marked node, and where these are all, the node: then it is one fewer.
+    /// Deletes up to so many children of a marked node, and where these are all, the node: then it
+    /// is one fewer.
     fn clear(&self, txn: &mut impl Writer, id: NodeId, nodes: usize) -> Result<(usize, u64)> {
         let entries = self.entries_to_clear(txn, id, nodes)?;
         let (mut keys, mut gone) = (0, Vec::new());

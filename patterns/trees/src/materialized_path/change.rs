@@ -156,7 +156,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.put_record(txn, id, &renamed)
     }
 
-    /// In a tree of names, from where to where a node goes by a rename; `None` where it has that name.
+    /// In a tree of names, from where to where a node goes by a rename; `None` where it has that
+    /// name.
     pub(super) fn rename_path(
         &self,
         reader: &impl Reader,

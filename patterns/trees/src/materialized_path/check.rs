@@ -214,7 +214,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(are_there)
     }
 
-    // ---- repair ---------------------------------------------------------------------------------------------
+    // ---- repair
+    // ---------------------------------------------------------------------------------------------
 
     pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
         let mut keys = store.transact(|txn| self.forget_damaged_steps(txn))?;
@@ -241,8 +242,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(keys)
     }
 
-    /// Without the record of work in steps nothing is hidden: nodes that were copied already are there twice, and one of
-    /// them gets another id.
+    /// Without the record of work in steps nothing is hidden: nodes that were copied already are
+    /// there twice, and one of them gets another id.
     fn forget_damaged_steps(&self, txn: &mut impl Writer) -> Result<u64> {
         let key = &self.layout.steps;
         let steps = txn.get(key)?.map(|bytes| unless_newer(Steps::decode(&bytes))).transpose();
@@ -253,7 +254,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(1)
     }
 
-    /// The ids of nodes that are said to be at a path where there is another record, or one whose id can not be read.
+    /// The ids of nodes that are said to be at a path where there is another record, or one whose
+    /// id can not be read.
     fn claims(&self, reader: &impl Reader) -> Result<BTreeMap<Path, NodeId>> {
         let mut claims = BTreeMap::new();
         let mut entries = reader.range(self.layout.nodes.range(), Order::Ascending)?;
@@ -274,8 +276,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// Gives records that can not be read an id and a name, and a record with the id of another node its own again, where it
-    /// is known.
+    /// Gives records that can not be read an id and a name, and a record with the id of another
+    /// node its own again, where it is known.
     fn restore_records(
         &self,
         reader: &impl Reader,
@@ -532,8 +534,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 }
 
-/// Runs over all that lies in a space, page by page, each in a transaction in which `mend` says what to write. Tells
-/// how many keys were written.
+/// Runs over all that lies in a space, page by page, each in a transaction in which `mend` says
+/// what to write. Tells how many keys were written.
 fn in_pages<S: Store>(
     store: &S,
     space: &Subspace,

@@ -14,7 +14,7 @@ use super::steps::{Phase, Steps};
 use keyloom_tables::BatchSize;
 use keyloom_tables::derived::SortedWrites;
 
-/// How many nodes one transaction copies or clears at the most; two keys are written for each.
+/// How many nodes one transaction copies or clears at most; two keys are written for each.
 const NODES_AT_ONCE: usize = 1_000;
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
@@ -39,8 +39,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.go_on_from(store, keys, &mut progress)
     }
 
-    /// [`rename`](super::super::Tree::rename) in a tree of names, of a subtree that is too large for one transaction, as
-    /// [`move_in_steps`](super::super::Tree::move_in_steps). In a tree of ids a rename is one write.
+    /// [`rename`](super::super::Tree::rename) in a tree of names, of a subtree that is too large
+    /// for one transaction, as [`move_in_steps`](super::super::Tree::move_in_steps). In a tree of
+    /// ids a rename is one write.
     ///
     /// ```
     /// use std::ops::ControlFlow::Continue;
@@ -110,8 +111,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(())
     }
 
-    /// Writes down what will be done, and the root at its new place: so its rank is taken, and how far the copy has come
-    /// can be seen at any time by its last key.
+    /// Writes down what will be done, and the root at its new place: so its rank is taken, and how
+    /// far the copy has come can be seen at any time by its last key.
     fn begin(&self, txn: &mut impl Writer, id: NodeId, from: Path, to: Path) -> Result<u64> {
         self.records.expect_writable(txn)?;
         let layout = &self.layout;
@@ -223,7 +224,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             txn.page(layout.subtree(&steps.from), Order::Ascending, nodes)?;
         for (key, record) in &entries {
             writes.delete(key)?;
-            // No reader sees the record, so a damaged one goes too. A repair finds its node again, or that it is gone.
+            // No reader sees the record, so a damaged one goes too. A repair finds its node again,
+            // or that it is gone.
             let Ok(id) = layout.id_at(key, record) else { continue };
             let node = layout.node(id);
             match &steps.to {

@@ -8,7 +8,8 @@ use super::super::{NodeId, TreeNode};
 use super::path::{Measured, Path, Segments, joined};
 use super::steps::Steps;
 
-/// How many bytes of a record stand before what all models store alike: the id, where the path has none.
+/// How many bytes of a record stand before what all models store alike: the id, where the path has
+/// none.
 const ID_BYTES: usize = size_of::<NodeId>();
 
 /// The subspaces and what the segments are.
@@ -21,7 +22,8 @@ pub(super) struct Layout {
     pub(super) segments: Segments,
 }
 
-/// What is known about some nodes: their paths, as they are stored, and what is moved or deleted in steps.
+/// What is known about some nodes: their paths, as they are stored, and what is moved or deleted in
+/// steps.
 pub(super) struct Located {
     pub(super) steps: Option<Steps>,
     stored: SmallVec<[Option<Path>; 2]>,

@@ -1,4 +1,5 @@
-//! Whole trees at once: every key is known before the first is written, and they are written in order.
+//! Whole trees at once: every key is known before the first is written, and they are written in
+//! order.
 
 use std::collections::{HashMap, HashSet};
 

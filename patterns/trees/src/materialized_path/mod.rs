@@ -1,8 +1,8 @@
 //! Materialized path: what lies below a node, when its key says where it is?
 //!
-//! The key of a node is the path that leads to it. So a node and all below it are one contiguous range, in the order of a
-//! walk through the tree, and a key tells by itself which nodes stand above. What that costs is that a subtree which
-//! moves is written anew.
+//! The key of a node is the path that leads to it. So a node and all below it are one contiguous
+//! range, in the order of a walk through the tree, and a key tells by itself which nodes stand
+//! above. What that costs is that a subtree which moves is written again.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -28,12 +28,14 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! Paths are of *ids*, or of *names* ([`of_names`](MaterializedPath::of_names)). Ids never change, so a rename is one write,
-//! and siblings stand in any order. Names make keys that read as the paths of files do, and one `get` finds a node by
-//! its names; in return names are unique among siblings, siblings stand in the order of their names, and a rename
-//! rewrites the subtree. So paths of names do not take the place of another model unseen: every [`InsertAt`] but
-//! [`Sorted`](InsertAt::Sorted) is refused ([`TreeError::OrderedByName`](super::TreeError::OrderedByName)), and
-//! [`import`](Tree::import) and [`copy_from`](Tree::copy_from) refuse two siblings of one name
+//! Paths are of *ids*, or of *names* ([`of_names`](MaterializedPath::of_names)). Ids never change,
+//! so a rename is one write, and siblings stand in any order. Names make keys that read as the
+//! paths of files do, and one `get` finds a node by its names; in return names are unique among
+//! siblings, siblings stand in the order of their names, and a rename rewrites the subtree. So
+//! paths of names do not take the place of another model unseen: every [`InsertAt`] but
+//! [`Sorted`](InsertAt::Sorted) is refused
+//! ([`TreeError::OrderedByName`](super::TreeError::OrderedByName)), and [`import`](Tree::import)
+//! and [`copy_from`](Tree::copy_from) refuse two siblings of one name
 //! ([`TreeError::NameTaken`](super::TreeError::NameTaken)).
 //!
 //! # Layout
@@ -45,28 +47,32 @@
 //! | `("node", id)` | the path, packed, without what stands before it |
 //! | `("move")` | only while a subtree is moved or deleted in steps: a format byte, then packed: its root, whether the old place is being cleared, the old path, the new one (null: it is deleted) |
 //!
-//! A segment of a path is one or two elements of the [tuple](keyloom::key), so it is escaped and ends. That is why the order
-//! is depth-first and no segment is taken for the beginning of another: what lies below `a` stands before `a-b` and `a.b`,
-//! where in a string of names joined by `/` or `.` it would stand between or behind them.
+//! A segment of a path is one or two elements of the [tuple](keyloom::key), so it is escaped and
+//! ends. That is why the order is depth-first and no segment is taken for the beginning of another:
+//! what lies below `a` stands before `a-b` and `a.b`, where in a string of names joined by `/` or
+//! `.` it would stand between or behind them.
 //!
-//! Ranks are numbers with a fraction, so that there is one between any two. They are short: a byte or two where nodes are
-//! loaded, put at an end, or put in places here and there. Many put in one place make them longer there, and before they
-//! have more than 16 bytes, those around are spread again within the transaction, with what lies below them; not where
-//! that would be more than 1,000 nodes, there they go on growing, until a path does not fit into a key
+//! Ranks are numbers with a fraction, so that there is one between any two. They are short: a byte
+//! or two where nodes are loaded, put at an end, or put in places here and there. Many put in one
+//! place make them longer there, and before they have more than 16 bytes, those around are spread
+//! again within the transaction, with what lies below them; not where that would be more than 1,000
+//! nodes, there they go on growing, until a path does not fit into a key
 //! ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)).
 //!
 //! # Invariants
 //!
 //! * Of each node but the roots, the node whose path is its own without the last segment is there.
-//! * `("node", id)` names the path of the record that has this id, and there is one for each record.
+//! * `("node", id)` names the path of the record that has this id, and there is one for each
+//!   record.
 //! * In a tree of names, the last segment of a path is the name in its record.
-//! * While something is moved in steps, either the old place counts and nothing at the new one is seen, or the other way
-//!   round; one write turns it about.
+//! * While something is moved in steps, either the old place counts and nothing at the new one is
+//!   seen, or the other way round; one write turns it about.
 //!
 //! # Cost
 //!
-//! With n nodes in the subtree, depth d. Round trips are those of a store behind a network. Each operation also reads the
-//! record of work in steps, with the first thing that it reads: one get more, no round trip.
+//! With n nodes in the subtree, depth d. Round trips are those of a store behind a network. Each
+//! operation also reads the record of work in steps, with the first thing that it reads: one get
+//! more, no round trip.
 //!
 //! | operation | reads | keys written | round trips |
 //! |---|---|---|---|
@@ -85,42 +91,49 @@
 //! | `import` | 2 + n gets; of names 1 more for each tree of the forest that is loaded | 2 n | 2, and the commit |
 //! | in steps | the subtree twice | 4 n, and 4 | 2 to 3 and the commit, per 1,000 nodes |
 //!
-//! A range that is deleted counts as one key. Ranks that are spread again add a range deletion for each sibling that gets
-//! another one, and 2 keys for each node of its subtree, itself included: up to 1,000 nodes in one insert. Each such sibling is also read, in three
-//! ranges or more, and PostgreSQL waits for each deleted range but the first of a transaction. Over many inserts that is little: in
-//! the worst case, where each of 1,500 nodes is put beside the last one, some keys per insert.
+//! A range that is deleted counts as one key. Ranks that are spread again add a range deletion for
+//! each sibling that gets another one, and 2 keys for each node of its subtree, itself included: up
+//! to 1,000 nodes in one insert. Each such sibling is also read, in three ranges or more, and
+//! PostgreSQL waits for each deleted range but the first of a transaction. Over many inserts that
+//! is little: in the worst case, where each of 1,500 nodes is put beside the last one, some keys
+//! per insert.
 //!
 //! # Work in steps
 //!
-//! [`move_in_steps`](Tree::move_in_steps) copies a subtree to where it goes, in transactions of up to 1,000 nodes, while
-//! readers see it where it was; then one write lets them see the new place; then the old one is cleared. A program that
-//! dies leaves the record `("move")`, and [`resume`](Tree::resume) goes on by it. Meanwhile the subtree and the
-//! nodes above it, at both places, do not change ([`TreeError::InSteps`](super::TreeError::InSteps); what is no part of a
-//! path, as the value of an ancestor, does); the rest of the tree is anybody's. One subtree at a time.
+//! [`move_in_steps`](Tree::move_in_steps) copies a subtree to where it goes, in transactions of up
+//! to 1,000 nodes, while readers see it where it was; then one write lets them see the new place;
+//! then the old one is cleared. A program that dies leaves the record `("move")`, and
+//! [`resume`](Tree::resume) goes on by it. Meanwhile the subtree and the nodes above it, at both
+//! places, do not change ([`TreeError::InSteps`](super::TreeError::InSteps); what is no part of a
+//! path, as the value of an ancestor, does); the rest of the tree is anybody's. One subtree at a
+//! time.
 //!
 //! # When not to use it
 //!
-//! * Subtrees move often, and are large: the [adjacency list](super::AdjacencyList) moves them by a few writes.
+//! * Subtrees move often, and are large: the [adjacency list](super::AdjacencyList) moves them by a
+//!   few writes.
 //! * Children are asked for, and much lies below each: that costs a range per child.
-//! * The tree is deep. A key has 511 bytes: some eighty levels of ids below 65,536, forty of ids of 64 bits, fewer where ranks
-//!   grew; fifteen of names of 30 bytes. What does not fit is refused
+//! * The tree is deep. A key has 511 bytes: some eighty levels of ids below 65,536, forty of ids of
+//!   64 bits, fewer where ranks grew; fifteen of names of 30 bytes. What does not fit is refused
 //!   ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)), before anything is written.
 //!
 //! # Check and repair
 //!
-//! The records at the paths are the truth, `("node", id)` follows from them. [`repair`](Tree::repair) finishes what was
-//! begun in steps, or deletes the record of it where that cannot be read. A record that cannot be read becomes a
-//! [placeholder](Tree::repair) at its path, and keeps its children; of names, one without an id gets back the id whose entry
-//! names the path, or a new one. Then it makes roots of nodes whose parent is not there, with all below them (of names:
-//! under a name with the id behind it, where a root has the name), writes the entries that are missing or wrong, and removes
-//! those that dangle. Of two records of one id, the one that is found by it keeps it, and the other gets a new id: delete it
-//! where it is a copy. What is foreign is left alone.
+//! The records at the paths are the truth, `("node", id)` follows from them.
+//! [`repair`](Tree::repair) finishes what was begun in steps, or deletes the record of it where
+//! that cannot be read. A record that cannot be read becomes a [placeholder](Tree::repair) at its
+//! path, and keeps its children; of names, one without an id gets back the id whose entry names the
+//! path, or a new one. Then it makes roots of nodes whose parent is not there, with all below them
+//! (of names: under a name with the id behind it, where a root has the name), writes the entries
+//! that are missing or wrong, and removes those that dangle. Of two records of one id, the one that
+//! is found by it keeps it, and the other gets a new id: delete it where it is a copy. What is
+//! foreign is left alone.
 //!
 //! # Source
 //!
-//! Joe Celko, *Trees and Hierarchies in SQL* (path enumeration); "materialized paths" in the catalogue of Ilya Katsov, *NoSQL
-//! Data Modeling Techniques*, and in MongoDB's manual. Ranks between neighbours: David Greenspan, *Implementing Fractional
-//! Indexing*.
+//! Joe Celko, *Trees and Hierarchies in SQL* (path enumeration); "materialized paths" in the
+//! catalogue of Ilya Katsov, *NoSQL Data Modeling Techniques*, and in MongoDB's manual. Ranks
+//! between neighbours: David Greenspan, *Implementing Fractional Indexing*.
 
 mod change;
 mod check;
@@ -152,8 +165,8 @@ use keyloom_tables::table::get_many;
 
 /// A tree whose keys are the paths of its nodes; see the [module](self).
 ///
-/// Cheap to clone. Two values of one space must agree on what their paths are of: a tree of ids read as one of names is
-/// an error at the first key.
+/// Cheap to clone. Two values of one space must agree on what their paths are of: a tree of ids
+/// read as one of names is an error at the first key.
 pub struct MaterializedPath<V, C = Postcard> {
     layout: Layout,
     records: NodeRecords<V, C>,
@@ -200,11 +213,12 @@ impl<V, C> MaterializedPath<V, C> {
         Self { layout: Layout::new(space), records: NodeRecords::NONE, types: PhantomData }
     }
 
-    /// The same with paths of names: unique among siblings, which stand in the order of their names.
+    /// The same with paths of names: unique among siblings, which stand in the order of their
+    /// names.
     ///
-    /// It takes no other place than [`InsertAt::Sorted`], and refuses two siblings of one name, in a
-    /// [`import`](Tree::import) or [`copy_from`](Tree::copy_from) too. So a program that was written for another model, or for
-    /// paths of ids, may have to change.
+    /// It takes no other place than [`InsertAt::Sorted`], and refuses two siblings of one name, in
+    /// a [`import`](Tree::import) or [`copy_from`](Tree::copy_from) too. So a program that was
+    /// written for another model, or for paths of ids, may have to change.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

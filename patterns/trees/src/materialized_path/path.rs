@@ -40,8 +40,8 @@ pub(super) struct Measured {
 }
 
 impl Segments {
-    /// Counts the segments of a path and finds the last; `None` where the bytes are no path. Of the empty path
-    /// the depth is 0.
+    /// Counts the segments of a path and finds the last; `None` where the bytes are no path. Of the
+    /// empty path the depth is 0.
     #[inline(always)]
     pub(super) fn measure(self, path: &[u8]) -> Option<Measured> {
         self.measure_from(path, 0)
@@ -53,7 +53,8 @@ impl Segments {
         self.measure_behind(key, Measured { depth: 0, last_at: at, id_at: at })
     }
 
-    /// Measures a key again from where the last segment of another began that is the same up to there.
+    /// Measures a key again from where the last segment of another began that is the same up to
+    /// there.
     #[inline(always)]
     pub(super) fn measure_last(self, key: &[u8], last: Measured) -> Option<Measured> {
         self.measure_behind(key, Measured { depth: last.depth.saturating_sub(1), ..last })
@@ -143,8 +144,8 @@ impl Segments {
 }
 
 impl Measured {
-    /// Whether the last segment of one key lies in it as that of another does, whose this is: so nothing waits for where
-    /// its rank ends to be found.
+    /// Whether the last segment of one key lies in it as that of another does, whose this is: so
+    /// nothing waits for where its rank ends to be found.
     #[inline(always)]
     pub(super) fn has_shape_of(&self, one: &[u8], other: &[u8]) -> bool {
         let Some(rank) = one.get(self.last_at + 1..self.id_at.wrapping_sub(1)) else {
@@ -185,8 +186,8 @@ fn id_of_short(path: &[u8], id_at: usize) -> Option<NodeId> {
 
 /// The position behind a text whose content begins at `at`.
 ///
-/// Looks at eight bytes at a time: ranks and names are short and of different lengths, and a loop over bytes would be
-/// left at another one each time, which a processor does not foresee.
+/// Looks at eight bytes at a time: ranks and names are short and of different lengths, and a loop
+/// over bytes would be left at another one each time, which a processor does not foresee.
 #[inline(always)]
 fn behind_text(path: &[u8], mut at: usize) -> Option<usize> {
     loop {
@@ -213,8 +214,8 @@ fn zeros(word: u64) -> u64 {
     word.wrapping_sub(LOW) & !word & HIGH
 }
 
-/// The eight bytes at a position, the first in the lowest place; zeros stand for those behind the end. `None` where no byte
-/// is left, or the whole has less than eight.
+/// The eight bytes at a position, the first in the lowest place; zeros stand for those behind the
+/// end. `None` where no byte is left, or the whole has less than eight.
 #[inline(always)]
 fn word(path: &[u8], at: usize) -> Option<u64> {
     if let Some(bytes) = path.get(at..).and_then(<[u8]>::first_chunk) {

@@ -14,8 +14,8 @@ use super::walk::{BoundedWalk, Origin};
 const LONGEST_RANK: usize = 16;
 /// Ranks up to this length are left alone by that.
 const SHORT_RANK: usize = 4;
-/// How many siblings on each side are spread again, and how long their ranks may be then; if longer, it must be more
-/// siblings.
+/// How many siblings on each side are spread again, and how long their ranks may be then; if
+/// longer, it must be more siblings.
 const SPREAD: [(usize, usize); 4] = [(32, 8), (128, 8), (512, 8), (1_000, 12)];
 /// How many nodes may be rewritten for it. Where there are more, ranks go on growing.
 const MOST_SPREAD: u64 = 1_000;
@@ -228,7 +228,8 @@ impl Layout {
         })
     }
 
-    /// The siblings between which a slot lies, those that are not seen included: their ranks are taken too.
+    /// The siblings between which a slot lies, those that are not seen included: their ranks are
+    /// taken too.
     fn neighbours(
         &self,
         reader: &impl Reader,
@@ -246,7 +247,8 @@ impl Layout {
         })
     }
 
-    /// The child that comes next behind or before another, or from an end: never the one that is moved.
+    /// The child that comes next behind or before another, or from an end: never the one that is
+    /// moved.
     pub(super) fn beside(
         &self,
         reader: &impl Reader,
@@ -288,8 +290,9 @@ impl Layout {
         }
     }
 
-    /// Spreads ranks again around a slot: those that grew long where many nodes were put in one place. `None` where that
-    /// would be too much to rewrite, or would meet what is moved, at once from below one of them or in steps.
+    /// Spreads ranks again around a slot: those that grew long where many nodes were put in one
+    /// place. `None` where that would be too much to rewrite, or would meet what is moved, at once
+    /// from below one of them or in steps.
     fn spread(
         &self,
         reader: &impl Reader,
@@ -347,8 +350,8 @@ impl Layout {
         Ok(Placed { path: Some(own), spread })
     }
 
-    /// The siblings from one on whose ranks are long, so many of them, and the rank of the next one. `None` where what
-    /// lies below them is too much.
+    /// The siblings from one on whose ranks are long, so many of them, and the rank of the next
+    /// one. `None` where what lies below them is too much.
     fn crowd(
         &self,
         reader: &impl Reader,

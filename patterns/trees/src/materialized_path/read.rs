@@ -20,7 +20,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.id_of(reader, above).map(Some)
     }
 
-    /// The id of the node at a path: a part of a path of ids, and of the record where the path is of names.
+    /// The id of the node at a path: a part of a path of ids, and of the record where the path is
+    /// of names.
     pub(super) fn id_of(&self, reader: &impl Reader, path: &[u8]) -> Result<NodeId> {
         let key = self.layout.key(path);
         match self.layout.segments {

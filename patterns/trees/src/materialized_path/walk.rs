@@ -80,8 +80,9 @@ pub(super) struct WholeWalk<'r, R: Reader> {
     entries: Option<R::Entries<'r>>,
     /// What lies behind that which is hidden.
     rest: Option<KeyRange<'static>>,
-    /// The key that the walk came to last, and where its last segment lies. Most nodes are siblings of the one before, so of
-    /// their keys only the last segment is new, and mostly that lies as the one before did.
+    /// The key that the walk came to last, and where its last segment lies. Most nodes are siblings
+    /// of the one before, so of their keys only the last segment is new, and mostly that lies as
+    /// the one before did.
     last: Option<R::Bytes<'r>>,
     measured: Measured,
 }
@@ -101,8 +102,8 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         Ok(Self { reader, origin, entries, rest, last: None, measured: Measured::default() })
     }
 
-    /// Whether the last segment of a key lies where that of the last one did, of which then nothing is written again: what is
-    /// read right behind a write, in other pieces, has to wait for it.
+    /// Whether the last segment of a key lies where that of the last one did, of which then nothing
+    /// is written again: what is read right behind a write, in other pieces, has to wait for it.
     #[inline(always)]
     fn is_like_last(&self, key: &[u8]) -> bool {
         let (layout, measured) = (&self.origin.layout, &self.measured);
@@ -140,7 +141,8 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         (self.entries, self.rest) = (None, None);
     }
 
-    // Each result is returned where it is made: were they brought together first, every visit would travel through memory.
+    // Each result is returned where it is made: were they brought together first, every visit would
+    // travel through memory.
     #[inline(always)]
     pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
         loop {
@@ -175,10 +177,11 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
     }
 }
 
-/// Whether two keys that begin alike have the same bytes in a range behind that, at whose end a segment ends in both.
+/// Whether two keys that begin alike have the same bytes in a range behind that, at whose end a
+/// segment ends in both.
 ///
-/// Looks at eight bytes at a time, the last of which may have been looked at before, or lie before the range: that is sooner
-/// done than called for.
+/// Looks at eight bytes at a time, the last of which may have been looked at before, or lie before
+/// the range: that is sooner done than called for.
 #[inline(always)]
 fn begins_alike(one: &[u8], other: &[u8], range: Range<usize>) -> bool {
     let ends = one.get(range.end) != Some(&ESCAPE);

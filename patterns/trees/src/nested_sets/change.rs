@@ -32,8 +32,8 @@ pub(super) fn with_depths<B>(rows: Vec<Row<B>>) -> impl Iterator<Item = (u32, Ro
     })
 }
 
-/// For each of some nodes in preorder: which labels of a run are its left and its right one, and its parent, which is
-/// `parent` for those that lie below none of them.
+/// For each of some nodes in preorder: which labels of a run are its left and its right one, and
+/// its parent, which is `parent` for those that lie below none of them.
 pub(super) fn intervals(
     nodes: impl Iterator<Item = (u32, NodeId)>,
     parent: Option<NodeId>,

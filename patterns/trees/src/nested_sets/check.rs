@@ -1,6 +1,7 @@
 //! Whether intervals lie in each other, and both keys of each node agree.
 //!
-//! The rows are the truth: which node lies below which follows from them alone. Positions are derived.
+//! The rows are the truth: which node lies below which follows from them alone. Positions are
+//! derived.
 
 use std::ops::{ControlFlow, Deref};
 
@@ -217,7 +218,8 @@ fn place_of(at: &Positions, steps: Option<&Steps>) -> Position {
     }
 }
 
-/// Makes the rows such that they can be read, and the positions what the rows say. No steps are under way.
+/// Makes the rows such that they can be read, and the positions what the rows say. No steps are
+/// under way.
 pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
     let mut size = BatchSize::new(BATCH);
     let mut repaired = restore::rows(keys, store, &mut size)?;
@@ -253,7 +255,8 @@ fn repair_rows(
     batch: usize,
 ) -> Result<(u64, Option<From>)> {
     if !is_as_it_was(keys, txn, &from.open)? {
-        // Others have changed what encloses the next row: what was repaired stays, and it begins anew.
+        // Others have changed what encloses the next row: what was repaired stays, and it begins
+        // again.
         return Ok((0, Some(From { last: None, open: Open::default() })));
     }
     let (faults, next) = {

@@ -28,7 +28,8 @@ pub(super) struct Descend<'r, R: Reader> {
 }
 
 impl<'r, R: Reader> Descend<'r, R> {
-    /// The rows of a span whose depths are asked for; `base` is the depth of what nothing in the span encloses.
+    /// The rows of a span whose depths are asked for; `base` is the depth of what nothing in the
+    /// span encloses.
     pub(super) fn open(
         view: &View<'_, 'r, R>,
         span: Option<Span>,
@@ -67,7 +68,8 @@ impl<'r, R: Reader> Descend<'r, R> {
     /// How deep the next row lies, by its right label.
     #[inline(always)]
     fn depth_of(&mut self, right: Label) -> u32 {
-        // Intervals lie in each other or apart, so of two the one that ends first is inside or before.
+        // Intervals lie in each other or apart, so of two the one that ends first is inside or
+        // before.
         while self.open.last().is_some_and(|open| *open < right) {
             self.open.pop();
         }
@@ -150,8 +152,9 @@ impl<'r, R: Reader> Visits<'r, R> {
         Self { descend, found: None }
     }
 
-    // Laid into the loop of the caller, and each visit is returned where it is made: were they brought together
-    // first, or made elsewhere, every one would travel through memory, which costs a third of a scan.
+    // Laid into the loop of the caller, and each visit is returned where it is made: were they
+    // brought together first, or made elsewhere, every one would travel through memory, which costs
+    // a third of a scan.
     #[inline(always)]
     pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
         if self.descend.is_plain() {
@@ -178,7 +181,8 @@ impl<'r, R: Reader> Visits<'r, R> {
         Some(Ok(Visit { depth, node: TreeNode::new(header.id, bytes, header.bytes) }))
     }
 
-    /// Looks for what is not plain: behind the end of a part, and of walks that leave some depths out.
+    /// Looks for what is not plain: behind the end of a part, and of walks that leave some depths
+    /// out.
     #[inline(never)]
     fn advance(&mut self) -> Result<()> {
         match self.descend.advance() {

@@ -32,9 +32,10 @@ impl Span {
 
 /// All labels that there are: 16 to the power of `levels`.
 ///
-/// Windows are aligned: one of level n has 16ⁿ labels and lies in one of the next level. After a window is relabelled, at
-/// most 2ⁿ of its labels are in use, half of it is free at the gap, and each sixteenth of the rest is at most a quarter
-/// as full as it may become. The whole space holds 2³² labels: 2³¹ nodes.
+/// Windows are aligned: one of level n has 16ⁿ labels and lies in one of the next level. After a
+/// window is relabelled, at most 2ⁿ of its labels are in use, half of it is free at the gap, and
+/// each sixteenth of the rest is at most a quarter as full as it may become. The whole space holds
+/// 2³² labels: 2³¹ nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LabelSpace {
     pub(super) levels: u32,
@@ -94,10 +95,12 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// Labels for `count` places, or `None` where the gap is too small: each of them should have `count` labels of its own.
+    /// Labels for `count` places, or `None` where the gap is too small: each of them should have
+    /// `count` labels of its own.
     ///
-    /// Between two siblings all of the gap is used. At an end of the parent more nodes are likely to follow: of a gap of b
-    /// bits each node takes 3b/4 bits, for what will lie below it, so 2 to the power of b/4 nodes follow.
+    /// Between two siblings all of the gap is used. At an end of the parent more nodes are likely
+    /// to follow: of a gap of b bits each node takes 3b/4 bits, for what will lie below it, so 2 to
+    /// the power of b/4 nodes follow.
     pub(super) fn labels(&self, count: u64) -> Option<Vec<Label>> {
         if !self.has_room(count) {
             return None;
@@ -125,9 +128,10 @@ impl Gap {
         (u128::from(count) * u128::from(count)).max(2)
     }
 
-    /// Labels for what lies in a window, `before` of them before the gap and `behind` behind it, and the gap
-    /// between them. Half of the window goes to the gap: so the next nodes at this place find as much room as all of the
-    /// others have, and a window is relabelled again only after about as many nodes came as it holds.
+    /// Labels for what lies in a window, `before` of them before the gap and `behind` behind it,
+    /// and the gap between them. Half of the window goes to the gap: so the next nodes at this
+    /// place find as much room as all of the others have, and a window is relabelled again only
+    /// after about as many nodes came as it holds.
     pub(super) fn relabelled(&self, window: Span, before: u64, behind: u64) -> Relabelled {
         let lo = window.first.saturating_sub(1);
         let sides = (window.last - lo) / 2;
@@ -184,7 +188,8 @@ mod tests {
     fn the_whole_space_takes_two_to_the_power_of_31_nodes() {
         let labels = LabelSpace::capacity(32);
         assert_eq!(labels, 2 << 31);
-        // As many labels, spread over the space, differ: neighbours are as far apart here as anywhere, but for one.
+        // As many labels, spread over the space, differ: neighbours are as far apart here as
+        // anywhere, but for one.
         let some: Vec<Label> = spread(0, u128::MAX, labels).take(1_000).collect();
         assert!(some.windows(2).all(|pair| pair[1] - pair[0] >= (1 << 96) - (1 << 65)));
         assert!(share(u128::MAX, labels, labels + 1) < u128::MAX);

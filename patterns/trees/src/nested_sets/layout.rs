@@ -16,7 +16,8 @@ const WIDE_FORMAT: u8 = 2;
 /// The longest key of a row of the first format, beyond the prefix: a code and 8 bytes.
 const NARROW_KEY: usize = 9;
 
-/// In a row of the first format: the right label has 16 bytes, which follow. No node ever had this label.
+/// In a row of the first format: the right label has 16 bytes, which follow. No node ever had this
+/// label.
 const WIDE_RIGHT: u64 = u64::MAX;
 
 /// Whether a row that begins at this label has labels of 16 bytes.
@@ -258,7 +259,8 @@ impl From<Position> for Positions {
 }
 
 impl Positions {
-    /// The format, how many places, and of each the left label, whether there is a parent, and which.
+    /// The format, how many places, and of each the left label, whether there is a parent, and
+    /// which.
     pub(super) fn encode(&self) -> Vec<u8> {
         let places = || std::iter::once(self.now).chain(self.next);
         let is_wide = places().any(|at| is_wide(at.left));

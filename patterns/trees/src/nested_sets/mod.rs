@@ -1,19 +1,23 @@
 //! Nested sets: how is a subtree one contiguous range, whatever the order of siblings?
 //!
-//! Every node is an interval: it has a *left* and a *right* label, and the labels of all below it lie between them. Rows
-//! lie in the order of their left labels, which is the depth-first order of the tree. So what lies below a node is one
-//! scan, in order, and whether a node lies below another is a comparison of numbers.
+//! Every node is an interval: it has a *left* and a *right* label, and the labels of all below it
+//! lie between them. Rows lie in the order of their left labels, which is the depth-first order of
+//! the tree. So what lies below a node is one scan, in order, and whether a node lies below another
+//! is a comparison of numbers.
 //!
-//! Labels are numbers of 128 bits with gaps between them. A new node takes labels from the gap where it goes. At an end of the
-//! parent a node takes 3b/4 bits of a gap of b bits, so 2 to the power of b/4 nodes follow each other without more writes: all
-//! that the tree takes below a root that is alone, 2²⁴ below one of many roots, 2¹⁸ below one of its children. When a gap is
-//! used up, the smallest *window* around it that is not too full is relabelled: of a window of 16ⁿ labels at most 2ⁿ may be in
-//! use. That is the maintenance of an order of Bender and others. The gap gets half of the window, so it takes about as many
-//! nodes more as the window holds, and each node pays for a few relabelled ones.
+//! Labels are numbers of 128 bits with gaps between them. A new node takes labels from the gap
+//! where it goes. At an end of the parent a node takes 3b/4 bits of a gap of b bits, so 2 to the
+//! power of b/4 nodes follow each other without more writes: all that the tree takes below a root
+//! that is alone, 2²⁴ below one of many roots, 2¹⁸ below one of its children. When a gap is used
+//! up, the smallest *window* around it that is not too full is relabelled: of a window of 16ⁿ
+//! labels at most 2ⁿ may be in use. That is the maintenance of an order of Bender and others. The
+//! gap gets half of the window, so it takes about as many nodes more as the window holds, and each
+//! node pays for a few relabelled ones.
 //!
-//! Where a window is too large for one transaction of the store, the change is refused ([`TreeError::NoRoom`]), and
-//! [`make_room`](NestedSets::make_room) relabels the window in steps. No label passes another one on its way, so between
-//! the steps the tree is the same, takes changes, and nothing is stored about the steps.
+//! Where a window is too large for one transaction of the store, the change is refused
+//! ([`TreeError::NoRoom`]), and [`make_room`](NestedSets::make_room) relabels the window in steps.
+//! No label passes another one on its way, so between the steps the tree is the same, takes
+//! changes, and nothing is stored about the steps.
 //!
 //! # Layout
 //!
@@ -23,31 +27,33 @@
 //! | subspace, `"node"`, id | format, number of places, left label (16 bytes), and the id of the parent, if it has one |
 //! | subspace, `"move"` | what is moved or deleted in steps, while it lasts |
 //!
-//! All integers in values are big-endian. In the first format labels had 64 bits, and took 8 bytes of a value. Trees of this
-//! format are read and changed: a row whose left label has at most 64 bits is of the first format (its right label, when it has
-//! more, follows 8 bytes of `FF`), and relabelling brings rows to the new one. A program that knows only the first format
-//! does not find the new rows: update all programs before one writes.
+//! All integers in values are big-endian. In the first format labels had 64 bits, and took 8 bytes
+//! of a value. Trees of this format are read and changed: a row whose left label has at most 64
+//! bits is of the first format (its right label, when it has more, follows 8 bytes of `FF`), and
+//! relabelling brings rows to the new one. A program that knows only the first format does not find
+//! the new rows: update all programs before one writes.
 //!
-//! A depth is not stored: a walk keeps the right labels of the nodes it is in on a stack, and how many they are is the depth.
-//! Nor are counts: they are scans.
+//! A depth is not stored: a walk keeps the right labels of the nodes it is in on a stack, and how
+//! many they are is the depth. Nor are counts: they are scans.
 //!
 //! # Invariants
 //!
 //! * Two intervals lie apart or one inside the other; no label is given twice.
 //! * The parent of a node is the innermost interval around its own.
-//! * Rows are the truth; positions (`"node"`) are derived from them, and [`repair`](Tree::repair) writes them again. A row whose
-//!   name cannot be read becomes a [placeholder](Tree::repair) where it is. One that has no place, because its header is cut off or its
-//!   interval crosses that of an earlier row, becomes the last root, and the rows that it enclosed move up; it is deleted where not
-//!   even its id is known. Of two rows of one id, the one that the position names keeps it, and the other gets back its own or a
-//!   new one.
-//! * The label space holds 2³¹ nodes, wherever they come: the window of all 2¹²⁸ labels may hold 2³². Beyond, an insert
-//!   that finds no gap is refused ([`TreeError::TooManyNodes`]).
+//! * Rows are the truth; positions (`"node"`) are derived from them, and [`repair`](Tree::repair)
+//!   writes them again. A row whose name cannot be read becomes a [placeholder](Tree::repair) where
+//!   it is. One that has no place, because its header is cut off or its interval crosses that of an
+//!   earlier row, becomes the last root, and the rows that it enclosed move up; it is deleted where
+//!   not even its id is known. Of two rows of one id, the one that the position names keeps it, and
+//!   the other gets back its own or a new one.
+//! * The label space holds 2³¹ nodes, wherever they come: the window of all 2¹²⁸ labels may hold
+//!   2³². Beyond, an insert that finds no gap is refused ([`TreeError::TooManyNodes`]).
 //!
 //! # Cost
 //!
-//! For a node with d ancestors, c children and n nodes below it. The gets of one line that do not depend on each other are one
-//! round trip. Every operation asks with its first get whether a move in steps is under way: one get more, counted
-//! here, and no round trip.
+//! For a node with d ancestors, c children and n nodes below it. The gets of one line that do not
+//! depend on each other are one round trip. Every operation asks with its first get whether a move
+//! in steps is under way: one get more, counted here, and no round trip.
 //!
 //! | operation | reads | keys written | round trips |
 //! |---|---|---|---|
@@ -75,9 +81,9 @@
 //! | [`make_room`](NestedSets::make_room) | the window, twice | what gives way, in transactions of some 1,000 labels of up to 3 keys | |
 //! | [`delete_in_steps`](Tree::delete_in_steps) | the subtree | 2 n | |
 //!
-//! What gives way is written with 1 range deletion and 2 keys per node whose left label lies in the window, and 1 key per node
-//! of which only the right one does. Counted over 100,000 inserts (a chain: 2,000; loads: 10,000), where a deleted range counts
-//! as one key:
+//! What gives way is written with 1 range deletion and 2 keys per node whose left label lies in the
+//! window, and 1 key per node of which only the right one does. Counted over 100,000 inserts (a
+//! chain: 2,000; loads: 10,000), where a deleted range counts as one key:
 //!
 //! | where nodes come | keys written per insert | by the worst insert |
 //! |---|---|---|
@@ -89,10 +95,11 @@
 //! | in turns before and after the same node | 9.52 | 41,360 |
 //! | each below the one before | 6.84 | 1,467 |
 //!
-//! The worst case is one spot between two siblings, again and again, from either side: amortized a few nodes per level of
-//! windows, of which there are as many as the logarithm of the number of nodes; and one insert may relabel a window of all
-//! nodes around the spot, 2 keys each. Where the [limits](keyloom::Limits) of a store bound a transaction, what gives way takes at
-//! most half of the operations and a quarter of the bytes: a larger window is refused, and relabelled by
+//! The worst case is one spot between two siblings, again and again, from either side: amortized a
+//! few nodes per level of windows, of which there are as many as the logarithm of the number of
+//! nodes; and one insert may relabel a window of all nodes around the spot, 2 keys each. Where the
+//! [limits](keyloom::Limits) of a store bound a transaction, what gives way takes at most half of
+//! the operations and a quarter of the bytes: a larger window is refused, and relabelled by
 //! [`make_room`](NestedSets::make_room).
 //!
 //! # Errors and transactions
@@ -100,22 +107,23 @@
 //! An operation that fails may have made part of its writes *in the transaction*, which then
 //! [does not commit](keyloom::Writer#a-failed-write).
 //!
-//! While a subtree is moved or deleted in steps, changes in it, moves and deletions of what it lies in, and nodes that would go
-//! where hidden rows lie are refused ([`TreeError::InSteps`]), and so is an insert elsewhere for which a window would have to give
-//! way that reaches into the subtree; the rest of the tree takes changes. Room for a subtree
-//! that is moved in steps is made in steps, too, before the move begins ([`MoveStep::Relabelling`](super::MoveStep)).
+//! While a subtree is moved or deleted in steps, changes in it, moves and deletions of what it lies
+//! in, and nodes that would go where hidden rows lie are refused ([`TreeError::InSteps`]), and so
+//! is an insert elsewhere for which a window would have to give way that reaches into the subtree;
+//! the rest of the tree takes changes. Room for a subtree that is moved in steps is made in steps,
+//! too, before the move begins ([`MoveStep::Relabelling`](super::MoveStep)).
 //!
 //! # When not to use it
 //!
-//! When subtrees are moved often: a move writes the subtree twice over, where an
-//! adjacency list writes some five keys. When many writers insert at one spot: a window that is relabelled
+//! When subtrees are moved often: a move writes the subtree twice over, where an adjacency list
+//! writes some five keys. When many writers insert at one spot: a window that is relabelled
 //! conflicts with every change in it. When the parent is asked for more than the subtree.
 //!
 //! # Source
 //!
-//! "Nested Sets" in Ilya Katsov, *NoSQL Data Modeling Techniques* (2012), after Joe Celko, *Trees and Hierarchies in SQL*.
-//! Gaps: Michael Bender, Richard Cole, Erik Demaine, Martin Farach-Colton, Jack Zito, "Two simplified algorithms for
-//! maintaining order in a list" (ESA 2002).
+//! "Nested Sets" in Ilya Katsov, *NoSQL Data Modeling Techniques* (2012), after Joe Celko, *Trees
+//! and Hierarchies in SQL*. Gaps: Michael Bender, Richard Cole, Erik Demaine, Martin Farach-Colton,
+//! Jack Zito, "Two simplified algorithms for maintaining order in a list" (ESA 2002).
 
 mod change;
 mod check;
@@ -238,12 +246,14 @@ impl<V, C> NestedSets<V, C> {
 }
 
 impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
-    /// Makes room for `nodes` new nodes at a place, where `name` is the name of the first of them, in transactions as large
-    /// as the store takes. For a change that was refused with [`TreeError::NoRoom`]: the same change is taken afterwards.
+    /// Makes room for `nodes` new nodes at a place, where `name` is the name of the first of them,
+    /// in transactions as large as the store takes. For a change that was refused with
+    /// [`TreeError::NoRoom`]: the same change is taken afterwards.
     ///
-    /// Between the transactions the tree is the same tree as before, and it takes changes everywhere. `progress` is
-    /// called after each of them. Where it breaks, or the program dies, the next call goes on from the labels as they are.
-    /// Where there is room already, nothing is written.
+    /// Between the transactions the tree is the same tree as before, and it takes changes
+    /// everywhere. `progress` is called after each of them. Where it breaks, or the program dies,
+    /// the next call goes on from the labels as they are. Where there is room already, nothing is
+    /// written.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -268,9 +278,10 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::UnknownNode`] where the place names a node that is not there; [`TreeError::InSteps`] where labels of a
-    /// subtree would change that is moved or deleted in steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict)
-    /// where other writers change the labels each time before a step.
+    /// [`TreeError::UnknownNode`] where the place names a node that is not there;
+    /// [`TreeError::InSteps`] where labels of a subtree would change that is moved or deleted in
+    /// steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict) where other
+    /// writers change the labels each time before a step.
     pub fn make_room<S: Store>(
         &self,
         store: &S,

@@ -64,7 +64,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         }
     }
 
-    /// Where the parent or the sibling is that a place names; the first label of all where it names none.
+    /// Where the parent or the sibling is that a place names; the first label of all where it names
+    /// none.
     fn target(&self, what: Placed<'_>, place: InsertAt) -> Result<Position> {
         let Some(target) = place.named() else { return Ok(Position { left: 0, parent: None }) };
         let position = self.named(target)?;

@@ -1,8 +1,10 @@
-//! Room for nodes where a whole window does not fit into one transaction: it is relabelled in steps.
+//! Room for nodes where a whole window does not fit into one transaction: it is relabelled in
+//! steps.
 //!
-//! Labels go to their new places one by one, and never past another label: first those that go to the right, from the last
-//! to the first, then those that go to the left, from the first to the last. So after each transaction the tree is the same
-//! tree, and nothing has to be remembered: steps that stopped are planned again from the labels as they are.
+//! Labels go to their new places one by one, and never past another label: first those that go to
+//! the right, from the last to the first, then those that go to the left, from the first to the
+//! last. So after each transaction the tree is the same tree, and nothing has to be remembered:
+//! steps that stopped are planned again from the labels as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -18,10 +20,12 @@ use super::view::View;
 use crate::{InsertAt, MoveProgress, MoveStep, NodeId, TreeError, TreeNode};
 use keyloom_tables::BatchSize;
 
-/// How many labels a transaction changes, where the store takes as much. Each is at most three keys.
+/// How many labels a transaction changes, where the store takes as much. Each is at most three
+/// keys.
 const BATCH: usize = 1_000;
 
-/// How often in a row it is planned again, since other writers change the window, before that is a conflict.
+/// How often in a row it is planned again, since other writers change the window, before that is a
+/// conflict.
 const REPLANS: u32 = 16;
 
 /// For what room is made.
@@ -216,7 +220,8 @@ impl Plan {
         Ok(Some(Step { targets, changed, keys }))
     }
 
-    /// What gives some rows new labels, which sweep a span; `None` where a row is not as it was planned.
+    /// What gives some rows new labels, which sweep a span; `None` where a row is not as it was
+    /// planned.
     fn change(
         &self,
         keys: &Keys,

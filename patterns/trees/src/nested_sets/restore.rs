@@ -1,7 +1,8 @@
 //! Rows that cannot be read, or lie where none can: what a repair makes of them.
 //!
-//! A row whose name cannot be read becomes a placeholder where it is. A row without a place, because its header is cut off or
-//! its interval crosses another, becomes the last root; what it held moves up to the next node that encloses it.
+//! A row whose name cannot be read becomes a placeholder where it is. A row without a place,
+//! because its header is cut off or its interval crosses another, becomes the last root; what it
+//! held moves up to the next node that encloses it.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +24,8 @@ const CHUNK: usize = 1_000;
 /// A row as it is stored.
 type Stored = (KeyBuf, Vec<u8>);
 
-/// Gives rows with the id of another node their own again, or a new one, and makes placeholders of rows whose
-/// name cannot be read. Their places stay.
+/// Gives rows with the id of another node their own again, or a new one, and makes placeholders of
+/// rows whose name cannot be read. Their places stay.
 pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
     let (claims, wrong) = {
         let snapshot = store.snapshot()?;
@@ -65,8 +66,8 @@ pub(super) fn places<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> 
         let claims = if is_whole { BTreeMap::new() } else { claims(keys, &snapshot)? };
         (claims, misplaced, last)
     };
-    // The last row needs a place when others go after it. So the last rows that have none go together, and the rest from
-    // the end.
+    // The last row needs a place when others go after it. So the last rows that have none go
+    // together, and the rest from the end.
     misplaced.reverse();
     let together = match last.is_empty() {
         true => 0,

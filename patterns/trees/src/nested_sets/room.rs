@@ -111,7 +111,8 @@ pub(super) fn most_nodes(keys: &Keys) -> u64 {
 /// What is known of the rows around a gap.
 pub(super) struct Around<'a, 'k, 'r, R: Reader> {
     view: &'a View<'k, 'r, R>,
-    /// By their left labels: all rows that begin in `read`, and those before it that enclose its beginning.
+    /// By their left labels: all rows that begin in `read`, and those before it that enclose its
+    /// beginning.
     rows: BTreeMap<Label, Known>,
     read: Option<Span>,
     /// The window that is relabelled.
@@ -140,8 +141,8 @@ pub(super) enum End {
 }
 
 impl<R: Reader> Around<'_, '_, '_, R> {
-    /// Takes a larger window as long as it has at most twice as many labels in use, and relabelling it writes no more than
-    /// `limit`: the gap that comes of it is many times as large.
+    /// Takes a larger window as long as it has at most twice as many labels in use, and relabelling
+    /// it writes no more than `limit`: the gap that comes of it is many times as large.
     fn widen(&mut self, limit: Most) -> Result<()> {
         let most = (limit.keys / 2).min(2 * self.used() as usize);
         for level in self.level + 1..=self.view.keys.labels.levels {
@@ -156,7 +157,8 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         Ok(())
     }
 
-    /// Reads what of a window is not known yet, but no more than `most` rows at each end. Whether that was all.
+    /// Reads what of a window is not known yet, but no more than `most` rows at each end. Whether
+    /// that was all.
     fn grow(&mut self, window: Span, most: usize) -> Result<bool> {
         let parts = match self.read {
             None => [Some(window), None],
@@ -188,7 +190,8 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         self.rows.entry(row.left).or_insert(Known { row, parent: None });
     }
 
-    /// Reads the rows that begin before a window and end in it: they enclose what lies at its beginning.
+    /// Reads the rows that begin before a window and end in it: they enclose what lies at its
+    /// beginning.
     fn climb(&mut self, window: Span, most: usize) -> Result<bool> {
         let Some(before) = self.view.last(0, window.first)? else { return Ok(true) };
         let mut rows = 0;
@@ -259,7 +262,8 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         self.labels_in(self.window).count() as u64
     }
 
-    /// The labels of the window that are in use, in order, each with the one that it gets, and `count` new ones.
+    /// The labels of the window that are in use, in order, each with the one that it gets, and
+    /// `count` new ones.
     fn new_labels(&self, gap: &Gap, count: u64) -> (Vec<(Used, Label)>, Vec<Label>) {
         let (used, new) = self.relabelled(gap);
         let labels = new.new_labels(count);

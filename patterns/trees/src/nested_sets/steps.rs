@@ -1,9 +1,10 @@
 //! Moves and deletions that are longer than a transaction.
 //!
-//! A record says what is under way, and every operation reads it with its first read. During a move the rows of the
-//! subtree are copied to labels that were free, where nobody sees them, and the position of each node names both its places.
-//! One write then turns the record over: the new place counts, and the old rows, which nobody sees any more, are removed. A
-//! deletion begins with the second half.
+//! A record says what is under way, and every operation reads it with its first read. During a move
+//! the rows of the subtree are copied to labels that were free, where nobody sees them, and the
+//! position of each node names both its places. One write then turns the record over: the new place
+//! counts, and the old rows, which nobody sees any more, are removed. A deletion begins with the
+//! second half.
 
 use std::ops::ControlFlow;
 
@@ -65,7 +66,8 @@ impl Steps {
         std::iter::once(self.from).chain(self.to.map(|to| to.span))
     }
 
-    /// Whether the new place counts. What is cleared without one was deleted, or is the copy of a move that was cancelled.
+    /// Whether the new place counts. What is cleared without one was deleted, or is the copy of a
+    /// move that was cancelled.
     pub(super) fn has_switched(&self) -> bool {
         self.stage == Stage::Clearing && self.to.is_some()
     }
@@ -240,8 +242,8 @@ pub(super) fn go_on<S: Store, V, C: Codec<V>>(
     }
 }
 
-/// Ends what is under way, for a repair: how many keys were written. An unreadable record is deleted; a move that meets damage
-/// before it has switched is cancelled.
+/// Ends what is under way, for a repair: how many keys were written. An unreadable record is
+/// deleted; a move that meets damage before it has switched is cancelled.
 pub(super) fn end<S: Store, V, C: Codec<V>>(on: On<'_, V, C>, store: &S) -> Result<u64> {
     let (keys, _) = on;
     let mut written = store.transact(|txn| forget_damaged(keys, txn))?;
@@ -258,7 +260,8 @@ pub(super) fn end<S: Store, V, C: Codec<V>>(on: On<'_, V, C>, store: &S) -> Resu
     }
 }
 
-/// Without the record nothing is hidden: nodes that were copied already are there twice, and one of them gets another id.
+/// Without the record nothing is hidden: nodes that were copied already are there twice, and one of
+/// them gets another id.
 fn forget_damaged(keys: &Keys, txn: &mut impl Writer) -> Result<u64> {
     let steps = txn.get(&keys.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes))).transpose();
     if steps.map_err(|error| error.at(&keys.steps))? != Some(None) {
@@ -304,8 +307,8 @@ fn step<V, C: Codec<V>>(
     }
 }
 
-/// The new places of all rows of a subtree that is moved. The subtree does not change meanwhile, so whoever makes the plan
-/// comes to the same one.
+/// The new places of all rows of a subtree that is moved. The subtree does not change meanwhile, so
+/// whoever makes the plan comes to the same one.
 struct Plan {
     of: (Span, Option<Going>),
     /// Old left labels in order, and beside each the new interval.

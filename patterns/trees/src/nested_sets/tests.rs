@@ -240,7 +240,8 @@ fn is_no_room(error: &keyloom::Error) -> bool {
     matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. }))
 }
 
-/// Inserts a node; where it lacks room, makes room in steps, and looks at the tree after each. How many steps there were.
+/// Inserts a node; where it lacks room, makes room in steps, and looks at the tree after each. How
+/// many steps there were.
 fn insert_in_steps(
     tree: &NestedSets<u32>,
     store: &Memory,
@@ -301,8 +302,8 @@ fn room_at_one_spot_is_made_in_steps_and_inserts_go_on() {
     assert!(steps > 15, "{steps}");
 }
 
-/// A store with a tree of the first format, whose labels have 8 bytes: a root, 0, with so many children. They stand so
-/// close to each other that the windows around them are full.
+/// A store with a tree of the first format, whose labels have 8 bytes: a root, 0, with so many
+/// children. They stand so close to each other that the windows around them are full.
 fn first_format(children: u64) -> Memory {
     let store = Memory::new();
     let leaves = (1..=children).map(|id| crate::Nested::new(id, id.to_string(), 7));
@@ -401,7 +402,8 @@ fn a_full_tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
                 let mut changed = Vec::new();
                 let note = |_: &MoveProgress| {
                     steps += 1;
-                    // Somewhere on the way, when some rows have the new format and others the first one.
+                    // Somewhere on the way, when some rows have the new format and others the first
+                    // one.
                     if steps == 20 {
                         let snapshot = store.snapshot().unwrap();
                         changed.push(wide(&store));

@@ -15,7 +15,8 @@ pub(super) struct View<'k, 'r, R: Reader> {
     pub(super) reader: &'r R,
     /// A move or a deletion that has not ended.
     pub(super) steps: Option<Steps>,
-    /// Rows that are not to be seen: those that steps have in hand, and those that are about to be moved.
+    /// Rows that are not to be seen: those that steps have in hand, and those that are about to be
+    /// moved.
     pub(super) hidden: SmallVec<[Span; 2]>,
     /// Of the nodes that were asked for, one that is being deleted in steps.
     leaving: Option<NodeId>,
@@ -44,7 +45,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok(Self { keys, reader, steps, hidden, leaving: None })
     }
 
-    /// The view, and where some nodes are, `None` for those that are not there. Costs one round trip.
+    /// The view, and where some nodes are, `None` for those that are not there. Costs one round
+    /// trip.
     pub(super) fn open(
         keys: &'k Keys,
         reader: &'r R,
@@ -61,7 +63,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok((view, positions))
     }
 
-    /// [`open`](View::open) for one node: most questions begin with it, so it allocates as little as can be.
+    /// [`open`](View::open) for one node: most questions begin with it, so it allocates as little
+    /// as can be.
     pub(super) fn of(
         keys: &'k Keys,
         reader: &'r R,
@@ -287,8 +290,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         }
     }
 
-    /// Refuses the id of a node that is being deleted in steps: who asks for it twice should not get two answers, and
-    /// what is left of it still bears it.
+    /// Refuses the id of a node that is being deleted in steps: who asks for it twice should not
+    /// get two answers, and what is left of it still bears it.
     pub(super) fn refuse_leaving(&self) -> Result<()> {
         match (self.leaving, self.steps) {
             (Some(_), Some(steps)) => Err(self.in_steps(steps.node)),

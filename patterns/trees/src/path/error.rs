@@ -109,8 +109,8 @@ pub struct SyntaxError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyntaxProblem {
-    /// This character cannot stand here. A label of other characters than letters, digits, `_` and `-` is
-    /// written in double quotes.
+    /// This character cannot stand here. A label of other characters than letters, digits, `_` and
+    /// `-` is written in double quotes.
     #[error(
         "{0:?} cannot stand there; a label of other characters than letters, digits, _ and - needs double quotes"
     )]

@@ -34,7 +34,8 @@ impl LabelPath {
         Ok(Self { labels: [&self.labels[..], &other.labels[..]].concat() })
     }
 
-    /// The labels from `start` up to `end`, which is left out, from 0. An end behind the path is its end.
+    /// The labels from `start` up to `end`, which is left out, from 0. An end behind the path is
+    /// its end.
     ///
     /// ```
     /// use keyloom_trees::path::LabelPath;
@@ -63,8 +64,8 @@ impl LabelPath {
         }
     }
 
-    /// `len` labels from `offset` on, as `subpath(path, offset, len)`. A negative offset counts from the end of
-    /// the path; a negative length leaves that many labels off the end.
+    /// `len` labels from `offset` on, as `subpath(path, offset, len)`. A negative offset counts
+    /// from the end of the path; a negative length leaves that many labels off the end.
     ///
     /// ```
     /// use keyloom_trees::path::LabelPath;
@@ -86,7 +87,8 @@ impl LabelPath {
         self.part(start, end)
     }
 
-    /// The labels from `offset` to the end, as `subpath(path, offset)`. A negative offset counts from the end.
+    /// The labels from `offset` to the end, as `subpath(path, offset)`. A negative offset counts
+    /// from the end.
     ///
     /// # Errors
     /// As [`subltree`](LabelPath::subltree).
@@ -94,8 +96,8 @@ impl LabelPath {
         self.part(self.position_of(offset), MAX_LABELS as i64)
     }
 
-    /// The position that an offset means. One that lies before the path when counted from its end is counted
-    /// from there once more, as PostgreSQL has it.
+    /// The position that an offset means. One that lies before the path when counted from its end
+    /// is counted from there once more, as PostgreSQL has it.
     fn position_of(&self, offset: i32) -> i64 {
         let labels = self.labels.len() as i64;
         let once = |offset: i64| if offset < 0 { labels + offset } else { offset };
@@ -115,8 +117,8 @@ impl LabelPath {
         self.index_from(part, 0)
     }
 
-    /// Where `part` first occurs in this path at `offset` or behind it. A negative offset counts from the end of
-    /// the path. The empty path occurs nowhere.
+    /// Where `part` first occurs in this path at `offset` or behind it. A negative offset counts
+    /// from the end of the path. The empty path occurs nowhere.
     pub fn index_from(&self, part: &Self, offset: i32) -> Option<usize> {
         let from = match offset {
             ..0 => self.labels.len().saturating_sub(offset.unsigned_abs() as usize),
@@ -135,8 +137,8 @@ fn positions(start: i64, end: i64, labels: usize) -> Option<Range<usize>> {
     (start < labels && start <= end).then(|| start..end.min(labels))
 }
 
-/// The longest path that all of `paths` lie below: their common beginning, none of them itself. `None` when
-/// there is no path, or one of them is empty.
+/// The longest path that all of `paths` lie below: their common beginning, none of them itself.
+/// `None` when there is no path, or one of them is empty.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, lca};
@@ -155,8 +157,8 @@ pub fn lca<'p>(paths: impl IntoIterator<Item = &'p LabelPath>) -> Option<LabelPa
     Some(LabelPath { labels: common.to_vec() })
 }
 
-/// The first of `paths` that is `path` or an ancestor of it: `paths ?@> path`. Whether there is one is
-/// `paths @> path`.
+/// The first of `paths` that is `path` or an ancestor of it: `paths ?@> path`. Whether there is one
+/// is `paths @> path`.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, first_ancestor};
@@ -180,8 +182,8 @@ pub fn first_descendant<'p>(
     paths.into_iter().find(|candidate| candidate.is_descendant_of(path))
 }
 
-/// The first of `paths` that a pattern matches: `paths ?~ lquery`, and `paths ?@ ltxtquery`. Whether there is one
-/// is `paths ~ lquery`, and so on.
+/// The first of `paths` that a pattern matches: `paths ?~ lquery`, and `paths ?@ ltxtquery`.
+/// Whether there is one is `paths ~ lquery`, and so on.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Ltxtquery, first_match};

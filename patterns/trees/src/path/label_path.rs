@@ -14,11 +14,11 @@ pub const MAX_LABELS: usize = 65_535;
 /// How many characters a label may have.
 pub const MAX_LABEL_CHARS: usize = 1_000;
 
-/// The path from the root of a hierarchy to one of its nodes: a sequence of labels. The empty path is the
-/// root itself.
+/// The path from the root of a hierarchy to one of its nodes: a sequence of labels. The empty path
+/// is the root itself.
 ///
-/// As a key it is the tuple of its labels, one string each, so paths sort depth first: a node, everything
-/// below it, then the next sibling. The order of the values is the same.
+/// As a key it is the tuple of its labels, one string each, so paths sort depth first: a node,
+/// everything below it, then the next sibling. The order of the values is the same.
 ///
 /// ```
 /// use keyloom::{Subspace, pack};
@@ -32,10 +32,11 @@ pub const MAX_LABEL_CHARS: usize = 1_000;
 ///
 /// # As text
 ///
-/// Labels joined by `.`, as PostgreSQL's `ltree` writes them. A label of letters, digits, `_` and `-` stands
-/// bare. `ltree` has no others; here a label may be any text, and one that `ltree` could not have, the empty one
-/// included, stands in double quotes. In these, `\"` and `\\` are a quote and a backslash, `\0` is a NUL and
-/// `\u{7f}` the character of a code point. The empty path is the empty text.
+/// Labels joined by `.`, as PostgreSQL's `ltree` writes them. A label of letters, digits, `_` and
+/// `-` stands bare. `ltree` has no others; here a label may be any text, and one that `ltree` could
+/// not have, the empty one included, stands in double quotes. In these, `\"` and `\\` are a quote
+/// and a backslash, `\0` is a NUL and `\u{7f}` the character of a code point. The empty path is the
+/// empty text.
 ///
 /// ```
 /// use keyloom_trees::path::LabelPath;
@@ -49,8 +50,9 @@ pub const MAX_LABEL_CHARS: usize = 1_000;
 ///
 /// # Limits
 ///
-/// A path has at most [`MAX_LABELS`] labels of at most [`MAX_LABEL_CHARS`] characters. A path that is a key must
-/// also fit into one: each label takes its bytes and two more of the 511 that a key has.
+/// A path has at most [`MAX_LABELS`] labels of at most [`MAX_LABEL_CHARS`] characters. A path that
+/// is a key must also fit into one: each label takes its bytes and two more of the 511 that a key
+/// has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabelPath {
     pub(super) labels: Vec<String>,

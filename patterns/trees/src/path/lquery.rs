@@ -11,8 +11,8 @@ use super::next::NextLabel;
 use super::syntax::Cursor;
 use super::word::Word;
 
-/// A pattern of labels, as PostgreSQL's `lquery`: items joined by `.`, each of which matches some labels in a
-/// row. It matches a path when the items, one after the other, match all of its labels.
+/// A pattern of labels, as PostgreSQL's `lquery`: items joined by `.`, each of which matches some
+/// labels in a row. It matches a path when the items, one after the other, match all of its labels.
 ///
 /// | item | matches |
 /// |---|---|
@@ -23,9 +23,9 @@ use super::word::Word;
 /// | `*{n}`, `*{n,}`, `*{n,m}`, `*{,m}` | n labels, at least n, n to m, at most m |
 /// | `foo{n,m}`, `!foo\|bar{n}` | as many labels, each of which is as the item says; without a number, one |
 ///
-/// Modifiers follow a label, in any order: `foo*` is any label that begins with `foo`; `foo@` is `foo` in upper
-/// and lower case letters; `foo_bar%` is any label that has the words `foo` and `bar`, words being what stands
-/// between underscores, and with `foo_bar%*` words that begin so.
+/// Modifiers follow a label, in any order: `foo*` is any label that begins with `foo`; `foo@` is
+/// `foo` in upper and lower case letters; `foo_bar%` is any label that has the words `foo` and
+/// `bar`, words being what stands between underscores, and with `foo_bar%*` words that begin so.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Lquery};
@@ -36,14 +36,16 @@ use super::word::Word;
 /// # Ok::<(), keyloom_trees::path::PathError>(())
 /// ```
 ///
-/// A label that does not stand bare in a [path](LabelPath#as-text) stands in double quotes here too, before its
-/// modifiers: `"a.b"*`. Letters are compared in lower case, character by character, whatever their language; they
-/// are not normalized.
+/// A label that does not stand bare in a [path](LabelPath#as-text) stands in double quotes here
+/// too, before its modifiers: `"a.b"*`. Letters are compared in lower case, character by character,
+/// whatever their language; they are not normalized.
 ///
-/// A pattern has at most 65,535 items, and of these 1,000 whose repetitions are a range, `*` not counted. A pattern of a
-/// program's users is so matched in a few MB, in a time proportional to its items for each label.
+/// A pattern has at most 65,535 items, and of these 1,000 whose repetitions are a range, `*` not
+/// counted. A pattern of a program's users is so matched in a few MB, in a time proportional to its
+/// items for each label.
 ///
-/// [`Display`](fmt::Display) writes the pattern as PostgreSQL does, and parsing it gives the same pattern.
+/// [`Display`](fmt::Display) writes the pattern as PostgreSQL does, and parsing it gives the same
+/// pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lquery {
     items: Vec<Item>,
@@ -62,8 +64,8 @@ struct Item {
     is_counted: bool,
 }
 
-/// How many items with a range of repetitions a pattern may have. Of each, positions are kept for every label of
-/// a key: so they take 3 MB at most.
+/// How many items with a range of repetitions a pattern may have. Of each, positions are kept for
+/// every label of a key: so they take 3 MB at most.
 const MAX_RANGES: usize = 1_000;
 
 /// As many labels as a path can have.
@@ -92,12 +94,13 @@ impl Item {
     }
 }
 
-/// Where a pattern is after some labels: each item that may come next, and how many labels it has matched.
-/// Sorted, each once.
+/// Where a pattern is after some labels: each item that may come next, and how many labels it has
+/// matched. Sorted, each once.
 pub(super) type Positions = SmallVec<[(u32, u32); 4]>;
 
 impl Lquery {
-    /// The pattern that matches `path` and all that lies below it: `path.*`, whatever the labels are.
+    /// The pattern that matches `path` and all that lies below it: `path.*`, whatever the labels
+    /// are.
     pub fn descendants_of(path: &LabelPath) -> Self {
         let exactly = |label: &str| Item::one_of(vec![Word::exactly(label.to_owned())], false);
         Self { items: path.labels().map(exactly).chain([Item::ANY]).collect() }
@@ -127,8 +130,9 @@ impl Lquery {
     /// Adds the items that may begin as well, since those before have matched enough. `at` ascends.
     fn closed(&self, at: impl IntoIterator<Item = (u32, u32)>) -> Positions {
         let mut closed = Positions::new();
-        // The last item that was begun. Since `at` ascends, what follows any item up to it was begun too: to begin it
-        // again would be quadratic in the number of items that may match nothing.
+        // The last item that was begun. Since `at` ascends, what follows any item up to it was
+        // begun too: to begin it again would be quadratic in the number of items that may match
+        // nothing.
         let mut begun = 0;
         for (mut place, mut count) in at {
             loop {
@@ -156,8 +160,9 @@ impl Lquery {
         self.without_needless(closed)
     }
 
-    /// Of the counts of an item that are enough, the least can match all that the others can. The counts that are
-    /// not enough are fewer than the labels so far, so an item more costs one position more.
+    /// Of the counts of an item that are enough, the least can match all that the others can. The
+    /// counts that are not enough are fewer than the labels so far, so an item more costs one
+    /// position more.
     fn keep_the_least(&self, at: &mut Positions) {
         let mut enough = None;
         at.retain(|&mut (place, count)| {
@@ -170,8 +175,8 @@ impl Lquery {
         });
     }
 
-    /// What is after an item that takes any number of any labels cannot match more than the item does, unless
-    /// it stands behind it.
+    /// What is after an item that takes any number of any labels cannot match more than the item
+    /// does, unless it stands behind it.
     fn without_needless(&self, mut at: Positions) -> Positions {
         let last_any = at.iter().rposition(|&(place, count)| {
             let item = self.items.get(place as usize);
@@ -260,7 +265,8 @@ fn item(cursor: &mut Cursor<'_>) -> Result<Item, SyntaxError> {
     })
 }
 
-/// Reads a label and its modifiers. Where `may_lack` says that one was announced, a missing one is told as such.
+/// Reads a label and its modifiers. Where `may_lack` says that one was announced, a missing one is
+/// told as such.
 fn word(cursor: &mut Cursor<'_>, may_lack: bool) -> Result<Word, SyntaxError> {
     let missing = cursor.error(SyntaxProblem::EmptyLabel);
     if let Some(label) = cursor.label()? {

@@ -10,9 +10,9 @@ use super::label_path::LabelPath;
 use super::syntax::Cursor;
 use super::word::Word;
 
-/// A condition on the labels of a path, wherever in it they stand, as PostgreSQL's `ltxtquery`: words joined by
-/// `&`, `|` and `!`, with parentheses. `!` binds closest and `|` loosest. Words take the modifiers of an
-/// [`Lquery`](super::Lquery); white space between them means nothing.
+/// A condition on the labels of a path, wherever in it they stand, as PostgreSQL's `ltxtquery`:
+/// words joined by `&`, `|` and `!`, with parentheses. `!` binds closest and `|` loosest. Words
+/// take the modifiers of an [`Lquery`](super::Lquery); white space between them means nothing.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Ltxtquery};

@@ -1,9 +1,10 @@
 //! Paths of labels: which nodes of a hierarchy match a pattern?
 //!
-//! A node is known by its path, `Top.Science.Astronomy`, and the path is the key. Then the ancestors of a node can
-//! be read off its key, all that lies below it is one range, and a *pattern* of paths says which of these are to
-//! be read at all. The language is that of PostgreSQL's module `ltree`, complete, with the semantics of its
-//! versions 15 and later; regular expressions over whole paths are there too.
+//! A node is known by its path, `Top.Science.Astronomy`, and the path is the key. Then the
+//! ancestors of a node can be read off its key, all that lies below it is one range, and a
+//! *pattern* of paths says which of these are to be read at all. The language is that of
+//! PostgreSQL's module `ltree`, complete, with the semantics of its versions 15 and later; regular
+//! expressions over whole paths are there too.
 //!
 //! | in PostgreSQL | here |
 //! |---|---|
@@ -27,29 +28,31 @@
 //! | subspace, label, label, .. | whatever the keys are for |
 //! | subspace, label, label, .., what begins with an element that is no string | the same |
 //!
-//! Each label is one string of the [tuple](keyloom::key): it ends with a terminator, so no label is taken for the
-//! beginning of another, `a.b` lies before `a-b`, and a label may hold any character, the delimiter and a NUL
-//! included. A node comes before all that is below it, and that before its next sibling. What follows a path and is
-//! neither a null nor bytes sorts behind strings, so it comes behind all that is below the node.
+//! Each label is one string of the [tuple](keyloom::key): it ends with a terminator, so no label is
+//! taken for the beginning of another, `a.b` lies before `a-b`, and a label may hold any character,
+//! the delimiter and a NUL included. A node comes before all that is below it, and that before its
+//! next sibling. What follows a path and is neither a null nor bytes sorts behind strings, so it
+//! comes behind all that is below the node.
 //!
-//! A [`Table`](keyloom_tables::Table) whose record key is a [`LabelPath`] has such keys, and so has a [`PathHierarchy`],
-//! which indexes the records of any table by a path that they hold in a text. So have the paths of a
-//! [`MaterializedPath`](super::MaterializedPath) [of names](super::MaterializedPath::of_names), in the subspace `"path"` of the tree; while
-//! something is moved in steps there, both places are shown. [`Paths`] searches all of them.
+//! A [`Table`](keyloom_tables::Table) whose record key is a [`LabelPath`] has such keys, and so has
+//! a [`PathHierarchy`], which indexes the records of any table by a path that they hold in a text.
+//! So have the paths of a [`MaterializedPath`](super::MaterializedPath) [of
+//! names](super::MaterializedPath::of_names), in the subspace `"path"` of the tree; while something
+//! is moved in steps there, both places are shown. [`Paths`] searches all of them.
 //!
 //! # Invariants
 //!
 //! * The order of the keys is the order of the paths as values, and depth first.
-//! * A scan finds exactly the keys whose paths the pattern [matches](PathPattern::matches), in the order of the
-//!   keys; another order finds the same in reverse.
+//! * A scan finds exactly the keys whose paths the pattern [matches](PathPattern::matches), in the
+//!   order of the keys; another order finds the same in reverse.
 //! * What is between the place where a scan is and the place where it goes on cannot match.
 //!
 //! # Patterns compiled to seeks
 //!
-//! A pattern is an automaton over labels. Behind each label it says one of four things: nothing that begins so can
-//! match, everything does, this path does, or a longer one may. The first two decide a whole subtree at once. And
-//! when a key does not match, the automaton says which label is the least that could come next, at the deepest
-//! level where there is one: the scan goes on there.
+//! A pattern is an automaton over labels. Behind each label it says one of four things: nothing
+//! that begins so can match, everything does, this path does, or a longer one may. The first two
+//! decide a whole subtree at once. And when a key does not match, the automaton says which label is
+//! the least that could come next, at the deepest level where there is one: the scan goes on there.
 //!
 //! | pattern | is read as |
 //! |---|---|
@@ -61,8 +64,8 @@
 //! | `!a & b` | everything but the range of `a`, and of each node `a` below |
 //! | `usr/(lib\|bin)/[^/]*` | the children of `usr/lib` and `usr/bin` |
 //!
-//! A label that is compared without regard to case, or by its words, may be any label until it is read: then each
-//! child is looked at, and what does not match is left out as a whole.
+//! A label that is compared without regard to case, or by its words, may be any label until it is
+//! read: then each child is looked at, and what does not match is left out as a whole.
 //!
 //! # Cost
 //!
@@ -86,14 +89,15 @@
 //!
 //! # When not to use it
 //!
-//! When nodes move: a path is the key of everything below it, and all of it is written anew. When paths are longer
-//! than a key (511 bytes in all). When most patterns begin with `*`, without anything before it: an
-//! inverted index of the labels finds these.
+//! When nodes move: a path is the key of everything below it, and all of it is written again. When
+//! paths are longer than a key (511 bytes in all). When most patterns begin with `*`, without
+//! anything before it: an inverted index of the labels finds these.
 //!
 //! # Source
 //!
-//! The documentation of PostgreSQL's module [`ltree`](https://www.postgresql.org/docs/current/ltree.html) by
-//! T. Sigaev and O. Bartunov. "Materialized paths" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). The
+//! The documentation of PostgreSQL's module
+//! [`ltree`](https://www.postgresql.org/docs/current/ltree.html) by T. Sigaev and O. Bartunov.
+//! "Materialized paths" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). The
 //! [`path_hierarchy`](https://www.elastic.co/docs/reference/text-analysis/analysis-pathhierarchy-tokenizer)
 //! tokenizer of Elasticsearch.
 

@@ -18,18 +18,18 @@ use keyloom_tables::starting_with;
 use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Continuation, Page};
 
-/// An index of the records of a [`Table`] by a path that each has in a text: all that lies below a path is one
-/// range, whatever its depth.
+/// An index of the records of a [`Table`] by a path that each has in a text: all that lies below a
+/// path is one range, whatever its depth.
 ///
-/// A search engine stores one token per path above a record. Here an entry is stored once, under its labels, and
-/// each of these tokens is the beginning of it:
+/// A search engine stores one token per path above a record. Here an entry is stored once, under
+/// its labels, and each of these tokens is the beginning of it:
 ///
 /// | key | value |
 /// |---|---|
 /// | subspace, label, label, .., null, record key as one element | as of every [`Index`](keyloom_tables::index#layout) |
 ///
-/// The null keeps a record key that is a string from being taken for a label, and lets the records of a path
-/// come before those below it.
+/// The null keeps a record key that is a string from being taken for a label, and lets the records
+/// of a path come before those below it.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -91,7 +91,8 @@ pub struct Facet {
 stands_on_index!(PathHierarchy; |_| "path hierarchy", options |paths| paths.options());
 
 impl<K: RecordKey, V> PathHierarchy<K, V> {
-    /// An index in `space`. `paths` gives the texts of a record, such as one in an `Option`, or several.
+    /// An index in `space`. `paths` gives the texts of a record, such as one in an `Option`, or
+    /// several.
     pub fn new<P, F>(space: &Subspace, tokenizer: PathTokenizer, paths: F) -> Self
     where
         P: IntoIterator<Item: AsRef<str>>,
@@ -112,8 +113,8 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         self.tokenizer
     }
 
-    /// The entries at the path of `token` and below it; all with the empty token. Costs 1 range, and reads what
-    /// it returns.
+    /// The entries at the path of `token` and below it; all with the empty token. Costs 1 range,
+    /// and reads what it returns.
     ///
     /// # Errors
     /// As [`Index::range`].
@@ -189,8 +190,8 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         self.tokenizer.path_of_token(token)
     }
 
-    /// The children of the path of `token`, and how many entries there are at each and below it, in the order of
-    /// the labels. Costs 1 range, and reads all that lies below.
+    /// The children of the path of `token`, and how many entries there are at each and below it, in
+    /// the order of the labels. Costs 1 range, and reads all that lies below.
     ///
     /// # Errors
     /// What the store says, and what is no entry.

@@ -11,8 +11,8 @@ use super::next::NextLabel;
 use super::syntax::SHOWN_CHARS;
 use table::{DEAD, StateId, Table};
 
-/// How long an expression may be. Longer ones do not fit into a table, but to find that out takes memory in
-/// proportion to their length.
+/// How long an expression may be. Longer ones do not fit into a table, but to find that out takes
+/// memory in proportion to their length.
 const MAX_EXPRESSION_BYTES: usize = 65_536;
 
 /// After so many bytes a label that would be sought is long enough.
@@ -20,9 +20,10 @@ const SOUGHT_BYTES: usize = 64;
 
 /// A regular expression over the text of a whole path: its labels, joined by a separator.
 ///
-/// The expression, in the syntax of the crate [`regex`](https://docs.rs/regex/latest/regex/#syntax), must match
-/// all of the text, as if it stood between `^` and `$`: to search inside, write `.*` around it. A label that holds
-/// the separator itself matches nothing, since its text would be that of another path.
+/// The expression, in the syntax of the crate
+/// [`regex`](https://docs.rs/regex/latest/regex/#syntax), must match all of the text, as if it
+/// stood between `^` and `$`: to search inside, write `.*` around it. A label that holds the
+/// separator itself matches nothing, since its text would be that of another path.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, PathRegex};
@@ -32,9 +33,10 @@ const SOUGHT_BYTES: usize = 64;
 /// # Ok::<(), keyloom_trees::path::PathError>(())
 /// ```
 ///
-/// It is compiled to a table of states, once; matching is one step per byte, whatever the expression is. Not
-/// every expression fits into such a table: one with a `\b` (take `(?-u:\b)`), or one that counts far. An expression
-/// has at most 65,536 bytes, and its groups nest up to 250 levels.
+/// It is compiled to a table of states, once; matching is one step per byte, whatever the
+/// expression is. Not every expression fits into such a table: one with a `\b` (take `(?-u:\b)`),
+/// or one that counts far. An expression has at most 65,536 bytes, and its groups nest up to 250
+/// levels.
 #[derive(Clone)]
 pub struct PathRegex {
     expression: String,
@@ -54,8 +56,8 @@ impl PathRegex {
     /// Compiles an expression for paths whose labels are joined by `separator`.
     ///
     /// # Errors
-    /// [`PathError::Regex`] when it is no expression, when it or its table would be too large, and when the
-    /// separator is no ASCII character.
+    /// [`PathError::Regex`] when it is no expression, when it or its table would be too large, and
+    /// when the separator is no ASCII character.
     pub fn new(expression: &str, separator: char) -> Result<Self, PathError> {
         let shown = || expression.chars().take(SHOWN_CHARS).collect();
         let refused = |why: String| PathError::Regex { expression: shown(), why };
@@ -126,7 +128,8 @@ impl PathRegex {
         bytes.map(move |byte| (byte, self.table.next(id, byte))).filter(|(_, next)| *next != DEAD)
     }
 
-    /// The states within a label, before each of its bytes and behind the last, as far as they are alive.
+    /// The states within a label, before each of its bytes and behind the last, as far as they are
+    /// alive.
     fn states(&self, state: RegexState, label: &str) -> Vec<StateId> {
         let mut id = self.before_label(state);
         let mut states = vec![];

@@ -18,8 +18,8 @@ use keyloom_tables::{Explain, Scan};
 
 /// The keys of a subspace that begin with a path, one string per label; see the [module](super).
 ///
-/// What follows the path in a key begins with an element that is no string. Whose keys are these is not asked:
-/// those of a [`Table`](keyloom_tables::Table) whose record key is a [`LabelPath`], of a
+/// What follows the path in a key begins with an element that is no string. Whose keys are these is
+/// not asked: those of a [`Table`](keyloom_tables::Table) whose record key is a [`LabelPath`], of a
 /// [`PathHierarchy`](super::PathHierarchy), or a program's own.
 ///
 /// ```
@@ -70,9 +70,10 @@ impl Paths {
 
     /// The keys whose paths `pattern` matches, in `order`, with their values.
     ///
-    /// A skip scan: it reads the range of the literal beginning of the pattern, and behind a key that does not
-    /// match it goes on where the next one can be that does. Costs 1 range, what is found, and for each place
-    /// where keys are left out at most 16 steps and 1 range; see [`Scan::explain`].
+    /// A skip scan: it reads the range of the literal beginning of the pattern, and after a key
+    /// that does not match it goes on where the next one can be that does. Costs 1 range, what is
+    /// found, and for each place where keys are left out at most 16 steps and 1 range; see
+    /// [`Scan::explain`].
     ///
     /// # Errors
     /// What the store says; the iterator, also when a label is no text.
@@ -105,7 +106,8 @@ impl Paths {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; else as [`matching`](Paths::matching).
+    /// [`Error::InvalidArgument`] for a continuation of another query; else as
+    /// [`matching`](Paths::matching).
     pub fn page<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -114,8 +116,8 @@ impl Paths {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<PathMatch<R::Bytes<'r>>>> {
-        // The continuation is the key behind what names the pattern and the subspace, so that no other query
-        // takes it.
+        // The continuation is the key behind what names the pattern and the subspace, so that no
+        // other query takes it.
         let answers = Subspace::new(&pattern_id(pattern)).child(self.space.prefix());
         let whole = answers.self_and_children();
         let mut range = literal_range(pattern, &self.space);

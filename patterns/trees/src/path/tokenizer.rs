@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
 
-/// How a text becomes a path, and which tokens it has: all paths above it and itself. As the `path_hierarchy`
-/// tokenizer of Elasticsearch, by the same options.
+/// How a text becomes a path, and which tokens it has: all paths above it and itself. As the
+/// `path_hierarchy` tokenizer of Elasticsearch, by the same options.
 ///
 /// ```
 /// use keyloom_trees::path::PathTokenizer;
@@ -17,9 +17,9 @@ use super::label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
 ///
 /// # As labels
 ///
-/// A path has one label per token, from the root: a token is some first labels of it. What stands between two
-/// labels is left out of them. A delimiter before the first one stays with it, since `/one` and `one` are
-/// different tokens:
+/// A path has one label per token, from the root: a token is some first labels of it. What stands
+/// between two labels is left out of them. A delimiter before the first one stays with it, since
+/// `/one` and `one` are different tokens:
 ///
 /// ```
 /// use keyloom_trees::path::PathTokenizer;
@@ -29,8 +29,9 @@ use super::label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
 /// assert_eq!(host.labels().collect::<Vec<_>>(), ["org", "example", "www"]);
 /// ```
 ///
-/// With a [replacement](PathTokenizer::replacement), a text that holds the replacement itself has tokens that do
-/// not tell where its labels end: [`path_of_token`](PathTokenizer::path_of_token) splits there too.
+/// With a [replacement](PathTokenizer::replacement), a text that holds the replacement itself has
+/// tokens that do not tell where its labels end: [`path_of_token`](PathTokenizer::path_of_token)
+/// splits there too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathTokenizer {
     delimiter: char,
@@ -91,7 +92,8 @@ impl PathTokenizer {
     /// The path of a text.
     ///
     /// Never fails: what a [`LabelPath`] may not have is cut off, a label at its
-    /// [`MAX_LABEL_CHARS`] characters and the path at its [`MAX_LABELS`] labels. Neither fits into a key.
+    /// [`MAX_LABEL_CHARS`] characters and the path at its [`MAX_LABELS`] labels. Neither fits into
+    /// a key.
     pub fn path(&self, text: &str) -> LabelPath {
         self.split(text, self.delimiter, self.skip)
     }

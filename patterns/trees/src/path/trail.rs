@@ -31,8 +31,8 @@ struct Level {
     verdict: Verdict,
 }
 
-/// The nodes above a key, each with the state of the pattern there. What a key has in common with the one
-/// before it is not looked at again.
+/// The nodes above a key, each with the state of the pattern there. What a key has in common with
+/// the one before it is not looked at again.
 #[derive(Debug)]
 pub(super) struct Trail {
     pattern: PathPattern,
@@ -69,8 +69,8 @@ impl Trail {
         self.descend().map_err(|error| error.at(key))
     }
 
-    /// From the last level that the key has in common with the one before down to its own, as far as that
-    /// makes a difference.
+    /// From the last level that the key has in common with the one before down to its own, as far
+    /// as that makes a difference.
     fn descend(&mut self) -> Result<Outcome> {
         while let Some(level) = self.levels.last() {
             match level.verdict {
@@ -100,8 +100,8 @@ impl Trail {
         self.node(above).unpack::<String>(&self.key).err().unwrap_or(error)
     }
 
-    /// What of the subspace can still match behind the key, in `order`, where the key itself does not: a range
-    /// that reaches to the end of the walk. `None` when nothing can.
+    /// What of the subspace can still match after the key, in `order`, where the key itself does
+    /// not: a range that reaches to the end of the walk. `None` when nothing can.
     pub(super) fn rest(&self, order: Order) -> Option<KeyRange<'static>> {
         let depth = self.levels.len() - 1;
         let level = self.levels.last()?;
@@ -109,8 +109,8 @@ impl Trail {
             return self.beside(depth, order);
         }
         let parent = self.node(level);
-        // The node's own keys stand around its children: those that end with it, or go on with what sorts
-        // before strings, and those that go on with anything else.
+        // The node's own keys stand around its children: those that end with it, or go on with what
+        // sorts before strings, and those that go on with anything else.
         let is_before_children = self.key.get(level.end).is_none_or(|code| *code < STRING);
         let is_behind_key = is_before_children == (order == Order::Ascending);
         let child = if is_behind_key { self.child(level, None, order) } else { None };
@@ -194,7 +194,8 @@ fn beside_children(parent: &Subspace, order: Order) -> KeyRange<'static> {
     }
 }
 
-/// The keys of `space` that a pattern can match, as far as one range holds them: its literal beginning.
+/// The keys of `space` that a pattern can match, as far as one range holds them: its literal
+/// beginning.
 pub(super) fn literal_range(pattern: &PathPattern, space: &Subspace) -> KeyRange<'static> {
     let (mut node, mut state) = (space.clone(), pattern.start());
     while pattern.verdict(&state) == Verdict::Open {

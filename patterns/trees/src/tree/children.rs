@@ -12,8 +12,9 @@ use levels::Level;
 
 /// The children of a [`Nested`], in order: a [`Vec`] by all that it derefs to.
 ///
-/// A type of its own because trees may have any depth: it is dropped, cloned, compared, hashed and printed without recursion. A
-/// serializer recurses by its nature, so with serde a tree may have at most [`MAX_LEVELS`](Children::MAX_LEVELS) levels.
+/// A type of its own because trees may have any depth: it is dropped, cloned, compared, hashed and
+/// printed without recursion. A serializer recurses by its nature, so with serde a tree may have at
+/// most [`MAX_LEVELS`](Children::MAX_LEVELS) levels.
 ///
 /// ```
 /// use keyloom_trees::{Children, Nested};
@@ -27,8 +28,9 @@ use levels::Level;
 pub struct Children<V>(Vec<Nested<V>>);
 
 impl<V> Children<V> {
-    /// How many levels of children serde reads or writes; one more is an error. Within it the stack of a thread with
-    /// 2 MiB suffices. [`serde_json`](https://docs.rs/serde_json) reads 63 of them unless told otherwise.
+    /// How many levels of children serde reads or writes; one more is an error. Within it the stack
+    /// of a thread with 2 MiB suffices. [`serde_json`](https://docs.rs/serde_json) reads 63 of them
+    /// unless told otherwise.
     ///
     /// A deeper tree is written as the rows of its [preorder](Nested::preorder), and built by
     /// [`Nested::from_preorder`].
@@ -147,8 +149,8 @@ fn row<V>((depth, node): (u32, &Nested<V>)) -> (u32, u64, &str, &V) {
     (depth, node.id, &node.name, &node.value)
 }
 
-/// In the form of a derived implementation, on one line also for `{:#?}`: an indent per level would be
-/// quadratic in the depth.
+/// In the form of a derived implementation, on one line also for `{:#?}`: an indent per level would
+/// be quadratic in the depth.
 impl<V: Debug> Debug for Children<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut open = vec![self.0.iter()];

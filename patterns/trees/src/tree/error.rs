@@ -27,7 +27,8 @@ pub enum TreeError {
         /// The id that was given.
         node: NodeId,
     },
-    /// A node can not be placed below or beside itself, or below what lies below it. Move that one out first.
+    /// A node can not be placed below or beside itself, or below what lies below it. Move that one
+    /// out first.
     #[error(
         "node {node} cannot go to {target}, which is itself or lies below it; move {target} out of it first"
     )]
@@ -37,7 +38,8 @@ pub enum TreeError {
         /// The node below or beside which it should go.
         target: NodeId,
     },
-    /// The parent has fewer other children than should stand before the node. Take [`InsertAt::Last`](super::InsertAt::Last).
+    /// The parent has fewer other children than should stand before the node. Take
+    /// [`InsertAt::Last`](super::InsertAt::Last).
     #[error("position {position} does not fit: there are {children} other children of {parent}; take a smaller one, or the last place", parent = parent_name(*.parent))]
     NoSuchPosition {
         /// The parent, `None` for the roots.
@@ -57,7 +59,8 @@ pub enum TreeError {
         /// Who has it.
         taken_by: NodeId,
     },
-    /// In this tree siblings stand in the order of their names. Ask for [`InsertAt::Sorted`](super::InsertAt::Sorted).
+    /// In this tree siblings stand in the order of their names. Ask for
+    /// [`InsertAt::Sorted`](super::InsertAt::Sorted).
     #[error(
         "siblings of the tree {tree} stand in the order of their names; ask for a sorted place"
     )]
@@ -65,7 +68,8 @@ pub enum TreeError {
         /// The subspace of the tree.
         tree: String,
     },
-    /// The path of a node makes a key longer than a key may be. Shorten names, or use ids as the segments.
+    /// The path of a node makes a key longer than a key may be. Shorten names, or use ids as the
+    /// segments.
     #[error(
         "the path of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten names or the tree, or let ids be the segments"
     )]
@@ -77,7 +81,8 @@ pub enum TreeError {
         /// How long it may be.
         limit: usize,
     },
-    /// Where names are unique a name is a part of a key, and this one makes it longer than a key may be. Shorten the name.
+    /// Where names are unique a name is a part of a key, and this one makes it longer than a key
+    /// may be. Shorten the name.
     #[error(
         "the name of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten the name"
     )]
@@ -89,7 +94,8 @@ pub enum TreeError {
         /// How long it may be.
         limit: usize,
     },
-    /// The tree has no room for more nodes. Keep what lies below some of them in trees of their own.
+    /// The tree has no room for more nodes. Keep what lies below some of them in trees of their
+    /// own.
     #[error(
         "the tree {tree} takes no more than {limit} nodes; keep parts of it as trees of their own"
     )]
@@ -99,8 +105,9 @@ pub enum TreeError {
         /// How many nodes it takes.
         limit: u64,
     },
-    /// [Nested sets](crate::NestedSets) have no free label at this place, and too many nodes would have to give way for one
-    /// transaction of this store. Call [`make_room`](crate::NestedSets::make_room), then run the change again; for a move call
+    /// [Nested sets](crate::NestedSets) have no free label at this place, and too many nodes would
+    /// have to give way for one transaction of this store. Call
+    /// [`make_room`](crate::NestedSets::make_room), then run the change again; for a move call
     /// [`move_in_steps`](super::Tree::move_in_steps).
     #[error(
         "the tree {tree} has no free label there, and to make room writes {keys} keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)"
@@ -111,8 +118,8 @@ pub enum TreeError {
         /// How many keys would have to be written beside the change.
         keys: u64,
     },
-    /// A node lies below itself, or below a node that is not there. See [`check`](super::Tree::check) and
-    /// [`repair`](super::Tree::repair).
+    /// A node lies below itself, or below a node that is not there. See
+    /// [`check`](super::Tree::check) and [`repair`](super::Tree::repair).
     #[error(
         "node {node} of the tree {tree} lies below itself, or is not there though others lie below it; run repair"
     )]
@@ -194,8 +201,9 @@ pub(crate) fn stoppable(
 
 /// What decodes, `None` where it does not; an error where its format is newer.
 ///
-/// Only for a definition, the one entry that says how all others of the tree are read: under a newer one this program can
-/// neither check nor repair any of them. Any other entry that does not decode is one fault, whatever its format byte says.
+/// Only for a definition, the one entry that says how all others of the tree are read: under a
+/// newer one this program can neither check nor repair any of them. Any other entry that does not
+/// decode is one fault, whatever its format byte says.
 pub(crate) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),

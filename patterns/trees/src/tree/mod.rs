@@ -1,9 +1,11 @@
 //! Tree: the contract that all models of a hierarchy keep.
 //!
-//! A tree is a forest of nodes. A node has an *id*, a number that the program gives it and that never changes, a *name*, and
-//! a *value*. Siblings stand in an order; where a node goes is said by a [`InsertAt`]. The models differ in where they put the
-//! nodes on the keys of the store, so in what each operation costs, but not in what it does. One form takes less than the
-//! others: [paths of names](super::MaterializedPath::of_names) have no places but sorted ones, and no two siblings of one name.
+//! A tree is a forest of nodes. A node has an *id*, a number that the program gives it and that
+//! never changes, a *name*, and a *value*. Siblings stand in an order; where a node goes is said by
+//! a [`InsertAt`]. The models differ in where they put the nodes on the keys of the store, so in
+//! what each operation costs, but not in what it does. One form takes less than the others: [paths
+//! of names](super::MaterializedPath::of_names) have no places but sorted ones, and no two siblings
+//! of one name.
 //!
 //! Depth-first order, a node before its children, is the order of every walk.
 
@@ -50,9 +52,9 @@ pub(crate) type VisitOf<'r, T, R> =
 
 /// A hierarchy on ordered keys.
 ///
-/// What every method says of errors: a node that is not there is a [`TreeError::UnknownNode`], and whatever is refused
-/// is refused before anything is written. A parent `None` stands for the roots, and walks from `None` go
-/// through the whole forest. Costs are told by the models.
+/// What every method says of errors: a node that is not there is a [`TreeError::UnknownNode`], and
+/// whatever is refused is refused before anything is written. A parent `None` stands for the roots,
+/// and walks from `None` go through the whole forest. Costs are told by the models.
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Result, Store, Subspace, Writer};
@@ -89,7 +91,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// Where the tree is.
     fn space(&self) -> &Subspace;
 
-    // ---- what there is ------------------------------------------------------------------------------------------
+    // ---- what there is
+    // ------------------------------------------------------------------------------------------
 
     /// A node, `None` where there is none of this id.
     ///
@@ -114,8 +117,9 @@ pub trait Tree: Clone + Send + Sync + 'static {
         order: Order,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>>;
 
-    /// What lies below a node, depth-first, as far as `depths` say: `1..` leaves the node itself out, `..` takes it in,
-    /// `1..=2` are its children and theirs. Of the whole forest the roots have depth 1.
+    /// What lies below a node, depth-first, as far as `depths` say: `1..` leaves the node itself
+    /// out, `..` takes it in, `1..=2` are its children and theirs. Of the whole forest the roots
+    /// have depth 1.
     ///
     /// # Errors
     /// As [`children`](Tree::children).
@@ -185,8 +189,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(self.ancestors(reader, node)?.iter().any(|found| found.id() == ancestor))
     }
 
-    /// The lowest node that has both nodes in its subtree, which may be one of them; `None` where they have
-    /// different roots.
+    /// The lowest node that has both nodes in its subtree, which may be one of them; `None` where
+    /// they have different roots.
     ///
     /// # Errors
     /// As all of the [contract](Tree), of both nodes.
@@ -202,7 +206,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(common.map(|(common, _)| *common))
     }
 
-    /// The nodes without children below a node, or of the forest; a node without children is its own leaf.
+    /// The nodes without children below a node, or of the forest; a node without children is its
+    /// own leaf.
     ///
     /// # Errors
     /// As [`children`](Tree::children).
@@ -264,10 +269,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
         }
     }
 
-    // ---- changes ------------------------------------------------------------------------------------------------
+    // ---- changes
+    // ------------------------------------------------------------------------------------------------
 
-    /// Adds a node. Below a node of an [adjacency list](super::AdjacencyList) that is deleted in steps, a later step may delete it
-    /// too; see [`delete_in_steps`](Tree::delete_in_steps).
+    /// Adds a node. Below a node of an [adjacency list](super::AdjacencyList) that is deleted in
+    /// steps, a later step may delete it too; see [`delete_in_steps`](Tree::delete_in_steps).
     ///
     /// # Errors
     /// [`TreeError`]: the node is there already, the place is not, a path or a name is too long.
@@ -280,8 +286,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         place: InsertAt,
     ) -> Result<()>;
 
-    /// Gives a node another name. It stays where it is, also where it had been [sorted](InsertAt::Sorted) in, unless the model
-    /// orders siblings by name.
+    /// Gives a node another name. It stays where it is, also where it had been
+    /// [sorted](InsertAt::Sorted) in, unless the model orders siblings by name.
     ///
     /// # Errors
     /// As all of the [contract](Tree).
@@ -293,18 +299,20 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// As all of the [contract](Tree).
     fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &Self::Value) -> Result<()>;
 
-    /// Moves a node, with all below it. Where it stands there already, also directly before or after itself, nothing is
-    /// written.
+    /// Moves a node, with all below it. Where it stands there already, also directly before or
+    /// after itself, nothing is written.
     ///
     /// # Errors
-    /// [`TreeError::BelowItself`], and as [`insert`](Tree::insert). When a model writes more than the store takes in a
-    /// transaction, [what is too much at once](Error::is_batch_too_large): see [`move_in_steps`](Tree::move_in_steps).
+    /// [`TreeError::BelowItself`], and as [`insert`](Tree::insert). When a model writes more than
+    /// the store takes in a transaction, [what is too much at once](Error::is_batch_too_large): see
+    /// [`move_in_steps`](Tree::move_in_steps).
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()>;
 
     /// Deletes a node and all below it, and tells how many nodes that were.
     ///
     /// # Errors
-    /// As all of the [contract](Tree). When it is too much at once, see [`delete_in_steps`](Tree::delete_in_steps).
+    /// As all of the [contract](Tree). When it is too much at once, see
+    /// [`delete_in_steps`](Tree::delete_in_steps).
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64>;
 
     /// Deletes a node alone. Its children take its place, or become roots.
@@ -327,8 +335,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// As all of the [contract](Tree); a name that is taken where its children go.
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: OnDelete) -> Result<()>;
 
-    /// Adds whole trees, as the last children of `parent`. Below a node that is deleted in steps as with
-    /// [`insert`](Tree::insert).
+    /// Adds whole trees, as the last children of `parent`. Below a node that is deleted in steps as
+    /// with [`insert`](Tree::insert).
     ///
     /// # Errors
     /// As [`insert`](Tree::insert).
@@ -339,7 +347,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         trees: &[Nested<Self::Value>],
     ) -> Result<()>;
 
-    // ---- the whole ----------------------------------------------------------------------------------------------
+    // ---- the whole
+    // ----------------------------------------------------------------------------------------------
 
     /// A node and all below it in memory, or the whole forest.
     ///
@@ -373,7 +382,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         dot_of(self.descendants(reader, from, ..)?)
     }
 
-    /// Adds all that another tree holds to this one, as the last roots: how one model is turned into another.
+    /// Adds all that another tree holds to this one, as the last roots: how one model is turned
+    /// into another.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -389,9 +399,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// The other tree is in memory meanwhile, and this one is written in one transaction. Where a store does not take
-    /// [so much at once](Error::is_batch_too_large), do it in parts: [`export`](Tree::export) one root, or one node and its children, at
-    /// a time, and [`import`](Tree::import) each in a transaction of its own.
+    /// The other tree is in memory meanwhile, and this one is written in one transaction. Where a
+    /// store does not take [so much at once](Error::is_batch_too_large), do it in parts:
+    /// [`export`](Tree::export) one root, or one node and its children, at a time, and
+    /// [`import`](Tree::import) each in a transaction of its own.
     ///
     /// # Errors
     /// As [`export`](Tree::export) and [`import`](Tree::import).
@@ -406,11 +417,13 @@ pub trait Tree: Clone + Send + Sync + 'static {
         })
     }
 
-    // ---- work that is longer than a transaction -----------------------------------------------------------------
+    // ---- work that is longer than a transaction
+    // -----------------------------------------------------------------
 
-    /// [`move_to`](Tree::move_to) of a subtree that is too large for one transaction. Readers see the old tree or the new
-    /// one, never half of either. `progress` is told after each transaction; where it stops the work, or the program dies,
-    /// [`resume`](Tree::resume) goes on. Models in which a move is a few writes do it in one.
+    /// [`move_to`](Tree::move_to) of a subtree that is too large for one transaction. Readers see
+    /// the old tree or the new one, never half of either. `progress` is told after each
+    /// transaction; where it stops the work, or the program dies, [`resume`](Tree::resume) goes on.
+    /// Models in which a move is a few writes do it in one.
     ///
     /// # Errors
     /// As [`move_to`](Tree::move_to).
@@ -426,13 +439,14 @@ pub trait Tree: Clone + Send + Sync + 'static {
     }
 
     /// [`delete_subtree`](Tree::delete_subtree) of one that is too large for one transaction, as
-    /// [`move_in_steps`](Tree::move_in_steps). From the first transaction on no walk from above comes to the nodes, and in all models but
-    /// the [adjacency list](super::AdjacencyList) no reader finds them by their ids either; the ids are free again when
-    /// the deletion has ended, and refused until then ([`TreeError::InSteps`]).
+    /// [`move_in_steps`](Tree::move_in_steps). From the first transaction on no walk from above
+    /// comes to the nodes, and in all models but the [adjacency list](super::AdjacencyList) no
+    /// reader finds them by their ids either; the ids are free again when the deletion has ended,
+    /// and refused until then ([`TreeError::InSteps`]).
     ///
-    /// An adjacency list refuses changes only at nodes that a step has come to. A change below a node of the subtree that none
-    /// has come to is taken, and a later step deletes what it wrote: add and move nothing below the subtree after the
-    /// first transaction.
+    /// An adjacency list refuses changes only at nodes that a step has come to. A change below a
+    /// node of the subtree that none has come to is taken, and a later step deletes what it wrote:
+    /// add and move nothing below the subtree after the first transaction.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -462,8 +476,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(steps::at_once(progress))
     }
 
-    /// Goes on with what was begun in steps and did not end; does nothing where all has ended. A program that moves or deletes in
-    /// steps calls it when it starts.
+    /// Goes on with what was begun in steps and did not end; does nothing where all has ended. A
+    /// program that moves or deletes in steps calls it when it starts.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -491,7 +505,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(steps::at_once(progress))
     }
 
-    /// Everything that is not as it should be, told to `found` until it stops; returns how many keys were looked at.
+    /// Everything that is not as it should be, told to `found` until it stops; returns how many
+    /// keys were looked at.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -514,19 +529,22 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NewerFormat`] where a definition has a newer format: the head of a document, or the record of work in steps. It
-    /// says how all other keys are read. Any other entry that does not decode is a fault, whatever its format byte says.
+    /// [`Error::NewerFormat`] where a definition has a newer format: the head of a document, or the
+    /// record of work in steps. It says how all other keys are read. Any other entry that does not
+    /// decode is a fault, whatever its format byte says.
     fn check(
         &self,
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> std::ops::ControlFlow<()>,
     ) -> Result<u64>;
 
-    /// Makes what can be derived what it should be, and returns how many keys were written or removed. The module of the model
-    /// says what it takes for the truth and what it derives. Keys that are nothing of the tree stay where they are.
+    /// Makes what can be derived what it should be, and returns how many keys were written or
+    /// removed. The module of the model says what it takes for the truth and what it derives. Keys
+    /// that are nothing of the tree stay where they are.
     ///
-    /// After it the tree can be walked and changed, and another check finds [lost values](keyloom_tables::Rule::Undecodable) at most. Of a
-    /// node that cannot be read every model makes the same:
+    /// After it the tree can be walked and changed, and another check finds [lost
+    /// values](keyloom_tables::Rule::Undecodable) at most. Of a node that cannot be read every
+    /// model makes the same:
     ///
     /// | what cannot be read | after a repair |
     /// |---|---|

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::{Children, NodeId, Visit};
 
 /// A node with everything below it, in memory: what [`import`](super::Tree::import) takes and
-/// [`export`](super::Tree::export) gives. With serde it is the nested form of JSON and the like, of up to
-/// [128 levels](Children::MAX_LEVELS). Nothing else about it depends on the depth: a tree may have any number of levels.
+/// [`export`](super::Tree::export) gives. With serde it is the nested form of JSON and the like, of
+/// up to [128 levels](Children::MAX_LEVELS). Nothing else about it depends on the depth: a tree may
+/// have any number of levels.
 ///
 /// ```
 /// use keyloom_trees::Nested;
@@ -44,8 +45,8 @@ impl<V> Nested<V> {
         self
     }
 
-    /// The node and all below it, each before its children, with their depths: 0 for the node itself. Does not recurse,
-    /// so a tree may be of any depth.
+    /// The node and all below it, each before its children, with their depths: 0 for the node
+    /// itself. Does not recurse, so a tree may be of any depth.
     pub fn preorder(&self) -> impl Iterator<Item = (u32, &Self)> {
         let mut open = vec![(0, std::slice::from_ref(self).iter())];
         std::iter::from_fn(move || {
@@ -63,8 +64,9 @@ impl<V> Nested<V> {
         })
     }
 
-    /// The trees of some rows in [preorder](Nested::preorder): depth, id, name and value of each node. A node lies below the
-    /// last one before it that has a smaller depth; where there is none, it is a root.
+    /// The trees of some rows in [preorder](Nested::preorder): depth, id, name and value of each
+    /// node. A node lies below the last one before it that has a smaller depth; where there is
+    /// none, it is a root.
     ///
     /// How a tree of any depth is stored or sent:
     ///

@@ -13,17 +13,19 @@ use keyloom_tables::Rule;
 
 /// The first byte of what is stored of a node: the format.
 const FORMAT: u8 = 1;
-/// The first byte of a placeholder: a node of which only the name is known. What was damaged stands where the value was.
+/// The first byte of a placeholder: a node of which only the name is known. What was damaged stands
+/// where the value was.
 const PLACEHOLDER: u8 = 0;
 
-/// Appends what all models store of a node alike: the format, the length of the name (LEB128), the name, the value.
+/// Appends what all models store of a node alike: the format, the length of the name (LEB128), the
+/// name, the value.
 pub(crate) fn encode_node<V, C: Codec<V>>(name: &str, value: &V, out: &mut Vec<u8>) -> Result<()> {
     put(FORMAT, name, &[], out);
     C::encode(value, out)
 }
 
-/// What a repair stores of a node that cannot be read: a name, and the damaged bytes, which stay there until
-/// the node has a value again or is deleted.
+/// What a repair stores of a node that cannot be read: a name, and the damaged bytes, which stay
+/// there until the node has a value again or is deleted.
 pub(crate) fn placeholder(id: NodeId, damaged: &[u8]) -> Vec<u8> {
     named_placeholder(&format!("lost {id}"), damaged)
 }
@@ -42,7 +44,8 @@ fn put(format: u8, name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// An id that no node has, for one of two nodes of the same id. It is the id with another highest bit, or near that.
+/// An id that no node has, for one of two nodes of the same id. It is the id with another highest
+/// bit, or near that.
 pub(crate) fn fresh_id(
     id: NodeId,
     mut is_taken: impl FnMut(NodeId) -> Result<bool>,

@@ -18,10 +18,11 @@ pub enum InsertAt {
     Last(Option<NodeId>),
     /// So that this many of the other children stand before it.
     At(Option<NodeId>, u64),
-    /// Before the first of the other children whose name is greater, byte by byte: children that were all placed so
-    /// stand in the order of their names.
+    /// Before the first of the other children whose name is greater, byte by byte: children that
+    /// were all placed so stand in the order of their names.
     Sorted(Option<NodeId>),
-    /// Directly before this sibling ("left" of it). To move a node directly before or after itself changes nothing.
+    /// Directly before this sibling ("left" of it). To move a node directly before or after itself
+    /// changes nothing.
     Before(NodeId),
     /// Directly behind this sibling ("right" of it).
     After(NodeId),

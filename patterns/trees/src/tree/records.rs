@@ -1,8 +1,9 @@
 //! The nodes of a tree as records of a table, from which indexes and other data are derived.
 //!
-//! A tree that is given derived data, or that a [schema](crate::DeclareTree::tree) opens, also keeps the name and
-//! the value of each node in a [`Table`] of [`NodeRecord`]s. Every change of a tree that adds, renames or deletes a node, or
-//! sets its value, writes the table in the same transaction. A move changes neither, and does not write it.
+//! A tree that is given derived data, or that a [schema](crate::DeclareTree::tree) opens, also
+//! keeps the name and the value of each node in a [`Table`] of [`NodeRecord`]s. Every change of a
+//! tree that adds, renames or deletes a node, or sets its value, writes the table in the same
+//! transaction. A move changes neither, and does not write it.
 //!
 //! # Layout
 //!
@@ -15,24 +16,26 @@
 //! # Invariants
 //!
 //! The table has a record of each node of the tree, in the same bytes, and no other record.
-//! [`check`](super::Tree::check) compares the two, and [`repair`](super::Tree::repair) writes the table from the
-//! tree. A node whose value cannot be read keeps the record that it had. A node that is deleted in steps keeps
-//! its record until the step that frees its id.
+//! [`check`](super::Tree::check) compares the two, and [`repair`](super::Tree::repair) writes the
+//! table from the tree. A node whose value cannot be read keeps the record that it had. A node that
+//! is deleted in steps keeps its record until the step that frees its id.
 //!
 //! # Cost
 //!
-//! For each node added, renamed, deleted, or given a value: 1 get and 1 key written, and the difference in what
-//! is derived. The gets of one call take one round trip. In a schema, each transaction that changes the tree, by
-//! a move too, also gets the entry of the table. A check reads the record and the node of each id, one after the
-//! other: 3 gets or more per node. A tree without the table costs nothing more.
+//! For each node added, renamed, deleted, or given a value: 1 get and 1 key written, and the
+//! difference in what is derived. The gets of one call take one round trip. In a schema, each
+//! transaction that changes the tree, by a move too, also gets the entry of the table. A check
+//! reads the record and the node of each id, one after the other: 3 gets or more per node. A tree
+//! without the table costs nothing more.
 //!
-//! A change that the derived data refuse, such as a name that a unique index has already, is refused after
-//! the tree has written its part: the transaction [does not commit](keyloom::Writer#a-failed-write).
+//! A change that the derived data refuse, such as a name that a unique index has already, is
+//! refused after the tree has written its part: the transaction [does not
+//! commit](keyloom::Writer#a-failed-write).
 //!
 //! # When not to use it
 //!
-//! A [`TreeDocument`](super::super::TreeDocument) has no such table: its changes rewrite pieces of many nodes,
-//! and it finds a node by reading the document.
+//! A [`TreeDocument`](super::super::TreeDocument) has no such table: its changes rewrite pieces of
+//! many nodes, and it finds a node by reading the document.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -102,7 +105,8 @@ impl<V, C: Codec<V>> Codec<NodeRecord<V>> for NodeCodec<C> {
     }
 }
 
-/// In a tree, a format byte that is too great is damage: the record can be deleted and written again.
+/// In a tree, a format byte that is too great is damage: the record can be deleted and written
+/// again.
 fn damaged(error: Error) -> Error {
     match error {
         error @ Error::NewerFormat { .. } => {
@@ -136,12 +140,12 @@ pub(crate) type NodeTable<V, C = Postcard> = Table<NodeId, NodeRecord<V>, NodeCo
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait TreeModel: Tree {
-    /// The name of the model and its options: everything that the keys depend on, the value and its codec
-    /// apart. A [schema](crate::DeclareTree::tree) stores it.
+    /// The name of the model and its options: everything that the keys depend on, the value and its
+    /// codec apart. A [schema](crate::DeclareTree::tree) stores it.
     fn definition(&self) -> String;
 
-    /// The same tree, which keeps its nodes in this table too. The table must be outside the subspace of any
-    /// other data, and is written by this tree alone.
+    /// The same tree, which keeps its nodes in this table too. The table must be outside the
+    /// subspace of any other data, and is written by this tree alone.
     ///
     /// For nodes that exist already, [`repair`](Tree::repair) writes the records.
     #[must_use]
@@ -150,15 +154,17 @@ pub trait TreeModel: Tree {
     /// The table of the nodes. Do not write to it: the tree does.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the tree keeps none: neither a [schema](crate::DeclareTree::tree) nor
-    /// [`with`](TreeModel::with) or [`with_nodes`](TreeModel::with_nodes) made it.
+    /// [`Error::InvalidArgument`] if the tree keeps none: neither a
+    /// [schema](crate::DeclareTree::tree) nor [`with`](TreeModel::with) or
+    /// [`with_nodes`](TreeModel::with_nodes) made it.
     fn nodes(&self) -> Result<&NodeTable<Self::Value, Self::Codec>>;
 
-    /// The same tree with `derived` attached: from now on changes through this value maintain it, as
-    /// [`Table::with`] does. For nodes that exist already, call [`repair`](Tree::repair).
+    /// The same tree with `derived` attached: from now on changes through this value maintain it,
+    /// as [`Table::with`] does. For nodes that exist already, call [`repair`](Tree::repair).
     ///
-    /// The tree refuses every change that would write `derived` if that lies in the subspace of the tree, among
-    /// other data attached to it, or if a [schema](keyloom_tables::Schema) owns the tree.
+    /// The tree refuses every change that would write `derived` if that lies in the subspace of the
+    /// tree, among other data attached to it, or if a [schema](keyloom_tables::Schema) owns the
+    /// tree.
     #[must_use]
     fn with<const HOW: u8>(
         self,
@@ -189,7 +195,8 @@ impl<V, C> NodeRecords<V, C> {
         Self(Some(table))
     }
 
-    /// Refuses writes after an option was set on a tree of a schema, which has stored the options before.
+    /// Refuses writes after an option was set on a tree of a schema, which has stored the options
+    /// before.
     pub(crate) fn refuse_option(&mut self, option: &str) {
         self.0 = self.0.take().map(|table| match table.is_owned() {
             false => table,
@@ -216,7 +223,8 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         self.0.as_ref().map_or(Ok(()), |table| table.expect_writable(txn))
     }
 
-    /// Sets the record of a node to `stored`, which [`encode_node`] wrote. A value that is lost has no record.
+    /// Sets the record of a node to `stored`, which [`encode_node`] wrote. A value that is lost has
+    /// no record.
     pub(crate) fn put(&self, txn: &mut impl Writer, id: NodeId, stored: &[u8]) -> Result<()> {
         let Some(table) = &self.0 else { return Ok(()) };
         match unless_undecodable(NodeCodec::<C>::decode(stored))? {
@@ -243,7 +251,8 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         table.delete_many(txn, ids).map(drop)
     }
 
-    /// Filters what a check of the tree alone reports: the keys of the table are checked separately.
+    /// Filters what a check of the tree alone reports: the keys of the table are checked
+    /// separately.
     pub(crate) fn outside<'f>(
         &'f self,
         mut found: impl FnMut(Inconsistency) -> ControlFlow<()> + 'f,
@@ -285,7 +294,8 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         Ok(keys)
     }
 
-    /// Writes the table from the tree, in bounded transactions; returns how many records it wrote or removed.
+    /// Writes the table from the tree, in bounded transactions; returns how many records it wrote
+    /// or removed.
     pub(crate) fn repair<T: Tree<Value = V, Codec = C>, S: Store>(
         &self,
         tree: &T,
@@ -364,8 +374,8 @@ fn fault_of<T: Tree>(
     })
 }
 
-/// Whether a node does not decode. A format byte that is too great is damage too: the check of the tree has
-/// refused newer formats of the definition before.
+/// Whether a node does not decode. A format byte that is too great is damage too: the check of the
+/// tree has refused newer formats of the definition before.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::At { source, .. } => is_damage(source),
@@ -374,7 +384,8 @@ fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// The ids after a key of a subspace, and the last key if there are more. Other keys are passed over.
+/// The ids after a key of a subspace, and the last key if there are more. Other keys are passed
+/// over.
 fn ids_of(
     reader: &impl Reader,
     space: &Subspace,

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 /// What a move or a deletion in steps is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveStep {
-    /// Making room where it goes, before anything of it is written. A move that stops here has not begun: call it again.
+    /// Making room where it goes, before anything of it is written. A move that stops here has not
+    /// begun: call it again.
     Relabelling,
     /// Writing the subtree to where it goes.
     Copying,
@@ -20,7 +21,8 @@ pub enum MoveStep {
 pub struct MoveProgress {
     /// What it is doing.
     pub step: MoveStep,
-    /// Keys written or removed so far, the first transaction counted; 0 where the model needs no steps and did it in one.
+    /// Keys written or removed so far, the first transaction counted; 0 where the model needs no
+    /// steps and did it in one.
     pub keys: u64,
 }
 

@@ -29,7 +29,8 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         if let Some(head) = head.filter(|_| is_whole) {
             self.find_wrong_rows(reader, &head, &mut wrong)?;
         }
-        // One found too many does no harm: there are few, since one document is one piece of memory anyway.
+        // One found too many does no harm: there are few, since one document is one piece of memory
+        // anyway.
         let _ = wrong.into_iter().try_for_each(|(key, rule)| found(Inconsistency::new(key, rule)));
         Ok(keys)
     }
@@ -126,7 +127,8 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         Ok(())
     }
 
-    /// Writes again what can be read of a document that cannot be read as a whole, and removes the pieces that no head names.
+    /// Writes again what can be read of a document that cannot be read as a whole, and removes the
+    /// pieces that no head names.
     pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
         let mut is_whole = true;
         self.find_wrong(&store.snapshot()?, |fault| {
@@ -137,8 +139,8 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         Ok(salvaged + self.remove_dangling(store)?)
     }
 
-    /// Removes the pieces that no head names. So that a write in steps which is under way does not name them
-    /// later, the version goes up.
+    /// Removes the pieces that no head names. So that a write in steps which is under way does not
+    /// name them later, the version goes up.
     pub(super) fn remove_dangling<S: Store>(&self, store: &S) -> Result<u64> {
         let mut removed = 0;
         let mut size = BatchSize::new(STEP_KEYS);

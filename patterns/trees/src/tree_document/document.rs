@@ -12,10 +12,11 @@ use super::preorder::{DocumentBytes, Preorder, owned, visits};
 use crate::tree::{dot_of, dump_of, first_named, follow_names, unknown};
 use crate::{Nested, NodeId, TreeNode, Visit};
 
-/// A whole tree in memory, as it was at one version: it is asked, searched and changed without the store, and
-/// [written back](TreeDocument::write) if nobody else has written since.
+/// A whole tree in memory, as it was at one version: it is asked, searched and changed without the
+/// store, and [written back](TreeDocument::write) if no other process has written since.
 ///
-/// Its methods do what those of the same name in [`Tree`](crate::Tree) do, and refuse what those refuse.
+/// Its methods do what those of the same name in [`Tree`](crate::Tree) do, and refuse what those
+/// refuse.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -39,7 +40,8 @@ use crate::{Nested, NodeId, TreeNode, Visit};
 /// ```
 pub struct Document<V, C = Postcard> {
     pub(super) tree: TreeDocument<V, C>,
-    /// What was read: the version, and where the text was. The text itself is the beginning of that of the rows.
+    /// What was read: the version, and where the text was. The text itself is the beginning of that
+    /// of the rows.
     pub(super) head: Head,
     pub(super) text_bytes: usize,
     pub(super) rows: Preorder,
@@ -218,8 +220,8 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(self.rows.below(Some(ancestor)).contains(&node))
     }
 
-    /// The lowest node that has both nodes in its subtree, which may be one of them; `None` where they have
-    /// different roots.
+    /// The lowest node that has both nodes in its subtree, which may be one of them; `None` where
+    /// they have different roots.
     ///
     /// # Errors
     /// As [`parent`](Document::parent), of both nodes.
@@ -231,7 +233,8 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(common.map(|common| self.rows.id(common)))
     }
 
-    /// The nodes without children below a node, or of the forest; a node without children is its own leaf.
+    /// The nodes without children below a node, or of the forest; a node without children is its
+    /// own leaf.
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
@@ -270,8 +273,8 @@ impl<V, C: Codec<V>> Document<V, C> {
         follow_names(names, |parent, name| self.child_named(parent, name))
     }
 
-    /// The nodes for which `is_meant` says so, each with the path to it: from its root to itself. Each node is shown
-    /// to `is_meant` in preorder; what that does not ask for is not decoded.
+    /// The nodes for which `is_meant` says so, each with the path to it: from its root to itself.
+    /// Each node is shown to `is_meant` in preorder; what that does not ask for is not decoded.
     ///
     /// The iterator yields the errors of `is_meant`, and goes on behind them.
     pub fn find(

@@ -65,7 +65,8 @@ pub(super) fn take_frame(text: &[u8]) -> Option<Frame<'_>> {
     Some(Frame { rises, id, header, node, rest })
 }
 
-/// How far the first row rises, its id, how many bytes its node has, and what follows these numbers.
+/// How far the first row rises, its id, how many bytes its node has, and what follows these
+/// numbers.
 fn take_header(text: &[u8]) -> Option<(u32, NodeId, usize, &[u8])> {
     let mut rest = text;
     let rises = u32::try_from(number::take(&mut rest)?).ok()?;
@@ -84,7 +85,8 @@ pub(super) fn is_named(node: &[u8]) -> bool {
     TreeNode::<_, (), ()>::new(0, node, 0).is_named()
 }
 
-/// Whether as many bytes follow the format of a node as its name is long, whatever format and name are.
+/// Whether as many bytes follow the format of a node as its name is long, whatever format and name
+/// are.
 pub(super) fn holds_name(node: &[u8]) -> bool {
     let Some((_, mut rest)) = node.split_first() else { return false };
     number::take(&mut rest).is_some_and(|length| length <= rest.len() as u64)
@@ -112,8 +114,8 @@ impl From<Broken> for Error {
 
 /// Says where pieces end.
 ///
-/// Whether one ends behind a row depends on that row alone, as far as the piece is neither too small nor too large.
-/// So a change moves the ends of pieces near to it, and none of the others.
+/// Whether one ends behind a row depends on that row alone, as far as the piece is neither too
+/// small nor too large. So a change moves the ends of pieces near to it, and none of the others.
 struct Cutter {
     piece_bytes: usize,
     /// Where the piece begins.

@@ -1,9 +1,10 @@
 //! Tree aggregation: how is a whole tree read at once?
 //!
-//! A post and all comments on it, a menu, an outline, the parts of an assembly: trees that are small, and wanted as a
-//! whole. Here the whole tree is one *document*: its nodes stand in preorder, one behind the other, in one value. A
-//! page is shown after one read; the tree is [searched](Document::find) in memory; and who thinks between reading and
-//! writing is [told](TreeDocument::write) when somebody else has written meanwhile.
+//! A post and all comments on it, a menu, an outline, the parts of an assembly: trees that are
+//! small, and wanted as a whole. Here the whole tree is one *document*: its nodes stand in
+//! preorder, one behind the other, in one value. A page is shown after one read; the tree is
+//! [searched](Document::find) in memory; and who thinks between reading and writing is
+//! [told](TreeDocument::write) when somebody else has written meanwhile.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -49,16 +50,19 @@
 //! format, name, value                                       as in all models
 //! ```
 //!
-//! A row says how much higher it lies than the row before, and not how deep, so the rows of a subtree are the same
-//! bytes wherever it is moved. Where the text is cut into pieces is chosen by the rows themselves (content-defined chunking), so
-//! a change moves no other cuts than those beside it: what is written of a large document is a piece or two, and the head. A
-//! piece usually ends with a row; a row that is longer than a piece goes on in the next.
+//! A row says how much higher it lies than the row before, and not how deep, so the rows of a
+//! subtree are the same bytes wherever it is moved. Where the text is cut into pieces is chosen by
+//! the rows themselves (content-defined chunking), so a change moves no other cuts than those
+//! beside it: what is written of a large document is a piece or two, and the head. A piece usually
+//! ends with a row; a row that is longer than a piece goes on in the next.
 //!
 //! # Invariants
 //!
-//! * The head and its pieces are one text; each piece that the head names is there and has the length that the head says.
+//! * The head and its pieces are one text; each piece that the head names is there and has the
+//!   length that the head says.
 //! * Each change raises the version by one. What changes nothing writes nothing.
-//! * No version comes twice, also when all nodes are deleted: the head stays. (Who removes the whole subspace begins again.)
+//! * No version comes twice, also when all nodes are deleted: the head stays. (Who removes the
+//!   whole subspace begins again.)
 //!
 //! # Cost
 //!
@@ -72,34 +76,40 @@
 //! | [`write`](TreeDocument::write) | 1 | 1 | as the change |
 //! | refused, or nothing changed | as `read`, or 1 | | 0 |
 //!
-//! Where there is no head yet, one range more makes sure that there are no pieces either, in one round trip.
+//! Where there is no head yet, one range more makes sure that there are no pieces either, in one
+//! round trip.
 //!
-//! Each operation also goes through all bytes of the document in memory, so a thousand operations on a large document are
-//! better done on one [`Document`], and written once.
+//! Each operation also goes through all bytes of the document in memory, so a thousand operations
+//! on a large document are better done on one [`Document`], and written once.
 //!
-//! The commit of the transaction adds one round trip. A move in steps and a deletion in steps are one transaction
-//! here, since they write few keys. A document that does not fit into one transaction, because it was loaded or changed all over, is
-//! [written in steps](TreeDocument::write_in_steps).
+//! The commit of the transaction adds one round trip. A move in steps and a deletion in steps are
+//! one transaction here, since they write few keys. A document that does not fit into one
+//! transaction, because it was loaded or changed all over, is [written in
+//! steps](TreeDocument::write_in_steps).
 //!
 //! # Check and repair
 //!
-//! Nothing in a document is derived, so a [`repair`](super::Tree::repair) saves what can be read. A document without its head is an
-//! error and not an empty tree. Its pieces are read in the order of their numbers then, which is that of the text as long as no
-//! change reused a number, and the version becomes a greater one than any that was lost. The same is done where the head
-//! decodes but has lost its list of pieces. Of a piece that is lost the nodes are
-//! lost; those after it keep their order, and depths as far as the rows that are left say. A node that cannot be read becomes a
-//! [placeholder](super::Tree::repair). The text of a document without pieces is in its head, and lost with it.
+//! Nothing in a document is derived, so a [`repair`](super::Tree::repair) saves what can be read. A
+//! document without its head is an error and not an empty tree. Its pieces are read in the order of
+//! their numbers then, which is that of the text as long as no change reused a number, and the
+//! version becomes a greater one than any that was lost. The same is done where the head decodes
+//! but has lost its list of pieces. Of a piece that is lost the nodes are lost; those after it keep
+//! their order, and depths as far as the rows that are left say. A node that cannot be read becomes
+//! a [placeholder](super::Tree::repair). The text of a document without pieces is in its head, and
+//! lost with it.
 //!
 //! # When not to use it
 //!
-//! When many write into one tree at the same time: all changes of a document meet in its head, and on a store that
-//! finds conflicts at commit one of two runs again. When a tree has more nodes than are wanted at once: its
-//! parent, its children or one path of it cost the whole. Take the [other models](super) there.
+//! When many write into one tree at the same time: all changes of a document meet in its head, and
+//! on a store that finds conflicts at commit one of two runs again. When a tree has more nodes than
+//! are wanted at once: its parent, its children or one path of it cost the whole. Take the [other
+//! models](super) there.
 //!
 //! # Source
 //!
-//! "Tree aggregation" in I. Katsov, *NoSQL Data Modeling Techniques* (2012), where the example is the post with its comments. Cutting
-//! where the content says so is from A. Muthitacharoen, B. Chen, D. Mazières, "A low-bandwidth network file system" (2001).
+//! "Tree aggregation" in I. Katsov, *NoSQL Data Modeling Techniques* (2012), where the example is
+//! the post with its comments. Cutting where the content says so is from A. Muthitacharoen, B.
+//! Chen, D. Mazières, "A low-bandwidth network file system" (2001).
 
 mod changes;
 mod check;
@@ -120,15 +130,17 @@ use keyloom::value::Postcard;
 pub use document::Document;
 pub use preorder::DocumentBytes;
 
-/// How long a piece is unless told otherwise: 16 pages of an LMDB file, and less than FoundationDB and etcd take as a value.
+/// How long a piece is unless told otherwise: 16 pages of an LMDB file, and less than FoundationDB
+/// and etcd take as a value.
 const PIECE_BYTES: usize = 65_520;
 /// The shortest that a piece may be made.
 const LEAST_PIECE_BYTES: usize = 64;
 
 /// A tree in one document; see the [module](self).
 ///
-/// One value of this type is one tree, in a subspace of its own. It holds no store and is cheap to make, so a program
-/// that has a tree for each of many things makes it when it is wanted: `TreeDocument::new(&posts.child(&post_id))`.
+/// One value of this type is one tree, in a subspace of its own. It holds no store and is cheap to
+/// make, so a program that has a tree for each of many things makes it when it is wanted:
+/// `TreeDocument::new(&posts.child(&post_id))`.
 pub struct TreeDocument<V, C = Postcard> {
     space: Subspace,
     piece_bytes: usize,
@@ -169,11 +181,12 @@ impl<V, C> TreeDocument<V, C> {
         Self { space: space.clone(), piece_bytes: PIECE_BYTES, types: PhantomData }
     }
 
-    /// The same with pieces of at most so many bytes, at least 64. Anything that a store takes as a value is right,
-    /// and 65,520, the default, is taken by all of them. Larger ones are fewer to read, smaller ones less to write.
+    /// The same with pieces of at most so many bytes, at least 64. Anything that a store takes as a
+    /// value is right, and 65,520, the default, is taken by all of them. Larger ones are fewer to
+    /// read, smaller ones less to write.
     ///
-    /// May be changed between runs of a program: a document that was written with another length is read as it is, and cut
-    /// anew when it is written.
+    /// May be changed between runs of a program: a document that was written with another length is
+    /// read as it is, and cut again when it is written.
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Reader, Store, Subspace};

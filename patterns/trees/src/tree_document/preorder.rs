@@ -10,7 +10,8 @@ use keyloom::Result;
 
 use crate::{NodeId, TreeNode, Visit};
 
-/// The bytes of a node: a part of the document, which stays in memory as long as one of its nodes does.
+/// The bytes of a node: a part of the document, which stays in memory as long as one of its nodes
+/// does.
 #[derive(Clone, Debug)]
 pub struct DocumentBytes {
     text: Arc<Vec<u8>>,
@@ -48,7 +49,8 @@ impl Row {
     }
 }
 
-/// Rows, and the text that holds the bytes of their nodes. The text only grows: a changed node has its bytes at the end.
+/// Rows, and the text that holds the bytes of their nodes. The text only grows: a changed node has
+/// its bytes at the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Preorder {
     text: Arc<Vec<u8>>,
@@ -104,7 +106,8 @@ impl Preorder {
         }
     }
 
-    // ---- where nodes are ----------------------------------------------------------------------------------------
+    // ---- where nodes are
+    // ----------------------------------------------------------------------------------------
 
     pub(super) fn position(&self, id: NodeId) -> Option<usize> {
         self.index.position(&self.rows, id)
@@ -153,14 +156,16 @@ impl Preorder {
         self.rows.get(position).map_or(0, |row| row.id)
     }
 
-    // ---- the nodes themselves -----------------------------------------------------------------------------------
+    // ---- the nodes themselves
+    // -----------------------------------------------------------------------------------
 
     pub(super) fn node<V, C>(&self, position: usize) -> TreeNode<DocumentBytes, V, C> {
         let (id, at) = self.rows.get(position).map_or((0, 0..0), |row| (row.id, row.at.clone()));
         TreeNode::new(id, DocumentBytes { text: Arc::clone(&self.text), at }, 0)
     }
 
-    // ---- changes ------------------------------------------------------------------------------------------------
+    // ---- changes
+    // ------------------------------------------------------------------------------------------------
 
     /// Lets `write` put the bytes of a node at the end of the text, and tells where they are.
     pub(super) fn append(
@@ -228,8 +233,8 @@ pub(super) fn owned(depths: &impl RangeBounds<u32>) -> (Bound<u32>, Bound<u32>) 
     (depths.start_bound().cloned(), depths.end_bound().cloned())
 }
 
-/// Where the ids are. A few questions are answered by looking through the rows, which is quicker than to make a map;
-/// when more come, it is made.
+/// Where the ids are. A few questions are answered by looking through the rows, which is quicker
+/// than to make a map; when more come, it is made.
 #[derive(Debug, Default)]
 struct Index {
     asked: AtomicU32,

@@ -1,12 +1,12 @@
 //! What a repair saves of a document that cannot be read: all rows that can.
 //!
-//! Pieces that are there are read in the order that the head says, or of their numbers where there is none. A row with a name
-//! stays as it is, also where its value does not decode. A row that is framed but has no name becomes a placeholder. Where
-//! the frame is lost, the text is searched for the next row that is followed by another. Depths follow from the rows that
-//! are left.
+//! Pieces that are there are read in the order that the head says, or of their numbers where there
+//! is none. A row with a name stays as it is, also where its value does not decode. A row that is
+//! framed but has no name becomes a placeholder. Where the frame is lost, the text is searched for
+//! the next row that is followed by another. Depths follow from the rows that are left.
 //!
-//! A head may decode though it is damaged. If it names no piece, its own text does not decode, and there are pieces, then the
-//! rows of both are read.
+//! A head may decode though it is damaged. If it names no piece, its own text does not decode, and
+//! there are pieces, then the rows of both are read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,7 +22,8 @@ use super::preorder::{Preorder, Row};
 use crate::tree::{fresh_id, named_placeholder, placeholder, unless_newer};
 use crate::{NodeId, TreeNode};
 
-/// How many rows without a name may stand between two rows that have one, so that each of them becomes a placeholder.
+/// How many rows without a name may stand between two rows that have one, so that each of them
+/// becomes a placeholder.
 const UNNAMED_ROWS: usize = 64;
 
 /// What is stored of a document.
@@ -42,8 +43,8 @@ struct Part {
 }
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
-    /// Writes a document of all rows that can be read, under new numbers, and then the head; the old pieces dangle. Where the
-    /// head has changed meanwhile, the new pieces do.
+    /// Writes a document of all rows that can be read, under new numbers, and then the head; the
+    /// old pieces dangle. Where the head has changed meanwhile, the new pieces do.
     pub(super) fn salvage<S: Store>(&self, store: &S) -> Result<u64> {
         let Remains { stored, head, parts } = self.remains(&store.snapshot()?)?;
         let mut rows = Rows::<V, C>::new();
@@ -106,16 +107,16 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     }
 }
 
-/// Whether a head that decodes is damaged, and so are its fields: it names no piece, but a piece has a number that was not
-/// given out yet, or there are pieces and the text that it holds is none. Pieces beside a whole text are those of a write in
-/// steps that did not end.
+/// Whether a head that decodes is damaged, and so are its fields: it names no piece, but a piece
+/// has a number that was not given out yet, or there are pieces and the text that it holds is none.
+/// Pieces beside a whole text are those of a write in steps that did not end.
 fn has_lost_its_pieces(head: &Head, pieces: &BTreeMap<u64, Vec<u8>>) -> bool {
     let Some((last, _)) = pieces.last_key_value() else { return false };
     head.pieces.is_empty() && (*last >= head.next || decode(head.text.clone()).is_err())
 }
 
-/// Pieces of a text joined, each with the length that it had, as far as nothing between them is lost: a row may go on from
-/// one to the next.
+/// Pieces of a text joined, each with the length that it had, as far as nothing between them is
+/// lost: a row may go on from one to the next.
 fn runs(pieces: impl Iterator<Item = (usize, Option<Vec<u8>>)>) -> Vec<Part> {
     let mut runs = vec![Part { text: Vec::new(), is_aligned: true }];
     for (length, piece) in pieces {
@@ -130,7 +131,8 @@ fn runs(pieces: impl Iterator<Item = (usize, Option<Vec<u8>>)>) -> Vec<Part> {
     runs
 }
 
-/// A version that no lost head had: versions count changes one by one, and this counts the microseconds since 1970.
+/// A version that no lost head had: versions count changes one by one, and this counts the
+/// microseconds since 1970.
 fn version_of_today() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX / 2)
@@ -180,8 +182,8 @@ impl<V, C: Codec<V>> Rows<V, C> {
         Ok(())
     }
 
-    /// Whether a frame ends where its row ends: rows follow it, or its node can be read, or nothing follows and it has a
-    /// name.
+    /// Whether a frame ends where its row ends: rows follow it, or its node can be read, or nothing
+    /// follows and it has a name.
     fn is_right(&self, frame: &Frame<'_>) -> bool {
         let is_last = frame.rest.is_empty() && is_named(frame.node);
         let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
@@ -218,8 +220,9 @@ impl<V, C: Codec<V>> Rows<V, C> {
     }
 }
 
-/// The rest from the first row on: the first frame with a name that is followed by another one, or by the end of the part.
-/// By chance one alone is found soon: of a node without a value five bytes may look like a row.
+/// The rest from the first row on: the first frame with a name that is followed by another one, or
+/// by the end of the part. By chance one alone is found soon: of a node without a value five bytes
+/// may look like a row.
 fn next_row(text: &[u8], deepest: u32) -> &[u8] {
     let is_row = |from: &&[u8]| {
         take_frame(from).is_some_and(|frame| {
@@ -230,9 +233,9 @@ fn next_row(text: &[u8], deepest: u32) -> &[u8] {
     (0..text.len()).filter_map(|at| text.get(at..)).find(is_row).unwrap_or_default()
 }
 
-/// Whether rows follow a frame: one that has a name, or up to [`UNNAMED_ROWS`] that have lost it before that, or before the
-/// end. Such a row counts if it lies where it can and a name may have stood in it, so that other bytes are rarely
-/// taken for one.
+/// Whether rows follow a frame: one that has a name, or up to [`UNNAMED_ROWS`] that have lost it
+/// before that, or before the end. Such a row counts if it lies where it can and a name may have
+/// stood in it, so that other bytes are rarely taken for one.
 fn is_followed(frame: &Frame<'_>, deepest: u32) -> bool {
     let (mut rest, mut deepest) = (frame.rest, deepest.saturating_sub(frame.rises) + 1);
     for unnamed in 0..=UNNAMED_ROWS {

@@ -14,8 +14,8 @@ use keyloom_tables::BatchSize;
 use keyloom_tables::versioned::{Expected, RecordConflict, VersionedRecord};
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many bytes of pieces are written in one transaction of a [write in steps](TreeDocument::write_in_steps): etcd
-/// takes 1.3 MiB, FoundationDB 10 MB.
+/// How many bytes of pieces are written in one transaction of a [write in
+/// steps](TreeDocument::write_in_steps): etcd takes 1.3 MiB, FoundationDB 10 MB.
 const STEP_BYTES: usize = 1 << 20;
 /// How many pieces are removed in one transaction.
 const STEP_KEYS: usize = 1_000;
@@ -52,7 +52,8 @@ impl<V, C> TreeDocument<V, C> {
     pub(super) fn head(&self, reader: &impl Reader) -> Result<Head> {
         match self.stored_head(reader)? {
             Some(head) => Ok(head),
-            // A head is written before the first piece, and stays: pieces without one are a document that lost it.
+            // A head is written before the first piece, and stays: pieces without one are a
+            // document that lost it.
             None if reader.first(self.space.range_of(&"piece"))?.is_some() => {
                 Err(self.broken(&self.head_key(), Rule::Missing))
             }
@@ -105,15 +106,17 @@ impl<V, C> TreeDocument<V, C> {
         Error::other(Inconsistency::new(key.clone(), rule))
     }
 
-    /// Writes a document if its version is still the one that is stored, and tells the new version: one more, or the same
-    /// where nothing had been changed, and then nothing is written.
+    /// Writes a document if its version is still the one that is stored, and tells the new version:
+    /// one more, or the same where nothing had been changed, and then nothing is written.
     ///
-    /// Costs one get, and what the change costs: the head, and the pieces that are not among those stored.
+    /// Costs one get, and what the change costs: the head, and the pieces that are not among those
+    /// stored.
     ///
     /// # Errors
-    /// [`RecordConflict<()>`](RecordConflict) in an [`Error::Other`], naming both versions, when another has written since the
-    /// document was read; nothing was written then. What the store says: where the document is
-    /// [too much at once](Error::is_batch_too_large), see [`write_in_steps`](TreeDocument::write_in_steps).
+    /// [`RecordConflict<()>`](RecordConflict) in an [`Error::Other`], naming both versions, when
+    /// another has written since the document was read; nothing was written then. What the store
+    /// says: where the document is [too much at once](Error::is_batch_too_large), see
+    /// [`write_in_steps`](TreeDocument::write_in_steps).
     pub fn write(&self, txn: &mut impl Writer, document: &Document<V, C>) -> Result<u64> {
         txn.guarded(|txn| {
             let head = self.expect_version(txn, document)?;
@@ -212,14 +215,15 @@ impl<V, C> TreeDocument<V, C> {
         Error::other("it has had all 2^64 versions").at(&self.head_key())
     }
 
-    /// [`write`](TreeDocument::write) of a document that may be more than the store takes in one transaction: where it is, the
-    /// pieces are written first, in as many transactions as they need, under numbers that nobody knows of; one more
-    /// transaction looks at the version and writes the head, which makes them the document; then the old pieces are removed.
-    /// So readers see the old document or the new one.
+    /// [`write`](TreeDocument::write) of a document that may be more than the store takes in one
+    /// transaction: where it is, the pieces are written first, in as many transactions as they
+    /// need, under numbers that nobody knows of; one more transaction looks at the version and
+    /// writes the head, which makes them the document; then the old pieces are removed. So readers
+    /// see the old document or the new one.
     ///
-    /// Where the program dies in between, pieces stay that no head names: [`check`](crate::Tree::check) finds them
-    /// dangling, [`repair`](crate::Tree::repair) removes them. The head itself, some 6 bytes per piece, must fit into a
-    /// transaction.
+    /// Where the program dies in between, pieces stay that no head names:
+    /// [`check`](crate::Tree::check) finds them dangling, [`repair`](crate::Tree::repair) removes
+    /// them. The head itself, some 6 bytes per piece, must fit into a transaction.
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Store, Subspace};

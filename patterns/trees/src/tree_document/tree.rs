@@ -177,8 +177,9 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
     }
 
     /// Nothing in a document is derived from anything else. Pieces that no head names, which a
-    /// [write in steps](TreeDocument::write_in_steps) left that never came to its end, are removed; the version goes up with it.
-    /// A document that cannot be read is written again from all rows that can: see the [module](super).
+    /// [write in steps](TreeDocument::write_in_steps) left that never came to its end, are removed;
+    /// the version goes up with it. A document that cannot be read is written again from all rows
+    /// that can: see the [module](super).
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
         self.repair_all(store)
     }

@@ -1,4 +1,5 @@
-//! What the adjacency list says of itself: what operations cost, how ranks grow, what a repair mends.
+//! What the adjacency list says of itself: what operations cost, how ranks grow, what a repair
+//! repairs.
 
 use std::ops::ControlFlow;
 
@@ -170,13 +171,15 @@ fn ranks(store: &impl Store, parent: NodeId) -> (usize, usize) {
     lengths.fold((0, 0), |(longest, total), length| (longest.max(length), total + length))
 }
 
-/// As many as the figures are promised for, or fewer where nothing is optimized and nobody asks for more.
+/// As many as the figures are promised for, or fewer where nothing is optimized and nobody asks for
+/// more.
 fn many(of: u64) -> u64 {
     let asked = std::env::var_os("KEYLOOM_TREE_OPERATIONS").is_some();
     if cfg!(debug_assertions) && !asked { of / 50 } else { of }
 }
 
-/// Inserts below one parent, of which each goes where `place` says; returns the keys written for each, and the longest rank.
+/// Inserts below one parent, of which each goes where `place` says; returns the keys written for
+/// each, and the longest rank.
 fn inserts(what: &str, count: u64, mut place: impl FnMut(u64) -> InsertAt) -> (f64, usize) {
     let tree = tree();
     let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2)]);
@@ -239,7 +242,8 @@ fn inserts_at_one_place_between_two_are_ranked_anew_now_and_then() {
         ("before a fixed one", many, |_, _| InsertAt::Before(3)),
         ("behind a fixed one", many, |_, _| InsertAt::After(2)),
         ("behind the last one", many, |_, last| InsertAt::After(last)),
-        // The worst there is: each leaves most of the room on the side that the next one does not take.
+        // The worst there is: each leaves most of the room on the side that the next one does not
+        // take.
         ("on both sides in turn", 3_000, |id, last| match id % 2 {
             0 => InsertAt::After(last),
             _ => InsertAt::Before(last),
@@ -328,7 +332,8 @@ fn whatever_is_lost_or_damaged_is_found_and_mended() {
             assert_ne!(findings(&tree, &store.snapshot().unwrap()), [""; 0], "{shown}");
             assert!(tree.repair(&store).unwrap() > 0, "{shown}: {damaged:?}");
             let left = findings(&tree, &store.snapshot().unwrap());
-            // Each node is stored twice: its record comes back from its child entry, and that from the record.
+            // Each node is stored twice: its record comes back from its child entry, and that from
+            // the record.
             assert_eq!((left, dump_all(&store)), (vec![], whole.clone()), "{shown}");
             store
                 .transact(|txn| {
@@ -374,7 +379,8 @@ fn a_tree_whose_records_are_all_lost_comes_back_from_the_child_entries() {
     store.transact(|txn| txn.delete_range(space().child("node").range())).unwrap();
     assert_eq!(tree.repair(&store).unwrap(), 12);
     assert_eq!(dump_all(&store), whole);
-    // Where the entry is damaged as well the node keeps its place, and its value is reported as lost.
+    // Where the entry is damaged as well the node keeps its place, and its value is reported as
+    // lost.
     let record = space().pack(&("node", 4));
     let entry = whole.iter().find(|(key, _)| {
         let unpacked = space().child("child").unpack::<(Option<NodeId>, Vec<u8>, NodeId)>(key);
@@ -568,7 +574,8 @@ fn a_record_of_a_newer_format_is_refused_and_named() {
     let Error::At { source, .. } = &error else { panic!("{error:?}") };
     assert!(matches!(**source, Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
     drop(snapshot);
-    // One entry that cannot be read is one fault: the child entry still says all that the record said.
+    // One entry that cannot be read is one fault: the child entry still says all that the record
+    // said.
     let key = KeyBuf::from_slice(&space().pack(&("node", 1)));
     let named = Inconsistency::new(key, Rule::Foreign);
     let found = crate::damage::faults(&tree, &store).unwrap();
@@ -654,8 +661,8 @@ fn leaves_are_found_without_a_range_for_each() {
     let snapshot = store.snapshot().unwrap();
     let (count, cost) = store.measure(|_| tree.descendants(&snapshot, 1, ..).unwrap().count());
     assert_eq!(count, 1_011);
-    // One per parent, one to see that the regions have children and each of them, and two or three per region
-    // for all its cities.
+    // One per parent, one to see that the regions have children and each of them, and two or three
+    // per region for all its cities.
     assert!(cost.ranges <= 11 + 11 + 30, "{cost}");
 }
 

@@ -167,7 +167,8 @@ enum Outcome {
     Newer,
 }
 
-/// The check and the repair that are judged, apart from the model: the controls replace one of them.
+/// The check and the repair that are judged, apart from the model: the controls replace one of
+/// them.
 struct Judged<'t, T, S> {
     model: &'t T,
     store: &'t S,
@@ -315,7 +316,8 @@ fn sort(trees: &mut [Nested<u32>]) {
     trees.iter_mut().for_each(|tree| sort(&mut tree.children));
 }
 
-// ---- controls: checks and repairs that are wrong in one way ------------------------------------------------------
+// ---- controls: checks and repairs that are wrong in one way
+// ------------------------------------------------------
 
 type Check<T> = dyn Fn(&T, &Memory) -> Result<Vec<Inconsistency>>;
 type Repair<T> = dyn Fn(&T, &Memory) -> Result<u64>;

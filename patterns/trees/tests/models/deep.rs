@@ -1,4 +1,5 @@
-//! Every operation on a tree of 100,000 levels, or 10,000 where nothing is optimized: none recurses.
+//! Every operation on a tree of 100,000 levels, or 10,000 where nothing is optimized: none
+//! recurses.
 
 use std::ops::ControlFlow::Continue;
 

@@ -190,8 +190,8 @@ fn rebuilt_equals_maintained<T: TreeModel<Value = u32, Codec = Postcard>>(
     }
 }
 
-/// A control of the law above: of one kind of operation the tree maintains nothing, and that is found, and
-/// repaired from the tree.
+/// A control of the law above: of one kind of operation the tree maintains nothing, and that is
+/// found, and repaired from the tree.
 pub fn a_tree_that_forgets_an_operation_is_caught(store: &(impl Store + Clone)) {
     each_model!(forgetting_is_caught, store);
 }
@@ -507,8 +507,8 @@ fn index_without_schema_follows<T: TreeModel<Value = u32, Codec = Postcard>>(
     assert_eq!(dump_all(store), before);
 }
 
-/// What the table of nodes costs: a get and a key written for each change of a name or a value, none for a
-/// move. A transaction reads the table's entry once.
+/// What the table of nodes costs: a get and a key written for each change of a name or a value,
+/// none for a move. A transaction reads the table's entry once.
 pub fn a_node_costs_a_get_and_a_key_more(store: &(impl Store + Clone)) {
     clear(store);
     let plain = AdjacencyList::<u32>::new(&Subspace::new("plain"));

@@ -97,7 +97,8 @@ macro_rules! model {
     };
 }
 
-// One line for each model: its name, what it asks beyond the contract, how one is made in a subspace.
+// One line for each model: its name, what it asks beyond the contract, how one is made in a
+// subspace.
 model!(adjacency_list_laws, Rules::NONE, AdjacencyList::<u32>::new);
 model!(adjacency_list_with_unique_names, Rules::UNIQUE_NAMES, |space: &Subspace| {
     AdjacencyList::<u32>::new(space).with_unique_names()
@@ -107,7 +108,7 @@ model!(materialized_path_of_names, Rules::ORDERED_BY_NAME, |space: &Subspace| {
     MaterializedPath::<u32>::new(space).of_names()
 });
 model!(nested_sets_laws, Rules::NONE, NestedSets::<u32>::new);
-// Documents of one key, and of so many that most changes cut them anew.
+// Documents of one key, and of so many that most changes cut them again.
 model!(tree_document_laws, Rules::DOCUMENT, TreeDocument::<u32>::new);
 model!(tree_document_in_pieces, Rules::IN_PIECES, |space: &Subspace| {
     TreeDocument::<u32>::new(space).piece_bytes(64)

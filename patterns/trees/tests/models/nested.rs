@@ -1,4 +1,5 @@
-//! Trees in memory: nothing about one depends on its depth, except what serde does, which is bounded.
+//! Trees in memory: nothing about one depends on its depth, except what serde does, which is
+//! bounded.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,5 @@
-//! Random operations, as data: the same whatever is in the tree, so that any of them can be left out.
+//! Random operations, as data: the same whatever is in the tree, so that any of them can be left
+//! out.
 
 use fastrand::Rng;
 use keyloom::{Result, Writer};

@@ -209,7 +209,8 @@ fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone
     other.rename(1, "x").unwrap();
     let said = format!("{head} has version 2 and not 1; read it again and decide anew");
     assert_eq!(conflict(write(&other).unwrap_err()), (Expected::Version(1), Some(2), said));
-    // What changed nothing is refused too, since it was decided for something else; and else costs no version.
+    // What changed nothing is refused too, since it was decided for something else; and else costs
+    // no version.
     assert!(write(&other).is_err());
     assert_eq!(write(&read()).unwrap(), 2);
     // The operations of the contract raise the version as well.
@@ -272,7 +273,7 @@ fn a_value_may_be_longer_than_a_piece(store: &(impl Store + Clone)) {
     assert_eq!(findings(&tree, store), []);
     store.transact(|txn| tree.delete_subtree(txn, 2)).unwrap();
     assert_eq!((keys(&tree, store), findings(&tree, store)), (1, vec![]));
-    // Read with another length of pieces, and cut anew.
+    // Read with another length of pieces, and cut again.
     store.transact(|txn| tree.set_value(txn, 3, &long)).unwrap();
     let larger = comments();
     store.transact(|txn| larger.rename(txn, 3, "drei")).unwrap();
@@ -319,7 +320,8 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
         bytes[name] = 0xff;
     });
     found(&piece(2), Rule::Wrong);
-    // What is there of a newer format is refused, and not taken for damage that could be written over.
+    // What is there of a newer format is refused, and not taken for damage that could be written
+    // over.
     put(&head, &[2, 0, 0]);
     let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
     assert!(error.contains(r#"("comments", "head")"#) && error.contains("format 2"), "{error}");
@@ -339,7 +341,8 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
         store.snapshot().unwrap().get(&tree.space().pack("head")).unwrap().unwrap().to_vec()
     };
     let mut both = bytes(&one);
-    // Behind the format, the version, the next number and the count of pieces; one level higher than a child.
+    // Behind the format, the version, the next number and the count of pieces; one level higher
+    // than a child.
     let text_of_other = bytes(&other).split_off(11);
     both.push(1);
     both.extend_from_slice(&text_of_other[1..]);
@@ -499,7 +502,8 @@ fn a_repair_in_the_middle_of_a_write_in_steps_makes_it_decide_anew() {
     let store = Memory::builder().limits(limits).build();
     let faulty = Faulty::new(store.clone());
     let document = many(100);
-    // Fails at one operation after the other, until pieces lie there; the same document goes on from there.
+    // Fails at one operation after the other, until pieces lie there; the same document goes on
+    // from there.
     let n = (0..).find(|n| {
         faulty.fail_at(*n, Fault::Error);
         assert!(tree.write_in_steps(&faulty, &document).is_err());
@@ -746,7 +750,8 @@ fn a_head_that_decodes_without_its_pieces_loses_no_node() {
     let head = tree.space().pack("head");
     write(&store, &tree, &document).unwrap();
     let stored = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();
-    // The count of pieces is 0, and the list is taken for the text; the next number is that of a piece; nothing follows.
+    // The count of pieces is 0, and the list is taken for the text; the next number is that of a
+    // piece; nothing follows.
     let mut no_count = stored.clone();
     no_count[10] = 0;
     let mut taken_number = stored.clone();

@@ -75,7 +75,8 @@ pub fn in_threads<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T, rules: Ru
 const PATH: &str = "KEYLOOM_TREE_PATH";
 const SEED: &str = "KEYLOOM_TREE_SEED";
 
-/// `test` is the name of the test that calls this: the test program starts itself again, and runs it alone.
+/// `test` is the name of the test that calls this: the test program starts itself again, and runs
+/// it alone.
 pub fn in_processes<T: Tree<Value = u32>>(test: &str, make: impl Fn(&Subspace) -> T, rules: Rules) {
     let model = make(&Subspace::new("tree"));
     let open =

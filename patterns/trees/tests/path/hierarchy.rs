@@ -1,4 +1,5 @@
-//! The path hierarchy of a table: tokens as a search engine makes them, and an index that is what the records say.
+//! The path hierarchy of a table: tokens as a search engine makes them, and an index that is what
+//! the records say.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +88,8 @@ const TOKENIZERS: [fn() -> PathTokenizer; 4] = [
     || PathTokenizer::new().reverse().skip(1),
 ];
 
-/// The examples of Elasticsearch's documentation, and the tests of Lucene's tokenizers, which it uses.
+/// The examples of Elasticsearch's documentation, and the tests of Lucene's tokenizers, which it
+/// uses.
 #[test]
 fn tokens_are_those_of_the_search_engine() {
     let plain = PathTokenizer::new();

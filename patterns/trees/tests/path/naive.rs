@@ -1,5 +1,5 @@
-//! The language written down a second time, as simply as can be: patterns as values that write their own text, and
-//! matchers that try everything.
+//! The language written down a second time, as simply as can be: patterns as values that write
+//! their own text, and matchers that try everything.
 
 use fastrand::Rng;
 

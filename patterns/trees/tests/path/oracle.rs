@@ -13,7 +13,8 @@ use keyloom_trees::path::{
 use crate::naive::{self, Condition};
 use keyloom_testing::servers::{Postgres, Server, or_skip};
 
-/// A database whose letters are those of Unicode, as they are here; evaluates an expression or says why it cannot.
+/// A database whose letters are those of Unicode, as they are here; evaluates an expression or says
+/// why it cannot.
 const DATABASE: &str = "CREATE DATABASE ltree TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8'";
 const SETUP: &str = r"
 CREATE EXTENSION ltree;

@@ -87,7 +87,8 @@ pub fn random_case(rng: &mut Rng) -> Case {
     }
 }
 
-/// A regular expression of few parts; the other engine searches, so it is told where the text begins and ends.
+/// A regular expression of few parts; the other engine searches, so it is told where the text
+/// begins and ends.
 fn expression(rng: &mut Rng) -> Case {
     const PARTS: [&str; 16] = [
         "a", "b", "c", "/", "/", "ab", "[^/]*", ".*", "(a|b)", "(ab?|c)", "é", "[a-c]+", "a?",
@@ -189,7 +190,8 @@ pub fn a_literal_beginning_reads_only_its_range(store: &(impl Store + Clone)) {
     assert_eq!(read_by(store, &PathPattern::any_of([])).map(|(count, ..)| count), [0; 2]);
 }
 
-/// Stepping over entries is tried before a new range, for at most this many, and not for each that is left out.
+/// Stepping over entries is tried before a new range, for at most this many, and not for each that
+/// is left out.
 const STEPS: u64 = 16;
 
 pub fn a_skip_scan_does_not_read_what_it_skips(store: &(impl Store + Clone)) {

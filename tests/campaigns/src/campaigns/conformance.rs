@@ -74,7 +74,7 @@ impl Campaign for Conformance {
 
 type Seen = Result<Vec<Violation>, BoxedError>;
 
-/// A store, made anew for each check in a directory where it may make others.
+/// A store, made again for each check in a directory where it may make others.
 type Target = fn(&Suite, &Path) -> Seen;
 
 const TARGETS: [(&str, Target); 10] = [

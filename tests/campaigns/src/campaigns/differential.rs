@@ -1,7 +1,8 @@
 //! Stores and an ordered map: whatever is asked of them, they answer alike.
 //!
-//! The short form of it is `cargo test --test differential`. What is done and compared, keys of the bytes
-//! that go wrong and snapshots that stay open across commits, is in [`keyloom::conformance::operations`].
+//! The short form of it is `cargo test --test differential`. What is done and compared, keys of the
+//! bytes that go wrong and snapshots that stay open across commits, is in
+//! [`keyloom::conformance::operations`].
 
 use std::path::Path;
 

@@ -50,8 +50,8 @@ enum Flaw {
     LetsWritersIn,
 }
 
-/// For so many commits of the writer a snapshot is watched: after a few the writer takes the pages again
-/// that no slot keeps from it.
+/// For so many commits of the writer a snapshot is watched: after a few the writer takes the pages
+/// again that no slot keeps from it.
 const WATCHED: u64 = 20;
 /// How long a snapshot is watched where there is no writer.
 const WATCHED_ALONE: Duration = Duration::from_millis(20);

@@ -41,14 +41,16 @@ impl Campaign for Rebuild {
             attack(&context.quietly(most), mixes, &mut || vec![Box::new(Bent::new(flaw))])
         };
         let mut controls = vec![Control::sound("None", &bent(Flaw::None, &mixes, 16)?)];
-        // Of each workload alone: one that notices nothing would hide behind the others. It tells by its `check` or
-        // its model, by other bytes, or by what can no longer be done or read; a store that is bent never fails itself.
+        // Of each workload alone: one that notices nothing would hide behind the others. It tells
+        // by its `check` or its model, by other bytes, or by what can no longer be done or read; a
+        // store that is bent never fails itself.
         const TOLD: &str =
             "are there instead of|not as when built at once|a transaction failed|cannot be read";
         for flaw in [Flaw::LostWrite, Flaw::ForgottenDelete] {
             for mix in &mixes {
                 let workload = mix.names().concat();
-                // The first history in which it shows ends it; what a workload seldom does needs some hundred.
+                // The first history in which it shows ends it; what a workload seldom does needs
+                // some hundred.
                 let tally = bent(flaw, std::slice::from_ref(mix), 1_000)?;
                 let told = format!("{TOLD}|{workload}: ");
                 controls.push(Control::of(format!("{flaw:?} in {workload}"), &tally, &told));
@@ -61,8 +63,9 @@ impl Campaign for Rebuild {
     }
 }
 
-/// A control for a workload: damage to what its patterns derive is found by their own `check`, without the
-/// model; damage to records by the model. Some entries in turn are deleted, or get another value.
+/// A control for a workload: damage to what its patterns derive is found by their own `check`,
+/// without the model; damage to records by the model. Some entries in turn are deleted, or get
+/// another value.
 fn check_is_awake(mix: &Mix, seed: u64) -> Result<Control> {
     /// Long enough that there is something of everything.
     const LENGTH: u64 = 60;

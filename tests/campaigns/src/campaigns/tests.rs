@@ -1,7 +1,7 @@
 //! The ordinary tests, counted: behind a promise that needs no campaign stands a test program.
 //!
-//! Not part of `ci`, where `cargo test` runs them all. The controls are among the tests: weakened and
-//! broken stores, writers that repeat blindly, counters that must count.
+//! Not part of `ci`, where `cargo test` runs them all. The controls are among the tests: weakened
+//! and broken stores, writers that repeat blindly, counters that must count.
 
 use std::ffi::OsString;
 use std::process::Command;

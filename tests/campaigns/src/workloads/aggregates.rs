@@ -209,8 +209,8 @@ impl Workload for Parts {
         }
     }
 
-    /// Numbers that were given out tell only when something is written; that a column was deleted, only where
-    /// there is an older version.
+    /// Numbers that were given out tell only when something is written; that a column was deleted,
+    /// only where there is an older version.
     fn watched_by(&self, key: &[u8], value: &[u8], _: &Model) -> WatchedBy {
         const DELETED: u8 = 0x12;
         let [mail, versions] = ["mail", "versions"].map(|part| self.space.child(part));

@@ -101,8 +101,8 @@ impl Audience {
         rng.u16(..50) + if rng.bool() { 32_487 } else { 0 }
     }
 
-    /// What an index answers: the keys of who was at a site that begins so, is of no city, has spent more, and all three
-    /// together.
+    /// What an index answers: the keys of who was at a site that begins so, is of no city, has
+    /// spent more, and all three together.
     fn asked(
         index: &InvertedIndex<u16, Visitor>,
         txn: &DynWriter<'_>,

@@ -66,7 +66,8 @@ impl Clicks {
 
     fn click(rng: &mut Rng) -> Click {
         let site = rng.choice(SITES).unwrap_or_default().to_owned();
-        // Few different seconds, so that buckets come and go. Never 0 bytes, so that each one touches.
+        // Few different seconds, so that buckets come and go. Never 0 bytes, so that each one
+        // touches.
         Click { site, second: rng.i64(-20..20) * 37, bytes: rng.i64(1..50) }
     }
 }

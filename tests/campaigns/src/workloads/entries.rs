@@ -1,4 +1,5 @@
-//! The store's own operations: puts, deletes, ranges, counters; small values and values of many pages.
+//! The store's own operations: puts, deletes, ranges, counters; small values and values of many
+//! pages.
 
 use std::collections::BTreeMap;
 

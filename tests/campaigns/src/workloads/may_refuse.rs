@@ -4,8 +4,8 @@ use keyloom::{
     AtomicOp, DynWriter, KeyRange, Limits, Order, Reader, Result, TransactionState, Writer,
 };
 
-/// A part of a transaction that commits although an operation in it was refused: for operations that write nothing
-/// when they are refused, which the campaigns verify.
+/// A part of a transaction that commits although an operation in it was refused: for operations
+/// that write nothing when they are refused, which the campaigns verify.
 pub struct MayRefuse<'t, 'w> {
     txn: &'t mut DynWriter<'w>,
     state: TransactionState,

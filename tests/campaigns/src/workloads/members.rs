@@ -1,5 +1,6 @@
-//! A schema: a table with an index that covers fields, a unique one, and deferred data that are idempotent (an index
-//! of some records) and are not (totals). They are drained, and built again, in between.
+//! A schema: a table with an index that covers fields, a unique one, and deferred data that are
+//! idempotent (an index of some records) and are not (totals). They are drained, and built again,
+//! in between.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +112,8 @@ fn queue(data: &Subspace) -> Option<Subspace> {
 /// Work in batches, each of which tells whether it was the last.
 ///
 /// # Errors
-/// After more batches than there can be to do: on a store that forgets what is deleted, a queue is never empty.
+/// After more batches than there can be to do: on a store that forgets what is deleted, a queue is
+/// never empty.
 fn until_finished(mut batch: impl FnMut() -> Result<bool>) -> Result<()> {
     for _ in 0..10_000 {
         if batch()? {

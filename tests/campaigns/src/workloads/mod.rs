@@ -22,7 +22,8 @@ use crate::Workload;
 use crate::definitions::Definitions;
 use crate::workload::{Registered, WatchedBy};
 
-/// All workloads, and the definitions of what they declare in a schema. A pattern joins every campaign here.
+/// All workloads, and the definitions of what they declare in a schema. A pattern joins every
+/// campaign here.
 ///
 /// # Errors
 /// Errors of the schema, which is declared in memory.

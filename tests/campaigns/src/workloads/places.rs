@@ -79,8 +79,8 @@ impl Places {
         (rng.u8(..10) > 0).then(|| (latitude, coordinate(rng, LONGITUDES, 180.0)))
     }
 
-    /// The ids of what a circle and a box have in them, of all of them by distance, of what overlaps the box, and of
-    /// what was in the circle at some times.
+    /// The ids of what a circle and a box have in them, of all of them by distance, of what
+    /// overlaps the box, and of what was in the circle at some times.
     fn asked(&self, txn: &DynWriter<'_>) -> Result<[Vec<u16>; 5]> {
         let index = self.index.at(txn)?;
         let (circle, area, from) = areas()?;
@@ -140,7 +140,8 @@ fn wanted(model: &BTreeMap<u16, Place>) -> Result<[Vec<u16>; 5]> {
     Ok([in_circle, in_box, by_distance, overlapping, events])
 }
 
-/// Whether what is around a place overlaps the box of [`areas`], from 100 degrees east to 80 degrees west.
+/// Whether what is around a place overlaps the box of [`areas`], from 100 degrees east to 80
+/// degrees west.
 fn overlaps((latitude, longitude): (f64, f64)) -> bool {
     let is_at_pole = latitude + 1.0 >= 90.0;
     // How far east of the western edge of the box the western edge of the extent is.

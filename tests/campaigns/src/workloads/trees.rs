@@ -1,4 +1,5 @@
-//! Hierarchies: random operations on a tree of any model, and the naive tree of the tests beside it.
+//! Hierarchies: random operations on a tree of any model, and the naive tree of the tests beside
+//! it.
 
 use std::ops::ControlFlow;
 
@@ -33,8 +34,8 @@ pub struct Trees<T> {
     derived: &'static [&'static str],
 }
 
-/// Where what follows from nothing else is, and how many bytes at the beginning of its values may be others and mean
-/// the same; of an adjacency list everything is there twice.
+/// Where what follows from nothing else is, and how many bytes at the beginning of its values may
+/// be others and mean the same; of an adjacency list everything is there twice.
 type Truth = &'static [(&'static str, usize)];
 
 /// One operation of the pattern.
@@ -117,9 +118,10 @@ pub fn nested_sets() -> Trees<NestedSets<u32>> {
     Trees::new("nested_sets", Rules::NONE, &[("left", 16)], &["node"], NestedSets::new)
 }
 
-/// A tree in one document, of so many pieces that most changes cut it anew.
+/// A tree in one document, of so many pieces that most changes cut it again.
 pub fn tree_document() -> Trees<TreeDocument<u32>> {
-    // The format, the version and the number of the next piece, together 10 or 11 bytes, matter to whoever writes.
+    // The format, the version and the number of the next piece, together 10 or 11 bytes, matter to
+    // whoever writes.
     Trees::new("tree_document", Rules::NONE, &[("head", 11), ("piece", 0)], &[], |space| {
         TreeDocument::new(space).piece_bytes(64)
     })

@@ -79,8 +79,8 @@ fn faults_are_no_anomalies() {
                 Fault::UnknownAndLost,
             ];
             while !done.load(Ordering::Relaxed) {
-                // One in so many operations and not so many a second: writers that are refused pause,
-                // and those that are left would meet all the faults.
+                // One in so many operations and not so many a second: writers that are refused
+                // pause, and those that are left would meet all the faults.
                 if store.operations() > 40 {
                     store.fail_at(fastrand::u64(..40), faults[fastrand::usize(..faults.len())]);
                 }

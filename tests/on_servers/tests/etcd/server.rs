@@ -53,7 +53,7 @@ impl Server {
         Some(Self { members, _company: Rc::new(company()) })
     }
 
-    /// An address of a store that nobody else uses.
+    /// An address of a store that no other process uses.
     pub fn fresh_address(&self) -> (String, Cleanup) {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("test-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
@@ -61,7 +61,7 @@ impl Server {
         (format!("etcd://{}/{name}", self.members), Cleanup { server, name })
     }
 
-    /// A store that nobody else uses.
+    /// A store that no other process uses.
     pub fn fresh(&self, options: EtcdOptions) -> (Etcd, Cleanup) {
         let (address, cleanup) = self.fresh_address();
         (options.open(&address).unwrap(), cleanup)

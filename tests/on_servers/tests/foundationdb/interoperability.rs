@@ -105,7 +105,8 @@ fn records_and_index_entries_are_tuples_for_every_binding() {
     clear(&store);
 }
 
-/// A key that keyloom made its own has no meaning in other bindings: they say so, and read all others.
+/// A key that keyloom made its own has no meaning in other bindings: they say so, and read all
+/// others.
 #[test]
 fn a_descending_element_is_refused_by_other_bindings() {
     let Some(address) = address() else { return };

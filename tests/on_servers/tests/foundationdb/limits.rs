@@ -1,4 +1,5 @@
-//! Five seconds, ten megabytes, a hundred thousand bytes: each has a name, and leaves what was there.
+//! Five seconds, ten megabytes, a hundred thousand bytes: each has a name, and leaves what was
+//! there.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -58,7 +59,8 @@ fn a_value_over_the_limit_is_refused_and_the_rest_stays() {
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 1);
 }
 
-/// The limit is met at the write that goes past it: keyloom counts as the client does, so one write less is committed.
+/// The limit is met at the write that goes past it: keyloom counts as the client does, so one write
+/// less is committed.
 #[test]
 fn a_transaction_over_the_limit_is_refused_before_it_is_sent() {
     let store = fresh!();

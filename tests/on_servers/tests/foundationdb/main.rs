@@ -1,7 +1,7 @@
 //! A store on FoundationDB: the laws, the costs and the limits, on a real cluster.
 //!
-//! The cluster is the one whose file `FDB_CLUSTER_FILE` names. Without it nothing is tested, and the last line
-//! says so, unless `KEYLOOM_REQUIRE_SERVERS=1` makes that a failure.
+//! The cluster is the one whose file `FDB_CLUSTER_FILE` names. Without it nothing is tested, and
+//! the last line says so, unless `KEYLOOM_REQUIRE_SERVERS=1` makes that a failure.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[cfg(feature = "foundationdb")]

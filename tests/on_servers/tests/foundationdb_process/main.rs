@@ -1,8 +1,9 @@
-//! What a whole process does with FoundationDB's client: it exits with stores alive, starts the network
-//! itself, names a cluster file that cannot be used.
+//! What a whole process does with FoundationDB's client: it exits with stores alive, starts the
+//! network itself, names a cluster file that cannot be used.
 //!
-//! Runs itself again and again, each time in another way. Needs the client library. Most ways need no
-//! cluster but one that does not answer; the others take that of `FDB_CLUSTER_FILE`, if it is set.
+//! Runs itself again and again, each time in another way. Needs the client library. Most ways need
+//! no cluster but one that does not answer; the others take that of `FDB_CLUSTER_FILE`, if it is
+//! set.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::os::unix::fs::PermissionsExt;

@@ -50,8 +50,8 @@ fn transactions_on_different_keys_of_a_small_table_do_not_conflict() {
     }
 }
 
-/// A commit that is refused has ended the transaction. A `ROLLBACK` after it would be a warning in the
-/// server's log for each conflict.
+/// A commit that is refused has ended the transaction. A `ROLLBACK` after it would be a warning in
+/// the server's log for each conflict.
 #[test]
 fn a_refused_commit_leaves_no_warning_in_the_log() {
     const CONFLICTS: usize = 10;
@@ -66,8 +66,8 @@ fn a_refused_commit_leaves_no_warning_in_the_log() {
         one.put(b"a", b"1").unwrap();
         store.transact(|txn| txn.put(b"a", b"2")).unwrap();
         assert!(is_conflict(one.commit()));
-        // Refused at the commit: each reads what the other writes, and the writes of the second are too
-        // many to wait for the commit.
+        // Refused at the commit: each reads what the other writes, and the writes of the second are
+        // too many to wait for the commit.
         let mut both = [store.begin().unwrap(), store.begin().unwrap()];
         for (txn, (read, written)) in both.iter_mut().zip([(b"a", b"b"), (b"b", b"a")]) {
             txn.get(read).unwrap();

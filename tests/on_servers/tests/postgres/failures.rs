@@ -34,8 +34,8 @@ fn a_commit_that_waits_too_long_is_refused_for_good() {
     assert_eq!(store.snapshot().unwrap().get(b"a").unwrap().as_deref(), Some(&b"0"[..]));
 }
 
-/// PostgreSQL's statement time-out does not hold for `COMMIT`. Here a trigger delays it: the commit comes
-/// after the client has given up, and a second run would count twice.
+/// PostgreSQL's statement time-out does not hold for `COMMIT`. Here a trigger delays it: the commit
+/// comes after the client has given up, and a second run would count twice.
 #[test]
 fn a_commit_that_takes_too_long_is_unknown_and_runs_once() {
     let Some(address) = address() else { return };

@@ -13,8 +13,9 @@ fn postgres_is_serializable() {
     // Snapshots are REPEATABLE READ: see the docs of the store.
     let plan = Plan { snapshots_in_commit_order: true, ..Plan::new(transactions(20_000), WRITERS) };
     let report = campaign_of(&*store, &plan);
-    // A transaction that waits for a lock for a second may get through though it should not, which is
-    // PostgreSQL's own (see forgotten_conflict.sh). A few of that kind are let pass, and were printed.
+    // A transaction that waits for a lock for a second may get through though it should not, which
+    // is PostgreSQL's own (see forgotten_conflict.sh). A few of that kind are let pass, and were
+    // printed.
     assert!(report.is_of_forgotten_conflicts(), "{report}");
 }
 

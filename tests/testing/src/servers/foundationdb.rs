@@ -59,7 +59,8 @@ impl FoundationDbCluster {
         self.processes[index].process = None;
     }
 
-    /// Starts a process again on the data it had, and waits until every key is on two processes again.
+    /// Starts a process again on the data it had, and waits until every key is on two processes
+    /// again.
     pub fn start_again(&mut self, index: usize) {
         self.kill(index);
         self.spawn(index);
@@ -108,7 +109,8 @@ impl FoundationDbCluster {
         });
     }
 
-    /// Waits for longer than for other servers: to be healthy again takes up to a minute on a machine that does nothing else.
+    /// Waits for longer than for other servers: to be healthy again takes up to a minute on a
+    /// machine that does nothing else.
     fn wait_for(&self, words: &str, is_done: impl Fn(&Output) -> bool) {
         let begun = Instant::now();
         loop {

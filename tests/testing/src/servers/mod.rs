@@ -1,8 +1,8 @@
 //! Real servers for tests: started by the test, killed and started again on demand, ended by their
 //! process ids when they go out of scope.
 //!
-//! Tests of a server that is not there are skipped, and the program's last line says how many, unless `KEYLOOM_REQUIRE_SERVERS=1`
-//! makes that a failure.
+//! Tests of a server that is not there are skipped, and the program's last line says how many,
+//! unless `KEYLOOM_REQUIRE_SERVERS=1` makes that a failure.
 
 mod etcd;
 mod foundationdb;

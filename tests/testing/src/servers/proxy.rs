@@ -106,8 +106,8 @@ impl Proxy {
         self.shared.open.lock().unwrap().drain(..).for_each(|connection| connection.close());
     }
 
-    /// Breaks one connection, once, at the client's `n`-th packet, counted from 0 and from now over all
-    /// connections. A packet is what the client has sent in one piece.
+    /// Breaks one connection, once, at the client's `n`-th packet, counted from 0 and from now over
+    /// all connections. A packet is what the client has sent in one piece.
     pub fn cut_at(&self, n: usize, cut: Cut) {
         let mut packets = 0..n;
         self.cut_when(cut, move |_| packets.next().is_none());

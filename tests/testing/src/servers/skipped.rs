@@ -8,8 +8,8 @@ use std::thread;
 /// The tests that were left out, by the reason.
 static SKIPPED: Mutex<BTreeMap<String, BTreeSet<String>>> = Mutex::new(BTreeMap::new());
 
-/// Notes that this test is left out. The test harness counts it as passed, so the program names it after
-/// the harness's last line.
+/// Notes that this test is left out. The test harness counts it as passed, so the program names it
+/// after the harness's last line.
 pub fn skip(why: &str) {
     let mut skipped = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner);
     if skipped.is_empty() {

@@ -23,8 +23,8 @@ fn value_of(set: &Set) -> Vec<u8> {
     dump(&store.snapshot().unwrap(), bitmap().space().range()).into_values().next().unwrap()
 }
 
-/// Whatever the bytes are: each read ends, with an answer or with an error that names the key. Where a check finds
-/// nothing, all reads agree. Tells how many faults it finds.
+/// Whatever the bytes are: each read ends, with an answer or with an error that names the key.
+/// Where a check finds nothing, all reads agree. Tells how many faults it finds.
 fn reads_end(store: &Memory, bitmap: &Bitmap, key: &[u8]) -> usize {
     let snapshot = store.snapshot().unwrap();
     let name = format!("at key {}: ", display(key));
@@ -65,7 +65,8 @@ fn a_byte_that_is_wrong_anywhere_is_refused_or_harmless() {
         let sound = value_of(&set);
         assert_eq!(sound[0], form);
         let (mut found, mut tried) = (0, 0);
-        // The words of a bitset are all alike: each fifth byte of them, and every one of everything else.
+        // The words of a bitset are all alike: each fifth byte of them, and every one of everything
+        // else.
         let is_tried = |at: &usize| form != 0x14 || *at < 16 || at.is_multiple_of(5);
         for at in (0..sound.len()).filter(is_tried) {
             let wrong = [sound[at] ^ 1 << (at % 8), 0xFF, 0];

@@ -89,7 +89,8 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>, bitmap: 
 
 type Change = fn(&mut DynWriter<'_>) -> Result<()>;
 
-/// Some new ids and some that go, in chunks that stay, come and vanish; a load in place of another one.
+/// Some new ids and some that go, in chunks that stay, come and vanish; a load in place of another
+/// one.
 const CHANGES: [Change; 2] = [one_after_the_other, at_once];
 
 fn one_after_the_other(txn: &mut DynWriter<'_>) -> Result<()> {

@@ -45,7 +45,8 @@ pub fn ids() -> impl Strategy<Value = Vec<u64>> {
     vec(some(), 0..3).prop_map(|some| some.concat()).prop_shuffle()
 }
 
-/// A set that a generator of random numbers decides on: of `ids` each with the odds of one in `odds`.
+/// A set that a generator of random numbers decides on: of `ids` each with the odds of one in
+/// `odds`.
 pub fn random_set(seed: u64, ids: std::ops::Range<u64>, odds: u64) -> Set {
     let mut state = seed | 1;
     let mut is_in = || {

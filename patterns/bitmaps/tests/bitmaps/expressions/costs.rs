@@ -44,8 +44,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(count(a.complement(..u64::MAX)), [0, 1, 300]);
     assert_eq!(count(BitmapExpr::range(7..u64::MAX)), [0; 3]);
 
-    // What the sparse one lacks is sought for, not read: of the other, the chunks that it has and what is
-    // stepped over on the way.
+    // What the sparse one lacks is sought for, not read: of the other, the chunks that it has and
+    // what is stepped over on the way.
     for both in [a & sparse, sparse & a, BitmapExpr::all_of([a, b, sparse])] {
         let [gets, ranges, keys] = count(both.clone());
         let sought = 2 * (both.count(&snapshot).unwrap() / 3 + 1);

@@ -100,7 +100,8 @@ fn deep_expressions_of_one_shape_are_read() {
     });
 }
 
-/// A fold takes the time of one call with all operands, by value and by reference, from the left and from the right.
+/// A fold takes the time of one call with all operands, by value and by reference, from the left
+/// and from the right.
 #[test]
 fn a_fold_of_100000_terms_is_linear() {
     let store = Memory::new();
@@ -151,7 +152,8 @@ fn a_page_goes_on_with_an_expression_put_together_otherwise() {
     }
 }
 
-/// Deep operands are computed before others, which moves them within a plan; two queries remain two.
+/// Deep operands are computed before others, which moves them within a plan; two queries remain
+/// two.
 #[test]
 fn a_page_refuses_an_expression_of_another_structure() {
     let store = Memory::new();

@@ -19,7 +19,7 @@ fn restore(store: &impl Store, whole: &Dump) {
     store.transact(|txn| whole.iter().try_for_each(|(k, v)| txn.put(k, v))).unwrap();
 }
 
-/// Breaks one entry: it is found, and mended in batches of any size.
+/// Breaks one entry: it is found, and repaired in batches of any size.
 fn find_and_mend<K: RecordKey + Ord + Clone + Debug>(
     of: &Audience<K>,
     store: &impl Store,
@@ -202,7 +202,8 @@ pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_mended(
     let users: Vec<_> = (0..3_500).step_by(7).chain([40_002]).map(|n| (n, sample(n))).collect();
     store.transact(|txn| of.table.put_many(txn, &users)).unwrap();
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
-    // Within a block, at its end, and behind all records; and how many columns of a field are left without anything.
+    // Within a block, at its end, and behind all records; and how many columns of a field are left
+    // without anything.
     for (from, without) in [(700, 0), (2_032, 2), (50_000, 5)] {
         let now = narrowed(&of, from);
         let fresh = {

@@ -26,14 +26,15 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         let table = of.table.clone();
         move |txn: &mut DynWriter<'_>| table.put(txn, &name(n), &user)
     };
-    // Gets, ranges, keys read, keys written. The record; its id and the next one; what it is in: all, a city,
-    // a site, members, who has cents, and two bits of the five cents; and a column for each of four fields. Three
-    // fields get a container, which is counted.
+    // Gets, ranges, keys read, keys written. The record; its id and the next one; what it is in:
+    // all, a city, a site, members, who has cents, and two bits of the five cents; and a column for
+    // each of four fields. Three fields get a container, which is counted.
     let first = writing(&metered, put(0, user("Oslo", &["a.org"], Some(5))));
     assert_eq!(first, [1 + 2 + 7 + 4, 0, 0, 1 + 3 + 7 + 4 + 3]);
     let second = writing(&metered, put(1, user("Oslo", &["a.org"], Some(5))));
     assert_eq!(second, [1 + 2 + 7 + 4, 0, 1 + 7 + 4, 1 + 3 + 7 + 4], "no container is new");
-    // What is in no field costs the record alone; what is in one field that, two containers, and a column.
+    // What is in no field costs the record alone; what is in one field that, two containers, and a
+    // column.
     let again = writing(&metered, put(1, User { visits: 9, ..user("Oslo", &["a.org"], Some(5)) }));
     assert_eq!(again, [1, 0, 1, 1]);
     let moved = writing(&metered, put(1, user("Rome", &["a.org"], Some(5))));

@@ -79,8 +79,8 @@ pub fn an_audience_of_many_chunks_is_reported_whole(store: &impl Store) {
     }
 }
 
-/// Gets, ranges, keys read, keys written. The counter of the field is a get; a range counts the chunks, and there is
-/// one for each term of the audience.
+/// Gets, ranges, keys read, keys written. The counter of the field is a get; a range counts the
+/// chunks, and there is one for each term of the audience.
 pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &crowd(4, 60));
     let store = Metered::new(store.clone());
@@ -106,7 +106,8 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
         let fields = ["tag", "city"];
         report.breakdown_by::<(String, u8)>(&snapshot, &fields).map(drop).unwrap();
     };
-    // For each of the two tags its four containers, and the containers of the one city or of the two.
+    // For each of the two tags its four containers, and the containers of the one city or of the
+    // two.
     assert_eq!(cost(all(), walk, &both), [2 + 2 * 4, 2, 2 + 4 + 4 + 2 * 4, 0]);
     assert_eq!(cost(all(), intersect, &both), [2, 3 + 2 * 2, 2 + 4 + 4 + 8 + 2 * (4 + 8), 0]);
 
@@ -114,11 +115,13 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
         report.sums::<String>(&snapshot, "tag", "cents").map(drop).unwrap();
     };
     assert_eq!(cost(all(), walk, &sums), [1 + 2 * 4, 2, 1 + 4 + 4 + 2 * 4, 0]);
-    // For each tag its containers again, and the slices of the integers up to 9: which are there, and four bits.
+    // For each tag its containers again, and the slices of the integers up to 9: which are there,
+    // and four bits.
     assert_eq!(cost(all(), intersect, &sums), [1, 3 + 2 * 2, 1 + 4 + 4 + 8 + 2 * (4 + 4 * 5), 0]);
 }
 
-/// A field with a container in every chunk, of which the audience has the last: one seek for each value.
+/// A field with a container in every chunk, of which the audience has the last: one seek for each
+/// value.
 pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &crowd(60, 2));
     let store = Metered::new(store.clone());
@@ -129,8 +132,8 @@ pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
     assert_eq!(found.rows.len(), 2);
     assert_eq!(found.explain.containers, 120);
     assert_eq!(cost.gets, 1);
-    // The count of the chunks; the one of all records that is wanted; two values, each of them in a seek or a page that
-    // comes with a range.
+    // The count of the chunks; the one of all records that is wanted; two values, each of them in a
+    // seek or a page that comes with a range.
     assert!(cost.ranges <= 1 + 1 + 3, "{cost}");
     assert!(found.explain.read.keys_scanned <= 120 + 1, "{}", found.explain);
     if snapshot.prefetched() == 0 {
@@ -177,7 +180,8 @@ fn steps(cost: Cost) -> u64 {
     cost.keys_read + 12 * (cost.gets + cost.ranges)
 }
 
-/// The way that a report takes by itself reads no more than three times what either way would have read.
+/// The way that a report takes by itself reads no more than three times what either way would have
+/// read.
 fn chooses_well(store: &(impl Store + Clone), users: &Users, ask: &Ask, chosen: ReportWay) {
     let fixture = Fixture::holding(store, users);
     let store = Metered::new(store.clone());
@@ -215,8 +219,8 @@ pub fn the_way_that_is_taken_reads_little_more_than_the_better_one(store: &(impl
     // The same, with an id that is far from the others: there are three chunks, and not 120,000.
     let users = tagged(&mut everybody.clone().chain([chunk, 4_000_000_000]), &rare);
     chooses_well(store, &users, &Ask::Ids(0, 10), ReportWay::Walk);
-    // A few values are in the chunk of the audience, and in each of many other chunks are values of their own, though
-    // the containers could as well be of ten values.
+    // A few values are in the chunk of the audience, and in each of many other chunks are values of
+    // their own, though the containers could as well be of ten values.
     let mut ids = (0..300).chain((1..300).flat_map(|n| (0..10).map(move |m| n * chunk + m)));
     let users = tagged(&mut ids, &|id| if id < 300 { common(id) } else { rare(id) });
     chooses_well(store, &users, &Ask::Ids(0, 40), ReportWay::Walk);

@@ -102,7 +102,8 @@ pub fn damage_is_named(store: &impl Store) {
     let index = fixture.index.space();
     let container = index.pack(&("terms", "tag", "a", 0_u64));
     let column = |field: &str| index.pack(&("direct", field, 0));
-    // Of the reports, three intersect, three walk, and the last are those of a batch, which ask for cities.
+    // Of the reports, three intersect, three walk, and the last are those of a batch, which ask for
+    // cities.
     for (key, bytes, reading) in [
         (&container, &b"\x13no"[..], &[0, 1, 2][..]),
         (&container, b"\x21", &[0, 1, 2]),

@@ -1,12 +1,13 @@
-//! The next code inside a box and the last one, against all cells of small grids, and against the algorithm
-//! as it was published, bit by bit, on large ones.
+//! The next code inside a box and the last one, against all cells of small grids, and against the
+//! algorithm as it was published, bit by bit, on large ones.
 
 use keyloom_spatial::curve::Morton;
 use proptest::prelude::*;
 
 use super::morton::coordinate;
 
-/// The examples of the field, with the boxes that they are: bit 0 of a code is that of coordinate 1.
+/// The examples of the field, with the boxes that they are: bit 0 of a code is that of coordinate
+/// 1.
 #[test]
 fn published_examples_come_out() {
     let corners = |low: u64, high: u64| [low, high].map(Morton::<2>::decode);
@@ -20,8 +21,8 @@ fn published_examples_come_out() {
 
 type Search = fn(u64, u64, u64) -> Option<u64>;
 
-/// In every box of the grid of `side` cells a side, from every code: the first search that finds another
-/// cell than a look at all cells does.
+/// In every box of the grid of `side` cells a side, from every code: the first search that finds
+/// another cell than a look at all cells does.
 fn first_mistake<const N: usize>(side: u32, next: Search, last: Search) -> Option<(u64, u64, u64)>
 where
     u64: Morton<N, Coordinate = u32>,

@@ -2,10 +2,12 @@
 
 use keyloom_spatial::curve::Morton;
 
-/// The mean number of ranges over all squares of `side` cells a side in a grid of 2^`order` cells a side.
+/// The mean number of ranges over all squares of `side` cells a side in a grid of 2^`order` cells a
+/// side.
 ///
-/// A square has a range for each of its cells, less one for each two of them that follow on the curve. So
-/// it is enough to know how many squares hold a cell, and how many hold a cell and the next one.
+/// A square has a range for each of its cells, less one for each two of them that follow on the
+/// curve. So it is enough to know how many squares hold a cell, and how many hold a cell and the
+/// next one.
 fn mean_ranges(order: u32, side: u32, cell_of: impl Fn(u64) -> [u32; 2]) -> f64 {
     let places = (1 << order) - side + 1;
     let cells = (0..1 << (2 * order)).map(cell_of).collect::<Vec<_>>();

@@ -3,7 +3,8 @@
 use keyloom_spatial::BoundingBox;
 use proptest::prelude::*;
 
-/// The units of a degree: few enough for a float to hold any such angle, and 16 in the finest step of the codes.
+/// The units of a degree: few enough for a float to hold any such angle, and 16 in the finest step
+/// of the codes.
 pub const UNITS: i64 = 1 << 36;
 pub const TURN: i64 = 360 * UNITS;
 pub const POLE: i64 = 90 * UNITS;

@@ -98,7 +98,8 @@ fn an_entry_stands_under_the_smallest_element_that_holds_the_extent() {
     });
 }
 
-/// A continuation goes through bytes, as it would through a client, and the ranges change between pages.
+/// A continuation goes through bytes, as it would through a client, and the ranges change between
+/// pages.
 pub fn pages_join_to_the_whole(store: &(impl Store + Clone)) {
     let things = Things::new();
     let (extents, areas) = along_every_edge();

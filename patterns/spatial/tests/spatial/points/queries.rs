@@ -175,8 +175,8 @@ pub fn every_query_finds_what_a_look_at_all_points_finds(store: &impl Store) {
     });
 }
 
-/// A point and a circle that ends there: on one parallel, on both sides of the antimeridian or of a cell's edge; and
-/// where a circle near a pole touches a meridian.
+/// A point and a circle that ends there: on one parallel, on both sides of the antimeridian or of a
+/// cell's edge; and where a circle near a pole touches a meridian.
 fn touching() -> impl Strategy<Value = [(f64, f64); 2]> {
     let edge = prop::sample::select(vec![180.0, -180.0, 90.0, 45.0, 0.0, 11.25]);
     let small = (-9.0..0.5_f64).prop_map(|exponent| 10_f64.powf(exponent));

@@ -11,7 +11,8 @@ use keyloom_testing::laws::clear;
 
 const PAGE: usize = 256;
 
-/// A reader whose ranges come in pages, each of them a round trip, as those of a store behind a network.
+/// A reader whose ranges come in pages, each of them a round trip, as those of a store behind a
+/// network.
 struct Paged<'r, R> {
     reader: &'r R,
     round_trips: Cell<usize>,

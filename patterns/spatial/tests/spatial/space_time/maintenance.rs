@@ -93,7 +93,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             assert!(explain.ranges <= bins * ranges as u64, "{explain}");
             let leaps = explain.seeks - explain.ranges.min(explain.seeks);
             let useless = explain.keys_scanned - wanted as u64;
-            // Two for other widths, one to find each bin and one to find no other, and those that leap.
+            // Two for other widths, one to find each bin and one to find no other, and those that
+            // leap.
             assert!(leaps <= 2 + bins + 1 + useless / 8, "{explain}");
             let per_hit = (explain.keys_scanned - bins) as f64 / wanted as f64;
             // Where entries come in pages, it is cheaper to step over them.

@@ -112,7 +112,8 @@ pub fn bins_in_which_nothing_is_cost_nothing(store: &impl Store) {
     assert_eq!(found, times);
     let explain = points.explain();
     let bins = times.len() as u64;
-    // Two for other widths, one to find each bin, and its ranges; the last bin is the last there can be.
+    // Two for other widths, one to find each bin, and its ranges; the last bin is the last there
+    // can be.
     assert!(explain.seeks <= 2 + bins * (1 + 3), "{explain}");
     assert!(explain.keys_scanned <= 2 * bins, "{explain}");
     let (from, to) = (2, 12_345_677);

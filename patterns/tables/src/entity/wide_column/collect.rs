@@ -15,15 +15,16 @@ use crate::table::RecordKey;
 pub enum Keep {
     /// The newest so many, deletions among them.
     Versions(NonZeroUsize),
-    /// What can be read as of this time or later: everything since, and the version that was current then.
+    /// What can be read as of this time or later: everything since, and the version that was
+    /// current then.
     Since(u64),
 }
 
 /// How [`WideColumns::collect`] works.
 #[derive(Clone, Debug)]
 pub struct CollectOptions {
-    /// How many versions one transaction visits at the most. Default: 1,000. Where a store finds that too
-    /// much, a batch is halved until it fits; see [`BatchSize`].
+    /// How many versions one transaction visits at most. Default: 1,000. Where a store finds that
+    /// too much, a batch is halved until it fits; see [`BatchSize`].
     pub batch: usize,
     /// Where to go on after a collection that was stopped; `None` begins.
     pub resume: Option<CollectPosition>,
@@ -35,8 +36,8 @@ impl Default for CollectOptions {
     }
 }
 
-/// How far a collection has come: everything up to `last` is done. Store its fields to go on in another
-/// process.
+/// How far a collection has come: everything up to `last` is done. Store its fields to go on in
+/// another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectPosition {
     /// The last key that was visited.
@@ -92,12 +93,13 @@ impl CollectedColumn {
 }
 
 impl<R: RecordKey> WideColumns<R> {
-    /// Removes the versions that `keep` does not keep, in bounded transactions, while others read and
-    /// write. A deletion goes as well when it hides nothing any more.
+    /// Removes the versions that `keep` does not keep, in bounded transactions, while others read
+    /// and write. A deletion goes as well when it hides nothing any more.
     ///
-    /// `progress` is told after each transaction what was done; with `ControlFlow::Break` it stops. Every
-    /// batch is committed when `progress` hears of it, so what was stopped, or died, can go on from the
-    /// last position that it told ([`CollectOptions::resume`]). Starting anew is always safe too.
+    /// `progress` is told after each transaction what was done; with `ControlFlow::Break` it stops.
+    /// Every batch is committed when `progress` receives of it, so what was stopped, or died, can
+    /// go on from the last position that it told ([`CollectOptions::resume`]). Starting again is
+    /// always safe too.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -113,8 +115,8 @@ impl<R: RecordKey> WideColumns<R> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a position of another collection; [`Error::At`] for what is no cell; what
-    /// the store says.
+    /// [`Error::InvalidArgument`] for a position of another collection; [`Error::At`] for what is
+    /// no cell; what the store says.
     pub fn collect<S: Store>(
         &self,
         store: &S,
@@ -126,7 +128,8 @@ impl<R: RecordKey> WideColumns<R> {
         let mut done =
             CollectProgress { position: options.resume.clone(), ..CollectProgress::default() };
         while !done.finished {
-            // The body may run more than once, so it starts each time from what is known to be done.
+            // The body may run more than once, so it starts each time from what is known to be
+            // done.
             done = size.transact(store, |txn, batch| {
                 let mut next = done.clone();
                 self.collect_batch(txn, keep, batch, &mut next)?;

@@ -1,9 +1,9 @@
 //! Wide columns: how does a row have any number of columns, each with its history?
 //!
-//! The data model of BigTable, HBase and Cassandra's first years: a cell is found by row, family, column and
-//! time. Rows need not have the same columns; a column is there when somebody has written to it. Every
-//! write adds a version, so the row can be read *as of* any moment, until [`collect`](WideColumns::collect)
-//! removes what is no longer wanted.
+//! The data model of BigTable, HBase and Cassandra's first years: a cell is found by row, family,
+//! column and time. Rows need not have the same columns; a column is there when somebody has
+//! written to it. Every write adds a version, so the row can be read *as of* any moment, until
+//! [`collect`](WideColumns::collect) removes what is no longer wanted.
 //!
 //! # Layout
 //!
@@ -22,11 +22,13 @@
 //!
 //! # Invariants
 //!
-//! * As of time t a column has the value of its newest version that is not newer than t; none, if that is
-//!   a deletion or there is none.
-//! * A version is its timestamp: to write the same one again replaces it. A write that is *older* than a
-//!   deletion stays hidden by it for all reads behind the deletion, until the deletion is collected.
-//! * Collecting changes no read as of now; by age ([`Keep::Since`]), no read as of that moment or later.
+//! * As of time t a column has the value of its newest version that is not newer than t; none, if
+//!   that is a deletion or there is none.
+//! * A version is its timestamp: to write the same one again replaces it. A write that is *older*
+//!   than a deletion stays hidden by it for all reads behind the deletion, until the deletion is
+//!   collected.
+//! * Collecting changes no read as of now; by age ([`Keep::Since`]), no read as of that moment or
+//!   later.
 //!
 //! # Cost
 //!
@@ -44,13 +46,13 @@
 //!
 //! # When not to use it
 //!
-//! When nobody asks for the past: [`Aggregates`](super::Aggregates) keep one value per field. When a column
-//! has thousands of versions that are kept: a read of the row steps over all of them.
+//! When nobody asks for the past: [`Aggregates`](super::Aggregates) keep one value per field. When
+//! a column has thousands of versions that are kept: a read of the row steps over all of them.
 //!
 //! # Source
 //!
-//! F. Chang and others, *Bigtable: A Distributed Storage System for Structured Data* (2006). Unlike there,
-//! keeping by age keeps the value that is current, however old it is.
+//! F. Chang and others, *Bigtable: A Distributed Storage System for Structured Data* (2006). Unlike
+//! there, keeping by age keeps the value that is current, however old it is.
 
 mod cells;
 mod collect;
@@ -141,8 +143,8 @@ impl<R: RecordKey> WideColumns<R> {
         txn.guarded(|txn| txn.put(&self.key(row, family, column, timestamp), &value_of(value)))
     }
 
-    /// Deletes a column as of a time: reads of that time and later find nothing, until it is put again
-    /// with a later one. Costs one key written.
+    /// Deletes a column as of a time: reads of that time and later find nothing, until it is put
+    /// again with a later one. Costs one key written.
     ///
     /// # Errors
     /// As [`put`](WideColumns::put).
@@ -183,8 +185,8 @@ impl<R: RecordKey> WideColumns<R> {
         Ok(Found::<R, _>::new(&self.space, entry)?.into_cell())
     }
 
-    /// The versions of a column whose timestamps lie in `timestamps`, the newest first, deletions among
-    /// them.
+    /// The versions of a column whose timestamps lie in `timestamps`, the newest first, deletions
+    /// among them.
     ///
     /// # Errors
     /// As [`get`](WideColumns::get).

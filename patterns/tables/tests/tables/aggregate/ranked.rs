@@ -178,8 +178,8 @@ pub fn damaged_counts_are_found_and_mended_while_others_write(store: &(impl Stor
     assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
 
-/// The nodes that a batch ends with go, and some come back, before the next batch: what they counted is
-/// neither lost nor counted wrong.
+/// The nodes that a batch ends with go, and some come back, before the next batch: what they
+/// counted is neither lost nor counted wrong.
 pub fn a_repair_whose_last_node_is_deleted_meanwhile_ends_right(store: &(impl Store + Clone)) {
     let clicks = Clicks::new();
     let table = clicks.bare().with(&clicks.ranked);

@@ -108,7 +108,8 @@ fn derived_data_of_carriers_cost_once_for_all_of_them() {
     let targets = (0..20).map(|id| (id, (1, String::new())));
     store.transact(|txn| at_once.put_many(txn, targets.clone())).unwrap();
 
-    // The user, the entries, the posts; the entry of the table, the places by name; the mark, the commit.
+    // The user, the entries, the posts; the entry of the table, the places by name; the mark, the
+    // commit.
     let cost = put(&at_once, "Countess");
     assert_eq!((cost.round_trips, cost.gets, cost.keys_written), (7, 1 + 20 + 1 + 40 + 1, 1 + 60));
     put(&later, "Ada");

@@ -1,4 +1,4 @@
-//! DenormalizedFields by an index of a schema, which may not be built yet, or be disabled.
+//! Denormalized fields by an index of a schema, which may not be built yet, or be disabled.
 
 use std::ops::ControlFlow;
 
@@ -114,7 +114,7 @@ pub fn no_change_is_lost_while_the_index_by_source_is_not_readable(store: &(impl
     assert!(blog.stale(store).is_empty());
 }
 
-/// DenormalizedFields that are declared, built, disabled and dropped like all derived data.
+/// Denormalized fields that are declared, built, disabled and dropped like all derived data.
 pub fn copies_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
     clear(store);
     let schema = Schema::open(store, "blog").unwrap();
@@ -195,7 +195,8 @@ fn an_index_of_a_schema_costs_one_get_for_each_change() {
     assert_eq!(more, [(1, 1), (0, 0)]);
 }
 
-/// DenormalizedFields whose sources do not know the state of the index would be lost during its build.
+/// Denormalized fields whose sources do not know the state of the index would be lost during its
+/// build.
 #[test]
 fn sources_of_a_schema_cannot_be_written_without_it() {
     let store = Memory::new();

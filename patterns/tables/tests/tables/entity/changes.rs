@@ -62,7 +62,8 @@ fn find<'v>(root: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
     })
 }
 
-/// The slot at the end of the way; objects that are missing on it are made. `None` where it is refused.
+/// The slot at the end of the way; objects that are missing on it are made. `None` where it is
+/// refused.
 fn slot<'v>(root: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
     path.iter().try_fold(root, |here, step| match step {
         Step::Name(name) => {
@@ -76,7 +77,8 @@ fn slot<'v>(root: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
     })
 }
 
-/// Does a change to a copy of the model; `None` where it should be refused, `Some` with what it tells.
+/// Does a change to a copy of the model; `None` where it should be refused, `Some` with what it
+/// tells.
 fn imitate(entity: &mut Option<Value>, change: &Change) -> Option<bool> {
     let there = entity.is_some();
     let mut copy = entity.clone().unwrap_or_else(|| Value::String("missing".into()));

@@ -173,7 +173,7 @@ pub fn check_finds_every_kind_of_damage(store: &(impl Store + Clone)) {
     for fault in &found {
         assert!(fault.to_string().contains(r#"("things""#), "{fault} names the key");
     }
-    // Reading such an entity is an error that names the key, and deleting it mends it.
+    // Reading such an entity is an error that names the key, and deleting it repairs it.
     let snapshot = store.snapshot().unwrap();
     let error = things.get::<Value>(&snapshot, &1).unwrap_err();
     assert!(error.to_string().contains("at key (\"things\", 1, "), "{error}");

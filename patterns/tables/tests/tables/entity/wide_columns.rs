@@ -243,7 +243,8 @@ pub fn wide_columns_cost_what_the_documentation_says(store: &(impl Store + Clone
     let options = CollectOptions { batch: 7, resume: None };
     let going_on = |_: &_| ControlFlow::Continue(());
     let (done, cost) = store.measure(|store| web.collect(store, one, &options, going_on));
-    // Three pages; nine and nine old versions and two deletions, looked at by a get and a range each.
+    // Three pages; nine and nine old versions and two deletions, looked at by a get and a range
+    // each.
     assert_eq!(done.unwrap().removed, 20);
     assert_eq!(counts(cost), [2, 5, 23, 20]);
     assert_eq!(cost.commits, 3);

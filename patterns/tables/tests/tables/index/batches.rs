@@ -336,7 +336,8 @@ fn a_writer_behind_a_pointer_asks_the_store_for_no_more_than_it_was_asked_for() 
     assert_eq!(reading(&many), [1, 3, 0, 3, 0]);
 }
 
-/// From 4,096 records on, one look says whether all of them are new. Each end of the batch belongs to it.
+/// From 4,096 records on, one look says whether all of them are new. Each end of the batch belongs
+/// to it.
 #[test]
 fn a_large_batch_replaces_a_record_at_either_end() {
     const RECORDS: u32 = 4_096;

@@ -48,8 +48,8 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     assert!(words.iter().all(|word| text.contains(word)), "{text}");
     assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
 
-    // A record that does not decode: reading it is an error, a check reports it, and it can be replaced
-    // and deleted.
+    // A record that does not decode: reading it is an error, a check reports it, and it can be
+    // replaced and deleted.
     let broken = cities.table.space().pack(&77u16);
     store.transact(|txn| txn.put(&broken, b"\xFF\xFF")).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -81,7 +81,8 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     assert!(key.contains("not a number") && matches!(*source, Error::Key(_)), "{key}: {source}");
     drop(snapshot);
 
-    // An entry of a format that this code does not know is damage: no catalog says that it is newer.
+    // An entry of a format that this code does not know is damage: no catalog says that it is
+    // newer.
     let newer = cities.space.child("by_name").pack(&("FR", "x", 3u16));
     store.transact(|txn| txn.put(&newer, &[0x20, 0x02])).unwrap();
     let snapshot = store.snapshot().unwrap();

@@ -116,7 +116,8 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
         assert_eq!(keys(within::<u16>(..)), expected(&|_| true));
         let behind = (std::ops::Bound::Excluded(3), std::ops::Bound::Unbounded);
         assert_eq!(keys(within(behind)), expected(&|id| id > 3));
-        // Bounds that name only the first of two parts take in, or leave out, all that continue them.
+        // Bounds that name only the first of two parts take in, or leave out, all that continue
+        // them.
         let in_france = cities.by_name.count(&snapshot, "FR").unwrap();
         let in_america = cities.by_name.count(&snapshot, "US").unwrap();
         assert_eq!(cities.by_name.count(&snapshot, within(.."US")).unwrap(), in_france);
@@ -263,7 +264,8 @@ pub fn prefixes_of_any_length_reach_into_the_record_key(store: &(impl Store + Cl
         ids.sort_by_key(|id| (city(*id).country, city(*id).name, *id));
         ids
     };
-    // The country; the country and the name; these and a range of record keys; these and one of them.
+    // The country; the country and the name; these and a range of record keys; these and one of
+    // them.
     let cases: [(&dyn Select, Vec<u16>); 5] = [
         (&"FR", expected(&|id| id < 60)),
         (&("FR", "3"), expected(&|id| id < 60 && id % 4 == 3)),

@@ -96,8 +96,8 @@ fn ids_of_threads_are_unique() {
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 20_000);
 }
 
-/// Promised: in a shard, the order of the commits. Not promised: anything between shards. A reader that
-/// goes by one last id is the control: it loses a record, and one position per shard does not.
+/// Promised: in a shard, the order of the commits. Not promised: anything between shards. A reader
+/// that goes by one last id is the control: it loses a record, and one position per shard does not.
 pub fn between_shards_there_is_no_order_and_one_last_id_loses_records(
     store: &(impl Store + Clone),
 ) {

@@ -131,8 +131,8 @@ pub fn who_follows_the_shards_sees_each_record_once(store: &(impl Store + Clone)
     }
 }
 
-/// Two transactions that are open at the same time: to different shards both go through, to one shard, or
-/// to one dense sequence, the second has to run again.
+/// Two transactions that are open at the same time: to different shards both go through, to one
+/// shard, or to one dense sequence, the second has to run again.
 #[test]
 fn writers_to_different_shards_do_not_conflict() {
     use keyloom::Transaction;

@@ -33,8 +33,8 @@ impl Changed {
     }
 }
 
-/// Where a thread that has read outside of a transaction waits for the others to have read the same, once
-/// per increment.
+/// Where a thread that has read outside of a transaction waits for the others to have read the
+/// same, once per increment.
 struct Meeting<'b> {
     barrier: &'b Barrier,
     met: Cell<bool>,

@@ -25,8 +25,8 @@ const BYTES: usize = 256;
 
 /// For each state and each byte the next state, which is [`DEAD`] when nothing can match behind it.
 ///
-/// The engine's own automaton is not kept: it knows that a state is dead only when no step leads out of it, and
-/// it tells a match one byte late.
+/// The engine's own automaton is not kept: it knows that a state is dead only when no step leads
+/// out of it, and it tells a match one byte late.
 pub(super) struct Table {
     next: Vec<[StateId; BYTES]>,
     is_match: Vec<bool>,
@@ -37,7 +37,8 @@ impl Table {
     /// Compiles an expression that must match the whole text, or says why it cannot be.
     pub(super) fn compile(expression: &str) -> Result<Self, String> {
         let limits = dense::Config::new()
-            // All matches, not the leftmost-first one: a match that ends earlier hides no longer one.
+            // All matches, not the leftmost-first one: a match that ends earlier hides no longer
+            // one.
             .match_kind(MatchKind::All)
             .start_kind(StartKind::Anchored)
             .dfa_size_limit(Some(MAX_COMPILE_BYTES))

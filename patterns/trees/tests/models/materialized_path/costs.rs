@@ -49,7 +49,8 @@ fn operations_cost_what_the_documentation_says() {
         assert_eq!(descendants.round_trips, 2);
         let count = reading(&store, |reader| model.descendant_count(reader, 1));
         assert_eq!((count.ranges, count.round_trips), (1, 2));
-        // Regions of four cities each are stepped over, or sought behind: no more than that is read.
+        // Regions of four cities each are stepped over, or sought behind: no more than that is
+        // read.
         let children = reading(&store, |reader| {
             assert_eq!(model.children(reader, 1, Order::Ascending)?.count(), 3);
             Ok(())

@@ -1,4 +1,4 @@
-//! What `check` finds, and `repair` mends.
+//! What `check` finds, and `repair` repairs.
 
 use std::ops::ControlFlow::Continue;
 

@@ -19,7 +19,8 @@ fn ranks_stay_short_wherever_nodes_are_put() {
         let keys = snapshot.range(space().range(), Order::Ascending).unwrap();
         keys.map(|entry| entry.unwrap().0.len()).max().unwrap()
     };
-    // At the head, at the end, and always between the same two: behind the left, before the right one.
+    // At the head, at the end, and always between the same two: behind the left, before the right
+    // one.
     let places = [InsertAt::first(1), InsertAt::last(1), InsertAt::After(2), InsertAt::Before(3)];
     for place in places {
         let store = Metered::new(Memory::new());

@@ -5,7 +5,8 @@ use keyloom_trees::{InsertAt, NestedSets, NodeId, OnDelete, Tree};
 
 use super::{bushy, faults, insert, preorder, tree};
 
-/// Nodes of the long measurements: as many as the promise names where the code is optimized, else fewer.
+/// Nodes of the long measurements: as many as the promise names where the code is optimized, else
+/// fewer.
 const INSERTS: u64 = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
 /// How deep the chain is.
 const CHAIN: u64 = if cfg!(debug_assertions) { 400 } else { 2_000 };
@@ -110,7 +111,8 @@ fn changes_cost_what_the_table_says() {
     assert_eq!(faults(&tree, store.inner()), Vec::<String>::new());
 }
 
-/// Inserts one after the other, and what they cost: keys written altogether, and by the worst of them.
+/// Inserts one after the other, and what they cost: keys written altogether, and by the worst of
+/// them.
 fn inserts(what: &str, count: u64, mut place: impl FnMut(NodeId) -> InsertAt) -> (f64, u64) {
     let (tree, store) = (tree(), Metered::new(Memory::new()));
     let (mut all, mut worst) = (Cost::default(), 0);
@@ -171,7 +173,8 @@ fn inserts_at_one_spot_write_few_keys() {
         _ => InsertAt::After(0),
     });
     let (chain, worst_chain) = inserts("a chain", CHAIN, |id| InsertAt::last(id.checked_sub(1)));
-    // 10.92 and 106,583 of 100,000 inserts; 9.52 and 41,360 on both sides; 6.84 and 1,467 of a chain of 2,000.
+    // 10.92 and 106,583 of 100,000 inserts; 9.52 and 41,360 on both sides; 6.84 and 1,467 of a
+    // chain of 2,000.
     for (mean, worst) in [(before, worst_before), (both, worst_both)] {
         assert!(mean <= 12.0 && worst <= 115_000, "{mean} keys written per insert, {worst} by one");
     }

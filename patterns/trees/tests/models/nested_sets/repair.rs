@@ -64,8 +64,8 @@ fn rows_that_cross_and_keys_of_others_are_told() {
     store.transact(|txn| txn.put(&one.0, &crossing)).unwrap();
     let crosses = format!("the key {} has a wrong value", keyloom::key::display(&two.0));
     assert_eq!(faults(&tree, &store), [other.clone(), crosses, short]);
-    // The one that crosses what encloses it becomes the last root. A row without an id, a name, a value goes; the key
-    // of another stays.
+    // The one that crosses what encloses it becomes the last root. A row without an id, a name, a
+    // value goes; the key of another stays.
     assert!(tree.repair(&store).unwrap() > 0);
     assert_eq!(faults(&tree, &store), [other]);
     let roots = tree.export(&store.snapshot().unwrap(), None).unwrap();

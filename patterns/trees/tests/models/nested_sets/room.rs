@@ -12,12 +12,13 @@ use keyloom_testing::laws::dump_all;
 
 const OPTIMIZED: bool = !cfg!(debug_assertions);
 
-/// Children that are appended to one of several roots, in transactions of 1,000: labels of 64 bits were used up by some
-/// 10,000 of them.
+/// Children that are appended to one of several roots, in transactions of 1,000: labels of 64 bits
+/// were used up by some 10,000 of them.
 const APPENDED: u64 = if OPTIMIZED { 1_000_000 } else { 12_000 };
 /// Roots with 199 children each: labels of 64 bits were used up by 221 of them.
 const LOADS: u64 = if OPTIMIZED { 10_000 } else { 300 };
-/// Moves in steps, and the nodes that each moves: labels of 64 bits were used up by some 30 of them.
+/// Moves in steps, and the nodes that each moves: labels of 64 bits were used up by some 30 of
+/// them.
 const MOVES: u64 = if OPTIMIZED { 1_000 } else { 45 };
 const MOVED: u64 = if OPTIMIZED { 4_000 } else { 600 };
 
@@ -167,7 +168,8 @@ fn a_move_makes_room_in_steps_before_it_begins() {
         }
     }
     let mut relabelled = 0;
-    // Each goes before node 0, until one lacks room; that one stops while room is made, and is called again.
+    // Each goes before node 0, until one lacks room; that one stops while room is made, and is
+    // called again.
     for id in 1..1_500 {
         let stop = |progress: &keyloom_trees::MoveProgress| match progress.step {
             MoveStep::Relabelling => ControlFlow::Break(()),

@@ -132,8 +132,8 @@ fn what_is_too_large_for_one_transaction_moves_in_steps() {
     let done = tree.move_in_steps(&store, 1, InsertAt::last(100), note).unwrap();
     assert_eq!(done.step, MoveStep::Finished);
     assert!(steps.is_sorted_by_key(|step| *step as u8) && steps.contains(&MoveStep::Clearing));
-    // The record, begun, turned over and removed, and as often as there are pages of rows to copy; of each of the 13 nodes the
-    // new row and the old one, and its position twice.
+    // The record, begun, turned over and removed, and as often as there are pages of rows to copy;
+    // of each of the 13 nodes the new row and the old one, and its position twice.
     assert_eq!(done.keys, 4 * 13 + 3 + 2, "{done:?}");
     assert_eq!(tree.parent(&store.snapshot().unwrap(), 1).unwrap(), Some(100));
 }

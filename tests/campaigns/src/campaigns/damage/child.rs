@@ -1,4 +1,5 @@
-//! The process that reads damaged files. It says what it is about to do, so that its end tells where.
+//! The process that reads damaged files. It says what it is about to do, so that its end tells
+//! where.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -67,7 +68,8 @@ pub(super) enum Outcome {
     Changed,
     /// Called clean, and entries are missing or too many.
     Miscounted,
-    /// Called clean, and refused when it is opened: the name of a database is a key, its format a value.
+    /// Called clean, and refused when it is opened: the name of a database is a key, its format a
+    /// value.
     Refused,
     /// Called clean, and reading is an error.
     Unreadable,
@@ -103,7 +105,7 @@ pub(in crate::campaigns) fn play() -> Result<()> {
         let edits = task.edits.clone().unwrap_or_else(|| edits(task.seed, number, &original.bytes));
         let mut bytes = original.bytes.clone();
         edits.iter().for_each(|edit| edit.apply(&mut bytes, &original.earlier));
-        // Not made anew: file systems wait for the disk when a file is replaced.
+        // Not made again: file systems wait for the disk when a file is replaced.
         let file =
             File::options().write(true).create(true).truncate(false).open(path.join("data.mdb"))?;
         file.write_all_at(&bytes, 0)?;
@@ -134,7 +136,8 @@ fn is_sound(path: &Path) -> bool {
     Lmdb::verify(path, |_, _| ()).is_ok_and(|report| report.is_sound())
 }
 
-/// What is in the file is not the check's business, but the name of a database or its format may be wrong.
+/// What is in the file is not the check's business, but the name of a database or its format may be
+/// wrong.
 fn refused(error: &Error) -> Outcome {
     match error {
         Error::NotAStore { .. } | Error::NewerFormat { .. } | Error::MissingStore { .. } => {
@@ -149,8 +152,8 @@ fn say(number: u64, said: Said) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of the file that comes from a seed, and of an earlier copy, each with the number of its
-/// transactions.
+/// The bytes of the file that comes from a seed, and of an earlier copy, each with the number of
+/// its transactions.
 pub(super) fn files(mix: &Mix, seed: u64, directory: &Path) -> Result<[(Vec<u8>, u64); 2]> {
     const MOST: u64 = 60;
     let path = directory.join("original");
@@ -177,7 +180,8 @@ impl Original {
         let (entries, keys) = (everything(&store)?, count_keys(&store)?);
         let mut oracle = mix.oracle();
         oracle.advance(task.seed, count);
-        // Each of the two files has two meta pages: of its newest transaction and of the one before.
+        // Each of the two files has two meta pages: of its newest transaction and of the one
+        // before.
         let mut lengths = vec![entries.len()];
         for number in [count, count.saturating_sub(1), copied_at, copied_at.saturating_sub(1)] {
             let mut oracle = mix.oracle();
@@ -217,8 +221,8 @@ impl Original {
         Ok(if is_sound(path) { outcome } else { Outcome::Spoilt })
     }
 
-    /// With the newest state, or with the earlier one whose number is there. `left_out` is how many entries
-    /// are not compared.
+    /// With the newest state, or with the earlier one whose number is there. `left_out` is how many
+    /// entries are not compared.
     fn compare(
         &self,
         mix: &Mix,

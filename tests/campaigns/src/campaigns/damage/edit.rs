@@ -53,8 +53,8 @@ fn one(rng: &mut Rng, file_bytes: usize) -> Edit {
     }
 }
 
-/// Somewhere in a page, more often where it says what it is: in its header and its first offsets, in
-/// what a meta page says, and near its end, where entries are.
+/// Somewhere in a page, more often where it says what it is: in its header and its first offsets,
+/// in what a meta page says, and near its end, where entries are.
 fn place(rng: &mut Rng, page: usize) -> usize {
     let within = match rng.u8(..8) {
         0..2 => rng.usize(..16),

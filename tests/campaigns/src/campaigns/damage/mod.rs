@@ -1,8 +1,8 @@
 //! Damaged files: bits that flipped, pages that were swapped, zeroed, cut off or are old.
 //!
-//! Each is first given to [`Lmdb::verify`](keyloom::Lmdb::verify), which must neither panic nor hang.
-//! What it calls clean is opened, read and written in a process of its own, which must come through:
-//! keys and values may be others, as LMDB has no checksums, but none may be lost unseen.
+//! Each is first given to [`Lmdb::verify`](keyloom::Lmdb::verify), which must neither panic nor
+//! hang. What it calls clean is opened, read and written in a process of its own, which must come
+//! through: keys and values may be others, as LMDB has no checksums, but none may be lost unseen.
 
 mod child;
 mod edit;

@@ -77,8 +77,8 @@ const MAP_BYTES: usize = 4 << 20;
 const COMMITS: u64 = 800;
 /// The most commits beside a reader that lives, before it is killed.
 const MOST_BESIDE: u64 = 50;
-/// By how much the file may grow in all: by the pages written within some milliseconds. On a map or a
-/// disk of 4 MiB the commits themselves show it.
+/// By how much the file may grow in all: by the pages written within some milliseconds. On a map or
+/// a disk of 4 MiB the commits themselves show it.
 const MOST_GROWTH_BYTES: u64 = 4 << 20;
 /// Enough commits to fill any room here beside a live reader.
 const MOST_COMMITS: u64 = 20_000;

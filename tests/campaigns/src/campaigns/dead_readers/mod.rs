@@ -1,9 +1,9 @@
 //! Readers that are killed: the file stays small, and writers go on.
 //!
-//! A process writes to an LMDB store. Beside it, processes open the store, hold snapshots and are killed
-//! at a random moment: at a commit after the snapshot, or some milliseconds after the start, while they
-//! open the store. The writer goes on with so many commits that a file in which no freed page is reused
-//! would be too large.
+//! A process writes to an LMDB store. Beside it, processes open the store, hold snapshots and are
+//! killed at a random moment: at a commit after the snapshot, or some milliseconds after the start,
+//! while they open the store. The writer goes on with so many commits that a file in which no freed
+//! page is reused would be too large.
 //!
 //! | room | what must hold |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | a map of 4 MiB | each commit succeeds |
 //! | a disk of 4 MiB, or a limit on the size of files | each commit succeeds |
 //!
-//! Where there is a bound, a reader that lives keeps pages too: then `MapFull` or `DiskFull` comes after
-//! one run of the transaction and names its process, and the commit after its end succeeds.
+//! Where there is a bound, a reader that lives keeps pages too: then `MapFull` or `DiskFull` comes
+//! after one run of the transaction and names its process, and the commit after its end succeeds.
 
 mod child;
 

@@ -288,9 +288,9 @@ impl Filler {
         }
     }
 
-    /// Makes room in the store, and uses it. The engine writes pages anew before it frees the old ones,
-    /// for the transaction after the next one, so deleting may need room itself: then the cushion gives
-    /// way.
+    /// Makes room in the store, and uses it. The engine writes pages again before it frees the old
+    /// ones, for the transaction after the next one, so deleting may need room itself: then the
+    /// cushion gives way.
     fn delete(&mut self) -> Result<()> {
         let all: Vec<u32> = self.ballast.keys().copied().collect();
         let doomed: Vec<u32> = all.into_iter().filter(|_| self.rng.u8(..4) > 0).collect();

@@ -1,7 +1,7 @@
 //! A disk that is full: the store fills it, is read, copied and opened on it, deletes, and goes on.
 //!
-//! The disk is a small file system in memory, mounted where no other process sees it, and now and then a
-//! limit on the size of files instead.
+//! The disk is a small file system in memory, mounted where no other process sees it, and now and
+//! then a limit on the size of files instead.
 
 mod child;
 
@@ -111,7 +111,8 @@ pub(super) fn obstacle() -> Option<String> {
     how_to_mount().is_none().then(|| obstacle.into())
 }
 
-/// A process of this program, on a disk of its own that no other process sees and that goes with it.
+/// A process of this program, on a disk of its own that no other process sees and that goes with
+/// it.
 pub(super) fn on_a_file_system(
     program: &Command,
     directory: &Path,

@@ -2,8 +2,8 @@
 
 use keyloom::{KeyRange, Limits, Order, Reader, Result, TransactionState, Writer};
 
-/// A transaction whose errors are swallowed: what failed to be read is absent, what failed to be written
-/// is left out.
+/// A transaction whose errors are swallowed: what failed to be read is absent, what failed to be
+/// written is left out.
 pub struct Careless<'w, W>(pub &'w mut W);
 
 impl<W: Writer> Reader for Careless<'_, W> {

@@ -118,7 +118,7 @@ impl<S: Store> Trial<'_, S> {
             Err(error) => {
                 clear(&error, n)?;
                 if self.careless != Some(Part::LongWork) {
-                    // Half of them go on where it came to, and half begin anew.
+                    // Half of them go on where it came to, and half begin again.
                     let resume = told_last.filter(|_| n.is_multiple_of(2));
                     words.repair(self.faulty, resume).0.map_err(told)?;
                 }

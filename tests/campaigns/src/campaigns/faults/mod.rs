@@ -1,10 +1,10 @@
 //! Faults: each operation of a store fails in turn, in everything that is done.
 //!
 //! A history of a few transactions of a workload is a *trial*. Each transaction fails at its first
-//! operation, then at its second, and so on up to its commit, with an error, with a conflict, and with a
-//! commit whose outcome is unknown. After each fault the store holds what it held before, or all of the
-//! transaction where that was committed or retried. What the workloads ask, work in many transactions and
-//! the repair of an index go through the same.
+//! operation, then at its second, and so on up to its commit, with an error, with a conflict, and
+//! with a commit whose outcome is unknown. After each fault the store holds what it held before, or
+//! all of the transaction where that was committed or retried. What the workloads ask, work in many
+//! transactions and the repair of an index go through the same.
 
 mod careless;
 mod long_work;

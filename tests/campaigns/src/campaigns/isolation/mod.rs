@@ -1,7 +1,8 @@
-//! Isolation: writers append to lists, and a checker looks for anything that no serial order explains.
+//! Isolation: writers append to lists, and a checker looks for anything that no serial order
+//! explains.
 //!
-//! The writers and the checker are those of `keyloom-list-append`. Here they run on every store: threads
-//! in memory, on LMDB and on servers, and processes on one LMDB file.
+//! The writers and the checker are those of `keyloom-list-append`. Here they run on every store:
+//! threads in memory, on LMDB and on servers, and processes on one LMDB file.
 
 mod processes;
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "foundationdb"))]
@@ -224,8 +225,8 @@ impl Target for Processes {
         if self.waits { "LMDB in processes, on the disk" } else { "LMDB in processes" }
     }
 
-    /// The wait for the disk lies between the state's being valid and its number's being told, which
-    /// is when others look. It takes long, so it is done less.
+    /// The wait for the disk lies between the state's being valid and its number's being told,
+    /// which is when others look. It takes long, so it is done less.
     fn quarters(&self) -> usize {
         if self.waits { 1 } else { 3 }
     }
@@ -252,7 +253,8 @@ fn count(target: &dyn Target, report: &Report, again: String, tally: &mut Tally)
         tally.add(&format!("known anomalies of {store}"), report.anomalies.len() as u64);
         return;
     }
-    // How threads meet does not repeat, so what is shown is all that was seen and not a shorter run.
+    // How threads meet does not repeat, so what is shown is all that was seen and not a shorter
+    // run.
     let others = report.anomalies.iter().skip(1).take(MOST_SHOWN).map(ToString::to_string);
     let sequence = report.witnesses.iter().cloned().chain(others).collect();
     tally.failures.push(Failure { what: format!("{store}: {first}"), sequence, again });

@@ -46,8 +46,8 @@ pub struct Processes {
     pub waits: bool,
 }
 
-/// Opens the file. No crash happens here, so nothing needs to wait for the disk; but who waits is longer
-/// in the middle of a commit.
+/// Opens the file. No crash happens here, so nothing needs to wait for the disk; but who waits is
+/// longer in the middle of a commit.
 pub fn open(path: &Path, waits: bool) -> keyloom::Result<Lmdb> {
     let durability = if waits { Durability::Full } else { Durability::MayLoseStore };
     Lmdb::options().durability(durability).open(path)

@@ -5,7 +5,8 @@ use keyloom_list_append::{Plan, Report, try_campaign};
 
 use super::Target;
 
-/// One store for each server that there is, as `tests/servers/with.sh` and `FDB_CLUSTER_FILE` tell them.
+/// One store for each server that there is, as `tests/servers/with.sh` and `FDB_CLUSTER_FILE` tell
+/// them.
 pub fn on_servers() -> Result<Vec<Box<dyn Target>>> {
     let name = format!("keyloom_campaign_{}", std::process::id());
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
@@ -43,8 +44,8 @@ impl Target for OnPostgres {
         Ok(try_campaign(&self.0, &plan)?)
     }
 
-    /// A transaction that is open for long may get through though it should not, which is PostgreSQL's
-    /// own: `tests/on_servers/tests/postgres/forgotten_conflict.sh`.
+    /// A transaction that is open for long may get through though it should not, which is
+    /// PostgreSQL's own: `tests/on_servers/tests/postgres/forgotten_conflict.sh`.
     fn is_known(&self, report: &Report) -> bool {
         report.is_of_forgotten_conflicts()
     }

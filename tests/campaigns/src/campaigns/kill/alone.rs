@@ -79,8 +79,8 @@ impl Episode<'_> {
         Ok(progress)
     }
 
-    /// What is wrong with a backup of a store that held `at` transactions. Who was killed while making it
-    /// may have left nothing that counts; then the next one is made in the same place.
+    /// What is wrong with a backup of a store that held `at` transactions. Who was killed while
+    /// making it may have left nothing that counts; then the next one is made in the same place.
     fn judge_copy(&mut self, at: u64, is_done: bool) -> Result<Vec<String>> {
         if !self.job.copy().join("data.mdb").exists() {
             self.tally.add("backups not there", 1);

@@ -30,7 +30,8 @@ pub struct Episode<'a> {
     stores: u64,
 }
 
-/// What counts commits that were cut off so late that they are done and only the next writer sees it.
+/// What counts commits that were cut off so late that they are done and only the next writer sees
+/// it.
 pub const LATE: &str = "commits seen only by the next writer";
 
 /// How a writer came to its end.
@@ -72,8 +73,8 @@ impl<'a> Episode<'a> {
         self.job.durability = turn as usize % DURABILITIES.len();
         self.stores += 1;
         self.job.history = self.rng.u64(..);
-        // The smallest map is full after few transactions. A store that is opened takes no less than
-        // it holds, so each process has to grow it again.
+        // The smallest map is full after few transactions. A store that is opened takes no less
+        // than it holds, so each process has to grow it again.
         self.job.map_bytes = if self.rng.bool() { 0 } else { 64 << 20 };
         self.keeps = self.rng.bool() && self.job.engine == Engine::Lmdb;
         Ok(())
@@ -229,8 +230,8 @@ impl<'a> Episode<'a> {
         Ok(())
     }
 
-    /// The transactions that a failure is about: the shortest sequence that fails without any kill, where
-    /// there is one, else the last ones.
+    /// The transactions that a failure is about: the shortest sequence that fails without any kill,
+    /// where there is one, else the last ones.
     fn sequence(&self, progress: u64) -> Result<Vec<String>> {
         const LAST: u64 = 5;
         let mix = self.job.mix()?;

@@ -37,8 +37,8 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Engine {
     Lmdb,
-    /// One process at a time has the file open, so there is never another writer, and the judge closes
-    /// the store before the next one starts.
+    /// One process at a time has the file open, so there is never another writer, and the judge
+    /// closes the store before the next one starts.
     Redb,
 }
 
@@ -90,7 +90,8 @@ pub enum Habit {
     ResumesTooFar,
     /// It opens redb without the wait for the disk.
     NeverFlushes,
-    /// It opens the files of the store by other names, where nobody else waits until it has opened.
+    /// It opens the files of the store by other names, where no other process waits until it has
+    /// opened.
     OpensAside,
 }
 
@@ -113,7 +114,8 @@ impl Job {
         }
     }
 
-    /// A commit that does not wait for the disk is lost with its process: only the control makes such.
+    /// A commit that does not wait for the disk is lost with its process: only the control makes
+    /// such.
     fn open_redb(&self) -> Result<Redb> {
         let durability = match self.habit {
             Habit::NeverFlushes => keyloom_redb::Durability::MayLoseCommits,
@@ -141,8 +143,8 @@ impl Job {
         Ok(options.open(store)?)
     }
 
-    /// The files of the store in a directory of this process's own. The engine's locks are those of the
-    /// files, keyloom's is that of the directory.
+    /// The files of the store in a directory of this process's own. The engine's locks are those of
+    /// the files, keyloom's is that of the directory.
     fn aside(&self) -> Result<PathBuf> {
         let aside = self.store.with_extension(std::process::id().to_string());
         std::fs::create_dir_all(&aside)?;

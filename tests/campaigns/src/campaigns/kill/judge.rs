@@ -1,5 +1,5 @@
-//! The process that looks at what is left. It is another one than the campaign's, so that a store that
-//! crashes its reader is a finding and no end.
+//! The process that looks at what is left. It is another one than the campaign's, so that a store
+//! that crashes its reader is a finding and no end.
 
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
@@ -22,15 +22,15 @@ use crate::{Mix, Oracle};
 pub enum What {
     /// A store with transactions of the history.
     History,
-    /// The file of a store that nobody writes to: a page that is in use and free, or used twice, is not
-    /// in the contents yet.
+    /// The file of a store that nobody writes to: a page that is in use and free, or used twice, is
+    /// not in the contents yet.
     File,
     /// The backup of a store that held so many transactions.
     Copy(u64),
     /// A load.
     Load,
-    /// A repair that told a position, `None` when it is finished; and whether somebody changed records
-    /// meanwhile, so that nobody else knows what they should be.
+    /// A repair that told a position, `None` when it is finished; and whether somebody changed
+    /// records meanwhile, so that no other process knows what they should be.
     Repair { told: Option<Position>, is_disturbed: bool },
 }
 
@@ -47,8 +47,8 @@ struct Question {
 pub struct Verdict {
     /// How many transactions, or items.
     pub progress: u64,
-    /// How many of them a snapshot shows before somebody writes. Where the store stayed open, a commit
-    /// that was cut off at its very end may be seen only when the next transaction begins.
+    /// How many of them a snapshot shows before somebody writes. Where the store stayed open, a
+    /// commit that was cut off at its very end may be seen only when the next transaction begins.
     pub seen: u64,
     /// What is wrong with that.
     pub wrong: Vec<String>,

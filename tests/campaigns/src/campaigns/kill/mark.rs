@@ -1,4 +1,5 @@
-//! What a writer says over a pipe: each mark is one write of its own, made at the moment that it names.
+//! What a writer says over a pipe: each mark is one write of its own, made at the moment that it
+//! names.
 //!
 //! | bytes | what |
 //! |---|---|

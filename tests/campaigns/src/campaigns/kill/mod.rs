@@ -1,24 +1,25 @@
 //! `kill -9`: what was acknowledged is there, and nothing is half there.
 //!
-//! A process of its own opens an LMDB store, goes on with the history of a seed from where the store is,
-//! and says over a pipe what it has committed. It is killed at a random moment. Then the store must hold
-//! all that was acknowledged, and besides at most the one transaction that was being committed; the
-//! patterns' checks must be clean, and the bytes those of a store that was built at once. The next process
-//! goes on with the same store.
+//! A process of its own opens an LMDB store, goes on with the history of a seed from where the
+//! store is, and says over a pipe what it has committed. It is killed at a random moment. Then the
+//! store must hold all that was acknowledged, and besides at most the one transaction that was
+//! being committed; the patterns' checks must be clean, and the bytes those of a store that was
+//! built at once. The next process goes on with the same store.
 //!
 //! | form | who is killed |
 //! |---|---|
 //! | alone | the only writer, again and again; now and then it makes backups or unites transactions |
 //! | born | a writer that has just made the store |
 //! | together | one of two writers, which do the history in turns; the other must go on |
-//! | race | one of two writers that open a store which nobody else has open, and then the other |
+//! | race | one of two writers that open a store which no other process has open, and then the other |
 //! | load | a load in batches, resumed where it was reported to be, until it is done |
 //! | repair | a repair of an index, likewise |
 //!
-//! On redb, where one process at a time has the file open, the forms are alone, born, load and repair.
+//! On redb, where one process at a time has the file open, the forms are alone, born, load and
+//! repair.
 //!
-//! Stores have any durability, a map that must grow or one that need not, and a judge that opens them anew
-//! each time or stays beside the writers.
+//! Stores have any durability, a map that must grow or one that need not, and a judge that opens
+//! them again each time or stays beside the writers.
 
 mod alone;
 mod episode;
@@ -85,7 +86,8 @@ const REPAIR: &[(Form, Engine)] = &[(Form::Repair, Engine::Lmdb)];
 const RACE: &[(Form, Engine)] = &[(Form::Race, Engine::Lmdb)];
 const TOGETHER: &[(Form, Engine)] = &[(Form::Together, Engine::Lmdb)];
 
-/// How long a process may be silent before it counts as hanging. Nothing takes as long on any machine.
+/// How long a process may be silent before it counts as hanging. Nothing takes as long on any
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Campaign for Kill {

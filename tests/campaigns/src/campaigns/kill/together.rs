@@ -78,8 +78,9 @@ impl Episode<'_> {
         Ok(())
     }
 
-    /// Kills one of two writers that open the store at the same time, and then the other. Nobody else has it
-    /// open: the first to come prepares the file of locks, and the second waits for that.
+    /// Kills one of two writers that open the store at the same time, and then the other. No other
+    /// process has it open: the first to come prepares the file of locks, and the second waits for
+    /// that.
     pub fn race(&mut self, pairs: u64) -> Result<()> {
         self.keeps = false;
         let mut account = Account::default();

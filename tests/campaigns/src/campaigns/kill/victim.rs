@@ -171,8 +171,8 @@ impl Victim {
         ))
     }
 
-    /// Kills it, and hears what it still said. Gives whether it was still there to be killed, and what is
-    /// wrong if it was not.
+    /// Kills it, and receives what it still said. Gives whether it was still there to be killed,
+    /// and what is wrong if it was not.
     pub fn kill(mut self) -> Result<(Said, bool, Option<String>)> {
         // An error means that it has ended by itself.
         drop(self.process.kill());
@@ -193,8 +193,8 @@ impl Drop for Victim {
     }
 }
 
-/// Hears what a writer says, also when nobody waits for it: one whose pipe is full would stop within a
-/// transaction, and keep the others out.
+/// Hears what a writer says, also when nobody waits for it: one whose pipe is full would stop
+/// within a transaction, and keep the others out.
 fn hear_all(mut pipe: ChildStdout) -> Receiver<Vec<u8>> {
     let (sender, heard) = channel();
     std::thread::spawn(move || {

@@ -49,7 +49,8 @@ pub struct Disk {
 pub struct Crash {
     /// The size of the file.
     pub size: usize,
-    /// The sectors that reached the disk, each with the number of the write since the last sync, from 0.
+    /// The sectors that reached the disk, each with the number of the write since the last sync,
+    /// from 0.
     pub reached: Vec<(usize, usize)>,
     /// A name that is gone.
     pub lost: Option<Name>,
@@ -256,7 +257,8 @@ pub fn plan(job: &Job, events: &[Event]) -> anyhow::Result<Vec<usize>> {
         if let Some(event) = number.checked_sub(1).and_then(|last| events.get(last)) {
             disk.apply(event);
         }
-        // Where nothing is promised, nothing is judged: before the first flush not even the names are there.
+        // Where nothing is promised, nothing is judged: before the first flush not even the names
+        // are there.
         let is_flushed = disk.flushed > 0 && disk.flushed == disk.begun;
         if job.promise != Promise::Flushed || is_flushed {
             plan.extend(vec![number; disk.possible(IMAGES_PER_POINT)]);

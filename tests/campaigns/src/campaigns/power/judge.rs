@@ -207,7 +207,8 @@ impl Judge {
             Err(error) => return Ok(Some(format!("the store cannot be read: {error}"))),
         }
         // What the patterns find depends on the contents alone, and these were found to be the same
-        // bytes. So they are asked once for each state, and then now and then, should that be wrong.
+        // bytes. So they are asked once for each state, and then now and then, should that be
+        // wrong.
         if expected.is_judged && !number.is_multiple_of(16) {
             return Ok(None);
         }
@@ -281,7 +282,7 @@ impl Plate {
         Ok(digest(&(&self.digests, image.len())))
     }
 
-    /// The file was changed by others: all of it will be written anew.
+    /// The file was changed by others: all of it will be written again.
     fn forget(&mut self) -> Result<()> {
         self.file.set_len(0)?;
         self.content.clear();

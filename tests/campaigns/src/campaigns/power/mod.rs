@@ -1,15 +1,16 @@
-//! Power loss, replayed in user space: whatever part of the unsynced writes has reached the disk, the
-//! store opens and holds what was acknowledged.
+//! Power loss, replayed in user space: whatever part of the unsynced writes has reached the disk,
+//! the store opens and holds what was acknowledged.
 //!
-//! A program runs transactions while strace writes down what it asks of its file. At each point of this
-//! trace a crash leaves the file as of the last sync, and any part of what was written since: sectors of
-//! 512 bytes arrive whole, in any order, or not at all; the file may have grown or not; names of files
-//! that were not synced may be gone. Each such image is opened and judged in a process of its own.
+//! A program runs transactions while strace writes down what it asks of its file. At each point of
+//! this trace a crash leaves the file as of the last sync, and any part of what was written since:
+//! sectors of 512 bytes arrive whole, in any order, or not at all; the file may have grown or not;
+//! names of files that were not synced may be gone. Each such image is opened and judged in a
+//! process of its own.
 //!
 //! A recording goes on from an image of the one before, as a machine that crashes again and again.
 //!
-//! Backups are recorded too: a crash leaves none under its final name, or a whole one, and a whole one
-//! after `Ok`.
+//! Backups are recorded too: a crash leaves none under its final name, or a whole one, and a whole
+//! one after `Ok`.
 
 mod disk;
 mod flaws;
@@ -108,7 +109,8 @@ impl Campaign for Power {
     }
 }
 
-/// What is broken on purpose, by name, and what a failure must say of it; nothing where nothing is broken.
+/// What is broken on purpose, by name, and what a failure must say of it; nothing where nothing is
+/// broken.
 type Broken = (&'static str, Flaw, Promise, &'static str);
 
 /// What a failure may say of pages that are not what they should be.
@@ -164,8 +166,8 @@ const BROKEN: &[(Mode, &[Broken])] = &[
 
 /// Records a job, and judges it as if it were broken.
 ///
-/// A recording has few moments to cut the power at, and a flaw may show at none of them. Then others are made,
-/// with other seeds.
+/// A recording has few moments to cut the power at, and a flaw may show at none of them. Then
+/// others are made, with other seeds.
 fn attack_broken(
     context: &Context,
     job: &Job,
@@ -314,8 +316,8 @@ fn prepare(job: &Job, start: Option<&[u8]>) -> Result<()> {
     Ok(())
 }
 
-/// Where the files are: in memory, where the system has a directory for that, since nothing here needs
-/// to survive.
+/// Where the files are: in memory, where the system has a directory for that, since nothing here
+/// needs to survive.
 struct Place {
     /// Without links in it, as the trace tells paths.
     path: PathBuf,

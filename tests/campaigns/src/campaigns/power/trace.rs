@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::job::Job;
 
-/// The calls to be written down: those that are replayed, and others that would change the file in a way
-/// that the replay knows nothing of, so that they are noticed.
+/// The calls to be written down: those that are replayed, and others that would change the file in
+/// a way that the replay knows nothing of, so that they are noticed.
 pub const CALLS: &str = "openat,mkdir,mkdirat,write,writev,pwrite64,pwritev,pwritev2,lseek,fdatasync,\
     fsync,mmap,open,creat,ftruncate,truncate,fallocate,msync,sync_file_range,copy_file_range,sendfile,\
     splice,dup,dup2,dup3,rename,renameat,renameat2,link,linkat,unlink,unlinkat,syncfs,sync";
@@ -72,8 +72,8 @@ pub fn read(job: &Job) -> Result<Vec<Event>> {
     Ok(parser.events)
 }
 
-/// A call as strace prints it: `15634 lseek(3<path>, 4096, SEEK_SET) = 4096`, where every string and
-/// every path is in hexadecimal, so that no sign of the syntax is in them.
+/// A call as strace prints it: `15634 lseek(3<path>, 4096, SEEK_SET) = 4096`, where every string
+/// and every path is in hexadecimal, so that no sign of the syntax is in them.
 struct Call<'t> {
     name: &'t str,
     arguments: &'t str,
@@ -188,7 +188,8 @@ impl Parser {
         }
     }
 
-    /// Takes a line. The end of a thread may stand within the call of another one; another call may not.
+    /// Takes a line. The end of a thread may stand within the call of another one; another call may
+    /// not.
     fn line(&mut self, line: &str) -> Result<()> {
         if let Some(begun) = line.strip_suffix(" <unfinished ...>") {
             self.end()?;

@@ -100,7 +100,8 @@ pub(in crate::campaigns) fn play() -> Result<()> {
     drop(fs::metadata(MARKS[0]));
     let outcome = script.run();
     drop(fs::metadata(MARKS[1]));
-    // Threads that copy begin to count their writes at 1. The report must not be one of these numbers.
+    // Threads that copy begin to count their writes at 1. The report must not be one of these
+    // numbers.
     for _ in 0..WRITES_OF_A_COPY {
         drop(fs::write("/dev/null", b"-"));
     }
@@ -189,8 +190,8 @@ impl Script {
         store.transact(|txn| self.mix.perform(transaction, number, txn))
     }
 
-    /// Looks, after an error, at what is there: all of what was acknowledged and nothing more, unless
-    /// the error said so. Whether the transaction is there nevertheless.
+    /// Looks, after an error, at what is there: all of what was acknowledged and nothing more,
+    /// unless the error said so. Whether the transaction is there nevertheless.
     fn came_through(&mut self, number: u64) -> Result<bool> {
         let there =
             self.attempt("looking after an error", |store| Mix::progress(&store.snapshot()?))?;

@@ -1,10 +1,10 @@
 //! The n-th system call fails.
 //!
 //! A process opens a store, lets it grow, commits, reads, copies, closes and opens it again, under
-//! `strace`, which lets one call fail: every call of the recorded run in turn, with every error. The
-//! process goes on as a user would: it tries once more, and opens the store again where the error says
-//! so. Some faults last: all later calls of the kind fail too. Or the process is killed at the call, and
-//! the campaign looks at what it left.
+//! `strace`, which lets one call fail: every call of the recorded run in turn, with every error.
+//! The process goes on as a user would: it tries once more, and opens the store again where the
+//! error says so. Some faults last: all later calls of the kind fail too. Or the process is killed
+//! at the call, and the campaign looks at what it left.
 
 mod child;
 mod strace;
@@ -75,9 +75,9 @@ impl Campaign for Syscalls {
 }
 
 const FAULTS_PER_CONTROL: u64 = 40;
-/// Calls that the engine does not make again when a signal comes between, so that the user hears of it:
-/// it opens its files, gives them their size, reads their first pages and waits for the disk. Linux
-/// interrupts these on network file systems only.
+/// Calls that the engine does not make again when a signal comes between, so that the user receives
+/// of it: it opens its files, gives them their size, reads their first pages and waits for the
+/// disk. Linux interrupts these on network file systems only.
 const NOT_MADE_AGAIN: [&str; 6] =
     ["openat", "ftruncate", "pread64", "fdatasync", "write", "writev"];
 /// So many different ones are told.
@@ -105,7 +105,8 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
             }
         }
         Rng::with_seed(seed).shuffle(&mut faults);
-        // First the calls by which data gets to the disk: the small form is enough for all of these.
+        // First the calls by which data gets to the disk: the small form is enough for all of
+        // these.
         let is_write = |fault: &Fault| WRITES.contains(&&*fault.call);
         faults.sort_by_key(|fault| !is_write(fault));
         let writes = faults.iter().filter(|fault| is_write(fault)).count();
@@ -246,8 +247,8 @@ impl History<'_> {
         }
     }
 
-    /// After a process was killed. It may have committed one more than it said, and what it copied is
-    /// the store of some time, or not there.
+    /// After a process was killed. It may have committed one more than it said, and what it copied
+    /// is the store of some time, or not there.
     fn judge_what_is_left(
         &self,
         acked: u64,

@@ -43,7 +43,8 @@ pub(super) struct Fault {
     pub(super) way: Way,
     /// All later ones fail as well.
     pub(super) is_lasting: bool,
-    /// In how many threads there is such a call: a copy is written by one of its own, which counts anew.
+    /// In how many threads there is such a call: a copy is written by one of its own, which counts
+    /// again.
     pub(super) threads: u64,
 }
 
@@ -62,8 +63,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Calls whose failure says nothing about the store: of memory, threads and chance as such. They do not
-/// fail, or the runtime ends the process.
+/// Calls whose failure says nothing about the store: of memory, threads and chance as such. They do
+/// not fail, or the runtime ends the process.
 const LEFT_OUT: [&str; 16] = [
     "brk",
     "clock_nanosleep",
@@ -185,8 +186,8 @@ struct Call {
 
 /// The calls between the marks with their numbers.
 ///
-/// The first `mmap` of a thread of its own is of its stack for signals, without which the runtime ends the
-/// process. In the first thread a call of that number loads the program.
+/// The first `mmap` of a thread of its own is of its stack for signals, without which the runtime
+/// ends the process. In the first thread a call of that number loads the program.
 fn calls(text: &str) -> BTreeMap<(&str, u64), Call> {
     let mut counts = BTreeMap::<(&str, &str), u64>::new();
     let mut calls = BTreeMap::<_, Call>::new();
@@ -224,8 +225,8 @@ pub(super) struct Ended {
     pub(super) is_stuck: bool,
     /// The first call that failed; empty when it never came so far.
     pub(super) hit: String,
-    /// How many calls failed: strace counts the calls of each thread, and an operation that is tried again may
-    /// run on a new one.
+    /// How many calls failed: strace counts the calls of each thread, and an operation that is
+    /// tried again may run on a new one.
     pub(super) hits: usize,
     /// How many transactions it said to be committed.
     pub(super) acked: u64,
