@@ -1,4 +1,4 @@
-//! Aggregation over 100,000 records in 50 groups, on LMDB and in memory.
+//! Aggregation over 100,000 records in 50 groups, in memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -143,6 +143,7 @@ fn aggregation(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 criterion_group!(benches, aggregation);

@@ -1,4 +1,5 @@
-//! Denormalized fields against joins: reading a page, changing a source; on LMDB and in memory.
+//! Denormalized fields against joins: reading a page, changing a source; in memory, on LMDB and on
+//! redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -112,6 +113,7 @@ fn denormalization(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 criterion_group!(benches, denormalization);

@@ -1,4 +1,5 @@
-//! Entities of many parts and wide columns, on LMDB and in memory, beside a table of whole values.
+//! Entities of many parts and wide columns, in memory, on LMDB and on redb, beside a table of
+//! whole values.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -117,6 +118,7 @@ fn aggregates(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 criterion_group!(benches, aggregates);

@@ -1,4 +1,4 @@
-//! The composite-key index on a table of 100,000 records, on LMDB and in memory.
+//! The composite-key index on a table of 100,000 records, in memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::hint::black_box;
@@ -104,6 +104,7 @@ fn composite_key_index(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 criterion_group!(benches, composite_key_index);

@@ -1,5 +1,5 @@
-//! Indexes of a schema: kinds of index and the steps of their lives, over 100,000 records, on LMDB
-//! and in memory.
+//! Indexes of a schema: kinds of index and the steps of their lives, over 100,000 records, in
+//! memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -153,6 +153,7 @@ fn index_table(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 criterion_group!(benches, index_table);

@@ -1,4 +1,4 @@
-//! Joins of a million users and two million posts, on LMDB.
+//! Joins of a million users and two million posts, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -61,10 +61,14 @@ fn count<T>(rows: impl Iterator<Item = Result<T>>) -> usize {
 fn joins(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
-    let store = options.open(directory.path()).unwrap();
-    let blog = Blog::filled(&store);
+    operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
+}
+
+fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
+    let blog = Blog::filled(store);
     let snapshot = store.snapshot().unwrap();
-    let mut group = c.benchmark_group("joins/LMDB MayLoseStore");
+    let mut group = c.benchmark_group(format!("joins/{name}"));
     group.sample_size(10).measurement_time(Duration::from_secs(10));
 
     group.throughput(Throughput::Elements(POSTS.into()));

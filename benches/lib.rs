@@ -1,3 +1,19 @@
 //! What each store and pattern of keyloom costs: `cargo bench -p keyloom-benches --bench index`.
 //!
 //! `benches/compare` measures them beside what people would use instead.
+
+use keyloom_redb::{Durability, Redb};
+use tempfile::TempDir;
+
+/// The name of [`redb`] in a bench.
+pub const REDB: &str = "redb MayLoseCommits";
+
+/// An empty store of redb in `directory`, with commits that do not wait for the disk, as LMDB's here.
+///
+/// # Panics
+/// If the store cannot be created.
+#[allow(clippy::unwrap_used, reason = "a bench cannot go on without its store")]
+pub fn redb(directory: &TempDir) -> Redb {
+    let options = Redb::options().durability(Durability::MayLoseCommits);
+    options.open(directory.path().join("redb")).unwrap()
+}

@@ -1,4 +1,4 @@
-//! Patterns of paths over 300,000 paths, on LMDB: the scan that seeks, and matching every key.
+//! Patterns of paths over 300,000 paths, on LMDB and on redb: the scan that seeks, and matching every key.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::Duration;
@@ -44,10 +44,14 @@ fn filtered(paths: &Paths, reader: &impl Reader, pattern: &PathPattern) -> usize
 fn path_patterns(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
-    let store = options.open(directory.path()).unwrap();
-    let paths = filled(&store);
+    operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
+}
+
+fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
+    let paths = filled(store);
     let snapshot = store.snapshot().unwrap();
-    let mut group = c.benchmark_group("path patterns/LMDB MayLoseStore");
+    let mut group = c.benchmark_group(format!("path patterns/{name}"));
     group.sample_size(10).measurement_time(Duration::from_secs(5));
 
     let lquery = |text: &str| PathPattern::from(text.parse::<Lquery>().unwrap());

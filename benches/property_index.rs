@@ -1,4 +1,4 @@
-//! The index without transactions beside the one with them, on LMDB and in memory.
+//! The index without transactions beside the one with them, in memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -63,6 +63,7 @@ fn index_without_transactions(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 criterion_group!(benches, index_without_transactions);

@@ -1,4 +1,4 @@
-//! Keys that are made in order, and walks through them, on LMDB and in memory.
+//! Keys that are made in order, and walks through them, in memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::num::NonZeroU32;
@@ -86,6 +86,7 @@ fn enumerable_keys(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 criterion_group!(benches, enumerable_keys);

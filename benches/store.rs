@@ -64,6 +64,13 @@ fn store(c: &mut Criterion) {
         let lmdb = Lmdb::options().durability(durability).open(directory.path()).unwrap();
         operations(c, &format!("LMDB {durability:?}"), &lmdb);
     }
+    use keyloom_redb::{Durability as OfRedb, Redb};
+    for durability in [OfRedb::MayLoseCommits, OfRedb::Full] {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Redb::options().durability(durability);
+        let redb = options.open(directory.path().join("redb")).unwrap();
+        operations(c, &format!("redb {durability:?}"), &redb);
+    }
 }
 
 criterion_group!(benches, store);

@@ -1,5 +1,5 @@
-//! The models of a hierarchy: the same operations on the same tree of 10,000 nodes, in memory and
-//! on LMDB, and what each model has beyond that.
+//! The models of a hierarchy: the same operations on the same tree of 10,000 nodes, in memory, on
+//! LMDB and on redb, and what each model has beyond that.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "trees/adjacency_list.rs"]
@@ -41,6 +41,8 @@ fn operations<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, make: impl Fn
     let options = keyloom::Lmdb::options().durability(Durability::MayLoseStore);
     let lmdb = options.open(directory.path()).unwrap();
     on_a_store(c, &format!("{name}/LMDB MayLoseStore"), &tree, &lmdb);
+    let redb = keyloom_benches::redb(&directory);
+    on_a_store(c, &format!("{name}/{}", keyloom_benches::REDB), &tree, &redb);
 }
 
 fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, store: &impl Store) {

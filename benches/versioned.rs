@@ -1,4 +1,4 @@
-//! Changes of one record, as they are refused or not, on LMDB and in memory.
+//! Changes of one record, as they are refused or not, in memory, on LMDB and on redb.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -68,6 +68,7 @@ fn atomic_aggregates(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 criterion_group!(benches, atomic_aggregates);

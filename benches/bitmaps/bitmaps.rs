@@ -16,6 +16,7 @@ pub fn bitmaps(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(1 << 30);
     operations(c, "LMDB", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 /// Numbers without an order, the same ones in each run.

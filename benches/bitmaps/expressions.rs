@@ -21,6 +21,7 @@ pub fn expressions(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(1 << 30);
     operations(c, "LMDB", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {

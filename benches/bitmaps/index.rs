@@ -62,6 +62,7 @@ pub fn indexes(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(4 << 30);
     operations(c, "LMDB", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {

@@ -12,6 +12,7 @@ pub fn integers(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore).map_bytes(1 << 30);
     operations(c, "LMDB", &options.open(directory.path()).unwrap());
+    operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
