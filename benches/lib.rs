@@ -8,7 +8,7 @@ use tempfile::TempDir;
 /// The name of [`redb`] in a bench.
 pub const REDB: &str = "redb MayLoseCommits";
 
-/// An empty store of redb in `directory`, with commits that do not wait for the disk, as LMDB's here.
+/// An empty store of redb in `directory`, with commits that do not wait for the disk, as on LMDB.
 ///
 /// # Panics
 /// If the store cannot be created.

@@ -1,4 +1,5 @@
-//! Patterns of paths over 300,000 paths, on LMDB and on redb: the scan that seeks, and matching every key.
+//! Patterns of paths over 300,000 paths, on LMDB and on redb: the scan that seeks, and matching
+//! every key.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::Duration;
