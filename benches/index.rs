@@ -35,7 +35,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     store
         .transact(|txn| (0..RECORDS).try_for_each(|id| people.put(txn, &id, &person(id))))
         .unwrap();
-    let mut group = c.benchmark_group(format!("composite_key_index/{name}"));
+    let mut group = c.benchmark_group(format!("index/{name}"));
     let mut n = 0;
     let mut next = move || {
         n = (n + 7_919) % RECORDS;
@@ -99,7 +99,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.finish();
 }
 
-fn composite_key_index(c: &mut Criterion) {
+fn index(c: &mut Criterion) {
     operations(c, "memory", &Memory::new());
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
@@ -107,5 +107,5 @@ fn composite_key_index(c: &mut Criterion) {
     operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
-criterion_group!(benches, composite_key_index);
+criterion_group!(benches, index);
 criterion_main!(benches);

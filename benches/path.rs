@@ -42,7 +42,7 @@ fn filtered(paths: &Paths, reader: &impl Reader, pattern: &PathPattern) -> usize
     all.filter(|path| pattern.matches(path)).count()
 }
 
-fn path_patterns(c: &mut Criterion) {
+fn path_queries(c: &mut Criterion) {
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
     operations(c, "LMDB MayLoseStore", &options.open(directory.path()).unwrap());
@@ -75,5 +75,5 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.finish();
 }
 
-criterion_group!(benches, path_patterns);
+criterion_group!(benches, path_queries);
 criterion_main!(benches);

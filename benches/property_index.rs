@@ -20,7 +20,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     for item in 0..ITEMS {
         property.set(store, &mut stamps, &1, &item, &(item % VALUES)).unwrap();
     }
-    let mut group = c.benchmark_group(format!("index_without_transactions/{name}"));
+    let mut group = c.benchmark_group(format!("property_index/{name}"));
     let snapshot = store.snapshot().unwrap();
     group.throughput(Throughput::Elements(u64::from(ITEMS / VALUES)));
     group.bench_function("find 100 items, Index", |b| {
@@ -58,7 +58,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.finish();
 }
 
-fn index_without_transactions(c: &mut Criterion) {
+fn property_index(c: &mut Criterion) {
     operations(c, "memory", &Memory::new());
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
@@ -66,5 +66,5 @@ fn index_without_transactions(c: &mut Criterion) {
     operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
-criterion_group!(benches, index_without_transactions);
+criterion_group!(benches, property_index);
 criterion_main!(benches);

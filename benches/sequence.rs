@@ -33,7 +33,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
             })
         })
         .unwrap();
-    let mut group = c.benchmark_group(format!("enumerable_keys/{name}"));
+    let mut group = c.benchmark_group(format!("sequence/{name}"));
     group.bench_function("append", |b| {
         b.iter(|| store.transact(|txn| mail.append(txn, &2, &text)).unwrap());
     });
@@ -81,7 +81,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.finish();
 }
 
-fn enumerable_keys(c: &mut Criterion) {
+fn sequence(c: &mut Criterion) {
     operations(c, "memory", &Memory::new());
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
@@ -89,5 +89,5 @@ fn enumerable_keys(c: &mut Criterion) {
     operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
-criterion_group!(benches, enumerable_keys);
+criterion_group!(benches, sequence);
 criterion_main!(benches);

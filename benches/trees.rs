@@ -47,7 +47,7 @@ fn operations<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, make: impl Fn
 
 fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, store: &impl Store) {
     store.transact(|txn| tree.import(txn, None, &forest())).unwrap();
-    let mut group = c.benchmark_group(format!("hierarchy/{name}"));
+    let mut group = c.benchmark_group(format!("trees/{name}"));
     let mut n = 0;
     let mut next = move || {
         n = (n + 7_919) % NODES;

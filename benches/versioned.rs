@@ -26,7 +26,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
             })
         })
         .unwrap();
-    let mut group = c.benchmark_group(format!("atomic_aggregates/{name}"));
+    let mut group = c.benchmark_group(format!("versioned/{name}"));
     let mut n = 0;
     let mut next = move || {
         n = (n + 7_919) % RECORDS;
@@ -63,7 +63,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.finish();
 }
 
-fn atomic_aggregates(c: &mut Criterion) {
+fn versioned(c: &mut Criterion) {
     operations(c, "memory", &Memory::new());
     let directory = tempfile::tempdir().unwrap();
     let options = Lmdb::options().durability(Durability::MayLoseStore);
@@ -71,5 +71,5 @@ fn atomic_aggregates(c: &mut Criterion) {
     operations(c, keyloom_benches::REDB, &keyloom_benches::redb(&directory));
 }
 
-criterion_group!(benches, atomic_aggregates);
+criterion_group!(benches, versioned);
 criterion_main!(benches);

@@ -74,7 +74,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
             .unwrap();
     };
     load(&visitors.bare, 100_000);
-    let mut group = c.benchmark_group(format!("inverted_index/{name}/load of 100,000"));
+    let mut group = c.benchmark_group(format!("bitmaps/{name}/load of 100,000"));
     group.sample_size(10).throughput(Throughput::Elements(VISITORS.into()));
     let setup = || visitors.clear(store);
     group.bench_function("build", |b| {
@@ -98,7 +98,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
 
 fn changes(c: &mut Criterion, name: &str, store: &impl Store, visitors: &Visitors) {
     let table = visitors.table();
-    let mut group = c.benchmark_group(format!("inverted_index/{name}"));
+    let mut group = c.benchmark_group(format!("bitmaps/{name}"));
     let mut id = 0_u32;
     group.bench_function("put one that changes", |b| {
         b.iter(|| {
@@ -125,7 +125,7 @@ fn changes(c: &mut Criterion, name: &str, store: &impl Store, visitors: &Visitor
 
 fn reads(c: &mut Criterion, name: &str, store: &impl Store, index: &InvertedIndex<u32, Visitor>) {
     let snapshot = store.snapshot().unwrap();
-    let mut group = c.benchmark_group(format!("inverted_index/{name}"));
+    let mut group = c.benchmark_group(format!("bitmaps/{name}"));
     group.bench_function("count of site AND member AND NOT city", |b| {
         let audience = index.term("site", 7_u16).unwrap()
             & (index.term("member", true).unwrap() - index.term("city", 7_u16).unwrap());

@@ -1,4 +1,4 @@
-//! Nobody sees what is not committed.
+//! No transaction sees uncommitted writes of another.
 
 use std::thread;
 

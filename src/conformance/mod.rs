@@ -25,7 +25,8 @@
 //! [`Limits`](crate::Limits) as narrow as 100 writes to a transaction, and room for 16 snapshots
 //! and transactions at once. The suite keeps below them.
 //!
-//! What it cannot see: durability (nothing is crashed here), and a store that waits for ever.
+//! The suite cannot test durability, since it crashes nothing, and cannot end a call that blocks
+//! forever.
 //!
 //! Each check is a function whose name is the sentence that it holds the store to; [`checks`] lists
 //! them with their [`Law`]. That the suite *can* fail is tested with stores that are broken on

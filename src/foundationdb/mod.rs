@@ -98,9 +98,9 @@
 //!
 //! As the client counts: a put is its key three times (the write, and the range that it may
 //! conflict with), its value, and 69 bytes; a delete its key four times and 70; the prefix of the
-//! store is part of the key. What patterns do in steps, as a backfill, a repair or a load with
-//! `BatchSize`, finds out what fits. Transactions below 1 MB are the ones that the cluster likes,
-//! and [`batch_priority`](FoundationDbOptions::batch_priority) lets them wait for others.
+//! store is part of the key. Work in steps, such as a build, a repair or a load with `BatchSize`,
+//! adapts its batches to the limit. FoundationDB recommends transactions below 1 MB;
+//! [`batch_priority`](FoundationDbOptions::batch_priority) lets them wait for others.
 //!
 //! # What is not offered
 //!

@@ -511,8 +511,8 @@ impl Shared {
         Ok((OwnedBy::new(opened, self.process), ticket, locked))
     }
 
-    /// Whether the engine may have given up. It does not say so of itself, but to the next who
-    /// comes, and not to one who finds no slot.
+    /// Whether the engine may have failed for good. It reports that to the next transaction only,
+    /// and not if no reader slot is free.
     fn may_be_unusable(&self) -> bool {
         !matches!(self.env.read_txn(), Ok(_) | Err(heed::Error::Mdb(MdbError::MapResized)))
     }

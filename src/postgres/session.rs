@@ -63,12 +63,12 @@ impl Kind {
     }
 }
 
-/// A connection that the server, or something before it, closed while the transaction did nothing.
+/// The server, or a proxy before it, closed the connection of an idle transaction.
 #[derive(Debug, thiserror::Error)]
 #[error("it was closed while the transaction did nothing")]
 struct ClosedMeanwhile;
 
-/// The error of everything behind a statement that failed.
+/// The error of everything after a statement that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("an earlier statement of this transaction failed; begin another one")]
 struct FailedBefore;
@@ -134,7 +134,7 @@ impl PostgresSession {
     fn failed(&self, error: Error) -> Error {
         let restart = error.is_retryable();
         self.state.set(match error {
-            // Not what this store wants to talk to.
+            // Another server than the one opened, such as a read-only replica.
             Error::ReadOnly => State::Astray { restart },
             _ => State::Failed { restart },
         });

@@ -24,9 +24,9 @@ const LEVELS_OF_LARGE: u32 = 2;
 
 /// A walk through points in the order of their distance from a position.
 ///
-/// Best first: stretches of the curve wait in a queue with the points, by the least distance that a
-/// point there can have. The nearest stretch is read, or divided where it holds much; a point that
-/// comes out of the queue is nearer than everything that was not read.
+/// Best-first search. A priority queue holds points and stretches of the curve, by the least
+/// distance that a point there can have. The nearest stretch is read, or divided if it holds many
+/// points; a point that leaves the queue is nearer than everything that was not read.
 pub(super) struct Nearest<'r, 'q, R: Reader, K, A> {
     reader: &'r R,
     space: Subspace,

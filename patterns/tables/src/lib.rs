@@ -40,14 +40,14 @@
 //! | [`schema`] | | which tables and indexes does a store hold, and which program may write to them? |
 //! | [`table`] | | how do typed records live in a store, with everything derived from them kept in step? |
 //! | [`derived`] | | how is derived data maintained, checked and repaired, whatever its kind? |
-//! | [`index`] | composite-key index | how are records found by the leading parts of several fields? |
+//! | [`index`] | composite-key index, index table | how are records found by the leading parts of several fields? |
 //! | [`aggregate`] | aggregation | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`join`] | application-side joins | how are records of several tables read together? |
 //! | [`denormalize`] | denormalization | how does a record carry fields of another? |
 //! | [`entity`] (feature `entities`) | aggregates | how does one entity of many parts live under one key, without a schema? |
 //! | [`sequence`] | enumerable keys | which key comes next, and which were before it? |
 //! | [`versioned`] | atomic aggregates | how does a change take effect only if the record is still what it was thought to be? |
-//! | [`property_index`] | index table | how are items found by a property, in a store that is atomic for one key at a time? |
+//! | [`property_index`] | | how are items found by a property, in a store that is atomic for one key at a time? |
 //! | [`parts`] | | which queries fit the parts of an index? |
 //! | `conformance` (feature) | | does a kind of derived data keep the laws that a schema relies on? |
 

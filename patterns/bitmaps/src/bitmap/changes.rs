@@ -29,7 +29,7 @@ pub(crate) struct ChangedChunk<'k> {
     pub(crate) before: u32,
     /// How many ids it has now; 0 when it goes.
     pub(crate) after: u32,
-    /// How many ids were set and cleared that were not so before.
+    /// How many ids the changes added or removed.
     pub(crate) changed: u32,
 }
 

@@ -171,7 +171,8 @@ impl<K, V> Field<K, V> {
         }
     }
 
-    /// Where the containers of a value begin, and of a tuple those of what continues it.
+    /// The first key of the containers of a value; for a tuple also of longer tuples that begin
+    /// with it.
     fn key(&self, value: &[u8]) -> KeyBuf {
         self.space.prefix().iter().chain(open(value)).copied().collect()
     }

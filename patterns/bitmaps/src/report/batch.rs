@@ -355,7 +355,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Begins a chunk with the records of `words`; all of them are what the leaf `all` stands for.
+    /// Begins a chunk with the records of `words`, which are the ids of the leaf `all`.
     fn begin(&mut self, all: Option<usize>) {
         self.records.clear();
         self.records.extend(self.words.iter());

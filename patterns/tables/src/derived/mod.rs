@@ -4,8 +4,8 @@
 //! follow from records, and are kept beside them because a query needs them in another order.
 //! keyloom has one mechanism for all of it:
 //!
-//! * [`Derived`]: told of every change of a record (its old and its new value, either may be
-//!   absent), it brings its data in step within the same transaction.
+//! * [`Derived`]: receives every change of a record (its old and its new value, either may be
+//!   absent), and updates its data within the same transaction.
 //! * [`DerivedEntries`]: where the derived data are plain entries, a function from a record to its
 //!   entries is enough. The shared code here computes the difference between the entries of the old
 //!   and the new value and writes only that; and since it knows what *should* be there it also

@@ -19,7 +19,7 @@ impl<K: Pack, V> BuildSide<K, V> {
     /// Reads all of `rows`, such as the range of a table, but no more than `most`.
     ///
     /// # Errors
-    /// As the rows; an error that names the bound when there are more.
+    /// The errors of `rows`; an error that names the bound if there are more rows.
     pub fn read(rows: impl IntoIterator<Item = Result<(K, V)>>, most: usize) -> Result<Self> {
         let mut side = Self { rows: HashMap::new(), len: 0, key: PhantomData };
         for row in rows {

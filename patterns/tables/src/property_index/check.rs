@@ -178,8 +178,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(still)
     }
 
-    /// What is wrong with an entry: it is none, or no list knows it. Its value is checked with its
-    /// item.
+    /// The fault of an entry: it does not decode, or no list contains it. Its value is checked with
+    /// its item.
     fn fault_of<B: Deref<Target = [u8]>>(
         &self,
         reader: &impl Reader,

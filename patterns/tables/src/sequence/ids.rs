@@ -70,8 +70,8 @@ impl<C: Pack> Sequence<C> {
         last_of(reader, &self.key(container))
     }
 
-    /// Lets the sequence go on behind `number`, if it has not come so far: to take over numbers
-    /// that were given elsewhere. Costs one key written.
+    /// Advances the sequence to `number`, unless it is there already: for records that bring their
+    /// numbers. The next number is greater. Costs one key written.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] above 2^63 - 1; [`Error::NotACounter`], what the store says.

@@ -271,7 +271,7 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
     /// Appends an item to the list of `key`, which begins empty, and tells its new version.
     ///
     /// The list is one record, and written as a whole: keep it short. For a long one see
-    /// [`enumerable_keys`](crate::sequence).
+    /// [`sequence`](crate::sequence).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -209,8 +209,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
 enum Child {
     /// A node without children.
     Leaf(NodeId),
-    /// One that may have some.
+    /// A node that may have children.
     Inner(NodeId),
-    /// None that is here.
+    /// A node that is no longer here.
     Elsewhere,
 }

@@ -224,8 +224,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             txn.page(layout.subtree(&steps.from), Order::Ascending, nodes)?;
         for (key, record) in &entries {
             writes.delete(key)?;
-            // No reader sees the record, so a damaged one goes too. A repair finds its node again,
-            // or that it is gone.
+            // No reader sees the record, so a damaged one is deleted too. A repair later restores
+            // its node, or reports it as missing.
             let Ok(id) = layout.id_at(key, record) else { continue };
             let node = layout.node(id);
             match &steps.to {

@@ -21,7 +21,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     /// The gap that a place means, in a tree without what is to be placed there.
     pub(super) fn gap(&self, what: Placed<'_>, place: InsertAt) -> Result<Gap> {
         if let Some(span) = what.span.filter(|_| place.is_beside(what.id)) {
-            // Directly beside itself it stands already: between the labels around its own.
+            // A node placed beside itself stays: its gap is between the labels around its own.
             let parent = self.named(what.id)?.parent;
             return Ok(Gap { parent, lo: span.first - 1, hi: span.last + 1, side: Side::Inside });
         }

@@ -28,7 +28,7 @@ const BATCH: usize = 1_000;
 /// conflict.
 const REPLANS: u32 = 16;
 
-/// For what room is made.
+/// The nodes that need room.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted<'n> {
     /// New nodes, of which the first has this name.

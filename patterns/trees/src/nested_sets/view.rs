@@ -152,7 +152,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         self.row_at(id, self.named(id)?.left)
     }
 
-    /// The labels between which the children of a node lie, or all roots.
+    /// The labels around the children of a node, or around all roots.
     pub(super) fn inside(&self, parent: Option<NodeId>) -> Result<(Label, Label)> {
         match parent {
             None => Ok((0, self.keys.labels.end())),
@@ -205,7 +205,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
 
     pub(super) fn next_sibling(&self, id: NodeId, at: Position) -> Result<Option<RowOf<'r, R>>> {
         let right = self.row_at(id, at.left)?.right;
-        // What comes next is a sibling, or a node that lies beside some ancestor.
+        // The next row belongs to a sibling of the node or of one of its ancestors.
         let Some(next) = self.first(right, self.keys.labels.end())? else { return Ok(None) };
         let parent = self.expected(next.id)?.parent;
         Ok((parent == at.parent).then_some(next))

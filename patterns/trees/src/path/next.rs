@@ -15,7 +15,7 @@ pub(super) enum NextLabel<'q> {
 }
 
 impl<'q> NextLabel<'q> {
-    /// What of these labels comes behind `after`; of all when that is not given.
+    /// These labels without those up to `after`, if that is given.
     fn behind(self, after: Option<&str>) -> Option<Self> {
         let Some(after) = after else { return Some(self) };
         match &self {

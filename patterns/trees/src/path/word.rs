@@ -62,7 +62,7 @@ impl Word {
         }
     }
 
-    /// Which labels are meant, as far as that is one range of them.
+    /// The labels that match, if they are one range.
     pub(super) fn next_label(&self) -> NextLabel<'_> {
         match self {
             Self { folded: None, by_words: false, any_end: false, text } => {

@@ -22,19 +22,22 @@ pub struct Servers;
 const PROGRAMS: Programs = &[
     ("keys", &["--package", "keyloom", "--lib", "key::"]),
     ("keys beside another crate", &["--package", "keyloom-compare", "--tests"]),
-    ("ranges", &["--test", "ranges"]),
-    ("allocations", &["--test", "allocations"]),
-    ("pitfalls of LMDB", &["--test", "lmdb"]),
-    ("patterns", &["--test", "composite_key_index"]),
+    ("ranges", &["--package", "keyloom", "--test", "ranges"]),
+    ("allocations", &["--package", "keyloom-patterns", "--test", "allocations"]),
+    ("pitfalls of LMDB", &["--package", "keyloom", "--test", "lmdb"]),
+    ("patterns", &["--package", "keyloom-tables", "--test", "tables", "index::"]),
     ("the book", &["--package", "keyloom-book"]),
 ];
 
+const SERVERS: &str = "--features=postgres,etcd,tls";
+const STORES: &str = "--features=keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls";
+
 /// With servers that are started for them.
 const ON_SERVERS: Programs = &[
-    ("PostgreSQL", &["--test", "postgres"]),
-    ("etcd", &["--test", "etcd"]),
-    ("killed servers", &["--test", "kills"]),
-    ("patterns", &["--test", "composite_key_index"]),
+    ("PostgreSQL", &["--package", "keyloom-on-servers", SERVERS, "--test", "postgres"]),
+    ("etcd", &["--package", "keyloom-on-servers", SERVERS, "--test", "etcd"]),
+    ("killed servers", &["--package", "keyloom-on-servers", SERVERS, "--test", "kills"]),
+    ("patterns", &["--package", "keyloom-tables", STORES, "--test", "tables", "index::"]),
 ];
 
 impl Campaign for Tests {
@@ -87,7 +90,6 @@ fn cargo() -> Vec<OsString> {
 fn cargo_with_servers() -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["tests/servers/with.sh".into()];
     words.extend(cargo());
-    words.extend(["--features".into(), "postgres,etcd,tls".into()]);
     words
 }
 
