@@ -54,7 +54,7 @@ mutate() { # OUTPUT ARGUMENT...
 }
 
 count() { # DIRECTORY KIND
-    cat "$directory/mutants/$1/mutants.out/$2.txt" 2>/dev/null | wc --lines
+    { cat "$directory/mutants/$1/mutants.out/$2.txt" 2>/dev/null || true; } | wc --lines
 }
 
 # The offset that an error inside a descending element shows is the matter of one test alone.
