@@ -70,7 +70,7 @@ const STEPS: &[Step] = &[
         "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
          -p keyloom-on-servers --features postgres,etcd,tls -- \
-         --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip metered_ --skip faulty_",
+         --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
     ),
     step(
         "servers-tables",
@@ -78,7 +78,7 @@ const STEPS: &[Step] = &[
         "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
          -p keyloom-tables --test tables --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
-         index::on_ versioned::on_ --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip metered_ --skip faulty_",
+         index::on_ versioned::on_ --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
     ),
     step(
         "servers-paths",
@@ -86,7 +86,7 @@ const STEPS: &[Step] = &[
         "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
          -p keyloom-trees --test path --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
-         --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip metered_ --skip faulty_",
+         --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
     ),
     step(
         "servers-tour",

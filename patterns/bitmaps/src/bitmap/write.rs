@@ -98,8 +98,10 @@ impl Bitmap {
         txn.guarded(|txn| txn.delete_range(self.space.self_and_children()))
     }
 
-    /// Replaces the set by `ids`, which ascend, and returns how many there are: for loads. Costs one deletion of a range and one key written for each chunk, in the order
-    /// of the keys; reads nothing.
+    /// Replaces the set by `ids`, which ascend, and returns how many there are: for loads.
+    ///
+    /// Costs one deletion of a range and one key written for each chunk, in the order of the keys;
+    /// reads nothing.
     ///
     /// Keeps the chunks in memory as they are stored, not the ids.
     ///

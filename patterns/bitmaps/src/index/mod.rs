@@ -50,9 +50,9 @@
 //! | over all that is stored: is there a record that explains it? | the entries; of each container and each column the first id in every 256, and its record | 4 per page |
 //! | the counts | how many containers each field has | 1 per field |
 //!
-//! A repair commits after as many whole chunks as its batch has, or after a span of fewer ids, and
-//! after each page; whole chunks write every container and every column once, smaller spans write
-//! one that reaches over several of them as often. The first pass is left out where keys are ids,
+//! A repair commits after each page, and after as many whole chunks as its batch holds, or after a
+//! part of a chunk. With whole chunks each container and each column is written once; with parts
+//! of a chunk, once for each part. The first pass is left out where keys are ids,
 //! and the third where nothing was stored at the beginning, as when an index is
 //! [built](InvertedIndex::build).
 //!
