@@ -55,10 +55,19 @@ const STEPS: &[Step] = &[
     step("tour-again", When::Full, TOUR),
     // The round trips that the book gives, counted in memory.
     step("far-away", When::Full, "cargo run --locked --release -p keyloom-examples --bin far_away"),
+    // What is compiled for one step, and waits for servers or runs for seconds, is not optimized.
     // The encoding of keys beside another crate's, bit for bit.
-    step("compare", When::Full, "cargo test --locked -p keyloom-compare"),
+    step(
+        "compare",
+        When::Full,
+        "CARGO_PROFILE_TEST_OPT_LEVEL=0 cargo test --locked -p keyloom-compare",
+    ),
     // Hostile bytes without a fuzzer; the tables of promises are those of the result files.
-    step("hostile", When::Full, "cargo test --locked -p keyloom-fuzz -p keyloom-campaigns"),
+    step(
+        "hostile",
+        When::Full,
+        "CARGO_PROFILE_TEST_OPT_LEVEL=0 cargo test --locked -p keyloom-fuzz -p keyloom-campaigns",
+    ),
     step("campaigns", When::Full, "cargo campaign ci --results target/campaigns"),
     step("mutants", When::FullWithParent, "tests/mutants.sh --in-diff HEAD~1"),
     // tests/fuzz/run.sh and tests/memory.sh would take ten minutes more, most of them to build.
@@ -67,7 +76,7 @@ const STEPS: &[Step] = &[
     step(
         "servers-stores",
         When::Full,
-        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
          -p keyloom-on-servers --features postgres,etcd,tls -- \
          --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
@@ -75,7 +84,7 @@ const STEPS: &[Step] = &[
     step(
         "servers-tables",
         When::Full,
-        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
          -p keyloom-tables --test tables --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
          index::on_ versioned::on_ --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
@@ -83,15 +92,15 @@ const STEPS: &[Step] = &[
     step(
         "servers-paths",
         When::Full,
-        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
-         -p keyloom-trees --test path --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
+         -p keyloom-trees --test path -- \
          --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
     ),
     step(
         "servers-tour",
         When::Full,
-        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
          -p keyloom-tour --test tour \
          --features polygons,postgres,etcd,tls,keyloom-testing/postgres,keyloom-testing/etcd -- \
@@ -100,7 +109,7 @@ const STEPS: &[Step] = &[
     step(
         "servers-schema",
         When::Full,
-        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
          -p keyloom-patterns --test schema --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
          opening_an_unchanged_schema processes::on_postgres totals_keep",
@@ -108,7 +117,7 @@ const STEPS: &[Step] = &[
     step(
         "servers-doc",
         When::Full,
-        "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
+        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
          --doc --package keyloom --features postgres,etcd,tls",
     ),
