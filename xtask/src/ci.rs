@@ -87,7 +87,7 @@ const STEPS: &[Step] = &[
         "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
          tests/servers/with.sh cargo test --locked \
          -p keyloom-tables --test tables --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
-         index::on_ versioned::on_ --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
+         index::on_ versioned::on_ --skip property_index --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
     ),
     step(
         "servers-paths",
