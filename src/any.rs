@@ -369,6 +369,10 @@ fn entry<'r, B: Into<AnyBytes<'r>>>((key, value): Entry<B>) -> AnyEntry<'r> {
     (key.into(), value.into())
 }
 
+fn page<'r, B: Into<AnyBytes<'r>>>(Page { entries, last }: Page<B>) -> Page<AnyBytes<'r>> {
+    Page { entries: entries.into_iter().map(entry).collect(), last }
+}
+
 impl<'r> Iterator for AnyEntries<'r> {
     type Item = Result<AnyEntry<'r>>;
 
@@ -443,9 +447,16 @@ macro_rules! reads {
                 order: Order,
                 limit: usize,
             ) -> Result<Page<AnyBytes<'_>>> {
+                on!(Self, self, reader => Ok(page(reader.page(range, order, limit)?)))
+            }
+
+            fn range_many(
+                &self,
+                ranges: &[KeyRange<'_>],
+                limit: usize,
+            ) -> Result<Vec<Page<AnyBytes<'_>>>> {
                 on!(Self, self, reader => {
-                    let Page { entries, last } = reader.page(range, order, limit)?;
-                    Ok(Page { entries: entries.into_iter().map(entry).collect(), last })
+                    Ok(reader.range_many(ranges, limit)?.into_iter().map(page).collect())
                 })
             }
         }

@@ -177,7 +177,7 @@ pub(crate) fn stamp_by_counting<W: Writer + ?Sized>(
         None => last_stamp(txn, key.prefix)?,
     };
     let now = last.wrapping_add(1);
-    // Before the clock goes on, so that a refused key changes nothing.
+    // Put before the clock changes, so that a refused key changes nothing.
     txn.put(&key.with(Versionstamp::of_a_counter(now)), value)?;
     txn.put(key.clock, &now.to_le_bytes())
 }

@@ -1,9 +1,9 @@
-//! How long a call waits in all, however often it waits.
+//! One time limit for all waits of a call.
 
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
-/// One patience for several waits of a call. Its clock starts with the first of them.
+/// A time limit for all waits of a call together. It starts with the first wait.
 #[derive(Debug)]
 pub(crate) struct Deadline<'o> {
     patience: Duration,

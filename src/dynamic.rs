@@ -41,6 +41,7 @@ pub(crate) trait ErasedReader {
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
+    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>>;
     fn prefetched(&self) -> usize;
 }
 
@@ -75,6 +76,10 @@ fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
     (key.to_vec(), value.to_vec())
 }
 
+fn copied_page<B: Deref<Target = [u8]>>(page: Page<B>) -> Page<Vec<u8>> {
+    Page { entries: page.entries.into_iter().map(copied).collect(), last: page.last }
+}
+
 impl<R: Reader> ErasedReader for R {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(Reader::get(self, key)?.map(|value| value.to_vec()))
@@ -103,8 +108,12 @@ impl<R: Reader> ErasedReader for R {
     }
 
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>> {
-        let Page { entries, last } = Reader::page(self, range, order, limit)?;
-        Ok(Page { entries: entries.into_iter().map(copied).collect(), last })
+        Reader::page(self, range, order, limit).map(copied_page)
+    }
+
+    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>> {
+        let pages = Reader::range_many(self, ranges, limit)?;
+        Ok(pages.into_iter().map(copied_page).collect())
     }
 
     fn prefetched(&self) -> usize {
@@ -242,6 +251,14 @@ macro_rules! reads {
                 limit: usize,
             ) -> Result<Page<Vec<u8>>> {
                 self.0.page(range, order, limit)
+            }
+
+            fn range_many(
+                &self,
+                ranges: &[KeyRange<'_>],
+                limit: usize,
+            ) -> Result<Vec<Page<Vec<u8>>>> {
+                self.0.range_many(ranges, limit)
             }
         }
     };

@@ -311,7 +311,7 @@ pub enum Error {
     /// again, as [`Store::transact`](crate::Store::transact) does by itself.
     #[error("the transaction conflicts with another one on {what}; run it again")]
     Conflict {
-        /// Where they met, as far as the store says.
+        /// The key or the range of the conflict, if the store reports it.
         what: Box<str>,
     },
     /// A transaction that conflicts, or finds no server, each time it runs was given up. Nothing of
@@ -498,7 +498,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another handle has the file open, in this process or in another one, and the engine allows
-    /// one at a time. Clone that handle, or end that process.
+    /// only one. Clone the handle of this process, or end the other process.
     #[error(
         "{path} is open already, in this process or in another one, and its engine allows one handle at a time; clone that handle, or end that process"
     )]

@@ -4,16 +4,17 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
-    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, Transaction,
-    TransactionState, VersionstampedKey, Writer,
+    AtomicOp, Error, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
+    Transaction, TransactionState, VersionstampedKey, Writer,
 };
 
 /// Wraps a store and makes its n-th operation fail.
 ///
 /// Every beginning of a snapshot or transaction, every get, range, entry of a range, write and
 /// commit is an operation; so is each entry of a [`put_sorted`](Writer::put_sorted), which puts
-/// those before the one that fails. So a test can let each of them fail in turn and look at what is
-/// left:
+/// those before the one that fails. A [`get_many`](Reader::get_many) or
+/// [`range_many`](Reader::range_many) is one operation. So a test can let each of them fail in turn
+/// and look at what is left:
 ///
 /// ```
 /// use keyloom::{Fault, Faulty, Memory, Reader, Store, Writer};
@@ -195,6 +196,15 @@ impl<R: Reader> Reader for FaultyReader<'_, R> {
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Self::Bytes<'_>>>> {
         self.check()?;
         self.inner.get_many(keys)
+    }
+
+    fn range_many(
+        &self,
+        ranges: &[KeyRange<'_>],
+        limit: usize,
+    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+        self.check()?;
+        self.inner.range_many(ranges, limit)
     }
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {

@@ -79,7 +79,8 @@ costs! {
     /// Keys asked for by [`get`](Reader::get) and [`get_many`](Reader::get_many).
     gets,
     /// Ranges opened, those of [`first`](Reader::first), [`last`](Reader::last),
-    /// [`page`](Reader::page) and [`count`](Reader::count) included.
+    /// [`page`](Reader::page), [`range_many`](Reader::range_many) and [`count`](Reader::count)
+    /// included.
     ranges,
     /// Keys that were there: of gets, and of ranges as far as they were walked or counted.
     keys_read,
@@ -93,8 +94,8 @@ costs! {
     commits,
     /// How often the caller waited for a server: what a store behind a network says
     /// ([`Store::round_trips`]), pages of ranges and the beginnings of snapshots included. For a
-    /// store that has no server, how often it would at least: once per get, get_many, range and
-    /// commit. Writes wait for the commit.
+    /// store that has no server, how often it would at least: once per get, get_many, range,
+    /// range_many and commit. Writes wait for the commit.
     round_trips,
 }
 
@@ -188,6 +189,12 @@ impl<R: Reader> MeteredReader<'_, R> {
         self.meter.found(entry.0.len() + entry.1.len());
         entry
     }
+
+    fn page_found(&self, page: &Page<R::Bytes<'_>>) {
+        for (key, value) in &page.entries {
+            self.meter.found(key.len() + value.len());
+        }
+    }
 }
 
 impl<R: Reader> Reader for MeteredReader<'_, R> {
@@ -252,10 +259,20 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
     ) -> Result<Page<Self::Bytes<'_>>> {
         self.meter.range();
         let page = self.inner.page(range, order, limit)?;
-        for (key, value) in &page.entries {
-            self.meter.found(key.len() + value.len());
-        }
+        self.page_found(&page);
         Ok(page)
+    }
+
+    fn range_many(
+        &self,
+        ranges: &[KeyRange<'_>],
+        limit: usize,
+    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+        add(&self.meter.ranges, ranges.len());
+        add(&self.meter.round_trips, 1);
+        let pages = self.inner.range_many(ranges, limit)?;
+        pages.iter().for_each(|page| self.page_found(page));
+        Ok(pages)
     }
 }
 

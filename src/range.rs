@@ -176,7 +176,7 @@ impl<'k> KeyRange<'k> {
         self.intersect(Self::new(Bound::Unbounded, Bound::Excluded(key)))
     }
 
-    /// What is left of this range once a walk in `order` has seen `last`: the next page.
+    /// The rest of this range after the key `last`, for a walk in `order`: the next page.
     #[must_use]
     pub fn resume(self, order: Order, last: &'k [u8]) -> Self {
         match order {

@@ -49,7 +49,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::ReadersFull`], [`Error::MapHeld`], [`Error::ConnectionLost`],
-    /// [`Error::ConnectionsBusy`], [`Error::Forked`], or what the backend says.
+    /// [`Error::ConnectionsBusy`], [`Error::Forked`], or another error of the backend.
     fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
 
     /// Starts a transaction by hand. Prefer [`Store::transact`], which also commits and retries.
@@ -58,7 +58,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::WriterBusy`],
-    /// [`Error::MapHeld`], [`Error::Forked`], or what the backend says.
+    /// [`Error::MapHeld`], [`Error::Forked`], or another error of the backend.
     fn begin(&self) -> Result<Self::Transaction<'_>>;
 
     /// What the store takes.
@@ -102,7 +102,7 @@ pub trait Store: Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// The body's own error, [`Error::RetriesExhausted`], or what beginning and committing say.
+    /// The body's own error, [`Error::RetriesExhausted`], or an error of `begin` or `commit`.
     fn transact<T>(&self, body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T>) -> Result<T> {
         run(self, body, Error::is_retryable, |attempts, error| Error::RetriesExhausted {
             attempts,
@@ -264,6 +264,46 @@ pub trait Reader {
         Ok(Page { entries, last })
     }
 
+    /// The first [`page`](Reader::page) of each range, in ascending order. The pages are in the
+    /// order of `ranges`, which may overlap or repeat.
+    ///
+    /// A remote store answers it in one round trip, where a loop over `page` costs one per range: a
+    /// step of a graph traversal reads the neighbours of many vertices, a spatial query many ranges
+    /// of a curve. More than about a thousand ranges are split into several round trips; the
+    /// documentation of the backend gives the number.
+    ///
+    /// Up to `ranges.len()` times `limit` entries are in memory at once: bound both. To read the
+    /// rest of a range, pass [`Page::last`] to [`KeyRange::resume`].
+    ///
+    /// ```
+    /// use keyloom::{KeyRange, Memory, Reader, Store, Writer};
+    /// let store = Memory::new();
+    /// let keys = [b"a1", b"a2", b"a3", b"c1"];
+    /// store.transact(|txn| keys.iter().try_for_each(|key| txn.put(*key, b"")))?;
+    /// let snapshot = store.snapshot()?;
+    /// let ranges = [b"c", b"a", b"b"].map(|prefix| KeyRange::prefix(prefix));
+    /// let pages = snapshot.range_many(&ranges, 2)?;
+    /// assert_eq!(pages[0].entries, [(&b"c1"[..], &b""[..])]);
+    /// assert_eq!(pages[1].entries.len(), 2);
+    /// assert_eq!(pages[1].last.as_deref(), Some(&b"a2"[..]), "there is more");
+    /// assert!(pages[2].entries.is_empty());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`range`](Reader::range).
+    fn range_many(
+        &self,
+        ranges: &[KeyRange<'_>],
+        limit: usize,
+    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+        let mut pages = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            pages.push(self.page(range.clone(), Order::Ascending, limit)?);
+        }
+        Ok(pages)
+    }
+
     /// How many entries come with the beginning of a range, so that a walk steps over them for
     /// nothing: a page, on a store behind a network; 0 where every step is a step in the engine.
     ///
@@ -350,8 +390,8 @@ pub trait Writer: Reader {
     /// ```
     fn limits(&self) -> Limits;
 
-    /// What the transaction knows of the patterns that use it: why it does not commit, and values
-    /// that they need again. A backend returns a field of its transaction, a wrapper that of the
+    /// The state that patterns keep in the transaction: why it must not commit, and values that
+    /// they read again. A backend returns a field of its transaction, a wrapper that of the
     /// transaction it wraps.
     fn state(&mut self) -> &mut TransactionState;
 
@@ -508,11 +548,11 @@ pub trait Writer: Reader {
     /// Puts `value` under a key that holds the [versionstamp](crate::key::Versionstamp) of the
     /// commit: the stamps of one prefix ascend in the order of the commits.
     ///
-    /// On a store that assigns versions to commits the stamp is made at commit: nobody reads it,
-    /// and writers that do this at the same time do not conflict. What was put so cannot be read
-    /// before the commit, and with it not the keys among which it may come to stand: read first.
-    /// Elsewhere this takes the next number from the counter at the key's `clock`, a key that all
-    /// writers change, which begins behind the last stamp that is there.
+    /// On a store that assigns versions to commits the stamp is assigned at commit: the transaction
+    /// does not read it, and concurrent writers do not conflict. Until the commit, neither the new
+    /// key nor the range that it may fall into can be read. Do such reads first. Elsewhere this
+    /// takes the next number from the counter at the key's `clock`, a key that all writers change,
+    /// which begins behind the last stamp that is there.
     ///
     /// The stamp is in the key as the twelve bytes that follow the type code of a versionstamp in a
     /// tuple. So the prefix ends with that code: pack a tuple up to the stamp, and push

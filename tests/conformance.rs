@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use keyloom::{
-    AnyStore, Error, Faulty, Limits, Memory, Metered, Reader, Store, Writer, conformance,
+    AnyStore, Cost, Error, Fault, Faulty, KeyRange, Limits, Memory, Metered, Reader, Store, Writer,
+    conformance,
 };
 
 #[test]
@@ -75,6 +76,36 @@ fn open_with_prefers_the_backends_given() {
     assert!(matches!(opened("memory:7"), Ok(AnyStore::Other(_))));
     assert!(matches!(opened("mem:"), Err(Error::InvalidArgument { .. })));
     assert!(matches!(AnyStore::open_with("memory:", &[]), Ok(AnyStore::Memory(_))));
+}
+
+/// A store with the keys 0 to 99, and the ranges that hold one key each.
+fn hundred_ranges(store: &impl Store) -> Vec<KeyRange<'static>> {
+    store.transact(|txn| (0..100_u8).try_for_each(|n| txn.put(&[n], b"value"))).unwrap();
+    (0..100_u8).map(|n| KeyRange::single(&[n]).into_owned()).collect()
+}
+
+#[test]
+fn metered_counts_range_many_as_one_round_trip() {
+    for store in [AnyStore::from(Memory::new()), AnyStore::other("memory:", Memory::new())] {
+        let ranges = hundred_ranges(&store);
+        let store = Metered::new(store);
+        let snapshot = store.snapshot().unwrap();
+        let (pages, cost) = store.measure(|_| snapshot.range_many(&ranges, 3));
+        assert!(pages.unwrap().iter().all(|page| page.entries.len() == 1 && page.last.is_none()));
+        let expected = Cost { ranges: 100, keys_read: 100, bytes_read: 600, ..Cost::default() };
+        assert_eq!(cost, Cost { round_trips: 1, ..expected });
+    }
+}
+
+#[test]
+fn faulty_counts_range_many_as_one_operation() {
+    let store = Faulty::new(Memory::new());
+    let ranges = hundred_ranges(&store);
+    let snapshot = store.snapshot().unwrap();
+    store.fail_at(0, Fault::Error);
+    assert!(snapshot.range_many(&ranges, 3).is_err());
+    assert_eq!(snapshot.range_many(&ranges, 3).unwrap().len(), 100);
+    assert_eq!(store.operations(), 2);
 }
 
 /// The suite lets a store that has operations of its own take what is no counter for one. These

@@ -156,6 +156,13 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         self.keys.range::<[u8], _>(bounds(span)).next().is_none() && !self.cleared.meet(span)
     }
 
+    /// How many keys were put in `span`, counted up to `most`.
+    #[cfg(feature = "_remote")]
+    pub(crate) fn puts(&self, span: &Span, most: usize) -> usize {
+        let writes = self.keys.range::<[u8], _>(bounds(span));
+        writes.filter(|(_, value)| value.is_some()).take(most).count()
+    }
+
     /// The ranges to delete, and then the keys to set (`None`: to delete).
     #[cfg(any(feature = "postgres", feature = "etcd"))] // FoundationDB's client buffers by itself.
     pub(crate) fn into_parts(self) -> (Spans, BTreeMap<KeyBuf, Option<V>>) {

@@ -61,7 +61,7 @@ mod known {
     use std::sync::Once;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-    /// No process: nothing has asked yet, or this is a new child.
+    /// The id is unknown: it was not read yet, or this is a new child after a fork.
     pub(super) const UNKNOWN: u32 = 0;
     pub(super) static ID: AtomicU32 = AtomicU32::new(UNKNOWN);
     static FORK_IS_TOLD: AtomicU32 = AtomicU32::new(0);

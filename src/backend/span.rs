@@ -9,7 +9,7 @@ use crate::{KeyBuf, KeyRange, successor};
 
 /// The keys from `start` up to but without `end`; without an `end`, all from `start`.
 ///
-/// Never empty: there is no [`Span`] for a range that can hold no key.
+/// Never empty: a range that cannot hold a key has no [`Span`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub(crate) start: KeyBuf,
@@ -109,7 +109,7 @@ impl Spans {
         nearest.is_some_and(|(_, end)| end.as_deref().is_none_or(|end| key < end))
     }
 
-    /// Whether a key may lie in `span` and in one of these.
+    /// Whether `span` overlaps one of these.
     #[cfg(any(feature = "_remote", test))]
     pub(super) fn meet(&self, span: &Span) -> bool {
         let before_end = match &span.end {

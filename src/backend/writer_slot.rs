@@ -84,8 +84,8 @@ impl WriterSlot {
         }
     }
 
-    /// [`take`](Self::take) that waits only as long as `left` returns when it is asked, before each
-    /// wait. `Ok(None)` when no time is left; `left` returns `None` to wait without a limit.
+    /// [`take`](Self::take) with a limit: before each wait it calls `left` for the remaining time,
+    /// where `None` is no limit. Returns `Ok(None)` if no time is left.
     ///
     /// # Errors
     /// [`Error::NestedTransaction`] if the calling thread is the current writer.

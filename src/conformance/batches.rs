@@ -1,8 +1,12 @@
-//! `get_many` answers in the order of the keys.
+//! `get_many` and `range_many` answer in the order asked.
 
-use super::compare::{blob, plant, same};
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
+
+use super::compare::{
+    Model, awkward_keys, blob, first_page, lies_between, padded, plant, range_many, same,
+};
 use super::{Blob, Outcome};
-use crate::{Reader, Store, Writer};
+use crate::{KeyRange, Reader, Store, Writer};
 
 fn many<R: Reader>(reader: &R, keys: &[&[u8]]) -> Outcome<Vec<Option<Blob>>> {
     let values = reader.get_many(keys)?;
@@ -31,4 +35,113 @@ pub(super) fn get_many_answers_in_the_order_asked_with_absent_and_repeated_keys<
 pub(super) fn get_many_of_no_keys_is_empty<S: Store>(store: &S) -> Outcome {
     plant(store, &[b"a"])?;
     same("no keys", &many(&store.snapshot()?, &[])?, &Vec::new())
+}
+
+type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+
+/// Compares what `reader` returns for `bounds`, by limits from none to more than there is.
+fn same_pages<R: Reader>(what: &str, reader: &R, model: &Model, bounds: &[Bounds<'_>]) -> Outcome {
+    let ranges: Vec<KeyRange<'_>> =
+        bounds.iter().map(|(start, end)| KeyRange::new(*start, *end)).collect();
+    for limit in [0, 1, 2, 3, 7, model.len().saturating_sub(1), model.len(), 100] {
+        let pages = bounds
+            .iter()
+            .map(|(start, end)| first_page(model, |key| lies_between(key, *start, *end), limit));
+        let what = format!("{what}, at most {limit} entries");
+        same(&what, &range_many(reader, &ranges, limit)?, &pages.collect())?;
+    }
+    Ok(())
+}
+
+pub(super) fn range_many_returns_the_page_of_each_range_in_the_order_asked<S: Store>(
+    store: &S,
+) -> Outcome {
+    let model = plant(store, &awkward_keys())?;
+    let long = padded(b"a", 0xFF, 600);
+    let bounds: [Bounds<'_>; 14] = [
+        // Later ranges before earlier ones, and one that repeats.
+        (Included(b"b"), Excluded(b"c")),
+        (Included(b"a"), Excluded(b"b")),
+        (Included(b"b"), Excluded(b"c")),
+        // Ranges that overlap others, or touch them.
+        (Unbounded, Unbounded),
+        (Excluded(b"a"), Included(b"a\xFF")),
+        (Excluded(b"a\xFF"), Excluded(b"b")),
+        (Unbounded, Included(b"a")),
+        (Excluded(b"\x80"), Unbounded),
+        // Ranges without entries: absent keys, an end before its start, an empty end.
+        (Included(b"x"), Excluded(b"y")),
+        (Included(b"b"), Excluded(b"a")),
+        (Included(b"b"), Excluded(b"b")),
+        (Unbounded, Excluded(b"")),
+        // Bounds that are not keys.
+        (Included(b""), Included(&long)),
+        (Included(&long), Unbounded),
+    ];
+    same_pages("in a snapshot", &store.snapshot()?, &model, &bounds)?;
+    same_pages("in a transaction", &store.begin()?, &model, &bounds)?;
+    for bounds in &bounds {
+        let alone = [*bounds];
+        same_pages(&format!("only {bounds:?}"), &store.snapshot()?, &model, &alone)?;
+    }
+    Ok(())
+}
+
+pub(super) fn range_many_sees_the_writes_of_its_transaction<S: Store>(store: &S) -> Outcome {
+    let keys: Vec<[u8; 2]> = (0..60_u8).map(|n| [b'a' + n / 10, b'0' + n % 10]).collect();
+    let mut model = plant(store, &keys)?;
+    let mut txn = store.begin()?;
+    // In `a` the first key, in `b` the first ones, in `c` every second one, `d` as a whole.
+    let deleted = ["a0", "b0", "b1", "b2", "b3", "c1", "c3", "c5", "c7", "c9"];
+    for key in deleted {
+        txn.delete(key.as_bytes())?;
+        model.remove(key.as_bytes());
+    }
+    txn.delete_range(KeyRange::prefix(b"d"))?;
+    txn.delete_range(KeyRange::half_open(b"e2", b"e8"))?;
+    model.retain(|key, _| {
+        !key.starts_with(b"d") && !lies_between(key, Included(b"e2"), Excluded(b"e8"))
+    });
+    // New keys before, between and after the others, an old one, and one in what was deleted.
+    for key in ["a", "a00", "a99", "b2", "d5", "e5", "f3", "g1", "g2"] {
+        txn.put(key.as_bytes(), b"own")?;
+        model.insert(blob(key), blob("own"));
+    }
+    let prefixes = [b"g", b"f", b"e", b"d", b"c", b"b", b"a", b"h", b"d"];
+    let ends = prefixes.map(|[letter]| [letter + 1]);
+    let mut bounds: Vec<Bounds<'_>> = prefixes
+        .iter()
+        .zip(&ends)
+        .map(|(start, end)| (Included(&start[..]), Excluded(&end[..])))
+        .collect();
+    bounds.extend([(Unbounded, Unbounded), (Excluded(&b"b9"[..]), Included(&b"d5"[..]))]);
+    same_pages("after writes of its own", &txn, &model, &bounds)
+}
+
+/// More ranges than a remote store puts into one request.
+pub(super) fn range_many_of_a_thousand_ranges_returns_as_many_pages<S: Store>(
+    store: &S,
+) -> Outcome {
+    const RANGES: u16 = 1_100;
+    let key = |n: u16| n.to_be_bytes();
+    let keys: Vec<[u8; 2]> = (0..RANGES).filter(|n| n % 7 == 0).map(key).collect();
+    let model = plant(store, &keys)?;
+    // From the last range to the first. Each one has room for three keys.
+    let bounds: Vec<([u8; 2], [u8; 2])> = (0..RANGES).rev().map(|n| (key(n), key(n + 3))).collect();
+    let ranges: Vec<KeyRange<'_>> =
+        bounds.iter().map(|(start, end)| KeyRange::half_open(start, end)).collect();
+    let right: Vec<_> = bounds
+        .iter()
+        .map(|(start, end)| {
+            first_page(&model, |key| lies_between(key, Included(start), Excluded(end)), 2)
+        })
+        .collect();
+    same("in a snapshot", &range_many(&store.snapshot()?, &ranges, 2)?, &right)?;
+    same("in a transaction", &range_many(&store.begin()?, &ranges, 2)?, &right)
+}
+
+pub(super) fn range_many_of_no_ranges_is_empty<S: Store>(store: &S) -> Outcome {
+    plant(store, &[b"a"])?;
+    same("no ranges", &range_many(&store.snapshot()?, &[], 5)?, &Vec::new())?;
+    same("in a transaction", &range_many(&store.begin()?, &[], 5)?, &Vec::new())
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::ops::Bound;
 
 use super::{Blob, Finding, Outcome};
-use crate::{Entry, Error, KeyRange, Order, Reader, Result, Store, Writer};
+use crate::{Entry, Error, KeyRange, Order, Page, Reader, Result, Store, Writer};
 
 /// What should be in the store.
 pub(super) type Model = BTreeMap<Blob, Blob>;
@@ -100,6 +100,35 @@ pub(super) fn pages<R: Reader>(
             Some(key) => last = Some(key),
         }
     }
+}
+
+/// The entries of a page, and its last key if there are more.
+pub(super) type FirstPage = (Vec<Pair>, Option<Blob>);
+
+/// What `range_many` returns.
+pub(super) fn range_many<R: Reader>(
+    reader: &R,
+    ranges: &[KeyRange<'_>],
+    limit: usize,
+) -> Result<Vec<FirstPage>> {
+    let pages = reader.range_many(ranges, limit)?.into_iter();
+    let page = |Page { entries, last }: Page<_>| {
+        (entries.into_iter().map(owned).collect(), last.map(|last| blob(&last)))
+    };
+    Ok(pages.map(page).collect())
+}
+
+/// The page that `range_many` should return for a range.
+pub(super) fn first_page(
+    model: &Model,
+    is_inside: impl Fn(&[u8]) -> bool,
+    limit: usize,
+) -> FirstPage {
+    let mut entries = expected(model, is_inside, Order::Ascending);
+    let has_more = entries.len() > limit.max(1);
+    entries.truncate(limit.max(1));
+    let last = entries.last().filter(|_| has_more).map(|(key, _)| key.clone());
+    (entries, last)
 }
 
 /// What of `model` is in the range, in `order`.

@@ -8,7 +8,8 @@ use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use super::compare::{
-    Model, agree, blob, expected, found, get, lies_between, owned, pages, root, same, walk,
+    Model, agree, blob, expected, first_page, found, get, lies_between, owned, pages, range_many,
+    root, same, walk,
 };
 use super::{Blob, Finding, Outcome};
 use crate::{Error, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, Transaction, Writer};
@@ -95,6 +96,8 @@ pub enum Operation {
     Ends(View, Bounds),
     /// [`Reader::page`], until there is no more.
     Pages(View, Bounds, Order, usize),
+    /// [`Reader::range_many`].
+    RangeMany(View, Vec<Bounds>, usize),
 }
 
 /// Few different keys, so that operations meet; made of the bytes that go wrong, with keys at and
@@ -193,6 +196,8 @@ pub fn operations(length: usize) -> impl Strategy<Value = Vec<Operation>> {
         2 => (views(), bounds()).prop_map(|(view, bounds)| Operation::Ends(view, bounds)),
         2 => (views(), bounds(), orders(), 1..5_usize)
             .prop_map(|(view, bounds, order, limit)| Operation::Pages(view, bounds, order, limit)),
+        2 => (views(), vec(bounds(), 0..4), 0..5_usize)
+            .prop_map(|(view, ranges, limit)| Operation::RangeMany(view, ranges, limit)),
     ];
     vec(operation, length)
 }
@@ -303,7 +308,8 @@ impl<'s, S: Store> Replay<'s, S> {
             | Operation::Counter(view, _)
             | Operation::Range(view, ..)
             | Operation::Ends(view, _)
-            | Operation::Pages(view, ..) => {
+            | Operation::Pages(view, ..)
+            | Operation::RangeMany(view, ..) => {
                 with_view!(self, *view, |reader, model| read(reader, model, operation))
             }
         }
@@ -486,6 +492,12 @@ fn read<R: Reader>(reader: &R, model: &Model, operation: &Operation) -> Outcome 
         Operation::Pages(_, bounds, order, limit) => {
             let right = expected(model, |key| bounds.contains(key), *order);
             same(&what, &pages(reader, &bounds.range(), *order, *limit)?, &right)?;
+        }
+        Operation::RangeMany(_, bounds, limit) => {
+            let right =
+                bounds.iter().map(|part| first_page(model, |key| part.contains(key), *limit));
+            let ranges: Vec<KeyRange<'_>> = bounds.iter().map(Bounds::range).collect();
+            same(&what, &range_many(reader, &ranges, *limit)?, &right.collect())?;
         }
         _ => {}
     }

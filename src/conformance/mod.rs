@@ -331,9 +331,13 @@ laws! {
         iterators_side_by_side_do_not_disturb_each_other,
         reading_keys_does_not_disturb_an_iterator,
     ],
-    Batches, "get_many answers in the order of the keys", batches: [
+    Batches, "get_many and range_many answer in the order asked", batches: [
         get_many_answers_in_the_order_asked_with_absent_and_repeated_keys,
         get_many_of_no_keys_is_empty,
+        range_many_returns_the_page_of_each_range_in_the_order_asked,
+        range_many_sees_the_writes_of_its_transaction,
+        range_many_of_a_thousand_ranges_returns_as_many_pages,
+        range_many_of_no_ranges_is_empty,
     ],
     Snapshots, "a snapshot never changes", snapshots: [
         a_snapshot_does_not_change_while_others_write_and_commit,

@@ -115,9 +115,10 @@ enum Look {
     First,
     Last,
     Page,
+    RangeMany,
 }
 
-const LOOKS: [Look; 9] = [
+const LOOKS: [Look; 10] = [
     Look::Get,
     Look::GetMany,
     Look::Counter,
@@ -127,6 +128,7 @@ const LOOKS: [Look; 9] = [
     Look::First,
     Look::Last,
     Look::Page,
+    Look::RangeMany,
 ];
 
 impl Look {
@@ -142,6 +144,10 @@ impl Look {
             Self::First => reader.first(range)?.is_some(),
             Self::Last => reader.last(range)?.is_some(),
             Self::Page => !reader.page(range, Order::Ascending, 5)?.entries.is_empty(),
+            Self::RangeMany => {
+                let pages = reader.range_many(&[KeyRange::single(b"absent"), range], 5)?;
+                pages.iter().any(|page| !page.entries.is_empty())
+            }
         })
     }
 }

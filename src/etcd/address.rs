@@ -92,7 +92,7 @@ fn member(text: &str) -> Option<String> {
     is_usable.then(|| format!("{host}:{port}"))
 }
 
-/// Resolves `%40` and its like.
+/// Decodes percent-encoding, such as `%40`.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -26,11 +26,11 @@ struct Refused {
 pub(super) enum Failed {
     /// There was no connection: nothing was sent.
     NotSent,
-    /// The server took the request for none that it can carry out now. It did nothing.
+    /// The server could not execute the request at this time, and did nothing.
     NotNow,
     /// The token is older than the server's users.
     StaleLogin,
-    /// The member has not come to the revision yet.
+    /// The member has not reached the revision yet.
     FutureRevision,
     /// The revision is gone.
     Compacted,

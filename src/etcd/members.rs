@@ -10,9 +10,9 @@ use etcd_client::{Client, ConnectOptions, Error as EtcdError, KvClient};
 
 use super::error::Failed;
 
-/// How often a read goes round all members before it is given up.
+/// How many times a read tries all members before it fails.
 const MOST_ROUNDS: u32 = 5;
-/// The pause behind the first round; each one behind is longer by as much. An election takes a
+/// The pause after the first round; each later pause is longer by as much. An election takes a
 /// second or two.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Answers come in pages; how large one is the asker decides, not the channel.
@@ -51,8 +51,8 @@ impl Members {
 
     /// Asks one member after the other until one answers, or until asking again is no use.
     ///
-    /// `ask` receives whether a member may answer from what it has (at a `revision` that it has
-    /// come to) or must have asked the leader.
+    /// `ask` receives whether a member may answer from its own state (at a `revision` that it has
+    /// reached), or must confirm with the leader.
     pub(super) async fn read<T>(
         &self,
         revision: Option<i64>,
@@ -143,7 +143,7 @@ impl Members {
         self.preferred.load(Relaxed)
     }
 
-    /// Lets the next request go to another member, unless somebody else saw to that.
+    /// Sends the next request to another member, unless another thread has changed the member.
     fn avoid(&self, member: usize, failed: Failed) {
         if failed == Failed::StaleLogin {
             for needs in [Needs::AMember, Needs::ALeader] {

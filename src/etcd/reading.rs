@@ -1,5 +1,6 @@
 //! Asking the cluster for keys and ranges at a revision.
 
+use std::future::Future;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
@@ -24,9 +25,16 @@ pub(super) struct Entries {
     pub(super) revision: i64,
 }
 
-/// How many requests for the parts of one `get_many` are under way at once. Together they are one
-/// wait while there are no more of them.
+/// A start and an end, as etcd knows them.
+type Bounds = (Vec<u8>, Vec<u8>);
+
+/// How many requests for the parts of one `get_many` or `range_many` are under way at once.
+/// Together they are one wait while there are no more of them.
 const MOST_UNDER_WAY: usize = 16;
+/// How many ranges fit into so many requests, with the server's default options.
+pub(super) const MOST_RANGES: usize = MOST_UNDER_WAY * 128;
+/// The largest number of entries that the requests for many ranges return together.
+const MOST_ENTRIES: usize = 1 << 18;
 
 impl Shared {
     /// Asks the members, and counts it as one wait.
@@ -85,26 +93,66 @@ impl Shared {
         keys: &[&[u8]],
         revision: Option<i64>,
     ) -> Result<(Vec<Found>, i64)> {
-        let each = self.room.max_operations;
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| self.keys.outer(key)).collect();
+        let parts: Vec<Vec<Vec<u8>>> =
+            keys.chunks(self.room.max_operations).map(<[_]>::to_vec).collect();
+        let (values, revision) = self.ask_parts(&parts, revision, part_of_values)?;
+        Ok((values.into_iter().flatten().collect(), revision))
+    }
+
+    /// Reads at most `limit` entries of each span at `revision`, or at the newest one. Returns the
+    /// revision too.
+    pub(super) fn entries_of_many(
+        &self,
+        spans: &[Span],
+        limit: usize,
+        revision: Option<i64>,
+    ) -> Result<(Vec<Entries>, i64)> {
+        let limit = limit.min(MOST_ENTRIES / spans.len().max(1)).max(1);
+        let bounds: Vec<Bounds> = spans.iter().map(|span| self.keys.bounds(span)).collect();
+        let parts: Vec<(Vec<Bounds>, usize)> =
+            bounds.chunks(self.room.most_ranges()).map(|part| (part.to_vec(), limit)).collect();
+        let (answers, revision) = self.ask_parts(&parts, revision, part_of_ranges)?;
+        let entries = answers.into_iter().flatten();
+        Ok((entries.map(|answer| self.entries_of(answer, revision)).collect(), revision))
+    }
+
+    /// Sends one request per part, several at once. Returns the answers in the order of `parts`,
+    /// and the one revision that all of them show.
+    fn ask_parts<P, T, F>(
+        &self,
+        parts: &[P],
+        revision: Option<i64>,
+        ask_part: impl Fn(KvClient, P, Option<i64>, bool) -> F,
+    ) -> Result<(Vec<T>, i64)>
+    where
+        P: Clone,
+        T: Send + 'static,
+        F: Future<Output = Result<(T, i64), EtcdError>> + Send + 'static,
+    {
         // Those that go together are one wait.
-        let turns = keys.len().div_ceil(each).div_ceil(MOST_UNDER_WAY);
+        let turns = parts.len().div_ceil(MOST_UNDER_WAY);
         self.link.waited_also(turns.saturating_sub(1));
         self.ask(revision, async |client, local| {
-            let parts = all_parts(&client, &keys, each, revision, local).await?;
-            let newest = parts.iter().map(|(_, at)| *at).max().unwrap_or(0);
+            let ask = |at, local| {
+                let ask_part = &ask_part;
+                let client = client.clone();
+                side_by_side(parts, move |part| ask_part(client.clone(), part, at, local))
+            };
+            let answers = ask(revision, local).await?;
+            let newest = answers.iter().map(|(_, at)| *at).max().unwrap_or(0);
             self.newest_seen.fetch_max(newest, Relaxed);
             let at = revision.unwrap_or(newest);
-            let of_one_moment = revision.is_some() || parts.iter().all(|(_, each)| *each == at);
-            let parts = match of_one_moment {
-                true => parts,
+            let of_one_moment = revision.is_some() || answers.iter().all(|(_, each)| *each == at);
+            let answers = match of_one_moment {
+                true => answers,
                 // Somebody committed in between: again, all of them at the newest moment seen.
                 false => {
                     self.link.waited_also(turns);
-                    all_parts(&client, &keys, each, Some(at), true).await?
+                    ask(Some(at), true).await?
                 }
             };
-            Ok((parts.into_iter().flat_map(|(part, _)| part).collect(), at))
+            Ok((answers.into_iter().map(|(answer, _)| answer).collect(), at))
         })
     }
 
@@ -126,15 +174,19 @@ impl Shared {
             Wanted::Keys => options.with_keys_only(),
             Wanted::Count => options.with_count_only(),
         };
-        let mut answer = self.ask(revision, async |mut client, local| {
+        let answer = self.ask(revision, async |mut client, local| {
             let options = if local { options.clone().with_serializable() } else { options.clone() };
             client.get(start.clone(), Some(options)).await
         })?;
         let newest = self.saw(answer.header());
-        Ok(Entries {
+        Ok(self.entries_of(answer, revision.unwrap_or(newest)))
+    }
+
+    fn entries_of(&self, mut answer: GetResponse, revision: i64) -> Entries {
+        Entries {
             more: answer.more(),
             count: u64::try_from(answer.count()).unwrap_or(0),
-            revision: revision.unwrap_or(newest),
+            revision,
             entries: answer
                 .take_kvs()
                 .into_iter()
@@ -144,7 +196,7 @@ impl Shared {
                     ((self.keys.inner(key), Bytes::from(value)), changed)
                 })
                 .collect(),
-        })
+        }
     }
 }
 
@@ -156,19 +208,20 @@ pub(super) enum Wanted {
     Count,
 }
 
-/// The values of `keys`, `each` to a request, in their order; and the revision of each answer.
-async fn all_parts(
-    client: &KvClient,
-    keys: &[Vec<u8>],
-    each: usize,
-    revision: Option<i64>,
-    local: bool,
-) -> Result<Vec<(Vec<Found>, i64)>, EtcdError> {
-    let mut parts = keys.chunks(each).map(<[Vec<u8>]>::to_vec).enumerate();
+/// Sends one request per part and returns the answers in the order of `parts`.
+async fn side_by_side<P: Clone, T, F>(
+    parts: &[P],
+    ask_part: impl Fn(P) -> F,
+) -> Result<Vec<T>, EtcdError>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, EtcdError>> + Send + 'static,
+{
+    let mut parts = parts.iter().cloned().enumerate();
     let mut under_way = JoinSet::new();
     let mut ask = |under_way: &mut JoinSet<_>| {
         if let Some((position, part)) = parts.next() {
-            let asked = part_of_values(client.clone(), part, revision, local);
+            let asked = ask_part(part);
             under_way.spawn(async move { (position, asked.await) });
         }
     };
@@ -192,6 +245,29 @@ async fn all_parts(
     }
     answered.sort_unstable_by_key(|(position, _)| *position);
     Ok(answered.into_iter().map(|(_, part)| part).collect())
+}
+
+/// Reads several ranges in one request.
+async fn part_of_ranges(
+    mut client: KvClient,
+    (bounds, limit): (Vec<Bounds>, usize),
+    revision: Option<i64>,
+    local: bool,
+) -> Result<(Vec<GetResponse>, i64), EtcdError> {
+    // Without an order: see `entries`.
+    let mut options = GetOptions::new().with_revision(revision.unwrap_or(0));
+    options = options.with_limit(signed(limit));
+    if local {
+        options = options.with_serializable();
+    }
+    let range = |(start, end)| TxnOp::get(start, Some(options.clone().with_range(end)));
+    let ranges: Vec<TxnOp> = bounds.into_iter().map(range).collect();
+    let answer = client.txn(Txn::new().and_then(ranges)).await?;
+    let entries = answer.op_responses().into_iter().filter_map(|answer| match answer {
+        TxnOpResponse::Get(answer) => Some(answer),
+        _ => None,
+    });
+    Ok((entries.collect(), revision_of(answer.header())))
 }
 
 /// Some values in one request.

@@ -69,6 +69,11 @@ impl Room {
         (self.max_request_bytes / 8 / self.longest_check()).max(2)
     }
 
+    /// How many ranges one request may read, however long their bounds.
+    pub(super) fn most_ranges(&self) -> usize {
+        self.max_operations.min(self.most_checks())
+    }
+
     fn writes_and_checks(&self, writes: usize, checks: usize) -> usize {
         writes.min(self.writes()) * self.frame()
             + checks.min(self.most_checks()) * self.longest_check()

@@ -7,10 +7,10 @@ use bytes::Bytes;
 
 use super::commit::Checks;
 use super::members::WriteError;
-use super::reading::{Entries, Wanted};
+use super::reading::{Entries, MOST_RANGES, Wanted};
 use super::validation::Reads;
 use super::{Shared, error};
-use crate::remote::{Buffer, Fetched, Outcome, Session, Span, WriteSession};
+use crate::remote::{Buffer, Fetched, Outcome, Pair, Session, Span, WriteSession};
 use crate::{Error, Order, Result};
 
 /// Reads at one revision.
@@ -26,7 +26,13 @@ impl SnapshotSession {
     }
 }
 
+fn fetched(entries: Vec<(Pair, i64)>, more: bool) -> Fetched {
+    Fetched { entries: entries.into_iter().map(|(entry, _)| entry).collect(), more }
+}
+
 impl Session for SnapshotSession {
+    const MOST_SPANS: usize = MOST_RANGES;
+
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         let (values, _) = self.shared.values(keys, Some(self.revision))?;
         Ok(values.into_iter().map(|found| Some(found?.0)).collect())
@@ -36,7 +42,12 @@ impl Session for SnapshotSession {
         let wanted = Wanted::Page(order, limit);
         let Entries { entries, more, .. } =
             self.shared.entries(span, wanted, Some(self.revision))?;
-        Ok(Fetched { entries: entries.into_iter().map(|(entry, _)| entry).collect(), more })
+        Ok(fetched(entries, more))
+    }
+
+    fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>> {
+        let (read, _) = self.shared.entries_of_many(spans, limit, Some(self.revision))?;
+        Ok(read.into_iter().map(|read| fetched(read.entries, read.more)).collect())
     }
 
     fn count(&self, span: &Span) -> Result<Option<u64>> {
@@ -81,14 +92,30 @@ impl TransactionSession {
     ) -> Result<Entries> {
         let read = self.tried(self.shared.entries(span, wanted, self.revision.get()))?;
         self.revision.set(Some(read.revision));
+        let seen = seen(span.clone(), &read);
+        self.note(&read, seen);
+        Ok(read)
+    }
+
+    /// Records that entries and a part of a range were read.
+    fn note(&self, read: &Entries, seen: Span) {
         let mut reads = self.reads.borrow_mut();
         read.entries.iter().for_each(|((key, _), revision)| reads.key(key, *revision));
-        reads.span(seen(span.clone(), &read));
-        Ok(read)
+        reads.span(seen);
+    }
+}
+
+/// The part of `span` that a page covers.
+fn seen_by_page(span: Span, order: Order, read: &Entries) -> Span {
+    match read.entries.last().filter(|_| read.more) {
+        Some(((last, _), _)) => span.up_to(order, last),
+        None => span,
     }
 }
 
 impl Session for TransactionSession {
+    const MOST_SPANS: usize = MOST_RANGES;
+
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         let (values, revision) = self.tried(self.shared.values(keys, self.revision.get()))?;
         self.revision.set(Some(revision));
@@ -101,13 +128,20 @@ impl Session for TransactionSession {
 
     fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched> {
         let read = self.entries(span, Wanted::Page(order, limit), |span, read| {
-            match read.entries.last().filter(|_| read.more) {
-                Some(((last, _), _)) => span.up_to(order, last),
-                None => span,
-            }
+            seen_by_page(span, order, read)
         })?;
-        let entries = read.entries.into_iter().map(|(entry, _)| entry).collect();
-        Ok(Fetched { entries, more: read.more })
+        Ok(fetched(read.entries, read.more))
+    }
+
+    fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>> {
+        let read = self.shared.entries_of_many(spans, limit, self.revision.get());
+        let (read, revision) = self.tried(read)?;
+        self.revision.set(Some(revision));
+        let note = |(span, read): (&Span, Entries)| {
+            self.note(&read, seen_by_page(span.clone(), Order::Ascending, &read));
+            fetched(read.entries, read.more)
+        };
+        Ok(spans.iter().zip(read).map(note).collect())
     }
 
     fn count(&self, span: &Span) -> Result<Option<u64>> {
@@ -123,7 +157,7 @@ impl WriteSession for TransactionSession {
 
     fn commit(self, buffer: Buffer) -> Result<()> {
         if buffer.is_empty() {
-            // All was read at one revision, and nothing is changed.
+            // A transaction without writes is serializable: it read at one revision.
             return Ok(());
         }
         let Self { shared, revision, reads, .. } = self;

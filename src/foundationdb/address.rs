@@ -53,7 +53,7 @@ impl Address {
     }
 }
 
-/// A cluster file, and what says that it is this one.
+/// A cluster file, and where its path comes from: the address or the environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClusterFile {
     path: PathBuf,
@@ -63,7 +63,8 @@ pub(super) struct ClusterFile {
 impl ClusterFile {
     /// The path, as the client takes it, of a file that can be read.
     ///
-    /// The client finds out late, in its thread, and then waits for a cluster that it cannot know.
+    /// The client reads the file late, in its own thread. If the file is unreadable, it waits for a
+    /// cluster without an address.
     pub(super) fn checked(&self) -> Result<&str> {
         let why = match fs::read(&self.path) {
             Ok(_) => match self.path.to_str() {

@@ -1,10 +1,10 @@
-//! Being the first to run when the process exits.
+//! An exit handler that runs before all others.
 //!
 //! The C library runs exit handlers and the destructors of C++ statics in the reverse order of
 //! their registration. FoundationDB's network thread must stop before the first static that it uses
-//! is destroyed; but the client makes statics as it goes, each registered after whatever was
-//! registered before. A handler registered once is too late for them: a program that exited with a
-//! store alive ended in SIGSEGV. So the handler is moved to the end of the list again and again:
+//! is destroyed; but the client creates statics while it runs, each registered after all earlier
+//! ones. A handler that is registered once runs too late: a program that exited with an open store
+//! ended in SIGSEGV. So the handler is moved to the end of the list repeatedly:
 //!
 //! * just before the list is run, if the thread that exits is the main thread, or one that has used
 //!   a store: the C library first runs the destructors of its thread-locals;

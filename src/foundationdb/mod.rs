@@ -51,7 +51,7 @@
 //! which it was opened. What a transaction read is compared with what others wrote when it commits:
 //! one overlap is an [`Error::Conflict`], which names the key that was read, or where a range
 //! begins of which something was changed, and [`transact`](Store::transact) runs it again. Of a
-//! range that counts which was fetched. A snapshot conflicts with nobody.
+//! range, only the fetched part counts as read. A snapshot does not conflict.
 //!
 //! After a retryable error (a conflict, a recovery, a limit of the cluster's load:
 //! [`Error::ServerBusy`]) the next transaction or snapshot of this thread waits for the client's
@@ -73,7 +73,8 @@
 //!
 //! None of these but `min` and `max` is idempotent. After a
 //! [`CommitUnknown`](crate::Error::CommitUnknown) run them again only together with a read that
-//! tells whether they have happened, of a key of the request's own, which meets nobody.
+//! shows whether they have happened. Read a key that only this request writes: it does not
+//! conflict.
 //!
 //! # Cost
 //!
@@ -83,6 +84,7 @@
 //! | begin | 0; what the back-off takes, at most the time-out, where the thread's last transaction failed |
 //! | the first read of a transaction, or the commit of one that read nothing | 1 more, for a version |
 //! | get, get_many, first, last, page | 1 |
+//! | range_many | 1 for each 1,024 ranges; 1 more for all ranges with more than 80 kB to send |
 //! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at 80 kB, which is what a server sends and the client asks for at once |
 //! | count | as a range: nobody counts for the client |
 //! | put, delete, delete_range, and what reads nothing | 0 |

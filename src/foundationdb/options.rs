@@ -84,8 +84,8 @@ impl FoundationDbOptions {
         self
     }
 
-    /// How often [`transact`](crate::Store::transact) runs a transaction again, and after which
-    /// pauses *in addition to* those that the cluster asks for. Default: [`RetryPolicy::remote`]
+    /// How often [`transact`](crate::Store::transact) runs a transaction again, and its pauses. The
+    /// pauses are added to those that the cluster prescribes. Default: [`RetryPolicy::remote`]
     /// with pauses of 1 to 10 ms, and no new attempt after the
     /// [time-out](FoundationDbOptions::timeout).
     #[must_use]
@@ -176,7 +176,7 @@ impl FoundationDbOptions {
     }
 }
 
-/// Next to no pauses: those that matter are the cluster's.
+/// Very short pauses: the client adds those that the cluster prescribes.
 fn patient_for(timeout: Duration) -> RetryPolicy {
     RetryPolicy {
         first_pause: Duration::from_millis(1),

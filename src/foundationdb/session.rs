@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use foundationdb::future::FdbValues;
 use foundationdb::options::{MutationType, StreamingMode, TransactionOption};
 use foundationdb::{
     FdbError, FdbResult, KeySelector, RangeOption, Transaction, TransactionCommitError,
@@ -143,7 +144,8 @@ impl FoundationDbSession {
         Err(self.error(broken))
     }
 
-    /// Snapshot reads where nothing can conflict: the client need not remember them.
+    /// Whether reads are snapshot reads, which cannot conflict and which the client does not
+    /// record.
     fn is_snapshot(&self) -> bool {
         self.kind == Kind::Snapshot
     }
@@ -163,6 +165,34 @@ impl FoundationDbSession {
     fn note_read(&self, bounds_bytes: usize) {
         const BOUND_BYTES: usize = 38 + 1;
         self.read_bytes.set(self.read_bytes.get() + 2 * BOUND_BYTES + bounds_bytes);
+    }
+
+    /// Sends the request for a page.
+    fn get_range(
+        &self,
+        txn: &Transaction,
+        span: &Span,
+        order: Order,
+        limit: usize,
+    ) -> impl Future<Output = FdbResult<FdbValues>> + use<> {
+        let (begin, end) = self.shared.keys.bounds(span);
+        // It conflicts up to the last key that is fetched, which may be the longest.
+        self.note_read(begin.len() + self.shared.keys.prefix_bytes() + crate::MAX_KEY_BYTES + 1);
+        let range = RangeOption {
+            begin: KeySelector::first_greater_or_equal(begin),
+            end: KeySelector::first_greater_or_equal(end),
+            limit: Some(limit),
+            // As much as a server sends at once.
+            mode: StreamingMode::WantAll,
+            reverse: order == Order::Descending,
+            ..RangeOption::default()
+        };
+        txn.get_range(&range, 1, self.is_snapshot())
+    }
+
+    fn fetched(&self, values: &FdbValues, limit: usize) -> Fetched {
+        let entries = self.shared.keys.entries(values);
+        Fetched { more: values.more() || entries.len() >= limit, entries }
     }
 
     /// Where a transaction met another one. The client knows, without a round trip.
@@ -196,6 +226,8 @@ impl FoundationDbSession {
 }
 
 impl Session for FoundationDbSession {
+    const MOST_SPANS: usize = 1_024;
+
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         // All requests are under way before the first answer is waited for.
         let get = |txn: &Transaction, key: &[u8]| {
@@ -208,21 +240,15 @@ impl Session for FoundationDbSession {
     }
 
     fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched> {
-        let (begin, end) = self.shared.keys.bounds(span);
-        // It conflicts up to the last key that is fetched, which may be the longest.
-        self.note_read(begin.len() + self.shared.keys.prefix_bytes() + crate::MAX_KEY_BYTES + 1);
-        let range = RangeOption {
-            begin: KeySelector::first_greater_or_equal(begin),
-            end: KeySelector::first_greater_or_equal(end),
-            limit: Some(limit),
-            // As much as a server sends at once.
-            mode: StreamingMode::WantAll,
-            reverse: order == Order::Descending,
-            ..RangeOption::default()
-        };
-        let values = self.ask(|txn| txn.get_range(&range, 1, self.is_snapshot()))?;
-        let entries = self.shared.keys.entries(&values);
-        Ok(Fetched { more: values.more() || entries.len() >= limit, entries })
+        let values = self.ask(|txn| self.get_range(txn, span, order, limit))?;
+        Ok(self.fetched(&values, limit))
+    }
+
+    fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>> {
+        // As in `values`, all requests are under way before the first answer is waited for.
+        let get = |txn, span| self.get_range(txn, span, Order::Ascending, limit);
+        let pages = self.ask(|txn| try_join_all(spans.iter().map(|span| get(txn, span))))?;
+        Ok(pages.iter().map(|values| self.fetched(values, limit)).collect())
     }
 
     fn count(&self, _: &Span) -> Result<Option<u64>> {

@@ -375,7 +375,7 @@ impl<'k> Unpack<'k> for Uuid {
     one_element!(unpack);
 }
 
-/// One element always: null, or the value's.
+/// Always one element: null, or the element of the value.
 impl<T: Pack> Pack for Option<T> {
     #[inline]
     fn pack(&self, out: &mut Packer) {

@@ -71,8 +71,7 @@ impl<'k> Unpacker<'k> {
         Err(self.error_at(self.offset() - 1, DecodeErrorKind::Truncated { within: what }))
     }
 
-    /// The content when something in it is escaped, and where it ends. Grows with the bytes that it
-    /// has seen.
+    /// The content if a byte of it is escaped, and where it ends. Allocates as the content grows.
     #[cold]
     #[inline(never)]
     fn unescaped(mut self, start: usize, what: Type) -> Result<(Vec<u8>, usize), DecodeError> {

@@ -111,9 +111,9 @@ impl Subspace {
         KeyRange::children(&self.pack(key))
     }
 
-    /// All keys of this subspace whose element at the last position of `key`, a string or bytes,
-    /// begins with that one. Where the last element is something else, or there is none, `key` and
-    /// what continues it.
+    /// All keys of this subspace that begin like `key` up to its last element, a string or bytes,
+    /// of which `key` gives only the beginning. If the last element is of another type, or `key` is
+    /// empty: `key` and the keys that continue it.
     ///
     /// ```
     /// use keyloom::key::Subspace;

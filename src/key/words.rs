@@ -1,7 +1,7 @@
 //! NULs in short texts, eight bytes at a time.
 //!
 //! Strings in keys are short: for a dozen bytes the call of `memchr` or `memcpy` costs more than
-//! its work. Longer ones are left to these.
+//! its work. Longer strings use those functions.
 
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;

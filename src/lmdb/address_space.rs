@@ -7,7 +7,7 @@ use std::ptr;
 /// Asks for `bytes` of address space and gives them back. Takes no memory.
 ///
 /// # Errors
-/// What the system says, such as that a limit is reached.
+/// The error of the system, such as a limit that is reached.
 pub(super) fn probe(bytes: usize) -> io::Result<()> {
     // SAFETY: a new mapping at an address of the system's choice, which nothing refers to.
     let room = unsafe {

@@ -1,5 +1,5 @@
-//! The file of a backup: under its final name only when it is whole and on the disk, and open to no
-//! more users than the store.
+//! The file of a backup. It gets its final name only when it is complete and synced, and it is
+//! accessible to the same users as the store.
 
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
@@ -35,7 +35,7 @@ pub(super) fn make_data_file(
     let made_directory = make_directory(store, directory)?;
     let made = fill_and_name(store, directory, fill);
     if made.is_err() && made_directory {
-        // The first error is the one to report. A directory with the file of another backup stays.
+        // Report the first error. A directory with the file of another backup stays.
         drop(fs::remove_dir(directory));
     }
     made?;
@@ -48,13 +48,13 @@ const META_PAGES: u64 = 2;
 const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Copies the pages as they lie, and drops `turns` as soon as the copy needs them no more.
+/// Copies the pages unchanged, and drops `turns` as soon as the copy no longer needs them.
 ///
-/// The engine waits for its own lock without a time-out. The caller waits for the turns of writers
-/// with one, and then finds that lock free. If it gave them back before, the next writer could take
-/// the lock. If it kept them, no one could write before the whole store is copied. So the copy is
-/// made by a thread of its own, and this one watches how long the file is: it has the meta pages
-/// once the lock is taken.
+/// The engine waits for its own lock without a time-out. So the caller first waits for the turns of
+/// writers, with a time-out, and then the lock is free. If the turns were released before the
+/// engine has the lock, the next writer could take it. If they were kept, no writer could run
+/// before the whole store is copied. So another thread copies, and this thread watches the length
+/// of the file: when the meta pages are in it, the engine has the lock.
 pub(super) fn copy_in_turn(
     env: &Env<WithoutTls>,
     file: &mut File,
@@ -137,7 +137,7 @@ fn fill_and_name(
     })
 }
 
-/// The name of a file that is not whole yet. It goes on drop.
+/// The temporary name of an incomplete file, which is removed on drop.
 struct Partial(PathBuf);
 
 impl Partial {
@@ -160,7 +160,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // An error on the way is the one to report.
+        // Report an error of the copy rather than that of the removal.
         drop(fs::remove_file(&self.0));
     }
 }

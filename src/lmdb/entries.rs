@@ -15,10 +15,11 @@ use crate::{KeyBuf, KeyRange, Order, Result, successor};
 /// where the walk starts; the other one is kept here, on the stack, and compared with each key.
 pub struct LmdbEntries<'r> {
     walk: Walk<'r>,
-    /// The first key behind the walk when it ascends, the last key of it when it descends.
+    /// The bound that ends the walk: the first key after it if it ascends, its last key if it
+    /// descends.
     stop: Option<KeyBuf>,
-    /// What is not an entry of an ascending walk. It comes by way of this, since a result that some
-    /// call may write lies in memory whoever makes it, and so would every entry of a scan.
+    /// The next result, unless it is an entry of an ascending walk. Such entries bypass this field:
+    /// a result that another function may write lies in memory, and so would each entry of a scan.
     found: Option<Result<Entry<'r>>>,
     shared: &'r Shared,
 }
@@ -64,7 +65,7 @@ impl<'r> LmdbEntries<'r> {
         Ok(Self { walk, stop, found: None, shared })
     }
 
-    /// Ends the walk, and leaves what ended it where `next` takes it from.
+    /// Ends the walk. `next` returns the error, if there is one, from `found`.
     #[cold]
     #[inline(never)]
     fn end(&mut self, error: Option<heed::Error>) {

@@ -1,4 +1,4 @@
-//! Who has a snapshot or a transaction open, since when, and the one moment when nobody may.
+//! Counts open snapshots and transactions with their ages, and waits until none is open.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::deadline::Deadline;
 use crate::{Error, Result};
 
-/// Counts what is open. LMDB's map may be resized only while nothing is.
+/// Counts open snapshots and transactions. LMDB's map may be resized only while none is open.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     state: Mutex<State>,
@@ -31,7 +31,7 @@ pub(super) enum Holder {
     Call,
 }
 
-/// Held by everything that is open; gives its place back on drop.
+/// Held by each open snapshot, transaction and call; gives its place back on drop.
 #[derive(Debug)]
 pub(super) struct Ticket<'g> {
     gate: &'g Gate,
@@ -42,7 +42,7 @@ impl Gate {
     /// Waits while the map is being resized, then counts one more.
     ///
     /// # Errors
-    /// [`Error::MapHeld`] when something that is open keeps the map from being resized.
+    /// [`Error::MapHeld`] if an open snapshot or transaction delays the resizing for too long.
     pub(super) fn enter(&self, holder: Holder, deadline: &Deadline<'_>) -> Result<Ticket<'_>> {
         let mut state = self.wait_until(self.lock(), deadline, |state| !state.closed);
         if state.closed {
@@ -54,10 +54,10 @@ impl Gate {
         Ok(Ticket { gate: self, number })
     }
 
-    /// Runs `work` while nothing is open, after waiting for that.
+    /// Waits until nothing is open, and runs `work` before anything can be opened.
     ///
     /// # Errors
-    /// [`Error::MapHeld`] when something stayed open, or what `work` says.
+    /// [`Error::MapHeld`] if a snapshot or transaction stayed open; errors of `work`.
     pub(super) fn alone<T>(
         &self,
         deadline: &Deadline<'_>,
@@ -75,7 +75,7 @@ impl Gate {
         outcome
     }
 
-    /// How long the oldest thing that is open has been so.
+    /// The age of the oldest open snapshot or transaction.
     pub(super) fn oldest_age(&self) -> Option<Duration> {
         self.lock().open.first_key_value().map(|(_, (_, since))| since.elapsed())
     }
@@ -87,7 +87,7 @@ impl Gate {
         holders.find(|(holder, _)| *holder == Holder::Snapshot).map(|(_, since)| since.elapsed())
     }
 
-    /// Waits until the state is as wanted, or the deadline has passed.
+    /// Waits for a state, or until the deadline has passed.
     fn wait_until<'g>(
         &self,
         state: MutexGuard<'g, State>,
@@ -104,7 +104,7 @@ impl Gate {
         state
     }
 
-    // Every change of the state is one step that cannot panic half way.
+    // Each change of the state is one assignment, so a panic cannot leave it inconsistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,23 +1,24 @@
-//! The lock file: room on the disk for it, and whether a process uses it.
+//! The lock file: reserving its space on the disk, and finding whether a process uses it.
 //!
-//! The engine makes `lock.mdb` as one hole and writes to it through a map. A system that finds no
-//! room for a page written so can only end the process (SIGBUS). That happens when a store is
-//! opened, or when more snapshots than ever are open at once, on a disk that is full. So the room
-//! is taken before.
+//! The engine creates `lock.mdb` as a sparse file and writes to it through a map. If the disk has
+//! no space for such a page, the system kills the process (SIGBUS). On a full disk that happens
+//! when a store is opened, or when more snapshots are open than ever before. So the space is
+//! reserved first.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// What a slot for a reader takes, and what stands before the slots at most.
+/// The length of a reader slot, and the largest length of the header before the slots.
 const SLOT_BYTES: u64 = 64;
 const HEADER_BYTES: u64 = 4096;
 
-/// Takes the room that the lock file of a store with so many slots needs, without changing its
-/// length, from which the engine reads how many slots there are.
+/// Reserves the space that the lock file needs for so many slots. Its length stays the same, since
+/// the engine computes the number of slots from it.
 ///
 /// # Errors
-/// What the system says when there is no room. A file system that cannot do this is taken as it is.
+/// The system's error if there is no space. A file system that cannot reserve space is not an
+/// error.
 pub(super) fn reserve(file: &File, slots: u32) -> io::Result<()> {
     let bytes = file.metadata()?.len().max(HEADER_BYTES + SLOT_BYTES * u64::from(slots));
     match allocate(file, bytes) {
@@ -28,8 +29,8 @@ pub(super) fn reserve(file: &File, slots: u32) -> io::Result<()> {
 
 /// Opens the file as the engine does, which does without it where the file system is read-only.
 ///
-/// Not to be called while this process has the store open. Keep the file open for longer than the
-/// engine: to close it gives up the engine's locks on it.
+/// Must not be called while this process has the store open. Close the file after the engine:
+/// closing it releases the engine's locks on it.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
@@ -44,11 +45,11 @@ pub(super) fn is_refused(error: &io::Error) -> bool {
 /// Whether another process of this machine has the store open: the engine keeps a lock on the first
 /// byte. `false` where the file is missing.
 ///
-/// Not to be called while this process has the store open: to close the file gives up the engine's
-/// locks on it.
+/// Must not be called while this process has the store open: closing the file would release the
+/// engine's locks on it.
 ///
 /// # Errors
-/// What the system reports when the file is there and cannot be read: that is no proof of anything.
+/// The system's error if the file exists and cannot be read: whether it is in use is then unknown.
 #[allow(unsafe_code)]
 pub(super) fn is_in_use(path: &Path) -> io::Result<bool> {
     use std::os::fd::AsRawFd;

@@ -8,13 +8,13 @@ use heed::{Env, MdbError, WithoutTls};
 use super::{address_space, file, open};
 use crate::{Error, Result};
 
-/// How often a map that another process makes larger again and again is taken over in a row.
+/// How many times in a row a transaction adopts a map that another process has enlarged.
 pub(super) const MOST_ADOPTIONS: u32 = 10;
 
 /// Makes the map as large as `bytes`.
 ///
 /// # Safety
-/// Nothing of this process may read the map.
+/// No thread of this process may read the map during the call.
 pub(super) unsafe fn set(env: &Env<WithoutTls>, path: &Path, bytes: usize) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe { map_anew(env, path, bytes, bytes) }
@@ -32,9 +32,8 @@ pub(super) unsafe fn adopt(env: &Env<WithoutTls>, path: &Path) -> Result<()> {
     unsafe { map_anew(env, path, 0, bytes) }
 }
 
-/// Opens the first transactions of an engine, over a map that another process may make larger
-/// meanwhile: the size was read when the file was opened, and to write is to wait for the writer of
-/// the moment.
+/// Opens the first transactions of an engine. Another process may enlarge the map meanwhile: the
+/// size was read when the file was opened, and a write transaction waits for the current writer.
 ///
 /// # Safety
 /// As [`set`], until the first of them is open.
@@ -56,7 +55,7 @@ pub(super) unsafe fn adopting<'e, T>(
     }
 }
 
-/// Lets the engine map the file again: with `argument` bytes, or with what the file says for 0,
+/// Lets the engine map the file again: with `argument` bytes, or for 0 with the size in the file,
 /// which is `bytes`.
 unsafe fn map_anew(
     env: &Env<WithoutTls>,
@@ -64,8 +63,8 @@ unsafe fn map_anew(
     argument: usize,
     bytes: usize,
 ) -> Result<()> {
-    // The engine gives up the old map before it asks for the new one, and is left with none if the
-    // system refuses. So the system is asked first, which makes that rare.
+    // The engine unmaps the old map before it maps the new one, and has none if the system
+    // refuses. A probe before it makes that rare.
     address_space::probe(bytes)
         .map_err(|source| Error::AddressSpace { wanted_bytes: bytes, source: source.into() })?;
     // SAFETY: the caller's promise.

@@ -44,8 +44,8 @@
 //!   only when the next of them writes: until then their snapshots are without it. Processes open a
 //!   store one after the other, under a lock (`flock`) on its directory: a program that dies while
 //!   it opens the engine's own locks would else mislead those that wait. Programs that open the
-//!   file without keyloom do not take it. All this holds on Linux; in what order other systems take
-//!   the locks of the dead was not looked at.
+//!   file without keyloom do not take it. All this holds on Linux; the order in which other
+//!   systems release the locks of dead processes was not tested.
 //! * **Reading needs a lock file that can be written**, since each snapshot takes a reader slot in
 //!   it: by the slots a writer knows which pages not to overwrite. Where the lock file cannot be
 //!   written, on a read-only mount or by its mode, [`read_only`](LmdbOptions::read_only) is refused
@@ -287,7 +287,7 @@ impl Lmdb {
     /// [`snapshot`](Store::snapshot).
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
-        // The engine's own copy can neither take over a larger map nor free the slots of the dead.
+        // The engine's own copy can neither adopt a larger map nor free slots of dead readers.
         let snapshot = self.snapshot()?;
         let tree = shared.database.stat(&snapshot.txn).map_err(|error| shared.explain(error))?;
         drop(snapshot);
@@ -394,7 +394,8 @@ impl Shared {
         grown
     }
 
-    /// Whether a transaction that found the map full can be helped by running again.
+    /// Whether the map can grow, so that a transaction that found it full may succeed if it runs
+    /// again.
     fn can_grow(&self) -> bool {
         self.env.info().map_size < self.options.max_map_bytes
     }

@@ -38,12 +38,13 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     let path = prepare_directory(path, &options)?;
     let data = path.join("data.mdb");
     let (env, locks, registration, no_writer) = {
-        // At once, since this process may hold the lock itself.
+        // Checked before any lock is taken: this process may hold that lock itself.
         if let Some(file) = existing(&data)? {
             refuse_open_file(&open_files(), &file, &path)?;
         }
         let others = if options.assume_no_writer { Others::Writers } else { Others::All };
-        // Before the list, so that nobody in this process waits for another process's opening.
+        // Taken before the list is locked, so that other threads of this process do not wait for
+        // another process that opens the store.
         let opening_lock = OpeningLock::take(&path, others)?;
         // One at a time: between the look at what is open and the entry in the list nobody may
         // pass.

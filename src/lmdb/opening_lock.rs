@@ -1,10 +1,10 @@
-//! One process after the other opens a store.
+//! Processes open a store one after the other.
 //!
-//! The engine lets the first process that opens the file prepare the file of locks, while others
-//! wait. When that one is killed half way, those who waited go on with what it left: locks that are
-//! none, or the number of the last transaction as 0, from which the next commit is built on an old
-//! state and undoes what others were told is committed. Whoever waits here instead finds nobody in
-//! the file, and prepares it again.
+//! The first process that opens the file initializes the lock file, while others wait. If it is
+//! killed half way, the others continue with an incomplete lock file: uninitialized locks, or 0 as
+//! the number of the last transaction. The next commit would then build on an old state and undo
+//! acknowledged commits. With this lock, a process that waited finds no other process in the file,
+//! and initializes it again.
 
 use std::fs::{File, TryLockError};
 use std::io::{Error as IoError, ErrorKind};
@@ -15,31 +15,31 @@ use std::time::{Duration, Instant};
 use super::open::explain;
 use crate::{Error, Result};
 
-/// How long another process may take to open the store: a file that is walked for damage takes a
+/// How long to wait for another process that opens the store. Checking a file for damage takes a
 /// while.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// Keeps other processes from opening a store until it is dropped, or the process dies. Nothing
-/// where the directory must not be read, or its file system has no such locks.
+/// Keeps other processes from opening a store until it is dropped, or the process dies. Has no
+/// effect if the directory is not readable, or if its file system has no such locks.
 #[derive(Debug)]
 pub(super) struct OpeningLock(Option<File>);
 
 /// Which other processes an [`OpeningLock`] keeps from opening the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
-    /// All of them: this one may prepare the file of locks.
+    /// All of them: this process may initialize the lock file.
     All,
-    /// Those that may write to the store: this one makes no use of the file of locks.
+    /// Those that may write to the store: this process does not use the lock file.
     Writers,
 }
 
 impl OpeningLock {
-    /// Waits for whoever is opening the store in `path`.
+    /// Waits for the process that is opening the store in `path`.
     ///
     /// # Errors
-    /// [`Error::OpeningHeld`], or what the system says.
+    /// [`Error::OpeningHeld`], or the system's error.
     pub(super) fn take(path: &Path, others: Others) -> Result<Self> {
         let directory = match File::open(path) {
             Ok(directory) => directory,
@@ -75,7 +75,7 @@ impl OpeningLock {
 
 impl Drop for OpeningLock {
     fn drop(&mut self) {
-        // Closing alone would leave it to a child that was forked meanwhile.
+        // After a close alone, a child that was forked meanwhile would keep it.
         if let Some(directory) = &self.0 {
             drop(directory.unlock());
         }

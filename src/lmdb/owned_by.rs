@@ -1,4 +1,4 @@
-//! What belongs to one process and must not be touched by its forks.
+//! Values of one process that a forked child must not drop.
 #![allow(unsafe_code)]
 
 use std::fmt;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | the transaction that the reader sees, or all ones |
 //! | 8..12 | the process of the reader, 0 when the slot is free |
-//! | 12..64 | its thread, and nothing |
+//! | 12..64 | its thread, and padding |
 //!
 //! A process that is killed leaves its slots taken. The engine then reuses no page that was freed
 //! since, so the file grows with every commit, until the slots are cleared.
@@ -29,14 +29,13 @@ const MOST_GROWTH_PAGES: usize = 64;
 const LONGEST_UNCHECKED: Duration = Duration::from_millis(10);
 
 const SLOT_BYTES: usize = 64;
-/// In the slot of a reader that sees no transaction yet.
+/// The transaction in the slot of a reader that has none yet.
 const NO_TRANSACTION: u64 = u64::MAX;
 
 /// Clears the slots of dead processes and finds the oldest reader that lives.
 #[derive(Debug)]
 pub(super) struct Readers {
-    /// Closing it gives up the locks that the engine has on this file, so it is closed after the
-    /// engine.
+    /// Closed after the engine, since closing it releases the engine's locks on this file.
     lock_file: Option<Arc<File>>,
     cleared: AtomicU64,
     /// The last page of the file when a writer last checked the slots, and when that was.

@@ -1,10 +1,10 @@
 //! Where reading begins: on a state that is committed, and on one only.
 //!
-//! The engine does this in three steps. A reader loads the number N of the newest commit, enters it
-//! in its slot, and copies the roots of the trees from meta page N mod 2. A reader that is held up
-//! before the last step, while commit N + 1 ends and commit N + 2 writes its meta page, copies from
-//! the page of N what N + 2 is writing: a state that counts only once the disk has it, or a part of
-//! each. The snapshot that follows begins at N + 1 and shows an earlier state.
+//! The engine begins a read transaction in three steps. The reader loads the number N of the newest
+//! commit, enters it in its slot, and copies the roots of the trees from meta page N mod 2. If the
+//! reader is delayed before the third step, commit N + 1 may end and commit N + 2 may begin to
+//! write the same meta page. The reader then copies the state of N + 2, which is not committed yet,
+//! or a mixture of both. A snapshot taken after it begins at N + 1 and shows an earlier state.
 //!
 //! Transactions that write copy the same page, but hold the writer's lock when they do.
 
@@ -16,17 +16,18 @@ use heed::{Env, MdbError, RoTxn, WithoutTls};
 
 use super::readers::Readers;
 
-/// How often, and after what pause, to look again when there is no slot for a look.
+/// How often, and after which pause, to try again if no reader slot is free for the check.
 const MOST_PAUSES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Begins a transaction that reads.
 ///
-/// Nobody writes on the page of N before commit N + 1 has ended. So the copy was a good one when,
-/// after it, the meta page of N + 1 had not been written, which costs a look at both pages, or when
-/// a second transaction that is begun after it is given N as well. The latter is so for as long as
-/// N + 1 waits for the disk, and for as long as nobody writes after a writer that died there: this
-/// never waits for either. When it is given a later number, it is the next to be looked at.
+/// No writer touches the meta page of N before commit N + 1 has ended. So the copy is correct in
+/// two cases: after the copy, the meta page of N + 1 was not yet written, which is found by reading
+/// both pages; or a second transaction that begins after the copy is given N as well. The second
+/// case lasts while N + 1 waits for the disk, and after a writer that died there, until the next
+/// commit. So this function waits for neither. If the second transaction is given a later number,
+/// that transaction is checked next.
 pub(super) fn begin<'e>(
     env: &'e Env<WithoutTls>,
     readers: &Readers,

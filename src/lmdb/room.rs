@@ -12,10 +12,9 @@ const LEAST_BYTES: u64 = 1 << 20;
 
 /// The engine's error on a write to the store in `path`, with the reason of the system.
 ///
-/// Of a write that the disk took only a part of, the usual first sign of a full one, the engine
-/// reports EIO, as of a disk that fails. So this looks whether there is room left on the disk, and
-/// whether the system allows this process a larger file. Where the system does not say, the error
-/// stays as it is.
+/// A full disk often shows first as a partial write, which the engine reports as EIO, like a
+/// failing disk. So this checks the free space of the disk and the file size limit of this process.
+/// If the system does not report them, the error stays as it is.
 pub(super) fn reason(error: heed::Error, path: &Path) -> heed::Error {
     let heed::Error::Io(source) = error else { return error };
     let shortage = if is_eio(&source) { shortage(&path.join("data.mdb")) } else { None };
@@ -26,7 +25,7 @@ pub(super) fn is_eio(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EIO)
 }
 
-/// What keeps the file from growing.
+/// The reason why the file cannot grow.
 fn shortage(file: &Path) -> Option<i32> {
     let length = file.metadata().map_or(0, |file| file.len());
     let is_too_long = |bytes| length.saturating_add(LEAST_BYTES) > bytes;
@@ -47,7 +46,7 @@ fn on_disk(file: &Path) -> Option<u64> {
     if unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: the system said that it has filled it.
+    // SAFETY: the call succeeded, so the system has filled it.
     let found = unsafe { found.assume_init() };
     Some((found.f_bavail as u64).saturating_mul(found.f_frsize as u64))
 }

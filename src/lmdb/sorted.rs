@@ -1,27 +1,25 @@
-//! Entries that are put in the order of their keys, and fill their pages wherever in the store they
-//! lie.
+//! A sorted load that fills its pages, wherever its keys lie in the store.
 //!
-//! The engine splits a page that overflows in the middle. Only where the new entry is the last of
-//! its page does the left one stay full, but for the entry that was last so far: that one begins
-//! the new page, beside the new entry. So a load leaves a gap of an entry on each page, which
-//! counts where a page has room for few; and if what lies behind the load shares its page, each
-//! page is left half full. Behind all other entries of the store the engine can be told to do
-//! better (`MDB_APPEND`). Here the same comes about anywhere, by entries that are deleted again
-//! before the call returns:
+//! If a page overflows, the engine splits it in the middle. If the new entry is the last one of the
+//! page, only the previous last entry moves to the new page with it. So a sorted load leaves a gap
+//! of one entry on each page, which matters if a page holds only a few entries. If entries after
+//! the load share its page, each page stays half full. At the end of the store the engine avoids
+//! both (`MDB_APPEND`). Elsewhere this module has the same effect by dummy entries that are deleted
+//! again before the call returns:
 //!
-//! * Once some of the load is there, two that are as large as a page of the tree can hold are put
-//!   behind its place. No third entry fits beside both, so the second lies on another page than
-//!   what the load goes on behind. The first is deleted, and the load goes on at the end of its
-//!   page. The second stays till the end: without it the page behind might be so empty that the
-//!   engine fills it from the left. "Some" is what keeps the engine from filling the page of the
-//!   load from the right instead, as it does where less than a quarter of one is left.
-//! * Where an entry does not fit any more, one without a value is put before it, if that does fit.
-//!   It is then the last of its page, so it is what begins the new page and leaves the old one as
-//!   full as it was. It is deleted once the new page is full: on an emptier one the engine would
-//!   move an entry there instead.
+//! * After the first entries of the load, two dummy entries of the largest size that a page of the
+//!   tree can hold are put after it. No third entry fits on a page with both, so the second one is
+//!   on another page than the end of the load. The first one is deleted, and the load continues at
+//!   the end of its page. The second one stays until the load is complete: without it the next page
+//!   could become so empty that the engine merges it with the page of the load. For the same reason
+//!   the load first fills a quarter of its page.
+//! * If an entry does not fit on the page, a dummy entry without a value is put before it, if that
+//!   fits. The dummy is then the last entry of the page, so the split moves only the dummy, and the
+//!   old page stays full. The dummy is deleted when the new page is full: on an emptier page the
+//!   engine would move an entry to it.
 //!
-//! What a page has room for is reckoned from what was put since the last split that was seen. Were
-//! it wrong, pages would be emptier, and nothing else.
+//! The room on a page is computed from the entries that were put since the last observed split. A
+//! wrong result would only leave pages emptier.
 
 use heed::types::Bytes;
 use heed::{Database, RwTxn};
@@ -31,17 +29,17 @@ use crate::{KeyBuf, check_key, successor};
 /// A key and its value.
 pub(super) type Put<'e> = (&'e [u8], &'e [u8]);
 
-/// What a page begins with.
+/// The length of a page's header.
 const PAGE_HEADER: usize = 16;
-/// What an entry begins with on its page.
+/// The length of an entry's header.
 const ENTRY_HEADER: usize = 8;
-/// What says where on the page an entry lies.
+/// The length of an entry's offset in its page.
 const PLACE: usize = 2;
-/// What stands for a value that has pages of its own.
+/// The length of the page number that refers to an overflow value.
 const PAGE_NUMBER: usize = 8;
 
-/// Puts entries whose keys ascend, where no others lie between them nor behind them before `next`.
-/// The transaction is of no use after an error.
+/// Puts entries in ascending order of their keys. No other entries may lie between them, or between
+/// the last one and `next`. After an error the transaction must be aborted.
 pub(super) fn lay(
     database: &Database<'_, Bytes, Bytes>,
     txn: &mut RwTxn<'_>,
@@ -78,9 +76,9 @@ struct Load<'l, 'd, 't> {
     txn: &'l mut RwTxn<'t>,
     /// The size of a page.
     page: usize,
-    /// How many pages with entries there were at the last look.
+    /// The number of pages with entries when it was last read.
     pages: usize,
-    /// The room on the page that the load is at, where it is known.
+    /// The room on the current page of the load, if known.
     room: Option<usize>,
     /// The entry without a value that this page begins with.
     mark: Option<KeyBuf>,

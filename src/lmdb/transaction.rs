@@ -29,15 +29,16 @@ pub struct LmdbTransaction<'s> {
     _ticket: Ticket<'s>,
     _process_turn: ProcessTurn<'s>,
     _turn: WriterTurn<'s>,
-    /// The map or the disk was found full: the engine refuses everything further.
+    /// Set when the map or the disk was full: the engine refuses every further call.
     full: Cell<Option<Full>>,
-    /// When to try the end of the store, behind every key: that costs no search, and the engine
-    /// leaves pages full that it would leave half full. Elsewhere it costs a look at the last key.
+    /// When to try to append after the last key: an append needs no search, and the engine leaves
+    /// full pages instead of half-full ones. If the key is not the last one, the try costs one
+    /// read.
     at_end: Tries,
     state: TransactionState,
 }
 
-/// What had no room for a transaction, and what keeps pages from it.
+/// The map or the disk that was full, and the reader that keeps freed pages.
 #[derive(Clone, Copy, Debug)]
 enum Full {
     Map(HeldPages),
@@ -65,20 +66,20 @@ impl Full {
     }
 }
 
-/// When a put should be tried in a way that is better for some: those that fail are tried more and
-/// more seldom.
+/// When to try a way of putting that is faster for some puts. After each failure the pause until
+/// the next try grows.
 #[derive(Debug)]
 struct Tries {
-    /// How many puts go by before the next try.
+    /// The number of puts before the next try.
     pass: u32,
-    /// How many will, if that one fails.
+    /// The same after that try, if it fails.
     then: u32,
 }
 
 impl Tries {
-    /// From the first put on.
+    /// Tries from the first put.
     const EACH: Self = Self { pass: 0, then: 1 };
-    /// Small transactions do not try at all.
+    /// Does not try in small transactions.
     const LATER: Self = Self { pass: 8, then: 8 };
     const MOST: u32 = 256;
 
@@ -97,10 +98,10 @@ impl Tries {
     }
 }
 
-/// Entries that come together, those behind them, and the key that is there between the two.
+/// Entries that lie side by side, the entries after them, and the stored key between the two.
 type Together<'e> = (&'e [Put<'e>], &'e [Put<'e>], KeyBuf);
 
-/// How many entries are put side by side at least: that takes a few more puts.
+/// The least number of entries that are put side by side, which costs a few extra puts.
 const FEWEST_TOGETHER: usize = 64;
 
 impl<'s> LmdbTransaction<'s> {
@@ -134,7 +135,7 @@ impl<'s> LmdbTransaction<'s> {
         })
     }
 
-    /// Puts an entry if it lies behind all that is in the store, and tells whether it does.
+    /// Appends an entry if its key lies after all stored keys, and returns whether it does.
     fn append(&mut self, key: &[u8], value: &[u8]) -> heed::Result<bool> {
         let flags = PutFlags::APPEND;
         match self.shared.database.put_with_flags(&mut self.txn, flags, key, value) {
@@ -150,8 +151,8 @@ impl<'s> LmdbTransaction<'s> {
         }
     }
 
-    /// Puts entries whose keys ascend: those that come together between two that are there already
-    /// side by side, and the others one by one.
+    /// Puts entries in ascending order of their keys: runs that lie between two stored keys side by
+    /// side, all others one by one.
     fn put_in_order(&mut self, entries: &[Put<'_>]) -> heed::Result<()> {
         let (mut rest, mut tries) = (entries, Tries::EACH);
         while let Some(((key, value), behind)) = rest.split_first() {
@@ -172,13 +173,13 @@ impl<'s> LmdbTransaction<'s> {
         Ok(())
     }
 
-    /// Those of some entries that come before the next one that is there, the others, and the key
-    /// of that one. `None` if they are few, or nothing is behind them.
+    /// Splits entries at the next stored key: those before it, those after it, and that key. `None`
+    /// if there are few, or if no stored key follows.
     fn together<'e>(&self, entries: &'e [Put<'e>]) -> heed::Result<Option<Together<'e>>> {
         let Some((first, _)) = entries.first() else { return Ok(None) };
         let next = self.shared.database.get_greater_than_or_equal_to(&self.txn, first)?;
         let Some((next, _)) = next else { return Ok(None) };
-        // No further than to the next key: what lies behind it is the matter of the next look.
+        // Up to the next key only: entries after it are handled by the next iteration.
         let mut last = None;
         let before = entries
             .iter()
@@ -201,7 +202,7 @@ impl<'s> LmdbTransaction<'s> {
     }
 }
 
-/// The engine's error in keyloom's words. Notes in `is_full` what had no room.
+/// Converts the engine's error. Sets `is_full` if the map or the disk was full.
 fn explain(shared: &Shared, is_full: &Cell<Option<Full>>, error: heed::Error) -> Error {
     let error = match (error, is_full.get()) {
         (heed::Error::Mdb(MdbError::BadTxn), Some(full)) => return full.again(shared),
@@ -291,7 +292,7 @@ impl Transaction for LmdbTransaction<'_> {
                 Error::CommitUnknown { source: unusable.into() }
             }
             other => match room::reason(other, &shared.path) {
-                // It may have been a wait for the disk that failed.
+                // The failed call may have been an fsync.
                 heed::Error::Io(source) if room::is_eio(&source) => {
                     shared.note_failed_sync(heed::Error::Io(source))
                 }

@@ -39,7 +39,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// writing.
 const MOST_IMPATIENT: Duration = Duration::from_millis(1);
 
-/// The lock of the process that writes. To be taken by one thread at a time.
+/// The lock of the writing process. One thread at a time may take it.
 #[derive(Debug)]
 pub(super) struct WriterLock {
     /// `None` where the file cannot be opened: then the engine reports why.
@@ -61,7 +61,7 @@ impl WriterLock {
     /// Waits for the writers of other processes.
     ///
     /// # Errors
-    /// [`Error::WriterBusy`], or what the system says of the lock file of the store in `path`.
+    /// [`Error::WriterBusy`], or the system's error for the lock file of the store in `path`.
     pub(super) fn take(&self, deadline: &Deadline<'_>, path: &Path) -> Result<ProcessTurn<'_>> {
         let taken = self.try_take(deadline).map_err(|error| explain(error.into(), path))?;
         taken.ok_or_else(|| Error::WriterBusy {

@@ -90,7 +90,7 @@ pub struct MemoryBuilder {
 }
 
 impl MemoryBuilder {
-    /// Takes no more than `limits` say.
+    /// Imposes `limits`.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -236,7 +236,7 @@ impl Reader for MemorySnapshot<'_> {
 #[derive(Debug)]
 pub struct MemoryEntries<'r> {
     walk: Option<Walk<'r>>,
-    /// Where snapshots may grow too old: since when this one is there.
+    /// When the snapshot was taken, if the store limits the age of snapshots.
     clock: Option<(&'r Shared, Instant)>,
 }
 

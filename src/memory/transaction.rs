@@ -29,7 +29,7 @@ pub struct MemoryTransaction<'s> {
 enum Mode<'s> {
     /// No other process writes meanwhile.
     Alone { _turn: WriterTurn<'s> },
-    /// Others may write meanwhile; commit compares.
+    /// Other transactions may write meanwhile; the commit checks for conflicts.
     Optimistic(Footprint<'s>),
 }
 
@@ -121,7 +121,7 @@ impl Writer for MemoryTransaction<'_> {
         if let (Err(Error::NotACounter { .. }), Mode::Optimistic(footprint)) =
             (&applied, &self.mode)
         {
-            // The answer told something about the value, so it was a read.
+            // The answer depends on the value, so it counts as a read.
             footprint.read_key(key);
         }
         applied

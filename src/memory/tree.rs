@@ -44,7 +44,7 @@ enum Node {
     Branch(Arc<Branch>),
 }
 
-/// What a full node gives to its parent: its right half and the separator before it.
+/// The result of splitting a full node: its right half, and the separator before it.
 type Split = (Separator, Node);
 
 /// The entries of a store, in the order of their keys.

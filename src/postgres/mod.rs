@@ -1,8 +1,8 @@
 //! The store on PostgreSQL, and on the distributed engines that speak its protocol.
 //!
-//! When do data outgrow one machine's file? When several programs write them, when they must
-//! survive that machine, or when there is a PostgreSQL already that somebody backs up at night. One
-//! line changes, and the same patterns go on:
+//! Data need a server if programs on several machines write them, if they must survive the loss of
+//! one machine, or if a PostgreSQL with backups exists already. One line of the program changes,
+//! and the same patterns work:
 //!
 //! ```no_run
 //! use keyloom::{Postgres, Reader, Store, Writer};
@@ -67,6 +67,8 @@
 //! | begin | 0: the transaction begins with its first statement, in the same message |
 //! | get, get_many, first, last, count, page | 1 |
 //! | count, first, last, page, range where the transaction has itself written | as the range |
+//! | range_many where the transaction has itself deleted entries | 1 more, for all ranges that are cut by that |
+//! | range_many | 1 for each 1,024 ranges, and for each 16,384 entries or some 4 MiB |
 //! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, or some 4 MiB |
 //! | put, delete, delete_range | 0; more than 1 MiB or 10,000 of them that wait are sent, for 1 |
 //! | commit of a transaction that read | 1, its writes included |
@@ -83,15 +85,15 @@
 //! `add`, `min` and `max` read and write here, so transactions on one hot counter conflict: spread
 //! it over several keys.
 //!
-//! A thread that has a transaction open and takes a snapshot needs two connections; when as many
-//! threads as there are connections do that at once, all of them wait until their patience ends.
+//! A thread that has a transaction open and takes a snapshot needs two connections. If as many
+//! threads as there are connections do that at once, all of them wait until the time-out.
 //!
 //! # How it is run
 //!
 //! On PostgreSQL each connection runs with `enable_seqscan`, `enable_bitmapscan` and `jit` off:
-//! every statement is served by the one index. What a serializable transaction has read is
-//! remembered by index pages, and by the whole table once it has read many
-//! (`max_pred_locks_per_relation`, by default 32 pages), and then it conflicts with every writer.
+//! every statement is served by the one index. PostgreSQL records the reads of a serializable
+//! transaction as index pages. After many pages (`max_pred_locks_per_relation`, by default 32) it
+//! records the whole table, and the transaction conflicts with every writer.
 //! Transactions that read much *and* write want larger `max_pred_locks_per_transaction`,
 //! `max_pred_locks_per_relation` and `max_pred_locks_per_page`. Serializability holds among
 //! serializable transactions: somebody who changes the table by hand at another level is not
@@ -190,7 +192,7 @@ impl Postgres {
     fn connection(&self) -> Result<Object> {
         let shared = &self.shared;
         let started = Instant::now();
-        // The pool's own patience ends first.
+        // The pool's own time-out ends first.
         let timeout = shared.link.timeout() + shared.patience;
         match shared.link.wait_uncounted(timeout, shared.pool.get()) {
             Outcome::Answered(Ok(client)) => Ok(client),

@@ -52,7 +52,8 @@ fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
         config.connect_timeout(options.timeout);
     }
     if config.get_tcp_user_timeout().is_none() {
-        // A connection that is half open is found by the system, not by one user after the other.
+        // The system detects a half-open connection, so that not every user of it waits for the
+        // time-out.
         config.tcp_user_timeout(options.timeout).keepalives_idle(KEEPALIVE_IDLE);
     }
     if config.get_hosts().len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any

@@ -12,8 +12,10 @@ use tokio_postgres::{Error as PgError, Row};
 
 use super::sql::Sql;
 use super::{Shared, error};
-use crate::remote::{Buffer, Fetched, Outcome, PAGE_BYTES, Pair, Session, Span, WriteSession};
-use crate::{Error, KeyBuf, Order, Result};
+use crate::remote::{
+    Buffer, Fetched, LARGEST_PAGE, Outcome, PAGE_BYTES, Pair, Session, Span, WriteSession,
+};
+use crate::{Error, KeyBuf, MAX_KEY_BYTES, Order, Result};
 
 /// Writes that wait are sent ahead of the commit when they are this many bytes,
 const MOST_BYTES_WAITING: usize = 1 << 20;
@@ -234,7 +236,7 @@ async fn write(
         keys.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| &key[..]).collect();
     let put = keys.iter().filter_map(|(key, value)| Some((&key[..], &value.as_ref()?[..])));
     let (put_keys, put_values): (Vec<&[u8]>, Vec<&[u8]>) = put.unzip();
-    // What fails before it is sent must hold back the commit behind it.
+    // If a write fails before it is sent, the commit after it must not be sent.
     let held_back = Cell::new(false);
     let or_hold_back = |done: Result<(), PgError>| {
         held_back.set(held_back.get() || done.is_err());
@@ -304,7 +306,31 @@ fn pairs(rows: &[Row]) -> Result<Vec<Pair>, PgError> {
     rows.iter().map(|row| Ok((bytes(row, 0)?, bytes(row, 1)?))).collect()
 }
 
+/// Groups rows by the number of their span, which counts from 1.
+fn by_span(rows: &[Row], spans: usize, limit: usize) -> Result<Vec<Fetched>, PgError> {
+    let mut fetched: Vec<Fetched> =
+        (0..spans).map(|_| Fetched { entries: Vec::new(), more: false }).collect();
+    let (mut value_bytes, mut last_position) = (0, 0);
+    for row in rows {
+        let position = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0).saturating_sub(1);
+        let (key, value) = (bytes(row, 1)?, bytes(row, 2)?);
+        value_bytes += value.len();
+        last_position = position;
+        if let Some(of_span) = fetched.get_mut(position) {
+            of_span.entries.push((key, value));
+            of_span.more = of_span.entries.len() == limit;
+        }
+    }
+    if rows.len() >= LARGEST_PAGE || value_bytes >= PAGE_BYTES {
+        // The answer ends in this span. The spans after it were not read.
+        fetched.iter_mut().skip(last_position).for_each(|cut| cut.more = true);
+    }
+    Ok(fetched)
+}
+
 impl Session for PostgresSession {
+    const MOST_SPANS: usize = 1_024;
+
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         let sql = &self.shared.sql;
         if let [key] = keys {
@@ -332,6 +358,20 @@ impl Session for PostgresSession {
         let entries = self.ask(fetch)?;
         let bytes: usize = entries.iter().map(|(_, value)| value.len()).sum();
         Ok(Fetched { more: entries.len() == limit || bytes >= PAGE_BYTES, entries })
+    }
+
+    fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>> {
+        // Greater than every key, so that each span has an end for the index.
+        const BEHIND_ALL: &[u8] = &[0xFF; MAX_KEY_BYTES + 1];
+        let sql = &self.shared.sql;
+        let starts: Vec<&[u8]> = spans.iter().map(|span| &span.start[..]).collect();
+        let ends: Vec<&[u8]> =
+            spans.iter().map(|span| span.end.as_deref().unwrap_or(BEHIND_ALL)).collect();
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.ask(|client| async move {
+            let rows = query(client, &sql.entries_of_many, &[&starts, &ends, &most]).await?;
+            by_span(&rows, spans.len(), limit)
+        })
     }
 
     fn count(&self, span: &Span) -> Result<Option<u64>> {

@@ -1,11 +1,11 @@
-//! The statements: what PostgreSQL, CockroachDB and YugabyteDB all take.
+//! The SQL statements, which PostgreSQL, CockroachDB and YugabyteDB all accept.
 //!
-//! The two places where engines differ are both here: how a table is made whose keys stay in order,
-//! and what a session sets.
+//! The engines differ in two places: how to create a table with ordered keys, and the settings of a
+//! session.
 
 use std::time::Duration;
 
-use crate::remote::PAGE_BYTES;
+use crate::remote::{LARGEST_PAGE, PAGE_BYTES};
 use crate::{Error, Order, Result};
 
 /// Which of the engines that speak the protocol answered.
@@ -64,6 +64,8 @@ pub(super) struct Sql {
     pub(super) delete: String,
     ascending: [String; 2],
     descending: [String; 2],
+    /// `$1` are the starts, `$2` the ends, `$3` is the limit of each span.
+    pub(super) entries_of_many: String,
     count: [String; 2],
     clear: [String; 2],
 }
@@ -104,6 +106,18 @@ impl Sql {
             delete: format!("DELETE FROM {t} WHERE key = ANY($1)"),
             ascending: entries("ASC"),
             descending: entries("DESC"),
+            // The inner limit ends the scan: without it the server would read all spans whenever
+            // the answer is cut short.
+            entries_of_many: format!(
+                "SELECT ord, key, value FROM (\
+                 SELECT ord, key, value, sum(octet_length(value)) OVER (ORDER BY ord, key ROWS UNBOUNDED PRECEDING) \
+                 - octet_length(value) AS before FROM (\
+                 SELECT ord, key, value FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS span (low, high, ord) \
+                 CROSS JOIN LATERAL (\
+                 SELECT key, value FROM {t} WHERE key >= low AND key < high ORDER BY key ASC LIMIT $3\
+                 ) AS page ORDER BY ord, key LIMIT {LARGEST_PAGE}\
+                 ) AS pages) AS measured WHERE before < {PAGE_BYTES} ORDER BY ord, key"
+            ),
             count: both(&|span, _| format!("SELECT count(*) FROM {t} WHERE {span}")),
             clear: both(&|span, _| format!("DELETE FROM {t} WHERE {span}")),
         }
@@ -124,7 +138,7 @@ impl Sql {
     /// Every statement that takes parameters, to be prepared when a connection is opened.
     pub(super) fn prepared(&self) -> impl Iterator<Item = &str> {
         let pairs = [&self.ascending, &self.descending, &self.count, &self.clear];
-        let single = [&self.get, &self.get_many, &self.put, &self.delete];
+        let single = [&self.get, &self.get_many, &self.entries_of_many, &self.put, &self.delete];
         single.into_iter().chain(pairs.into_iter().flatten()).map(String::as_str)
     }
 }

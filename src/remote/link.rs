@@ -8,32 +8,32 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::{BoxedError, Error, Result, SharedError};
 
-/// What drives the connections of one store, and counts how often somebody waited for an answer.
+/// The runtime that drives the connections of one store, and the number of waits for an answer.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Always there, until it is dropped.
+    /// `Some` until the link is dropped.
     runtime: Option<Runtime>,
     handle: Handle,
     round_trips: AtomicU64,
     timeout: Duration,
     /// The process whose threads drive the connections.
     process: u32,
-    /// Where the server is, as errors say it: never with a password.
+    /// The address of the server in errors, never with a password.
     place: Box<str>,
-    /// What a fork can do.
+    /// The advice of [`Error::Forked`](crate::Error::Forked) for a forked child.
     after_fork: &'static str,
 }
 
-/// How waiting ended.
+/// How a wait ended.
 pub(crate) enum Outcome<T> {
     Answered(T),
     /// Nothing was sent.
     Refused(Error),
-    /// There was no answer in time. The request may have been carried out or not.
+    /// There was no answer in time. It is unknown whether the request was executed.
     TimedOut,
 }
 
-/// The error beneath a lost connection when it is only silent.
+/// The source of a lost-connection error if the server only stopped answering.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]
 struct Silent(Duration);
@@ -59,7 +59,7 @@ impl Link {
         })
     }
 
-    /// With another remedy after a fork than to open the store again.
+    /// Sets another remedy after a fork than to open the store again.
     #[cfg(feature = "foundationdb")]
     pub(crate) fn after_fork(mut self, remedy: &'static str) -> Self {
         self.after_fork = remedy;
@@ -73,7 +73,7 @@ impl Link {
         self.wait_uncounted(self.timeout, request)
     }
 
-    /// [`wait`](Link::wait) for what is not the server's answer to a user: opening connections.
+    /// [`wait`](Link::wait) that is not counted, for opening connections.
     pub(crate) fn wait_uncounted<F: Future>(
         &self,
         timeout: Duration,
@@ -94,7 +94,7 @@ impl Link {
         }
     }
 
-    /// A fork has the connections and not the thread that drives them.
+    /// A forked child has the connections, but not the thread that drives them.
     pub(crate) fn refuse_fork(&self) -> Result<()> {
         let here = std::process::id();
         match here == self.process {
@@ -107,13 +107,13 @@ impl Link {
         }
     }
 
-    /// Lets `work` go on without anybody waiting for it.
+    /// Runs `work` without waiting for it.
     #[cfg(any(feature = "postgres", feature = "foundationdb"))]
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(work);
     }
 
-    /// Counts `waits` more, for a request that asked again within itself.
+    /// Counts `waits` more, for a request that took several round trips.
     #[cfg(any(feature = "etcd", feature = "foundationdb"))]
     pub(crate) fn waited_also(&self, waits: usize) {
         self.round_trips.fetch_add(waits as u64, Relaxed);
@@ -131,12 +131,12 @@ impl Link {
         &self.place
     }
 
-    /// The error for a connection that broke while nothing was decided.
+    /// The error for a connection that broke outside a commit.
     pub(crate) fn lost(&self, source: impl Into<BoxedError>) -> Error {
         Error::ConnectionLost { store: self.place.clone(), source: SharedError::from(source) }
     }
 
-    /// The error for a server that did not answer in time while nothing was decided.
+    /// The error for a server that did not answer in time outside a commit.
     pub(crate) fn silent(&self) -> Error {
         self.lost(Silent(self.timeout))
     }

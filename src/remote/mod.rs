@@ -9,15 +9,16 @@
 //! for keys and ranges, and how to commit.
 
 mod link;
+mod many;
 #[cfg(any(feature = "etcd", feature = "foundationdb"))]
 mod name;
 mod pages;
 mod reader;
 mod session;
 
-#[cfg(feature = "postgres")]
-pub(crate) use pages::PAGE_BYTES;
 pub use pages::RemoteEntries;
+#[cfg(feature = "postgres")]
+pub(crate) use pages::{LARGEST_PAGE, PAGE_BYTES};
 pub use reader::{RemoteSnapshot, RemoteTransaction};
 
 pub(crate) use crate::backend::Span;

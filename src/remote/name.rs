@@ -1,10 +1,10 @@
-//! Names of stores among those of a cluster.
+//! Names of the stores in a cluster.
 
 use crate::{Error, Result};
 
 const MOST_NAME_BYTES: usize = 64;
 
-/// What is a name.
+/// The rule for names.
 pub(crate) const NAME_RULE: &str =
     "a name is 1 to 64 letters, digits, dots, underscores and hyphens of ASCII";
 

@@ -8,15 +8,16 @@ use super::{Buffer, Fetched, Pair, Session, Span};
 use crate::backend::{Merge, Merged};
 use crate::{KeyRange, Order, Result};
 
-/// The first page of a range in a snapshot: what costs about as much to send as to ask for.
+/// The entries of the first page of a range in a snapshot: sending so many costs about as much as
+/// the request.
 pub(super) const FIRST_PAGE: usize = 1_024;
-/// The first page in a transaction, where everything that was fetched counts as read, and the less
-/// was read the less conflicts.
+/// The entries of the first page in a transaction. Every fetched entry counts as read, and fewer
+/// reads cause fewer conflicts.
 pub(super) const FIRST_PAGE_OF_TRANSACTION: usize = 128;
 /// How much larger the next page is.
 const GROWTH: usize = 4;
 /// The largest page, in entries,
-pub(super) const LARGEST_PAGE: usize = 16_384;
+pub(crate) const LARGEST_PAGE: usize = 16_384;
 /// and in bytes: the server ends a page there if it can, else the size is guessed from the page
 /// before. An entry larger than that comes alone.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
@@ -30,16 +31,16 @@ pub struct RemoteEntries<'r, S: Session> {
 
 enum Walk<'r, S: Session> {
     Server(Pages<'r, S>),
-    /// With the writes of the transaction that reads.
+    /// The own writes of the transaction, merged in.
     Merged(Merge<'r, Pages<'r, S>, Bytes>),
 }
 
-/// What the server has in a range.
+/// The server's entries of a range.
 struct Pages<'r, S> {
     session: &'r S,
-    /// What of it is not there any more need not be fetched.
+    /// Deleted ranges of the transaction, which need not be fetched.
     buffer: Option<&'r Buffer>,
-    /// What is still to be fetched.
+    /// The span still to be fetched.
     rest: Option<Span>,
     order: Order,
     page: std::vec::IntoIter<Pair>,
@@ -109,11 +110,14 @@ impl<S: Session> Iterator for RemoteEntries<'_, S> {
             Walk::Server(pages) => return pages.next(),
             Walk::Merged(merge) => merge,
         };
-        let entry = merge.next()?;
-        Some(entry.map(|entry| match entry {
-            Merged::Written(key, value) => (Bytes::copy_from_slice(key), value.clone()),
-            Merged::Below(key, value) => (key, value),
-        }))
+        Some(merge.next()?.map(pair))
+    }
+}
+
+pub(super) fn pair(entry: Merged<'_, Bytes, Bytes>) -> Pair {
+    match entry {
+        Merged::Written(key, value) => (Bytes::copy_from_slice(key), value.clone()),
+        Merged::Below(key, value) => (key, value),
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::many::first_pages;
 use super::pages::{FIRST_PAGE, FIRST_PAGE_OF_TRANSACTION, LARGEST_PAGE};
 use super::{Buffer, Native, Pair, RemoteEntries, Session, Span, Write, WriteSession};
 use crate::atomic::{apply_by_reading, stamp_by_counting};
@@ -62,7 +63,7 @@ impl<S> fmt::Debug for RemoteTransaction<S> {
     }
 }
 
-/// The two kinds of readers, in what differs between them.
+/// The differences between snapshots and transactions.
 struct Parts<'r, S> {
     session: &'r S,
     buffer: Option<&'r Buffer>,
@@ -97,7 +98,7 @@ impl<'r, S: Session> Parts<'r, S> {
 
     fn page(&self, range: &KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Bytes>> {
         let limit = limit.max(1);
-        // One more than asked for tells whether there is more, in the same message.
+        // One entry more than the limit shows whether there are more, in the same message.
         let mut walk = self.range(range, order, limit.saturating_add(1).min(LARGEST_PAGE));
         let entries = walk.by_ref().take(limit).collect::<Result<Vec<Pair>>>()?;
         let last = match (entries.last(), walk.next().transpose()?) {
@@ -114,7 +115,7 @@ impl<'r, S: Session> Parts<'r, S> {
         {
             return Ok(count);
         }
-        // Which of the own writes are new to the server only a walk can tell.
+        // Only a walk shows which of the own writes are new to the server.
         self.range(range, Order::Ascending, LARGEST_PAGE)
             .try_fold(0, |count, entry| entry.map(|_| count + 1))
     }
@@ -170,6 +171,15 @@ macro_rules! reads {
             fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Bytes>> {
                 self.parts().page(&range, order, limit)
             }
+
+            fn range_many(
+                &self,
+                ranges: &[KeyRange<'_>],
+                limit: usize,
+            ) -> Result<Vec<Page<Bytes>>> {
+                let parts = self.parts();
+                first_pages(parts.session, parts.buffer, ranges, limit)
+            }
         }
     };
 }
@@ -193,7 +203,7 @@ impl<S: WriteSession> RemoteTransaction<S> {
         self.session.relieve(&mut self.buffer)
     }
 
-    /// After a write that the server does itself, which weighs as much as a put.
+    /// Counts a write that the server executes itself like a put.
     fn done(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.size.charge(self.session.weight(&Write::Put(key, value)), &self.limits)
     }

@@ -1,4 +1,4 @@
-//! What a backend adds.
+//! The traits that a remote backend implements.
 //!
 //! Public traits of a private module, because the types that users hold are generic over them.
 
@@ -10,14 +10,14 @@ use crate::{AtomicOp, Order, Result, VersionstampedKey};
 /// Keys and values as a server sent them: owned, shared when cloned.
 pub type Pair = (Bytes, Bytes);
 
-/// Whether a server did an operation itself.
+/// Whether the server executed an operation itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Native {
     Done,
     Unknown,
 }
 
-/// Some entries of a span, and whether there are more behind them.
+/// Some entries of a span, and whether there are more after them.
 #[derive(Debug)]
 pub struct Fetched {
     pub(crate) entries: Vec<Pair>,
@@ -26,13 +26,20 @@ pub struct Fetched {
 
 /// Reading from a server at one moment. Each method waits for the server once.
 pub trait Session {
+    /// How many spans [`fetch_many`](Session::fetch_many) takes.
+    const MOST_SPANS: usize;
+
     /// The values of `keys`, in their order.
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
 
     /// At most `limit` entries of `span`, from its beginning in `order`.
     fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched>;
 
-    /// How many keys lie in `span`; `None` where nobody counts for the client.
+    /// At most `limit` entries of each span, in ascending order. The answer may end after any
+    /// entry; then `more` is set for the span of that entry and for all spans after it.
+    fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>>;
+
+    /// How many keys lie in `span`; `None` if the server cannot count.
     fn count(&self, span: &Span) -> Result<Option<u64>>;
 }
 
@@ -61,7 +68,7 @@ pub trait WriteSession: Session {
         Ok(Native::Unknown)
     }
 
-    /// Writes under a key that the server completes at the commit, if it can.
+    /// Puts a value under a key that the server completes at commit, if the server can do so.
     fn put_versionstamped(
         &mut self,
         _key: &VersionstampedKey<'_>,

@@ -324,7 +324,7 @@ impl ser::SerializeSeq for Elements<'_> {
 
     #[inline]
     fn serialize_element<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<()> {
-        // Mixed again, since a constant such as that of `None` is no mixture.
+        // An element may serialize as a constant, such as that of `None`: mix it with the kind.
         let element = mix(self.kind, value.serialize(self.to)?);
         self.add(element);
         Ok(())

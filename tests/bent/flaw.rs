@@ -71,6 +71,12 @@ pub enum Flaw {
     DeleteRangeKeepsFirst,
     /// `get_many` answers in the order of the keys' bytes.
     SortedBatch,
+    /// `range_many` answers in the order of the ranges' starts.
+    SortedRangeBatch,
+    /// `range_many` in a transaction does not return the transaction's own writes.
+    BlindRangeBatch,
+    /// What `range_many` read is not compared at commit.
+    UntrackedRangeBatch,
     /// An empty value reads as absent.
     EmptyIsAbsent,
     /// Values are cut at 64 KiB.
@@ -83,7 +89,7 @@ pub enum Flaw {
 
 impl Flaw {
     /// All mistakes, without [`Flaw::None`].
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::LostWrite,
         Self::DirtyRead,
         Self::MovingSnapshot,
@@ -115,6 +121,9 @@ impl Flaw {
         Self::BlindRanges,
         Self::DeleteRangeKeepsFirst,
         Self::SortedBatch,
+        Self::SortedRangeBatch,
+        Self::BlindRangeBatch,
+        Self::UntrackedRangeBatch,
         Self::EmptyIsAbsent,
         Self::CutValue,
         Self::ErrorCommits,
@@ -176,6 +185,15 @@ impl Flaw {
             }
             Self::SortedBatch => {
                 (Law::Batches, "get_many_answers_in_the_order_asked_with_absent_and_repeated_keys")
+            }
+            Self::SortedRangeBatch => {
+                (Law::Batches, "range_many_returns_the_page_of_each_range_in_the_order_asked")
+            }
+            Self::BlindRangeBatch => {
+                (Law::Batches, "range_many_sees_the_writes_of_its_transaction")
+            }
+            Self::UntrackedRangeBatch => {
+                (Law::Serializable, "two_writers_that_look_for_each_other_do_not_both_miss")
             }
             Self::EmptyIsAbsent => (Law::Values, "an_empty_value_is_not_an_absent_one"),
             Self::CutValue => (Law::Values, "values_of_every_size_come_back"),

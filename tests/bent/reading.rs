@@ -4,7 +4,8 @@ use std::ops::Bound;
 
 use keyloom::memory::MemorySnapshot;
 use keyloom::{
-    Error, KeyBounds, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, check_key, successor,
+    Error, KeyBounds, KeyBuf, KeyRange, MAX_KEY_BYTES, Order, Page, Reader, Result, Store,
+    check_key, successor,
 };
 
 use super::{Bent, Flaw, Map};
@@ -60,6 +61,10 @@ impl Reader for BentSnapshot<'_> {
         self.bent.get_many(keys, |key| self.get(key))
     }
 
+    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>> {
+        self.bent.range_many(ranges, |range| self.page(range.clone(), Order::Ascending, limit))
+    }
+
     fn counter(&self, key: &[u8]) -> Result<i64> {
         self.bent.counter(key, self.get(key)?)
     }
@@ -74,6 +79,14 @@ pub(super) fn value<R: Reader>(reader: &R, key: &[u8]) -> Result<Option<Vec<u8>>
 pub(super) fn entries<R: Reader>(reader: &R, range: &KeyRange<'_>) -> Result<Vec<Pair>> {
     let entries = reader.range(range.clone(), Order::Ascending)?;
     entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect()
+}
+
+/// The first page of a range whose entries are these.
+pub(super) fn first_page(mut entries: Vec<Pair>, limit: usize) -> Page<Vec<u8>> {
+    let has_more = entries.len() > limit.max(1);
+    entries.truncate(limit.max(1));
+    let last = entries.last().filter(|_| has_more).map(|(key, _)| KeyBuf::from_slice(key));
+    Page { entries, last }
 }
 
 /// The entries of a map that lie in a range.
@@ -158,6 +171,21 @@ impl Bent {
             keys.sort_unstable();
         }
         keys.into_iter().map(get).collect()
+    }
+
+    pub(super) fn range_many(
+        &self,
+        ranges: &[KeyRange<'_>],
+        page: impl Fn(&KeyRange<'_>) -> Result<Page<Vec<u8>>>,
+    ) -> Result<Vec<Page<Vec<u8>>>> {
+        let mut ranges: Vec<&KeyRange<'_>> = ranges.iter().collect();
+        if self.flaw == Flaw::SortedRangeBatch {
+            ranges.sort_by_key(|range| match range.normalized() {
+                Some((Bound::Included(start) | Bound::Excluded(start), _)) => start.to_vec(),
+                _ => Vec::new(),
+            });
+        }
+        ranges.into_iter().map(page).collect()
     }
 
     pub(super) fn counter(&self, key: &[u8], value: Option<Vec<u8>>) -> Result<i64> {

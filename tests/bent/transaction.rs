@@ -8,11 +8,11 @@ use std::time::Duration;
 use keyloom::key::Versionstamp;
 use keyloom::memory::MemoryTransaction;
 use keyloom::{
-    AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction, TransactionState,
-    VersionstampedKey, Writer, check_key, check_value,
+    AtomicOp, Error, KeyRange, Limits, Order, Page, Reader, Result, Store, Transaction,
+    TransactionState, VersionstampedKey, Writer, check_key, check_value,
 };
 
-use super::reading::{entries, part, value};
+use super::reading::{entries, first_page, part, value};
 use super::{Bent, BentEntries, Flaw, Map};
 
 /// A write, to be done elsewhere and later.
@@ -72,7 +72,11 @@ impl<'s> BentTransaction<'s> {
     pub(super) fn begin(bent: &'s Bent) -> Result<Self> {
         let inner = bent.memory.begin()?;
         let base = match bent.flaw {
-            Flaw::BlindRanges | Flaw::Phantom | Flaw::WriteSkew => bent.map()?,
+            Flaw::BlindRanges
+            | Flaw::BlindRangeBatch
+            | Flaw::UntrackedRangeBatch
+            | Flaw::Phantom
+            | Flaw::WriteSkew => bent.map()?,
             _ => Map::new(),
         };
         let (writes, state) = (Vec::new(), TransactionState::default());
@@ -81,6 +85,13 @@ impl<'s> BentTransaction<'s> {
 
     fn inner(&self) -> Result<&MemoryTransaction<'s>> {
         self.inner.as_ref().ok_or(Error::ReadOnly)
+    }
+
+    /// What the honest transaction would show, from a copy: it does not notice the read.
+    fn untracked(&self) -> Map {
+        let mut map = self.base.clone();
+        self.writes.iter().for_each(|write| write.apply_to_map(&mut map));
+        map
     }
 
     fn write(&mut self, write: Write) -> Result<()> {
@@ -136,18 +147,21 @@ impl Reader for BentTransaction<'_> {
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<BentEntries> {
         self.bent.range(range, order, |range| match self.bent.flaw {
             Flaw::BlindRanges => Ok(part(&self.base, range)),
-            Flaw::Phantom => {
-                // From a copy, so that the honest transaction does not learn of the reading.
-                let mut map = self.base.clone();
-                self.writes.iter().for_each(|write| write.apply_to_map(&mut map));
-                Ok(part(&map, range))
-            }
+            Flaw::Phantom => Ok(part(&self.untracked(), range)),
             _ => entries(self.inner()?, range),
         })
     }
 
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         self.bent.get_many(keys, |key| self.get(key))
+    }
+
+    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>> {
+        self.bent.range_many(ranges, |range| match self.bent.flaw {
+            Flaw::BlindRangeBatch => Ok(first_page(part(&self.base, range), limit)),
+            Flaw::UntrackedRangeBatch => Ok(first_page(part(&self.untracked(), range), limit)),
+            _ => self.page(range.clone(), Order::Ascending, limit),
+        })
     }
 
     fn counter(&self, key: &[u8]) -> Result<i64> {

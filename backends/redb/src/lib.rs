@@ -170,7 +170,7 @@ fn create(path: &Path) -> Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
         _ => Ok(()),
     });
-    // Where nothing was created, the first error says why.
+    // If the store was not created, return the first error.
     let removed = fs::remove_file(unfinished).and_then(|()| sync_directory(path));
     created.and(removed.map_err(redb::Error::from)).map_err(|error| named_at_open(path, error))
 }

@@ -117,8 +117,8 @@ pub enum Rule {
     /// A record of the free list holds the page numbers that it counts, descending, each free once,
     /// under a transaction that was.
     FreeList,
-    /// Sound perhaps, but not checked: keys with several values, or ordered otherwise than as
-    /// bytes.
+    /// The checker does not support this tree: its keys have several values, or are not ordered as
+    /// bytes. It may be sound.
     Unsupported,
 }
 

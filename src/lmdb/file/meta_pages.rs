@@ -82,7 +82,7 @@ impl Short {
 
 type MetaBytes = Result<[u8; META_BYTES], Short>;
 
-/// Reads the meta page at the position `at`, or tells that the file ends before.
+/// Reads the meta page at the position `at`; [`Short`] if the file ends before its end.
 fn read_at(file: &File, at: u64) -> io::Result<MetaBytes> {
     let mut bytes = [0; META_BYTES];
     match file.read_exact_at(&mut bytes, at) {
@@ -94,8 +94,8 @@ fn read_at(file: &File, at: u64) -> io::Result<MetaBytes> {
     }
 }
 
-/// The second meta page. It stands where the page size in the first one says or, when that one is
-/// not sound, at the first place where one is found.
+/// The second meta page. The page size in the first one gives its position. If the first one is not
+/// sound, each possible page size is tried.
 fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> {
     let at = |page_bytes: u32| -> io::Result<Result<Meta, Fault>> {
         Ok(match read_at(file, page_bytes.into())? {
@@ -112,7 +112,7 @@ fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> 
         if found.is_ok() {
             break;
         }
-        // The fault at most common place is the one to report.
+        // Report the fault found with the most common page size, which is tried first.
         found = at(page_bytes)?.or(found);
     }
     Ok(found)

@@ -260,7 +260,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         Ok(())
     }
 
-    /// Notes that an overflow run is used, and tells how many pages it has. It may have more than
+    /// Marks an overflow run as used, and returns its number of pages. It may have more than
     /// its value needs: the engine keeps the run when a shorter value replaces a longer one.
     fn use_run(&mut self, run: u64, value_bytes: u32, from: u64) -> Checked<u64> {
         self.use_page(run, from)?;

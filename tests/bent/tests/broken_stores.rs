@@ -73,6 +73,9 @@ broken! {
     own_writes_invisible_in_ranges_are_caught: BlindRanges;
     a_range_delete_that_keeps_the_first_key_is_caught: DeleteRangeKeepsFirst;
     a_batch_in_another_order_is_caught: SortedBatch;
+    a_range_batch_in_another_order_is_caught: SortedRangeBatch;
+    a_range_batch_without_own_writes_is_caught: BlindRangeBatch;
+    a_range_batch_that_is_not_tracked_is_caught: UntrackedRangeBatch;
     an_empty_value_that_is_absent_is_caught: EmptyIsAbsent;
     a_value_that_is_cut_is_caught: CutValue;
     an_error_that_commits_is_caught: ErrorCommits;

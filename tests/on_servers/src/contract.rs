@@ -61,6 +61,57 @@ pub fn a_thousand_keys_cost_one(store: &impl Store, contract: &Contract) {
     assert_eq!(found(&are_there).1, 1);
 }
 
+/// `count` ranges with ten keys each, from the last to the first.
+fn ranges_of_ten(count: usize) -> Vec<KeyRange<'static>> {
+    let range = |n: usize| KeyRange::half_open(&key(10 * n), &key(10 * n + 10)).into_owned();
+    (0..count).rev().map(range).collect()
+}
+
+/// How many entries `range_many` returns, all of them in their ranges.
+fn entries_of_many(reader: &impl Reader, ranges: &[KeyRange<'_>], limit: usize) -> usize {
+    let pages = reader.range_many(ranges, limit).unwrap();
+    assert_eq!(pages.len(), ranges.len());
+    for (range, page) in ranges.iter().zip(&pages) {
+        assert!(page.entries.iter().all(|(key, _)| range.contains(key)));
+    }
+    pages.iter().map(|page| page.entries.len()).sum()
+}
+
+pub fn a_hundred_ranges_cost_one(store: &impl Store, contract: &Contract) {
+    plant(store, 1_000);
+    let ranges = ranges_of_ten(100);
+    let snapshot = store.snapshot().unwrap();
+    for limit in [3, 10, 50] {
+        let read = waits(store, || entries_of_many(&snapshot, &ranges, limit));
+        assert_eq!(read, (100 * limit.min(10), 1));
+    }
+    assert_eq!(waits(store, || entries_of_many(&snapshot, &[], 3)), (0, 0));
+    let txn = store.begin().unwrap();
+    let first = waits(store, || entries_of_many(&txn, &ranges, 3));
+    assert_eq!(first, (300, 1 + contract.for_the_version));
+    assert_eq!(waits(store, || entries_of_many(&txn, &ranges, 3)), (300, 1));
+}
+
+/// Where the transaction itself hides entries that the server sent, all ranges that have too few
+/// are read on together.
+pub fn own_deletes_cost_one_more_for_all_ranges(store: &impl Store) {
+    plant(store, 1_000);
+    let mut txn = store.begin().unwrap();
+    (0..100).for_each(|n| txn.delete(&key(10 * n + 1)).unwrap());
+    assert_eq!(waits(store, || entries_of_many(&txn, &ranges_of_ten(100), 3)), (300, 2));
+    txn.delete_range(KeyRange::half_open(&key(0), &key(500))).unwrap();
+    assert_eq!(waits(store, || entries_of_many(&txn, &ranges_of_ten(50), 3)), (0, 0));
+}
+
+pub fn more_ranges_than_go_together_cost_two(store: &impl Store, most: usize) {
+    plant(store, 100);
+    let snapshot = store.snapshot().unwrap();
+    let single = |n: usize| KeyRange::single(&key(n)).into_owned();
+    let ranges: Vec<KeyRange<'static>> = (0..=most).map(single).collect();
+    assert_eq!(waits(store, || entries_of_many(&snapshot, &ranges[1..], 3)), (99, 1));
+    assert_eq!(waits(store, || entries_of_many(&snapshot, &ranges, 3)), (100, 2));
+}
+
 /// Of so many entries, in so many pages of a snapshot and of a transaction: 1,024 and the rest;
 /// 128, 512, 2,048 and the rest.
 pub fn a_range_costs_one_for_each_page(

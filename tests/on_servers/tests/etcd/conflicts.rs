@@ -46,7 +46,11 @@ fn a_range_that_was_read_must_not_change() {
     let count = |txn: &<Etcd as Store>::Transaction<'_>| {
         assert!(txn.count(range()).unwrap() > 0);
     };
-    for read in [&walk as &dyn Fn(&<Etcd as Store>::Transaction<'_>), &count] {
+    let many = |txn: &<Etcd as Store>::Transaction<'_>| {
+        let ranges = [KeyRange::prefix(b"absent"), range()];
+        assert!(!txn.range_many(&ranges, 5).unwrap()[1].entries.is_empty());
+    };
+    for read in [&walk as &dyn Fn(&<Etcd as Store>::Transaction<'_>), &count, &many] {
         assert!(is_conflict(&outcome(&store, read, |txn| txn.put(&key(5), b"new"))), "changed");
         assert!(is_conflict(&outcome(&store, read, |txn| txn.put(b"key 0003x", b""))), "phantom");
         assert!(is_conflict(&outcome(&store, read, |txn| txn.delete(b"key 0003x"))), "deleted");
@@ -64,8 +68,17 @@ fn of_a_range_only_what_was_fetched_counts() {
     let beginning = |txn: &<Etcd as Store>::Transaction<'_>| {
         txn.page(KeyRange::all(), Order::Ascending, 10).unwrap();
     };
-    outcome(&store, beginning, |txn| txn.put(&key(500), b"")).unwrap();
-    assert!(is_conflict(&outcome(&store, beginning, |txn| txn.put(b"key 0003x", b""))));
+    let beginnings = |txn: &<Etcd as Store>::Transaction<'_>| {
+        let ranges = [KeyRange::all(), KeyRange::half_open(b"key 0600", b"key 0700")];
+        txn.range_many(&ranges, 10).unwrap();
+    };
+    for read in [&beginning as &dyn Fn(&<Etcd as Store>::Transaction<'_>), &beginnings] {
+        outcome(&store, read, |txn| txn.put(&key(500), b"")).unwrap();
+        assert!(is_conflict(&outcome(&store, read, |txn| txn.put(b"key 0003x", b""))));
+        assert!(is_conflict(&outcome(&store, read, |txn| txn.delete(b"key 0003x"))));
+    }
+    assert!(is_conflict(&outcome(&store, beginnings, |txn| txn.put(&key(605), b""))));
+    outcome(&store, beginnings, |txn| txn.put(&key(650), b"")).unwrap();
     let end = |txn: &<Etcd as Store>::Transaction<'_>| {
         txn.page(KeyRange::prefix(b"key"), Order::Descending, 10).unwrap();
     };

@@ -22,6 +22,19 @@ fn a_thousand_keys_cost_one() {
 }
 
 #[test]
+fn a_hundred_ranges_cost_one() {
+    let (store, _cleanup) = fresh!();
+    contract::a_hundred_ranges_cost_one(&store, &CONTRACT);
+    contract::own_deletes_cost_one_more_for_all_ranges(&store);
+}
+
+#[test]
+fn more_than_2048_ranges_cost_two() {
+    let (store, _cleanup) = fresh!();
+    contract::more_ranges_than_go_together_cost_two(&store, 16 * 128);
+}
+
+#[test]
 fn a_range_costs_one_for_each_page() {
     let (store, _cleanup) = fresh!();
     contract::a_range_costs_one_for_each_page(&store, 3_000, [2, 4]);

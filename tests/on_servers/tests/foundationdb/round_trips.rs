@@ -21,6 +21,16 @@ fn a_thousand_keys_cost_one() {
 }
 
 #[test]
+fn a_hundred_ranges_cost_one() {
+    contract::a_hundred_ranges_cost_one(&*fresh!(), &CONTRACT);
+}
+
+#[test]
+fn more_than_1024_ranges_cost_two() {
+    contract::more_ranges_than_go_together_cost_two(&*fresh!(), 1_024);
+}
+
+#[test]
 fn a_range_costs_one_for_each_page() {
     // Few enough that no page comes to what a server sends at once.
     contract::a_range_costs_one_for_each_page(&*fresh!(), 1_500, [2, 3]);

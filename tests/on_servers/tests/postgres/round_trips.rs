@@ -135,6 +135,45 @@ fn an_index_lookup_of_1000_records_waits_twice() {
     assert_eq!((cost.round_trips, cost.ranges, cost.gets), (2, 1, 1_000), "by range");
 }
 
+/// An answer ends at 4 MiB of values, or at 16,384 entries, wherever that is in the ranges.
+#[test]
+fn range_many_costs_one_for_each_answer_that_is_cut() {
+    let Some(store) = open() else { return };
+    let long = vec![b'x'; 1 << 20];
+    let (letters, numbers) = ([b'a', b'b', b'c'], 0..3_u8);
+    for letter in letters {
+        let put = |txn: &mut _| numbers.clone().try_for_each(|n| put(txn, &[letter, n], &long));
+        store.transact(put).unwrap();
+    }
+    let snapshot = store.snapshot().unwrap();
+    let ranges = [[b'c'], [b'a'], [b'x'], [b'b']].map(|letter| prefix(&letter));
+    let (pages, waited) = contract::waits(&*store, || snapshot.range_many(&ranges, 3).unwrap());
+    for (range, page) in ranges.iter().zip(&pages) {
+        assert_eq!(*page, snapshot.page(range.clone(), Order::Ascending, 3).unwrap());
+    }
+    // Four entries, four entries and the last one.
+    assert_eq!(waited, 3);
+
+    filled(&store, 30_000);
+    let snapshot = store.snapshot().unwrap();
+    let ranges: Vec<_> = (0..30_000_u32).step_by(1_000).map(thousand_from).collect();
+    let (pages, waited) = contract::waits(&*store, || snapshot.range_many(&ranges, 1_000).unwrap());
+    assert!(pages.iter().all(|page| page.entries.len() == 1_000 && page.last.is_none()));
+    assert_eq!(waited, 2);
+}
+
+fn put(txn: &mut impl Writer, key: &[u8], value: &[u8]) -> keyloom::Result<()> {
+    txn.put(key, value)
+}
+
+fn prefix(bytes: &[u8]) -> KeyRange<'static> {
+    KeyRange::prefix(bytes).into_owned()
+}
+
+fn thousand_from(n: u32) -> KeyRange<'static> {
+    KeyRange::half_open(&n.to_be_bytes(), &(n + 1_000).to_be_bytes()).into_owned()
+}
+
 #[test]
 fn the_contract_of_every_store_behind_a_network() {
     let Some(store) = open() else { return };
@@ -142,6 +181,11 @@ fn the_contract_of_every_store_behind_a_network() {
     contract::a_thousand_keys_cost_one(&*store, &CONTRACT);
     // What a serializable transaction has read is valid only once it has committed.
     contract::a_commit_without_writes_costs(&*store, 1);
+    let Some(store) = open() else { return };
+    contract::a_hundred_ranges_cost_one(&*store, &CONTRACT);
+    contract::own_deletes_cost_one_more_for_all_ranges(&*store);
+    let Some(store) = open() else { return };
+    contract::more_ranges_than_go_together_cost_two(&*store, 1_024);
     let Some(store) = open() else { return };
     contract::a_range_costs_one_for_each_page(&*store, 3_000, [2, 4]);
     let Some(store) = open() else { return };
