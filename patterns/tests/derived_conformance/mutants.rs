@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use keyloom::value::Codec;
 use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::conformance::{Law, Subject, Suite};
-use keyloom_patterns::derived::{Derived, LostRecords, RepairPhase, RepairPosition, SortedWrites};
+use keyloom_patterns::derived::{Derived, LostRecords, RepairPosition, SortedWrites};
 use keyloom_patterns::{Maintained, Progress, RecordChange, RepairOptions, Table};
 
 use crate::kinds::{Composite, Sale, Sales, Sums, TOWNS, memory, sale};
@@ -257,7 +257,7 @@ fn add_what_is_missing<S: Store, C: Codec<Sale>>(
             missing(space, txn, table)
         })?;
         let last = Some(keyloom::pack(&(missing[0], missing[1], missing[2])));
-        let position = RepairPosition { phase: RepairPhase::Records, last: last.clone() };
+        let position = RepairPosition { entries: false, last: last.clone() };
         let done = Progress { position, ..Progress::default() };
         if progress(&done).is_break() {
             return Ok(done);

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use keyloom::{Error, KeyBuf, Memory, Order, Store, Subspace, Writer};
 use keyloom_patterns::Maintained;
 use keyloom_patterns::Table;
-use keyloom_patterns::bitmaps::{InvertedIndex, Report, ReportWay, one};
+use keyloom_patterns::bitmaps::{InvertedIndex, one};
 use keyloom_patterns::derived::RepairOptions;
 
 use crate::records::dump;
@@ -43,7 +43,7 @@ pub(crate) fn columns(data: &[u8]) {
 
 fn reads_end(index: &Numbers, store: &Memory, key: &KeyBuf) {
     let snapshot = store.snapshot().unwrap();
-    let (all, walk) = (|| Report::by(index.report(index.all()), ReportWay::Walk), &snapshot);
+    let (all, walk) = (|| index.report(index.all()).walk(), &snapshot);
     let batch = index.batch([index.term("some", 2).unwrap(), index.term("list", 1).unwrap()]);
     let progress = |_: &_| ControlFlow::Continue(());
     let errors: [Option<Error>; 6] = [

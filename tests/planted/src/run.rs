@@ -22,12 +22,13 @@ pub fn messages(output: &[u8]) -> impl Iterator<Item = Value> {
 }
 
 /// The packages whose tests may catch a bug.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 9] = [
     "keyloom",
     "keyloom-bitmaps",
     "keyloom-list-append",
     "keyloom-on-servers",
     "keyloom-patterns",
+    "keyloom-graph",
     "keyloom-spatial",
     "keyloom-tables",
     "keyloom-trees",

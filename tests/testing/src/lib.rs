@@ -16,13 +16,14 @@ pub mod servers;
 
 use std::ops::Deref;
 
+pub use keyloom::AnyStore;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Reader, Store, Writer};
 use keyloom_redb::Redb;
 
 /// An LMDB store in a directory that goes when it goes.
 pub struct TemporaryLmdb {
-    store: Lmdb,
+    store: AnyStore,
     _directory: tempfile::TempDir,
 }
 
@@ -31,21 +32,22 @@ impl TemporaryLmdb {
         let directory = tempfile::tempdir().unwrap();
         // No crash of the machine is tested here, so nothing needs to wait for the disk.
         let options = Lmdb::options().durability(Durability::MayLoseStore);
-        Self { store: options.open(directory.path()).unwrap(), _directory: directory }
+        let store = AnyStore::Lmdb(options.open(directory.path()).unwrap());
+        Self { store, _directory: directory }
     }
 }
 
 impl Deref for TemporaryLmdb {
-    type Target = Lmdb;
+    type Target = AnyStore;
 
-    fn deref(&self) -> &Lmdb {
+    fn deref(&self) -> &AnyStore {
         &self.store
     }
 }
 
 /// A redb store in a directory that goes when it goes.
 pub struct TemporaryRedb {
-    store: Redb,
+    store: AnyStore,
     _directory: tempfile::TempDir,
 }
 
@@ -54,16 +56,21 @@ impl TemporaryRedb {
         let directory = tempfile::tempdir().unwrap();
         let options = Redb::options().durability(keyloom_redb::Durability::MayLoseCommits);
         let store = options.cache_bytes(64 << 20).open(directory.path().join("store")).unwrap();
-        Self { store, _directory: directory }
+        Self { store: AnyStore::other("redb:", store), _directory: directory }
     }
 }
 
 impl Deref for TemporaryRedb {
-    type Target = Redb;
+    type Target = AnyStore;
 
-    fn deref(&self) -> &Redb {
+    fn deref(&self) -> &AnyStore {
         &self.store
     }
+}
+
+/// A store in memory.
+pub fn memory() -> AnyStore {
+    Memory::new().into()
 }
 
 /// A store whose transactions run side by side and conflict.
@@ -90,14 +97,16 @@ pub fn waits_for_the_version(store: &impl Store) -> u64 {
 
 /// Runs each generic test function on every store: `on_every_store! { a_law, module::another_law
 /// }`, all with the modules that they are in, or none.
+///
+/// Every store comes as an [`AnyStore`], so that a law is compiled once and not once per store.
 #[macro_export]
 macro_rules! on_every_store {
     ($($module:ident::$law:ident),+ $(,)?) => { $crate::on_every_store! { $([$module::$law] $law),+ } };
     ($($law:ident),+ $(,)?) => { $crate::on_every_store! { $([$law] $law),+ } };
     ($([$($path:tt)+] $law:ident),+) => {
-        mod on_memory { $(#[test] fn $law() { super::$($path)+(&keyloom::Memory::new()) })+ }
+        mod on_memory { $(#[test] fn $law() { super::$($path)+(&$crate::memory()) })+ }
         mod on_optimistic_memory {
-            $(#[test] fn $law() { super::$($path)+(&$crate::optimistic_memory()) })+
+            $(#[test] fn $law() { super::$($path)+(&$crate::AnyStore::from($crate::optimistic_memory())) })+
         }
         mod on_lmdb {
             $(#[test] fn $law() { super::$($path)+(&*$crate::TemporaryLmdb::new()) })+
@@ -142,7 +151,7 @@ macro_rules! on_server {
             mod $on {
                 $(#[test] fn $law() {
                     if let Some(store) = $crate::servers::stores::$server::open() {
-                        super::$($path)+(&*store)
+                        super::$($path)+(&$crate::AnyStore::from(store.clone()))
                     }
                 })+
             }

@@ -119,7 +119,7 @@ impl Workload for Files {
             compare(&mut wrong, token, found, below.clone().map(|(_, id)| *id).collect());
             let counts = by_path.facets(txn, token)?;
             let deeper = below.filter(|(path, _)| path.nlevel() > above.nlevel());
-            let counted = counts.iter().map(|facet| facet.count).sum::<u64>();
+            let counted = counts.iter().map(|(_, count)| count).sum::<u64>();
             compare(&mut wrong, "the sum of facets", counted, deeper.count() as u64);
         }
         for pattern in patterns()? {

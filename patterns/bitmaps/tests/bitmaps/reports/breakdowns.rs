@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use keyloom::{Cost, Metered, Reader, Store};
-use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS, Report, ReportWay, ValueSum};
+use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS, Report, ValueSum};
 use roaring::RoaringTreemap;
 
 use super::fixture::{Ask, Fixture, User, Users, ask, crowd, users};
 use keyloom_testing::laws::{counts, very_long_property};
 
-const WAYS: [Option<ReportWay>; 3] = [None, Some(ReportWay::Intersect), Some(ReportWay::Walk)];
+type Way = for<'f> fn(Report<'f, u32, User>) -> Report<'f, u32, User>;
 
-fn report<'f>(fixture: &'f Fixture, ask: &Ask, way: Option<ReportWay>) -> Report<'f, u32, User> {
-    let report = fixture.index.report(ask.expr(&fixture.index));
-    match way {
-        Some(way) => report.by(way),
-        None => report,
-    }
+const INTERSECTED: Way = |report| report.intersect();
+const WALKED: Way = |report| report.walk();
+const WAYS: [Way; 3] = [|report| report, INTERSECTED, WALKED];
+
+fn report<'f>(fixture: &'f Fixture, ask: &Ask, way: Way) -> Report<'f, u32, User> {
+    way(fixture.index.report(ask.expr(&fixture.index)))
 }
 
 /// Rows that are counted by looking at the records.
@@ -43,20 +43,19 @@ pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
                 (sum.count, sum.sum) = (sum.count + 1, sum.sum + i128::from(cents));
             }
         }
-        for way in &WAYS[1..] {
-            let report = report(&fixture, &ask, *way);
+        for (way, walked) in [(INTERSECTED, false), (WALKED, true)] {
+            let report = report(&fixture, &ask, way);
             let found = report.breakdown::<String>(&snapshot, "tag").unwrap();
-            assert_eq!(found.rows, tags, "{way:?}");
-            let (own, explain) = (found.top(2), found.explain);
+            assert_eq!((&found.rows, found.walked), (&tags, walked));
+            let own = found.top(2);
             let mut top: Vec<&(String, u64)> = tags.iter().collect();
             top.sort_by_key(|row| std::cmp::Reverse(row.1));
             assert_eq!(own, top[..top.len().min(2)]);
-            assert_eq!(explain.read.keys_returned, tags.len() as u64);
-            assert!(way.is_none_or(|way| way == explain.way));
+            assert_eq!(found.explain.keys_returned, tags.len() as u64);
             let found = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).unwrap();
-            assert_eq!(found.rows, both, "{way:?}");
+            assert_eq!(found.rows, both, "walked: {walked}");
             let found = report.sums::<u8>(&snapshot, "city", "cents").unwrap();
-            assert_eq!(found.rows, sums.clone().into_iter().collect::<Vec<_>>(), "{way:?}");
+            assert_eq!(found.rows, sums.clone().into_iter().collect::<Vec<_>>());
         }
     });
 }
@@ -72,9 +71,8 @@ pub fn an_audience_of_many_chunks_is_reported_whole(store: &impl Store) {
         let expected = counted(ask.of(&users).flat_map(|(_, user)| user.tags.clone()));
         for way in WAYS {
             let found = report(&fixture, &ask, way).breakdown::<String>(&snapshot, "tag").unwrap();
-            assert_eq!(found.rows, expected, "{way:?}");
-            assert_eq!(found.explain.ids, ask.of(&users).count() as u64);
-            assert_eq!(found.explain.containers, 6, "two tags in three chunks");
+            assert_eq!(found.rows, expected, "walked: {}", found.walked);
+            assert_eq!(found.ids, ask.of(&users).count() as u64);
         }
     }
 }
@@ -85,15 +83,15 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &crowd(4, 60));
     let store = Metered::new(store.clone());
     let snapshot = store.snapshot().unwrap();
-    let cost = |ask: Ask, way, work: &dyn Fn(Report<'_, u32, User>)| {
-        let report = report(&fixture, &ask, Some(way));
+    let cost = |ask: Ask, way: Way, work: &dyn Fn(Report<'_, u32, User>)| {
+        let report = report(&fixture, &ask, way);
         counts(store.measure(|_| work(report)).1)
     };
     let breakdown = |report: Report<'_, u32, User>| {
         report.breakdown::<String>(&snapshot, "tag").map(drop).unwrap();
     };
     let all = || Ask::City(1);
-    let (intersect, walk) = (ReportWay::Intersect, ReportWay::Walk);
+    let (intersect, walk) = (INTERSECTED, WALKED);
     // The audience has 4 chunks, the field 8 containers.
     assert_eq!(cost(all(), intersect, &breakdown), [1, 3, 1 + 4 + 4 + 8, 0]);
     // Its ids are in 4 blocks that are far from each other.
@@ -127,17 +125,16 @@ pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
     let store = Metered::new(store.clone());
     let snapshot = store.snapshot().unwrap();
     let last = 59 * CHUNK_IDS as u32;
-    let report = report(&fixture, &Ask::Ids(last, last + 2), Some(ReportWay::Intersect));
+    let report = report(&fixture, &Ask::Ids(last, last + 2), INTERSECTED);
     let (found, cost) = store.measure(|_| report.breakdown::<String>(&snapshot, "tag").unwrap());
     assert_eq!(found.rows.len(), 2);
-    assert_eq!(found.explain.containers, 120);
     assert_eq!(cost.gets, 1);
     // The count of the chunks; the one of all records that is wanted; two values, each of them in a
     // seek or a page that comes with a range.
     assert!(cost.ranges <= 1 + 1 + 3, "{cost}");
-    assert!(found.explain.read.keys_scanned <= 120 + 1, "{}", found.explain);
+    assert!(found.explain.keys_scanned <= 120 + 1, "{}", found.explain);
     if snapshot.prefetched() == 0 {
-        assert!(found.explain.read.keys_scanned < 60, "{}", found.explain);
+        assert!(found.explain.keys_scanned < 60, "{}", found.explain);
     }
 }
 
@@ -159,20 +156,15 @@ pub fn ids_without_a_record_are_left_out(store: &impl Store) {
     assert_eq!(counts, audiences.each_ref().map(|(_, ids)| *ids));
     for (audience, ids) in &audiences {
         for way in WAYS {
-            let report = index.report(audience);
-            let report = match way {
-                Some(way) => report.by(way),
-                None => report,
-            };
-            let found = report.breakdown::<String>(&snapshot, "tag").unwrap();
+            let found = way(index.report(audience)).breakdown::<String>(&snapshot, "tag").unwrap();
             assert_eq!(found.rows.iter().map(|row| row.1).sum::<u64>(), *ids, "{audience:?}");
-            assert_eq!(found.explain.ids, *ids, "{audience:?}");
+            assert_eq!(found.ids, *ids, "{audience:?}");
         }
     }
     // A million ids, of which one has a record.
     let held = (39..1_000_000).filter(|id| id / CHUNK_IDS != 1).collect::<RoaringTreemap>();
-    let explain = index.report(held).breakdown::<String>(&snapshot, "tag").unwrap().explain;
-    assert_eq!((explain.ids, explain.way), (1, ReportWay::Walk));
+    let found = index.report(held).breakdown::<String>(&snapshot, "tag").unwrap();
+    assert_eq!((found.ids, found.walked), (1, true));
 }
 
 /// What was read, in about the time of a step to the next key: to seek one takes longer.
@@ -182,20 +174,20 @@ fn steps(cost: Cost) -> u64 {
 
 /// The way that a report takes by itself reads no more than three times what either way would have
 /// read.
-fn chooses_well(store: &(impl Store + Clone), users: &Users, ask: &Ask, chosen: ReportWay) {
+fn chooses_well(store: &(impl Store + Clone), users: &Users, ask: &Ask, walked: bool) {
     let fixture = Fixture::holding(store, users);
     let store = Metered::new(store.clone());
     let snapshot = store.snapshot().unwrap();
-    let mut costs = WAYS.map(|way| {
+    let costs = WAYS.map(|way| {
         let (found, cost) = store
             .measure(|_| report(&fixture, ask, way).breakdown::<String>(&snapshot, "tag").unwrap());
         (steps(cost), found)
     });
-    let [(own, found), intersected, walked] = &mut costs;
-    assert_eq!(found.rows, intersected.1.rows);
-    assert_eq!(found.rows, walked.1.rows);
-    assert_eq!(found.explain.way, chosen, "{}", found.explain);
-    let best = intersected.0.min(walked.0);
+    let [(own, found), intersect, walk] = &costs;
+    assert_eq!(found.rows, intersect.1.rows);
+    assert_eq!(found.rows, walk.1.rows);
+    assert_eq!(found.walked, walked, "{}", found.explain);
+    let best = intersect.0.min(walk.0);
     assert!(*own <= 3 * best, "{own} steps and not {best}: {}", found.explain);
 }
 
@@ -210,24 +202,24 @@ pub fn the_way_that_is_taken_reads_little_more_than_the_better_one(store: &(impl
     let (few, all) = (Ask::Ids(0, 2), Ask::Ids(0, 1_000));
     // Values that all have about as many records.
     let users = tagged(&mut everybody.clone(), &common);
-    chooses_well(store, &users, &few, ReportWay::Walk);
-    chooses_well(store, &users, &all, ReportWay::Intersect);
+    chooses_well(store, &users, &few, true);
+    chooses_well(store, &users, &all, false);
     // A value for each record.
     let rare = |id: u32| format!("rare {id}");
     let users = tagged(&mut everybody.clone(), &rare);
-    chooses_well(store, &users, &Ask::Ids(0, 10), ReportWay::Walk);
+    chooses_well(store, &users, &Ask::Ids(0, 10), true);
     // The same, with an id that is far from the others: there are three chunks, and not 120,000.
     let users = tagged(&mut everybody.clone().chain([chunk, 4_000_000_000]), &rare);
-    chooses_well(store, &users, &Ask::Ids(0, 10), ReportWay::Walk);
+    chooses_well(store, &users, &Ask::Ids(0, 10), true);
     // A few values are in the chunk of the audience, and in each of many other chunks are values of
     // their own, though the containers could as well be of ten values.
     let mut ids = (0..300).chain((1..300).flat_map(|n| (0..10).map(move |m| n * chunk + m)));
     let users = tagged(&mut ids, &|id| if id < 300 { common(id) } else { rare(id) });
-    chooses_well(store, &users, &Ask::Ids(0, 40), ReportWay::Walk);
+    chooses_well(store, &users, &Ask::Ids(0, 40), true);
     // Values that are in all chunks, and an audience in one.
     let mut ids = (0..300).chain((1..60).flat_map(|n| (0..20).map(move |m| n * chunk + m)));
     let users = tagged(&mut ids, &common);
-    chooses_well(store, &users, &Ask::Ids(0, 300), ReportWay::Walk);
+    chooses_well(store, &users, &Ask::Ids(0, 300), true);
 }
 
 /// To sum by intersecting goes through all slices of the integers again for every value.
@@ -239,12 +231,12 @@ pub fn sums_of_many_slices_are_walked(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &users);
     let store = Metered::new(store.clone());
     let snapshot = store.snapshot().unwrap();
-    let sums = |way| {
+    let sums = |way: Way| {
         let report = report(&fixture, &Ask::HasTag, way);
         store.measure(|_| report.sums::<u8>(&snapshot, "city", "cents").unwrap())
     };
     let [(own, cost), (other, other_cost), _] = WAYS.map(sums);
     assert_eq!(own.rows, other.rows);
-    assert_eq!(own.explain.way, ReportWay::Walk);
+    assert!(own.walked);
     assert!(2 * cost.keys_read < other_cost.keys_read, "{cost}, {other_cost}");
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{Error, Fault, Faulty, Reader, Result, Store, Subspace, Writer};
 use keyloom_bitmaps::report::BatchError;
-use keyloom_bitmaps::{Bitmap, BitmapExpr, InvertedIndexError, ReportWay};
+use keyloom_bitmaps::{Bitmap, BitmapExpr, InvertedIndexError};
 
 use super::fixture::{Fixture, User, Users};
 
@@ -22,8 +22,8 @@ fn reports(fixture: &Fixture, reader: &impl Reader) -> Vec<Result<()>> {
     let index = &fixture.index;
     let audience = index.all() - index.term("city", 2_u8).unwrap();
     let mut outcomes = Vec::new();
-    for way in [ReportWay::Intersect, ReportWay::Walk] {
-        let report = index.report(&audience).by(way);
+    let report = || index.report(&audience);
+    for report in [report().intersect(), report().walk()] {
         outcomes.push(report.breakdown::<String>(reader, "tag").map(drop));
         outcomes.push(report.breakdown_by::<(String, u8)>(reader, &["tag", "city"]).map(drop));
         outcomes.push(report.sums::<String>(reader, "tag", "cents").map(drop));
@@ -44,8 +44,8 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
             faulty.fail_at(before + n, Fault::Error);
             let index = &fixture.index;
             let audience = index.all() - index.term("city", 2_u8).unwrap();
-            let way = if report < 3 { ReportWay::Intersect } else { ReportWay::Walk };
-            let asked = index.report(&audience).by(way);
+            let asked = index.report(&audience);
+            let asked = if report < 3 { asked.intersect() } else { asked.walk() };
             let outcome = match report {
                 0 | 3 => asked.breakdown::<String>(&snapshot, "tag").map(drop),
                 1 | 4 => asked.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).map(drop),

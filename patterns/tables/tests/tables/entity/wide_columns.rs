@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
 use keyloom::{DynWriter, Error, Fault, Faulty, Metered, Result, Store, Subspace, Writer};
-use keyloom_tables::entity::wide_column::{Cell, CollectOptions, Keep, NOW, Version, WideColumns};
+use keyloom_tables::RepairOptions;
+use keyloom_tables::entity::wide_column::{Cell, Keep, NOW, Version, WideColumns};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -159,7 +160,7 @@ pub fn collecting_keeps_what_it_should_and_changes_no_read_that_is_promised(
     long_property((writes(), keep, 1..7usize, any::<bool>()), |(writes, keep, batch, stopped)| {
         let model = fill(store, &writes);
         let wanted = collected(&model, keep);
-        let mut options = CollectOptions { batch, resume: None };
+        let mut options = RepairOptions { batch, resume: None };
         let mut removed = 0;
         // In one go, or stopped after each transaction and gone on with.
         loop {
@@ -170,12 +171,12 @@ pub fn collecting_keeps_what_it_should_and_changes_no_read_that_is_promised(
             });
             let done = done.unwrap();
             assert_eq!(told.as_ref(), Some(&done));
-            assert!(!stopped || done.visited <= batch as u64);
+            assert!(!stopped || done.entries <= batch as u64);
             removed += done.removed;
             if done.finished {
                 break;
             }
-            options.resume = done.position;
+            options.resume = Some(done.position);
         }
         assert_eq!(removed, (model.len() - wanted.len()) as u64);
         let before = dump_all(store);
@@ -240,7 +241,7 @@ pub fn wide_columns_cost_what_the_documentation_says(store: &(impl Store + Clone
     assert_eq!(reading(&columns), [0, 1, 10, 0]);
     drop(snapshot);
     let one = Keep::Versions(NonZeroUsize::MIN);
-    let options = CollectOptions { batch: 7, resume: None };
+    let options = RepairOptions { batch: 7, resume: None };
     let going_on = |_: &_| ControlFlow::Continue(());
     let (done, cost) = store.measure(|store| web.collect(store, one, &options, going_on));
     // Three pages; nine and nine old versions and two deletions, looked at by a get and a range
@@ -261,7 +262,7 @@ pub fn wide_columns_refuse_bad_input(store: &(impl Store + Clone)) {
     let error = refused(store, |txn| web.put(txn, &r, "f", &long, 1, b""));
     assert!(matches!(&error, Error::KeyTooLong { key, .. } if key.contains("web")), "{error}");
     let key = |column: &str| web.space().child(&r).child(&("f", column)).pack(&keyloom::Desc(1u64));
-    let options = CollectOptions::default();
+    let options = RepairOptions::default();
     let going_on = |_: &_| ControlFlow::Continue(());
     for (value, words) in
         [(&b"\x21x"[..], "upgrade the program"), (b"\x13", "no cell"), (b"", "no cell")]
@@ -279,13 +280,16 @@ pub fn wide_columns_refuse_bad_input(store: &(impl Store + Clone)) {
     assert!(error.to_string().contains("no time"), "{error}");
     store.transact(|txn| txn.delete(&foreign)).unwrap();
 
-    // A position of another collection.
-    let one = CollectOptions { batch: 1, resume: None };
+    // A position of another collection, and one that is not a cell.
+    let one = RepairOptions { batch: 1, resume: None };
     let done = web.collect(store, Keep::Since(9), &one, |_| ControlFlow::Break(())).unwrap();
     let elsewhere = WideColumns::<Row>::new(&Subspace::new("elsewhere"));
-    let resumed = CollectOptions { batch: 1, resume: done.position };
+    let mut resumed = RepairOptions { batch: 1, resume: Some(done.position) };
     let error = elsewhere.collect(store, Keep::Since(9), &resumed, going_on).unwrap_err();
-    assert!(error.to_string().contains("another collection"), "{error}");
+    assert!(error.to_string().contains("another repair"), "{error}");
+    resumed.resume.as_mut().unwrap().last = Some(web.space().pack(&("r", 1, "f")));
+    let error = web.collect(store, Keep::Since(9), &resumed, going_on).unwrap_err();
+    assert!(matches!(error, Error::At { .. }), "{error}");
 
     // A fault in a write or in a collection leaves whole versions.
     let change = |txn: &mut DynWriter<'_>| {
@@ -309,7 +313,7 @@ pub fn a_collection_that_failed_is_begun_anew(store: &(impl Store + Clone)) {
     let (web, r) = (web(), row(0));
     let keep = Keep::Since(6);
     let collect = |store: &_| {
-        let options = CollectOptions { batch: 5, resume: None };
+        let options = RepairOptions { batch: 5, resume: None };
         going(&web, store, keep, &options)
     };
     let reads = |store: &_| {
@@ -327,7 +331,7 @@ pub fn a_collection_that_failed_is_begun_anew(store: &(impl Store + Clone)) {
             clear(store);
             twenty(store);
             faulty.fail_at(n, fault);
-            let outcome = going(&web, &faulty, keep, &CollectOptions { batch: 5, resume: None });
+            let outcome = going(&web, &faulty, keep, &RepairOptions { batch: 5, resume: None });
             faulty.clear_fault();
             assert_eq!(reads(store), wanted, "{fault:?} at operation {n}");
             if outcome.is_ok() {
@@ -344,7 +348,7 @@ fn going<S: Store>(
     web: &WideColumns<Row>,
     store: &S,
     keep: Keep,
-    options: &CollectOptions,
+    options: &RepairOptions,
 ) -> Result<u64> {
     web.collect(store, keep, options, |_| ControlFlow::Continue(())).map(|done| done.removed)
 }
@@ -361,9 +365,9 @@ fn a_value_that_replaces_a_deletion_is_not_collected_with_it() {
             web.put(txn, &r, "f", "d", 1, b"other")
         })
         .unwrap();
-    let options = CollectOptions { batch: 1, resume: None };
+    let options = RepairOptions { batch: 1, resume: None };
     web.collect(&store, Keep::Since(9), &options, |progress| {
-        if progress.visited == 1 {
+        if progress.entries == 1 {
             store.transact(|txn| web.put(txn, &r, "f", "c", 5, b"new")).unwrap();
         }
         ControlFlow::Continue(())
@@ -374,7 +378,7 @@ fn a_value_that_replaces_a_deletion_is_not_collected_with_it() {
     // And an older version that appears behind it keeps the deletion.
     store.transact(|txn| web.delete(txn, &r, "f", "c", 5)).unwrap();
     web.collect(&store, Keep::Since(9), &options, |progress| {
-        if progress.visited == 1 {
+        if progress.entries == 1 {
             store.transact(|txn| web.put(txn, &r, "f", "c", 2, b"late")).unwrap();
         }
         ControlFlow::Continue(())

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::key::Subspace;
 use keyloom::{Error, Store};
-use keyloom_tables::derived::{RepairOptions, RepairPhase};
+use keyloom_tables::derived::{RepairOptions, RepairPosition};
 use keyloom_tables::{Index, Maintained, Table, entry};
 
 use crate::index::fixture::{Cities, City, fill, sample};
@@ -25,7 +25,7 @@ pub fn a_repair_that_was_stopped_goes_on_where_it_was(store: &(impl Store + Clon
         visited += done.records;
         assert!(done.records <= 4 && done.entries <= 4, "one batch, then it stops");
         if done.finished {
-            assert_eq!(done.position.phase, RepairPhase::Entries);
+            assert!(done.position.entries);
             break;
         }
         options.resume = Some(done.position);
@@ -66,9 +66,9 @@ fn a_repair_goes_on_only_where_it_was_itself() {
     let store = keyloom::Memory::new();
     let cities = Cities::new();
     fill(&cities, &store, 1..=5);
-    for phase in [RepairPhase::Records, RepairPhase::Entries] {
+    for entries in [false, true] {
         let last = Some(keyloom::key::pack(&("elsewhere", 1)));
-        let resume = Some(keyloom_tables::derived::RepairPosition { phase, last });
+        let resume = Some(RepairPosition { entries, last });
         let options = RepairOptions { batch: 10, resume };
         let repaired = cities
             .by_name

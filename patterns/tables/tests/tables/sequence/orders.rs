@@ -7,7 +7,7 @@ use std::ops::{Bound, RangeBounds};
 use keyloom::{Order, Store, Subspace};
 use keyloom_tables::TimeBuckets;
 use keyloom_tables::sequence::{
-    Positions, Sharded, ShardedId, Uuid, first_id_at, id_time_ms, ids_between, time_ordered_id,
+    Sharded, ShardedId, Uuid, first_id_at, id_time_ms, ids_between, time_ordered_id,
 };
 use proptest::collection::btree_set;
 use proptest::prelude::*;
@@ -114,7 +114,7 @@ pub fn between_shards_there_is_no_order_and_one_last_id_loses_records(
         let ids = ids.map(|(_, shard, number)| ShardedId { shard, number });
         ids.filter(|id| last.is_none_or(|last| *id > last)).collect::<Vec<_>>()
     };
-    let mut seen = Positions::default();
+    let mut seen = Vec::new();
     let mut new = || {
         let snapshot = store.snapshot().unwrap();
         let new = records.read_new(&snapshot, &1, &mut seen, 10).unwrap();

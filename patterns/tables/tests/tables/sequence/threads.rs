@@ -7,7 +7,7 @@ use std::thread;
 
 use keyloom::{Order, Store, Subspace};
 use keyloom_tables::AppendLog;
-use keyloom_tables::sequence::{IdBlocks, Positions, Sequence, Sharded, ShardedId};
+use keyloom_tables::sequence::{IdBlocks, Sequence, Sharded, ShardedId};
 
 use keyloom_testing::laws::clear;
 
@@ -101,7 +101,7 @@ pub fn who_follows_the_shards_sees_each_record_once(store: &(impl Store + Clone)
                 }
             });
         });
-        let mut positions = Positions::default();
+        let mut positions = Vec::new();
         loop {
             let last_look = done.load(Ordering::Acquire);
             let snapshot = store.snapshot().unwrap();

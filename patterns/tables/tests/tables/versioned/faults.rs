@@ -1,7 +1,7 @@
 //! Costs, faults, conflicts and bad input.
 
 use keyloom::{DynWriter, Error, Metered, Result, Store, Subspace, Writer};
-use keyloom_tables::versioned::{AppendLimit, Full, OutOfBounds};
+use keyloom_tables::versioned::{Full, OutOfBounds};
 use keyloom_tables::{Counters, VersionedTable};
 
 use crate::versioned::model::Lists;
@@ -28,7 +28,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let modify = |txn: &mut DynWriter<'_>, id| table.modify(txn, &id, |_| Ok(Some(vec![3])));
     assert_eq!(writing(&store, |txn| modify(txn, 1).map(drop)), [1, 0, 1, 1]);
     assert_eq!(writing(&store, |txn| modify(txn, 2).map(drop)), [2, 0, 0, 1]);
-    let append = |txn: &mut DynWriter<'_>, id| table.append(txn, &id, 9, AppendLimit::Refuse(2));
+    let append = |txn: &mut DynWriter<'_>, id| table.append(txn, &id, 9, 2);
     assert_eq!(writing(&store, |txn| done(append(txn, 1))), [1, 0, 1, 1]);
     assert_eq!(writing(&store, |txn| done(append(txn, 3))), [2, 0, 0, 1]);
     let version = table.get(&store.snapshot().unwrap(), &1).unwrap().unwrap().version;
@@ -97,7 +97,7 @@ fn change(txn: &mut DynWriter<'_>) -> Result<()> {
     table.update(txn, &1, 1, vec![])?;
     table.delete(txn, &2, 1)?;
     table.compare_and_swap(txn, &3, Some(&vec![3]), None)?;
-    table.append(txn, &9, 3, AppendLimit::DropOldest(2))?;
+    table.append_dropping_oldest(txn, &9, 3, 2)?;
     let counters = Counters::new(&Subspace::new("counters"));
     counters.add(txn, &1, 5)?;
     counters.max(txn, &1, 7)?;
@@ -121,13 +121,14 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     assert!(matches!(&error, Error::KeyTooLong { key, limit: 511, .. } if key.contains("names")));
 
     let ada = "Ada".to_owned();
-    let limits = [AppendLimit::Refuse(0), AppendLimit::DropOldest(0)];
-    for limit in limits {
-        let error = refused(store, |txn| names.append(txn, &ada, 1, limit).map(drop));
+    for error in [
+        refused(store, |txn| names.append(txn, &ada, 1, 0).map(drop)),
+        refused(store, |txn| names.append_dropping_oldest(txn, &ada, 1, 0).map(drop)),
+    ] {
         assert!(error.to_string().contains("at least 1 item"), "{error}");
     }
     store.transact(|txn| names.create(txn, &ada, vec![1, 2])).unwrap();
-    let error = refused(store, |txn| names.append(txn, &ada, 3, AppendLimit::Refuse(2)).map(drop));
+    let error = refused(store, |txn| names.append(txn, &ada, 3, 2).map(drop));
     let full = error.downcast_ref::<Full>().unwrap();
     assert_eq!((full.items, full.limit), (2, 2));
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Error, Store, Subspace, Writer};
-use keyloom_tables::versioned::{AppendLimit, Expected, Full, VersionedRecord};
+use keyloom_tables::versioned::{Expected, Full, VersionedRecord};
 use keyloom_tables::{Index, Maintained, RecordConflict, VersionedTable, entry};
 use proptest::collection::vec;
 use proptest::option;
@@ -43,15 +43,13 @@ enum Change {
     Swap(Option<List>, Option<List>),
     Reverse,
     Remove,
-    Append(u8, AppendLimit),
+    Append(u8, usize),
+    AppendDroppingOldest(u8, usize),
 }
 
 fn changes() -> impl Strategy<Value = Vec<(u8, Change)>> {
     let list = || vec(0..2u8, 0..3);
-    let limit = prop_oneof![
-        (1..4usize).prop_map(AppendLimit::Refuse),
-        (1..4usize).prop_map(AppendLimit::DropOldest)
-    ];
+    let item = || (any::<u8>(), 1..4usize);
     let change = prop_oneof![
         3 => list().prop_map(Change::Create),
         3 => (0..2u64, list()).prop_map(|(behind, list)| Change::Update(behind, list)),
@@ -59,7 +57,8 @@ fn changes() -> impl Strategy<Value = Vec<(u8, Change)>> {
         3 => (option::of(list()), option::of(list())).prop_map(|(old, new)| Change::Swap(old, new)),
         1 => Just(Change::Reverse),
         1 => Just(Change::Remove),
-        3 => (any::<u8>(), limit).prop_map(|(item, limit)| Change::Append(item, limit)),
+        2 => item().prop_map(|(item, most)| Change::Append(item, most)),
+        2 => item().prop_map(|(item, most)| Change::AppendDroppingOldest(item, most)),
     ];
     vec((0..4u8, change), 1..40)
 }
@@ -108,22 +107,21 @@ impl Model {
             Change::Swap(Some(_), _) => Outcome::Refused(Expected::Value, there),
             Change::Reverse => self.set(id, list.map(|list| list.into_iter().rev().collect())),
             Change::Remove => self.set(id, None),
-            Change::Append(item, limit) => {
+            Change::Append(item, most) => {
                 let mut list = list.unwrap_or_default();
-                match limit {
-                    AppendLimit::Refuse(most) if list.len() >= most => Outcome::Full(list.len()),
-                    AppendLimit::Refuse(_) => {
-                        list.push(item);
-                        self.set(id, Some(list))
-                    }
-                    AppendLimit::DropOldest(most) => {
-                        list.push(item);
-                        while list.len() > most {
-                            list.remove(0);
-                        }
-                        self.set(id, Some(list))
-                    }
+                if list.len() >= most {
+                    return Outcome::Full(list.len());
                 }
+                list.push(item);
+                self.set(id, Some(list))
+            }
+            Change::AppendDroppingOldest(item, most) => {
+                let mut list = list.unwrap_or_default();
+                list.push(item);
+                while list.len() > most {
+                    list.remove(0);
+                }
+                self.set(id, Some(list))
             }
         }
     }
@@ -167,7 +165,10 @@ fn apply(
             table.modify(txn, &id, |list| Ok(list.map(|list| list.iter().rev().copied().collect())))
         }
         Change::Remove => table.modify(txn, &id, |_| Ok(None)),
-        Change::Append(item, limit) => table.append(txn, &id, item, limit).map(Some),
+        Change::Append(item, most) => table.append(txn, &id, item, most).map(Some),
+        Change::AppendDroppingOldest(item, most) => {
+            table.append_dropping_oldest(txn, &id, item, most).map(Some)
+        }
     }
 }
 

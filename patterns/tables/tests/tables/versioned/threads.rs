@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use keyloom::{Store, Subspace};
-use keyloom_tables::versioned::AppendLimit;
 use keyloom_tables::{Counters, RecordConflict, VersionedTable};
 
 use keyloom_testing::laws::clear;
@@ -118,7 +117,7 @@ pub fn no_atomic_change_loses_an_update(store: &(impl Store + Clone)) {
             .transact(|txn| {
                 counters.add(txn, &1, 1)?;
                 counters.add_within(txn, &2, 1, 0..=i64::MAX)?;
-                list.append(txn, &1, 7, AppendLimit::Refuse(ALL))
+                list.append(txn, &1, 7, ALL)
             })
             .unwrap();
     });

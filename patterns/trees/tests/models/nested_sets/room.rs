@@ -2,10 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Fault, Faulty, Limits, Memory, Metered, Store, Writer};
-use keyloom_trees::{
-    InsertAt, MoveProgress, MoveStep, Nested, NestedSets, NodeId, Tree, TreeError,
-};
+use keyloom::{Fault, Faulty, Limits, Memory, Metered, Reader, Store, Writer};
+use keyloom_tables::Progress;
+use keyloom_trees::{InsertAt, Nested, NestedSets, NodeId, Tree, TreeError};
 
 use super::{faults, insert, preorder, tree};
 use keyloom_testing::laws::dump_all;
@@ -113,7 +112,7 @@ fn moves_in_steps_are_never_refused() {
             let place = InsertAt::last(u64::from(n % 100 != 99));
             let done = tree.move_in_steps(&store, 2 + n % 2, place, |_| ControlFlow::Continue(()));
             let done = done.unwrap_or_else(|error| panic!("move {n}: {error}"));
-            assert_eq!(done.step, MoveStep::Finished);
+            assert!(done.finished);
         }
         assert_eq!(faults(&tree, &store), Vec::<String>::new());
         let snapshot = store.snapshot().unwrap();
@@ -139,11 +138,11 @@ fn inserts_at_one_spot_go_on_after_room_is_made_in_steps() {
             assert!(is_no_room(&error), "{error}");
             assert_eq!(cost.keys_written, 0, "what is refused has written nothing");
             refused += 1;
-            let made = tree.make_room(&store, "node", place, 1, |progress| {
-                steps += u64::from(progress.step == MoveStep::Relabelling);
+            let made = tree.make_room(&store, "node", place, 1, |_| {
+                steps += 1;
                 ControlFlow::Continue(())
             });
-            assert_eq!(made.unwrap().step, MoveStep::Finished);
+            assert!(made.unwrap().finished);
             insert(&store).unwrap();
         }
     }
@@ -171,17 +170,21 @@ fn a_move_makes_room_in_steps_before_it_begins() {
     // Each goes before node 0, until one lacks room; that one stops while room is made, and is
     // called again.
     for id in 1..1_500 {
-        let stop = |progress: &keyloom_trees::MoveProgress| match progress.step {
-            MoveStep::Relabelling => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        };
         loop {
+            let stop = |_: &_| ControlFlow::Break(());
             let done = tree.move_in_steps(&store, id, InsertAt::Before(0), stop).unwrap();
-            assert_eq!(tree.descendant_count(&store.snapshot().unwrap(), None).unwrap(), 1_500);
-            if done.step == MoveStep::Finished {
+            let snapshot = store.snapshot().unwrap();
+            assert_eq!(tree.descendant_count(&snapshot, None).unwrap(), 1_500);
+            if done.finished {
                 break;
             }
-            relabelled += 1;
+            // A move that has not begun has no record, and there is nothing to resume.
+            let has_begun = snapshot.get(&tree.space().pack("move")).unwrap().is_some();
+            drop(snapshot);
+            let resumed = tree.resume(&store, |_| ControlFlow::Continue(())).unwrap();
+            assert!(resumed.finished && done.written > 0);
+            assert_eq!(resumed.changed() > 0, has_begun);
+            relabelled += usize::from(!has_begun);
         }
         if relabelled > 5 {
             break;
@@ -228,7 +231,7 @@ fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
             store.transact(|txn| tree.delete_subtree(txn, 90_000)).unwrap();
         }
         let finished = tree.make_room(&store, "node", place, 1, |_| ControlFlow::Continue(()));
-        assert_eq!(finished.unwrap().step, MoveStep::Finished);
+        assert!(finished.unwrap().finished);
         store.transact(|txn| tree.insert(txn, id, "node", &0, place)).unwrap();
         if made.is_ok() {
             break;
@@ -256,7 +259,7 @@ fn room_for_more_nodes_than_a_tree_takes_is_refused() {
     let store = with_operations(60);
     let (tree, id) = without_room(&store);
     let make = |nodes| {
-        let go_on = |_: &MoveProgress| ControlFlow::Continue(());
+        let go_on = |_: &Progress| ControlFlow::Continue(());
         tree.make_room(&store, "node", InsertAt::Before(0), nodes, go_on)
     };
     for nodes in [u64::MAX, u64::MAX / 2 + 1, (1 << 31) + 1, 1 << 31] {
@@ -266,8 +269,8 @@ fn room_for_more_nodes_than_a_tree_takes_is_refused() {
     }
     // As many as fit, without a label for each in memory.
     let nodes = (1 << 31) - id;
-    assert_eq!(make(nodes).unwrap().step, MoveStep::Finished);
-    assert_eq!(make(nodes).unwrap().keys, 0);
+    assert!(make(nodes).unwrap().finished);
+    assert_eq!(make(nodes).unwrap(), Progress::complete());
     assert_eq!(faults(&tree, &store), Vec::<String>::new());
 }
 
@@ -283,10 +286,10 @@ fn room_is_planned_again_and_progress_reports_it() {
                 store.transact(|txn| tree.delete_subtree(txn, other)).unwrap();
             }
         }
-        reported.push(progress.keys);
+        reported.push(progress.changed());
         ControlFlow::Continue(())
     });
-    assert_eq!(made.unwrap().step, MoveStep::Finished);
+    assert!(made.unwrap().finished);
     let replans = reported.windows(2).filter(|pair| pair[0] == pair[1]).count();
     assert!(replans > 0, "{reported:?}");
     assert_eq!(faults(&tree, &store), Vec::<String>::new());
@@ -304,7 +307,7 @@ fn room_beside_a_label_that_two_rows_have_is_refused() {
     let mut row = damaged.1.clone();
     row[..16].copy_from_slice(&label.to_be_bytes());
     store.transact(|txn| txn.put(&damaged.0, &row)).unwrap();
-    let go_on = |_: &MoveProgress| ControlFlow::Continue(());
+    let go_on = |_: &Progress| ControlFlow::Continue(());
     let error = tree.make_room(&store, "node", InsertAt::Before(0), 1, go_on).unwrap_err();
     assert!(error.to_string().contains("check and repair"), "{error}");
 }

@@ -3,9 +3,8 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Fault, Faulty, Limits, Memory, Metered, Order, Reader, Store, Writer};
-use keyloom_trees::{
-    InsertAt, MoveProgress, MoveStep, Nested, NestedSets, NodeId, Tree, TreeError,
-};
+use keyloom_tables::Progress;
+use keyloom_trees::{InsertAt, Nested, NestedSets, NodeId, Tree, TreeError};
 
 use super::repair::row;
 use super::{bushy, faults, insert, preorder, tree};
@@ -58,7 +57,7 @@ fn answers(tree: &NestedSets<u32>, reader: &impl Reader) -> Vec<String> {
 fn one_by_one(
     tree: &NestedSets<u32>,
     store: &Memory,
-    begin: impl Fn(&Memory, &mut dyn FnMut(&MoveProgress) -> ControlFlow<()>) -> MoveProgress,
+    begin: impl Fn(&Memory, &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Progress,
     at_once: impl Fn(&Memory),
 ) {
     let before = answers(tree, &store.snapshot().unwrap());
@@ -69,14 +68,14 @@ fn one_by_one(
     assert_ne!(before, after);
     let mut switched = false;
     let mut transactions = 1;
-    let mut stop = |_: &MoveProgress| ControlFlow::Break(());
+    let mut stop = |_: &Progress| ControlFlow::Break(());
     let mut progress = begin(store, &mut stop);
     loop {
         let now = answers(tree, &store.snapshot().unwrap());
         switched |= now == after;
         assert_eq!(now, if switched { after.clone() } else { before.clone() }, "{progress:?}");
         assert_eq!(faults(tree, store), Vec::<String>::new(), "{progress:?}");
-        if progress.step == MoveStep::Finished {
+        if progress.finished {
             break;
         }
         progress = tree.resume(store, stop).unwrap();
@@ -124,17 +123,12 @@ fn what_is_too_large_for_one_transaction_moves_in_steps() {
     fill(&tree, &store);
     let error = store.transact(|txn| tree.move_to(txn, 1, InsertAt::last(100))).unwrap_err();
     assert!(error.is_batch_too_large(), "{error}");
-    let mut steps = Vec::new();
-    let note = |progress: &MoveProgress| {
-        steps.push(progress.step);
-        ControlFlow::Continue(())
-    };
-    let done = tree.move_in_steps(&store, 1, InsertAt::last(100), note).unwrap();
-    assert_eq!(done.step, MoveStep::Finished);
-    assert!(steps.is_sorted_by_key(|step| *step as u8) && steps.contains(&MoveStep::Clearing));
+    let go_on = |_: &Progress| ControlFlow::Continue(());
+    let done = tree.move_in_steps(&store, 1, InsertAt::last(100), go_on).unwrap();
+    assert!(done.finished);
     // The record, begun, turned over and removed, and as often as there are pages of rows to copy;
     // of each of the 13 nodes the new row and the old one, and its position twice.
-    assert_eq!(done.keys, 4 * 13 + 3 + 2, "{done:?}");
+    assert_eq!((done.written, done.removed), (3 * 13 + 2 + 2, 13 + 1), "{done:?}");
     assert_eq!(tree.parent(&store.snapshot().unwrap(), 1).unwrap(), Some(100));
 }
 
@@ -143,7 +137,7 @@ fn a_walk_ends_at_a_damaged_row_while_steps_are_unfinished() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
     let mut looks = 0;
-    let look = |_: &MoveProgress| {
+    let look = |_: &Progress| {
         let (key, row) = row(&tree, &store, 0);
         store.transact(|txn| txn.put(&key, b"")).unwrap();
         let snapshot = store.snapshot().unwrap();
@@ -171,7 +165,7 @@ fn meanwhile_the_rest_takes_changes_and_the_subtree_refuses_them() {
         );
     };
     let mut looks = 0;
-    let look = |_: &MoveProgress| {
+    let look = |_: &Progress| {
         looks += 1;
         let change = |body: &mut dyn FnMut(
             &mut <Memory as Store>::Transaction<'_>,
@@ -244,7 +238,7 @@ fn an_id_is_free_again_when_its_deletion_has_ended() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
     let begun = tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(())).unwrap();
-    assert_eq!(begun, MoveProgress { step: MoveStep::Clearing, keys: 1 });
+    assert_eq!(begun, Progress { written: 1, ..Progress::default() });
     let place = InsertAt::last(101);
     let before = dump_all(&store);
     let again = [Nested::new(300, "other", 0).with(Nested::new(2, "again", 0))];
@@ -257,7 +251,7 @@ fn an_id_is_free_again_when_its_deletion_has_ended() {
     }
     assert_eq!(dump_all(&store), before);
     let done = tree.resume(&store, |_| ControlFlow::Continue(())).unwrap();
-    assert_eq!(done, MoveProgress { step: MoveStep::Finished, keys: 2 * 13 + 1 });
+    assert_eq!(done, Progress { removed: 2 * 13 + 1, ..Progress::complete() });
     insert(&tree, &store, 2, place);
     assert_eq!(faults(&tree, &store), Vec::<String>::new());
     assert_eq!(tree.parent(&store.snapshot().unwrap(), 2).unwrap(), Some(101));
@@ -269,13 +263,13 @@ fn progress_is_told_after_every_transaction_and_of_a_repair_every_key() {
     fill(&tree, &store);
     let mut told = Vec::new();
     let (done, cost) = store.measure(|store| {
-        let note = |progress: &MoveProgress| {
-            told.push(progress.keys);
+        let note = |progress: &Progress| {
+            told.push(progress.changed());
             ControlFlow::Continue(())
         };
         tree.move_in_steps(store, 1, InsertAt::last(100), note).unwrap()
     });
-    assert_eq!((done.keys, told.len() as u64), (cost.keys_written, cost.commits));
+    assert_eq!((done.changed(), told.len() as u64), (cost.keys_written, cost.commits));
     assert!(told[0] > 0 && told.is_sorted(), "{told:?}");
     // A repair finishes what was begun, and counts it.
     tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(())).unwrap();
@@ -311,7 +305,7 @@ fn a_repair_deletes_a_damaged_record_of_steps_and_keeps_all_nodes() {
 
 /// Stops something after each of its transactions, damages one key after the other, and repairs.
 fn damaged_in_the_middle(
-    begin: impl Fn(&NestedSets<u32>, &Memory, &mut dyn FnMut(&MoveProgress) -> ControlFlow<()>),
+    begin: impl Fn(&NestedSets<u32>, &Memory, &mut dyn FnMut(&Progress) -> ControlFlow<()>),
 ) {
     let tree = tree();
     let (mut stop_after, mut repaired) = (1, 0);
@@ -371,21 +365,21 @@ fn a_move_in_steps_that_meets_damage_is_cancelled_by_a_repair() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
     let before = preorder(&tree, &store.snapshot().unwrap());
-    let stop = |progress: &MoveProgress| match progress.keys {
+    let stop = |progress: &Progress| match progress.changed() {
         ..5 => ControlFlow::Continue(()),
         _ => ControlFlow::Break(()),
     };
     let begun = tree.move_in_steps(&store, 1, InsertAt::last(100), stop).unwrap();
-    assert_eq!(begun.step, MoveStep::Copying);
+    assert!(!begun.finished && begun.removed == 0);
     // The position of a node that is copied at the end.
     let position = tree.space().pack(&("node", 13_u64));
     store.transact(|txn| txn.put(&position, b"\x01cut")).unwrap();
-    let go_on = |_: &MoveProgress| ControlFlow::Continue(());
+    let go_on = |_: &Progress| ControlFlow::Continue(());
     let error = tree.resume(&store, go_on).unwrap_err().to_string();
     assert!(error.contains("run check, then repair"), "{error}");
     tree.repair(&store).unwrap();
     assert_eq!(faults(&tree, &store), Vec::<String>::new());
     assert_eq!(preorder(&tree, &store.snapshot().unwrap()), before);
     let done = tree.move_in_steps(&store, 1, InsertAt::last(100), go_on).unwrap();
-    assert_eq!(done.step, MoveStep::Finished);
+    assert!(done.finished);
 }

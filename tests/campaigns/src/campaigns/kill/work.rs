@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use anyhow::Result;
 use fastrand::Rng;
 use keyloom::{AnyStore, Error, KeyBuf, Memory, Order, Reader, Store, Subspace};
-use keyloom_patterns::derived::{RepairOptions, RepairPhase, RepairPosition};
+use keyloom_patterns::derived::{RepairOptions, RepairPosition};
 use keyloom_patterns::{BatchSize, Index, Maintained, Table};
 use serde::{Deserialize, Serialize};
 
@@ -166,8 +166,9 @@ pub fn repair(
     let options = RepairOptions { batch, resume };
     shelf.by_group.repair_with(store, &shelf.records, &options, |progress| {
         let position = &progress.position;
-        let phase = u64::from(position.phase == RepairPhase::Entries);
-        let told = pen.mark_key(Kind::Reached, phase, position.last.as_deref().unwrap_or_default());
+        let entries = u64::from(position.entries);
+        let last = position.last.as_deref().unwrap_or_default();
+        let told = pen.mark_key(Kind::Reached, entries, last);
         // Nobody listens: the parent is gone.
         if told.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
@@ -181,12 +182,11 @@ fn go_too_far(
     position: &mut RepairPosition,
     batch: usize,
 ) -> Result<()> {
-    let space = match position.phase {
-        RepairPhase::Records => shelf.records.space(),
-        RepairPhase::Entries => return Ok(()),
-    };
+    if position.entries {
+        return Ok(());
+    }
     let snapshot = store.snapshot()?;
-    let all = space.self_and_children();
+    let all = shelf.records.space().self_and_children();
     let rest = match &position.last {
         Some(last) => all.resume(Order::Ascending, last),
         None => all,
@@ -198,8 +198,8 @@ fn go_too_far(
 
 impl Position {
     fn to_repair(&self) -> RepairPosition {
-        let phase = if self.in_entries { RepairPhase::Entries } else { RepairPhase::Records };
-        RepairPosition { phase, last: self.last.as_deref().map(KeyBuf::from_slice) }
+        let last = self.last.as_deref().map(KeyBuf::from_slice);
+        RepairPosition { entries: self.in_entries, last }
     }
 
     /// Whether a fault that a check found lies in what is done at this position.
