@@ -1,12 +1,12 @@
-//! Work in transactions as large as a store takes.
+//! Work in transactions as large as the store allows.
 
 use keyloom::{Result, Store};
 
-/// How many items go into one transaction, found out while working: a transaction that the store
-/// finds too large, or too slow, is taken back and done again with half as many.
+/// How many items go into one transaction, adjusted at run time: if the store reports a transaction
+/// as too large or too slow, it is rolled back and repeated with half as many items.
 ///
-/// Stores differ in what they take: LMDB any number of writes, etcd 4,096 of them. The same load
-/// fits each:
+/// Stores have different limits: LMDB accepts any number of writes, etcd 4,096. The same load fits
+/// both:
 ///
 /// ```
 /// use keyloom::{Limits, Memory, Store, Subspace};
@@ -19,33 +19,35 @@ use keyloom::{Result, Store};
 /// let mut size = BatchSize::new(10_000);
 /// size.transact_all(&store, &list, |txn, batch| words.put_many(txn, batch))?;
 /// assert_eq!(words.count(&store.snapshot()?, ())?, 5_000);
-/// assert_eq!(size.get(), 2_048); // of two writes each
+/// assert_eq!(size.get(), 2_048); // each item makes two writes
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// Keep the value for the next piece of work of the same kind: it knows what fits. It never grows.
+/// Reuse the value for the next job of the same kind: it keeps the size that fitted. The size never
+/// grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSize(usize);
 
 impl BatchSize {
-    /// Begins with `items` in a transaction, at least one.
+    /// Begins with `items` per transaction, at least one.
     pub fn new(items: usize) -> Self {
         Self(items.max(1))
     }
 
-    /// How many items a transaction takes, as far as is known.
+    /// The current number of items per transaction.
     pub fn get(self) -> usize {
         self.0
     }
 
-    /// Runs `body` in one transaction, as [`Store::transact`] does, and tells it how many items it
-    /// may take. Where that was too much, `body` runs again with half as many.
+    /// Runs `body` in one transaction, as [`Store::transact`] does, and passes it the number of
+    /// items that it may process. If that was too much, `body` runs again with half as many.
     ///
-    /// For work that finds its items in the store itself, page by page.
+    /// For jobs that read their items from the store itself, page by page.
     ///
     /// # Errors
-    /// As [`Store::transact`]; what [is too much at once](keyloom::Error::is_batch_too_large) when
-    /// already one item is.
+    /// The errors of [`Store::transact`]. An error for which
+    /// [`is_batch_too_large`](keyloom::Error::is_batch_too_large) holds is returned only if a single
+    /// item caused it.
     pub fn transact<S: Store, T>(
         &mut self,
         store: &S,
@@ -59,14 +61,14 @@ impl BatchSize {
         }
     }
 
-    /// Runs `body` over `items`, some of them in each transaction, and commits as it goes.
+    /// Runs `body` over `items`, some of them in each transaction, and commits each transaction.
     ///
-    /// An item is taken to be one write at least, so no transaction begins with more of them than
-    /// the store takes writes.
+    /// An item is assumed to be at least one write, so a transaction never begins with more items
+    /// than the number of writes that the store allows.
     ///
     /// # Errors
-    /// As [`transact`](BatchSize::transact). The transactions before stay; when `body` changes
-    /// nothing that is done already, as a put does, run all of it again.
+    /// The errors of [`transact`](BatchSize::transact). Earlier transactions stay committed; if
+    /// `body` is idempotent, as a put is, run all of it again.
     pub fn transact_all<S: Store, I>(
         &mut self,
         store: &S,

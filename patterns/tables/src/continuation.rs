@@ -1,4 +1,4 @@
-//! Pages, and where a paged query goes on, in bytes that can be kept.
+//! Pages, and continuations of paged queries as bytes that can be stored.
 
 use std::ops::{Bound, Deref};
 
@@ -10,10 +10,11 @@ use crate::fnv::Fnv;
 /// The format that this code writes.
 const FORMAT: u8 = 1;
 
-/// Where a paged query goes on. Its bytes can be stored or given to a client and taken back later.
+/// The position at which a paged query resumes. Its bytes can be stored, or sent to a client and
+/// received again later.
 ///
-/// A continuation names a key and not a count, so nothing is skipped or repeated, whatever is
-/// written between two pages. It belongs to one query: given to another, it is refused.
+/// A continuation holds a key and not a count, so no entry is skipped or repeated if other
+/// transactions write between two pages. It belongs to one query; other queries refuse it.
 ///
 /// | bytes | content |
 /// |---|---|
@@ -25,7 +26,7 @@ const FORMAT: u8 = 1;
 pub struct Continuation(Vec<u8>);
 
 impl Continuation {
-    /// Where a query over `range` goes on that has come to the key `last`.
+    /// The continuation of a query over `range` after the key `last`.
     #[doc(hidden)]
     pub fn behind(last: &[u8], range: &KeyRange<'_>, order: Order) -> Self {
         Self([&[FORMAT, order_code(order)], &hash(range)[..], last].concat())
@@ -36,13 +37,13 @@ impl Continuation {
         &self.0
     }
 
-    /// Takes back what [`as_bytes`](Continuation::as_bytes) gave. Any bytes can be given: those
-    /// that do not belong to the query are refused when it runs.
+    /// A continuation from the bytes of [`as_bytes`](Continuation::as_bytes). Accepts any bytes; a
+    /// query refuses those that do not belong to it.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
 
-    /// What is left of `range` behind `after`, or all of it at the beginning.
+    /// The rest of `range` after `after`, or all of `range` without one.
     #[doc(hidden)]
     pub fn resume<'k>(
         after: Option<&'k Self>,
@@ -54,8 +55,7 @@ impl Continuation {
         Ok(range.resume(order, last))
     }
 
-    /// This continuation if it belongs to a query over `range` in `order`, `None` if it is one of
-    /// another.
+    /// This continuation if it belongs to a query over `range` in `order`, otherwise `None`.
     ///
     /// # Errors
     /// [`Error::NewerFormat`].
@@ -67,7 +67,7 @@ impl Continuation {
         }
     }
 
-    /// The key to go on behind, if it belongs to a query over `range` in `order`.
+    /// The key after which to resume, if it belongs to a query over `range` in `order`.
     #[doc(hidden)]
     pub fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         let refused = |why| Error::InvalidArgument {
@@ -93,7 +93,7 @@ impl Continuation {
     }
 }
 
-/// Some of what a query finds, and where it goes on.
+/// A part of the results of a query, and where the next part begins.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace};
@@ -108,28 +108,29 @@ impl Continuation {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// What the query found, in its order.
+    /// The results, in the order of the query.
     pub items: Vec<T>,
     /// Where the next page begins, `None` after the last one. A page may have fewer items than its
     /// limit and not be the last.
     pub next: Option<Continuation>,
 }
 
-/// The first entry of a page cannot be read: a record that does not decode, or what an index does
-/// not have.
+/// The first entry of a page cannot be read: a record that does not decode, or a key or value that
+/// is not an entry of the index.
 ///
-/// The error that it is in names the key. Delete the entry, replace it or repair it, or go on with
-/// [`next`](UnreadableEntry::next). Get it with [`Error::downcast_ref`].
+/// The enclosing error names the key. Delete, replace or repair the entry, or skip it with
+/// [`next`](UnreadableEntry::next). [`Error::downcast_ref`] returns this value.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}; to leave it out, go on with `next` of the `UnreadableEntry` in this error")]
 pub struct UnreadableEntry {
-    /// Where the query goes on after the entry.
+    /// The continuation after the entry.
     pub next: Continuation,
     source: Error,
 }
 
 impl UnreadableEntry {
-    /// `error`, which says why the entry of `key` cannot be read, and where to go on.
+    /// Wraps `error`, the reason why the entry of `key` cannot be read, with the continuation after
+    /// it.
     pub(crate) fn error(error: Error, key: &[u8], next: Continuation) -> Error {
         let (key, source) = match error {
             Error::At { key, source } => (key, *source),
@@ -139,12 +140,11 @@ impl UnreadableEntry {
     }
 }
 
-/// A page of the answers: those of its entries up to the first that cannot be read, where the next
-/// page begins. `next` is where it begins if all of them can be read, and `behind` where it begins
-/// after a key.
+/// A page of the answers before the first one that is an error. If all are valid, the next page
+/// begins at `next`; otherwise it begins at `behind(key)`, where `key` is the last valid entry.
 ///
 /// # Errors
-/// [`UnreadableEntry`] if there is no entry before that one.
+/// [`UnreadableEntry`] if the first answer is an error.
 pub(crate) fn answers<T, Q: Deref<Target = [u8]>>(
     entries: impl IntoIterator<Item = (Q, Result<Option<T>>)>,
     next: Option<Continuation>,
@@ -171,8 +171,8 @@ fn order_code(order: Order) -> u8 {
 
 const HASH_BYTES: usize = 8;
 
-/// Tells queries apart. It keeps mistakes out, not attackers: a continuation gives nobody more than
-/// its query does.
+/// Distinguishes queries. It prevents mistakes, not attacks: a continuation gives no more access
+/// than its query does.
 fn hash(range: &KeyRange<'_>) -> [u8; HASH_BYTES] {
     let mut hash = Fnv::new();
     let (start, end) = range.normalized().unwrap_or((Bound::Unbounded, Bound::Excluded(&[])));
@@ -182,7 +182,7 @@ fn hash(range: &KeyRange<'_>) -> [u8; HASH_BYTES] {
             Bound::Excluded(key) => (2, key),
             Bound::Unbounded => (3, &[]),
         };
-        // The length keeps one bound from reaching into the other.
+        // The length separates the two bounds.
         hash.add(&[kind]);
         hash.add(&(key.len() as u64).to_be_bytes());
         hash.add(key);

@@ -1,11 +1,11 @@
-//! What a query touched.
+//! The reads of a query.
 
 use std::fmt;
 use std::iter::FusedIterator;
 
 use keyloom::Result;
 
-/// What a query that can read more than it returns has read so far.
+/// The number of reads so far of a query that can read more than it returns.
 ///
 /// ```
 /// use keyloom_tables::Explain;
@@ -14,14 +14,14 @@ use keyloom::Result;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Explain {
-    /// The ranges that were planned, those included that were given up for more and smaller ones.
+    /// The planned ranges, including those that were replaced by several smaller ones.
     pub ranges: u64,
-    /// Ranges begun, those included that are begun again behind what was skipped: seeks in a local
-    /// store, round trips on one behind a network.
+    /// Ranges begun, including those begun after skipped entries. Each is a seek in a local store
+    /// and a round trip in a remote store.
     pub seeks: u64,
-    /// Keys that were met, those that were returned included.
+    /// Keys read, including those that were returned.
     pub keys_scanned: u64,
-    /// Keys, or groups of them, that were returned.
+    /// Keys or groups returned.
     pub keys_returned: u64,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Explain {
     }
 }
 
-/// The results of a query that counts what it reads.
+/// The results of a query that counts its reads.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace, Writer};
@@ -50,13 +50,13 @@ impl fmt::Display for Explain {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Scan: FusedIterator {
-    /// What the query has read so far.
+    /// The reads of the query so far.
     fn explain(&self) -> Explain;
 }
 
-/// What a scan reads with.
+/// The reader of a scan, which counts its reads.
 pub trait Reading {
-    /// What was read so far.
+    /// The reads so far.
     fn explain(&self) -> Explain;
 }
 
@@ -66,7 +66,7 @@ impl<S: Scan> Reading for S {
     }
 }
 
-/// The items that `step` reads, up to the end or the first error.
+/// The items that `step` returns, up to the end or the first error.
 pub fn scan<W: Reading, T>(
     walk: W,
     step: impl FnMut(&mut W) -> Result<Option<T>>,

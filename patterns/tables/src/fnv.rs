@@ -1,8 +1,8 @@
-//! A hash that is the same on every machine and in every version: FNV-1a, 64 bits.
+//! A hash that is the same on every machine and in every version: 64-bit FNV-1a.
 
 use std::hash::Hasher;
 
-/// The hash of some bytes, as they are added.
+/// The hash of the bytes added so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Fnv(u64);
 
@@ -27,7 +27,7 @@ impl Fnv {
     }
 }
 
-/// The same for the keys of a map: quick on the few bytes that most values have.
+/// A hasher for maps with short keys, on which FNV-1a is fast.
 pub struct ShortKeys(Fnv);
 
 impl Default for ShortKeys {
@@ -45,6 +45,6 @@ impl Hasher for ShortKeys {
         self.0.add(bytes);
     }
 
-    /// The length, which nothing but the bytes themselves follows here.
+    /// Ignores the length: a key is a single slice of bytes.
     fn write_usize(&mut self, _: usize) {}
 }

@@ -1,4 +1,4 @@
-//! What a check reports.
+//! The faults that a check reports.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fmt;
 use keyloom::key::display;
 use keyloom::{Error, KeyBuf};
 
-/// One thing that is not as it should be: which key, and which rule it breaks. Where it stops an
-/// operation it is the error, in an [`Error::Other`](keyloom::Error::Other).
+/// One fault: a key, and the rule that it breaks. If it stops an operation, it is the error, in an
+/// [`Error::Other`](keyloom::Error::Other).
 ///
 /// ```
 /// use keyloom::{KeyBuf, pack};
@@ -22,9 +22,9 @@ pub struct Inconsistency {
     pub key: KeyBuf,
     /// The rule.
     pub rule: Rule,
-    /// The rule in words that follow the key.
+    /// The description of the fault; it follows the key in the message.
     pub text: Cow<'static, str>,
-    /// Of a [contested](Rule::Contested) entry: the packed key of the record that it does not
+    /// For a [contested](Rule::Contested) entry: the packed key of the record that it does not
     /// belong to.
     pub record: Option<KeyBuf>,
 }
@@ -33,35 +33,36 @@ pub struct Inconsistency {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rule {
-    /// What should be at the key is not there.
+    /// The entry should exist, but does not.
     Missing,
-    /// What is at the key has another value than follows from the rest.
+    /// The value differs from the one that follows from the other data.
     Wrong,
-    /// Nothing makes what is at the key.
+    /// The entry exists, but does not follow from the other data.
     Dangling,
     /// The key or its value is not of this kind of data.
     Foreign,
-    /// Two records make this entry, where there is room for one, as in a unique index. It belongs
-    /// to one of them; change one of the records. A repair cannot fix this.
+    /// Two records make this entry, but only one of them can have it, as in a unique index. The
+    /// entry belongs to one of them; change one of the two records. A repair cannot fix this.
     ///
-    /// While the entry is missing it belongs to the first of them, and is reported as missing as
-    /// well. (A check that does not look at both together, being 1,000 records apart or more,
-    /// reports it as missing twice; after a repair the second one is contested.)
+    /// While the entry is missing, it belongs to the first of the two records and is reported as
+    /// missing as well. (A check reads 1,000 records at a time. If the two records are in different
+    /// chunks, it reports the entry as missing twice; after a repair the second report is
+    /// `Contested`.)
     Contested,
-    /// The value does not decode. What follows from it is not known, so a repair leaves it: delete
-    /// or replace the record, or set the value of the node.
+    /// The value does not decode. The data that follows from it is unknown, so a repair leaves it
+    /// unchanged: delete or replace the record, or set the value of the node.
     Undecodable,
     /// The parent does not exist, or cannot have children.
     NoParent,
-    /// The node lies below itself.
+    /// The node is its own descendant.
     Cycle,
-    /// A copy is behind its source, and a
+    /// A denormalized field is older than its source, and a
     /// [propagation](crate::denormalize::DenormalizedFields::propagate) will refresh it.
     Pending,
 }
 
 impl Rule {
-    /// In words that follow the key.
+    /// The description that follows the key in the message.
     const fn text(self) -> &'static str {
         match self {
             Self::Missing => "is missing",
@@ -83,13 +84,13 @@ impl Inconsistency {
         Self { key, rule, text: Cow::Borrowed(rule.text()), record: None }
     }
 
-    /// The same with other words, which follow the key.
+    /// The same with another text, which follows the key.
     #[must_use]
     pub fn with_text(self, text: impl Into<Cow<'static, str>>) -> Self {
         Self { text: text.into(), ..self }
     }
 
-    /// What is of another kind or damaged, and why.
+    /// A key of another kind of data, or a damaged one, with the reason.
     #[doc(hidden)]
     pub fn foreign(key: KeyBuf, error: Error) -> Self {
         let error = if let Error::At { source, .. } = error { *source } else { error };

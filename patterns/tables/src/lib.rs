@@ -1,8 +1,8 @@
-//! Tables of keyloom and what is derived from their records: indexes, aggregates, joins and more,
-//! in a schema that owns them. The families beside it stand on this crate: `keyloom-bitmaps`,
-//! `keyloom-spatial`, `keyloom-trees`. The crate `keyloom-patterns` has them all.
+//! Tables of keyloom and the data derived from their records: indexes, aggregates, joins and more,
+//! in a schema that owns them. The other families are built on this crate: `keyloom-bitmaps`,
+//! `keyloom-spatial`, `keyloom-trees`. The crate `keyloom-patterns` re-exports all of them.
 //!
-//! Every pattern is a *value* that describes where its data lie and what its functions are. It
+//! A pattern is a *value* that describes where its data is stored and which functions derive it. It
 //! holds no store and no transaction: reads take `&impl Reader`, writes take `&mut impl Writer`. So
 //! any number of patterns work in one atomic transaction, on any store.
 //!
@@ -30,7 +30,7 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! After a write operation of a pattern has failed, the transaction [does not
+//! If a write operation of a pattern fails, the transaction [does not
 //! commit](keyloom::Writer#a-failed-write), even if the program swallows the error: part of the
 //! operation may have been made, and derived data would be wrong. Read first, in the same
 //! transaction, what the write depends on; or drop the transaction and begin another.
@@ -38,18 +38,18 @@
 //! | module | pattern of the catalogue | the question it answers |
 //! |---|---|---|
 //! | [`schema`] | | which tables and indexes does a store hold, and which program may write to them? |
-//! | [`table`] | | how do typed records live in a store, with everything derived from them kept in step? |
-//! | [`derived`] | | how is derived data maintained, checked and repaired, whatever its kind? |
+//! | [`table`] | | how are typed records stored, with all derived data kept consistent? |
+//! | [`derived`] | | how is derived data of any kind maintained, checked and repaired? |
 //! | [`index`] | composite-key index, index table | how are records found by the leading parts of several fields? |
 //! | [`aggregate`] | aggregation | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`join`] | application-side joins | how are records of several tables read together? |
 //! | [`denormalize`] | denormalization | how does a record carry fields of another? |
 //! | [`entity`] (feature `entities`) | aggregates | how does one entity of many parts live under one key, without a schema? |
-//! | [`sequence`] | enumerable keys | which key comes next, and which were before it? |
-//! | [`versioned`] | atomic aggregates | how does a change take effect only if the record is still what it was thought to be? |
+//! | [`sequence`] | enumerable keys | how are keys assigned in order, and read back in that order? |
+//! | [`versioned`] | atomic aggregates | how is a record changed only if it is unchanged since it was read? |
 //! | [`property_index`] | | how are items found by a property, in a store that is atomic for one key at a time? |
 //! | [`parts`] | | which queries fit the parts of an index? |
-//! | `conformance` (feature) | | does a kind of derived data keep the laws that a schema relies on? |
+//! | `conformance` (feature) | | does a kind of derived data satisfy the laws that a schema relies on? |
 
 pub mod aggregate;
 mod batch;
@@ -92,7 +92,7 @@ pub use inconsistency::{Inconsistency, Rule};
 pub use index::{Index, IndexEntries, IndexError, IndexQuery, entry};
 pub use join::{Joins, Links};
 pub use parts::{AnyParts, PackAs, Parts, PrefixOf};
-pub use progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
+pub use progress::{Progress, RepairOptions, RepairPosition};
 pub use property_index::PropertyIndex;
 pub use schema::{Attached, Maintained, Schema, SchemaError};
 pub use select::{
@@ -102,8 +102,8 @@ pub use sequence::{AppendLog, IdBlocks, Sequence, TimeBuckets};
 pub use table::{RecordKey, Table, Undecodable};
 pub use versioned::{Counters, RecordConflict, VersionedTable};
 
-/// What the other crates of patterns are made of. It is no part of the public API and changes with
-/// any version.
+/// Internals that the other crates of patterns share. Not part of the public API: they may change
+/// with any version.
 #[doc(hidden)]
 pub mod kit {
     pub use crate::derived::{

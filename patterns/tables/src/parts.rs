@@ -1,9 +1,10 @@
 //! Typed parts: which queries fit the parts of an index?
 //!
-//! An index knows the types of its parts: `entry((&city.country, Desc(city.population)))` makes an
-//! [`Index`](crate::Index) whose parts are `(String, Desc<u64>)`. A query gives leading parts in
-//! these types. Strings and bytes may be borrowed, and literals take the type of their part.
-//! Another type does not compile, since it could find nothing:
+//! The types of the parts of an index come from its function:
+//! `entry((&city.country, Desc(city.population)))` makes an [`Index`](crate::Index) whose parts are
+//! `(String, Desc<u64>)`. A query gives leading parts in these types. Strings and bytes may be
+//! borrowed, and literals take the type of their part. A query of another type does not compile,
+//! since it could find nothing:
 //!
 //! ```compile_fail,E0277
 //! use keyloom::{Desc, Memory, Store, Subspace};
@@ -20,12 +21,12 @@
 //! | `(String, Desc<i64>)` | `"FR"`, `("FR", Desc(50))` |
 //! | `(Option<u8>, Vec<u8>)` | `Some(3)`, `(None::<u8>, b"abc")` |
 //!
-//! Integers of all widths share one [encoding](keyloom::key), and a query still gives the width of
-//! the part: a variable of another width is converted, as in `u64::from(id)`, so a number that the
-//! part cannot hold is found when it is made.
+//! Integers of all widths share one [encoding](keyloom::key), but a query must use the width of the
+//! part. Convert a variable of another width, as in `u64::from(id)`; the conversion then fails for
+//! a number that the part cannot hold.
 //!
-//! An entry continues its parts by the record key. A selection that goes on there takes
-//! [`Index::untyped`](crate::Index::untyped), whose parts are [`AnyParts`].
+//! In an entry, the record key follows the parts. A selection that includes elements of the record
+//! key needs [`Index::untyped`](crate::Index::untyped), whose parts are [`AnyParts`].
 //!
 //! # A type of your own
 //!
@@ -73,15 +74,15 @@ use uuid::Uuid;
     note = "a type of your own becomes one with `keyloom_tables::impl_parts!`"
 )]
 pub trait Parts: Pack {
-    /// The same without references: `String` for `&str`. It is the type of the parts in the index.
+    /// The owned type: `String` for `&str`. It is the type of the parts in the index.
     type Owned: Parts<Owned = Self::Owned>;
-    /// The parts as an entry lends them: `&str` for `String`.
+    /// The type borrowed from an entry: `&str` for `String`.
     type Borrowed<'k>: Unpack<'k>;
     /// The type of the first part.
     type First;
 }
 
-/// A value that is packed like an equal `P`: a `P`, or a form of it that borrows.
+/// A value that is packed like an equal `P`: a `P`, or a borrowed form of it.
 #[diagnostic::on_unimplemented(
     message = "mismatched part: expected `{P}`, found `{Self}`",
     label = "this part is a `{P}`",
@@ -97,7 +98,7 @@ pub trait PackAs<P>: Pack {}
 )]
 pub trait PrefixOf<P>: Pack {}
 
-/// Stands for parts whose types are not known to the compiler: any value is a prefix of them.
+/// Stands for parts whose types are not known at compile time: any value is a prefix of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnyParts(());
 
@@ -106,11 +107,11 @@ impl<Q: Pack> PrefixOf<AnyParts> for Q {}
 
 impl<P: Parts> PrefixOf<P> for () {}
 
-/// Of one total of all records.
+/// The parts of a single total over all records.
 impl Parts for () {
     type Owned = ();
     type Borrowed<'k> = ();
-    // There is none.
+    // It has no first part.
     type First = Infallible;
 }
 
@@ -134,7 +135,8 @@ impl<T: Parts + ToOwned + ?Sized> Parts for Cow<'_, T> {
 impl<P: Parts, Q: PackAs<P> + ToOwned + ?Sized> PackAs<P> for Cow<'_, Q> {}
 impl<P: Parts, Q: PrefixOf<P> + ToOwned + ?Sized> PrefixOf<P> for Cow<'_, Q> {}
 
-/// Types that are one element at every level, so that one alone is the same as a tuple of it.
+/// Types that are one element at every level, so that a value alone equals a tuple of only that
+/// value.
 macro_rules! one_element {
     ($([$($generics:tt)*] $type:ty, owned $owned:ty, borrowed $borrowed:ty;)+) => {$(
         impl<$($generics)*> Parts for $type {
@@ -176,7 +178,7 @@ where
     T::Owned: for<'k> Unpack<'k>,
 {
     type Owned = Desc<T::Owned>;
-    // What is stored complemented cannot be borrowed.
+    // The stored bytes are complemented, so they cannot be borrowed.
     type Borrowed<'k> = Desc<T::Owned>;
     type First = Desc<T::Owned>;
 }
@@ -208,7 +210,8 @@ macro_rules! tuple {
     };
 }
 
-/// The tuples that begin a tuple, from the longest: the first list is given, the second left out.
+/// The prefixes of a tuple, from the longest. The first list holds the given parts, the second
+/// those left out.
 macro_rules! prefixes {
     ([] [$($left:ident)*]) => {};
     ([$($part:ident $given:ident)+] [$($left:ident)*]) => {
@@ -218,7 +221,7 @@ macro_rules! prefixes {
     };
 }
 
-/// Moves the last part from those given to those left out.
+/// Moves the last part from the given parts to those left out.
 macro_rules! without_last {
     ([$part:ident $given:ident] [$($before:ident)*] [$($left:ident)*]) => {
         prefixes!([$($before)*] [$part $($left)*]);
@@ -241,10 +244,11 @@ tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ);
 tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ K QK);
 tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ K QK L QL);
 
-/// Makes types of your own parts of an index; see the [module](crate::parts#a-type-of-your-own).
+/// Makes your own types usable as the parts of an index; see the
+/// [module](crate::parts#a-type-of-your-own).
 ///
-/// They must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query gives one
-/// whole, or as one part in a tuple.
+/// They must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query gives such a
+/// value whole, alone or as one part in a tuple.
 #[macro_export]
 macro_rules! impl_parts {
     ($($type:ty),+ $(,)?) => {$(

@@ -1,15 +1,15 @@
-//! How long work is cut into transactions, and what it reports.
+//! The options and the progress of work in bounded transactions.
 
 use keyloom::KeyBuf;
 
-/// How a repair, or other work in bounded transactions, proceeds.
+/// The options of a repair, or of other work in bounded transactions.
 #[derive(Clone, Debug)]
 pub struct RepairOptions {
     /// The largest number of records or entries that one transaction visits. Default: 1,000. If a
     /// store refuses a batch as too large, it is halved until it fits; see
     /// [`BatchSize`](crate::BatchSize).
     pub batch: usize,
-    /// Where to resume; `None` begins.
+    /// Where to resume; `None` starts from the beginning.
     pub resume: Option<RepairPosition>,
 }
 
@@ -19,27 +19,19 @@ impl Default for RepairOptions {
     }
 }
 
-/// What a repair is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RepairPhase {
-    /// Visiting the records and writing entries that are missing or wrong.
-    #[default]
-    Records,
-    /// Visiting the entries and removing those that no record makes.
-    Entries,
-}
-
-/// Where work in bounded transactions is: everything up to `last` in `phase` is done.
+/// The position of work in bounded transactions: everything up to `last` is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairPosition {
-    /// What it was doing.
-    pub phase: RepairPhase,
-    /// The last key that it visited, `None` at the beginning of the phase.
+    /// Whether the work visits the entries, to remove those that no record makes. Before that it
+    /// visits the records, to write entries that are missing or wrong.
+    pub entries: bool,
+    /// The last visited key, `None` at the beginning of the records or of the entries.
     pub last: Option<KeyBuf>,
 }
 
-/// What work in bounded transactions has done so far: a repair, a build, a drain, a drop, a
-/// propagation of copies, a collection of versions.
+/// The work done so far in bounded transactions: by a repair, a build, a drain, a drop, a
+/// propagation of denormalized fields, a garbage collection of versions, or a move or a deletion in
+/// a tree.
 ///
 /// A function that takes a `progress` calls it after each commit and stops if that returns
 /// [`ControlFlow::Break`](std::ops::ControlFlow::Break).
@@ -47,8 +39,8 @@ pub struct RepairPosition {
 pub struct Progress {
     /// Whether the work is complete.
     pub finished: bool,
-    /// Where it is, for [`RepairOptions::resume`]. Builds, drains, drops and propagations keep
-    /// their position in the store and resume by themselves.
+    /// The current position, for [`RepairOptions::resume`]. Builds, drains, drops, propagations and
+    /// work on trees keep their position in the store and resume by themselves.
     pub position: RepairPosition,
     /// Records visited.
     pub records: u64,
@@ -58,34 +50,42 @@ pub struct Progress {
     pub written: u64,
     /// Keys removed.
     pub removed: u64,
-    /// Entries left to another record that makes them too; see
+    /// Entries left to another record that also makes them; see
     /// [`Rule::Contested`](crate::Rule::Contested).
     pub contested: u64,
-    /// Records that do not decode, whose entries are left as they are; see
+    /// Records that do not decode, whose entries are left unchanged; see
     /// [`Rule::Undecodable`](crate::Rule::Undecodable).
     pub undecodable: u64,
 }
 
 impl Progress {
-    /// Nothing left to do.
+    /// Progress of work that is already complete.
     #[doc(hidden)]
     pub fn complete() -> Self {
         Self { finished: true, ..Self::default() }
     }
 
-    /// Nothing done yet, and about to go on where the options say.
+    /// No work done yet, at the position in the options.
     #[doc(hidden)]
     pub fn beginning(options: &RepairOptions) -> Self {
         Self::at(options.resume.clone().unwrap_or_default())
     }
 
-    /// Nothing done yet, and about to go on at `position`.
+    /// No work done yet, at `position`.
     pub(crate) fn at(position: RepairPosition) -> Self {
         Self { position, ..Self::default() }
     }
 
-    /// What this work and a second one after it have done together; it is where the second one is.
-    pub(crate) fn followed_by(&self, second: &Self) -> Self {
+    /// Keys written and removed.
+    #[doc(hidden)]
+    pub fn changed(&self) -> u64 {
+        self.written + self.removed
+    }
+
+    /// The sum of this work and a second one after it, at the position of the second one.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn followed_by(&self, second: &Self) -> Self {
         Self {
             finished: second.finished,
             position: second.position.clone(),

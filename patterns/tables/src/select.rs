@@ -1,4 +1,4 @@
-//! What a query is about: the same words for every range, page and count.
+//! Selections: which keys a range, page or count reads.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -8,17 +8,17 @@ use keyloom::{KeyBuf, KeyRange, Pack, Subspace, pack};
 use crate::index::pack_one;
 use crate::parts::{AnyParts, PrefixOf};
 
-/// Which keys of a subspace a query is about.
+/// Which keys of a subspace a query reads.
 ///
-/// | given | what it selects |
+/// | given | selected keys |
 /// |---|---|
-/// | `"FR"`, `("FR", "11")` | what begins with these elements |
-/// | `()` | everything |
-/// | [`starting_with`]`(("FR", "Par"))` | what begins with these elements, the last of which is the beginning of a string |
-/// | [`within`]`(18..30)`, `(..=30)`, `(18..)` | what lies between, by its leading elements |
+/// | `"FR"`, `("FR", "11")` | those that begin with these elements |
+/// | `()` | all |
+/// | [`starting_with`]`(("FR", "Par"))` | those that begin with these elements, where the last one is a prefix of a string |
+/// | [`within`]`(18..30)`, `(..=30)`, `(18..)` | those in the range, compared by their leading elements |
 ///
-/// `P` are the parts that it selects from: those of an index in their [types](crate::parts), so
-/// that a selection of another type does not compile, or [`AnyParts`], where any value can be
+/// `P` is the type of the parts of an index or of a record key. With the [types](crate::parts) of
+/// an index, a selection of another type does not compile; with [`AnyParts`], any value can be
 /// given.
 ///
 /// ```
@@ -51,19 +51,19 @@ impl<P, Q: PrefixOf<P>> Select<P> for Q {
     }
 }
 
-/// Selects by the beginning of a string; see [`starting_with`].
+/// Selects by a prefix of a string; see [`starting_with`].
 #[derive(Clone, Copy, Debug)]
 pub struct StartingWith<Q>(Q);
 
-/// What begins with the elements of `prefix`, the last of which, a string or bytes, is itself only
-/// a beginning: `("FR", "Par")` finds Paris and Parthenay. A last element of another kind is taken
-/// whole.
+/// Selects the keys that begin with the elements of `prefix`. If its last element is a string or
+/// bytes, it is a prefix as well: `("FR", "Par")` finds Paris and Parthenay. A last element of
+/// another type must match completely.
 pub fn starting_with<Q: Pack>(prefix: Q) -> StartingWith<Q> {
     StartingWith(prefix)
 }
 
 impl<Q: Pack> StartingWith<Q> {
-    /// The keys of `space` that are selected, whatever their types are.
+    /// The selected keys of `space`, whatever their types are.
     #[doc(hidden)]
     pub fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         space.string_prefix(&self.0)
@@ -76,19 +76,19 @@ impl<P, Q: PrefixOf<P>> Select<P> for StartingWith<Q> {
     }
 }
 
-/// Selects what lies between two keys; see [`within`].
+/// Selects the keys between two bounds; see [`within`].
 #[derive(Clone, Copy, Debug)]
 pub struct Within<Q> {
     start: Bound<Q>,
     end: Bound<Q>,
 }
 
-/// What lies in `range`, in the order of the keys: where an element is a [`Desc`](keyloom::Desc),
-/// the larger value comes first.
+/// Selects the keys in `range`, in the order of the keys: if an element is a
+/// [`Desc`](keyloom::Desc), the larger value comes first.
 ///
-/// The bounds may have fewer elements than the keys. What continues a bound belongs to it:
-/// `..=("FR", "11")` ends with the last city of that region, `..("FR", "11")` before its first. A
-/// start that is left out is written as a pair of bounds:
+/// The bounds may have fewer elements than the keys. A bound includes or excludes all keys that
+/// begin with it: `..=("FR", "11")` ends with the last city of that region, `..("FR", "11")` before
+/// its first. An excluded start is written as a pair of bounds:
 ///
 /// ```
 /// use keyloom_tables::within;
@@ -100,14 +100,14 @@ pub fn within<Q: Pack + Clone>(range: impl RangeBounds<Q>) -> Within<Q> {
 }
 
 impl<Q: Pack> Within<Q> {
-    /// The keys of `space` that are selected, whatever their types are.
+    /// The selected keys of `space`, whatever their types are.
     #[doc(hidden)]
     pub fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         key_range_between(space, self.start.as_ref(), self.end.as_ref())
     }
 }
 
-/// What a generic key selects by another type that is packed alike.
+/// Selects like a key of another type that is packed alike.
 pub struct Untyped<S>(pub S);
 
 impl<P, S: Select> Select<P> for Untyped<S> {
@@ -116,7 +116,7 @@ impl<P, S: Select> Select<P> for Untyped<S> {
     }
 }
 
-/// The keys of `space` between two bounds, each with what continues it.
+/// The keys of `space` between two bounds; a bound also covers the keys that begin with it.
 pub(crate) fn key_range_between<Q: Pack>(
     space: &Subspace,
     start: Bound<&Q>,
@@ -141,36 +141,36 @@ impl<P, Q: PrefixOf<P>> Select<P> for Within<Q> {
     }
 }
 
-/// Which values of a field a query selects.
+/// The values of a field that a query selects.
 ///
-/// A value is one element of a key, so a tuple is one value. A tuple is
-/// selected by its leading elements too.
+/// A value is one element of a key, so a tuple is one value. A tuple is also selected by its
+/// leading elements.
 ///
 /// | given | selected values |
 /// |---|---|
-/// | `"Oslo"`, `5` | this one |
+/// | `"Oslo"`, `5` | this value |
 /// | `(2020,)`, `(2020, 6)` | the tuples that begin with these elements |
 /// | `()` | all |
-/// | [`starting_with`]`("Par")`, `(("FR", "Par"))` | the strings that begin so; the tuples that begin with these elements, the last of which is the beginning of a string |
-/// | [`within`]`(18..30)`, `(..=(2020, 6))` | the values between, of the type of the bounds |
+/// | [`starting_with`]`("Par")`, `(("FR", "Par"))` | the strings with this prefix; the tuples that begin with these elements, where the last one is a prefix of a string |
+/// | [`within`]`(18..30)`, `(..=(2020, 6))` | the values in the range, of the type of the bounds |
 ///
-/// A selection of another type than the values of the field is an error: a number where the field
-/// has strings, `(2020, 6)` where it has numbers, `((2020, 6),)` where it has tuples of numbers. A
-/// field should hold values of one type. A field with values of two types can be asked for either,
-/// once it has values of both.
+/// A selection of another type than the values of the field is an error: a number if the field has
+/// strings, `(2020, 6)` if it has numbers, `((2020, 6),)` if it has tuples of numbers. A field
+/// should hold values of one type. If it holds values of two types, queries of both types are
+/// valid.
 pub trait SelectValues {
     /// The selected values.
     fn selected(&self) -> SelectedValues;
 }
 
-/// What [`SelectValues`] selects.
+/// The values selected by a [`SelectValues`].
 #[derive(Clone, Debug)]
 pub enum SelectedValues {
     /// All values.
     All,
     /// The values that begin with these elements, packed as one.
     Beginning(KeyBuf),
-    /// The same, where the last element is only the beginning of a string.
+    /// The same, where the last element is only a prefix of a string.
     StringBeginning(KeyBuf),
     /// The values between two, each packed as one element.
     Between(Bound<KeyBuf>, Bound<KeyBuf>),

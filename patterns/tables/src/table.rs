@@ -1,4 +1,4 @@
-//! Table: how do typed records live in a store, with everything derived from them kept in step?
+//! Table: how are typed records stored, with all derived data kept consistent?
 //!
 //! # Layout
 //!
@@ -7,76 +7,77 @@
 //! | subspace, record key | the record, as the table's codec writes it |
 //!
 //! The record key is any [tuple key](keyloom::key), so a table can be clustered: with keys
-//! `(customer, order)` the orders of a customer lie side by side and are one range.
+//! `(customer, order)` the orders of a customer are adjacent and form one range.
 //!
 //! # Invariants
 //!
 //! * Every key of the subspace decodes as a record key and every value as a record.
-//! * What is [attached](Table::with) is exactly what the records say, after every transaction.
+//! * After every transaction, the data [attached](Table::with) to the table is exactly what follows
+//!   from the records.
 //!
 //! # Cost
 //!
-//! Round trips are those of the operation; where it writes, the commit of the transaction adds one.
+//! The round trips of an operation that writes do not include the commit, which adds one.
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
 //! | [`get`](Table::get) | 1 get | 1 |
 //! | [`get_many`](Table::get_many) | n gets | 1 |
 //! | [`put`](Table::put), [`put_many`](Table::put_many), nothing attached | 1 key written per record | 0 |
-//! | [`put`](Table::put) | 1 get, 1 key written, and the difference in what is attached | 1 |
+//! | [`put`](Table::put) | 1 get, 1 key written, and the changes of the derived data | 1 |
 //! | [`put_many`](Table::put_many) | the same per record | 1 |
-//! | [`delete`](Table::delete) | 1 get, 1 key written, and what is attached | 1 |
+//! | [`delete`](Table::delete) | 1 get, 1 key written, and the changes of the derived data | 1 |
 //! | [`delete_many`](Table::delete_many) | the same per record | 1 |
 //! | [`delete_record_only`](Table::delete_record_only) | 1 key written | 0 |
 //! | [`range`](Table::range), [`page`](Table::page) | 1 range; reads what it returns | 1 |
 //!
 //! A [unique](crate::Index::unique) index reads before it writes: it adds its gets, in one round
-//! trip per call. What is no plain entry adds [round trips of its own](crate::aggregate#cost), and
-//! what goes record by record adds them for each: a [`RankedIndex`](crate::aggregate::RankedIndex)
-//! is of that kind.
+//! trip per call. Derived data that is not plain entries adds [round trips of its
+//! own](crate::aggregate#cost), once per record if it is maintained record by record, as a
+//! [`RankedIndex`](crate::aggregate::RankedIndex) is.
 //!
-//! A put whose derived data do not change writes exactly one key. The many of nothing cost nothing,
-//! a key that comes twice costs as much as its last record alone, and 4,096 records or more cost a
-//! look (1 range, 1 round trip) that spares the gets where there is no record yet from the first of
-//! them to the last. The many are written in the order of their keys, the records and what is
-//! attached together, which a store takes about twice as fast as in no order. How many records a
-//! transaction takes is the store's matter: see [`BatchSize`](crate::BatchSize) for loads of any
-//! size.
+//! A put that changes no derived data writes exactly one key. An empty batch costs nothing. If a
+//! key occurs twice in a batch, only its last record is written. From 4,096 records on, a batch
+//! first reads one range (1 round trip) to check whether there are records between its first and
+//! its last key; if there are none, it skips the gets. A batch writes the records and their derived
+//! data together in the order of their keys, which is about twice as fast for a store as unordered
+//! writes. The store limits how many records fit into a transaction; see
+//! [`BatchSize`](crate::BatchSize) for loads of any size.
 //!
 //! # Errors and transactions
 //!
 //! An operation that fails may have made part of its writes *in the transaction*. So the
-//! transaction [does not commit](keyloom::Writer#a-failed-write) after it. Let the error leave the
-//! body of [`transact`](keyloom::Store::transact); to avoid it, read first, in the same
-//! transaction, whether the write is possible.
+//! transaction [does not commit](keyloom::Writer#a-failed-write) after it. Return the error from
+//! the body of [`transact`](keyloom::Store::transact). To avoid the failure, read first, in the
+//! same transaction, whether the write is possible.
 //!
 //! # Records that do not decode
 //!
-//! The program of another version, another codec or a damaged file may leave a record that does not
-//! decode. Reading it is an error that names its key; a [`range`](Table::range) goes on after it,
-//! and so does a [`page`](Table::page) with the continuation in the error. It can be deleted and
-//! replaced like any other:
+//! A program of another version, another codec or a damaged file may leave a record that does not
+//! decode. Reading it is an error that names its key. A [`range`](Table::range) continues after it;
+//! to continue a [`page`](Table::page), pass the continuation from the error. The record can be
+//! deleted and replaced like any other:
 //!
 //! | attached | [`delete`](Table::delete), [`put`](Table::put) and their `_many` |
 //! |---|---|
 //! | nothing | delete and replace it |
 //! | [entries](crate::DerivedEntries), such as an [`Index`](crate::Index) | the same; since its old entries cannot be computed, each index is scanned once for entries of such records, in the same transaction |
-//! | what else [forgets](crate::Derived::forget) records | the same, at its own cost |
-//! | anything else, such as [`Totals`](crate::aggregate::Totals) | an error: use [`delete_record_only`](Table::delete_record_only), and repair what is attached |
+//! | other data that can [forget](crate::Derived::forget) records | the same, at its own cost |
+//! | anything else, such as [`Totals`](crate::aggregate::Totals) | an error: use [`delete_record_only`](Table::delete_record_only), and repair the derived data |
 //!
-//! A record of a [newer format](keyloom::Error::NewerFormat) is not damaged. Where derived data are
-//! attached, it is neither deleted nor replaced.
+//! A record of a [newer format](keyloom::Error::NewerFormat) is not damaged. If derived data is
+//! attached, the record is neither deleted nor replaced.
 //!
 //! # When not to use it
 //!
-//! When fields of one record are read or written apart from each other, or the record is larger
-//! than some kilobytes: a put writes all of it. When keys are made by somebody else and are no
+//! When fields of one record are read or written independently, or when a record is larger than a
+//! few kilobytes: a put writes the whole record. When the keys come from another system and are not
 //! tuples.
 //!
 //! # Source
 //!
-//! The "row" of every document and wide-column store; record layers on ordered stores, such as
-//! FoundationDB's, are built so.
+//! The "row" of every document and wide-column store. The record layers on ordered stores, such as
+//! FoundationDB's, work this way.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -102,18 +103,19 @@ use crate::schema::{Followed, Owned, queue_key, write_queued};
 use crate::select::Select;
 use crate::upkeep::Upkeep;
 
-/// What a record key must be: packable, and unpackable into a value of its own. Every owned tuple,
-/// number and string is one; a type of your own becomes one with
+/// The bound of a record key: it can be packed, and unpacked into an owned value. Every owned
+/// tuple, number and string is a record key; a type of your own becomes one with
 /// [`impl_parts!`](crate::impl_parts).
 ///
-/// If it is [`Borrow`] of another type, that must be packed alike, as `str` is like `String`.
+/// If it implements [`Borrow`] for another type, both must be packed alike, as `str` and `String`
+/// are.
 pub trait RecordKey: Pack + for<'k> Unpack<'k> + Parts + 'static {}
 
 impl<K: Pack + for<'k> Unpack<'k> + Parts + 'static> RecordKey for K {}
 
 /// Typed records in a subspace; see the [module](self).
 ///
-/// Cheap to clone: clones share what is attached.
+/// Cheap to clone: clones share the attached derived data.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -128,11 +130,11 @@ pub struct Table<K, V, C = Postcard> {
     space: Subspace,
     upkeep: Upkeep<K, V>,
     codec: PhantomData<fn() -> C>,
-    /// During a repair for a schema: what each of its transactions checks.
+    /// Checked in each transaction of a repair that a schema runs.
     repair_guard: Option<RepairGuard>,
 }
 
-/// Fails if a repair must not go on.
+/// Fails if a repair must not continue.
 pub(crate) type RepairGuard = Arc<dyn Fn(&mut DynWriter<'_>) -> Result<()> + Send + Sync>;
 
 impl<K, V, C> Clone for Table<K, V, C> {
@@ -181,7 +183,7 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         Self { space, upkeep: Upkeep::Owned(owned), codec: PhantomData, repair_guard: None }
     }
 
-    /// The same table for a repair, each transaction of which must pass the guard.
+    /// The same table for a repair whose transactions must each pass the guard.
     pub(crate) fn guarded_by(&self, guard: RepairGuard) -> Self {
         Self { repair_guard: Some(guard), ..self.clone() }
     }
@@ -195,7 +197,7 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         })
     }
 
-    /// The side of the schema that owns the table.
+    /// The shared state of the schema that owns the table.
     pub(crate) fn owner(&self) -> Option<&Arc<Owned<K, V>>> {
         match &self.upkeep {
             Upkeep::Owned(owned) => Some(owned),
@@ -210,19 +212,20 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     }
 
     /// The same table with `derived` attached: from now on puts and deletes *through this value*
-    /// maintain it. What the table holds already is not visited;
+    /// maintain it. Records that are already in the table are not visited;
     /// [`repair`](crate::Maintained::repair) does that.
     ///
-    /// The table refuses every write if `derived` lies among the records or among other data
-    /// attached to it, and if a [schema](crate::schema) owns the table: then declare it with
-    /// [`Schema::derive`](crate::Schema::derive).
+    /// The table refuses every write if `derived` overlaps with the records or with other data
+    /// attached to the table. It also refuses every write if a [schema](crate::schema) owns the
+    /// table: declare the data with [`Schema::derive`](crate::Schema::derive) instead.
     #[must_use]
     pub fn with<const HOW: u8>(mut self, derived: &impl Attach<K, V, HOW>) -> Self {
         self.upkeep.give(derived.attached(), &self.space);
         self
     }
 
-    /// [`with`](Table::with), for derived data that must lie outside `all`, which holds the table.
+    /// [`with`](Table::with), for derived data that must be outside of `all`, which contains the
+    /// table.
     #[doc(hidden)]
     pub fn with_outside<const HOW: u8>(
         mut self,
@@ -233,21 +236,21 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
         self
     }
 
-    /// The same table, each write to which is refused with `error`.
+    /// The same table, which refuses each write with `error`.
     #[doc(hidden)]
     pub fn refusing(self, error: Error) -> Self {
         Self { upkeep: Upkeep::Refused(error), ..self }
     }
 
-    /// Where the records are.
+    /// The subspace of the records.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// How many records are selected. Reads all of them.
+    /// The number of selected records. Reads all of them.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn count(&self, reader: &impl Reader, select: impl Select<K>) -> Result<u64> {
         reader.count(select.key_range(&self.space))
     }
@@ -268,8 +271,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::At`] with an [`Error::Value`] when the bytes
-    /// there are no record, or what the store says.
+    /// [`Error::At`] with an [`Error::Value`] if the stored bytes do not decode as a record; any
+    /// error of the store.
     pub fn get<Q>(&self, reader: &impl Reader, key: &Q) -> Result<Option<V>>
     where
         K: Borrow<Q>,
@@ -279,10 +282,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Self::decode(&packed, reader.get(&packed)?)
     }
 
-    /// The records of many keys, in their order. Costs one round trip.
+    /// The records of many keys, in the order of `keys`. Costs one round trip.
     ///
     /// # Errors
-    /// As [`get`](Table::get).
+    /// The errors of [`get`](Table::get).
     pub fn get_many<'k, Q>(
         &self,
         reader: &impl Reader,
@@ -296,25 +299,26 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Self::read_many(reader, &keys)
     }
 
-    /// Sets the record of `key`, and what is attached with it.
+    /// Sets the record of `key` and updates the derived data.
     ///
-    /// Costs one key written; with something attached, one get more and the difference that the
-    /// change makes there.
+    /// Costs one key written; with derived data attached, also one get and the writes of the
+    /// changed derived data.
     ///
     /// # Errors
-    /// [`Error::At`] with an [`Error::Value`] when the codec refuses the record; with
-    /// [`Undecodable`] in an [`Error::Other`] when the record that it replaces [does not
-    /// decode](self#records-that-do-not-decode) and the attached need it; what the attached say;
-    /// any error of the store.
+    /// [`Error::At`] with an [`Error::Value`] if the codec cannot encode the record; with
+    /// [`Undecodable`] in an [`Error::Other`] if the record that it replaces [does not
+    /// decode](self#records-that-do-not-decode) and the derived data depends on it; any error of
+    /// the derived data; any error of the store.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
         txn.guarded(|txn| self.make_all(txn, &[self.setting(key, value)?]).map(drop))
     }
 
-    /// Sets many records, and what is attached with them: the same as to [`put`](Table::put) one
-    /// after the other, but the records that they replace are read in one round trip, and the
-    /// entries of an index written in the order of their keys. So it is also the way to load much.
+    /// Sets many records and updates the derived data. The effect is that of one
+    /// [`put`](Table::put) after another. But the records that they replace are read in one round
+    /// trip, and all writes are made in the order of their keys. So it is also the way to load many
+    /// records.
     ///
-    /// Takes pairs or references to pairs. When a key comes twice, its last record stays.
+    /// Takes pairs or references to pairs. If a key occurs twice, its last record is written.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -328,13 +332,13 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs one key written per record; with something attached, one get per record more, all in
-    /// one round trip, and the differences that the changes make there. Keeps the records, their
-    /// bytes and what they replace in memory.
+    /// Costs one key written per record. With derived data attached, also one get per record, all
+    /// in one round trip, and the writes of the changed derived data. Keeps in memory the records,
+    /// their encoded bytes and the records that they replace.
     ///
     /// # Errors
-    /// As [`put`](Table::put). A key that is too long, and a record that does not go through the
-    /// codec, new or old, is found before anything is written.
+    /// The errors of [`put`](Table::put). A key that is too long, and an old or new record that the
+    /// codec cannot encode or decode, is reported before anything is written.
     pub fn put_many(
         &self,
         txn: &mut impl Writer,
@@ -349,21 +353,22 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         })
     }
 
-    /// Removes the record of `key` and what is attached to it, and tells whether it was there.
+    /// Removes the record of `key` and the data derived from it, and returns whether there was a
+    /// record.
     ///
-    /// Removes a record that does not decode as well, as far as
-    /// [what is attached](self#records-that-do-not-decode) allows.
+    /// Also removes a record that does not decode, as far as the [derived
+    /// data](self#records-that-do-not-decode) allows.
     ///
     /// # Errors
-    /// As [`put`](Table::put).
+    /// The errors of [`put`](Table::put).
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
         txn.guarded(|txn| Ok(self.make_all(txn, &[self.removing(key)])? > 0))
     }
 
-    /// Removes the record of `key` without reading it, and leaves what is attached as it is.
+    /// Removes the record of `key` without reading it, and leaves the derived data unchanged.
     ///
-    /// It is the way to remove a record that does not decode where [`delete`](Table::delete) needs
-    /// to know what it was. What is attached is out of step until it is
+    /// Use it to remove a record that does not decode if [`delete`](Table::delete) depends on the
+    /// old record. Afterwards the derived data is inconsistent until it is
     /// [repaired](crate::Maintained::repair). Costs one key written.
     ///
     /// # Errors
@@ -372,9 +377,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         txn.guarded(|txn| txn.delete(&self.space.pack(key)))
     }
 
-    /// Removes the records of many keys and what is attached to them, and tells how many were
-    /// there: the same as to [`delete`](Table::delete) one after the other, but read in one round
-    /// trip.
+    /// Removes the records of many keys and the data derived from them, and returns how many
+    /// records there were. The effect is that of one [`delete`](Table::delete) after another, but
+    /// the records are read in one round trip.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -388,7 +393,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// As [`put_many`](Table::put_many).
+    /// The errors of [`put_many`](Table::put_many).
     pub fn delete_many<'k>(
         &self,
         txn: &mut impl Writer,
@@ -400,8 +405,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         })
     }
 
-    /// The records whose keys are as `select` says, in `order`: those whose keys begin with some
-    /// elements, all of them with `()`, or what else [`Select`] offers.
+    /// The records whose keys `select` selects, in `order`. A key prefix selects the keys that
+    /// begin with it, and `()` selects all; [`Select`] lists the other forms.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace};
@@ -413,13 +418,15 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ///     orders.put(txn, &(7, 2), &"milk".into())?;
     ///     orders.put(txn, &(8, 1), &"bread".into())
     /// })?;
-    /// let of_customer = orders.range(&store.snapshot()?, 7, Order::Descending)?.collect::<Result<Vec<_>, _>>()?;
+    /// let snapshot = store.snapshot()?;
+    /// let of_customer = orders.range(&snapshot, 7, Order::Descending)?;
+    /// let of_customer = of_customer.collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(of_customer, [((7, 2), "milk".into()), ((7, 1), "tea".into())]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// What the store says; the iterator, also when a key or a value does not decode.
+    /// Any error of the store. The iterator also reports keys and values that do not decode.
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -430,11 +437,11 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(Records { entries, space: self.space.clone(), record: PhantomData, codec: PhantomData })
     }
 
-    /// At most `limit` of the records of [`range`](Table::range), beginning behind `after`.
+    /// At most `limit` of the records of [`range`](Table::range), beginning after `after`.
     ///
     /// A record that does not decode ends the page before it, so a page may be shorter than `limit`
-    /// and have a `next`. The page that begins with it is an error, in which an [`UnreadableEntry`]
-    /// says where to go on:
+    /// and have a `next`. A page that begins with such a record is an error, in which an
+    /// [`UnreadableEntry`] holds the continuation after it:
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace, Writer};
@@ -455,7 +462,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ///         }
     ///         Err(error) => {
     ///             damaged.push(error.to_string());
-    ///             let Some(unreadable) = error.downcast_ref::<UnreadableEntry>() else { return Err(error) };
+    ///             let Some(unreadable) = error.downcast_ref::<UnreadableEntry>() else {
+    ///                 return Err(error);
+    ///             };
     ///             Some(unreadable.next.clone())
     ///         }
     ///     };
@@ -484,7 +493,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a continuation of another query; [`Error::At`] with an
-    /// [`UnreadableEntry`] in an [`Error::Other`] when the first record does not decode.
+    /// [`UnreadableEntry`] in an [`Error::Other`] if the first record does not decode.
     pub fn page(
         &self,
         reader: &impl Reader,
@@ -505,7 +514,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         answers(entries, next, behind)
     }
 
-    /// Changes the record of `key` from `old`, as the caller has read it in this transaction, to
+    /// Changes the record of `key` from `old`, which the caller has read in this transaction, to
     /// `new`.
     pub(crate) fn replace(
         &self,
@@ -522,9 +531,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         self.make(txn, &[change], &[Met::of(old)], &followed, &Queued::new())
     }
 
-    /// Changes many records, each another one, from what the caller has read of them in this
-    /// transaction to what it gives: from the first of each pair to the second. Reads nothing but
-    /// what is attached needs.
+    /// Changes many records with distinct keys, each from the first value of its pair to the
+    /// second. The caller has read the first values in this transaction. Reads only what the
+    /// derived data needs.
     pub(crate) fn replace_many<'c>(
         &self,
         txn: &mut impl Writer,
@@ -542,7 +551,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         self.make(txn, &changes, &before, &followed, &Queued::new())
     }
 
-    /// The keys that records have in the queues of deferred data that the program declares.
+    /// The keys of the changed records in the queues of the deferred data that the program
+    /// declares.
     fn queue_keys(&self, changes: &[Change<'_, K, V>]) -> Vec<KeyBuf> {
         let Upkeep::Owned(owned) = &self.upkeep else { return Vec::new() };
         let keys = |queue: Subspace| {
@@ -551,7 +561,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         owned.queues().into_iter().flat_map(keys).collect()
     }
 
-    /// Refuses derived data that this table does not keep in step.
+    /// Refuses derived data that this table does not maintain.
     #[doc(hidden)]
     pub fn refuse_unless_attached(&self, derived: &Subspace) -> Result<()> {
         if self.upkeep.includes(derived) {
@@ -568,7 +578,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         bytes.map(|bytes| C::decode(&bytes)).transpose().map_err(|error| error.at(key))
     }
 
-    /// The records of packed keys, in their order; no keys cost no round trip.
+    /// The records of packed keys, in the order of `keys`. Without keys it costs no round trip.
     pub(crate) fn read_many(
         reader: &impl Reader,
         keys: &[impl AsRef<[u8]>],
@@ -580,7 +590,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(records)
     }
 
-    /// The records of many keys, or why they do not decode. Costs one round trip.
+    /// The records of many keys, or the errors that they do not decode with. Costs one round trip.
     pub(crate) fn find_many<'k>(
         &self,
         reader: &impl Reader,
@@ -605,8 +615,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         C::encode(value, bytes).map_err(|error| error.at(key))
     }
 
-    /// Makes changes of different records, and returns how many met a record. Reads all of them at
-    /// once.
+    /// Makes changes of distinct records, and returns how many of them had an old record. Reads all
+    /// old records at once.
     fn make_all(&self, txn: &mut impl Writer, changes: &[Change<'_, K, V>]) -> Result<usize> {
         let (met, followed, queued) = self.replaced_by(txn, changes)?;
         let before: SmallVec<[Met<&V>; 1]> = met.iter().map(Met::as_ref).collect();
@@ -614,8 +624,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(met.iter().filter(|met| !matches!(met, Met::Nothing)).count())
     }
 
-    /// Makes changes of different records, which `met` what it says, or nothing where it is empty.
-    /// Writes in the order of the keys, the records and what is attached together.
+    /// Makes changes of distinct records, whose old records are in `met`; if it is empty, there are
+    /// no old records. Writes the records and the derived data together in the order of their keys.
     fn make(
         &self,
         txn: &mut impl Writer,
@@ -642,7 +652,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
                 changed.push(RecordChange { key, stored_key: packed, old, new });
             }
         }
-        // What is attached may write at once, and so comes first: it may refuse the change.
+        // Derived data is updated before the records: it may write immediately, and it may refuse
+        // the change.
         let mut writes = SortedWrites::default();
         for follow in followed {
             let visited: SmallVec<[_; 1]>;
@@ -666,7 +677,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         writes.apply(txn)
     }
 
-    /// Queues the records that change, as they were, unless they are queued already.
+    /// Queues the old values of the records that change, unless these records are queued already.
     fn queue(
         &self,
         txn: &impl Reader,
@@ -691,14 +702,16 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(())
     }
 
-    /// An error if a write to the table would be refused whatever it writes, as after a drop. Costs
-    /// a get in the first transaction of a table of a schema, and nothing otherwise.
+    /// An error if a write to the table would be refused whatever it writes, for example after a
+    /// drop. Costs a get if this is the first operation of the transaction on a table of a schema,
+    /// and nothing otherwise.
     #[doc(hidden)]
     pub fn expect_writable(&self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| self.follow(txn).map(drop))
     }
 
-    /// What the transaction keeps in step, read by itself unless it has been read before.
+    /// The derived data that the transaction maintains. Reads the table's entry in the schema
+    /// unless this transaction has read it.
     fn follow(&self, txn: &mut impl Writer) -> Result<Followed<K, V>> {
         if let Some(followed) = self.remembered(txn) {
             return followed;
@@ -708,14 +721,15 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         self.remember(txn, entry)
     }
 
-    /// What the transaction keeps in step, if it has read that before.
+    /// The derived data that the transaction maintains, if it has read the table's entry in the
+    /// schema.
     fn remembered(&self, txn: &mut impl Writer) -> Option<Result<Followed<K, V>>> {
         let entry = txn.state().remembered(self.upkeep.entry()?)?;
         Some(self.upkeep.followed(entry))
     }
 
-    /// What the transaction keeps in step, since it has read `entry`; its later writes need not
-    /// read it.
+    /// The derived data that the transaction maintains, given that it has read `entry`. Later
+    /// writes of the transaction need not read it again.
     fn remember(&self, txn: &mut impl Writer, entry: Option<EntryBytes>) -> Result<Followed<K, V>> {
         if let Some(key) = self.upkeep.entry() {
             txn.state().remember(key, entry.as_deref());
@@ -723,9 +737,9 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         self.upkeep.followed(entry.as_deref())
     }
 
-    /// What changes meet, nothing at all where it does not matter or there is nothing; and what the
-    /// transaction keeps in step, read together with it. Of records that do not decode, what is
-    /// derived is removed.
+    /// The old records of `changes` and the derived data to maintain, read in one round trip. The
+    /// old records are an empty list if there are none or if nothing depends on them. If an old
+    /// record does not decode, the data derived from it is removed.
     fn replaced_by(
         &self,
         txn: &mut impl Writer,
@@ -753,7 +767,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok((met, followed, queued))
     }
 
-    /// The records that changes meet, and those changes that meet one that does not decode.
+    /// The decoded old records of the changes, and the changes whose old record does not decode.
     fn met<'c, B: Deref<Target = [u8]>>(
         changes: &'c [Change<'c, K, V>],
         stored: Stored<B>,
@@ -773,8 +787,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok((met, lost))
     }
 
-    /// The bytes of the records that changes meet, those of the table's entry unless they have been
-    /// read, and which of the records are queued: one round trip.
+    /// The bytes of the old records of the changes, the bytes of the table's entry in the schema
+    /// unless it `is_read`, and which of the records are queued. Costs one round trip.
     fn read_before<'r, R: Reader>(
         &self,
         txn: &'r R,
@@ -802,10 +816,11 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok((stored, entry, queue_keys.into_iter().zip(is_queued).collect()))
     }
 
-    /// Removes what is derived from records that do not decode, each with the error that says so.
+    /// Removes the data derived from records that do not decode, or fails with the error of the
+    /// first record whose derived data cannot be removed.
     ///
-    /// Deferred data hold nothing of a queued record but what they had at the last drain, which the
-    /// queue knows.
+    /// Deferred data still reflects a queued record as it was at the last drain, and the queue
+    /// holds that old value. So queued records need not be forgotten.
     fn forget(
         &self,
         txn: &mut impl Writer,
@@ -839,8 +854,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(())
     }
 
-    /// Whether there is no record at all from the first of many changes to the last: then one look
-    /// spares the gets. Of few changes it does not ask.
+    /// Whether a large batch of changes has no old record between its first and its last key: this
+    /// one read replaces the gets. Returns `false` for smaller batches without reading.
     fn is_free(txn: &impl Writer, changes: &[Change<'_, K, V>]) -> Result<bool> {
         let [first, .., last] = changes else { return Ok(false) };
         if changes.len() < MANY {
@@ -852,10 +867,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     }
 }
 
-/// From how many changes on it is worth a round trip to know that all records are new.
+/// Minimum batch size for the emptiness probe, which costs a round trip.
 const MANY: usize = 4_096;
 
-/// The changes in the order of their keys, of those with one key the last.
+/// The changes in the order of their keys; of several changes of one key, only the last.
 fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V>> {
     changes.sort_by(|a, b| a.packed.cmp(&b.packed));
     changes.dedup_by(|later, earlier| {
@@ -868,26 +883,26 @@ fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V
     changes
 }
 
-/// The bytes of the entry of a table in its schema.
+/// The bytes of a table's entry in its schema.
 type EntryBytes = SmallVec<[u8; 128]>;
 
-/// The bytes of the records that some changes meet.
+/// The bytes of the old records of some changes.
 type Stored<B> = SmallVec<[Option<B>; 1]>;
 
-/// What each of some changes meets.
+/// The old record of each of some changes.
 type AllMet<V> = SmallVec<[Met<V>; 1]>;
 
-/// The changes that meet a record that does not decode, each with the error.
+/// The changes whose old record does not decode, each with the error.
 type AllLost<'c, K, V> = Vec<(&'c Change<'c, K, V>, Error)>;
 
-/// What was there before some changes, one for each or none at all, what the transaction keeps in
-/// step, and which records are queued.
+/// The old record of each change (or an empty list if there are none), the derived data to
+/// maintain, and which records are queued.
 type Before<T, K, V> = (SmallVec<[T; 1]>, Followed<K, V>, Queued);
 
-/// Keys of queues that were read, and whether there is a record.
+/// Keys of queues that were read, and whether each is in its queue.
 type Queued = BTreeMap<KeyBuf, bool>;
 
-/// Whether records are queued; reads what `known` does not say.
+/// Whether records are queued. Reads the keys only if one of them is not in `known`.
 fn are_queued(reader: &impl Reader, keys: &[KeyBuf], known: &Queued) -> Result<Vec<bool>> {
     match keys.iter().map(|key| known.get(key).copied()).collect() {
         Some(all) => Ok(all),
@@ -895,12 +910,12 @@ fn are_queued(reader: &impl Reader, keys: &[KeyBuf], known: &Queued) -> Result<V
     }
 }
 
-/// The record that a change meets.
+/// The old record of a change.
 #[derive(Clone, Copy)]
 enum Met<V> {
     Nothing,
     Record(V),
-    /// One that does not decode, or was not decoded.
+    /// It does not decode, or was not decoded.
     Unknown,
 }
 
@@ -925,10 +940,9 @@ impl<V> Met<V> {
     }
 }
 
-/// A record does not decode, and what is attached to its table cannot be brought in step without
-/// it.
+/// A record does not decode, and the data derived from it cannot be updated without it.
 ///
-/// Remove it with [`Table::delete_record_only`], and repair what is attached.
+/// Remove the record with [`Table::delete_record_only`], and repair the derived data.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{source}; what is attached to the table cannot be brought in step without the old record: \
@@ -938,7 +952,7 @@ pub struct Undecodable {
     source: Error,
 }
 
-/// What is to become of one record.
+/// The change of one record.
 struct Change<'c, K, V> {
     key: &'c K,
     packed: KeyBuf,
@@ -952,7 +966,7 @@ impl<K, V> AsRef<[u8]> for Change<'_, K, V> {
     }
 }
 
-/// [`Reader::get_many`], which is not worth a round trip when there are no keys.
+/// [`Reader::get_many`], but without keys it costs no round trip.
 #[doc(hidden)]
 pub fn get_many<'r, R: Reader>(
     reader: &'r R,

@@ -1,4 +1,4 @@
-//! What a table keeps in step with its records.
+//! The derived data that a table maintains.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use keyloom::{Error, KeyBuf, Result, Subspace};
 use crate::derived::Derived;
 use crate::schema::{Follow, Followed, Owned, is_of_schemas};
 
-/// What is derived from the records of a table.
+/// The data derived from the records of a table.
 pub(crate) enum Upkeep<K, V> {
-    /// What the program has given it.
+    /// The data that the program has attached.
     Given(Vec<Arc<dyn Derived<K, V>>>),
-    /// What the schema says.
+    /// The data that the schema declares.
     Owned(Arc<Owned<K, V>>),
-    /// Nothing: every write is refused, since it could leave other data wrong.
+    /// None: every write is refused, since it could leave other data inconsistent.
     Refused(Error),
 }
 
 impl<K, V> Upkeep<K, V> {
-    /// What a table with an explicit subspace begins with.
+    /// The initial value for a table with an explicit subspace.
     pub(crate) fn of(space: &Subspace) -> Self {
         match refuse_schemas(space) {
             Ok(()) => Self::Given(Vec::new()),
@@ -26,7 +26,7 @@ impl<K, V> Upkeep<K, V> {
         }
     }
 
-    /// Adds what is derived from the records of a table in `table`.
+    /// Adds data derived from the records of a table in `table`.
     pub(crate) fn give(&mut self, derived: Arc<dyn Derived<K, V>>, table: &Subspace) {
         let refused = match self {
             Self::Given(given) => refuse_overlap(&*derived, table, given).err(),
@@ -40,7 +40,7 @@ impl<K, V> Upkeep<K, V> {
         }
     }
 
-    /// Whether nothing is derived, as far as the program knows.
+    /// Whether no data is derived, according to the declarations of the program.
     pub(crate) fn is_bare(&self) -> bool {
         match self {
             Self::Given(derived) => derived.is_empty(),
@@ -49,7 +49,7 @@ impl<K, V> Upkeep<K, V> {
         }
     }
 
-    /// Whether the derived data in `space` are kept in step.
+    /// Whether the derived data in `space` is maintained.
     pub(crate) fn includes(&self, space: &Subspace) -> bool {
         match self {
             Self::Given(given) => given.iter().any(|one| holds(&**one, space)),
@@ -58,7 +58,7 @@ impl<K, V> Upkeep<K, V> {
         }
     }
 
-    /// What a transaction that writes must have read besides the old records.
+    /// The key of the table's entry in the schema, which each transaction that writes must read.
     pub(crate) fn entry(&self) -> Option<&KeyBuf> {
         match self {
             Self::Owned(owned) => Some(owned.entry()),
@@ -66,7 +66,8 @@ impl<K, V> Upkeep<K, V> {
         }
     }
 
-    /// What is kept in step, if the transaction has read `entry`.
+    /// The derived data to maintain, given the table's entry in the schema as the transaction has
+    /// read it.
     pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         match self {
             Self::Given(derived) => Ok(derived.iter().map(Follow::always).collect()),
@@ -86,12 +87,12 @@ impl<K, V> Clone for Upkeep<K, V> {
     }
 }
 
-/// Whether derived data, or a part of them, are those in `space`.
+/// Whether `space` is the subspace of the derived data, or inside it.
 pub(crate) fn holds<K, V>(derived: &dyn Derived<K, V>, space: &Subspace) -> bool {
     derived.subspace().is_some_and(|all| all.contains(space.prefix()))
 }
 
-/// Refuses derived data whose entries would lie among the records, or among other entries.
+/// Refuses derived data whose entries would overlap with the records or with other entries.
 fn refuse_overlap<K, V>(
     derived: &dyn Derived<K, V>,
     table: &Subspace,

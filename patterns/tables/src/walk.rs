@@ -1,4 +1,4 @@
-//! A walk over entries that leaves some of them out, by stepping over them or by a new range.
+//! A scan that skips some entries, either by stepping over them or by beginning a new range.
 
 use std::fmt;
 use std::iter::{self, FusedIterator};
@@ -7,58 +7,58 @@ use keyloom::{Entry, KeyRange, Order, Reader, Result};
 
 use crate::explain::Explain;
 
-/// How many entries are stepped over, at most, before a new range is begun behind them. About as
-/// many as a walk in LMDB or in memory yields in the time that beginning one takes there; so the
-/// two together never cost more than twice what the better of them would have cost.
+/// How many entries are stepped over, at most, before a new range begins after them. In LMDB or in
+/// memory, a scan reads about as many entries in the time that it takes to begin a range. So the
+/// steps and the new range together cost at most twice as much as the better choice alone.
 const STEPS_PER_RANGE: usize = 16;
 
-/// While groups are longer than that, stepping is tried for one group in this many.
+/// While the skipped groups are longer than that, stepping is tried for one group in this many.
 const TRIED_ONCE_IN: u32 = 8;
 
-/// A walk over the entries of a range; see [`Walk::leave`].
+/// A scan of the entries of a range; see [`Walk::leave`].
 pub struct Walk<'r, R: Reader> {
     reader: &'r R,
     order: Order,
-    /// `None` once the walk has ended or failed.
+    /// `None` once the scan has ended or failed.
     entries: Option<R::Entries<'r>>,
-    /// Entries taken since the range was begun.
+    /// Entries read since the range began.
     taken: usize,
-    /// How many times in a row a new range had to be begun.
+    /// The number of consecutive skips, up to the last one, that needed a new range.
     long_in_a_row: u32,
-    /// What was read so far.
+    /// The reads so far.
     pub explain: Explain,
 }
 
-/// Where a walk is after it has left some entries out.
+/// The state of a scan after it has skipped some entries.
 pub struct Left<B> {
-    /// The last of the entries that were stepped over.
+    /// The last entry that was stepped over.
     pub passed: Option<Entry<B>>,
-    /// Whether a new range was begun, so that there may be others behind `passed`.
+    /// Whether a new range began, so that there may be other skipped entries after `passed`.
     pub sought: bool,
-    /// The first entry that was not to be left out.
+    /// The first entry that was not skipped.
     pub next: Option<Entry<B>>,
 }
 
 impl<'r, R: Reader> Walk<'r, R> {
-    /// A walk over `range`.
+    /// A scan of `range`.
     pub fn open(reader: &'r R, range: KeyRange<'_>, order: Order) -> Result<Self> {
         let mut walk = Self::new(reader, order, 1);
         walk.seek(range)?;
         Ok(walk)
     }
 
-    /// A walk that is nowhere yet, over as many ranges as said; see [`Walk::seek`].
+    /// A scan without a position, over the given number of ranges; see [`Walk::seek`].
     pub fn new(reader: &'r R, order: Order, ranges: usize) -> Self {
         let explain = Explain { ranges: ranges as u64, ..Explain::default() };
         Self { reader, order, entries: None, taken: 0, long_in_a_row: 0, explain }
     }
 
-    /// The order of the walk.
+    /// The order of the scan.
     pub fn order(&self) -> Order {
         self.order
     }
 
-    /// The next entry, whatever it is.
+    /// The next entry.
     pub fn step(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         let next = self.entries.as_mut().and_then(Iterator::next).transpose();
         match &next {
@@ -71,18 +71,18 @@ impl<'r, R: Reader> Walk<'r, R> {
         next
     }
 
-    /// The entries to come, for a walk that leaves nothing out and does not count.
+    /// The remaining entries, for a scan that skips nothing and does not count.
     #[inline]
     pub fn entries(&mut self) -> Option<&mut R::Entries<'r>> {
         self.entries.as_mut()
     }
 
-    /// Goes on to the first entry in `rest`, which must reach to the end of the walk.
+    /// Advances to the first entry in `rest`, which must extend to the end of the scan.
     ///
-    /// Steps over what lies before it while that is cheap, and else begins a new range: a store
-    /// behind a network has a page at hand, and a new range costs a round trip; elsewhere some
-    /// steps cost as much as a new range, and what was left out the last times tells which to try
-    /// first.
+    /// Steps over the entries before it while that is cheap, and otherwise begins a new range. A
+    /// remote store has prefetched a page, and a new range costs a round trip. In other stores a
+    /// new range costs as much as some steps; the lengths of the previous skips decide which one is
+    /// tried first.
     pub fn leave(&mut self, rest: KeyRange<'_>) -> Result<Left<R::Bytes<'r>>> {
         let mut passed = None;
         for _ in 0..self.allowance() {
@@ -99,7 +99,7 @@ impl<'r, R: Reader> Walk<'r, R> {
         Ok(Left { passed, sought: true, next: self.step()? })
     }
 
-    /// How many entries to step over before a new range is begun.
+    /// How many entries to step over before a new range begins.
     fn allowance(&self) -> usize {
         match self.reader.prefetched() {
             0 if self.long_in_a_row.is_multiple_of(TRIED_ONCE_IN) => STEPS_PER_RANGE,
@@ -108,17 +108,17 @@ impl<'r, R: Reader> Walk<'r, R> {
         }
     }
 
-    /// Lets nothing more come, as after a failure.
+    /// Ends the scan, for example after a failure.
     pub fn end(&mut self) {
         self.entries = None;
     }
 
-    /// How many of the next entries cost no more than a step.
+    /// How many of the next entries are prefetched.
     pub fn at_hand(&self) -> usize {
         self.reader.prefetched().saturating_sub(self.taken)
     }
 
-    /// Goes on with the entries of `range`.
+    /// Continues with the entries of `range`.
     pub fn seek(&mut self, range: KeyRange<'_>) -> Result<()> {
         self.entries = None;
         self.taken = 0;
@@ -129,7 +129,7 @@ impl<'r, R: Reader> Walk<'r, R> {
         Ok(())
     }
 
-    /// The entry of `range` that a walk in the other order would meet first.
+    /// The entry of `range` that a scan in the opposite order would read first.
     pub fn other_end(&mut self, range: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
         self.explain.seeks += 1;
         let end = match self.order {

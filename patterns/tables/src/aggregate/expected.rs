@@ -1,4 +1,5 @@
-//! What a table gives, gathered by key in bounded memory, beside what is stored.
+//! Gathers the derived data that a table should have, by key and in bounded memory, and pairs it
+//! with the stored data.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -10,27 +11,27 @@ use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result};
 use crate::derived::is_undecodable;
 use crate::table::{RecordKey, Table, record};
 
-/// How many keys one pass over a table keeps in memory, with what has come to each.
+/// How many keys one pass over a table keeps in memory, each with its gathered value.
 pub(super) const KEPT: usize = 100_000;
 
-/// What the records of a table give for the smallest keys of a range, at most so many of them.
+/// The derived data of a table for at most `kept` of the smallest keys of a range.
 pub(super) struct Pass<A> {
     /// How many records were read.
     pub(super) records: u64,
     pub(super) gathered: BTreeMap<KeyBuf, A>,
-    /// What of the range these are all of.
+    /// The part of the range that `gathered` covers completely.
     pub(super) done: KeyRange<'static>,
-    /// What of it another pass must gather.
+    /// The rest of the range, for the next pass.
     pub(super) left: Option<KeyRange<'static>>,
 }
 
-/// Reads all records of `table` and gathers what `give` makes of each, for the `kept` smallest keys
-/// in `range`.
+/// Reads all records of `table` and gathers the output of `give` for each, for the `kept` smallest
+/// keys in `range`.
 ///
-/// There may be more groups than fit in memory, and records come in another order than groups. So
-/// the largest key is dropped when there is one too many, and gathered by a later pass.
+/// There may be more groups than fit in memory, and records are not sorted by group. So when one
+/// key too many is gathered, the largest one is dropped. A later pass gathers it.
 ///
-/// A record that does not decode goes to `lost`, and gives nothing unless that ends the pass.
+/// A record that does not decode is passed to `lost` and skipped, unless `lost` returns an error.
 pub(super) fn gather<K: RecordKey, V, C: Codec<V>, I, A: Default>(
     table: &Table<K, V, C>,
     reader: &impl Reader,
@@ -73,10 +74,10 @@ pub(super) fn gather<K: RecordKey, V, C: Codec<V>, I, A: Default>(
     Ok(Pass { records, gathered, done, left: Some(left) })
 }
 
-/// A key with what was gathered for it and what is stored there; one of the two may be missing.
+/// A key with its gathered and its stored value. One of the two may be missing.
 pub(super) type Pair<A, B> = (KeyBuf, Option<A>, Option<B>);
 
-/// What should be there beside what is stored, both in the order of the keys.
+/// Merges the expected and the stored entries, both in key order.
 pub(super) struct SideBySide<G: Iterator, I: Iterator> {
     gathered: Peekable<G>,
     stored: Peekable<I>,

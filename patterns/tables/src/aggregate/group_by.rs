@@ -7,7 +7,7 @@ use keyloom::{Entry, KeyBuf, Result, Subspace, Unpack, unpack};
 use super::grouping::Grouping;
 use crate::walk::until_error;
 
-/// An entry of a group, as [`Grouping::fold`] hands it to its function.
+/// An entry of a group, as [`Grouping::fold`] passes it to its function.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'e> {
     key: &'e [u8],
@@ -21,15 +21,16 @@ impl<'e> Member<'e> {
         self.key
     }
 
-    /// What the key holds behind the elements of the group, packed.
+    /// The elements of the key after those of the group, packed.
     pub fn rest_bytes(&self) -> &'e [u8] {
         self.key.get(self.rest_at..).unwrap_or_default()
     }
 
-    /// What the key holds behind the elements of the group.
+    /// The elements of the key after those of the group.
     ///
     /// # Errors
-    /// When that is not a `P`, naming the key.
+    /// [`Error::At`](keyloom::Error::At) with an [`Error::Key`](keyloom::Error::Key) if they are
+    /// not a `P`.
     pub fn rest<P: Unpack<'e>>(&self) -> Result<P> {
         unpack(self.rest_bytes()).map_err(|error| keyloom::Error::from(error).at(self.key))
     }
@@ -47,7 +48,7 @@ pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
     start: A,
     mut fold: impl FnMut(&mut A, Member<'_>) -> Result<()>,
 ) -> impl Iterator<Item = Result<(KeyBuf, A)>> {
-    // The group that is being folded, as the subspace of its keys, and what it has come to.
+    // The group being folded, as the subspace of its keys, and its value so far.
     let mut open: Option<(Subspace, A)> = None;
     let closed = |(group, value): (Subspace, A)| (KeyBuf::from_slice(group.prefix()), value);
     let mut has_ended = false;
@@ -57,7 +58,7 @@ pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
                 has_ended = true;
                 break;
             };
-            // Looking for the end of each element costs several times as much as this.
+            // Comparing prefixes is several times cheaper than finding the end of each element.
             let is_new = open.as_ref().is_none_or(|(open, _)| !open.contains(&key));
             let done = match is_new {
                 true => {
@@ -78,7 +79,7 @@ pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
     })
 }
 
-/// Count, sum, smallest and largest of some numbers.
+/// Count, sum, minimum and maximum of a series of numbers.
 ///
 /// ```
 /// use keyloom_tables::aggregate::Summary;
@@ -89,18 +90,18 @@ pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many there were.
+    /// How many numbers were added.
     pub count: u64,
     /// Their sum; cannot overflow.
     pub sum: i128,
-    /// The smallest, `None` of none.
+    /// The smallest number, `None` if none was added.
     pub min: Option<i64>,
-    /// The largest, `None` of none.
+    /// The largest number, `None` if none was added.
     pub max: Option<i64>,
 }
 
 impl Summary {
-    /// Takes one more number.
+    /// Adds a number.
     pub fn add(&mut self, number: i64) {
         self.count += 1;
         self.sum += i128::from(number);
@@ -108,37 +109,8 @@ impl Summary {
         self.max = Some(self.max.map_or(number, |max| max.max(number)));
     }
 
-    /// Their mean, `None` of none.
+    /// The mean, `None` if no number was added.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
-    }
-}
-
-/// How many different byte strings there were among some that come sorted: keeps the last one only.
-///
-/// ```
-/// use keyloom_tables::aggregate::DistinctCount;
-/// let mut words = DistinctCount::default();
-/// ["a", "a", "b"].iter().for_each(|word| words.add(word.as_bytes()));
-/// assert_eq!(words.get(), 2);
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct DistinctCount {
-    count: u64,
-    last: Option<KeyBuf>,
-}
-
-impl DistinctCount {
-    /// Takes one more of them; equal ones must come one after the other.
-    pub fn add(&mut self, bytes: &[u8]) {
-        if self.last.as_deref() != Some(bytes) {
-            self.count += 1;
-            self.last = Some(KeyBuf::from_slice(bytes));
-        }
-    }
-
-    /// How many different ones there were.
-    pub fn get(&self) -> u64 {
-        self.count
     }
 }

@@ -1,4 +1,4 @@
-//! Which entries belong together, and what can be asked of each group.
+//! Groups of entries by the leading elements of their keys, and the queries on them.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -14,10 +14,10 @@ use crate::parts::AnyParts;
 use crate::select::Select;
 use crate::walk::Walk;
 
-/// The groups that the leading elements of the keys of a subspace make; see the
+/// Groups the entries of a subspace by the leading elements of their keys; see the
 /// [module](crate::aggregate).
 ///
-/// Works on any keys that are tuples: those of a [`Table`](crate::Table), of an
+/// Works on all keys that are tuples: those of a [`Table`](crate::Table), of an
 /// [`Index`](crate::Index), or a program's own.
 ///
 /// ```
@@ -27,7 +27,8 @@ use crate::walk::Walk;
 /// let by_user = Grouping::new(&visits, 1);
 /// let store = Memory::new();
 /// store.transact(|txn| {
-///     let all = [("ada", "a.org", 1), ("ada", "b.org", 2), ("ada", "b.org", 5), ("bob", "b.org", 4)];
+///     let all =
+///         [("ada", "a.org", 1), ("ada", "b.org", 2), ("ada", "b.org", 5), ("bob", "b.org", 4)];
 ///     all.iter().try_for_each(|visit| txn.put(&visits.pack(visit), b""))
 /// })?;
 /// let snapshot = store.snapshot()?;
@@ -36,7 +37,7 @@ use crate::walk::Walk;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `P` are the [types](crate::parts) of the elements, if the keys are those of an index.
+/// `P` is the [types](crate::parts) of the elements, if the keys are those of an index.
 #[derive(Debug)]
 pub struct Grouping<P = AnyParts> {
     space: Subspace,
@@ -51,11 +52,11 @@ impl<P> Clone for Grouping<P> {
 }
 
 impl Grouping {
-    /// Groups the keys of `space` by their first `elements` elements. With 0 all of them are one
+    /// Groups the keys of `space` by their first `elements` elements. With 0, all keys are in one
     /// group.
     ///
-    /// A key with fewer elements belongs to no group: who meets one fails with an error that names
-    /// it.
+    /// A key with fewer elements belongs to no group: an operation that reads one fails with an
+    /// error that names the key.
     pub fn new(space: &Subspace, elements: usize) -> Self {
         Self::of(space, elements)
     }
@@ -66,7 +67,7 @@ impl<P> Grouping<P> {
         Self { space: space.clone(), elements, parts: PhantomData }
     }
 
-    /// The same groups, of which any elements can be asked for.
+    /// The same groups with untyped elements.
     fn untyped(&self) -> Grouping {
         Grouping::of(&self.space, self.elements)
     }
@@ -76,38 +77,40 @@ impl<P> Grouping<P> {
         &self.space
     }
 
-    /// The bytes that all keys of the group of `key` begin with.
+    /// The prefix that all keys of the group of `key` share.
     pub(super) fn prefix<'k>(&self, key: &'k [u8]) -> Result<&'k [u8]> {
         let leading = self.space.leading(key, self.elements);
         leading.map_err(|error| keyloom::Error::from(error).at(key))
     }
 
-    /// The elements of the group that `key` belongs to; `key` may also be the key of a group, as
-    /// [`fold`](Grouping::fold) gives it.
+    /// The elements of the group of `key`. `key` may also be the key of a group, as
+    /// [`fold`](Grouping::fold) returns it.
     ///
     /// # Errors
-    /// When the elements are not a `T`, naming the key.
+    /// [`Error::At`](keyloom::Error::At) with an [`Error::Key`](keyloom::Error::Key) if the
+    /// elements are not a `T`.
     pub fn group<'k, T: Unpack<'k>>(&self, key: &'k [u8]) -> Result<T> {
         let group = self.prefix(key)?.get(self.space.prefix().len()..).unwrap_or_default();
         unpack(group).map_err(|error| keyloom::Error::from(error).at(key))
     }
 
-    /// The elements of `key` behind those of its group.
+    /// The elements of `key` after those of its group.
     ///
     /// # Errors
-    /// When they are not a `T`, naming the key.
+    /// [`Error::At`](keyloom::Error::At) with an [`Error::Key`](keyloom::Error::Key) if they are
+    /// not a `T`.
     pub fn rest<'k, T: Unpack<'k>>(&self, key: &'k [u8]) -> Result<T> {
         let rest = key.get(self.prefix(key)?.len()..).unwrap_or_default();
         unpack(rest).map_err(|error| keyloom::Error::from(error).at(key))
     }
 
-    /// The first entry of each group with selected entries, in the order of the keys; `order` is
-    /// that of the groups.
+    /// The first entry of each group with selected entries: the one with the smallest key. `order`
+    /// is the order of the groups.
     ///
-    /// A skip scan: behind each group it steps over some entries, or begins a new range, as it
-    /// finds groups to be short or long. Costs 1 range, and for a group of n entries at most n
-    /// steps, or at most 16 steps and 1 range. Descending, one range more per group that is longer
-    /// than that.
+    /// This is a skip scan. After each group it either steps over the remaining entries or begins a
+    /// new range, depending on how long the groups have been so far. Costs 1 range, and for a group
+    /// of n entries at most n steps, or at most 16 steps and 1 range. In descending order, a group
+    /// longer than that takes one more range.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace, Writer};
@@ -125,7 +128,8 @@ impl<P> Grouping<P> {
     /// ```
     ///
     /// # Errors
-    /// What the store says; the iterator, also when a key is no tuple or has too few elements.
+    /// Any error of the store. The iterator also returns [`Error::At`](keyloom::Error::At) for a
+    /// key that is not a tuple or has too few elements.
     pub fn first_of_each<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
@@ -136,12 +140,12 @@ impl<P> Grouping<P> {
         Ok(scan(self.groups(reader, select, order, far)?, Groups::one))
     }
 
-    /// The last entry of each group with selected entries, in the order of the keys; `order` is
-    /// that of the groups. Costs what [`first_of_each`](Grouping::first_of_each) does, in the other
-    /// order.
+    /// The last entry of each group with selected entries: the one with the largest key. `order` is
+    /// the order of the groups. Costs the same as [`first_of_each`](Grouping::first_of_each) in the
+    /// opposite order.
     ///
     /// # Errors
-    /// As [`first_of_each`](Grouping::first_of_each).
+    /// Errors of [`first_of_each`](Grouping::first_of_each).
     pub fn last_of_each<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
@@ -152,12 +156,13 @@ impl<P> Grouping<P> {
         Ok(scan(self.groups(reader, select, order, far)?, Groups::one))
     }
 
-    /// The groups with selected entries: the distinct values of their leading elements.
+    /// The groups with selected entries: the distinct values of the leading elements.
     ///
-    /// Costs what [`first_of_each`](Grouping::first_of_each) does.
+    /// Costs the same as [`first_of_each`](Grouping::first_of_each).
     ///
     /// # Errors
-    /// As [`first_of_each`](Grouping::first_of_each), and the iterator when a group is not a `T`.
+    /// Errors of [`first_of_each`](Grouping::first_of_each). The iterator also returns
+    /// [`Error::At`](keyloom::Error::At) for a group that is not a `T`.
     pub fn values<'r, R: Reader, T: for<'k> Unpack<'k> + 'r, S: Select<P>>(
         &self,
         reader: &'r R,
@@ -167,8 +172,8 @@ impl<P> Grouping<P> {
         Ok(scan(self.groups(reader, select, order, false)?, Groups::value))
     }
 
-    /// A walk through the groups with selected entries, which meets one end of each: the first that
-    /// it comes to, or the `far` one.
+    /// A walk that returns one entry per group with selected entries: the first that it reaches, or
+    /// the last if `far`.
     pub(crate) fn groups<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -179,10 +184,11 @@ impl<P> Grouping<P> {
         Groups::open(&self.untyped(), reader, select.key_range(&self.space), order, far)
     }
 
-    /// The selected entries that go on with `rest` behind the elements of their group, whichever
-    /// that is: `user = ?` on keys of `(state, user, ..)`. Also called a loose index scan.
+    /// The selected entries whose keys continue with `rest` after the elements of any group. An
+    /// example is the condition `user = ?` on keys of `(state, user, ..)`. Also called a loose
+    /// index scan.
     ///
-    /// Costs what is found, and per group at most 2 ranges and 32 steps.
+    /// Costs the entries found, and per group at most 2 ranges and 32 steps.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace, Writer};
@@ -199,7 +205,7 @@ impl<P> Grouping<P> {
     /// ```
     ///
     /// # Errors
-    /// As [`first_of_each`](Grouping::first_of_each).
+    /// Errors of [`first_of_each`](Grouping::first_of_each).
     pub fn in_each<'r, R: Reader, S: Select<P>, Q: Pack>(
         &self,
         reader: &'r R,
@@ -213,11 +219,13 @@ impl<P> Grouping<P> {
         Ok(scan(walk, InEach::one))
     }
 
-    /// One value for each group of `entries`, which must come sorted, as ranges and skip scans give
-    /// them: `start`, and then what `fold` makes of it with each member.
+    /// Folds each group of `entries` into one value, which begins as `start`. `fold` is called with
+    /// the value and each entry of the group. `entries` must be sorted, as ranges and skip scans
+    /// return them.
     ///
-    /// Keeps one group's value in memory, whatever the number of groups. Each value comes with the
-    /// key of its group, to be read with [`group`](Grouping::group). Costs what the entries cost.
+    /// Keeps the value of one group in memory, whatever the number of groups. Returns each value
+    /// with the key of its group, which [`group`](Grouping::group) unpacks. Costs one pass over
+    /// `entries`.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Reader, Store, Subspace, Writer};
@@ -241,7 +249,8 @@ impl<P> Grouping<P> {
     /// ```
     ///
     /// # Errors
-    /// The iterator: what `entries` and `fold` say, and a key that belongs to no group.
+    /// The iterator returns the errors of `entries` and of `fold`, and
+    /// [`Error::At`](keyloom::Error::At) for a key that belongs to no group.
     pub fn fold<B, I, A, F>(
         &self,
         entries: I,
@@ -259,7 +268,7 @@ impl<P> Grouping<P> {
 }
 
 impl Grouping {
-    /// What a walk over `range` still has to visit once it has left the group of `prefix`.
+    /// The part of `range` that a walk visits after the group of `prefix`.
     pub(super) fn behind<'k>(range: &KeyRange<'k>, prefix: &'k [u8], order: Order) -> KeyRange<'k> {
         match order {
             Order::Ascending => range.clone().intersect(KeyRange::behind(prefix)),
@@ -267,12 +276,13 @@ impl Grouping {
         }
     }
 
-    /// The group whose key is `prefix`, as far as it lies in `range`.
+    /// The part of `range` in the group whose key is `prefix`.
     pub(super) fn all_of<'k>(range: &KeyRange<'k>, prefix: &'k [u8]) -> KeyRange<'k> {
         range.clone().intersect(KeyRange::self_and_children(prefix))
     }
 
-    /// What of `range` a walk visits from the packed tuple `target` on, what continues it included.
+    /// The part of `range` that a walk visits from the packed tuple `target` on, including the keys
+    /// that extend `target`.
     pub(super) fn from<'k>(range: &KeyRange<'k>, target: &'k KeyBuf, order: Order) -> KeyRange<'k> {
         range.clone().intersect(match order {
             Order::Ascending => KeyRange::starting_at(target),

@@ -1,19 +1,20 @@
 //! Aggregation with composite keys: how is data counted, summed and ranked per group, on the fly or
 //! kept up to date?
 //!
-//! Keys that begin alike lie side by side. So the leading elements of a key are a grouping that is
-//! there already, and there are two ways to use it:
+//! Keys with a common prefix are stored next to each other. So the leading elements of a key
+//! already group the entries. There are two ways to use this grouping:
 //!
-//! * **On the fly**: [`Grouping`] finds the groups, the first or last entry of each, the entries
-//!   that go on alike in every group ([skip scans](Grouping::first_of_each)), and
-//!   [folds](Grouping::fold) groups as they stream by. Nothing is stored for it; it reads what it
-//!   answers from.
+//! * **On the fly**: [`Grouping`] finds the groups, the first or last entry of each, and the
+//!   entries whose keys have given elements after those of the group ([skip
+//!   scans](Grouping::first_of_each)). It [folds](Grouping::fold) groups as it streams over their
+//!   entries. It reads the data itself and stores nothing.
 //! * **Maintained**: attached to a [`Table`](crate::Table), [`Totals`] keep counts and sums,
-//!   [`RankedIndex`] ranks, [`RollUp`] sums per time bucket, [`Sketches`] about how many different
-//!   values. They cost writes with each change, and hardly anything to ask.
+//!   [`RankedIndex`] keeps ranks, [`RollUp`] keeps sums per time bucket, and [`Sketches`] estimate
+//!   distinct counts. Each change of a record costs additional writes; queries are cheap.
 //!
-//! The smallest, the largest and the top k need nothing of their own: they are the ends of an
-//! [`Index`](crate::Index) or of the entries of a [`RankedIndex`], right after every delete.
+//! The minimum, the maximum and the top k need no derived data of their own. They are the ends of
+//! an [`Index`](crate::Index) or of the entries of a [`RankedIndex`], and stay correct after
+//! deletes.
 //!
 //! # Layout
 //!
@@ -21,11 +22,11 @@
 //! |---|---|---|
 //! | [`Totals`] | subspace, parts | 8 bytes, a [counter](keyloom::Writer::add) |
 //! | [`RankedIndex`] | subspace, `"entries"`, parts, record key | as in an [`Index`](crate::index#layout) |
-//! | | subspace, `"counts"`, level (1 to 4), parts, record key | a counter: the entries from this one to before the next of the level |
-//! | | subspace, `"counts"`, level | a counter: the entries before the first one of the level |
+//! | | subspace, `"counts"`, level (1 to 4), parts, record key | a counter: the number of entries from this one up to the next one of the level |
+//! | | subspace, `"counts"`, level | a counter: the number of entries before the first one of the level |
 //! | [`RollUp`] | subspace, `"events"`, group (one element: a tuple is nested), time, amount, record key | as in an [`Index`](crate::index#layout) |
 //! | | subspace, `"buckets"`, width, group, begin | a counter |
-//! | [`Sketches`] | subspace, group | an HLL sketch as Apache DataSketches stores it (serial version 1) |
+//! | [`Sketches`] | subspace, group | an HLL sketch in the format of Apache DataSketches (serial version 1) |
 //!
 //! ```text
 //! ("geo", "people", "FR")                                    ->  the sum of France
@@ -35,59 +36,59 @@
 //! ```
 //!
 //! An entry of a ranked index is on level n above the entries if a hash of its parts and record key
-//! ends in 4 n zero bits: on average, one of 16 goes up. So the levels are a function of the
-//! entries, whatever came and went before.
+//! ends in 4 n zero bits. On average one entry of 16 is also on the next level. So the levels
+//! depend only on the current entries, not on the order of inserts and deletes.
 //!
 //! # Invariants
 //!
-//! * A total is the sum of what the records add to it; one that is not there is 0.
-//! * A count of a ranked index is the sum of those below it, up to the next entry of its level.
-//! * The sum of a bucket is that of its events, for each width.
-//! * A sketch holds every value of its group, and may hold some that are gone.
+//! * A total is the sum of the contributions of all records. A missing total is 0.
+//! * A count of a ranked index is the sum of the counts of the level below, up to the next entry of
+//!   its own level.
+//! * For each width, the sum of a bucket is the sum of its events.
+//! * A sketch contains every value of its group. It may also contain deleted values.
 //!
 //! # Cost
 //!
 //! | on the fly | cost |
 //! |---|---|
-//! | distinct groups, first or last of each | 1 range, and per group 1 range or the steps over it, whichever seems cheaper (at most 16 steps more); the last of each ascending, and the first descending, 1 range more per group that is sought |
-//! | entries that go on alike in each group | what is found, and per group at most 2 ranges and 32 steps |
-//! | fold | what its entries cost; memory for one group |
+//! | distinct groups, first or last of each | 1 range, and per group either 1 range or the steps over its entries, whichever seems cheaper (at most 16 steps more); the last of each ascending, and the first descending, take 1 range more per group that was skipped by a range |
+//! | entries with given elements after the group | the entries found, and per group at most 2 ranges and 32 steps |
+//! | fold | one pass over the entries; memory for one group |
 //!
-//! | maintained | put or delete of a record | question |
+//! | maintained | put or delete of a record | query |
 //! |---|---|---|
-//! | [`Totals`] | 1 counter added to per total that changes; 0 reads | [`get`](Totals::get): 1 get |
-//! | [`RankedIndex`] | per entry that comes or goes 4 ranges, 1 key for it and up to 5 counts; one of 16 that come takes 3 ranges and some 16 keys more | [`rank`](RankedIndex::rank), [`count`](RankedIndex::count): 10 ranges, some 140 keys; [`nth`](RankedIndex::nth): 15 ranges |
-//! | [`RollUp`] | 1 raw entry, and 1 counter added to per width | [`total`](RollUp::total): at most 2 w + 1 ranges for w widths, and raw entries of less than one narrow bucket at each end |
-//! | [`Sketches`] | 1 get per group with a value that is new to the record; 1 key written if it is new to the sketch | [`estimate`](Sketches::estimate): 1 get |
+//! | [`Totals`] | 1 counter add per total that changes; 0 reads | [`get`](Totals::get): 1 get |
+//! | [`RankedIndex`] | per entry added or removed: 4 ranges, 1 key for the entry and up to 5 counts; one of 16 added entries takes 3 ranges and some 16 keys more | [`rank`](RankedIndex::rank), [`count`](RankedIndex::count): 10 ranges, some 140 keys; [`nth`](RankedIndex::nth): 15 ranges |
+//! | [`RollUp`] | 1 raw entry, and 1 counter add per width | [`total`](RollUp::total): at most 2 w + 1 ranges for w widths, and at each end the raw entries of less than one narrowest bucket |
+//! | [`Sketches`] | 1 get per group with a value that is new to the record; 1 key written if the value is new to the sketch | [`estimate`](Sketches::estimate): 1 get |
 //!
-//! | attached | round trips that it adds to a put or delete, where the store waits for a server | to those of many records at once |
+//! | attached | additional round trips of a put or delete, on a store behind a network | additional round trips of a batch of records |
 //! |---|---|---|
-//! | [`Totals`], [`RollUp`] | none; where the store does not add by itself, 1 per total | each total is added to once, whatever number of records change it: so none, or 1 per total |
-//! | [`Sketches`] | 1 | 1: the sketches of all groups are read together, each is written once |
-//! | [`RankedIndex`] | 4 or more per entry that comes or goes, 1 per range | the same per entry: **1,000 new records wait some 4,000 times**. Begin with a [repair](crate::Maintained::repair) in place of a load |
+//! | [`Totals`], [`RollUp`] | none; 1 per total on a store without native counter adds | none, or 1 per total: a batch adds once to each total, however many of its records change it |
+//! | [`Sketches`] | 1 | 1: the sketches of all groups are read together, and each is written once |
+//! | [`RankedIndex`] | 4 or more per entry added or removed, 1 per range | the same per entry: **1,000 new records take some 4,000 round trips**. Use a [repair](crate::Maintained::repair) for the initial load |
 //!
-//! A put that changes nothing in a group costs nothing there. Where a page of entries comes with
-//! each range ([`Reader::prefetched`](keyloom::Reader::prefetched)), as on stores behind a network,
-//! a skip scan uses the page up before it begins another range: a range is a round trip, a step
-//! within the page is free.
+//! A put that changes nothing in a group costs nothing for that group. On stores behind a network,
+//! each range prefetches a page of entries ([`Reader::prefetched`](keyloom::Reader::prefetched)).
+//! There a skip scan uses up the page before it begins another range: a range is a round trip, a
+//! step within the page is free.
 //!
-//! Totals and buckets are added to without being read, so where a store adds by itself, hot groups
-//! do not conflict. A writer to a ranked index reads and writes a count on each level, and one of
-//! the top level stands for some 65,536 entries. So on a store whose transactions run side by side,
-//! two writers whose entries come or go below the same top count conflict, and **in an index of
-//! fewer than some 65,536 entries nearly all of them do**: they write one after the other, whatever
-//! groups they write to.
+//! Totals and buckets are changed by counter adds, without a read. So on a store with native
+//! counter adds, writes to hot groups do not conflict. A writer to a ranked index reads and writes
+//! a count on each level, and one count of the top level covers some 65,536 entries. On a store
+//! with concurrent transactions, two writers conflict if their entries fall under the same top
+//! count. **In an index of fewer than some 65,536 entries nearly all writers conflict**, even if
+//! they write to different groups: their transactions run one after the other.
 //!
 //! # When not to use it
 //!
-//! * Groups that are not the leading part of any key: another [`Index`](crate::Index) makes them
-//!   so.
-//! * Exact distinct counts: skip scan an index of `(group, value)`, which also forgets what is
-//!   deleted. [`Sketches`] are for values too many to keep.
-//! * Sums over floats: adding them in another order gives another sum. Use integers of a small
-//!   unit.
-//! * A fold over everything, again and again: that is what the maintained forms are for. And
-//!   maintained totals that are asked for once a day cost more than one fold.
+//! * Groups that are not a leading part of any key: add an [`Index`](crate::Index) whose keys begin
+//!   with them.
+//! * Exact distinct counts: use a skip scan of an index of `(group, value)`, which also takes
+//!   deletes into account. [`Sketches`] are for sets of values too large to store.
+//! * Sums of floats: the sum depends on the order of the additions. Use integers in a small unit.
+//! * Repeated folds over all entries: use the maintained forms. Conversely, maintained totals that
+//!   are read once a day cost more than one fold.
 //!
 //! # Source
 //!
@@ -110,7 +111,7 @@ mod skip_scan;
 mod totals;
 mod totals_repair;
 
-pub use group_by::{DistinctCount, Member, Summary};
+pub use group_by::{Member, Summary};
 pub use grouping::Grouping;
 pub use ranked::RankedIndex;
 pub use roll_up::{Event, RollUp};

@@ -1,4 +1,4 @@
-//! Ranked index: an index that knows how many of its entries lie before any other.
+//! Ranked index: an index that counts how many of its entries come before any other.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,14 +20,13 @@ use crate::schema::Maintained;
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
-/// An [`Index`] with counts at several levels above it, so that ranks, counts of any range and the
-/// n-th entry are found without reading what lies between; see the
-/// [module](crate::aggregate).
+/// An [`Index`] with several levels of counts above it. It finds ranks, counts of any range and the
+/// n-th entry without reading the entries in between; see the [module](crate::aggregate).
 ///
-/// Each entry that comes or goes finds its counts by 4 ranges, one after the other, also where many
-/// records change at once: on a store behind a network each is a round trip. To load many records,
-/// load them before the index is declared, and [build](crate::Attached::build) it then: that reads
-/// and counts in batches.
+/// Each entry added or removed takes 4 ranges, one after the other, to find its counts. This holds
+/// also when many records change at once, and on a store behind a network each range is a round
+/// trip. To load many records, load them before the index is declared and
+/// [build](crate::Attached::build) it afterwards: a build reads and counts in batches.
 ///
 /// ```
 /// use keyloom::{Desc, Memory, Store, Subspace};
@@ -64,8 +63,8 @@ impl<K, V, P> fmt::Debug for RankedIndex<K, V, P> {
 }
 
 impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
-    /// A ranked index in `space`, whose entries for a record are what `function` returns for it, as
-    /// in [`Index::new`]. **Nothing else may be in `space`.**
+    /// A ranked index in `space`. `function` returns the entries of a record, as in [`Index::new`].
+    /// **Nothing else may be in `space`.**
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
@@ -80,31 +79,31 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         self.index.space()
     }
 
-    /// The entries, for all other queries: the smallest and the largest, the top k, pages.
+    /// The index of the entries, for all other queries: minimum and maximum, top k, pages.
     pub fn index(&self) -> &Index<K, V, P> {
         &self.index
     }
 
     /// How many entries are selected.
     ///
-    /// Costs 10 ranges, and some 70 keys of each end in the middle, however many there are; the
-    /// upper level grows by one key for 65,536 entries.
+    /// Costs 10 ranges, and some 70 keys for each end of the selection that lies within the index,
+    /// whatever the number of entries. The top level grows by one key per 65,536 entries.
     ///
     /// # Errors
-    /// What the store says, and [`Error::NotACounter`](keyloom::Error::NotACounter).
+    /// Any error of the store, and [`Error::NotACounter`](keyloom::Error::NotACounter).
     pub fn count(&self, reader: &impl Reader, select: impl Select<P>) -> Result<u64> {
         let (from, to) = self.ends(select);
         let before = self.counts.before(reader, &from)?;
         Ok(self.counts.before(reader, &to)?.saturating_sub(before))
     }
 
-    /// How many of the selected entries come before those with `parts`: the rank of these, counted
-    /// from 0. The parts need not be there.
+    /// How many of the selected entries come before those with `parts`: the rank of `parts`,
+    /// counted from 0. No entry needs to have these parts.
     ///
     /// Costs the same as [`count`](RankedIndex::count).
     ///
     /// # Errors
-    /// As [`count`](RankedIndex::count).
+    /// Errors of [`count`](RankedIndex::count).
     pub fn rank(
         &self,
         reader: &impl Reader,
@@ -118,12 +117,14 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         Ok(self.counts.before(reader, &at)?.saturating_sub(before))
     }
 
-    /// The entry with `n` of the selected ones before it; `None` when there are not as many.
+    /// The entry that `n` of the selected entries precede. `None` if at most `n` entries are
+    /// selected.
     ///
-    /// Costs 15 ranges, and keys as [`count`](RankedIndex::count) does.
+    /// Costs 15 ranges, and as many keys as [`count`](RankedIndex::count).
     ///
     /// # Errors
-    /// As [`count`](RankedIndex::count), and an entry that is none.
+    /// Errors of [`count`](RankedIndex::count), and [`Error::At`](keyloom::Error::At) for a
+    /// malformed entry.
     pub fn nth<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -140,7 +141,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         entry.map(|entry| self.index.found(entry)).transpose()
     }
 
-    /// The first key that is selected and the first behind those, as tails of the entries.
+    /// The first selected key and the first key after the selected ones, as tails of entries.
     fn ends(&self, select: impl Select<P>) -> (KeyBuf, KeyBuf) {
         let all = self.index.space().self_and_children();
         let range = select.key_range(self.index.space()).intersect(all);
@@ -153,13 +154,13 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         let to = match end {
             Bound::Included(key) => successor(key),
             Bound::Excluded(key) => KeyBuf::from_slice(key),
-            // Not met: the range was cut to the subspace, which ends.
+            // Unreachable: the range was cut to the subspace, which has an end.
             Bound::Unbounded => KeyBuf::new(),
         };
         (self.tail(&from), self.tail(&to))
     }
 
-    /// What a key holds behind the subspace of the entries.
+    /// The part of a key after the prefix of the entries' subspace.
     fn tail(&self, key: &[u8]) -> KeyBuf {
         let tail = key.strip_prefix(self.index.space().prefix());
         KeyBuf::from_slice(tail.unwrap_or_default())
@@ -169,9 +170,9 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
 impl<K: RecordKey, V: 'static, P: 'static> Maintained for RankedIndex<K, V, P> {
     crate::described!(|_| "ranked index");
 
-    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of
-    /// the entries, then the counts of each level against those of the level below, in 2 ranges per
-    /// level.
+    /// Reports the faults that [`Maintained::check`](crate::Maintained::check) finds in the
+    /// entries, then those in the counts. Compares each level of counts with the level below it, in
+    /// 2 ranges per level.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -200,13 +201,14 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for RankedIndex<K, V, P> {
         Ok(found)
     }
 
-    /// Makes the entries what they should be, then the counts, or builds both, in bounded
-    /// transactions while others write; as [`derived::repair`](crate::derived::repair()). A
-    /// transaction for the counts visits `batch` entries of one level, and on to the next that has
-    /// a count: 2 ranges and a commit.
+    /// Repairs or builds the entries, then the counts, in bounded transactions while other writers
+    /// go on; see [`derived::repair`](crate::derived::repair()). A transaction for the counts
+    /// visits `batch` entries of one level and goes on to the next entry that has a count. It takes
+    /// 2 ranges and a commit.
     ///
     /// # Errors
-    /// What the store says, and records that do not decode.
+    /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the
+    /// table does not maintain the data.
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -222,7 +224,7 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for RankedIndex<K, V, P> {
             None => {
                 let mut stopped = false;
                 let mut done = self.index.repair_with(store, table, options, |done| {
-                    // The counts are still to come.
+                    // The counts are repaired after the entries.
                     let told = progress(&Progress { finished: false, ..done.clone() });
                     stopped = told.is_break();
                     told
@@ -250,7 +252,7 @@ impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
-        // It reads what it writes, and so goes record by record.
+        // An update reads counts that an earlier update wrote, so records are processed one by one.
         writes.apply(txn)?;
         changes.iter().try_for_each(|change| self.follow(txn, change, Counted::All))
     }
@@ -263,7 +265,7 @@ impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
         writes: &mut SortedWrites,
     ) -> Result<()> {
         let Some(reached) = reached else {
-            // Entries alone: they are counted together, after the last record.
+            // Only entries are written here. They are counted together after the last record.
             return changes.iter().try_for_each(|change| {
                 let (gone, new) = self.difference(change)?;
                 gone.iter().try_for_each(|entry| writes.delete(entry))?;
@@ -300,7 +302,7 @@ impl<K: RecordKey, V, P> Derived<K, V> for RankedIndex<K, V, P> {
 }
 
 impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
-    /// Refuses an entry for which a key would be too long.
+    /// Returns an error if a key of the entry would be too long.
     fn check_lengths(&self, entry: &[u8]) -> Result<()> {
         check_key(entry)?;
         check_key(&self.counts.longest(&self.tail(entry)))
@@ -314,7 +316,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         let index = self.index.untyped();
         let entries = |value| BTreeSet::from_iter(entries_if(&index, change.key, value));
         let (old, new) = (entries(change.old), entries(change.new));
-        // What the store would refuse is refused before the first of them is written.
+        // Keys that the store would refuse are refused before the first write.
         new.iter().try_for_each(|(entry, _)| self.check_lengths(entry))?;
         let gone = old.difference(&new).map(|(entry, _)| entry.clone()).collect();
         Ok((gone, new.difference(&old).cloned().collect()))

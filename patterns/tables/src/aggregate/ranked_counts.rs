@@ -1,29 +1,30 @@
-//! The counts above the entries of a ranked index: a skip list whose heights are a hash.
+//! The counts above the entries of a ranked index: a skip list whose node heights come from a hash.
 
 use keyloom::{DynWriter, Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
 
 use super::totals::read;
 use crate::fnv::Fnv;
 
-/// How many levels of counts there are above the entries. A part of the layout.
+/// The number of levels of counts above the entries. Part of the layout.
 pub(super) const LEVELS: u8 = 4;
 
-/// A node of one level stands for this many of the level below, on average. A part of the layout.
+/// A node of a level covers 2 to this power nodes of the level below, on average. Part of the
+/// layout.
 const FAN_OUT_BITS: u32 = 4;
 
 /// The entries, as level 0, and the counts above them.
 ///
-/// A node of level n is an entry whose hash ends in n times four zero bits, and counts the entries
-/// from itself to before the next node of its level. The head of a level, whose tail is empty,
-/// counts those before its first node; it is there only while there are such. So all of it is a
-/// function of the entries, in whatever order they came.
+/// A node of level n is an entry whose hash ends in 4 n zero bits. It counts the entries from
+/// itself up to the next node of its level. The head of a level has an empty tail and counts the
+/// entries before the first node. It exists only while there are such entries. So the levels depend
+/// only on the current entries, not on the order of inserts and deletes.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
-    /// By level; the first one is that of the entries.
+    /// Indexed by level; level 0 is that of the entries.
     levels: [Level; LEVELS as usize + 1],
 }
 
-/// Keys of one level: its prefix, and the tail of an entry.
+/// The keys of one level: a prefix followed by the tail of an entry.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     pub(super) number: u8,
@@ -39,17 +40,17 @@ impl Level {
         key.strip_prefix(self.space.prefix()).unwrap_or_default()
     }
 
-    /// Its head and its nodes.
+    /// The head and the nodes of the level.
     pub(super) fn all(&self) -> KeyRange<'static> {
         self.space.self_and_children()
     }
 
-    /// How many entries an entry of this level stands for.
+    /// How many entries a key of this level covers.
     pub(super) fn count(&self, entry: &Entry<impl std::ops::Deref<Target = [u8]>>) -> Result<i64> {
         if self.number == 0 { Ok(1) } else { read(entry) }
     }
 
-    /// The last node before `key`, or the head, and its count.
+    /// The last node before `key`, or the head, with its count.
     fn node_before(&self, reader: &impl Reader, key: &[u8]) -> Result<(KeyBuf, i64)> {
         match reader.last(self.all().before(key))? {
             Some(entry) => Ok((KeyBuf::from_slice(&entry.0), self.count(&entry)?)),
@@ -57,14 +58,14 @@ impl Level {
         }
     }
 
-    /// The first node at or behind `key`.
+    /// The first node at or after `key`.
     pub(super) fn node_from(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<KeyBuf>> {
         let first = reader.first(self.all().intersect(KeyRange::starting_at(key)))?;
         Ok(first.map(|(key, _)| KeyBuf::from_slice(&key)))
     }
 
-    /// How many entries lie from `from` to before `to`, both nodes of this level; to its end where
-    /// there is no `to`.
+    /// The number of entries from the node `from` up to the node `to`, or up to the end of the
+    /// level without a `to`. Reads the keys of this level.
     fn between(&self, reader: &impl Reader, from: &[u8], to: Option<&[u8]>) -> Result<i64> {
         let from = self.key(from);
         let to = to.map(|tail| self.key(tail));
@@ -78,7 +79,7 @@ impl Level {
         reader.range(range, Order::Ascending)?.map(|entry| self.count(&entry?)).sum()
     }
 
-    /// Sets the count of a node that has been `old` until now. A head without entries goes.
+    /// Changes the count of a node from `old` to `new`. A node whose count is 0 is deleted.
     fn set(&self, txn: &mut DynWriter<'_>, key: &[u8], old: i64, new: i64) -> Result<()> {
         match new {
             _ if old == new => Ok(()),
@@ -88,12 +89,12 @@ impl Level {
     }
 }
 
-/// Which counts there are: all, or those that a build has come to. It counts from the lowest level
-/// to the highest, and each from its end.
+/// Which counts exist: all, or those that a build has written so far. A build counts from the
+/// lowest level to the highest, and each level from its end to its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counted<'k> {
     All,
-    /// Those at and behind this key of a level, and those of the levels below it.
+    /// Those at and after this key of a level, and those of all levels below.
     From(&'k [u8]),
 }
 
@@ -102,7 +103,7 @@ impl Counted<'_> {
         match self {
             Self::All => true,
             Self::From(reached) if level.all().contains(reached) => key >= reached,
-            // The levels follow each other in the order of their keys.
+            // The keys of the levels sort in the order of the levels.
             Self::From(reached) => key < reached,
         }
     }
@@ -118,27 +119,28 @@ impl Counts {
         Self { levels: std::array::from_fn(level) }
     }
 
-    /// From the entries upward.
+    /// All levels, from the entries upward.
     pub(super) fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// Each level of counts with the one below it, from the lowest to the highest.
+    /// Each level of counts, paired with the level below it, from the lowest to the highest.
     pub(super) fn pairs(&self) -> impl DoubleEndedIterator<Item = (&Level, &Level)> {
         self.levels.iter().zip(self.levels.iter().skip(1))
     }
 
-    /// Whether `key` is one of a count.
+    /// Whether `key` is a key of a count.
     pub(super) fn contains(&self, key: &[u8]) -> bool {
         self.levels.iter().skip(1).any(|level| level.all().contains(key))
     }
 
-    /// The longest key that the entry with this tail may need.
+    /// The longest key that an entry with this tail may need.
     pub(super) fn longest(&self, tail: &[u8]) -> KeyBuf {
         self.levels.last().map(|level| level.key(tail)).unwrap_or_default()
     }
 
-    /// Counts an entry that has come. A build has counted up to `counted`.
+    /// Updates the counts for an entry that was added. `counted` says which counts a build has
+    /// written.
     pub(super) fn insert(
         &self,
         txn: &mut DynWriter<'_>,
@@ -156,8 +158,9 @@ impl Counts {
                 level.set(txn, &before, count, count.wrapping_add(1))?;
                 continue;
             }
-            // A new node takes over what lies behind it. Both are counted again, so that a count
-            // that is wrong is not handed on: a repair goes from the end to the beginning.
+            // A new node takes over the entries after it from the node before. Both counts are
+            // computed from the level below, so that a wrong count is not passed on. A repair
+            // relies on this, since it runs from the end to the beginning.
             let next = level.node_from(txn, &key)?;
             let next = next.as_deref().map(|next| level.tail(next));
             let kept = below.between(txn, level.tail(&before), Some(tail))?;
@@ -167,7 +170,8 @@ impl Counts {
         Ok(())
     }
 
-    /// Counts an entry that has gone. A build has counted up to `counted`.
+    /// Updates the counts for an entry that was removed. `counted` says which counts a build has
+    /// written.
     pub(super) fn remove(
         &self,
         txn: &mut DynWriter<'_>,
@@ -183,7 +187,7 @@ impl Counts {
             let (before, count) = level.node_before(txn, &key)?;
             let mut rest = count.wrapping_sub(1);
             if level.number <= height {
-                // The node before it takes over what lay behind it.
+                // The node before takes over the count of the removed node.
                 rest = rest.wrapping_add(txn.counter(&key)?);
                 txn.delete(&key)?;
             }
@@ -192,7 +196,7 @@ impl Counts {
         Ok(())
     }
 
-    /// How many entries lie before `tail`, which need be none.
+    /// How many entries are before `tail`. No entry needs to have this tail.
     pub(super) fn before(&self, reader: &impl Reader, tail: &[u8]) -> Result<u64> {
         let (mut total, mut from) = (0_i64, KeyBuf::new());
         for (_, level) in self.pairs().rev() {
@@ -201,7 +205,8 @@ impl Counts {
             let mut last = 0;
             for entry in reader.range(range, Order::Ascending)? {
                 let entry = entry?;
-                // What this node counts may reach beyond the tail: the level below knows.
+                // The last node may also count entries from `tail` on, so the level below counts
+                // its part.
                 total = total.wrapping_add(std::mem::replace(&mut last, level.count(&entry)?));
                 from = KeyBuf::from_slice(level.tail(&entry.0));
             }
@@ -211,7 +216,7 @@ impl Counts {
         Ok(total.max(0).cast_unsigned())
     }
 
-    /// The entry with `n` others before it.
+    /// The entry that `n` others precede.
     pub(super) fn nth<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -241,8 +246,9 @@ impl Counts {
     }
 }
 
-/// On how many levels above the entries an entry is a node: the zero bits at the end of a hash of
-/// its tail (FNV-1a, mixed as MurmurHash3 ends), in fours. A part of the layout.
+/// The number of levels above the entries on which an entry is a node: the trailing zero bits of a
+/// hash of its tail, divided by 4. The hash is FNV-1a with the finalizer of MurmurHash3. Part of
+/// the layout.
 pub(super) fn height(tail: &[u8]) -> u8 {
     let mut fnv = Fnv::new();
     fnv.add(tail);

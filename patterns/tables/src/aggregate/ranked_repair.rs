@@ -1,4 +1,4 @@
-//! The counts of a ranked index: checked, repaired and built level by level.
+//! Checks, repairs and builds the counts of a ranked index level by level.
 
 use std::ops::ControlFlow;
 
@@ -9,10 +9,10 @@ use super::ranked_counts::{Counts, Level, height};
 use super::totals::decode;
 use crate::batch::BatchSize;
 use crate::inconsistency::{Inconsistency, Rule};
-use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
+use crate::progress::{Progress, RepairOptions, RepairPosition};
 use crate::table::{RecordKey, Table};
 
-/// Adds what is wrong with the counts to `found`: each level is held against the one below it.
+/// Compares each level with the one below it and adds the faults of the counts to `found`.
 pub(super) fn check(
     counts: &Counts,
     reader: &impl Reader,
@@ -44,7 +44,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The nodes that a level should have, by what the level below it has. Keeps one of them.
+/// Computes the nodes that a level should have from the level below. Keeps one node in memory.
 struct Nodes<'c, I> {
     below: &'c Level,
     level: &'c Level,
@@ -74,7 +74,8 @@ where
                 Some(Ok(entry)) => entry,
             };
             let tail = self.below.tail(&entry.0);
-            // A count that is none is a fault of the level below, reported there.
+            // A malformed count counts as 0. It is a fault of the level below and is reported
+            // there.
             let count = self.below.count(&entry).unwrap_or(0);
             if !is_node(tail, self.level) {
                 self.open.1 = self.open.1.wrapping_add(count);
@@ -92,12 +93,13 @@ fn is_node(tail: &[u8], level: &Level) -> bool {
     !tail.is_empty() && height(tail) >= level.number
 }
 
-/// Repairs the counts, from the lowest level to the highest and each from its end to its beginning.
+/// Repairs the counts from the lowest level to the highest, and each level from its end to its
+/// beginning.
 ///
-/// Backwards, since a writer that removes a node hands its count to the node before it: that one is
-/// still to be repaired then. A node that a writer adds counts what the level below says, whatever
-/// is wrong before it. So all nodes behind those that were repaired last are right, whoever writes
-/// meanwhile.
+/// The order is backwards because a writer that removes a node adds its count to the node before
+/// it, which is then still to be repaired. A node that a writer adds is counted from the level
+/// below, so faults before it have no effect. So all nodes after the repaired position stay correct
+/// while other writers go on.
 pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     counts: &Counts,
     store: &S,
@@ -115,7 +117,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
         let is_top = usize::from(level.number) + 1 == counts.levels().len();
         let mut before = at(level).map(|key| KeyBuf::from_slice(level.tail(key)));
         if before.as_ref().is_some_and(|tail| tail.is_empty()) {
-            // This level was done to its beginning.
+            // This level was repaired up to its beginning.
             done.finished = is_top;
             continue;
         }
@@ -128,7 +130,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
             done.written += part.written;
             done.removed += part.removed;
             let last = Some(level.key(part.from.as_deref().unwrap_or_default()));
-            done.position = RepairPosition { phase: RepairPhase::Entries, last };
+            done.position = RepairPosition { entries: true, last };
             done.finished = is_top && part.from.is_none();
             if progress(done).is_break() {
                 return Ok(());
@@ -142,8 +144,8 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
     Ok(())
 }
 
-/// One transaction of a build: counts on from `reached`, which the last one returned, and returns
-/// where it came to; `None` after the last level.
+/// One transaction of a build. Continues at `reached`, which the previous transaction returned, and
+/// returns its own position; `None` after the last level.
 pub(super) fn count_next(
     counts: &Counts,
     txn: &mut impl Writer,
@@ -157,7 +159,7 @@ pub(super) fn count_next(
     });
     let (below, level, before) = match at {
         Some((below, level, tail)) if !tail.is_empty() => (below, level, Some(tail)),
-        // The last level was counted to its beginning, or none was begun.
+        // The previous level was counted up to its beginning, or no level was begun.
         _ => match pairs.next() {
             Some((below, level)) => (below, level, None),
             None => return Ok(None),
@@ -170,18 +172,19 @@ pub(super) fn count_next(
     })
 }
 
-/// What one transaction has repaired.
+/// The result of one repair transaction.
 #[derive(Default)]
 struct Part {
-    /// The node that it ended with; `None` at the beginning of the level.
+    /// The node where it stopped; `None` at the beginning of the level.
     from: Option<KeyBuf>,
     visited: u64,
     written: u64,
     removed: u64,
 }
 
-/// Repairs the nodes of `level` before the tail `before`, as many as `batch` entries of the level
-/// below make, and on to the next node. From `before` on all of them are right.
+/// Repairs nodes of `level` before the tail `before`, in descending order. Visits `batch` entries
+/// of the level below, and goes on to the next node. The nodes from `before` on are already
+/// correct.
 fn recount(
     txn: &mut impl Writer,
     below: &Level,
@@ -189,8 +192,8 @@ fn recount(
     before: Option<&[u8]>,
     batch: usize,
 ) -> Result<Part> {
-    // The node that the last batch ended with may be gone: what it counted is the node before it to
-    // count.
+    // The node where the previous batch stopped may have been removed. The node before it then
+    // counts its entries, so this batch begins at the next existing node.
     let behind = match before {
         Some(tail) => level.node_from(txn, &level.key(tail))?,
         None => None,

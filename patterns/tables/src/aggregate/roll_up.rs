@@ -1,4 +1,4 @@
-//! Time-bucket roll-ups: sums over any interval that read raw entries at its edges only.
+//! Time-bucket roll-ups: sums over any interval that read raw entries only at its edges.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,12 +16,12 @@ use crate::explain::Explain;
 use crate::inconsistency::{Inconsistency, Rule};
 use crate::index::{Index, IndexEntries};
 use crate::parts::{AnyParts, PackAs, Parts};
-use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
+use crate::progress::{Progress, RepairOptions, RepairPosition};
 use crate::schema::Maintained;
 use crate::select::within;
 use crate::table::{RecordKey, Table};
 
-/// What a record counts in a [`RollUp`]: in which group, when, and how much. `G` is the
+/// The contribution of a record to a [`RollUp`]: its group, time and amount. `G` is the
 /// [type](crate::parts) of the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<G> {
@@ -33,11 +33,11 @@ pub struct Event<G> {
 }
 
 impl Event<()> {
-    /// `amount` in the group `group` (`()` where there is one only) at `time`, in the unit of the
-    /// widths. An amount of 1 counts.
+    /// An event of `amount` in `group` at `time`, in the unit of the widths. With an amount of 1,
+    /// events are counted. Use `()` as the group if there is only one.
     ///
-    /// The group is one element of the keys, and a tuple a nested one: no group is a part of
-    /// another, and `("a",)` is another group than `"a"`.
+    /// The group is one element of the keys; a tuple becomes a nested tuple. So no group is a
+    /// prefix of another, and `("a",)` is not the same group as `"a"`.
     ///
     /// ```
     /// use keyloom_tables::aggregate::Event;
@@ -78,7 +78,7 @@ pub struct RollUp<K, V, G> {
     space: Subspace,
     events: Index<K, V, AnyParts>,
     buckets: Totals<K, V, AnyParts>,
-    /// From the narrowest to the widest; each is a multiple of the one before.
+    /// From the narrowest to the widest; each is a multiple of the previous one.
     widths: Arc<[i64]>,
     group: PhantomData<fn() -> G>,
 }
@@ -100,7 +100,7 @@ impl<K, V, G> fmt::Debug for RollUp<K, V, G> {
     }
 }
 
-/// Where a part of an interval is read from: buckets of a width, or raw entries.
+/// The source of a part of an interval: buckets of one width, or raw entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Span {
     width: Option<i64>,
@@ -108,15 +108,15 @@ struct Span {
 }
 
 impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
-    /// A roll-up in `space` with buckets of these `widths`, from the narrowest to the widest, of
-    /// the events that `function` gives. **Nothing else may be in `space`.** The function must be
+    /// A roll-up in `space` of the events that `function` returns, with buckets of these `widths`,
+    /// from the narrowest to the widest. **Nothing else may be in `space`.** The function must be
     /// pure.
     ///
-    /// A bucket begins at a multiple of its width: with seconds since 1970, days are those of UTC.
+    /// Each bucket begins at a multiple of its width. With seconds since 1970, days are UTC days.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when there is no width, one is not positive, or not a multiple of
-    /// the one before.
+    /// [`Error::InvalidArgument`] if there is no width, if a width is not positive, or if one is
+    /// not a larger multiple of the previous one.
     pub fn new(
         space: &Subspace,
         widths: &[i64],
@@ -140,7 +140,7 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
         Ok(Self { space: space.clone(), events, buckets, widths, group: PhantomData })
     }
 
-    /// Where the events and the buckets are.
+    /// The subspace of the events and the buckets.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
@@ -150,25 +150,28 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
         &self.widths
     }
 
-    /// The raw entries, with the parts `(group, time, amount)`, of which the group is one element.
+    /// The index of the raw entries. Its parts are `(group, time, amount)`, with the group as one
+    /// element.
     pub fn events(&self) -> &Index<K, V, AnyParts> {
         &self.events
     }
 
-    /// The sums of the buckets, with the parts `(width, group, begin)`, of which the group is one
+    /// The sums of the buckets. Their parts are `(width, group, begin)`, with the group as one
     /// element.
     pub fn buckets(&self) -> &Totals<K, V, AnyParts> {
         &self.buckets
     }
 
-    /// The sum of what happened in `group` in `times`, from the first to before the last, and what
-    /// was read for it. Wraps around where the sum leaves the `i64`.
+    /// The sum of the amounts in `group` in the half-open interval `times`, and the number of
+    /// ranges and keys read for it. The sum wraps around on `i64` overflow.
     ///
-    /// Costs, for w widths, at most 2 w + 1 ranges: raw entries of less than the narrowest bucket
-    /// at both ends, buckets of each width up to the next wider one, and the widest between.
+    /// Costs at most 2 w + 1 ranges for w widths. At both ends it reads raw entries of less than
+    /// one narrowest bucket, then buckets of each width up to the next wider one. The widest
+    /// buckets cover the middle.
     ///
     /// # Errors
-    /// What the store says, and entries that are none.
+    /// Any error of the store; [`Error::NotACounter`] for a malformed
+    /// bucket; [`Error::At`] for a malformed raw entry.
     pub fn total(
         &self,
         reader: &impl Reader,
@@ -197,8 +200,8 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
         Ok((total, explain))
     }
 
-    /// The first part of a repair, behind which the buckets are still to come; and whether it was
-    /// stopped.
+    /// The first part of a repair, which the repair of the buckets follows. Also returns whether
+    /// `progress` stopped it.
     fn repair_events<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -224,18 +227,18 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
 
     fn buckets_begin(&self) -> RepairPosition {
         let last = Some(KeyBuf::from_slice(self.buckets.space().prefix()));
-        RepairPosition { phase: RepairPhase::Entries, last }
+        RepairPosition { entries: true, last }
     }
 }
 
 impl<K: RecordKey, V: 'static, G: 'static> Maintained for RollUp<K, V, G> {
     crate::described!(|_| "roll-up", options | roll_up | format!("widths {:?}", roll_up.widths()));
 
-    /// Everything that is not as it should be: [`Maintained::check`](crate::Maintained::check) of
-    /// the raw entries, then [`Maintained::check`](crate::Maintained::check) of the buckets.
+    /// Reports the faults that [`Maintained::check`](crate::Maintained::check) finds in the raw
+    /// entries, then those that it finds in the buckets.
     ///
     /// # Errors
-    /// As these.
+    /// Any error of the store; [`Error::InvalidArgument`] if the table does not maintain the data.
     fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -243,19 +246,18 @@ impl<K: RecordKey, V: 'static, G: 'static> Maintained for RollUp<K, V, G> {
     ) -> Result<Vec<Inconsistency>> {
         let mut found = self.events.check(reader, table)?;
         let of_buckets = self.buckets.check(reader, table)?.into_iter();
-        // The check of the raw entries has reported the records that do not decode.
+        // The check of the raw entries already reported the records that do not decode.
         found.extend(of_buckets.filter(|f| f.rule != Rule::Undecodable));
         Ok(found)
     }
 
-    /// Makes both what they should be, or builds them:
-    /// [`Maintained::repair`](crate::Maintained::repair) of the raw entries, then
-    /// [`Maintained::repair`](crate::Maintained::repair) of the buckets, in bounded transactions
-    /// while others write. Costs what these two do; like the second, one at a time.
+    /// Repairs or builds the raw entries and then the buckets, in bounded transactions while other
+    /// writers go on. Costs the sum of a [`Maintained::repair`](crate::Maintained::repair) of the
+    /// index and one of the [`Totals`]. Run only one repair at a time, as with [`Totals`].
     ///
-    /// `progress` receives of each transaction what both have done so far, as in
-    /// [`derived::repair`](crate::derived::repair()), and the positions that it is told are those
-    /// to resume at. The records are visited by both, and are counted twice.
+    /// `progress` receives after each transaction the sum of what both parts have done so far, as
+    /// in [`derived::repair`](crate::derived::repair()). The positions that it receives are those
+    /// to resume at. Both parts visit the records, so each record is counted twice.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -277,7 +279,8 @@ impl<K: RecordKey, V: 'static, G: 'static> Maintained for RollUp<K, V, G> {
     /// ```
     ///
     /// # Errors
-    /// As these.
+    /// Any error of the store; [`Error::InvalidArgument`] if the table does not maintain the data,
+    /// or for a position of another repair; an error for the first record that does not decode.
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -340,7 +343,7 @@ impl<G> Event<G> {
         parts
     }
 
-    /// The amount for the bucket of each width: width, group, begin.
+    /// The amount for the bucket of each width; the parts are width, group, begin.
     fn contributions(&self, widths: &[i64]) -> Contributions<AnyParts> {
         let bucket = |width: &i64| {
             let mut parts = pack(width);
@@ -352,7 +355,7 @@ impl<G> Event<G> {
     }
 }
 
-/// The amount of a raw entry of a group in `space`: what stands behind the time.
+/// The amount of a raw entry of a group in `space`: the element after the time.
 fn amount(space: &Subspace, key: &[u8]) -> Result<i64> {
     let mut input = Unpacker::new(key.get(space.prefix().len()..).unwrap_or_default());
     let amount = input.skip().and_then(|()| i64::unpack_element(&mut input));
@@ -378,13 +381,13 @@ fn refuse_widths(widths: &[i64]) -> Result<()> {
     }
 }
 
-/// The begin of the bucket that holds `time`; where that lies below all numbers, the smallest.
+/// The begin of the bucket that contains `time`, or `i64::MIN` if it is below that.
 fn floor(time: i64, width: i64) -> i64 {
     time.div_euclid(width).saturating_mul(width)
 }
 
-/// The interval in parts, each of the widest buckets that fit: raw entries at the edges, ever wider
-/// buckets towards the middle. Parts do not overlap and leave nothing out.
+/// Splits the interval into parts, each with the widest buckets that fit: raw entries at the edges
+/// and wider buckets towards the middle. The parts do not overlap and cover the whole interval.
 fn spans(times: Range<i64>, widths: &[i64]) -> SmallVec<[Span; 8]> {
     let (mut left, mut right) = (SmallVec::<[Span; 8]>::new(), SmallVec::<[Span; 8]>::new());
     let (mut middle, mut finer) = (times, None);

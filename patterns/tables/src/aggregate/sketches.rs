@@ -1,4 +1,5 @@
-//! Distinct counts by HyperLogLog: about how many different values, in some kilobytes per group.
+//! Distinct counts by HyperLogLog: estimates the number of distinct values of a group in a few
+//! kilobytes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,7 +26,7 @@ use crate::table::{RecordKey, Table, get_many};
 /// How many groups one pass over a table keeps in memory, with their sketches.
 const KEPT: usize = 4_096;
 
-/// The values of a record, each with its group: what the function of [`Sketches`] returns. `G` is
+/// The values of a record, each with its group; returned by the function of [`Sketches`]. `G` is
 /// the [type](crate::parts) of the groups.
 #[derive(Clone, Debug)]
 pub struct Seen<G> {
@@ -37,15 +38,15 @@ pub struct Seen<G> {
 type Values = SmallVec<[(KeyBuf, KeyBuf); 1]>;
 
 impl Seen<()> {
-    /// The value `value` in the group `group`. Both are packed as keys; values are equal exactly if
-    /// their bytes are.
+    /// The value `value` in the group `group`. Both are packed as keys. Values are equal exactly if
+    /// their packed bytes are.
     pub fn one<Q: Parts>(group: Q, value: impl Pack) -> Seen<Q::Owned> {
         Seen::from_iter([(group, value)])
     }
 }
 
 impl<G> Seen<G> {
-    /// Nothing.
+    /// No value.
     pub fn none() -> Self {
         Self { values: SmallVec::new(), group: PhantomData }
     }
@@ -60,12 +61,12 @@ impl<Q: Parts, P: Pack> FromIterator<(Q, P)> for Seen<Q::Owned> {
 
 type Function<K, V> = dyn Fn(&K, &V) -> Values + Send + Sync;
 
-/// About how many different values each group has, maintained with the records of a [`Table`]; see
-/// the [module](crate::aggregate).
+/// Estimates how many distinct values each group has, maintained with the records of a [`Table`];
+/// see the [module](crate::aggregate).
 ///
-/// A sketch knows what was put in and not how often, so **nothing can be taken out**: when the last
-/// record with a value is deleted or changed, the estimate stays. [`rebuild`](Sketches::rebuild)
-/// makes it what the records say.
+/// A sketch does not record how often a value was added, so **no value can be removed**: when the
+/// last record with a value is deleted or changed, the estimate stays the same.
+/// [`rebuild`](Sketches::rebuild) computes the sketches again from the records.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -106,20 +107,20 @@ impl<K, V, G> fmt::Debug for Sketches<K, V, G> {
 }
 
 impl<K, V, G> Sketches<K, V, G> {
-    /// Sketches in `space` of the values that `function` gives, with 2 to the power of
-    /// `log2_registers` registers each. **Nothing else may be in `space`.** The function must be
-    /// pure.
+    /// Sketches in `space` of the values that `function` returns, each with 2 to the power of
+    /// `log2_registers` registers. **Nothing else may be in `space`.** The function must be pure.
     ///
-    /// | `log2_registers` | relative standard error | at most |
+    /// | `log2_registers` | relative standard error | maximum size |
     /// |---|---|---|
     /// | 10 | 3.3 % | 0.8 KB |
-    /// | 11 | 2.3 % | 1.6 KB: what LMDB still keeps on a page with others |
+    /// | 11 | 2.3 % | 1.6 KB: small enough for LMDB to store it on a page with other entries |
     /// | 12 | 1.6 % | 3.1 KB |
     /// | 14 | 0.8 % | 12 KB |
     ///
-    /// The error is 1.04 through the square root of the number of registers, of 6 bits each; below
-    /// some dozens of values a sketch is a list of their hashes, smaller and nearly exact. Sketches
-    /// that are there already keep their number of registers until [`rebuild`](Sketches::rebuild).
+    /// The error is 1.04 divided by the square root of the number of registers. A register has 6
+    /// bits. Below some dozens of values a sketch is a list of their hashes, which is smaller and
+    /// nearly exact. Existing sketches keep their number of registers until
+    /// [`rebuild`](Sketches::rebuild).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] unless `log2_registers` is 4 to 21.
@@ -139,34 +140,34 @@ impl<K, V, G> Sketches<K, V, G> {
         Ok(Self { space, empty, function, group: PhantomData })
     }
 
-    /// What the bytes depend on, as a schema stores it.
+    /// The options that the stored bytes depend on, for the definition in a schema.
     pub(crate) fn options(&self) -> String {
         format!("2^{} registers", self.empty.lg_config_k())
     }
 
-    /// Where the sketches are.
+    /// The subspace of the sketches.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// About how many different values `group` has; 0 where there is no sketch. Costs one get.
+    /// Estimates how many distinct values `group` has; 0 if there is no sketch. Costs one get.
     ///
     /// # Errors
-    /// [`Error::At`] for what is no sketch, or what the store says.
+    /// Any error of the store, and [`Error::At`] for a malformed sketch.
     pub fn estimate(&self, reader: &impl Reader, group: impl PackAs<G>) -> Result<f64> {
         let key = self.space.pack(&group);
         match reader.get(&key)? {
-            // The other estimate of a sketch depends on the order in which the values came.
+            // The other estimate of a sketch depends on the order in which values were added.
             Some(value) => Ok(decode(&key, &value)?.composite_estimate()),
             None => Ok(0.0),
         }
     }
 
-    /// About how many different values the selected groups have together, each value once. Costs
-    /// one range; reads their sketches.
+    /// Estimates how many distinct values the selected groups have together, counting each value
+    /// once. Costs one range and reads the sketches of these groups.
     ///
     /// # Errors
-    /// As [`estimate`](Sketches::estimate).
+    /// Errors of [`estimate`](Sketches::estimate).
     pub fn estimate_together(&self, reader: &impl Reader, select: impl Select<G>) -> Result<f64> {
         let mut union = self.union()?;
         for entry in reader.range(select.key_range(&self.space), Order::Ascending)? {
@@ -180,7 +181,7 @@ impl<K, V, G> Sketches<K, V, G> {
         HllUnion::new(self.empty.lg_config_k()).map_err(Error::other)
     }
 
-    /// Whole keys of sketches, and what goes in there.
+    /// The values of a record: each as the key of its sketch and a coupon.
     fn coupons(&self, key: &K, value: &V) -> Vec<(KeyBuf, Coupon)> {
         let whole = |group: KeyBuf| self.space.prefix().iter().chain(&group).copied().collect();
         let coupon = |value: KeyBuf| Coupon::from_value(raw_bytes::from_slice(&value));
@@ -190,7 +191,8 @@ impl<K, V, G> Sketches<K, V, G> {
 }
 
 impl<K, V, G> Sketches<K, V, G> {
-    /// What a change brings: what the old record had is in there.
+    /// The coupons of the new record without those of the old one, which the sketches already
+    /// contain.
     fn new_coupons(&self, change: &RecordChange<'_, K, V>) -> Vec<(KeyBuf, Coupon)> {
         let of = |value: Option<&V>| value.map_or(Vec::new(), |v| self.coupons(change.key, v));
         let (old, mut new) = (of(change.old), of(change.new));
@@ -213,7 +215,7 @@ impl<K: RecordKey, V, G> Sketches<K, V, G> {
             return Ok(Some(Inconsistency::new(entry, Rule::Foreign)));
         };
         let Some(Sketch(Some(expected))) = expected else { return Ok(None) };
-        // A value that is not in it yet raises a register, and so the estimate.
+        // A value that the sketch lacks raises a register, and thereby the estimate.
         let (mut alone, mut together) = (self.union()?, self.union()?);
         alone.update(&stored);
         together.update(&stored);
@@ -222,12 +224,12 @@ impl<K: RecordKey, V, G> Sketches<K, V, G> {
         Ok(lacks.then_some(Inconsistency::new(entry, Rule::Wrong)))
     }
 
-    /// Makes every sketch what the records say, and tells how many were written.
+    /// Computes every sketch again from the records, and returns how many it wrote.
     ///
-    /// Removes what is there and writes one key per group. Reads the whole table in the transaction
-    /// that it is given, and again for each further 4,096 groups: on a store with one writer at a
-    /// time others wait meanwhile, on others a conflict is likely. In place of it a new `Sketches`
-    /// in another subspace can be attached from some day on.
+    /// Removes the old sketches and writes one key per group. Reads the whole table in the given
+    /// transaction, and again for each further 4,096 groups. A store with one writer at a time
+    /// blocks other writers meanwhile; on other stores a conflict is likely. The alternative is to
+    /// attach a new `Sketches` in another subspace and use it from some day on.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -247,7 +249,8 @@ impl<K: RecordKey, V, G> Sketches<K, V, G> {
     /// ```
     ///
     /// # Errors
-    /// What the store says, and as [`check`](crate::Maintained::check).
+    /// Any error of the store; [`Error::InvalidArgument`] if the table does not maintain the
+    /// sketches; an error for the first record that does not decode.
     pub fn rebuild<C: Codec<V>>(
         &self,
         txn: &mut impl Writer,
@@ -285,18 +288,18 @@ impl<K: RecordKey, V, G> Sketches<K, V, G> {
     }
 }
 
-/// A sketch that is made when the first value comes.
+/// A sketch that is created when the first value is added.
 #[derive(Default)]
 struct Sketch(Option<HllSketch>);
 
 impl<K: RecordKey, V: 'static, G: 'static> Maintained for Sketches<K, V, G> {
     crate::described!(|_| "sketches", options | sketches | sketches.options());
 
-    /// The sketches that lack a value of a record, and what is no sketch. Values that a sketch
-    /// holds and no record has any more are not faults: see [`rebuild`](Sketches::rebuild).
+    /// Reports the sketches that lack a value of a record, and values that are not sketches. Values
+    /// that only deleted records had are not faults; see [`rebuild`](Sketches::rebuild).
     ///
-    /// Reads all records and all sketches of one snapshot: 2 ranges, and 2 more for each further
-    /// 4,096 groups, which is as many as it keeps in memory.
+    /// Reads all records and all sketches in one snapshot: 2 ranges, and 2 more for each further
+    /// 4,096 groups. Keeps up to 4,096 groups in memory.
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] if the table does not maintain the data.
@@ -309,7 +312,7 @@ impl<K: RecordKey, V: 'static, G: 'static> Maintained for Sketches<K, V, G> {
         let (mut found, mut is_first) = (Vec::new(), true);
         let mut left = Some(self.space.self_and_children());
         while let Some(range) = left {
-            // Each pass meets all records.
+            // Each pass reads all records; only the first one reports them.
             let lost = |record, _| {
                 found.extend(is_first.then_some(Inconsistency::new(record, Rule::Undecodable)));
                 Ok(())
@@ -326,7 +329,8 @@ impl<K: RecordKey, V: 'static, G: 'static> Maintained for Sketches<K, V, G> {
         Ok(found)
     }
 
-    /// Rebuilds all sketches in one transaction: a sketch does not say which values it counts.
+    /// Rebuilds all sketches in one transaction, because a sketch does not contain the values that
+    /// it counts.
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -376,13 +380,13 @@ impl<K, V, G> Derived<K, V> for Sketches<K, V, G> {
         seen.try_for_each(|(key, _)| check_key(&key))
     }
 
-    /// A sketch keeps what it has seen, whatever becomes of the record.
+    /// Does nothing: a sketch keeps the values of removed records.
     fn forget(&self, _: &mut DynWriter<'_>, _: &LostRecords<'_, K>) -> Result<bool> {
         Ok(true)
     }
 }
 
-/// The sketch of an entry.
+/// Decodes the sketch of an entry.
 fn decode(key: &[u8], value: &[u8]) -> Result<HllSketch> {
     HllSketch::deserialize(value).map_err(|error| Error::other(error).at(key))
 }

@@ -6,16 +6,16 @@ use super::grouping::Grouping;
 use crate::explain::{Explain, Reading};
 use crate::walk::{Left, Walk};
 
-/// A walk through one entry per group.
+/// A walk that returns one entry per group.
 pub(crate) struct Groups<'r, R: Reader> {
     grouping: Grouping,
     walk: Walk<'r, R>,
     range: KeyRange<'static>,
-    /// Whether the end of a group is asked for that the walk meets last.
+    /// Whether to return the entry of each group that the walk reaches last.
     far: bool,
-    /// The group that was returned last and is still to be left behind.
+    /// The group returned last, which the walk has not left yet.
     group: Option<KeyBuf>,
-    /// The first entry of the next group, where it was met already.
+    /// The first entry of the next group, if it was read already.
     ahead: Option<Entry<R::Bytes<'r>>>,
 }
 
@@ -31,7 +31,7 @@ impl<'r, R: Reader> Groups<'r, R> {
         Ok(Self { grouping: grouping.clone(), walk, range, far, group: None, ahead: None })
     }
 
-    /// The first entry of the next group that the walk meets.
+    /// The first entry of the next group in walk order.
     fn near(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         if self.ahead.is_some() {
             return Ok(self.ahead.take());
@@ -45,7 +45,7 @@ impl<'r, R: Reader> Groups<'r, R> {
         }
     }
 
-    /// The other end of the group that begins with `near`; the walk is behind it then.
+    /// The other end of the group that begins with `near`. The walk then stands after the group.
     fn far(&mut self, near: Entry<R::Bytes<'r>>) -> Result<Entry<R::Bytes<'r>>> {
         let group = KeyBuf::from_slice(self.grouping.prefix(&near.0)?);
         let rest = Grouping::behind(&self.range, &group, self.walk.order());
@@ -64,7 +64,7 @@ impl<'r, R: Reader> Groups<'r, R> {
         match self.far {
             true => {
                 entry = self.far(entry)?;
-                // Where nothing is ahead there is nothing at all.
+                // `ahead` holds the next group. If it is empty, the walk is at its end.
                 self.group = None;
             }
             false => self.group = Some(KeyBuf::from_slice(self.grouping.prefix(&entry.0)?)),
@@ -87,12 +87,12 @@ impl<R: Reader> Reading for Groups<'_, R> {
     }
 }
 
-/// A walk through the entries of every group that go on in one way.
+/// A walk over the entries of every group whose keys continue with the same elements.
 pub(super) struct InEach<'r, R: Reader> {
     pub(super) grouping: Grouping,
     pub(super) walk: Walk<'r, R>,
     pub(super) range: KeyRange<'static>,
-    /// The packed elements behind the group.
+    /// The packed elements after those of the group.
     pub(super) rest: KeyBuf,
 }
 

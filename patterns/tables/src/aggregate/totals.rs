@@ -1,4 +1,4 @@
-//! Totals: counts and sums per group, maintained with every change.
+//! Totals: counts and sums per group, updated with every change.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,7 +21,7 @@ use crate::schema::Maintained;
 use crate::select::Select;
 use crate::table::{RecordKey, Table};
 
-/// What a record adds to which totals: what the function of [`Totals`] returns. `P` are the
+/// The amounts that a record adds to totals; returned by the function of [`Totals`]. `P` is the
 /// [types](crate::parts) of their parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contributions<P> {
@@ -31,7 +31,7 @@ pub struct Contributions<P> {
 
 type Amounts = SmallVec<[(KeyBuf, i64); 1]>;
 
-/// `amount` for the total of `parts`: 1 to count. A total wraps around where it leaves the `i64`.
+/// Adds `amount` to the total of `parts`; use 1 to count. A total wraps around on `i64` overflow.
 ///
 /// ```
 /// use keyloom_tables::aggregate::contribution;
@@ -48,19 +48,19 @@ impl<P> Default for Contributions<P> {
 }
 
 impl<P> Contributions<P> {
-    /// Nothing: the record does not count.
+    /// No contribution: the record is not counted.
     pub fn none() -> Self {
         Self { amounts: SmallVec::new(), parts: PhantomData }
     }
 
-    /// What goes to totals whose parts are packed already.
+    /// Amounts for totals whose parts are already packed.
     pub(super) fn packed(amounts: impl IntoIterator<Item = (KeyBuf, i64)>) -> Self {
         Self { amounts: amounts.into_iter().collect(), parts: PhantomData }
     }
 }
 
 impl<Q: Parts> FromIterator<(Q, i64)> for Contributions<Q::Owned> {
-    /// Several, such as one of the number and one of the sum.
+    /// Contributions to several totals, such as a count and a sum.
     fn from_iter<I: IntoIterator<Item = (Q, i64)>>(all: I) -> Self {
         Self::packed(all.into_iter().map(|(parts, amount)| (pack(&parts), amount)))
     }
@@ -88,12 +88,14 @@ type Function<K, V> = dyn Fn(&K, &V) -> Amounts + Send + Sync;
 /// })?;
 /// let snapshot = store.snapshot()?;
 /// assert_eq!(totals.get(&snapshot, ("a", "cents"))?, 250);
-/// let all = totals.range(&snapshot, "b", Order::Ascending)?.collect::<Result<Vec<((String, String), i64)>>>()?;
+/// let all = totals
+///     .range(&snapshot, "b", Order::Ascending)?
+///     .collect::<Result<Vec<((String, String), i64)>>>()?;
 /// assert_eq!(all, [(("b".into(), "cents".into()), 150), (("b".into(), "sales".into()), 1)]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `P` are the [types](crate::parts) of the parts: `totals` is a `Totals<u32, (String, i64),
+/// `P` is the [types](crate::parts) of the parts: `totals` is a `Totals<u32, (String, i64),
 /// (String, String)>`.
 pub struct Totals<K, V, P> {
     space: Subspace,
@@ -115,11 +117,11 @@ impl<K, V, P> fmt::Debug for Totals<K, V, P> {
 }
 
 impl<K, V, P> Totals<K, V, P> {
-    /// Totals in `space`, to which a record adds what `function` returns for it. **Nothing else may
-    /// be in `space`.**
+    /// Totals in `space`. `function` returns what a record adds to them. **Nothing else may be in
+    /// `space`.**
     ///
-    /// The function must be pure. When it changes, [`repair`](crate::Maintained::repair) makes the
-    /// totals what they should be.
+    /// The function must be pure. If it changes, run [`repair`](crate::Maintained::repair) to
+    /// correct the totals.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Contributions<P> + Send + Sync + 'static,
@@ -128,27 +130,27 @@ impl<K, V, P> Totals<K, V, P> {
         Self { space: space.clone(), function: Arc::new(function), parts: PhantomData }
     }
 
-    /// Where the totals are.
+    /// The subspace of the totals.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// The total of `parts`, 0 where nothing was added. Costs one get.
+    /// The total of `parts`, 0 if nothing was added. Costs one get.
     ///
     /// # Errors
-    /// [`Error::NotACounter`](keyloom::Error::NotACounter), or what the store says.
+    /// Any error of the store, and [`Error::NotACounter`].
     pub fn get(&self, reader: &impl Reader, parts: impl PackAs<P>) -> Result<i64> {
         reader.counter(&self.space.pack(&parts))
     }
 
-    /// The parts of the totals that are selected, and the totals themselves, without those that are
-    /// 0.
+    /// The selected totals with their parts, without those that are 0.
     ///
-    /// Costs one range; reads what it returns, and those that have come down to 0.
+    /// Costs one range. It also reads the totals that have returned to 0.
     ///
     /// # Errors
-    /// What the store says; the iterator, also [`Error::NotACounter`](keyloom::Error::NotACounter),
-    /// and when parts are not a `P`.
+    /// Any error of the store. The iterator also returns
+    /// [`Error::NotACounter`], and [`Error::At`] for parts that are
+    /// not a `P`.
     pub fn range<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
@@ -170,17 +172,17 @@ impl<K, V, P> Totals<K, V, P> {
         Ok(entries.filter_map(move |entry| entry.and_then(&total).transpose()))
     }
 
-    /// The sum of all totals that are selected. Costs one range; reads all of them.
+    /// The sum of all selected totals. Costs one range and reads all of them.
     ///
     /// # Errors
-    /// What the store says, and [`Error::NotACounter`](keyloom::Error::NotACounter).
+    /// Any error of the store, and [`Error::NotACounter`].
     pub fn sum(&self, reader: &impl Reader, select: impl Select<P>) -> Result<i128> {
         let entries = reader.range(select.key_range(&self.space), Order::Ascending)?;
         let totals = entries.map(|entry| entry.and_then(|entry| read(&entry).map(i128::from)));
         totals.sum()
     }
 
-    /// Whole keys, in their order and each once, with what the record adds there.
+    /// The whole keys that a record adds to, sorted and without duplicates, each with its amount.
     pub(super) fn contributions(&self, key: &K, value: &V) -> Vec<(KeyBuf, i64)> {
         let mut all = Vec::new();
         self.collect(key, Some(value), &mut all, |amount| amount);
@@ -210,11 +212,11 @@ impl<K: RecordKey, V, P> Totals<K, V, P> {
 impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
     crate::described!(|_| "totals");
 
-    /// Everything that is not as it should be between `table` and these totals. A total of 0 may be
-    /// there or not.
+    /// Reports every inconsistency between `table` and these totals. A total of 0 may be stored or
+    /// missing.
     ///
-    /// Reads all records and all totals of one snapshot: 2 ranges, and 2 more for each further
-    /// 100,000 totals, which is as many as it keeps in memory.
+    /// Reads all records and all totals in one snapshot: 2 ranges, and 2 more for each further
+    /// 100,000 totals. Keeps up to 100,000 totals in memory.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -230,10 +232,10 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// A record that does not decode is reported, and counts as one that contributes nothing.
+    /// A record that does not decode is reported and contributes nothing.
     ///
     /// # Errors
-    /// Any error of the store; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the
+    /// Any error of the store; [`Error::InvalidArgument`] if the
     /// table does not maintain the data.
     fn check<C: Codec<V>>(
         &self,
@@ -243,19 +245,17 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
         totals_repair::check(self, reader, table)
     }
 
-    /// Makes the totals what they should be, or builds them, in bounded transactions while others
-    /// write.
+    /// Repairs or builds the totals in bounded transactions while other writers go on.
     ///
-    /// What a total lacks is read from one snapshot, records and totals, and *added* to it later.
-    /// Those who write in between add their own, so nobody waits for a group to be counted. That
-    /// holds for one repair at a time: two would add the same twice; run it again then. The same
-    /// after a commit whose outcome is unknown.
+    /// Reads the records and the totals in one snapshot, and *adds* the differences to the totals
+    /// later. Other writers add their own changes meanwhile, so no writer waits for a group to be
+    /// counted. This is correct for one repair at a time: two would add the same difference twice.
+    /// In that case, and after a commit whose outcome is unknown, run the repair again.
     ///
-    /// `progress` receives of each transaction, as in
-    /// [`derived::repair`](crate::derived::repair()), whose options and positions are used. Costs
-    /// what [`check`](crate::Maintained::check) does, and a commit for each `batch` of totals that
-    /// lack something, one at least. Attach the totals to the table that writers use before this
-    /// begins.
+    /// Calls `progress` after each transaction and uses options and positions as
+    /// [`derived::repair`](crate::derived::repair()) does. Costs the same as
+    /// [`check`](crate::Maintained::check), and a commit for each `batch` of wrong totals, at least
+    /// one. Attach the totals to the table that writers use before the repair begins.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -274,7 +274,8 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// What the store says, and as [`check`](crate::Maintained::check).
+    /// Errors of [`check`](crate::Maintained::check); [`Error::InvalidArgument`] for a position of
+    /// other data; an error for the first record that does not decode.
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -310,7 +311,7 @@ impl<K, V, P> Derived<K, V> for Totals<K, V, P> {
 }
 
 impl<K, V, P> Totals<K, V, P> {
-    /// Adds to each total once what all the changes make there, in the order of the keys.
+    /// Adds the sum of all changes to each total, once per total and in key order.
     pub(super) fn add_all(
         &self,
         txn: &mut DynWriter<'_>,
@@ -322,13 +323,13 @@ impl<K, V, P> Totals<K, V, P> {
             self.collect(key, *new, &mut amounts, |amount| amount);
         }
         let amounts = merge(amounts);
-        // What the store would refuse is refused before the first of them is written.
+        // Keys that the store would refuse are refused before the first write.
         amounts.iter().try_for_each(|(key, _)| check_key(key))?;
         amounts.iter().try_for_each(|(key, amount)| txn.add(key, *amount))
     }
 }
 
-/// Each key once, in order, with the sum of its amounts; none that come to nothing.
+/// Sorts and merges equal keys, summing their amounts. Drops sums of 0.
 fn merge(mut all: Vec<(KeyBuf, i64)>) -> Vec<(KeyBuf, i64)> {
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     all.dedup_by(|(key, amount), (kept, sum)| {
@@ -342,12 +343,12 @@ fn merge(mut all: Vec<(KeyBuf, i64)>) -> Vec<(KeyBuf, i64)> {
     all
 }
 
-/// The total of an entry, if it is one.
+/// Decodes a total; `None` if the value is not 8 bytes long.
 pub(super) fn decode(value: &[u8]) -> Option<i64> {
     value.try_into().ok().map(i64::from_le_bytes)
 }
 
-/// The total of an entry.
+/// Reads the total of an entry.
 pub(super) fn read<B: Deref<Target = [u8]>>((key, value): &Entry<B>) -> Result<i64> {
     decode(value).ok_or_else(|| Error::NotACounter {
         key: keyloom::key::display(key).to_string().into(),

@@ -1,4 +1,4 @@
-//! What totals lack, and how it is added while others write.
+//! Finds wrong totals, and repairs them while other writers go on.
 
 use std::ops::ControlFlow;
 
@@ -10,23 +10,23 @@ use super::totals::{self, Totals};
 use crate::batch::BatchSize;
 use crate::derived::refuse_foreign;
 use crate::inconsistency::{Inconsistency, Rule};
-use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
+use crate::progress::{Progress, RepairOptions, RepairPosition};
 use crate::table::{RecordKey, Table};
 
-/// A total that is not what it should be.
+/// A wrong total.
 struct Fault {
     what: Inconsistency,
-    /// What is to be added to it; all of it where no total is.
+    /// The amount to add to it. If no total is stored, this is the whole total.
     lacks: i64,
 }
 
-/// What one pass over the records found.
+/// The result of one pass over the records.
 struct Found {
-    /// At most as many as it was to keep.
+    /// At most as many as the pass may keep.
     faults: Vec<Fault>,
     records: u64,
     totals: u64,
-    /// What is left to be looked at.
+    /// The range that is still to be checked.
     left: Option<KeyRange<'static>>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn check<K: RecordKey, V, P, C: Codec<V>>(
     let (mut found, mut is_first) = (Vec::new(), true);
     let mut left = Some(totals.all());
     while let Some(range) = left {
-        // Each pass meets all records.
+        // Each pass reads all records; only the first one reports them.
         let lost = |record, _| {
             found.extend(is_first.then_some(Inconsistency::new(record, Rule::Undecodable)));
             Ok(())
@@ -106,7 +106,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
         Some(last) => totals.all().after(last).into_owned(),
         None => totals.all(),
     });
-    let position = RepairPosition { phase: RepairPhase::Entries, last };
+    let position = RepairPosition { entries: true, last };
     let mut done = Progress::at(position);
     let mut size = BatchSize::new(options.batch);
     while let Some(range) = left {
@@ -138,13 +138,13 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
     Ok(done)
 }
 
-/// Mends the first of some faults, and tells how many these are.
+/// Repairs the first `batch` faults or fewer, and returns how many.
 fn mend(txn: &mut impl Writer, faults: &[Fault], batch: usize) -> Result<usize> {
     let taken = batch.min(faults.len());
     for Fault { what, lacks } in faults.iter().take(taken) {
         if what.rule == Rule::Foreign {
-            // Nobody could add to it meanwhile: who tried got an error. Unless it was repaired
-            // already.
+            // An add to a malformed total fails, so no writer has changed it. If the value is
+            // missing or a counter by now, it was repaired already.
             if txn.get(&what.key)?.is_none_or(|value| totals::decode(&value).is_some()) {
                 continue;
             }
@@ -165,7 +165,7 @@ mod tests {
     use super::super::totals::contribution;
     use super::*;
 
-    /// Totals of which every third lacks something and every fourth is superfluous.
+    /// Of the 30 totals, every third is wrong; of 30 others, every fourth is superfluous.
     fn damaged() -> (Memory, Table<u32, u32>, Totals<u32, u32, u32>) {
         let totals = Totals::new(&Subspace::new("totals"), |_, group: &u32| contribution(group, 1));
         let table = Table::<u32, u32>::new(&Subspace::new("records")).with(&totals);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_that_keep_little_find_together_what_one_finds_that_keeps_all() {
+    fn small_passes_find_the_same_faults_as_one_pass() {
         let (store, table, totals) = damaged();
         let snapshot = store.snapshot().unwrap();
         let all = check(&totals, &snapshot, &table).unwrap();

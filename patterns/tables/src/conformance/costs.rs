@@ -31,7 +31,7 @@ pub(super) fn unchanged<T: Subject, S: Store + Clone>(subject: &T, store: &S, _:
     Ok(())
 }
 
-/// Keys read and written, gets, ranges and round trips of a put among few records and among many.
+/// Keys read and written, gets, ranges and round trips of a put, in a small and in a larger table.
 pub(super) fn growth<T: Subject, S: Store + Clone>(subject: &T, store: &S, _: u64) -> Outcome {
     let store = &Metered::new(store.clone());
     let [few, many] = [40, 270].map(|records| {

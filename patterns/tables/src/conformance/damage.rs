@@ -16,16 +16,16 @@ pub(super) fn quiet<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> O
     Ok(())
 }
 
-/// One change of the store by something else than the table.
+/// One change of the store that the table did not make.
 #[derive(Clone, Debug)]
 pub(super) enum Damage {
-    /// A key without its value.
+    /// A key that is removed.
     Removed(Vec<u8>),
-    /// A key with another value.
+    /// A key whose value is changed.
     Changed(Vec<u8>, Vec<u8>),
-    /// A key that no record makes, with a value.
+    /// A key that no record makes, and its value.
     Foreign(Vec<u8>, Vec<u8>),
-    /// Version 3 of a record in the place of version 0.
+    /// Version 3 of a record replaces version 0, without an update of the derived data.
     Replaced(u32),
     /// A record that was put without its derived data.
     Put(u32),
@@ -34,7 +34,7 @@ pub(super) enum Damage {
 }
 
 impl Damage {
-    /// Damages of each sort, at some of the keys.
+    /// One or more cases of each kind of damage, at some of the keys.
     pub(super) fn all<T: Subject>(
         field: &Field<'_, T>,
         own: &Dump,
@@ -52,10 +52,10 @@ impl Damage {
                 all.push(Self::Foreign(foreign, value.clone()));
             }
         }
-        // Only those whose derived data differ are damage.
+        // Changes of records count as damage only if their derived data differs.
         let wanted = field.subject.model(&field.model);
         let of_records = [Self::Put(9), Self::Replaced(1), Self::Replaced(2), Self::Deleted(3)];
-        // A growing kind keeps the data of records that change.
+        // A growing kind keeps the old data of changed records.
         let those = if T::FIDELITY == Fidelity::Growing { 1 } else { of_records.len() };
         for damage in of_records.into_iter().take(those) {
             if field.subject.model(&damage.noted(field)) != wanted {
@@ -65,7 +65,7 @@ impl Damage {
         Ok(all)
     }
 
-    /// The damaged key of the derived data, and the rules that it may break.
+    /// The damaged key of the derived data, and the rules under which a check may report it.
     fn faults(&self) -> Option<(&[u8], &'static [Rule])> {
         match self {
             Self::Removed(key) => Some((key, &[Rule::Missing])),
@@ -95,7 +95,7 @@ impl Damage {
         records
     }
 
-    /// Damages the store, and the model's records.
+    /// Applies the damage to the store, and to the records of the model.
     pub(super) fn strike<T: Subject>(
         &self,
         field: &mut Field<'_, T>,
@@ -119,7 +119,7 @@ impl Damage {
     }
 }
 
-/// Values that are flipped, longer, cut and replaced.
+/// Other values: with flipped bits, extended, truncated and replaced.
 fn other_values<T: Subject>(value: &[u8], random: &mut Random) -> Vec<Vec<u8>> {
     let mut below = |end: usize| random.below(u32::try_from(end).unwrap_or(u32::MAX));
     let flipped = |at: u32, mask: u32| {
@@ -128,7 +128,7 @@ fn other_values<T: Subject>(value: &[u8], random: &mut Random) -> Vec<Vec<u8>> {
         bytes.collect::<Vec<u8>>()
     };
     let mut others = vec![flipped(0, 0x11)];
-    // A sketch ends where it says, and a growing kind need not compare bytes.
+    // A sketch ignores bytes after its end, and a growing kind need not compare bytes.
     if T::FIDELITY != Fidelity::Growing {
         others.push(flipped(1, 1));
         others.push(flipped(below(value.len()), 1 + below(255)));
@@ -140,13 +140,13 @@ fn other_values<T: Subject>(value: &[u8], random: &mut Random) -> Vec<Vec<u8>> {
     others
 }
 
-/// A damage, and the result of a check and a repair.
+/// One damage, and the results of a check and a repair.
 struct Case {
     damage: Damage,
     found: Vec<Inconsistency>,
     repaired: Result<()>,
     intact: Outcome,
-    /// Differences of the other keys between before and after the repair.
+    /// The differences between the other keys before and after the repair.
     others: String,
 }
 
@@ -156,7 +156,7 @@ fn repair<T: Subject>(field: &Field<'_, T>, store: &impl Store) -> Result<()> {
     field.derived.repair_with(store, &options, |_| ControlFlow::Continue(())).map(drop)
 }
 
-/// Inflicts one damage after the other on the same data.
+/// Applies each damage to a copy of the same data.
 fn each_damage<T: Subject>(
     subject: &T,
     store: &impl Store,
@@ -212,7 +212,7 @@ pub(super) fn untouched<T: Subject>(subject: &T, store: &impl Store, seed: u64) 
     let snapshot = store.snapshot()?;
     let differs = difference(&others, &field.others(&snapshot)?);
     ensure!(differs.is_empty(), "a repair of intact data writes other keys: {differs}");
-    // A growing kind is rebuilt in another order, which its bytes show.
+    // A rebuild adds the records to a growing kind in another order, so its bytes may differ.
     if T::FIDELITY != Fidelity::Growing {
         let differs = difference(&own, &dump(&snapshot, field.space.self_and_children())?);
         ensure!(differs.is_empty(), "a repair of intact data writes: {differs}");

@@ -1,4 +1,4 @@
-//! The records and the derived data that the laws work on.
+//! The records and the derived data with which the laws are checked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,16 +13,16 @@ use crate::table::Table;
 /// Keys and values of a store.
 pub(super) type Dump = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Records, by number, that most histories change.
+/// The number of records that most histories change.
 pub(super) const RECORDS: u32 = 12;
 
-/// Versions of one record in histories.
+/// The number of versions of one record in histories.
 const VERSIONS: u32 = 40;
 
 type Records<T> = BTreeMap<<T as Subject>::Key, <T as Subject>::Value>;
 
-/// A table, its derived data, and keys of other data directly before them. The table lies directly
-/// after.
+/// A table, its derived data, and keys of other data. In the order of keys, the derived data is
+/// directly before the table and directly after the other data.
 pub(super) struct Field<'t, T: Subject> {
     pub(super) subject: &'t T,
     pub(super) records: Table<T::Key, T::Value>,
@@ -39,7 +39,7 @@ impl<'t, T: Subject> Field<'t, T> {
         Self::declare(subject, store, false)
     }
 
-    /// As [`new`](Field::new), with derived data that are deferred.
+    /// Like [`new`](Field::new), with deferred derived data.
     pub(super) fn deferred(subject: &'t T, store: &impl Store) -> Result<Self> {
         Self::declare(subject, store, true)
     }
@@ -49,18 +49,18 @@ impl<'t, T: Subject> Field<'t, T> {
         let schema = Schema::open(store, "conformance")?;
         let records = schema.table("records")?;
         let (derived, space) = derive(&schema, subject, &records, "derived", is_deferred)?;
-        // Directly before deferred data is their queue.
+        // The queue of deferred data is directly before it.
         let neighbours = neighbours(&space);
         let neighbours = neighbours.iter().filter(|_| !is_deferred);
         store.transact(|txn| neighbours.clone().try_for_each(|key| txn.put(key, b"neighbour")))?;
         Ok(Self { subject, records, derived, space, model: BTreeMap::new() })
     }
 
-    /// A field whose records 0 to `count` are present in version 0.
+    /// A field with the records 0 to `count - 1` in version 0.
     pub(super) fn filled(subject: &'t T, store: &impl Store, count: u32) -> Result<Self> {
         let mut field = Self::new(subject, store)?;
         let changes: Vec<_> = (0..count).map(|n| (n, Some(0))).collect();
-        // Small batches: stores have limits.
+        // Small batches, since stores limit transactions.
         for changes in changes.chunks(32) {
             field.commit(store, changes)?;
         }
@@ -83,7 +83,7 @@ impl<'t, T: Subject> Field<'t, T> {
         Ok(())
     }
 
-    /// Writes changes, in a batch if there are several.
+    /// Writes changes: several as a batch of puts and a batch of deletes.
     pub(super) fn make(&self, txn: &mut impl Writer, changes: &[Change]) -> Result<()> {
         let versions = changes.iter().filter_map(|(n, version)| Some((*n, (*version)?)));
         let puts: Vec<_> = versions.map(|(n, version)| self.subject.record(n, version)).collect();
@@ -99,7 +99,7 @@ impl<'t, T: Subject> Field<'t, T> {
         }
     }
 
-    /// Makes changes in the model.
+    /// Applies changes to the model.
     pub(super) fn note(&mut self, changes: &[Change]) {
         for (n, version) in changes {
             let (key, value) = self.subject.record(*n, version.unwrap_or(0));
@@ -118,14 +118,14 @@ impl<'t, T: Subject> Field<'t, T> {
         Ok((self.records.space().pack(&key), bytes))
     }
 
-    /// The keys of derived data, without neutral ones.
+    /// The keys of the derived data, except neutral ones.
     pub(super) fn own(&self, reader: &impl Reader) -> Result<Dump> {
         let mut own = dump(reader, self.space.self_and_children())?;
         own.retain(|_, value| !self.subject.is_neutral(value));
         Ok(own)
     }
 
-    /// All keys but those of the derived data and the fencing tokens of the schema's repairs.
+    /// All keys except those of the derived data and the fencing tokens of repairs.
     pub(super) fn others(&self, reader: &impl Reader) -> Result<Dump> {
         let tokens = Subspace::new(&("keyloom", "repair"));
         let mut all = dump(reader, KeyRange::all())?;
@@ -133,7 +133,7 @@ impl<'t, T: Subject> Field<'t, T> {
         Ok(all)
     }
 
-    /// Compares the answers with the model's.
+    /// Compares the answers of the kind with those of the model.
     pub(super) fn answers(&self, reader: &impl Reader, when: &str) -> Outcome {
         let answers = self.subject.answers(self.derived.at(reader)?, reader)?;
         let wanted = self.subject.model(&self.model);
@@ -141,20 +141,21 @@ impl<'t, T: Subject> Field<'t, T> {
         Ok(())
     }
 
-    /// Expects that a check reports nothing.
+    /// Requires that a check reports nothing.
     pub(super) fn quiet(&self, reader: &impl Reader, when: &str) -> Outcome {
         let found = self.derived.check(reader)?;
         let Some(first) = found.first() else { return Ok(()) };
         Err(Finding(format!("{when}: the check reports {}: {first}", found.len())))
     }
 
-    /// Expects right data and a quiet check.
+    /// Requires right data and a check that reports nothing.
     pub(super) fn intact(&self, store: &impl Store, when: &str) -> Outcome {
         self.quiet(&store.snapshot()?, when)?;
         self.right(store, when)
     }
 
-    /// Expects right answers and, if bytes are compared, those of data built in another subspace.
+    /// Requires right answers and, if bytes are compared, the bytes of data built in another
+    /// subspace.
     pub(super) fn right(&self, store: &impl Store, when: &str) -> Outcome {
         let snapshot = store.snapshot()?;
         self.answers(&snapshot, when)?;
@@ -176,7 +177,7 @@ impl<'t, T: Subject> Field<'t, T> {
     }
 }
 
-/// A record's number and its next version; `None` deletes it.
+/// The number of a record and its next version; `None` deletes it.
 pub(super) type Change = (u32, Option<u32>);
 
 fn derive<T: Subject>(
@@ -218,7 +219,7 @@ pub(super) fn dump_all(store: &impl Store) -> Result<Dump> {
     dump(&store.snapshot()?, KeyRange::all())
 }
 
-/// Makes the store hold exactly `all`.
+/// Replaces the contents of the store by `all`.
 pub(super) fn restore(store: &impl Store, all: &Dump) -> Result<()> {
     store.transact(|txn| {
         txn.delete_range(KeyRange::all())?;
@@ -255,13 +256,13 @@ impl Random {
         ((mixed ^ (mixed >> 31)) % u64::from(end.max(1))) as u32
     }
 
-    /// One to `most` changes of different records.
+    /// One to `most` changes of distinct records.
     pub(super) fn changes<T: Subject>(&mut self, most: u32) -> Vec<Change> {
         let mut changes = BTreeMap::new();
         for _ in 0..=self.below(most) {
             let n = self.below(RECORDS);
             let version = (self.below(4) > 0).then(|| self.below(VERSIONS));
-            // What a growing kind holds of a record cannot change.
+            // In a growing kind, the data of a record cannot change.
             let version = if T::FIDELITY == Fidelity::Growing { Some(0) } else { version };
             changes.insert(n, version);
         }

@@ -31,7 +31,7 @@ pub(super) fn build<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outc
     Ok(())
 }
 
-/// Changes before and after the position of a build that begins with two batches.
+/// Changes before and after the position of a build, which begins with two batches.
 fn changes<T: Subject>(batch: usize) -> Vec<Change> {
     let of = |version| if T::FIDELITY == Fidelity::Growing { Some(0) } else { version };
     let near = u32::try_from(batch).unwrap_or(0) % RECORDS;
@@ -96,7 +96,7 @@ pub(super) fn drop_data<T: Subject>(subject: &T, store: &impl Store, _: u64) -> 
         neighbours(&field.space).iter().try_for_each(|key| txn.put(key, b"neighbour"))
     })?;
     let mut wanted = dump_all(store)?;
-    // Ids are not used again.
+    // Ids are never reused.
     let next_id = pack(&("keyloom", "next id")).to_vec();
     wanted.extend(dropped.get(&next_id).map(|id| (next_id, id.clone())));
     let differs = difference(&dropped, &wanted);

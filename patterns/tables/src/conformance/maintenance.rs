@@ -47,8 +47,8 @@ fn changes<T: Subject>() -> [Change; 6] {
     ]
 }
 
-/// The table's state when an update runs must not matter: the changed records may be written or
-/// not.
+/// The result of an update must not depend on whether the changed records are already written to
+/// the table.
 pub(super) fn records<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outcome {
     let unwritten = updated(subject, store, |_, _| Ok(()))?;
     let written = updated(subject, store, |field, txn| {
@@ -71,7 +71,7 @@ pub(super) fn records<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Ou
     Ok(())
 }
 
-/// The derived data after an update in a transaction that `prepare` has written to.
+/// The derived data after an update, in a transaction in which `prepare` has run first.
 fn updated<T: Subject>(
     subject: &T,
     store: &impl Store,
@@ -140,7 +140,7 @@ pub(super) fn lost<T: Subject>(subject: &T, store: &impl Store, _: u64) -> Outco
     Ok(())
 }
 
-/// One transaction with all ways to change records.
+/// One transaction that changes records in every way.
 fn change<T: Subject>(field: &Field<'_, T>, txn: &mut impl Writer) -> Result<()> {
     let changes = changes::<T>();
     let (batch, singles) = changes.split_at(3);

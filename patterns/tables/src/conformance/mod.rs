@@ -1,10 +1,10 @@
-//! Conformance: does a kind of derived data keep the laws that a [`Schema`](crate::Schema) relies
-//! on?
+//! Conformance: does a kind of derived data satisfy the laws that a [`Schema`](crate::Schema)
+//! relies on?
 //!
 //! Needs the feature `conformance`. A test describes a kind by a [`Subject`]: how to make it, some
-//! records, a query, and the same query computed from the plain records. [`check_maintained`] holds
-//! the kind to every [`Law`]. Like the suite for stores ([`keyloom::conformance`]), it runs on any
-//! store.
+//! records, a query, and the same query computed from the plain records. [`check_maintained`]
+//! checks every [`Law`] for the kind. Like the suite for stores ([`keyloom::conformance`]), it runs
+//! on any store.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -73,7 +73,7 @@
 //!     type Key = u32;
 //!     type Value = String;
 //!     type Kind = Lengths;
-//!     /// How many words there are of the lengths 0 to 4.
+//!     /// The number of words of each length from 0 to 4.
 //!     type Answers = Vec<u64>;
 //!
 //!     fn make(&self, space: &Subspace) -> Result<Lengths> {
@@ -99,11 +99,11 @@
 //!
 //! | [`Fidelity`] | rebuilt and maintained data | records of the histories |
 //! |---|---|---|
-//! | [`Bytes`](Fidelity::Bytes) | equal byte by byte, and equal answers | put, changed and deleted |
+//! | [`Bytes`](Fidelity::Bytes) | equal bytes, and equal answers | put, changed and deleted |
 //! | [`Answers`](Fidelity::Answers) | equal answers: the bytes depend on the history | put, changed and deleted |
 //! | [`Growing`](Fidelity::Growing) | equal answers; `repair` may use one transaction | put once: the kind cannot remove anything, such as sketches |
 //!
-//! The suite does not see a kind that is slow, and does not kill processes.
+//! The suite measures no times and kills no processes.
 
 mod costs;
 mod damage;
@@ -123,10 +123,10 @@ use serde::de::DeserializeOwned;
 use crate::schema::Maintained;
 use crate::table::RecordKey;
 
-/// Holds a kind to every law, each on a store of its own.
+/// Checks every law for a kind, each on a store of its own.
 ///
-/// `make` returns an empty store, or a pair of a store and what must live as long as it, such as a
-/// directory.
+/// `make` returns an empty store, or a pair of a store and a value that must live as long as the
+/// store, such as a temporary directory.
 ///
 /// # Panics
 /// If the kind breaks a law, or a store cannot be made. The message names each broken law.
@@ -148,47 +148,47 @@ pub trait Subject {
     /// The results of queries.
     type Answers: PartialEq + fmt::Debug;
 
-    /// Which data the suite compares.
+    /// The data that the suite compares.
     const FIDELITY: Fidelity = Fidelity::Bytes;
 
     /// Returns the kind in `space`, and keeps no state between calls.
     ///
     /// # Errors
-    /// Errors of the kind.
+    /// The errors of the kind.
     fn make(&self, space: &Subspace) -> Result<Self::Kind>;
 
-    /// Version `version` of record `n`. Different `n` have different keys, each version of one `n`
-    /// the same.
+    /// Version `version` of record `n`. Different `n` have different keys; all versions of one `n`
+    /// have the same key.
     ///
-    /// Among the versions from 0 to 40 there should be some with equal derived data, with other
-    /// derived data, and, if the kind allows it, without any. `n` is below 300.
+    /// Among the versions from 0 to 40 there should be some with equal derived data, some with
+    /// different derived data, and, if the kind allows it, some without any. `n` is below 300.
     fn record(&self, n: u32, version: u32) -> (Self::Key, Self::Value);
 
     /// Queries the kind.
     ///
     /// # Errors
-    /// Errors of the queries.
+    /// The errors of the queries.
     fn answers(&self, kind: &Self::Kind, reader: &impl Reader) -> Result<Self::Answers>;
 
     /// The right answers, computed from the records without the kind.
     fn model(&self, records: &BTreeMap<Self::Key, Self::Value>) -> Self::Answers;
 
-    /// Whether an entry may be present or absent without a difference, such as a total of 0. By
-    /// default false.
+    /// Whether an entry with this value is equivalent to a missing entry, such as a total of 0.
+    /// `false` by default.
     fn is_neutral(&self, value: &[u8]) -> bool {
         let _ = value;
         false
     }
 }
 
-/// Which data of a kind the suite compares; see the [module](self).
+/// The data of a kind that the suite compares; see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fidelity {
     /// The same records give the same bytes.
     Bytes,
     /// The same records give the same answers.
     Answers,
-    /// As `Answers`, for a kind that adds records and cannot remove them.
+    /// Like `Answers`, for a kind that adds records and cannot remove them.
     Growing,
 }
 
@@ -226,7 +226,7 @@ impl Suite {
     /// Checks every law and returns the violations in the order of [`Law::ALL`].
     ///
     /// # Errors
-    /// Errors of `make`.
+    /// The errors of `make`.
     pub fn run<T: Subject, F: Fixture<Store: Clone>>(
         &self,
         make: impl Fn() -> Result<F, BoxedError>,
@@ -263,7 +263,7 @@ impl Suite {
     }
 }
 
-/// A law that a kind broke, and how.
+/// A broken law, and how it was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {

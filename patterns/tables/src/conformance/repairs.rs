@@ -1,4 +1,4 @@
-//! Laws of repairs beside others.
+//! Laws of repairs that run concurrently with other transactions.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use super::field::{Change, Field, RECORDS};
 use super::{Fidelity, Outcome, Subject, ensure};
 use crate::progress::{RepairOptions, RepairPosition};
 
-/// The damage that two repairs find. Writers can work beside it.
+/// Damage for two repairs to find. Writers can work despite it.
 fn damage<T: Subject>(field: &mut Field<'_, T>, store: &impl Store) -> Result<()> {
     let own = field.own(&store.snapshot()?)?;
     let records = match T::FIDELITY {
@@ -44,21 +44,21 @@ pub(super) fn repairers<T: Subject>(subject: &T, store: &impl Store, _: u64) -> 
         damage(&mut field, store)?;
         let mut turns = changes::<T>().into_iter().filter(|_| writes);
         let (mut first, mut second) = (Some(None), Some(None));
-        // One after the other, or in turns.
+        // One repair after the other, or in turns.
         while first.is_some() || second.is_some() {
             step(&field, store, &mut first)?;
             if interleaved || first.is_none() {
                 step(&field, store, &mut second)?;
             }
             if let Some(change) = turns.next() {
-                // Damaged data may refuse a change: nothing is written then.
+                // Damaged data may refuse a change; then nothing is written.
                 let _ = field.commit(store, &[change]);
             }
         }
         let how = format!("after two repairs, in turns: {interleaved}, beside writers: {writes}");
         field.intact(store, &how)?;
     }
-    // One repair in one call, which may have read before the writers.
+    // One repair in one call, which may have read before the writers write.
     let mut field = Field::filled(subject, store, RECORDS)?;
     damage(&mut field, store)?;
     let (repaired, mut turns) = (field.derived.clone(), changes::<T>().into_iter());
@@ -70,7 +70,7 @@ pub(super) fn repairers<T: Subject>(subject: &T, store: &impl Store, _: u64) -> 
     field.intact(store, "after a repair beside writers")
 }
 
-/// Changes of records from both ends of the table.
+/// Changes of records at both ends of the table.
 fn changes<T: Subject>() -> Vec<Change> {
     match T::FIDELITY {
         Fidelity::Growing => vec![(RECORDS + 1, Some(0)), (RECORDS + 2, Some(0))],
@@ -85,7 +85,7 @@ fn changes<T: Subject>() -> Vec<Change> {
     }
 }
 
-/// The most keys that one transaction of a build and one of a repair write.
+/// The largest number of keys that one transaction of a build, and one of a repair, writes.
 fn most_written<T: Subject, S: Store>(
     subject: &T,
     store: &Metered<S>,
@@ -111,7 +111,7 @@ struct Most {
 
 impl Most {
     fn note(&mut self, now: Cost) -> ControlFlow<()> {
-        // The first difference of a build is from the beginning of time.
+        // Skip the first commit of a build: `before` is not set yet.
         if self.before != Cost::default() {
             self.written = self.written.max(now.keys_written - self.before.keys_written);
         }

@@ -1,4 +1,4 @@
-//! Denormalized fields against their sources: what differs, and repairing it.
+//! Checks denormalized fields against their sources and repairs them.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
 use crate::table::{RecordKey, Table, record};
 
-/// How many targets [`DenormalizedFields::check`] looks at together.
+/// How many targets [`DenormalizedFields::check`] reads at a time.
 const CHUNK: usize = 1_000;
 
 impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>
@@ -25,13 +25,14 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Every target whose copy is not what its source says: [`Rule::Pending`] if the source is
-    /// marked, so that a propagation will refresh the copy, and [`Rule::Wrong`] if not, after which
-    /// only [`repair`](DenormalizedFields::repair) does. Goes through the targets themselves; that
-    /// the index finds all of them is for the check of the index.
+    /// Reports every target whose copy differs from its source. The rule is [`Rule::Pending`] if
+    /// the source is marked, so that a propagation will refresh the copy. It is [`Rule::Wrong`] if
+    /// not; then only [`repair`](DenormalizedFields::repair) fixes the copy. Reads the targets
+    /// themselves, so it does not notice targets missing from the index; the check of the index
+    /// does.
     ///
     /// # Errors
-    /// What the store says, and records that do not decode.
+    /// Any error of the store, and an error for a record that does not decode.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
@@ -66,14 +67,14 @@ where
         Ok(())
     }
 
-    /// Makes every copy what its source says, in bounded transactions that report progress and can
-    /// be resumed, as [`derived::repair`](crate::derived::repair()). Also the way to fill a copy
-    /// that is declared for records which are there already.
+    /// Sets every copy to the value of its source, in bounded transactions that report progress and
+    /// can be resumed; see [`derived::repair`](crate::derived::repair()). It also fills a copy that
+    /// is declared for existing records.
     ///
     /// Attach the copy to the table that writers use *before* the repair begins.
     ///
     /// # Errors
-    /// As [`check`](DenormalizedFields::check).
+    /// Errors of [`check`](DenormalizedFields::check).
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
@@ -81,7 +82,7 @@ where
     /// [`repair`](DenormalizedFields::repair) with options; see [`Maintained::repair_with`].
     ///
     /// # Errors
-    /// As [`check`](DenormalizedFields::check).
+    /// Errors of [`check`](DenormalizedFields::check).
     pub fn repair_with(
         &self,
         store: &impl Store,
@@ -134,8 +135,8 @@ where
         "copies"
     }
 
-    /// No: sources with many targets are [propagated](DenormalizedFields::propagate) later as they
-    /// are.
+    /// No: sources with many targets are already deferred, by
+    /// [`propagate`](DenormalizedFields::propagate).
     fn can_be_deferred(&self) -> bool {
         false
     }
@@ -148,7 +149,7 @@ where
         self.attached()
     }
 
-    /// Reports stale copies, but not those whose source is marked: a propagation will refresh them.
+    /// Reports stale copies, except those with a marked source: a propagation will refresh them.
     fn check<C: Codec<S>>(
         &self,
         reader: &impl Reader,

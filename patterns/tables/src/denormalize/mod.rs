@@ -1,15 +1,15 @@
-//! Denormalization: how does a record carry what belongs to another, without lying for long?
+//! Denormalization: how does a record carry fields of another, and how long may they be stale?
 //!
-//! A list of posts shows the names of their authors. Joined, each page of posts costs a round trip
-//! more; copied into the posts, it is one range. The price is paid when a name changes: every post
-//! that carries it must be written. [`DenormalizedFields`] declares such a copy and keeps it: the
-//! record that owns the value is the *source* (the user), the record with the copy is the *target*
-//! (the post).
+//! A list of posts shows the names of their authors. With a join, each page of posts costs one more
+//! round trip. With the names copied into the posts, it is one range. The price is paid when a name
+//! changes: every post with the name must be written. [`DenormalizedFields`] declares such a copy
+//! and maintains it. The record that owns the value is the *source* (the user). The record with the
+//! copy is the *target* (the post).
 //!
-//! * Few targets change in the transaction of the source: nobody ever sees a stale copy.
-//! * Where there are more, the transaction only *marks* the source, and
-//!   [`propagate`](DenormalizedFields::propagate) changes the targets in bounded transactions.
-//!   Until it is through, readers tell a stale copy from a fresh one by the mark
+//! * A few targets are changed in the transaction of the source, so their copies are never stale.
+//! * If there are more, the transaction only *marks* the source, and
+//!   [`propagate`](DenormalizedFields::propagate) changes the targets later in bounded
+//!   transactions. Until it is done, readers use the mark to tell stale copies from fresh ones
 //!   ([`refresh`](DenormalizedFields::refresh)).
 //!
 //! ```
@@ -49,62 +49,64 @@
 //!
 //! # Layout
 //!
-//! The copies are in the records of the targets. Beside them there is only the mark of a source
-//! whose copies are not all fresh:
+//! The copies are stored in the target records. In addition there is only a mark for each source
+//! with copies that may be stale:
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, source key | 1 byte: the format (1); then how far the propagation is: nothing at the beginning, else a [continuation](crate::Continuation) of the index |
+//! | subspace, source key | 1 byte: the format (1); then the position of the propagation: nothing at the beginning, else a [continuation](crate::Continuation) of the index |
 //!
 //! # Invariants
 //!
-//! * A copy that differs from its source has a mark at its source.
-//! * Behind the position of a mark lie only fresh copies. A source that changes once more sets its
-//!   mark back to the beginning.
-//! * Every mark gets its turn, however often other sources change.
-//! * Carriers that are put through [`DenormalizedFields::put`] carry what the source says in that
-//!   very transaction.
+//! * If a copy differs from its source, the source has a mark.
+//! * All copies up to the position of a mark are fresh. If the source changes again, its mark is
+//!   reset to the beginning.
+//! * Every mark is processed, however often other sources change.
+//! * Targets that are put through [`DenormalizedFields::put`] carry the values of their sources in
+//!   the same transaction.
 //!
-//! No version is kept with a copy. Whether it is fresh is a question of its value: a name that was
-//! changed and changed back has made no copy stale.
+//! No version is stored with a copy. Only its value decides whether it is fresh: if a name was
+//! changed and changed back, no copy is stale.
 //!
 //! # Cost
 //!
-//! For a source with n targets, of which `inline` may change at once (1,000 unless told
-//! otherwise):
+//! For a source with n targets, of which `inline` may be changed in its transaction (1,000 by
+//! default):
 //!
-//! | operation | cost beside that of the table | round trips |
+//! | operation | cost in addition to the table's | round trips |
 //! |---|---|---|
-//! | put of a source, what is copied stays | 0 | 0 |
-//! | put or delete of a source, n ≤ inline | n entries, n + 1 gets, n keys written (and what is attached to the targets) | 2, 3 when n > 0 |
+//! | put of a source, copied part unchanged | 0 | 0 |
+//! | put or delete of a source, n ≤ inline | n entries, n + 1 gets, n keys written (and the derived data of the targets) | 2, or 3 if n > 0 |
 //! | put or delete of a source, n > inline | inline + 1 entries, 1 key written | 1 |
-//! | [`put`](DenormalizedFields::put), [`put_many`](DenormalizedFields::put_many) of targets | 1 get per different source | 1 |
-//! | reading a target as it is | 0 | 0 |
-//! | [`refresh`](DenormalizedFields::refresh), nothing pending | 1 range, of nothing | 1 |
-//! | [`refresh`](DenormalizedFields::refresh), something pending | 1 get per different source, and 1 for each of them that is pending | 3 |
+//! | [`put`](DenormalizedFields::put), [`put_many`](DenormalizedFields::put_many) of targets | 1 get per distinct source | 1 |
+//! | reading a target without a refresh | 0 | 0 |
+//! | [`refresh`](DenormalizedFields::refresh), nothing pending | 1 empty range | 1 |
+//! | [`refresh`](DenormalizedFields::refresh), something pending | 1 get per distinct source, and 1 for each that is pending | 3 |
 //! | [`propagate`](DenormalizedFields::propagate), per batch of b | 1 mark, 1 source, b entries, b gets, up to b + 1 keys written | 5; up to 7 where a round ends |
-//! | [`check`](DenormalizedFields::check), per 1,000 targets | all of them, 1 get per different source; 1 more when some are stale | 2 to 3 |
-//! | [`repair`](DenormalizedFields::repair), per batch of b | b targets, 1 get per different source, 1 key written per stale one | 3 |
+//! | [`check`](DenormalizedFields::check), per 1,000 targets | all of them, 1 get per distinct source; 1 more if some are stale | 2 to 3 |
+//! | [`repair`](DenormalizedFields::repair), per batch of b | b targets, 1 get per distinct source, 1 key written per stale one | 3 |
 //!
-//! What is attached to the targets is asked once for all of them that change together: a unique
-//! index costs one round trip more for each batch, not for each target.
+//! The derived data of targets that change together is updated in one batch. A unique index costs
+//! one more round trip for each batch, not for each target.
 //!
-//! With an index by source [in a schema](DenormalizedFields::in_schema): 1 get more for each put
-//! that changes what is copied, and for each batch of a propagation.
+//! With an index by source [in a schema](DenormalizedFields::in_schema): 1 more get for each put
+//! that changes the copied part, and for each batch of a propagation.
 //!
 //! # When not to use it
 //!
-//! When sources change about as often as targets are read: a change costs n writes, a join one get
-//! per source of a page. When nobody can live with a copy that is old for a moment, and sources
-//! have more targets than one transaction takes: read the source. When the sources are few: a
-//! [hash join](crate::join) with all of them in memory costs nothing per row either.
-//! Within one table, as the name of the manager in the record of the employee: the record that is
-//! being put would be written twice.
+//! * When sources change about as often as targets are read. A change costs n writes, a join one
+//!   get per source of a page.
+//! * When a copy must never be stale, and sources have more targets than one transaction can
+//!   change: read the source.
+//! * When there are few sources: a [hash join](crate::join) with all of them in memory also costs
+//!   nothing per row.
+//! * Within one table, such as the manager's name in the record of an employee: the record that is
+//!   put would be written twice.
 //!
 //! # Source
 //!
-//! "Denormalization" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Marks and resumable
-//! batches are how record stores build indexes while they are in use.
+//! "Denormalization" in I. Katsov, *NoSQL Data Modeling Techniques* (2012). Record stores also use
+//! marks and resumable batches, to build indexes online.
 
 mod check;
 mod propagate;
@@ -122,25 +124,25 @@ use crate::parts::AnyParts;
 use crate::schema::{Attached, SchemaError};
 use crate::table::{RecordKey, Table};
 
-/// A declared copy: part of each source record, carried by other records; see the [module](self).
+/// A declared copy: part of each source record, stored in other records; see the [module](self).
 ///
-/// Cheap to clone. Attach it to the table of the sources with [`Table::with`], and put targets
-/// through it.
+/// It is cheap to clone. Attach it to the table of the sources with [`Table::with`], and put
+/// targets through it.
 pub struct DenormalizedFields<SK, S, K: RecordKey, V: 'static, CS = Postcard, C = Postcard> {
     space: Subspace,
     sources: Table<SK, S, CS>,
     by_source: Index<K, V, AnyParts>,
     targets: Table<K, V, C>,
     functions: Arc<Functions<SK, S, V>>,
-    /// The index by source in its schema, which knows whether it is readable.
+    /// The index by source in its schema, with its state; it may be unreadable.
     attached: Option<Attached<Index<K, V, AnyParts>, C>>,
     inline: usize,
 }
 
 struct Functions<SK, S, V> {
-    /// Whether what is copied differs between two states of a source.
+    /// Whether the copied part differs between two states of a source.
     differs: Box<Differs<S>>,
-    /// Makes a target carry what a source says.
+    /// Sets the copy in a target from a source.
     copy: Box<SetCopy<SK, S, V>>,
 }
 
@@ -179,20 +181,21 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// A copy of what `part` gives of a source, put into targets by `set`.
+    /// Copies the `part` of a source into its targets with `set`.
     ///
-    /// * `space` is for the marks. Nothing else may be there.
-    /// * `sources` is read when a target is put. It need not have this copy attached yet; the
-    ///   table through which sources are put must.
-    /// * `by_source` finds the targets of a source: its parts are the key of the source, and
-    ///   nothing more. A target with no entry has no source; one with several carries a copy of
-    ///   each. It must be complete: targets that it does not have are not found, and keep what they
-    ///   carry without a mark. For an index of a schema, see
+    /// * `space` holds the marks. Nothing else may be there.
+    /// * `sources` is read when a target is put. It need not have this copy attached, but the table
+    ///   through which sources are put must.
+    /// * `by_source` finds the targets of a source: its parts are exactly the key of the source. A
+    ///   target without an entry has no source; one with several entries carries a copy of each
+    ///   source. The index must be complete: targets missing from it are not found, and keep their
+    ///   old copy without a mark. For an index of a schema, see
     ///   [`in_schema`](DenormalizedFields::in_schema).
-    /// * `targets` is the table with everything attached, that index among it: targets are
-    ///   rewritten through it.
-    /// * `set` is told which source the copy is of; `None` stands for a source that is not there.
-    ///   It must do the same each time, and leave the reference to the source alone.
+    /// * `targets` is the table with all its derived data attached, including that index. Targets
+    ///   are rewritten through it.
+    /// * `set` receives the target, the key of the source and the copied part, or `None` if the
+    ///   source does not exist. It must be deterministic and must not change the target's reference
+    ///   to the source.
     pub fn new<T: PartialEq>(
         space: &Subspace,
         sources: &Table<SK, S, CS>,
@@ -218,14 +221,14 @@ where
         }
     }
 
-    /// A copy between tables of a [schema](crate::schema), by an index of the targets there; see
+    /// A copy between tables of a [schema](crate::schema), with an index of the targets in it; see
     /// [`new`](DenormalizedFields::new). Declare it with [`Schema::derive`](crate::Schema::derive)
     /// as derived data of the sources.
     ///
-    /// While the index is not readable, sources can be put: they are marked, however few targets
-    /// they have. A [propagation](DenormalizedFields::propagate) is refused until the index is
-    /// built. Costs one get more for each put of a source that changes what is copied, and for each
-    /// batch.
+    /// While the index is not readable, sources can be put; they are always marked, even if they
+    /// have few targets. A [propagation](DenormalizedFields::propagate) returns an error until the
+    /// index is built. Costs one more get for each put of a source that changes the copied part,
+    /// and for each batch.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -267,14 +270,15 @@ where
                 why: "it is deferred, and so does not have the targets that were put last; declare it with `index`",
             });
         }
-        // The schema holds this copy as derived data of the sources: it must not hold them in turn.
+        // The schema owns this copy as derived data of the sources, so the copy must not own the
+        // table in turn.
         let sources = Table::with_codec(sources.space());
         let index = by_source.pattern();
         let copies = Self::new(space, &sources, index, by_source.table(), part, set);
         Ok(Self { attached: Some(by_source.untyped()), ..copies })
     }
 
-    /// Refuses an index by source that is not readable.
+    /// Returns an error if the index by source is not readable.
     fn require_readable(&self, reader: &impl Reader) -> Result<()> {
         match &self.attached {
             Some(attached) => attached.at(reader).map(drop),
@@ -292,24 +296,25 @@ where
         }
     }
 
-    /// The same copy, of which at most `targets` change in the transaction of the source. With 0
+    /// The same copy, but at most `targets` are changed in the transaction of the source. With 0,
     /// all of them wait for [`propagate`](DenormalizedFields::propagate).
     ///
-    /// Let it fit the store: each target is one write, and some for what is attached to it.
+    /// Choose a number that fits the store: each target is one write, plus those of its derived
+    /// data.
     #[must_use]
     pub fn inline(self, targets: usize) -> Self {
         Self { inline: targets, ..self }
     }
 
-    /// Where the marks are.
+    /// The subspace of the marks.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// Puts a target, with the copies that its sources give.
+    /// Puts a target with the copies from its sources.
     ///
     /// # Errors
-    /// As [`put_many`](DenormalizedFields::put_many).
+    /// Errors of [`put_many`](DenormalizedFields::put_many).
     pub fn put(&self, txn: &mut impl Writer, key: &K, target: V) -> Result<()>
     where
         K: Clone,
@@ -317,14 +322,14 @@ where
         txn.guarded(|txn| self.put_many(txn, [(key.clone(), target)]))
     }
 
-    /// Puts many targets, with the copies that their sources give.
+    /// Puts many targets with the copies from their sources.
     ///
-    /// A target that is put into its table past this may carry a stale copy, which
-    /// [`check`](DenormalizedFields::check) finds. Where targets carry more than one declared copy,
-    /// [`fill`](DenormalizedFields::fill) each and put them into the table.
+    /// A target that is put directly into its table may carry a stale copy, which
+    /// [`check`](DenormalizedFields::check) reports. If targets carry several declared copies,
+    /// [`fill`](DenormalizedFields::fill) each copy and put the targets into the table.
     ///
     /// # Errors
-    /// As [`fill`](DenormalizedFields::fill) and [`Table::put_many`].
+    /// Errors of [`fill`](DenormalizedFields::fill) and [`Table::put_many`].
     pub fn put_many(
         &self,
         txn: &mut impl Writer,
@@ -337,7 +342,7 @@ where
         })
     }
 
-    /// Makes targets `keys` carry what their source says, and tells how many did not.
+    /// Sets the copy in the targets `keys` from their source, and returns how many were stale.
     fn rewrite(
         &self,
         txn: &mut impl Writer,
@@ -347,7 +352,7 @@ where
     ) -> Result<u64> {
         let targets = self.targets.get_many(txn, keys)?;
         let mut stale = Vec::new();
-        // An entry whose record is not there is a matter of the index.
+        // An entry without a record is a fault of the index.
         for (key, old) in keys.iter().zip(targets).filter_map(|(key, old)| Some((key, old?))) {
             let mut new = old.clone();
             (self.functions.copy)(&mut new, source_key, source);
@@ -379,7 +384,7 @@ where
         changes: &[RecordChange<'_, SK, S>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
-        // It reads what it writes, and so goes record by record.
+        // An update may read what an earlier one wrote, so records are processed one by one.
         writes.apply(txn)?;
         changes.iter().try_for_each(|change| self.follow(txn, change))
     }
@@ -394,7 +399,7 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Changes all copies of a source, or marks it.
+    /// Changes all copies of a source, or marks the source.
     fn follow(&self, txn: &mut DynWriter<'_>, change: &RecordChange<'_, SK, S>) -> Result<()> {
         let RecordChange { key, old, new, .. } = *change;
         if !(self.functions.differs)(old, new) {
@@ -406,7 +411,7 @@ where
             if page.next.is_none() {
                 let keys = page.items.iter().map(Found::record_key).collect::<Result<Vec<K>>>()?;
                 self.rewrite(txn, &keys, key, new)?;
-                // A propagation that was under way has nothing left to do.
+                // A pending propagation has nothing left to do.
                 return match txn.get(&mark)? {
                     Some(_) => txn.delete(&mark),
                     None => Ok(()),

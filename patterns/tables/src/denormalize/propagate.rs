@@ -1,4 +1,4 @@
-//! Changing the copies of marked sources, in transactions of a bounded size.
+//! Changes the copies of marked sources in bounded transactions.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use crate::progress::{Progress, RepairOptions};
 use crate::select::Select;
 use crate::table::RecordKey;
 
-/// The format of marks that this code writes.
+/// The format of the marks that this version writes.
 const FORMAT: u8 = 1;
 
 /// The value of a mark whose propagation has not begun.
@@ -26,7 +26,7 @@ fn behind(position: &Continuation) -> Vec<u8> {
     [&[FORMAT], position.as_bytes()].concat()
 }
 
-/// A marked source, and how far its propagation is.
+/// The mark of a source, with the position of its propagation.
 struct Mark {
     key: KeyBuf,
     position: Option<Continuation>,
@@ -41,16 +41,17 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Makes all copies of all marked sources fresh, in bounded transactions, while others read and
-    /// write.
+    /// Refreshes all copies of all marked sources, in bounded transactions, while other
+    /// transactions read and write.
     ///
-    /// Goes round the marked sources in the order of their keys, each until it is done; one that
-    /// changes meanwhile, and so is back at the beginning, waits for the next round. So no source,
-    /// however often it changes, keeps the others waiting.
+    /// Visits the marked sources in key order and finishes each before the next. A source that
+    /// changes meanwhile is reset to the beginning and waits for the next round. So a source that
+    /// changes often does not delay the others.
     ///
-    /// In the [`Progress`], `records` are targets visited, `written` targets whose copy was stale,
-    /// and `removed` marks: sources whose copies are all fresh again. The position is in the store:
-    /// the next call, in any program, resumes there. Any number of programs may propagate at once.
+    /// In the [`Progress`], `records` counts targets visited, `written` targets whose copy was
+    /// stale, and `removed` marks, that is, sources whose copies are all fresh again. The position
+    /// is in the store: the next call, in any program, resumes there. Any number of programs may
+    /// propagate at once.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -74,19 +75,20 @@ where
     /// ```
     ///
     /// # Errors
-    /// What the store says; targets and sources that do not decode; what lies among the marks and
-    /// is none; errors of [`Attached::at`](crate::Attached::at) when something is marked and the
-    /// index by source is [in a schema](DenormalizedFields::in_schema).
+    /// Any error of the store; an error for a target, a source or a mark that does not decode;
+    /// [`Error::NewerFormat`] for a mark of a newer program; errors of
+    /// [`Attached::at`](crate::Attached::at) if a source is marked and the index by source is [in a
+    /// schema](DenormalizedFields::in_schema).
     pub fn propagate(&self, store: &impl Store) -> Result<Progress> {
         let batch = RepairOptions::default().batch;
         self.propagate_with(store, batch, |_| ControlFlow::Continue(()))
     }
 
-    /// [`propagate`](DenormalizedFields::propagate) with at most `batch` targets in a transaction.
-    /// Calls `progress` after each transaction and stops if that breaks.
+    /// [`propagate`](DenormalizedFields::propagate) with at most `batch` targets per transaction.
+    /// Calls `progress` after each transaction and stops if it breaks.
     ///
     /// # Errors
-    /// As [`propagate`](DenormalizedFields::propagate).
+    /// Errors of [`propagate`](DenormalizedFields::propagate).
     pub fn propagate_with(
         &self,
         store: &impl Store,
@@ -105,12 +107,12 @@ where
         Ok(done)
     }
 
-    /// One step of [`propagate`](DenormalizedFields::propagate) in a transaction of one's own: at
-    /// most `batch` targets of one source. Goes on where `done` is, and adds to it; the default
-    /// begins with the first mark.
+    /// One step of [`propagate`](DenormalizedFields::propagate) in the caller's transaction: at
+    /// most `batch` targets of one source. Continues from `done` and adds to it. The default
+    /// `Progress` begins with the first mark.
     ///
     /// # Errors
-    /// As [`propagate`](DenormalizedFields::propagate).
+    /// Errors of [`propagate`](DenormalizedFields::propagate).
     pub fn propagate_batch(
         &self,
         txn: &mut impl Writer,
@@ -149,8 +151,8 @@ where
         })
     }
 
-    /// The position of a mark, or the beginning where it is one in another index, as when the index
-    /// has moved to another subspace since.
+    /// The position of a mark, or the beginning if it belongs to another index, for example because
+    /// the index was moved to another subspace.
     fn of_index(
         &self,
         position: Option<Continuation>,
@@ -160,9 +162,9 @@ where
         position.of_query(&source.key_range(self.by_source.space()), Order::Ascending)
     }
 
-    /// The mark to serve: the one that was served last, while it is on its way; then the one behind
-    /// it, and behind the last the first. Costs one range, three where a round ends or the mark was
-    /// set back.
+    /// The next mark to process: the one processed last if its propagation has begun, else the next
+    /// one. After the last mark comes the first. Costs one range, one more if the mark was reset,
+    /// and one more at the end of a round.
     fn next_mark(&self, txn: &impl Writer, served: Option<&[u8]>) -> Result<Option<Mark>> {
         let all = self.space.self_and_children();
         let Some(served) = served else { return Self::first_mark(txn, all) };

@@ -1,4 +1,4 @@
-//! Carriers in memory: their copies as the sources say now.
+//! Refreshes the copies in targets that are in memory.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use keyloom::{Error, KeyBuf, Reader, Result, unpack};
 use super::DenormalizedFields;
 use crate::table::{RecordKey, Table, get_many};
 
-/// The sources that some targets ask for, by the parts of their entries.
+/// The sources of some targets, by the parts of their index entries.
 type Known<S> = HashMap<KeyBuf, Option<S>>;
 
 impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>
@@ -20,21 +20,21 @@ where
     CS: Codec<S>,
     C: Codec<V>,
 {
-    /// Sets the copies in targets that are about to be put to what their sources say now, and
-    /// tells of each whether that changed it. Costs one get per different source, in one round
-    /// trip.
+    /// Sets the copies in targets to the current values of their sources, before the targets are
+    /// put. Returns for each target whether this changed it. Costs one get per distinct source, in
+    /// one round trip.
     ///
     /// # Errors
-    /// What the store says; sources that do not decode; [`Error::InvalidArgument`] when the parts
-    /// of the index are no key of a source.
+    /// Any error of the store; an error for a source that does not decode;
+    /// [`Error::InvalidArgument`] if the parts of the index are not a key of a source.
     pub fn fill(&self, reader: &impl Reader, targets: &mut [(K, V)]) -> Result<Vec<bool>> {
         let wanted = self.different_sources(&*targets);
         let sources = self.read_sources(reader, wanted)?;
         self.set_all(targets, &sources)
     }
 
-    /// Sets the copies in targets that were read to what their sources say, and tells of each
-    /// whether it was stale. What nothing is pending for is known to be fresh and costs nothing
+    /// Sets the copies in targets that were read to the values of their sources. Returns for each
+    /// target whether it was stale. Targets without a pending source are fresh and cost nothing
     /// more.
     ///
     /// ```
@@ -46,8 +46,10 @@ where
     /// let countries = Table::<String, String>::new(&Subspace::new("countries"));
     /// let by_country = Index::new(&Subspace::new("by_country"), |_, city: &City| entry(&city.0));
     /// let cities = Table::<u32, City>::new(&Subspace::new("cities")).with(&by_country);
-    /// let names = DenormalizedFields::new(&Subspace::new("names"), &countries, &by_country, &cities,
-    ///     |name: &String| name.clone(), |city, _, name| city.1 = name.unwrap_or_default()).inline(1);
+    /// let names = DenormalizedFields::new(
+    ///     &Subspace::new("names"), &countries, &by_country, &cities,
+    ///     |name: &String| name.clone(), |city, _, name| city.1 = name.unwrap_or_default(),
+    /// ).inline(1);
     /// let countries = countries.with(&names);
     /// let store = Memory::new();
     /// store.transact(|txn| {
@@ -65,7 +67,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// As [`fill`](DenormalizedFields::fill).
+    /// Errors of [`fill`](DenormalizedFields::fill).
     pub fn refresh(&self, reader: &impl Reader, targets: &mut [(K, V)]) -> Result<Vec<bool>> {
         if !self.is_anything_pending(reader)? {
             return Ok(vec![false; targets.len()]);
@@ -75,25 +77,25 @@ where
         self.set_all(targets, &sources)
     }
 
-    /// Whether any source has copies that may be stale. Costs one range, which is empty when there
-    /// is none.
+    /// Whether any source has copies that may be stale. Costs one range, which is empty if there is
+    /// none.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn is_anything_pending(&self, reader: &impl Reader) -> Result<bool> {
         Ok(reader.first(self.space.self_and_children())?.is_some())
     }
 
-    /// Whether the copies of one source may be stale. Costs one get.
+    /// Whether the copies of a source may be stale. Costs one get.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn is_pending(&self, reader: &impl Reader, source: &SK) -> Result<bool> {
         Ok(reader.get(&self.mark(source))?.is_some())
     }
 
-    /// The parts of the entries of targets, each once and in order: the packed keys of their
-    /// sources.
+    /// The parts of the index entries of targets, sorted and without duplicates: the packed keys of
+    /// their sources.
     fn different_sources<'c>(&self, targets: impl IntoIterator<Item = &'c (K, V)>) -> Vec<KeyBuf>
     where
         K: 'c,
@@ -105,7 +107,7 @@ where
         parts
     }
 
-    /// Those sources of targets that are marked.
+    /// The marked sources of targets.
     pub(super) fn pending_sources<'c>(
         &self,
         reader: &impl Reader,
@@ -128,7 +130,7 @@ where
         Ok(parts.into_iter().zip(sources).collect())
     }
 
-    /// Sets the copies of those sources that are known, and tells which targets that changed.
+    /// Sets the copies of the given sources, and returns which targets changed.
     fn set_all(&self, targets: &mut [(K, V)], sources: &Known<S>) -> Result<Vec<bool>> {
         let set = |(key, target): &mut (K, V)| {
             let mut filled = target.clone();

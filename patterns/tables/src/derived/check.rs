@@ -1,4 +1,4 @@
-//! What is not as it should be between records and what is derived from them.
+//! Check for inconsistencies between records and the entries derived from them.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use super::{DerivedEntries, EntryValue, entries_of, unless_undecodable};
 use crate::inconsistency::{Inconsistency, Rule};
 use crate::table::{RecordKey, Table, get_many, record};
 
-/// How many records or entries [`check`] looks at together.
+/// How many records or entries [`check`] reads at a time.
 const CHUNK: usize = 1_000;
 
-/// Tells `report` everything that is not as it should be between the records of `table` and what
-/// `derived` keeps of them. Clean data are silent.
+/// Reports every inconsistency between the records of `table` and the entries of `derived`.
+/// Consistent data causes no report.
 ///
-/// Reads one snapshot, 1,000 records or entries at a time, each time in two round trips: a page,
-/// and the other side of all that is on it. Keeps no more than that in memory.
+/// Reads 1,000 records or entries at a time, each time in two round trips: a page, and the matching
+/// entries or records. Keeps no more than that in memory.
 ///
 /// # Errors
 /// Any error of the store; [`Error::NewerFormat`](keyloom::Error::NewerFormat) for records of a
@@ -41,7 +41,7 @@ pub fn check<K: RecordKey, V, C: Codec<V>>(
     })
 }
 
-/// Visits all that is in `space`, some of it at a time.
+/// Visits all entries of `space`, one page at a time.
 fn walk<'r, R: Reader>(
     reader: &'r R,
     space: &Subspace,
@@ -56,7 +56,7 @@ fn walk<'r, R: Reader>(
     }
 }
 
-/// At most `limit` entries of `space` behind `last`, which must lie in it.
+/// At most `limit` entries of `space` after `last`, which must be in it.
 pub fn page_behind<'r, R: Reader>(
     last: Option<&[u8]>,
     reader: &'r R,
@@ -72,7 +72,7 @@ pub fn page_behind<'r, R: Reader>(
     reader.page(rest, Order::Ascending, limit)
 }
 
-/// Refuses a position that lies outside of what is repaired.
+/// Refuses a position that is outside of the repaired subspace.
 pub fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
     match last.filter(|last| !space.self_and_children().contains(last)) {
         None => Ok(()),
@@ -84,8 +84,8 @@ pub fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
     }
 }
 
-/// What is wrong with the entries that some records ask for, and the values that they should have.
-/// Costs one round trip, and one for each entry that another record claims.
+/// The faults in the entries that some records make, and the values that these entries should have.
+/// Costs one round trip, and one more for each entry that another record may claim.
 pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -106,7 +106,7 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     }
     let keys: Vec<&KeyBuf> = asked_for.iter().map(|(key, ..)| key).collect();
     let there = get_many(reader, &keys)?;
-    // Entries that are missing or wrong belong to the first record that asks for them.
+    // An entry that is missing or wrong belongs to the first record that makes it.
     let mut claimed = HashMap::new();
     for ((entry, value, record), there) in asked_for.iter().zip(there) {
         let (entry, record) = (entry.clone(), record.clone());
@@ -137,8 +137,8 @@ pub(super) fn missing_or_wrong<R: Reader, K: RecordKey, V, C: Codec<V>>(
     Ok(faults)
 }
 
-/// Whether the record of `key` is there and makes exactly this entry, or may have: it does not
-/// decode.
+/// Whether the record of `key` exists and makes exactly this entry. Also `true` if the record does
+/// not decode, since it may make the entry.
 fn makes<K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -151,8 +151,8 @@ fn makes<K: RecordKey, V, C: Codec<V>>(
     Ok(entries_of(derived, key, &record).iter().any(|made| *made.0 == *entry && *made.1 == *value))
 }
 
-/// Those of some entries that should not be there. An entry with a wrong value should: the pass
-/// over the records reports it. Costs one round trip.
+/// The entries that no record makes. An entry with a wrong value is not among them: the pass over
+/// the records reports it. Costs one round trip.
 pub(super) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -169,7 +169,7 @@ pub(super) fn superfluous<R: Reader, K: RecordKey, V, C: Codec<V>>(
             faults.push(Inconsistency::new(entry, Rule::Foreign));
             continue;
         };
-        // What a record makes that does not decode is not known: the record is the fault.
+        // The entries of a record that does not decode are unknown: the record itself is the fault.
         let Some(found) = records.next().and_then(|found| unless_undecodable(found).transpose())
         else {
             continue;

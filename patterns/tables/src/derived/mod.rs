@@ -1,32 +1,32 @@
-//! Derived data: how is what follows from records maintained, checked and repaired, whatever it is?
+//! Derived data: how is derived data of any kind maintained, checked and repaired?
 //!
-//! An index entry, a counter, a spatial cell, a copied field: all of them are *derived*. They
-//! follow from records, and are kept beside them because a query needs them in another order.
-//! keyloom has one mechanism for all of it:
+//! An index entry, a counter, a spatial cell, a denormalized field: all of them are *derived data*.
+//! They follow from records, and are stored beside them because a query needs them in another
+//! order. keyloom has one mechanism for all of them:
 //!
 //! * [`Derived`]: receives every change of a record (its old and its new value, either may be
 //!   absent), and updates its data within the same transaction.
-//! * [`DerivedEntries`]: where the derived data are plain entries, a function from a record to its
-//!   entries is enough. The shared code here computes the difference between the entries of the old
-//!   and the new value and writes only that; and since it knows what *should* be there it also
-//!   [checks](check()) and [repairs](repair()).
+//! * [`DerivedEntries`]: if the derived data are plain entries, a function from a record to its
+//!   entries is enough. This module then writes only the difference between the entries of the old
+//!   and the new value. It also [checks](check()) and [repairs](repair()) the entries, since the
+//!   function gives the entries that *should* exist.
 //!
-//! What is no plain entry, such as a count that many records add to, brings a check and a repair of
-//! its own, in the same words: see [`Totals`](crate::Maintained::repair).
+//! Derived data that is not plain entries, such as a count over many records, has a check and a
+//! repair of its own, with the same names: see [`Totals`](crate::Maintained::repair).
 //!
-//! One law holds for all derived data, and one property test per pattern holds it:
-//! **rebuilt from scratch equals maintained step by step**.
+//! All derived data obeys one law, which a property test per pattern verifies: **rebuilt from
+//! scratch equals maintained step by step**.
 //!
 //! # Cost
 //!
-//! Maintenance reads nothing for plain entries, and writes one key per entry that appears,
+//! Maintenance of plain entries reads nothing, and writes one key per entry that appears,
 //! disappears or changes; the entries of many records are written in the order of their keys. Over
-//! n records and m entries, in chunks of c (1,000 each, unless a repair is told otherwise):
+//! n records and m entries, in chunks of c (1,000 unless the options of a repair say otherwise):
 //!
 //! | operation | reads | round trips |
 //! |---|---|---|
-//! | [`check`](check()) | each record and each entry, and the other side of each by one get | 2 (n/c + m/c), rounded up |
-//! | [`repair`](repair()) | the same | 3 (n/c + m/c), rounded up: one commit per chunk more |
+//! | [`check`](check()) | each record and each entry, and one get of the matching entry or record of each | 2 (n/c + m/c), rounded up |
+//! | [`repair`](repair()) | the same | 3 (n/c + m/c), rounded up: one more per chunk, for the commit |
 
 mod check;
 mod repair;
@@ -40,7 +40,7 @@ use keyloom::{
 };
 use smallvec::SmallVec;
 
-pub use crate::progress::{RepairOptions, RepairPhase, RepairPosition};
+pub use crate::progress::{RepairOptions, RepairPosition};
 pub use check::check;
 #[doc(hidden)]
 pub use check::page_behind;
@@ -51,16 +51,15 @@ pub use repair::repair;
 pub use repair::repair_in_batches;
 pub use writes::SortedWrites;
 
-/// What happens to one record: `old` becomes `new`, and `None` stands for a record that is not
-/// there.
+/// The change of one record from `old` to `new`; `None` stands for a missing record.
 pub struct RecordChange<'c, K, V> {
     /// The key of the record.
     pub key: &'c K,
     /// The whole key under which the table stores the record, for errors that name it.
     pub stored_key: &'c [u8],
-    /// The record until now.
+    /// The record before the change.
     pub old: Option<&'c V>,
-    /// The record from now on.
+    /// The record after the change.
     pub new: Option<&'c V>,
 }
 
@@ -94,7 +93,12 @@ impl<K: fmt::Debug, V> fmt::Debug for RecordChange<'_, K, V> {
 /// struct Counts(Subspace);
 ///
 /// impl Derived<u32, String> for Counts {
-///     fn update(&self, txn: &mut DynWriter<'_>, changes: &[RecordChange<'_, u32, String>], _: &mut SortedWrites) -> Result<()> {
+///     fn update(
+///         &self,
+///         txn: &mut DynWriter<'_>,
+///         changes: &[RecordChange<'_, u32, String>],
+///         _: &mut SortedWrites,
+///     ) -> Result<()> {
 ///         for change in changes {
 ///             if let Some(old) = change.old {
 ///                 txn.add(&self.0.pack(old), -1)?;
@@ -119,17 +123,18 @@ impl<K: fmt::Debug, V> fmt::Debug for RecordChange<'_, K, V> {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Derived<K, V>: Send + Sync {
-    /// Brings the data in step with changes, each of another record. They come together, since many
-    /// are cheaper so: read in one round trip, and written with everything else in the order of the
+    /// Updates the data for changes of distinct records. They are passed together because a batch
+    /// is cheaper: its reads share one round trip, and its writes are made in the order of their
     /// keys.
     ///
-    /// What is put into `writes` is written when all that is attached has been asked. What others
-    /// have put there is not seen in `txn` before `writes.apply(txn)`.
+    /// The entries of `writes` are written after all derived data of the table has been updated.
+    /// Entries that other derived data has put there are not visible in `txn` before
+    /// `writes.apply(txn)`.
     ///
-    /// The records themselves are written by the caller, before or after: do not read them here.
+    /// The caller writes the records themselves, before or after this call: do not read them here.
     ///
     /// # Errors
-    /// What makes a change impossible. The transaction then [does not
+    /// Any error that makes a change impossible. The transaction then [does not
     /// commit](keyloom::Writer#a-failed-write).
     fn update(
         &self,
@@ -141,23 +146,24 @@ pub trait Derived<K, V>: Send + Sync {
     /// Refuses changes that [`update`](Derived::update) would refuse whatever the store holds, such
     /// as an entry that is too long for a key.
     ///
-    /// Called instead of `update` when a schema [defers](crate::Schema::derive_deferred) that, so
-    /// that the write of the record fails and not the later update. Provided: refuses nothing.
+    /// Called instead of `update` if a schema [defers](crate::Schema::derive_deferred) the update,
+    /// so that the write of the record fails and not the later update. The default refuses nothing.
     ///
     /// # Errors
-    /// Errors of `update`.
+    /// The errors of `update` that do not depend on the contents of the store.
     fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
         let _ = changes;
         Ok(())
     }
 
-    /// [`update`](Derived::update) during a build of a schema. `reached` is what
-    /// [`finish_build`](Derived::finish_build) returned last, `None` while the build visits
-    /// records, which it passes here too. It may leave out what `finish_build` computes. Provided:
+    /// Like [`update`](Derived::update), during a build of a schema. The build also passes the
+    /// records that it visits. `reached` is the last result of
+    /// [`finish_build`](Derived::finish_build), or `None` while the build still visits records. An
+    /// implementation may leave out the data that `finish_build` computes. The default calls
     /// `update`.
     ///
     /// # Errors
-    /// Errors of `update`.
+    /// The errors of `update`.
     fn update_in_build(
         &self,
         reached: Option<&[u8]>,
@@ -170,9 +176,9 @@ pub trait Derived<K, V>: Send + Sync {
     }
 
     /// Continues a build that has visited all records, in one transaction that visits about `batch`
-    /// keys. Returns where it is, for the next transaction; `None` when the data are whole. Called
-    /// with `None` first, in the transaction that visits the last record. Provided: the data are
-    /// whole.
+    /// keys. Returns the position for the next transaction, or `None` if the data is complete.
+    /// First called with `None`, in the transaction that visits the last record. The default
+    /// returns `None`.
     ///
     /// # Errors
     /// Any error of the store.
@@ -186,18 +192,18 @@ pub trait Derived<K, V>: Send + Sync {
         Ok(None)
     }
 
-    /// Where the data are, if all lie in one subspace. [`Table::with`](crate::Table::with) refuses
-    /// what would lie among other data.
+    /// The subspace of the data, if all of it is in one. [`Table::with`](crate::Table::with)
+    /// refuses derived data that overlaps with other data.
     fn subspace(&self) -> Option<&Subspace> {
         None
     }
 
-    /// Removes all that follows from records whose values are not known, since they do not decode,
-    /// and returns whether it could.
+    /// Removes all data that follows from records whose values are unknown because they do not
+    /// decode. Returns whether it could do so.
     ///
-    /// The table then deletes or replaces them; a record that replaces one comes to
-    /// [`update`](Derived::update) without an old value. Provided: `false`, after which the table
-    /// refuses the change.
+    /// If so, the table deletes or replaces the records; a record that replaces one is passed to
+    /// [`update`](Derived::update) without an old value. The default returns `false`, and the table
+    /// then refuses the change.
     ///
     /// # Errors
     /// Any error of the store.
@@ -207,7 +213,7 @@ pub trait Derived<K, V>: Send + Sync {
     }
 }
 
-/// The keys of records that are there and do not decode.
+/// The keys of stored records that do not decode.
 pub struct LostRecords<'c, K> {
     /// In the order of the packed keys.
     keys: Vec<(KeyBuf, &'c K)>,
@@ -248,29 +254,30 @@ pub(crate) type EntryValue = SmallVec<[u8; 16]>;
 
 /// Derived data that are plain entries in a subspace of their own, each made by one record.
 pub trait DerivedEntries<K, V>: Send + Sync {
-    /// Where the entries are. Nothing else may be there.
+    /// The subspace of the entries. It must contain nothing else.
     fn space(&self) -> &Subspace;
 
     /// The entries of a record.
     ///
-    /// A pure function: the same record gives the same entries, whenever and wherever it is asked.
-    /// An answer that changes leaves entries behind that nothing removes; [`check`](check()) finds
-    /// them. Of several entries with one key the smallest counts.
+    /// Must be a pure function: the same record always gives the same entries. If the result
+    /// varies, entries remain that no write removes; [`check`](check()) finds them. Of several
+    /// entries with one key the smallest is used.
     fn entries(&self, key: &K, value: &V) -> Vec<DerivedEntry>;
 
     /// The key of the record that made an entry.
     ///
     /// # Errors
-    /// When the bytes are not an entry of this kind. Whatever the error is, a check reports the
-    /// entry as a fault and goes on, and a repair writes it again from its record or removes it.
+    /// Any error, if the bytes are not an entry of this kind. A check then reports the entry as a
+    /// fault and continues; a repair writes the entry again from its record, or removes it.
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<K>;
 
-    /// Collects what brings the entries in step with records that change. Provided: the difference.
-    /// Another implementation may do that more cheaply, or look into the store and refuse a change;
-    /// what it leaves must be what [`entries`](DerivedEntries::entries) says.
+    /// Collects the writes that update the entries when records change. The default collects the
+    /// difference between the old and the new entries. An implementation may do that at a lower
+    /// cost, or read the store and refuse a change; the resulting entries must be those that
+    /// [`entries`](DerivedEntries::entries) returns.
     ///
     /// # Errors
-    /// What makes a change impossible, such as an entry that is too long for a key.
+    /// Any error that makes a change impossible, such as an entry that is too long for a key.
     fn maintain(
         &self,
         txn: &mut DynWriter<'_>,
@@ -286,10 +293,10 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     }
 
     /// Refuses changes that [`maintain`](DerivedEntries::maintain) would refuse whatever the store
-    /// holds; see [`Derived::validate`]. Provided: the lengths of the keys.
+    /// holds; see [`Derived::validate`]. The default checks the lengths of the keys.
     ///
     /// # Errors
-    /// Errors of `maintain`.
+    /// The errors of `maintain` that do not depend on the contents of the store.
     fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
         changes.iter().try_for_each(|change| {
             let entries = entries_if(self, change.key, change.new);
@@ -298,24 +305,25 @@ pub trait DerivedEntries<K, V>: Send + Sync {
     }
 }
 
-/// What [`Table::with`](crate::Table::with) takes: everything that is [`Derived`], and everything
-/// that is [`DerivedEntries`], for which the difference is written here.
+/// The argument of [`Table::with`](crate::Table::with): every [`Derived`] type, and every
+/// [`DerivedEntries`] type, whose difference this module writes.
 ///
-/// `HOW` keeps the two apart and is always inferred. (One trait for all of the other would keep
-/// every generic pattern from being [`Derived`] itself: some crate could make it `DerivedEntries`
-/// as well.)
+/// `HOW` distinguishes the two and is always inferred. (A blanket implementation of `Derived` for
+/// all `DerivedEntries` would prevent generic patterns from implementing [`Derived`]: another crate
+/// could implement `DerivedEntries` for them as well.)
 pub trait Attach<K, V, const HOW: u8> {
-    /// What the table calls at each change.
+    /// The value that the table calls at each change.
     fn attached(&self) -> Arc<dyn Derived<K, V>>;
 }
 
-/// How [`Derived`] data are attached: as they are.
+/// `HOW` for [`Derived`] data.
 const AS_DERIVED: u8 = 0;
 
-/// How [`DerivedEntries`] are attached: by their difference.
-pub(crate) const AS_ENTRIES: u8 = 1;
+/// `HOW` for [`DerivedEntries`], which are maintained by their difference.
+#[doc(hidden)]
+pub const AS_ENTRIES: u8 = 1;
 
-/// How an [`Index`](crate::Index) is attached, whatever the types of its parts are.
+/// `HOW` for an [`Index`](crate::Index), whatever the types of its parts are.
 pub(crate) const AS_INDEX: u8 = 2;
 
 impl<K, V, D: Derived<K, V> + Clone + 'static> Attach<K, V, AS_DERIVED> for D {
@@ -330,7 +338,7 @@ impl<K, V, D: DerivedEntries<K, V> + Clone + 'static> Attach<K, V, AS_ENTRIES> f
     }
 }
 
-/// Maintains entries by the difference between those of the old and of the new value.
+/// Maintains entries by writing the difference between those of the old and the new value.
 struct Difference<D>(D);
 
 impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
@@ -359,9 +367,9 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
     }
 }
 
-/// The keys of the entries that lost records made. Reads all entries: one range.
+/// The keys of the entries made by records that do not decode. Reads all entries in one range.
 ///
-/// What is no entry belongs to no record, and is left to a [check](check()).
+/// A key that is not an entry belongs to no record, and is left for a [check](check()).
 pub(crate) fn entries_made_by<K, V, D: DerivedEntries<K, V> + ?Sized>(
     derived: &D,
     reader: &impl Reader,
@@ -378,7 +386,7 @@ pub(crate) fn entries_made_by<K, V, D: DerivedEntries<K, V> + ?Sized>(
     Ok(entries)
 }
 
-/// The entries of a record that may not be there.
+/// The entries of a record, or none if there is no record.
 pub(crate) fn entries_if<K, V, D: DerivedEntries<K, V> + ?Sized>(
     derived: &D,
     key: &K,
@@ -399,7 +407,7 @@ fn entries_of<K, V, D: DerivedEntries<K, V> + ?Sized>(
     entries
 }
 
-/// Nothing in the place of a record that does not decode; all other errors stay errors.
+/// `None` if a record does not decode; all other errors are returned.
 #[doc(hidden)]
 pub fn unless_undecodable<T>(outcome: Result<T>) -> Result<Option<T>> {
     outcome.map(Some).or_else(|error| if is_undecodable(&error) { Ok(None) } else { Err(error) })
@@ -415,8 +423,8 @@ pub fn is_undecodable(error: &Error) -> bool {
     }
 }
 
-/// Writes what turns the entries `old` into the entries `new`, both in the order of their keys, and
-/// nothing else.
+/// Writes the difference between the entries `old` and the entries `new`, which must both be in the
+/// order of their keys.
 #[cfg(feature = "entities")]
 pub(crate) fn write_difference(
     txn: &mut impl Writer,

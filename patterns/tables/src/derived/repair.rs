@@ -1,4 +1,4 @@
-//! Making derived data what they should be, in transactions of a bounded size.
+//! Repair of derived data in transactions of a bounded size.
 
 use std::ops::ControlFlow;
 
@@ -9,28 +9,30 @@ use super::DerivedEntries;
 use super::check::{missing_or_wrong, page_behind, superfluous};
 use crate::batch::BatchSize;
 use crate::inconsistency::Rule;
-use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
+use crate::progress::{Progress, RepairOptions, RepairPosition};
 use crate::table::{RecordKey, Table};
 
-/// Brings what `derived` keeps of `table` in step, in bounded transactions, while others read and
-/// write. Also the way to build an index over records that are there already.
+/// Makes the entries of `derived` consistent with the records of `table`, in bounded transactions,
+/// while other transactions read and write. Also the way to build an index over existing records.
 ///
-/// `progress` is told after each transaction what was done; with `ControlFlow::Break` it stops the
-/// repair. Every batch is committed when `progress` receives of it, so a repair that was stopped,
-/// or died, can go on from the last position it told (see [`RepairOptions::resume`]). Starting
-/// again is always safe too: what is right is left alone.
+/// `progress` is called after each commit with the work done so far; it stops the repair if it
+/// returns `ControlFlow::Break`. After a stop or a crash, a repair can resume from the last
+/// position that `progress` received (see [`RepairOptions::resume`]). Starting from the beginning
+/// is also safe: correct entries are left unchanged.
 ///
-/// Attach `derived` to the table that writers use *before* the repair begins, else records that
-/// change behind it are missed.
+/// Attach `derived` to the table that writers use *before* the repair begins. Otherwise the repair
+/// misses records that change after it has visited them.
 ///
-/// An entry that two records claim, as in a unique index, is left to the one that has it, or given
-/// to the first where none has, and the other is counted ([`Progress::contested`]).
+/// Two records may claim one entry, for example in a unique index. Then the record that has the
+/// entry keeps it; if no record has it, the first one gets it. The other record is counted in
+/// [`Progress::contested`].
 ///
-/// A transaction costs three round trips: a page, the other side of all that is on it, and the
-/// commit.
+/// A transaction costs three round trips: a page, the matching entries or records, and the commit.
 ///
 /// # Errors
-/// What the store says, and as [`check`](super::check()).
+/// Any error of the store; the errors of [`check`](super::check());
+/// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the position to resume at belongs
+/// to another repair.
 pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     derived: &impl DerivedEntries<K, V>,
     table: &Table<K, V, C>,
@@ -41,15 +43,15 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     table.refuse_unless_attached(derived.space())?;
     repair_in_batches(store, options, progress, |txn, batch, next| {
         table.check_repair(txn)?;
-        match next.position.phase {
-            RepairPhase::Records => write_missing(derived, table, txn, batch, next),
-            RepairPhase::Entries => remove_superfluous(derived, table, txn, batch, next),
+        match next.position.entries {
+            false => write_missing(derived, table, txn, batch, next),
+            true => remove_superfluous(derived, table, txn, batch, next),
         }
     })
 }
 
-/// The loop of every repair: `body` does some of the work in one transaction and notes how far it
-/// is.
+/// The loop of every repair: `body` does a part of the work in one transaction and records its
+/// position in the [`Progress`].
 pub fn repair_in_batches<S: Store>(
     store: &S,
     options: &RepairOptions,
@@ -59,7 +61,7 @@ pub fn repair_in_batches<S: Store>(
     let mut size = BatchSize::new(options.batch);
     let mut done = Progress::beginning(options);
     while !done.finished {
-        // The body may run more than once, so it starts each time from what is known to be done.
+        // The body may run more than once, so each run starts from the last committed progress.
         done = size.transact(store, |txn, batch| {
             let mut next = done.clone();
             body(txn, batch, &mut next)?;
@@ -92,10 +94,7 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
             }
         }
     }
-    done.position = match last {
-        Some(last) => RepairPosition { phase: RepairPhase::Records, last: Some(last) },
-        None => RepairPosition { phase: RepairPhase::Entries, last: None },
-    };
+    done.position = RepairPosition { entries: last.is_none(), last };
     Ok(())
 }
 

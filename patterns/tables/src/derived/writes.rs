@@ -1,15 +1,15 @@
-//! Many writes, carried out in the order of their keys.
+//! Batches of writes, made in the order of their keys.
 //!
-//! A store that keeps keys in order takes them in order the quickest: what is touched next lies
-//! beside what was touched last, and where nothing lies behind, pages are filled one after the
-//! other.
+//! Sorted writes are the fastest for an ordered store: consecutive writes touch the same or
+//! adjacent pages, and at the end of the key space pages are filled one after the other.
 
 use keyloom::{Result, Writer, check_key};
 
 use super::DerivedEntry;
+use crate::progress::Progress;
 
-/// Writes that are collected, and made in the order of their keys. Where a key is written twice,
-/// the later write counts and is the only one that is made.
+/// Collects writes, and makes them in the order of their keys. If a key is written twice, only the
+/// later write is made.
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Store};
@@ -35,11 +35,11 @@ pub struct SortedWrites {
 
 #[derive(Clone, Copy, Debug)]
 struct Write {
-    /// Eight bytes of the key, from where sorting has come to.
+    /// Eight bytes of the key, from the current depth of the sort.
     word: u64,
     at: usize,
     key_bytes: usize,
-    /// `None`: the key is to be deleted.
+    /// `None` for a delete.
     value_bytes: Option<usize>,
 }
 
@@ -47,9 +47,9 @@ impl SortedWrites {
     /// Collects a put.
     ///
     /// # Errors
-    /// [`Error::EmptyKey`](keyloom::Error::EmptyKey),
-    /// [`Error::KeyTooLong`](keyloom::Error::KeyTooLong): what the store would refuse is found
-    /// before anything is written.
+    /// [`Error::EmptyKey`](keyloom::Error::EmptyKey) and
+    /// [`Error::KeyTooLong`](keyloom::Error::KeyTooLong), so that an invalid key is reported before
+    /// anything is written.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.push(key, Some(value))
     }
@@ -57,22 +57,30 @@ impl SortedWrites {
     /// Collects a delete.
     ///
     /// # Errors
-    /// As [`put`](SortedWrites::put).
+    /// The errors of [`put`](SortedWrites::put).
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
         self.push(key, None)
     }
 
-    /// How many writes were collected.
+    /// The number of collected writes.
     pub fn len(&self) -> usize {
         self.writes.len()
     }
 
-    /// Whether there is nothing to write.
+    /// Whether no writes were collected.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
-    /// Collects a put, or a delete where there is no value.
+    /// How many keys the writes put and delete.
+    #[doc(hidden)]
+    pub fn progress(&self) -> Progress {
+        let written = self.writes.iter().filter(|write| write.value_bytes.is_some()).count();
+        let removed = (self.writes.len() - written) as u64;
+        Progress { written: written as u64, removed, ..Progress::default() }
+    }
+
+    /// Collects a put, or a delete if there is no value.
     #[doc(hidden)]
     pub fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let mut write = self.begin(key)?;
@@ -82,7 +90,7 @@ impl SortedWrites {
         Ok(())
     }
 
-    /// Collects a put of what `encode` appends.
+    /// Collects a put of the value that `encode` appends.
     #[doc(hidden)]
     pub fn put_with(
         &mut self,
@@ -97,8 +105,8 @@ impl SortedWrites {
         Ok(())
     }
 
-    /// Collects what turns the entries `old` into the entries `new`, both in the order of their
-    /// keys.
+    /// Collects the difference between the entries `old` and the entries `new`, which must both be
+    /// in the order of their keys.
     pub(super) fn difference(&mut self, old: &[DerivedEntry], new: &[DerivedEntry]) -> Result<()> {
         let has_key = |key| new.binary_search_by(|(other, _)| other.cmp(key)).is_ok();
         for (key, _) in old.iter().filter(|(key, _)| !has_key(key)) {
@@ -117,7 +125,7 @@ impl SortedWrites {
         Ok(Write { word: 0, at, key_bytes, value_bytes: None })
     }
 
-    /// Collects what `other` has, which is about other keys.
+    /// Moves the writes of `other` to this collection. The two must not write a common key.
     pub(crate) fn append(&mut self, mut other: Self) {
         if other.bytes.len() > self.bytes.len() {
             std::mem::swap(self, &mut other);
@@ -128,10 +136,10 @@ impl SortedWrites {
             .extend(other.writes.iter().map(|write| Write { at: from + write.at, ..*write }));
     }
 
-    /// Makes the writes, and is empty again.
+    /// Makes the writes and clears the collection.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn apply(&mut self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| {
             sort(&self.bytes, &mut self.writes, 0);
@@ -147,7 +155,7 @@ impl SortedWrites {
         let mut later = writes.iter().skip(1);
         let mut puts = Vec::new();
         for some in writes.chunks(AT_ONCE) {
-            // They lie anywhere: asked for together, they are waited for once.
+            // Touch the scattered keys first, so that their cache misses overlap.
             let touched = some
                 .iter()
                 .map(|write| bytes.get(write.at))
@@ -176,16 +184,16 @@ impl SortedWrites {
     }
 }
 
-/// How many puts the store is handed at a time.
+/// Minimum number of puts per call of `put_sorted`, except before a delete and at the end.
 const PUTS_AT_ONCE: usize = 16_384;
 
-/// How many writes are fetched from memory at a time.
+/// How many writes are prefetched into the cache at a time.
 const AT_ONCE: usize = 32;
 
 impl Write {
-    /// Whether two writes, sorted, are to the same key.
+    /// Whether two sorted writes have the same key.
     fn has_key_of(&self, other: &Self, bytes: &[u8]) -> bool {
-        // Equal keys went together through all of the sorting, and so have the same word.
+        // Writes with equal keys take the same path through the sort, so their words are equal.
         self.word == other.word && self.key(bytes) == other.key(bytes)
     }
 
@@ -199,10 +207,12 @@ impl Write {
     }
 }
 
-/// Sorts writes whose keys agree in their first `depth` bytes, those of one key by their age.
+/// Sorts writes whose keys agree in their first `depth` bytes; writes with equal keys stay in the
+/// order in which they were collected.
 ///
-/// By eight bytes at a time, as numbers that lie beside each other in memory: comparing whole keys
-/// would wait for memory at each comparison, only to read the subspace that all of them begin with.
+/// Compares eight bytes at a time, as integers stored in the array itself. Comparing whole keys
+/// would cause a cache miss per comparison, only to read the subspace prefix that all of them
+/// share.
 fn sort(bytes: &[u8], writes: &mut [Write], depth: usize) {
     if writes.len() < 2 {
         return;
@@ -211,7 +221,7 @@ fn sort(bytes: &[u8], writes: &mut [Write], depth: usize) {
     for write in writes.iter_mut() {
         write.word = word(write.key(bytes).get(depth..).unwrap_or_default());
     }
-    // A key that ends within the word has zeros where a longer one may have them too.
+    // Short keys are padded with zeros, so the key length decides between equal words.
     writes.sort_unstable_by_key(|write| (write.word, write.key_bytes.min(depth + 8), write.at));
     let same = |a: &Write, b: &Write| {
         a.word == b.word && a.key_bytes.min(depth + 8) == b.key_bytes.min(depth + 8)
@@ -223,7 +233,7 @@ fn sort(bytes: &[u8], writes: &mut [Write], depth: usize) {
     }
 }
 
-/// How many bytes behind `depth` all keys share.
+/// The number of bytes after `depth` that all keys share.
 fn common_prefix(bytes: &[u8], writes: &[Write], depth: usize) -> usize {
     let tail = |write: &Write| write.key(bytes).get(depth..).unwrap_or_default();
     let Some((first, others)) = writes.split_first() else { return 0 };
@@ -233,8 +243,8 @@ fn common_prefix(bytes: &[u8], writes: &[Write], depth: usize) -> usize {
     })
 }
 
-/// The first eight bytes as a number that compares as they do; zeros stand for those that are
-/// missing.
+/// The first eight bytes as a number that compares as they do; a shorter slice is padded with
+/// zeros.
 fn word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(bytes) {
@@ -254,7 +264,8 @@ mod tests {
 
     use super::SortedWrites;
 
-    /// Few different bytes, so that keys share much, and zeros, which also fill up short keys.
+    /// Keys of few distinct bytes, so that they share prefixes; zeros are also the padding of short
+    /// keys.
     fn key() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![Just(0), Just(1), Just(0xFF)];
         (0..3_usize, vec(byte, 1..24)).prop_map(|(shared, rest)| {

@@ -1,4 +1,4 @@
-//! What is not as it should be in a collection of aggregates.
+//! Checks a collection of aggregates.
 
 use keyloom::{KeyBuf, Order, Reader, Result, Subspace};
 
@@ -9,7 +9,7 @@ use super::tree::{Kind, decode};
 use crate::inconsistency::{Inconsistency, Rule};
 use crate::table::RecordKey;
 
-/// A list or a map, and how many steps lead to it.
+/// A list or a map, and the number of steps that lead to it.
 struct Parent {
     space: Subspace,
     kind: Kind,
@@ -17,14 +17,14 @@ struct Parent {
 }
 
 impl<K: RecordKey> Aggregates<K> {
-    /// Everything that is not as it should be. Reads all of the collection in one range; keeps what
-    /// is found and one path in memory.
+    /// Reports all inconsistencies of the collection. Reads it in one range. Keeps the reported
+    /// faults and one path in memory.
     ///
-    /// Nothing here follows from anything else, so nothing can be repaired from it: remove what is
-    /// named, or put the entity again after [`delete`](Aggregates::delete).
+    /// An aggregate is not derived from other data, so nothing can repair it. Remove the reported
+    /// keys, or put the entity again after a [`delete`](Aggregates::delete).
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
         let mut parents: Vec<Parent> = Vec::new();

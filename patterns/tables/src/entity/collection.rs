@@ -1,4 +1,4 @@
-//! Entities that are taken apart into their fields.
+//! Entities that are divided into their fields.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,8 +17,8 @@ use crate::table::{RecordKey, get_many};
 
 /// A collection of entities, each a set of records under one key; see the [module](super).
 ///
-/// It has no type of entities: each may have another shape. An enum of serde, tagged by a field,
-/// reads all of them:
+/// `Aggregates` has no type parameter for the entities: each may have another shape. A serde enum
+/// that is tagged by a field can decode all of them:
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -48,9 +48,9 @@ use crate::table::{RecordKey, get_many};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// An entity key must have a fixed number of elements: any number, string or tuple, but no
-/// [`List`](keyloom::List). A path is one step (`"title"`) or a tuple of them (`("tracks",
-/// &position, "title")`), and `()` is the entity itself.
+/// An entity key must have a fixed number of elements: any number, string or tuple, but not a
+/// [`List`](keyloom::List). A path is one step (`"title"`) or a tuple of steps (`("tracks",
+/// &position, "title")`), and `()` is the path of the entity itself.
 pub struct Aggregates<K> {
     space: Subspace,
     key: PhantomData<fn() -> K>,
@@ -69,20 +69,21 @@ impl<K> fmt::Debug for Aggregates<K> {
 }
 
 impl<K: RecordKey> Aggregates<K> {
-    /// Entities in `space`. Nothing else may be there.
+    /// A collection of entities in `space`. Nothing else may be there.
     pub fn new(space: &Subspace) -> Self {
         Self { space: space.clone(), key: PhantomData }
     }
 
-    /// Where the entities are.
+    /// The subspace of the entities.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// An entity. Costs one range.
+    /// Reads an entity. Costs one range.
     ///
     /// # Errors
-    /// [`Error::At`] with an [`Error::Value`] when it is not a `T`; what the store says.
+    /// Any error of the store, and [`Error::At`] with an [`Error::Value`] if the entity is not a
+    /// `T`.
     pub fn get<T: DeserializeOwned>(&self, reader: &impl Reader, key: &K) -> Result<Option<T>> {
         let entity = self.entity(key);
         let node = self.node(reader, &entity)?;
@@ -91,10 +92,10 @@ impl<K: RecordKey> Aggregates<K> {
             .map_err(|error| error.at(entity.prefix()))
     }
 
-    /// A part of an entity. Costs one get; where it is a list or a map, one range more.
+    /// Reads a part of an entity. Costs one get, and one more range if the part is a list or a map.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for what is no path; else as [`get`](Aggregates::get).
+    /// [`Error::InvalidArgument`] if `path` is not a path; errors of [`get`](Aggregates::get).
     pub fn field<T: DeserializeOwned>(
         &self,
         reader: &impl Reader,
@@ -114,13 +115,14 @@ impl<K: RecordKey> Aggregates<K> {
         node.map(|node| from_value(&node.join())).transpose().map_err(at)
     }
 
-    /// Makes an entity exactly this, and forgets what else it was: also fields that `T` does not
-    /// know. Writes what differs.
+    /// Replaces an entity. All its other fields are removed, also those that `T` does not have.
+    /// Writes only what differs.
     ///
     /// # Errors
-    /// [`Error::Value`] when serde cannot express it, [`Error::InvalidArgument`] for maps with
-    /// other keys than text and integers, [`Error::KeyTooLong`] for names that are too long
-    /// together. Nothing was written then.
+    /// Any error of the store; [`Error::Value`] if serde cannot express the entity;
+    /// [`Error::InvalidArgument`] if it is not a struct or map, or for maps with keys other than
+    /// text and integers; [`Error::KeyTooLong`] if the names of a path are too long together. After
+    /// one of these three, nothing was written.
     pub fn put<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -138,8 +140,8 @@ impl<K: RecordKey> Aggregates<K> {
         })
     }
 
-    /// Changes an entity as a `T`, and writes the difference: what `T` does not know stays as it
-    /// is. Tells whether the entity is there.
+    /// Decodes an entity as a `T`, changes it and writes the difference. Fields that `T` does not
+    /// have stay as they are. Returns whether the entity exists.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -166,11 +168,11 @@ impl<K: RecordKey> Aggregates<K> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// A field that `T` reads under another name (`alias`) is one that it does not know: rename
-    /// with [`put`](Aggregates::put).
+    /// A field that `T` reads under another name (`alias`) counts as a field that `T` does not
+    /// have: rename it with [`put`](Aggregates::put).
     ///
     /// # Errors
-    /// Those of `change`; as [`get`](Aggregates::get) and [`put`](Aggregates::put).
+    /// Errors of `change`, [`get`](Aggregates::get) and [`put`](Aggregates::put).
     pub fn update<T: Serialize + DeserializeOwned>(
         &self,
         txn: &mut impl Writer,
@@ -192,12 +194,13 @@ impl<K: RecordKey> Aggregates<K> {
         })
     }
 
-    /// Makes a part of an entity exactly this, and leaves the rest alone. Maps that are missing on
-    /// the way are made, the entity among them; an item of a list must be there.
+    /// Replaces a part of an entity and leaves the rest unchanged. Creates missing maps along the
+    /// path, including the entity. An item of a list must exist.
     ///
     /// # Errors
-    /// [`Error::At`] with the key where the path leads through something that is no list or map;
-    /// else as [`put`](Aggregates::put).
+    /// [`Error::At`] with the key of a part along the path that is not a divided list or map;
+    /// [`Error::At`] for a missing item of a list; [`Error::InvalidArgument`] if `path` is not a
+    /// path; errors of [`put`](Aggregates::put).
     pub fn set<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -208,11 +211,11 @@ impl<K: RecordKey> Aggregates<K> {
         txn.guarded(|txn| self.set_node(txn, key, &path, value, replaced))
     }
 
-    /// As [`set`](Aggregates::set), but a list or a map is kept in one piece: one key, which is
-    /// read and written as a whole, whatever its size and the keys of its maps.
+    /// Like [`set`](Aggregates::set), but stores a list or a map undivided. It takes one key and is
+    /// read and written as a whole. Its maps may have any keys.
     ///
     /// # Errors
-    /// As [`set`](Aggregates::set).
+    /// Errors of [`set`](Aggregates::set).
     pub fn set_undivided<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -244,16 +247,16 @@ impl<K: RecordKey> Aggregates<K> {
             return Err(Error::other(NoItem).at(part.prefix()));
         }
         let new = make(old.as_ref(), value).map_err(|error| error.at(part.prefix()))?;
-        // What is refused is refused before anything is written; the maps on the way have shorter
-        // keys.
+        // All keys are checked before the first write: the maps along the path have shorter keys
+        // than the part.
         self.write(txn, &part, old.as_ref(), &new)?;
         write_markers(txn, &missing)
     }
 
-    /// Removes a part of an entity and all below it, and tells whether it was there.
+    /// Removes a part of an entity with all its children. Returns whether it existed.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for what is no path; what the store says.
+    /// Any error of the store; [`Error::InvalidArgument`] if `path` is not a path.
     pub fn remove(&self, txn: &mut impl Writer, key: &K, path: impl Pack) -> Result<bool> {
         txn.guarded(|txn| {
             path_of(&path)?;
@@ -266,10 +269,10 @@ impl<K: RecordKey> Aggregates<K> {
         })
     }
 
-    /// Removes an entity, and tells whether it was there.
+    /// Removes an entity. Returns whether it existed.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
         txn.guarded(|txn| self.remove(txn, key, ()))
     }
@@ -278,13 +281,13 @@ impl<K: RecordKey> Aggregates<K> {
         self.space.child(key)
     }
 
-    /// What is at `part` and below it.
+    /// Reads the node at `part` with its children.
     pub(super) fn node(&self, reader: &impl Reader, part: &Subspace) -> Result<Option<Node>> {
         keyloom::check_key(part.prefix())?;
         Node::collect(part, reader.range(part.self_and_children(), Order::Ascending)?)
     }
 
-    /// Writes what turns one form of a part into another.
+    /// Writes the difference between the old and the new form of a part.
     pub(super) fn write(
         &self,
         txn: &mut impl Writer,
@@ -296,9 +299,9 @@ impl<K: RecordKey> Aggregates<K> {
         write_difference(txn, &old, &new.entries(part)?)
     }
 
-    /// The lists and maps that are missing along `path`, which must be as `wanted` says: one for
-    /// the entity and for each step that leads on. Refuses a way through something else. Costs one
-    /// round trip.
+    /// The lists and maps that are missing along `path`. `wanted` has the kind that each must have:
+    /// that of the entity and of each step that leads further. Returns an error if one is of
+    /// another kind. Costs one round trip.
     pub(super) fn missing_along(
         &self,
         reader: &impl Reader,
@@ -316,7 +319,7 @@ impl<K: RecordKey> Aggregates<K> {
             let comes_from_item = at.checked_sub(1).is_some_and(|before| is_item(path.get(before)));
             match there {
                 Some(bytes) => expect(kind, &bytes).map_err(|error| error.at(key))?,
-                // An item that is gone does not come back, and a list that is not there has none.
+                // A removed item is not created again, and a missing list has no items.
                 None if comes_from_item || is_item(path.get(at)) => {
                     return Err(Error::other(NoItem).at(key));
                 }
@@ -341,7 +344,7 @@ impl<K: RecordKey> Aggregates<K> {
     }
 }
 
-/// What a part becomes when it is replaced as a whole: items that stay keep their position.
+/// The new node of a part that is replaced as a whole. Items that stay keep their positions.
 fn replaced(old: Option<&Node>, value: Value) -> Result<Node> {
     match old {
         Some(old) => merge(old, &old.clone().join(), &value).and_then(|new| divided(new, value)),
@@ -349,13 +352,13 @@ fn replaced(old: Option<&Node>, value: Value) -> Result<Node> {
     }
 }
 
-/// What was undivided before is taken apart now.
+/// Divides a value that was undivided before.
 fn divided(node: Node, value: Value) -> Result<Node> {
     let whole = node.children.is_empty() && Kind::of(&node.value).is_none();
     if whole { Node::divide(value) } else { Ok(node) }
 }
 
-/// Refuses what is not the list or the map that was expected.
+/// Returns an error if the value is not a divided list or map of the wanted kind.
 fn expect(wanted: Kind, bytes: &[u8]) -> Result<()> {
     match Kind::of(&decode(bytes)?) {
         Some(kind) if kind == wanted => Ok(()),
@@ -363,7 +366,7 @@ fn expect(wanted: Kind, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes lists and maps that hold nothing yet.
+/// Writes the markers of empty lists and maps.
 pub(super) fn write_markers(txn: &mut impl Writer, missing: &[(KeyBuf, Kind)]) -> Result<()> {
     missing.iter().try_for_each(|(key, kind)| txn.put(key, &encode(&kind.marker())?))
 }

@@ -1,4 +1,4 @@
-//! Many entities in one range.
+//! Reads many entities in one range.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use crate::select::Select;
 use crate::table::RecordKey;
 
 impl<K: RecordKey> Aggregates<K> {
-    /// The entities whose keys are as `select` says, in the order of their keys. Costs one range.
+    /// The entities with selected keys, in key order. Costs one range.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -38,7 +38,8 @@ impl<K: RecordKey> Aggregates<K> {
     /// ```
     ///
     /// # Errors
-    /// What the store says; the iterator, also for what does not decode.
+    /// Any error of the store. The iterator also returns [`Error::At`] for a key or a value that
+    /// does not decode.
     pub fn range<'r, R: Reader, S: Select>(
         &self,
         reader: &'r R,
@@ -49,23 +50,24 @@ impl<K: RecordKey> Aggregates<K> {
     }
 }
 
-/// An entity of any shape, as it was found.
+/// An entity of any shape, as it is stored.
 #[derive(Clone, Debug)]
 pub struct Entity(Node);
 
 impl Entity {
-    /// The entity as a `T`.
+    /// Decodes the entity as a `T`.
     ///
     /// # Errors
-    /// [`Error::Value`] when it is none.
+    /// [`Error::Value`] if it is not a `T`.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T> {
         from_value(&self.0.join())
     }
 
-    /// A part of it, `None` when it has no such part.
+    /// Decodes a part of the entity; `None` if there is no such part.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for what is no path; [`Error::Value`] when it is no `T`.
+    /// [`Error::InvalidArgument`] if `path` is not a path; [`Error::Value`] if the part is not a
+    /// `T`.
     pub fn field<T: DeserializeOwned>(&self, path: impl Pack) -> Result<Option<T>> {
         let mut node = &self.0;
         for step in path_of(&path)? {
@@ -89,7 +91,7 @@ where
     I: Iterator<Item = Result<Entry<B>>>,
     B: Deref<Target = [u8]>,
 {
-    /// The entity that begins with `first`.
+    /// Reads the entity whose first entry is `first`.
     fn entity(&mut self, first: Entry<B>) -> Result<(K, Entity)> {
         let (key, space) = entity_of(&self.space, &first.0)?;
         let mut parts = vec![Ok(first)];
@@ -109,7 +111,7 @@ where
     }
 }
 
-/// The key of the entity that an entry belongs to, and where the entity is.
+/// The key of the entity that an entry belongs to, and the subspace of the entity.
 pub(super) fn entity_of<K: RecordKey>(space: &Subspace, entry_key: &[u8]) -> Result<(K, Subspace)> {
     let own = entry_key.get(space.prefix().len()..).unwrap_or_default();
     let key =

@@ -12,25 +12,25 @@ use super::position::ListPosition;
 use super::tree::{Kind, Node, from_value, to_value};
 use crate::table::RecordKey;
 
-/// Where in a list an item is inserted.
+/// The place in a list where an item is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListPlace<'p> {
-    /// Before all others.
+    /// Before all other items.
     First,
-    /// Behind all others.
+    /// After all other items.
     Last,
-    /// Directly before this one, which need not be there any more.
+    /// Directly before this position. Its item may have been removed.
     Before(&'p ListPosition),
-    /// Directly behind this one, which need not be there any more.
+    /// Directly after this position. Its item may have been removed.
     After(&'p ListPosition),
 }
 
 impl<K: RecordKey> Aggregates<K> {
-    /// Appends an item to a list and tells its position. A list that is not there is made, and so
-    /// is the entity.
+    /// Appends an item to a list and returns its position. Creates the list and the entity if they
+    /// are missing.
     ///
     /// # Errors
-    /// As [`insert`](Aggregates::insert).
+    /// Errors of [`insert`](Aggregates::insert).
     pub fn push<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -41,7 +41,7 @@ impl<K: RecordKey> Aggregates<K> {
         txn.guarded(|txn| self.insert(txn, key, list, ListPlace::Last, item))
     }
 
-    /// Inserts an item into a list and tells its position. No other item is touched.
+    /// Inserts an item into a list and returns its position. Writes no other item.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -60,10 +60,10 @@ impl<K: RecordKey> Aggregates<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::At`] with the key of what is there and no list; an [`Error::Other`] when there is
-    /// no room between two positions; [`Error::KeyTooLong`], also for a position that has grown by
-    /// many insertions at one place, after which [`renumber`](Aggregates::renumber) helps; else as
-    /// [`set`](Aggregates::set).
+    /// [`Error::At`] with the key of a value that is not a list; [`Error::At`] with an
+    /// [`Error::Other`] if there is no room between two positions; [`Error::KeyTooLong`], also for
+    /// a position that has grown after many insertions at one place, which
+    /// [`renumber`](Aggregates::renumber) shortens; errors of [`set`](Aggregates::set).
     pub fn insert<T: Serialize + ?Sized>(
         &self,
         txn: &mut impl Writer,
@@ -89,10 +89,10 @@ impl<K: RecordKey> Aggregates<K> {
         })
     }
 
-    /// The items of a list with their positions; empty where there is no list. Costs one range.
+    /// The items of a list with their positions; empty if there is no list. Costs one range.
     ///
     /// # Errors
-    /// As [`get`](Aggregates::get).
+    /// Errors of [`get`](Aggregates::get).
     pub fn items<T: DeserializeOwned>(
         &self,
         reader: &impl Reader,
@@ -113,11 +113,11 @@ impl<K: RecordKey> Aggregates<K> {
         children.into_iter().filter_map(item).collect()
     }
 
-    /// Gives the items of a list the positions that they would have if it were written as a whole.
-    /// Positions that were kept elsewhere become those of other items, or of none.
+    /// Gives the items of a list the positions that they would have if the list were written as a
+    /// whole. A position that the program kept then belongs to another item or to none.
     ///
     /// # Errors
-    /// As [`get`](Aggregates::get).
+    /// Errors of [`get`](Aggregates::get).
     pub fn renumber(&self, txn: &mut impl Writer, key: &K, list: impl Pack) -> Result<()> {
         txn.guarded(|txn| {
             path_of(&list)?;
@@ -160,7 +160,7 @@ fn neighbours(reader: &impl Reader, list: &Subspace, place: ListPlace<'_>) -> Re
     }
 }
 
-/// The position of the item that a key below a list belongs to.
+/// The position of the item that a key in a list belongs to.
 fn position_in<B: std::ops::Deref<Target = [u8]>>(
     list: &Subspace,
     key: &B,

@@ -1,4 +1,4 @@
-//! What a program has changed, brought into what is stored.
+//! Merges the changes of a program into the stored entity.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -9,15 +9,15 @@ use super::path::Step;
 use super::position::ListPosition;
 use super::tree::{Kind, Node, encode, step_of};
 
-/// What is to be stored when a program has read `stored` as `before` and made `after` of it: what
-/// it did not change, or did not know, stays.
+/// The new stored form if a program has read `stored` as `before` and changed it to `after`. Parts
+/// that the program did not change, or that its type does not have, stay.
 pub(super) fn merge(stored: &Node, before: &Value, after: &Value) -> Result<Node> {
     if before == after {
         return Ok(stored.clone());
     }
     match (Kind::of(&stored.value), before, after) {
         (Some(Kind::Map), Value::Map(before), Value::Map(after)) => maps(stored, before, after),
-        // A program that keeps the items in another order, such as a set, has lost which is which.
+        // Items that a program keeps in another order, as in a set, cannot be matched.
         (Some(Kind::List), Value::Array(before), Value::Array(after))
             if are_views(stored.children.values(), before) =>
         {
@@ -30,13 +30,13 @@ pub(super) fn merge(stored: &Node, before: &Value, after: &Value) -> Result<Node
     }
 }
 
-/// Whether each of `views` is what a program can have read from the item at its place.
+/// Whether each of `views` can be the decoded form of the item at the same index.
 fn are_views<'n>(stored: impl ExactSizeIterator<Item = &'n Node>, views: &[Value]) -> bool {
     stored.len() == views.len() && stored.zip(views).all(|(stored, view)| is_view(stored, view))
 }
 
-/// Whether `view` is what a program can have read: the same, but for fields that it does not know,
-/// and those that it takes for something when they are not there.
+/// Whether `view` can be the decoded form of `stored`: equal, except for fields that the program's
+/// type does not have, and fields that it fills with a default when they are missing.
 fn is_view(stored: &Node, view: &Value) -> bool {
     match (Kind::of(&stored.value), view) {
         (Some(Kind::List), Value::Array(items)) => are_views(stored.children.values(), items),
@@ -61,7 +61,7 @@ fn maps(stored: &Node, before: Entries<'_>, after: Entries<'_>) -> Result<Node> 
         let step = step_of(key)?;
         let child = match (stored.children.get(&step), known.get(&step)) {
             (Some(stored), Some(before)) => merge(stored, before, value)?,
-            // Not stored, and still what the program takes it for then.
+            // Not stored, and unchanged: the program's default for a missing field.
             (None, Some(before)) if before == value => continue,
             _ => Node::divide(value.clone())?,
         };
@@ -81,7 +81,7 @@ fn lists(stored: &Node, before: &[Value], after: &[Value]) -> Result<Node> {
         None => Node::divide(value.clone()),
     };
     let items = after.iter().enumerate().map(item).collect::<Result<Vec<Node>>>()?;
-    // Those that keep their position are in its order; the others find a place between them.
+    // Items that stay in order keep their position; the others get a position between them.
     let mut stay = longest_ascending(&same).into_iter().peekable();
     let place_of = |new: usize| {
         let at = same.get(new).copied().flatten();
@@ -110,7 +110,7 @@ fn lists(stored: &Node, before: &[Value], after: &[Value]) -> Result<Node> {
 #[error("there is no room between two items of a list; renumber it")]
 pub(super) struct NoRoom;
 
-/// For each item of `after`, the number of the item of `before` that it is.
+/// For each item of `after`, the index of the same item in `before`.
 fn same_items(before: &[Value], after: &[Value]) -> Result<Vec<Option<usize>>> {
     let front = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     let rest = |items: &'_ [Value]| items.len() - front;
@@ -118,7 +118,7 @@ fn same_items(before: &[Value], after: &[Value]) -> Result<Vec<Option<usize>>> {
     let back = back.min(rest(before)).min(rest(after));
     let (old, new) = (front..before.len() - back, front..after.len() - back);
 
-    // Equal values have equal bytes, and those can be looked up.
+    // Equal values have equal bytes, which can be hashed.
     let mut by_bytes: HashMap<Vec<u8>, VecDeque<usize>> = HashMap::new();
     for (at, value) in before.iter().enumerate().take(old.end).skip(front) {
         by_bytes.entry(encode(value)?).or_default().push_back(at);
@@ -133,9 +133,10 @@ fn same_items(before: &[Value], after: &[Value]) -> Result<Vec<Option<usize>>> {
     Ok(front.chain(middle).chain(back).collect())
 }
 
-/// The indexes of a longest subsequence whose numbers ascend; those without a number are not in it.
+/// The indexes of a longest ascending subsequence. Entries without a number are left out.
 fn longest_ascending(numbers: &[Option<usize>]) -> Vec<usize> {
-    // For each length, the index at which a subsequence of it ends with the smallest number.
+    // For each length, the subsequence of that length with the smallest last number: that number
+    // and its index.
     let mut ends: Vec<(usize, usize)> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; numbers.len()];
     for (index, number) in numbers.iter().enumerate() {

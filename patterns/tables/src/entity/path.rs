@@ -1,18 +1,18 @@
-//! The way from an entity to a part of it.
+//! The path from an entity to one of its parts.
 
 use keyloom::key::{Element, Pack, Packer, elements, pack};
 use keyloom::{Error, KeyBuf, Result, Subspace};
 
 use super::position::ListPosition;
 
-/// One step from a list or a map to one of its parts. Sorts like the elements of keys.
+/// A step from a list or a map to one of its parts. Sorts like the elements of keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    /// To a field, or to a key of a map that is text.
+    /// To a field, or to a text key of a map.
     Name(String),
     /// To an item of a list.
     Item(ListPosition),
-    /// To a key of a map that is an integer.
+    /// To an integer key of a map.
     Number(i128),
 }
 
@@ -22,7 +22,7 @@ impl Step {
             Element::Str(name) => Some(Self::Name(name)),
             Element::Int(number) => Some(Self::Number(number)),
             Element::Tuple(_) => {
-                // Through the bytes of the element, which know how to be a position.
+                // Decoded from the packed element, which has the encoding of a position.
                 let packed = pack(&element);
                 keyloom::key::unpack::<(ListPosition,)>(&packed).ok().map(|(at,)| Self::Item(at))
             }
@@ -45,12 +45,12 @@ impl Pack for Step {
     }
 }
 
-/// The steps of packed elements, or `None` when they are no path.
+/// The steps of packed elements, or `None` if they are not a path.
 pub(super) fn steps(packed: &[u8]) -> Option<Vec<Step>> {
     elements(packed).ok()?.into_iter().map(Step::from_element).collect()
 }
 
-/// The steps of a path that a program names.
+/// The steps of a path given by a program.
 pub(super) fn path_of(path: &impl Pack) -> Result<Vec<Step>> {
     let packed = pack(path);
     steps(&packed).ok_or_else(|| Error::InvalidArgument {
@@ -60,7 +60,7 @@ pub(super) fn path_of(path: &impl Pack) -> Result<Vec<Step>> {
     })
 }
 
-/// The keys of an entity and of all parts on the way, the last one that of the part itself.
+/// The keys of an entity and of all parts along a path, ending with the key of the part itself.
 pub(super) fn keys_along(entity: &Subspace, path: &[Step]) -> Vec<KeyBuf> {
     let mut here = entity.clone();
     let mut keys = vec![KeyBuf::from_slice(here.prefix())];

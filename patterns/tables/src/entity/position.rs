@@ -1,36 +1,38 @@
-//! Where an item of a list stands.
+//! The position of an item in a list.
 
 use std::fmt;
 
 use keyloom::key::{DecodeError, List, Pack, Packer, Unpack, Unpacker};
 
-/// The position of an item in a list: one or more integers, compared one by one, a beginning before
-/// what continues it. Between any two of them there is another one, so an item is inserted without
-/// touching its neighbours.
+/// The position of an item in a list: one or more integers in lexicographic order, a prefix before
+/// its extensions. Between any two positions there is another one, so an item is inserted without
+/// writing its neighbours.
 ///
 /// ```text
 /// (1)  (2)             two items
 /// (1)  (1, 0)  (2)     one between them
-/// (1)  (1, 0)  (1, 65536)  (2)     and one more behind that
+/// (1)  (1, 0)  (1, 65536)  (2)     and another one after it
 /// ```
 ///
-/// Items that are pushed are numbered, 2 bytes of a key for the first 255. Each insertion into the
-/// same gap halves it; after some sixteen at one place a position grows by up to 4 bytes.
-/// [`renumber`](super::Aggregates::renumber) makes them short again.
+/// Pushed items are numbered; the number takes 2 bytes of the key for the first 255 items. Each
+/// insertion into the same gap halves it. After some sixteen insertions at one place, a position
+/// grows by up to 4 bytes. [`renumber`](super::Aggregates::renumber) makes the positions short
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListPosition(List<Vec<i64>>);
 
-/// How far apart the items of one gap are, as long as there is room on a side.
+/// The distance between neighbours in a gap, as long as one side is open.
 const STEP: i64 = 1 << 16;
 
 impl ListPosition {
-    /// The position of the item with this number, from 1, in a list that was written as a whole.
+    /// The position of the item with this number, from 1, in a list written as a whole.
     pub(super) fn nth(number: i64) -> Self {
         Self(List(vec![number]))
     }
 
-    /// A position behind `low` and before `high`, where `None` stands for the ends of the list.
-    /// `None` where there is no room: they are not in order, or a number is at the end of `i64`.
+    /// A position after `low` and before `high`; `None` stands for the ends of the list. Returns
+    /// `None` if there is no room: they are not in order, or a number is at the end of the `i64`
+    /// range.
     pub(super) fn between(low: Option<&Self>, high: Option<&Self>) -> Option<Self> {
         let first = |position: &Self| position.0.0.first().copied();
         match (low, high) {
@@ -43,18 +45,18 @@ impl ListPosition {
     }
 }
 
-/// A list of numbers behind `low` and before `high`, which are in order.
+/// A position after `low` and before `high`, which must be in order.
 fn inside(low: &[i64], high: &[i64]) -> Option<ListPosition> {
     let equal = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     let (common, above) = (high.get(..equal)?, *high.get(equal)?);
     let joined = |head: &[i64], last| Some(ListPosition(List([head, &[last]].concat())));
     let Some(&below) = low.get(equal) else {
-        // `high` continues `low`: stay below the first number in which it does.
+        // `high` extends `low`: stay below the first number of the extension.
         return joined(low, above.checked_sub(STEP)?);
     };
     match above.checked_sub(below)? {
         1 => match low.get(equal + 1) {
-            // Nothing between the two numbers: go on behind `low`, in the numbers that continue it.
+            // There is no integer between the two numbers, so extend `low`.
             Some(&next) => joined(low.get(..=equal)?, next.checked_add(STEP)?),
             None => joined(low, 0),
         },
@@ -123,13 +125,13 @@ mod tests {
             last = ListPosition::between(Some(&last), None).unwrap();
         }
         assert_eq!(pack(&(&last,)).len(), 4);
-        // Always behind the one that was inserted before: no growth.
+        // Always after the item inserted last: no growth.
         let (mut low, high) = (ListPosition::nth(1), ListPosition::nth(2));
         for _ in 0..10_000 {
             low = ListPosition::between(Some(&low), Some(&high)).unwrap();
         }
         assert!(pack(&(&low,)).len() <= 10, "{low}");
-        // The worst case: always between the last two.
+        // The worst case: always between the two items inserted last.
         let (mut low, mut high) = (ListPosition::nth(1), ListPosition::nth(2));
         for round in 0..1_000 {
             let new = ListPosition::between(Some(&low), Some(&high)).unwrap();

@@ -1,4 +1,4 @@
-//! An entity as a tree, between what serde makes of it and its keys.
+//! An entity as a tree, the form between the serde value and the stored keys.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -12,14 +12,14 @@ use super::path::{Step, steps};
 use super::position::ListPosition;
 use crate::derived::DerivedEntry;
 
-/// A part of an entity: a value, and what is below it where the value is an empty list or map.
+/// A part of an entity. It has a value, and children if the value is an empty list or map.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) children: BTreeMap<Step, Node>,
 }
 
-/// Whether what is taken apart is a list or a map.
+/// The kind of a divided part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     List,
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What a value is, or `None` for one that has no parts: a scalar, or something undivided.
+    /// The kind of a value, or `None` if it has no parts: a scalar or an undivided list or map.
     pub(super) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Array(items) if items.is_empty() => Some(Self::List),
@@ -36,12 +36,12 @@ impl Kind {
         }
     }
 
-    /// What a part must be for this step to lead on from it.
+    /// The kind that a part must have so that `step` can lead on from it.
     pub(super) fn before(step: &Step) -> Self {
         if matches!(step, Step::Item(_)) { Self::List } else { Self::Map }
     }
 
-    /// The value that stands for it.
+    /// The stored value of a divided list or map.
     pub(super) fn marker(self) -> Value {
         match self {
             Self::List => Value::Array(Vec::new()),
@@ -58,12 +58,12 @@ impl Kind {
 }
 
 impl Node {
-    /// A value that stays in one piece.
+    /// A value that is not divided.
     pub(super) fn leaf(value: Value) -> Self {
         Self { value, children: BTreeMap::new() }
     }
 
-    /// Takes a value apart.
+    /// Divides a value into its parts.
     pub(super) fn divide(value: Value) -> Result<Self> {
         let children = match value {
             Value::Array(items) => {
@@ -81,7 +81,7 @@ impl Node {
         Ok(Self { value: kind.marker(), children: parts.map(divide).collect::<Result<_>>()? })
     }
 
-    /// Puts it together again.
+    /// Joins the parts into one value.
     pub(super) fn join(self) -> Value {
         match Kind::of(&self.value) {
             None => self.value,
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    /// The entries of the part that has `key` as its key, in the order of their keys.
+    /// The entries of the part at `key`, in key order.
     pub(super) fn entries(&self, key: &Subspace) -> Result<Vec<DerivedEntry>> {
         let mut entries = Vec::new();
         self.add_entries(key, &mut entries)?;
@@ -106,8 +106,8 @@ impl Node {
         children.try_for_each(|(step, child)| child.add_entries(&key.child(step), entries))
     }
 
-    /// The part that has `key` as its key, from the entries of its range in ascending order; `None`
-    /// when there are none.
+    /// Reads the part at `key` from the entries of its range in ascending order; `None` if there
+    /// are none.
     pub(super) fn collect<B: Deref<Target = [u8]>>(
         key: &Subspace,
         entries: impl Iterator<Item = Result<Entry<B>>>,
@@ -124,7 +124,7 @@ impl Node {
     }
 }
 
-/// Puts a part where its path leads; `None` when the way is not there.
+/// Inserts a part at its path; `None` if a part along the path is missing or of the wrong kind.
 fn place(root: &mut Option<Node>, mut path: Vec<Step>, node: Node) -> Option<()> {
     let Some(last) = path.pop() else {
         *root = Some(node);
@@ -139,7 +139,7 @@ fn place(root: &mut Option<Node>, mut path: Vec<Step>, node: Node) -> Option<()>
     Some(())
 }
 
-/// What `check` finds too.
+/// `check` also reports this.
 #[derive(Debug, thiserror::Error)]
 #[error("it belongs to no list or map that is there; `check` the aggregates")]
 struct Orphan;
@@ -169,24 +169,24 @@ fn failed<E: Into<keyloom::BoxedError>>(action: &'static str) -> impl Fn(E) -> E
     move |error| Error::Value { codec: "CBOR", action, source: SharedError::from(error) }
 }
 
-/// What serde makes of a value.
+/// Converts a serializable value to a CBOR value.
 pub(super) fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
     Value::serialized(value).map_err(failed("encode"))
 }
 
-/// What a program makes of a value.
+/// Converts a CBOR value to a program's type.
 pub(super) fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T> {
     value.deserialized().map_err(failed("decode"))
 }
 
-/// The bytes of a value.
+/// The CBOR bytes of a value.
 pub(super) fn encode(value: &Value) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     ciborium::into_writer(value, &mut bytes).map_err(failed("encode"))?;
     Ok(bytes)
 }
 
-/// The value that `bytes` hold, all of them.
+/// Decodes `bytes`, which must hold exactly one value.
 pub(super) fn decode(mut bytes: &[u8]) -> Result<Value> {
     let value = ciborium::from_reader(&mut bytes).map_err(failed("decode"))?;
     if bytes.is_empty() { Ok(value) } else { Err(failed("decode")("bytes are left over")) }

@@ -1,4 +1,4 @@
-//! What the function of an index returns.
+//! The result of the function of an index.
 
 use std::marker::PhantomData;
 
@@ -7,15 +7,15 @@ use smallvec::SmallVec;
 
 use crate::parts::{AnyParts, Parts};
 
-/// The parts of a record's entries, and the fields that they cover: what the function of an
-/// [`Index`](super::Index) returns. `P` are the [types](crate::parts) of the parts.
+/// The parts of the entries of a record, and the covered fields: the result of the function of an
+/// [`Index`](super::Index). `P` is the [type](crate::parts) of the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexEntries<P> {
     entries: SmallVec<[IndexEntry; 1]>,
     parts: PhantomData<fn() -> P>,
 }
 
-/// One entry, without what every entry of its record has.
+/// One entry, without the subspace, the header and the record key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct IndexEntry {
     pub(crate) parts: KeyBuf,
@@ -56,17 +56,18 @@ impl<P> IndexEntries<P> {
         Self { entries: SmallVec::new(), parts: PhantomData }
     }
 
-    /// The same entries, whose parts may be anything.
+    /// The same entries with parts of any type.
     pub(crate) fn untyped(self) -> IndexEntries<AnyParts> {
         IndexEntries { entries: self.entries, parts: PhantomData }
     }
 
-    /// The same entries, each with a copy of these fields: a query that needs no others reads no
-    /// record. It takes them from [`Found::covered`](super::Found::covered).
+    /// The same entries, each with a copy of these fields (a covering index). A query that needs
+    /// only these fields reads no record; it gets them from
+    /// [`Found::covered`](super::Found::covered).
     ///
-    /// The fields are packed like a key, but are in the value, so they have no limit of their own,
-    /// and queries cannot select by them. When one of them changes, the entry is written again: one
-    /// key.
+    /// The fields are packed like a key, but stored in the value. So the limit of a key does not
+    /// apply to them, and queries cannot select by them. If one of them changes, the entry is
+    /// written again: one key.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace};
@@ -79,7 +80,8 @@ impl<P> IndexEntries<P> {
     /// let store = Memory::new();
     /// store.transact(|txn| prices.put(txn, &1, &Price { cents: 250, name: "tea".into() }))?;
     /// let snapshot = store.snapshot()?;
-    /// let found = by_price.range(&snapshot, 250, Order::Ascending)?.next().expect("there is tea")?;
+    /// let mut found = by_price.range(&snapshot, 250, Order::Ascending)?;
+    /// let found = found.next().expect("there is tea")?;
     /// assert_eq!(found.covered::<&str>()?, "tea");
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -105,7 +107,8 @@ impl IndexEntries<AnyParts> {
         self.entries.into_iter().map(|entry| entry.parts)
     }
 
-    /// In the order of the parts, each parts once: those with the smallest covered fields.
+    /// Sorts the entries by their parts. Of several entries with equal parts, keeps the one with
+    /// the smallest covered fields.
     pub(super) fn normalized(mut self) -> Self {
         if self.entries.len() > 1 {
             self.entries.sort_unstable();
@@ -130,14 +133,14 @@ impl IndexEntries<AnyParts> {
 }
 
 impl<Q: Parts> FromIterator<Q> for IndexEntries<Q::Owned> {
-    /// One entry for each of the parts, such as one per tag.
+    /// One entry for each item, for example one per tag.
     fn from_iter<I: IntoIterator<Item = Q>>(parts: I) -> Self {
         Self::of(parts.into_iter().map(|parts| IndexEntry::new(&parts)))
     }
 }
 
 impl<P> FromIterator<IndexEntries<P>> for IndexEntries<P> {
-    /// All of the entries, such as one per tag that covers something of its own.
+    /// All the entries, for example one per tag with its own covered fields.
     fn from_iter<I: IntoIterator<Item = Self>>(entries: I) -> Self {
         Self::of(entries.into_iter().flat_map(|entries| entries.entries))
     }

@@ -1,4 +1,4 @@
-//! What an index refuses.
+//! Errors of indexes.
 
 use keyloom::key::{Unpacker, display, elements};
 use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Result, Subspace};
@@ -6,17 +6,17 @@ use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Result, Subspace};
 use super::IndexEntry;
 use crate::table::RecordKey;
 
-/// What an index refuses. It comes as an [`Error::Other`]; get it back with
+/// An error of an [`Index`](crate::Index). It is wrapped in an [`Error::Other`]; unwrap it with
 /// [`Error::downcast_ref`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// Another record holds the parts in a unique index. Nothing of this index was written; let the
-    /// error leave the transaction, and change one of the two records.
+    /// Another record holds the parts in a unique index. Nothing of this index was written. Return
+    /// the error from the transaction, and change one of the two records.
     #[error(transparent)]
     NotUnique(Box<NotUnique>),
-    /// The key of an entry would be longer than a key may be. Shorten the part that is named, or
-    /// index a beginning or a hash of it.
+    /// The key of an entry would exceed the limit. Shorten the named part, or index a prefix or a
+    /// hash of it.
     #[error(
         "the entry of the index {index} for the record {record} has a key of {bytes} bytes, the limit is {limit}{longest}; shorten that part, or index a beginning or a hash of it"
     )]
@@ -25,15 +25,15 @@ pub enum IndexError {
         index: String,
         /// The key of the record.
         record: String,
-        /// How long the key would be.
+        /// The length of the key.
         bytes: usize,
-        /// How long it may be.
+        /// The limit.
         limit: usize,
-        /// Which part takes most of it.
+        /// The longest part, as text.
         longest: String,
     },
-    /// The function of the index [refuses](crate::Index::try_new) the record. Get its error back
-    /// with [`Error::downcast_ref`].
+    /// The function of the index [refuses](crate::Index::try_new) the record.
+    /// [`Error::downcast_ref`] returns its error.
     #[error("the index {index} refuses the record {record}: {source}")]
     Refused {
         /// The subspace of the index.
@@ -45,7 +45,7 @@ pub enum IndexError {
     },
 }
 
-/// The two records that want one place in a unique index.
+/// The two records that claim one entry of a unique index.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the unique index {index} holds {} for the record {} already, the record {} cannot have it too; change one of them",
@@ -64,7 +64,7 @@ impl NotUnique {
         &self.index
     }
 
-    /// The parts that both want, packed.
+    /// The parts that both records claim, packed.
     pub fn parts(&self) -> &[u8] {
         &self.parts
     }
@@ -72,7 +72,7 @@ impl NotUnique {
     /// The key of the record that was refused.
     ///
     /// # Errors
-    /// When it is no `K`.
+    /// [`Error::Key`] if it is not a `K`.
     pub fn record<K: RecordKey>(&self) -> Result<K> {
         one_element(&self.record)
     }
@@ -80,7 +80,7 @@ impl NotUnique {
     /// The key of the record that has the entry.
     ///
     /// # Errors
-    /// When it is no `K`.
+    /// [`Error::Key`] if it is not a `K`.
     pub fn holder<K: RecordKey>(&self) -> Result<K> {
         one_element(&self.holder)
     }

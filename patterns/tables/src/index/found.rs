@@ -1,4 +1,4 @@
-//! What queries find.
+//! Entries found by queries.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -12,8 +12,9 @@ use crate::table::RecordKey;
 
 /// An entry of an [`Index`](super::Index) that a query found.
 ///
-/// `B` are the bytes that the reader hands out, and `Q` those of the key, which are the same unless
-/// the entry was got by its parts. `P` are the [types](crate::parts) of the parts.
+/// `B` is the type of the bytes that the reader returns. `Q` is the type of the bytes of the key,
+/// which differs from `B` only if the entry was read by its parts. `P` is the [type](crate::parts)
+/// of the parts.
 #[derive(Clone, Debug)]
 pub struct Found<B, K, P = AnyParts, Q = B> {
     key: Q,
@@ -30,7 +31,7 @@ impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
         Self::try_new(space, entry).map_err(|key| no_entry(&key))
     }
 
-    /// The entry, or its key if it is not one of an index.
+    /// The entry, or its key if the bytes are not an entry of an index.
     pub(super) fn try_new(space: &Subspace, (key, value): (Q, B)) -> std::result::Result<Self, Q> {
         let parts_at = space.prefix().len();
         match Header::read(space, &key, &value) {
@@ -49,7 +50,8 @@ impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
     /// [`parts`](Found::parts).
     ///
     /// # Errors
-    /// When they are not an `F`, and as [`parts`](Found::parts).
+    /// [`Error::At`] with an [`Error::Key`] if the fields are not an `F`; see also
+    /// [`parts`](Found::parts).
     pub fn covered<'k, F: Unpack<'k>>(&'k self) -> Result<F> {
         unpack(self.value.get(self.header.covered_at()..).unwrap_or_default())
             .map_err(|error| Error::from(error).at(&self.key))
@@ -110,7 +112,7 @@ impl<B: Deref<Target = [u8]>, K: RecordKey, P, Q: Deref<Target = [u8]>> Found<B,
     /// The key of the record.
     ///
     /// # Errors
-    /// When the bytes there are not a `K`.
+    /// [`Error::Key`] if the bytes are not a `K`; [`Error::At`] if more bytes follow it.
     pub fn record_key(&self) -> Result<K> {
         let mut input = Unpacker::new(self.packed_record_key());
         let key = K::unpack_element(&mut input)?;
@@ -154,7 +156,7 @@ where
 {
     type Item = Result<Found<B, K, P>>;
 
-    // Laid into the caller's loop: what is found would else travel through memory, entry by entry.
+    // Inlined into the caller's loop: otherwise each entry would be copied through memory.
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         match self.entries.next()? {

@@ -1,4 +1,4 @@
-//! Entries as they are stored, and how they follow the records.
+//! The stored form of entries, and their maintenance.
 
 use keyloom::key::Packer;
 use keyloom::{KeyBuf, MAX_KEY_BYTES, Pack, Result, Subspace};
@@ -9,23 +9,23 @@ use crate::derived::{DerivedEntry, EntryValue, RecordChange, SortedWrites};
 use crate::parts::AnyParts;
 use crate::table::RecordKey;
 
-/// The format of entries that this code writes.
+/// The format of the entries that this code writes.
 const FORMAT: u16 = 1;
 const FORMAT_SHIFT: u32 = 12;
 const IN_VALUE: u16 = 1 << 11;
 const LENGTH_MASK: u16 = IN_VALUE - 1;
 const HEADER_BYTES: usize = 2;
 
-/// What the first two bytes of an entry's value say: where the record key is.
+/// The header of an entry: the first two bytes of its value, which locate the record key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header(u16);
 
 impl Header {
-    /// `None` for an entry that cannot be read: of another format, or with a record key that would
-    /// not be within the entry.
+    /// `None` for an entry that cannot be read: of another format, or with a record key that
+    /// extends beyond the entry.
     ///
-    /// Another format is damage, since each entry is made again from its record; a schema
-    /// refuses what a newer program has built.
+    /// Another format counts as damage, since each entry can be written again from its record. A
+    /// schema refuses an index that a newer program has built.
     #[inline]
     pub(super) fn read(space: &Subspace, key: &[u8], value: &[u8]) -> Option<Self> {
         let header = Self(u16::from_be_bytes(*value.first_chunk()?));
@@ -67,8 +67,9 @@ impl Header {
     }
 }
 
-/// A record key as exactly one element: a tuple of several stands nested behind the parts, so that
-/// `("a",)` with the key `("b", "c")` is another entry than `("a", "b")` with `("c",)`.
+/// A record key as exactly one element: a composite key is a nested tuple after the parts. So the
+/// entry of parts `("a",)` and key `("b", "c")` differs from that of parts `("a", "b")` and key
+/// `("c",)`.
 pub fn pack_one<K: Pack>(key: &K) -> KeyBuf {
     let mut packer = Packer::new();
     key.pack_element(&mut packer);
@@ -76,14 +77,14 @@ pub fn pack_one<K: Pack>(key: &K) -> KeyBuf {
 }
 
 impl<K: RecordKey, V> Index<K, V, AnyParts> {
-    /// The entries of a record, each parts once. None where there is no record, and none for one
-    /// that would be refused and is there all the same.
+    /// The entries of a record, each combination of parts once. Empty if there is no record, or if
+    /// the function refuses a record that is stored all the same.
     pub(crate) fn entries_of(&self, key: &K, value: Option<&V>) -> IndexEntries<AnyParts> {
         let entries = value.map(|value| self.function.entries(key, value).unwrap_or_default());
         entries.unwrap_or_default().normalized()
     }
 
-    /// The entries of a record that is put, unless it is refused.
+    /// The entries of the new record of a change, or an error if the function refuses the record.
     pub(crate) fn new_entries(
         &self,
         change: &RecordChange<'_, K, V>,
@@ -100,7 +101,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         entries.iter().any(|made| *self.stored(made, &record_key).0 == *entry)
     }
 
-    /// An entry as it is stored.
+    /// The stored form of an entry.
     pub(crate) fn stored(&self, entry: &IndexEntry, record_key: &[u8]) -> DerivedEntry {
         let mut stored = DerivedEntry::default();
         self.store_into(entry, record_key, &mut stored);
@@ -111,7 +112,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         key.clear();
         key.extend_from_slice(self.space.prefix());
         key.extend_from_slice(&entry.parts);
-        // A record key that is too long for its bits is too long for the table as well.
+        // A record key that exceeds the 11 bits is also too long for the table.
         let length = u16::try_from(record_key.len()).unwrap_or(LENGTH_MASK) & LENGTH_MASK;
         let header = FORMAT << FORMAT_SHIFT | length | if self.is_unique { IN_VALUE } else { 0 };
         value.clear();
@@ -124,7 +125,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         value.extend_from_slice(&entry.covered);
     }
 
-    /// Refuses entries whose keys would be too long, and says which.
+    /// Refuses an entry whose key would be too long, with an error that names its longest part.
     pub(crate) fn check_lengths(
         &self,
         entries: &IndexEntries<AnyParts>,
@@ -166,7 +167,8 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         self.difference(&record_key, &old, &new, write)
     }
 
-    /// What turns some entries of a record into others, key by key; no value removes the key.
+    /// Calls `write` with each key that differs between two lists of entries of a record. No value
+    /// means that the key is removed.
     pub(crate) fn difference(
         &self,
         record_key: &[u8],

@@ -1,8 +1,8 @@
 //! Composite-key index: how are records found by the leading parts of several fields?
 //!
-//! With entries ordered by `(country, region, name)` one index answers "all of a country", "all of
-//! a country and a region" and "those whose name begins with San": each is one range. The order of
-//! the parts is the design decision: a query names the parts from the left.
+//! With entries ordered by `(country, region, name)`, each of these queries is one range: the
+//! cities of a country, of a country and a region, and those whose name begins with "San". The
+//! order of the parts is the design decision, since a query gives the parts from left to right.
 //!
 //! # Layout
 //!
@@ -11,8 +11,9 @@
 //! | subspace, parts of the entry, record key as one element | header, covered fields |
 //! | [unique](Index::unique): subspace, parts of the entry | header, record key as one element, covered fields |
 //!
-//! The header has 2 bytes, big-endian. From the top: 4 bits are the format (1); 1 bit says where
-//! the record key is, 0 at the end of the key, 1 in the value; 11 bits are its length in bytes.
+//! The header has 2 bytes, big-endian. From the most significant bit: 4 bits for the format (1); 1
+//! bit for the location of the record key, 0 at the end of the key, 1 in the value; 11 bits for its
+//! length in bytes.
 //!
 //! ```text
 //! ("geo", "by_place", "FR", "11", "Paris", 2988507)  ->  10 04
@@ -21,58 +22,59 @@
 //!  subspace           parts                               unique, the record key
 //! ```
 //!
-//! In the key the record key stands last, a composite one as a nested tuple, so entries with equal
-//! parts are different keys, in the order of the record keys; the length in the value says where it
-//! begins, so an entry is taken apart without knowing the types of its parts. Covered fields are a
-//! [packed tuple](keyloom::key) as well: it needs no schema to be read, and strings are borrowed
-//! from it.
+//! In the key, the record key comes last; a composite record key is a nested tuple. So entries with
+//! equal parts have different keys, in the order of the record keys. The length in the value gives
+//! the position of the record key, so an entry can be split without knowing the types of its parts.
+//! Covered fields are a [packed tuple](keyloom::key) as well: they can be read without a schema,
+//! and strings are borrowed from it.
 //!
 //! # Invariants
 //!
-//! * An entry is there exactly if the function of the index gives its parts for a record that is
-//!   there; its covered fields are those of the record.
+//! * An entry exists exactly if the function of the index returns its parts for an existing record.
+//!   Its covered fields are those of the record.
 //! * A record may have no entry (a partial index), one, or several (one per tag).
-//! * An entry that cannot be read, whatever its bytes are, is one fault: a query that meets it
+//! * An entry that cannot be read, whatever its bytes are, is one fault. A query that reads it
 //!   returns an error that names its key, [`check`](crate::Maintained::check) reports it, and
 //!   [`repair`](crate::Maintained::repair) writes it again from its record. In a unique index no
-//!   record takes the place of such an entry before the repair. In a [schema](crate::schema), an
+//!   record can take the place of such an entry before the repair. In a [schema](crate::schema), an
 //!   index that a newer program has built is refused.
-//! * In a unique index no two records have an entry with the same parts. A record that gives no
-//!   entry is exempt: that is how "unique where it is not null" is said.
+//! * In a unique index no two records have an entry with the same parts. A record without an entry
+//!   is exempt: this expresses "unique where not null".
 //!
-//! Two transactions that take one value of a unique index read and write *the same key*: no store
-//! that is serializable lets both commit, however it finds conflicts. Were the record key part of
-//! the key, they would write different keys, and all would hang on the store's care for ranges that
-//! were read empty.
+//! Two transactions that take one value of a unique index read and write *the same key*. No
+//! serializable store lets both commit, however it detects conflicts. If the record key were part
+//! of the key, they would write different keys, and uniqueness would depend on how the store
+//! detects phantoms in empty ranges.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
-//! | put of a record | 1 key written per entry that appears or disappears or whose covered fields change, 0 when they stay |
+//! | put of a record | 1 key written per entry that appears or disappears or whose covered fields change; 0 if no entry changes |
 //! | the same, unique | 1 get more per such entry, all in 1 round trip |
-//! | [`range`](Index::range), [`query`](Index::query) | 1 range; reads exactly the entries that it returns; a page also looks whether there is one after it |
+//! | [`range`](Index::range), [`query`](Index::query) | 1 range; reads exactly the entries that it returns; a page also checks whether there is another entry after it |
 //! | [`get`](Index::get) of a unique index | 1 get |
 //! | [`first_of_each`](Index::first_of_each), [`last_of_each`](Index::last_of_each) | about 1 range per group, see [`aggregation`](crate::aggregate#cost) |
 //! | [`count`](Index::count) | 1 range; reads all of it, or the store counts |
-//! | [`records`](IndexQuery::records) | n entries and n gets, in 2 round trips; 1 where nothing is found |
+//! | [`records`](IndexQuery::records) | n entries and n gets, in 2 round trips; 1 if nothing is found |
 //! | [`check`](crate::Maintained::check), [`repair`](crate::Maintained::repair) | see [`derived`] |
 //!
-//! In a [schema](crate::schema#life-cycle), an index is built, disabled and dropped beside writers.
+//! In a [schema](crate::schema#life-cycle), an index is built, disabled and dropped while other
+//! transactions write.
 //!
 //! # The function of an index
 //!
-//! It must be pure. One that **panics** ends the put and, as the panic leaves
-//! [`transact`](Store::transact), the transaction: nothing of it stays, and the store goes on. One
-//! that gives **different entries for the same record** leaves entries behind that nothing removes:
-//! [`check`](crate::Maintained::check) calls them dangling or missing, and
-//! [`repair`](crate::Maintained::repair) repairs them once the function is right.
+//! The function must be pure. If it **panics**, the panic leaves the put and
+//! [`transact`](Store::transact): the transaction is rolled back, and the store stays usable. If it
+//! returns **different entries for the same record**, entries remain that no write removes:
+//! [`check`](crate::Maintained::check) reports them as dangling or missing, and
+//! [`repair`](crate::Maintained::repair) fixes them once the function is right.
 //!
 //! # When not to use it
 //!
 //! When queries leave out the first part (another order of the parts is another index); when parts
-//! are long texts (a key has 511 bytes in all); for distances on a map (one range cannot hold two
-//! dimensions).
+//! are long texts (a key has at most 511 bytes in all); for distances on a map (one range cannot
+//! cover two dimensions).
 //!
 //! # Source
 //!
@@ -121,7 +123,7 @@ use found::no_entry;
 type Sure<K, V> = dyn Fn(&K, &V) -> IndexEntries<AnyParts> + Send + Sync;
 type Refusing<K, V> = dyn Fn(&K, &V) -> Result<IndexEntries<AnyParts>> + Send + Sync;
 
-/// What the entries of a record are.
+/// The function that returns the entries of a record.
 enum Function<K, V> {
     Sure(Arc<Sure<K, V>>),
     Refusing(Arc<Refusing<K, V>>),
@@ -177,15 +179,15 @@ impl<K, V, P> Clone for Index<K, V, P> {
 }
 
 impl<K, V, P> Index<K, V, P> {
-    /// The same index, whose parts are said to be a `T`.
+    /// The same index with `T` as the type of its parts.
     fn with_parts<T>(&self) -> Index<K, V, T> {
         let Self { space, function, is_unique, .. } = self;
         let (space, function) = (space.clone(), function.clone());
         Index { space, function, is_unique: *is_unique, parts: PhantomData }
     }
 
-    /// The same index, whose [parts may be anything](AnyParts), as for a list of indexes of several
-    /// types. A query of a wrong type then compiles, and finds nothing.
+    /// The same index with [parts of any type](AnyParts), for example for a list of indexes of
+    /// several types. A query of a wrong type then compiles, and finds nothing.
     pub fn untyped(&self) -> Index<K, V, AnyParts> {
         self.with_parts()
     }
@@ -201,13 +203,13 @@ impl<K, V, P> fmt::Debug for Index<K, V, P> {
 }
 
 impl<K: RecordKey, V, P> Index<K, V, P> {
-    /// An index in `space`, whose entries for a record are what `function` returns for it.
+    /// An index in `space`; its entries for a record are those that `function` returns for it.
     ///
-    /// **Nothing else may be in `space`**, and the table must lie outside of it: what is no entry
-    /// is a fault that [`repair`](crate::Maintained::repair) removes.
+    /// **`space` must contain nothing else**, and the table must be outside of it: a key that is
+    /// not an entry is a fault, and [`repair`](crate::Maintained::repair) removes it.
     ///
-    /// The function must be pure: the same record, the same entries. When it changes, the entries
-    /// that are there are wrong until [`repair`](crate::Maintained::repair) has run.
+    /// The function must be pure: the same record gives the same entries. If the function changes,
+    /// the stored entries are wrong until [`repair`](crate::Maintained::repair) has run.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
@@ -216,24 +218,28 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Self::with_function(space, Function::Sure(Arc::new(function)))
     }
 
-    /// As [`new`](Index::new), with a function that may fail: then the put is refused with
-    /// [`IndexError::Refused`], which names the index and the record. Get the function's own error
-    /// back with [`Error::downcast_ref`].
+    /// Like [`new`](Index::new), with a function that may fail. If it fails, the put is refused
+    /// with [`IndexError::Refused`], which names the index and the record. [`Error::downcast_ref`]
+    /// returns the error of the function.
     ///
-    /// Records that were in the table before, and for which it fails, are not in the index.
+    /// Existing records for which the function fails are not in the index.
     ///
     /// ```
     /// use keyloom::{Error, Memory, Store, Subspace};
     /// use keyloom_tables::{Index, Table, entry};
     /// let by_score = Index::try_new(&Subspace::new("by_score"), |_id, score: &f64| match score.is_nan() {
-    ///     true => Err(Error::InvalidArgument { what: "the score", value: score.to_string(), why: "it is no number" }),
+    ///     true => {
+    ///         let (what, value) = ("the score", score.to_string());
+    ///         Err(Error::InvalidArgument { what, value, why: "it is not a number" })
+    ///     }
     ///     false => Ok(entry(*score)),
     /// });
     /// let games = Table::<u32, f64>::new(&Subspace::new("games")).with(&by_score);
     /// let store = Memory::new();
     /// store.transact(|txn| games.put(txn, &1, &9.5))?;
     /// let error = store.transact(|txn| games.put(txn, &2, &f64::NAN)).unwrap_err();
-    /// assert!(error.to_string().starts_with(r#"the index ("by_score",) refuses the record ("games", 2): "#));
+    /// let message = r#"the index ("by_score",) refuses the record ("games", 2): "#;
+    /// assert!(error.to_string().starts_with(message));
     /// assert!(error.downcast_ref::<Error>().is_some());
     /// assert_eq!(games.count(&store.snapshot()?, ())?, 1);
     /// # Ok::<(), keyloom::Error>(())
@@ -253,9 +259,9 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// The same index, in which no two records may have an entry with the same parts.
     ///
     /// A put that would take the parts of another record is refused with [`IndexError::NotUnique`],
-    /// which names that record, before anything of this index is written. Give [no
-    /// entry](IndexEntries::none) for a record that is exempt. The entries lie elsewhere than those
-    /// of an index that is not unique: see the [layout](self#layout).
+    /// which names that record, before anything of this index is written. Return [no
+    /// entry](IndexEntries::none) for a record that is exempt. The layout of the entries differs
+    /// from that of an index that is not unique: see the [layout](self#layout).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -284,8 +290,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// The entry of a unique index with exactly these parts. Costs one get.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when the index is not unique; what the store says, and when the
-    /// entry is not one.
+    /// [`Error::InvalidArgument`] if the index is not unique; [`Error::At`] if the stored bytes are
+    /// not an entry of an index; any error of the store.
     pub fn get<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -303,21 +309,21 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         value.map(|value| Found::new(&self.space, (key, value))).transpose()
     }
 
-    /// Where the entries are.
+    /// The subspace of the entries.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// An entry of this index.
+    /// Parses an entry of this index.
     pub(crate) fn found<B: Deref<Target = [u8]>>(&self, entry: Entry<B>) -> Result<Found<B, K, P>> {
         Found::new(&self.space, entry)
     }
 
-    /// The entries whose parts are as `select` says, in `order`: those that begin with some parts,
-    /// all of them with `()`, or what else [`Select`] offers.
+    /// The entries whose parts `select` selects, in `order`. A prefix of parts selects the entries
+    /// that begin with it, and `()` selects all; [`Select`] lists the other forms.
     ///
     /// # Errors
-    /// What the store says; the iterator, also when an entry is not one.
+    /// Any error of the store. The iterator also reports entries that cannot be read.
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -328,7 +334,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Ok(FoundEntries::new(entries, &self.space))
     }
 
-    /// Begins a query: which entries, in which order, how many. Where all clauses are in one call,
+    /// Begins a query: which entries, in which order, how many. For a single clause,
     /// [`range`](Index::range) and [`count`](Index::count) are shorter.
     ///
     /// ```
@@ -347,7 +353,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         IndexQuery::new(self, self)
     }
 
-    /// One page of the entries in `query`.
+    /// One page of the entries in the range `query`.
     pub(crate) fn page_of<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -375,8 +381,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Ok(Page { items, next: page.last.map(|last| behind(&last)) })
     }
 
-    /// What `answer` makes of each entry of a page: of the key of its record, of the record if it
-    /// is there, and of the key of the entry.
+    /// One page of the results of `answer` for the entries in `query`. Its arguments are the key of
+    /// the record, the record if it exists, and the key of the entry.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn records_of<C: Codec<V>>(
         &self,
@@ -395,7 +401,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         let entries = items.iter().zip(keys).map(|(found, key)| {
             let entry = found.entry_key();
             let answered = key.and_then(|key| {
-                // There is one for each key that can be read.
+                // `records` has one item for each key that decodes.
                 let record = records.next().unwrap_or(Ok(None))?;
                 answer(key, record, entry)
             });
@@ -405,8 +411,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         answers(entries, next, behind)
     }
 
-    /// The first selected entry of each group, in the order of the index: groups are those entries
-    /// whose first `parts` parts are equal, and come in `order`.
+    /// The first selected entry of each group, in the order of the index. A group consists of the
+    /// entries whose first `parts` parts are equal; the groups are returned in `order`.
     ///
     /// A skip scan, which costs about as many ranges as there are groups; see
     /// [`Grouping::first_of_each`].
@@ -428,7 +434,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// As [`range`](Index::range); the iterator, also for an entry with fewer elements.
+    /// The errors of [`range`](Index::range). The iterator also reports an entry with fewer than
+    /// `parts` elements.
     pub fn first_of_each<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
@@ -443,10 +450,10 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Ok(self.found_groups(self.grouped_by(parts).groups(reader, select, order, far)?))
     }
 
-    /// The last selected entry of each group, as [`first_of_each`](Index::first_of_each).
+    /// The last selected entry of each group; see [`first_of_each`](Index::first_of_each).
     ///
     /// # Errors
-    /// As [`first_of_each`](Index::first_of_each).
+    /// The errors of [`first_of_each`](Index::first_of_each).
     pub fn last_of_each<'r, R: Reader, S: Select<P>>(
         &self,
         reader: &'r R,
@@ -472,16 +479,16 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         scan(groups, move |groups| groups.one()?.map(|entry| Found::new(&space, entry)).transpose())
     }
 
-    /// The groups that the first `parts` parts make: for their distinct values, loose index ranges
-    /// and group-by.
+    /// The entries grouped by their first `parts` parts: for their distinct values, loose index
+    /// scans and group-by.
     pub fn grouped_by(&self, parts: usize) -> Grouping<P> {
         Grouping::of(&self.space, parts)
     }
 
-    /// How many entries are selected. Reads all of them.
+    /// The number of selected entries. Reads all of them.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn count(&self, reader: &impl Reader, select: impl Select<P>) -> Result<u64> {
         reader.count(select.key_range(&self.space))
     }
@@ -490,7 +497,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
 impl<K: RecordKey, V: 'static, P: 'static> Maintained for Index<K, V, P> {
     crate::described!(|index| if index.is_unique() { "unique index" } else { "index" }, deferred if |index| !index.is_unique());
 
-    /// Everything that is not as it should be between `table` and this index.
+    /// Every inconsistency between `table` and this index.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -506,7 +513,7 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Index<K, V, P> {
     /// ```
     ///
     /// # Errors
-    /// What the store says, and records that do not decode.
+    /// The errors of [`Maintained::check`].
     fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -517,11 +524,10 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Index<K, V, P> {
         Ok(found)
     }
 
-    /// Makes the index what it should be, or builds it, in bounded transactions; see
-    /// [`derived::repair`].
+    /// Repairs or builds the index in bounded transactions; see [`derived::repair`].
     ///
     /// # Errors
-    /// What the store says, and records that do not decode.
+    /// The errors of [`derived::repair`].
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -534,7 +540,7 @@ impl<K: RecordKey, V: 'static, P: 'static> Maintained for Index<K, V, P> {
 }
 
 impl<K: RecordKey, V: 'static, P> Index<K, V, P> {
-    /// The maintainer, which is the same code for all types of parts.
+    /// The [`Derived`] value of the index, which is the same code for all types of parts.
     pub(crate) fn attached(&self) -> Arc<dyn Derived<K, V>> {
         Attach::<K, V, AS_ENTRIES>::attached(&self.untyped())
     }

@@ -1,4 +1,4 @@
-//! What every index of this pattern hands on to the [`Index`]($crate::Index) that it stands on.
+//! Implementations that a pattern on top of an [`Index`]($crate::Index) delegates to that index.
 
 /// `check`, `repair` and [`DerivedEntries`]($crate::DerivedEntries), for a type with a field
 /// `index`.
@@ -12,7 +12,7 @@ macro_rules! stands_on_index {
                 &self.index
             }
 
-            /// Where the entries are.
+            /// The subspace of the entries.
             pub(crate) fn space(&self) -> &Subspace {
                 self.index.space()
             }

@@ -1,4 +1,4 @@
-//! Queries of an index, clause by clause.
+//! Queries of an index, built clause by clause.
 
 use std::fmt;
 use std::iter::Take;
@@ -18,9 +18,8 @@ use crate::table::{RecordKey, Table};
 
 /// A query of an [`Index`]: which entries, in which order, how many, after which.
 ///
-/// [`Index::query`] begins one, and so does [`Attached::query`], whose query knows the table and
-/// checks that the index is readable. Several clauses that select entries select those that all of
-/// them select.
+/// [`Index::query`] begins a query. [`Attached::query`] begins one that also reads the table and
+/// checks that the index is readable. Several selecting clauses select the intersection.
 ///
 /// ```
 /// use keyloom::{Desc, Memory, Store};
@@ -29,7 +28,12 @@ use crate::table::{RecordKey, Table};
 /// let schema = Schema::open(&store, "geo")?;
 /// let cities = schema.table::<u32, (String, u64)>("cities")?;
 /// let by_size = schema.index(&cities, "by_size", 1, |_, (country, people)| entry((country, Desc(*people))))?;
-/// let all = [(1, ("FR", 2_138_551)), (2, ("FR", 1_041_000)), (3, ("CH", 341_730)), (4, ("FR", 472_317))];
+/// let all = [
+///     (1, ("FR", 2_138_551)),
+///     (2, ("FR", 1_041_000)),
+///     (3, ("CH", 341_730)),
+///     (4, ("FR", 472_317)),
+/// ];
 /// store.transact(|txn| cities.put_many(txn, all.map(|(id, (country, n))| (id, (country.to_owned(), n)))))?;
 ///
 /// let snapshot = store.snapshot()?;
@@ -55,7 +59,7 @@ use crate::table::{RecordKey, Table};
 #[must_use = "a query does nothing before it is run"]
 pub struct IndexQuery<'q, K, V, P, T = &'q Index<K, V, P>> {
     index: &'q Index<K, V, P>,
-    /// What runs it: the index, or the same index in its schema.
+    /// The index that runs the query, in its schema if it has one.
     source: T,
     range: KeyRange<'static>,
     order: Order,
@@ -145,15 +149,15 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
     }
 }
 
-/// An index that can run a query through `reader`, and the table of its records.
+/// An index that can run a query through `reader`.
 ///
-/// Not nameable outside of this crate: implemented for an index, which knows no table, and for one
-/// in a schema.
+/// The trait cannot be named outside of this crate. It is implemented for an index, and for an
+/// index in a schema, which also holds its table.
 pub trait QuerySource: Copy {
     /// Refuses an index that is not readable.
     ///
     /// # Errors
-    /// [`SchemaError::NotReadable`](crate::SchemaError::NotReadable), and errors of
+    /// [`SchemaError::NotReadable`](crate::SchemaError::NotReadable), and the other errors of
     /// [`Attached::at`].
     fn require_readable(&self, reader: &impl Reader) -> Result<()>;
 }
@@ -177,8 +181,8 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a token of another query;
-    /// errors of [`Attached::at`]; any error of the store. The iterator also returns an error for
-    /// an entry that cannot be read.
+    /// the errors of [`Attached::at`]; any error of the store. The iterator also reports entries
+    /// that cannot be read.
     pub fn entries<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -188,42 +192,42 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
         Ok(FoundEntries::new(entries, &self.index.space).take(self.limit))
     }
 
-    /// The entries, and where the next page begins.
+    /// The entries, and a continuation for the next page.
     ///
     /// An entry that cannot be read ends the page before it.
     ///
     /// # Errors
-    /// As [`entries`](IndexQuery::entries), and [`UnreadableEntry`](crate::UnreadableEntry) if the
-    /// first entry cannot be read.
+    /// The errors of [`entries`](IndexQuery::entries), and
+    /// [`UnreadableEntry`](crate::UnreadableEntry) if the first entry cannot be read.
     pub fn page<'r, R: Reader>(&self, reader: &'r R) -> Result<Page<Found<R::Bytes<'r>, K, P>>> {
         self.source.require_readable(reader)?;
         self.index.page_of(reader, &self.range, self.order, self.limit, self.after)
     }
 
-    /// The keys of the records, and where the next page begins.
+    /// The keys of the records, and a continuation for the next page.
     ///
     /// # Errors
-    /// As [`page`](IndexQuery::page).
+    /// The errors of [`page`](IndexQuery::page).
     pub fn keys(&self, reader: &impl Reader) -> Result<Page<K>> {
         let Page { items, next } = self.page(reader)?;
         let keys = items.iter().map(|found| (found.entry_key(), found.record_key().map(Some)));
         answers(keys, next, |last| Continuation::behind(last, &self.range, self.order))
     }
 
-    /// How many entries the query selects: after the token, and at most the limit.
+    /// The number of entries that the query selects: after the token, and at most the limit.
     ///
     /// # Errors
-    /// As [`entries`](IndexQuery::entries).
+    /// The errors of [`entries`](IndexQuery::entries).
     pub fn count(&self, reader: &impl Reader) -> Result<u64> {
         self.source.require_readable(reader)?;
         let limit = u64::try_from(self.limit).unwrap_or(u64::MAX);
         Ok(reader.count(self.rest()?)?.min(limit))
     }
 
-    /// What reading the entries costs. Reads them.
+    /// The cost of reading the entries. Reads them.
     ///
     /// # Errors
-    /// As [`entries`](IndexQuery::entries).
+    /// The errors of [`entries`](IndexQuery::entries).
     pub fn explain(&self, reader: &impl Reader) -> Result<Explain> {
         self.source.require_readable(reader)?;
         let mut explain = Explain { ranges: 1, seeks: 1, ..Explain::default() };
@@ -237,11 +241,11 @@ impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
 }
 
 impl<'q, K: RecordKey, V, P> IndexQuery<'q, K, V, P> {
-    /// The records of `table`, in the order of the index, and where the next page begins.
+    /// The records of `table`, in the order of the index, and a continuation for the next page.
     ///
     /// # Errors
-    /// As [`page`](IndexQuery::page), with an [`UnreadableEntry`](crate::UnreadableEntry) also for
-    /// an entry whose record does not decode or is not there.
+    /// The errors of [`page`](IndexQuery::page). An [`UnreadableEntry`](crate::UnreadableEntry) is
+    /// also returned for an entry whose record does not decode or does not exist.
     pub fn records<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -259,11 +263,12 @@ where
     P: 'static,
     C: Codec<V>,
 {
-    /// The records, in the order of the index, and where the next page begins.
+    /// The records, in the order of the index, and a continuation for the next page.
     ///
     /// # Errors
-    /// As [`page`](IndexQuery::page), with an [`UnreadableEntry`](crate::UnreadableEntry) also for
-    /// an entry whose record does not decode or is not there.
+    /// The errors of [`page`](IndexQuery::page). An [`UnreadableEntry`](crate::UnreadableEntry) is
+    /// also returned for an entry whose record does not decode or, unless the index is deferred,
+    /// does not exist.
     pub fn records(&self, reader: &impl Reader) -> Result<Page<(K, V)>> {
         let Self { index, source, range, order, limit, after } = self;
         source.require_readable(reader)?;
@@ -280,7 +285,7 @@ where
     }
 }
 
-/// The record of an entry, which must be there.
+/// The record of an entry, or an error if it does not exist.
 fn record_of<K, V>(key: K, value: Option<V>, entry: &[u8]) -> Result<Option<(K, V)>> {
     let value = value.ok_or_else(|| Error::other(Dangling).at(entry))?;
     Ok(Some((key, value)))

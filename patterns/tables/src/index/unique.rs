@@ -1,4 +1,4 @@
-//! Values that only one record may have.
+//! Maintenance of unique indexes.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::derived::{RecordChange, SortedWrites};
 use crate::parts::AnyParts;
 use crate::table::{RecordKey, get_many};
 
-/// What is stored under a key now, and what should be there in the end.
+/// The value stored under a key now, and the value that it should have after the changes.
 struct Place {
     there: Option<Vec<u8>>,
     wanted: Option<Vec<u8>>,
 }
 
-/// The places that some changes are about.
+/// The keys that some changes affect.
 type Places = BTreeMap<KeyBuf, Place>;
 
-/// How a record changes in the index.
+/// The change of the entries of one record.
 struct Step {
     record_key: KeyBuf,
     old: IndexEntries<AnyParts>,
@@ -29,8 +29,8 @@ struct Step {
 }
 
 impl<K: RecordKey, V> Index<K, V, AnyParts> {
-    /// Maintains a unique index: looks at every entry that appears or disappears, in this
-    /// transaction, and writes when all of them may.
+    /// Maintains a unique index: reads every entry that appears or disappears in this transaction,
+    /// and writes only if all changes are allowed.
     pub(super) fn take_values(
         &self,
         txn: &impl Reader,
@@ -48,14 +48,14 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
             }
         }
         let mut places = self.places(txn, &steps)?;
-        // What some of them give up others may take, in whatever order they come.
+        // Records may take values that others give up in the same call, in any order.
         steps.iter().try_for_each(|step| self.give_up(step, &mut places))?;
         steps.iter().try_for_each(|step| self.take(step, &mut places))?;
         let changed = places.iter().filter(|(_, place)| place.there != place.wanted);
         changed.into_iter().try_for_each(|(key, place)| writes.push(key, place.wanted.as_deref()))
     }
 
-    /// The places of the entries that appear or disappear. Costs one round trip.
+    /// The current values of the entries that appear or disappear. Costs one round trip.
     fn places(&self, reader: &impl Reader, steps: &[Step]) -> Result<Places> {
         let mut keys = Vec::new();
         for Step { record_key, old, new } in steps {
@@ -72,14 +72,14 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         Ok(keys.into_iter().zip(places).collect())
     }
 
-    /// Clears, in mind, the places of the entries that disappear.
+    /// Plans the removal of the entries that disappear.
     fn give_up(&self, step: &Step, places: &mut Places) -> Result<()> {
         self.difference(&step.record_key, &step.old, &step.new, |key, value| {
             let Some(place) = places.get_mut(key).filter(|_| value.is_none()) else {
                 return Ok(());
             };
             let other = self.other_holder(key, place.wanted.as_deref(), &step.record_key)?;
-            // What belongs to another record stays, whatever this one thinks that it had.
+            // An entry of another record stays, even if the old value of this record makes it too.
             if other.is_none() {
                 place.wanted = None;
             }
@@ -87,7 +87,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         })
     }
 
-    /// Takes, in mind, the places of the entries that appear.
+    /// Plans the writes of the entries that appear.
     fn take(&self, step: &Step, places: &mut Places) -> Result<()> {
         self.difference(&step.record_key, &step.old, &step.new, |key, value| {
             let (Some(place), Some(value)) = (places.get_mut(key), value) else { return Ok(()) };
@@ -103,10 +103,12 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
         })
     }
 
-    /// The packed key of the record that has an entry, if there is one and it is another than this.
+    /// The packed key of the record that holds an entry, unless it is `record_key` or there is no
+    /// entry.
     ///
     /// # Errors
-    /// When the entry cannot be read: no record may take its place before a repair.
+    /// An [`Error::At`](keyloom::Error::At) if the entry cannot be read: no record may take its
+    /// place before a repair.
     fn other_holder<'v>(
         &self,
         key: &'v [u8],

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use keyloom::{Error, KeyBuf, Pack, Result, pack};
 
 /// The rows of a small side by their keys, in memory: read once, and used for any number of joins.
-/// It shows the snapshot that it was read from.
+/// It reflects the snapshot from which it was read.
 pub struct BuildSide<K, V> {
     rows: HashMap<KeyBuf, Vec<Arc<V>>>,
     len: usize,
@@ -46,12 +46,12 @@ impl<K: Pack, V> BuildSide<K, V> {
 }
 
 impl<K, V> BuildSide<K, V> {
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -71,10 +71,10 @@ pub struct KeySet<K> {
 }
 
 impl<K: Pack> KeySet<K> {
-    /// Reads all of `keys`, but no more than `most` different ones.
+    /// Reads all of `keys`, but no more than `most` distinct ones.
     ///
     /// # Errors
-    /// As the keys; an error that names the bound when there are more.
+    /// The errors of `keys`; an error that names the bound if there are more.
     pub fn read(keys: impl IntoIterator<Item = Result<K>>, most: usize) -> Result<Self> {
         let mut set = HashSet::new();
         for key in keys {
@@ -84,7 +84,7 @@ impl<K: Pack> KeySet<K> {
         Ok(Self { keys: set, key: PhantomData })
     }
 
-    /// Whether `key` is one of them.
+    /// Whether `key` is in the set.
     ///
     /// ```
     /// use keyloom_tables::join::KeySet;
@@ -99,12 +99,12 @@ impl<K: Pack> KeySet<K> {
 }
 
 impl<K> KeySet<K> {
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

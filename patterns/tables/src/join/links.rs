@@ -1,4 +1,4 @@
-//! Links: a relation of many to many, walked from both ends.
+//! Links: a many-to-many relation that can be read from both ends.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,13 +14,14 @@ use crate::progress::{Progress, RepairOptions};
 use crate::schema::{Attached, Maintained, Schema};
 use crate::table::{RecordKey, Table};
 
-/// The format of the entries of the other direction.
+/// The format of the entries of the reverse direction.
 const FORMAT: u8 = 1;
 
-/// Which lefts belong to which rights, such as users to groups; see [the layout](super#layout).
+/// A many-to-many relation between lefts and rights, such as groups and users; see [the
+/// layout](super#layout).
 ///
-/// A link is a record of the table of pairs `(left, right)`, whose value says what there is to say
-/// of it, `()` for nothing. The other direction is derived from it.
+/// A link is a record of the table of pairs `(left, right)`. Its value holds the data of the link,
+/// or `()` if there is none. The reverse direction is derived from it.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -48,7 +49,7 @@ const FORMAT: u8 = 1;
 pub struct Links<L: RecordKey, R: RecordKey, V: 'static = (), C = Postcard> {
     table: Table<(L, R), V, C>,
     reversed: Reversed<L, R, V>,
-    /// The other direction in its schema, which knows whether it is readable.
+    /// The handle of the reverse direction in its schema, which checks that the data is readable.
     attached: Option<Attached<Reversed<L, R, V>, C>>,
 }
 
@@ -66,7 +67,7 @@ impl<L: RecordKey, R: RecordKey, V, C> fmt::Debug for Links<L, R, V, C> {
 }
 
 impl<L: RecordKey, R: RecordKey, V> Links<L, R, V> {
-    /// Links in `space`. Nothing else may be there.
+    /// Links in `space`, which must contain nothing else.
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
@@ -80,8 +81,8 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         Self { table, reversed, attached: None }
     }
 
-    /// Links in the table `name` of a [schema](crate::schema), with the other direction as its
-    /// derived data `reversed`. Over existing pairs, [build](Attached::build) it with
+    /// Links in the table `name` of a [schema](crate::schema), with the reverse direction as its
+    /// derived data `reversed`. If pairs exist already, [build](Attached::build) it with
     /// [`reversed`](Links::reversed).
     ///
     /// ```
@@ -92,13 +93,14 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
     /// let members = Links::<String, u32>::in_schema(&schema, "members")?;
     /// store.transact(|txn| members.link(txn, &"chess".into(), &2))?;
     /// let snapshot = store.snapshot()?;
-    /// let of_bob = members.lefts_of(&snapshot, &2, Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+    /// let of_bob = members.lefts_of(&snapshot, &2, Order::Ascending)?;
+    /// let of_bob = of_bob.collect::<Result<Vec<_>>>()?;
     /// assert_eq!(of_bob, ["chess"]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Errors of [`Schema::table_with`] and [`Schema::derive`].
+    /// The errors of [`Schema::table_with`] and [`Schema::derive`].
     pub fn in_schema<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self>
     where
         C: Codec<V>,
@@ -108,13 +110,13 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         Ok(Self { table, reversed: attached.pattern().clone(), attached: Some(attached) })
     }
 
-    /// The other direction, of links in a schema: to build, disable or drop it.
+    /// The reverse direction of links in a schema: to build, disable or drop it.
     pub fn reversed(&self) -> Option<&Attached<Reversed<L, R, V>, C>> {
         self.attached.as_ref()
     }
 
-    /// The links as a table by `(left, right)`: to put and delete many of them, to read what they
-    /// say, and to attach more to it.
+    /// The links as a table by `(left, right)`: to put and delete many of them, to read their
+    /// values, and to attach other derived data.
     pub fn table(&self) -> &Table<(L, R), V, C> {
         &self.table
     }
@@ -122,7 +124,7 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
     /// The rights of a left, in `order`.
     ///
     /// # Errors
-    /// What the store says; the iterator, also when a key is not that of a link.
+    /// Any error of the store. The iterator also reports keys that are not those of a link.
     pub fn rights_of<'r, Q: Reader>(
         &self,
         reader: &'r Q,
@@ -132,10 +134,10 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         linked(self.table.space(), reader, left, order)
     }
 
-    /// The lefts of a right, in `order`. Costs one get more in a schema.
+    /// The lefts of a right, in `order`. Costs one more get in a schema.
     ///
     /// # Errors
-    /// As [`rights_of`](Links::rights_of); in a schema, those of [`Attached::at`].
+    /// The errors of [`rights_of`](Links::rights_of); in a schema, also those of [`Attached::at`].
     pub fn lefts_of<'r, Q: Reader>(
         &self,
         reader: &'r Q,
@@ -153,10 +155,10 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
 }
 
 impl<L: RecordKey, R: RecordKey, C: Codec<()>> Links<L, R, (), C> {
-    /// Links two; if they are linked already, nothing changes.
+    /// Links a left and a right. Changes nothing if they are linked already.
     ///
     /// # Errors
-    /// As [`Table::put`].
+    /// The errors of [`Table::put`].
     pub fn link(&self, txn: &mut impl Writer, left: &L, right: &R) -> Result<()>
     where
         L: Clone,
@@ -167,16 +169,16 @@ impl<L: RecordKey, R: RecordKey, C: Codec<()>> Links<L, R, (), C> {
 }
 
 impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, C> {
-    /// Takes a link away, and tells whether it was there.
+    /// Removes a link, and returns whether it existed.
     ///
     /// # Errors
-    /// As [`Table::delete`].
+    /// The errors of [`Table::delete`].
     pub fn unlink(&self, txn: &mut impl Writer, left: &L, right: &R) -> Result<bool> {
         txn.guarded(|txn| self.table.delete(txn, &(left.clone(), right.clone())))
     }
 
-    /// Takes away at most `most` links of a left, and tells how many there were: to do when the
-    /// left itself goes. Where it may have many, go on until there is none.
+    /// Removes at most `most` links of a left, and returns how many were removed. Use it before the
+    /// left itself is deleted; if it may have many links, call it until it returns 0.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -192,7 +194,7 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
     /// ```
     ///
     /// # Errors
-    /// As [`Table::delete_many`].
+    /// The errors of [`Table::delete_many`].
     pub fn unlink_left(&self, txn: &mut impl Writer, left: &L, most: usize) -> Result<usize> {
         txn.guarded(|txn| {
             let rights = self.rights_of(txn, left, Order::Ascending)?.take(most);
@@ -202,10 +204,10 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
         })
     }
 
-    /// Takes away at most `most` links of a right; see [`unlink_left`](Links::unlink_left).
+    /// Removes at most `most` links of a right; see [`unlink_left`](Links::unlink_left).
     ///
     /// # Errors
-    /// As [`Table::delete_many`].
+    /// The errors of [`Table::delete_many`] and [`lefts_of`](Links::lefts_of).
     pub fn unlink_right(&self, txn: &mut impl Writer, right: &R, most: usize) -> Result<usize> {
         txn.guarded(|txn| {
             let lefts = self.lefts_of(txn, right, Order::Ascending)?.take(most);
@@ -216,10 +218,10 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
 }
 
 impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
-    /// Every link that is there in one direction only.
+    /// Every link that is stored in one direction only.
     ///
     /// # Errors
-    /// As [`derived::check`].
+    /// The errors of [`derived::check`]; in a schema, those of [`Attached::check`].
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         if let Some(attached) = &self.attached {
             return attached.check(reader);
@@ -229,10 +231,10 @@ impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
         Ok(found)
     }
 
-    /// Makes the other direction what the table of pairs says, in bounded transactions.
+    /// Makes the reverse direction consistent with the table of pairs, in bounded transactions.
     ///
     /// # Errors
-    /// As [`derived::repair`].
+    /// The errors of [`derived::repair`]; in a schema, those of [`Attached::repair`].
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
@@ -240,7 +242,7 @@ impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
     /// [`repair`](Links::repair) with options; see [`Maintained::repair_with`].
     ///
     /// # Errors
-    /// As [`derived::repair`].
+    /// The errors of [`repair`](Links::repair).
     pub fn repair_with<S: Store>(
         &self,
         store: &S,
@@ -254,8 +256,8 @@ impl<L: RecordKey, R: RecordKey, V, C: Codec<V>> Links<L, R, V, C> {
     }
 }
 
-/// The other direction of a table whose key is a pair: derived entries, maintained by the table.
-/// [`Links`] attach it.
+/// The reverse direction of a table whose key is a pair: derived entries, maintained by the table.
+/// [`Links`] use it.
 pub struct Reversed<L, R, V> {
     space: Subspace,
     ends: PhantomData<fn() -> (L, R)>,
@@ -263,7 +265,7 @@ pub struct Reversed<L, R, V> {
 }
 
 impl<L, R, V> Reversed<L, R, V> {
-    /// The other direction in `space`, for a table that is declared without [`Links::in_schema`].
+    /// The reverse direction in `space`, for a table that is declared without [`Links::in_schema`].
     ///
     /// ```
     /// use keyloom::Memory;
@@ -356,14 +358,14 @@ impl<L: RecordKey, R: RecordKey, V: 'static> Maintained for Reversed<L, R, V> {
     }
 }
 
-/// The other ends of what is linked to one end, in order.
+/// The other ends of the links of one end, in order.
 fn linked<'r, Q: Reader, A: RecordKey, B: RecordKey>(
     space: &Subspace,
     reader: &'r Q,
     end: &A,
     order: Order,
 ) -> Result<impl Iterator<Item = Result<B>> + use<'r, Q, A, B>> {
-    // As one element: an end that is a tuple stands nested in the pair.
+    // Pack the end as one element: a tuple is nested in the pair.
     let entries = reader.range(space.range_of(&(end,)), order)?;
     let space = space.clone();
     Ok(entries.map(move |entry| {

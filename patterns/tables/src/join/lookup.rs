@@ -10,8 +10,8 @@ use keyloom::{KeyBuf, Reader, Result};
 use crate::table::{RecordKey, Table};
 use crate::walk::until_error;
 
-/// The right side of a lookup join: a table, and how it is asked. A reference to a table is one
-/// with the defaults.
+/// The right side of a lookup join: a table and the options of its reads. A reference to a table
+/// converts to a lookup with the default options.
 ///
 /// ```
 /// use keyloom::Subspace;
@@ -28,19 +28,19 @@ pub struct Lookup<K, V, C = Postcard> {
 }
 
 impl<K: RecordKey, V, C> Lookup<K, V, C> {
-    /// 1,000 rows in a batch, and nothing remembered from batch to batch.
+    /// 1,000 rows per batch, and no records remembered between batches.
     pub fn new(table: &Table<K, V, C>) -> Self {
         Self { table: table.clone(), batch: 1_000, remember: 0 }
     }
 
-    /// How many rows are read before their records are asked for: at least one.
+    /// The number of rows per batch, whose records are read together: at least one.
     #[must_use]
     pub fn batch(self, rows: usize) -> Self {
         Self { batch: rows.max(1), ..self }
     }
 
-    /// Remembers the records, and the absence of records, of up to so many keys from batch to
-    /// batch. For a small right side: when there would be more, all are forgotten.
+    /// Remembers the records, and the absence of records, of up to `keys` keys between batches.
+    /// Intended for a small right side: when the limit is exceeded, all are forgotten.
     #[must_use]
     pub fn remember(self, keys: usize) -> Self {
         Self { remember: keys, ..self }
@@ -76,7 +76,7 @@ pub(super) fn lookup_join<T, K: RecordKey, V, C: Codec<V>, O: Into<Option<K>>>(
     lookup: Lookup<K, V, C>,
     mut key: impl FnMut(&T) -> O,
 ) -> impl Iterator<Item = Result<(T, Option<Arc<V>>)>> {
-    // The records of this batch, and those that are remembered.
+    // The records of this batch and the remembered records.
     let mut known = HashMap::new();
     let mut joined = Vec::new().into_iter();
     let mut ended = false;
@@ -100,8 +100,8 @@ pub(super) fn lookup_join<T, K: RecordKey, V, C: Codec<V>, O: Into<Option<K>>>(
 }
 
 impl<K: RecordKey, V, C: Codec<V>> Lookup<K, V, C> {
-    /// Reads the records of the keys that are not known, each once and in the order of the store,
-    /// whose pages are then visited in order too.
+    /// Reads the records of the unknown keys, each once and in the order of the store, so that its
+    /// pages are visited in order as well.
     fn read(
         &self,
         reader: &impl Reader,

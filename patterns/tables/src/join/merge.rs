@@ -9,7 +9,7 @@ use keyloom::{Error, KeyBuf, Order, Pack, Result, pack};
 
 use super::nested::pairs;
 
-/// Each row with each of those of `right` that have the same key, or with `None`.
+/// Each row paired with each row of `right` that has the same key, or with `None`.
 pub(super) fn merge_join<T: Clone, U: Clone, P: Pack>(
     left: impl Iterator<Item = Result<T>>,
     right: impl Iterator<Item = Result<U>>,
@@ -24,7 +24,7 @@ pub(super) fn merge_join<T: Clone, U: Clone, P: Pack>(
         Ok((right_keys.next(pack(&right_key(&row)))?, row))
     };
     let mut right = right.map(keyed).peekable();
-    // The right rows of a key.
+    // The right rows with the key `group_key`.
     let (mut group_key, mut group) = (None, Arc::new(Vec::new()));
     pairs(left, move |row| {
         let key = left_keys.next(pack(&left_key(row)))?;
@@ -37,7 +37,7 @@ pub(super) fn merge_join<T: Clone, U: Clone, P: Pack>(
     })
 }
 
-/// Reads the rows up to `key`, and keeps those of `key` in `group`.
+/// Skips the rows before `key`, and moves the rows of `key` to `group`.
 fn gather<U>(
     rows: &mut Peekable<impl Iterator<Item = Result<(KeyBuf, U)>>>,
     order: Order,
@@ -57,7 +57,7 @@ fn gather<U>(
     Ok(())
 }
 
-/// The keys of a side, which are checked to be in order.
+/// Checks that the keys of a side are in order.
 struct Keys {
     side: &'static str,
     order: Order,

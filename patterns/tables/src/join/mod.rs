@@ -1,11 +1,11 @@
 //! Application-side joins: how are records of several tables read together, without a query
 //! planner?
 //!
-//! A store of keys has no joins, so the program joins. What matters is how: a `get` for every row
-//! costs a round trip for every row. Each join here is an adaptor of an iterator of `Result` rows,
-//! such as [`Table::range`](crate::Table::range) and [`Index::range`](crate::Index::range) give,
-//! and is again one, so they compose. They stream: none of them reads its input to the end before
-//! its first row comes out.
+//! A key-value store has no joins, so the program joins rows itself. The method matters: one `get`
+//! per row costs one round trip per row. Each join here is an adaptor of an iterator of `Result`
+//! rows, such as those of [`Table::range`](crate::Table::range) and
+//! [`Index::range`](crate::Index::range), and returns such an iterator, so joins can be chained.
+//! They stream: no join reads all of its input before it returns the first row.
 //!
 //! ```
 //! use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -30,60 +30,60 @@
 //!
 //! # Which one
 //!
-//! | the right side is | join | order of the output |
+//! | right side | join | order of the output |
 //! |---|---|---|
 //! | a table, by its key | [`lookup_join`](Joins::lookup_join) | of the left rows |
-//! | small, used often | [`hash_join`](Joins::hash_join) with a [`BuildSide`] | of the left rows, equal keys as they were read |
+//! | small, used often | [`hash_join`](Joins::hash_join) with a [`BuildSide`] | of the left rows; for equal keys, the order in which the right rows were read |
 //! | in the same order as the left, by the same key | [`merge_join`](Joins::merge_join) | of both |
-//! | a range of its own for each of few left rows | [`nested_loop_join`](Joins::nested_loop_join) | of the left rows, and within one of its range |
-//! | only to be tested for | [`semi_join`](Joins::semi_join), [`anti_join`](Joins::anti_join) with a [`KeySet`] | of the left rows |
+//! | a separate range for each of a few left rows | [`nested_loop_join`](Joins::nested_loop_join) | of the left rows; for each of them, the order of its range |
+//! | a set of keys to test for | [`semi_join`](Joins::semi_join), [`anti_join`](Joins::anti_join) with a [`KeySet`] | of the left rows |
 //!
-//! An **inner** join gives the pairs that match. Its **left outer** form, `left_..`, gives every
-//! left row at least once: with `None` where nothing matches. Where keys repeat, on either side,
-//! every pair that matches comes out.
+//! An **inner** join returns the matching pairs. Its **left outer** form, `left_..`, returns every
+//! left row at least once: with `None` if nothing matches. If keys repeat, on either side, every
+//! matching pair is returned.
 //!
-//! Keys are equal, and in order, when their packed bytes are: that is the order of the store, for
-//! every type of key. In a lookup and a hash join a left row can have no key at all (`None`): it
-//! matches nothing.
+//! Keys are compared as packed bytes, both for equality and for order: that is the order of the
+//! store, for every type of key. In a lookup join and a hash join a left row may have no key
+//! (`None`): it matches nothing.
 //!
 //! # Layout
 //!
-//! A join stores nothing. [`Links`] stores relations of many to many:
+//! A join stores nothing. [`Links`] stores many-to-many relations:
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, 0, left, right | what is to be said of the link, as the codec writes it; nothing for `()` |
+//! | subspace, 0, left, right | the value of the link, as the codec writes it; nothing for `()` |
 //! | subspace, 1, right, left | the format (1), one byte |
 //!
-//! One to many needs no links: it is a table whose key begins with the one (`(author, number)`
-//! above), or an [`Index`](crate::Index) by the one.
+//! A one-to-many relation needs no links: use a table whose key begins with the "one"
+//! (`(author, number)` above), or an [`Index`](crate::Index) by it.
 //!
 //! # Invariants
 //!
-//! * Every link is there in both directions, or in none.
-//! * A join that has given an error is at its end.
+//! * Every link is stored in both directions, or in none.
+//! * A join ends after it has returned an error.
 //!
 //! # Cost
 //!
-//! Beside what it costs to read the left rows; n of them, in batches of b (1,000 unless told
-//! otherwise):
+//! The cost of reading the left rows is not included. There are n of them, in batches of b (1,000
+//! by default):
 //!
 //! | operation | cost | round trips | rows in memory |
 //! |---|---|---|---|
-//! | lookup join | 1 get per different key of a batch | n/b, rounded up | b, their records, and those that it was told to remember |
+//! | lookup join | 1 get per distinct key of a batch | n/b, rounded up | b, their records, and the remembered records |
 //! | hash, semi and anti join | nothing | 0 | the build side, which is bounded |
 //! | merge join | reading the right rows once | 1 | the right rows of one key |
 //! | nested-loop join | 1 range per left row | n | 1 |
-//! | [`Links::link`], [`Links::unlink`] | 1 get; 2 keys written when something changes | 1 | |
+//! | [`Links::link`], [`Links::unlink`] | 1 get; 2 keys written if something changes | 1 | |
 //! | [`Links::rights_of`], [`Links::lefts_of`] | 1 range; reads what it returns; `lefts_of` [in a schema](Links::in_schema) 1 get more | 1 | 1 |
 //! | [`Links::unlink_left`], [`Links::unlink_right`] | 1 range, n gets, 2 n keys written | 2 | n, which is bounded |
 //! | [`Links::check`], [`Links::repair`] | see [`derived`](crate::derived) | | |
 //!
 //! # When not to use it
 //!
-//! When the same join is asked all day and its right side changes rarely: keep a copy in the left
-//! record ([`denormalization`](crate::denormalize)). When two records are always
-//! read and written together: make them one.
+//! When the same join is run often and its right side changes rarely: keep a denormalized copy of
+//! the right side in the left record ([`denormalization`](crate::denormalize)). When two records
+//! are always read and written together: make them one.
 //!
 //! # Source
 //!
@@ -112,15 +112,16 @@ use crate::walk::until_error;
 
 /// The joins, for every iterator of `Result<T>`; see the [module](self).
 pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
-    /// Each row with the record of its key: those that have one. `lookup` is a table, or a
-    /// [`Lookup`] with options of its own; `key` gives the key of a row, or an `Option` of it.
+    /// Each row with the record of its key; rows without such a record are left out. `lookup` is a
+    /// table, or a [`Lookup`] with other options. `key` returns the key of a row, or an `Option` of
+    /// it.
     ///
-    /// Costs one round trip per batch. The record comes shared, since many rows may meet the same
-    /// one.
+    /// Costs one round trip per batch. The record is shared (`Arc`), since many rows may have the
+    /// same one.
     ///
     /// # Errors
-    /// As the rows; as [`Table::get_many`](crate::Table::get_many). The rows of the batch that
-    /// fails do not come out.
+    /// The errors of the rows and of [`Table::get_many`](crate::Table::get_many). If a batch fails,
+    /// none of its rows are returned.
     fn lookup_join<R, K, V, C, F, O>(
         self,
         reader: &R,
@@ -137,8 +138,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         inner(self.left_lookup_join(reader, lookup, key))
     }
 
-    /// Each row with the record of its key, or `None`. Otherwise as
-    /// [`lookup_join`](Joins::lookup_join).
+    /// Each row with the record of its key, or `None`; see [`lookup_join`](Joins::lookup_join).
     fn left_lookup_join<R, K, V, C, F, O>(
         self,
         reader: &R,
@@ -155,7 +155,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         lookup::lookup_join(self, reader, lookup.into(), key)
     }
 
-    /// Each row with each of the rows of `side` that have its key.
+    /// Each row paired with each row of `side` that has the same key.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -174,7 +174,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// ```
     ///
     /// # Errors
-    /// As the rows.
+    /// The errors of the rows.
     fn hash_join<K, V, F, O>(
         self,
         side: &BuildSide<K, V>,
@@ -189,10 +189,10 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         inner(self.left_hash_join(side, key))
     }
 
-    /// Each row with each of the rows of `side` that have its key, or with `None`.
+    /// Each row paired with each row of `side` that has the same key, or with `None`.
     ///
     /// # Errors
-    /// As the rows.
+    /// The errors of the rows.
     fn left_hash_join<K, V, F, O>(
         self,
         side: &BuildSide<K, V>,
@@ -209,14 +209,14 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         pairs(self, move |row| Ok(matches(row).iter().cloned().map(Ok)))
     }
 
-    /// Each row with each of the rows of `right` that have the same key, where both sides come in
-    /// the `order` of that key, as ranges of tables and indexes do.
+    /// Each row paired with each row of `right` that has the same key. Both sides must be in the
+    /// `order` of that key, as ranges of tables and indexes are.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
     /// use keyloom_tables::join::Joins;
     /// use keyloom_tables::{Index, Table, entry};
-    /// // The posts of users named John. Both ranges come in the order of the user.
+    /// // The posts of users named John. Both ranges are in the order of the user.
     /// let by_name = Index::new(&Subspace::new("by_name"), |_, name: &String| entry(name));
     /// let users = Table::<u32, String>::new(&Subspace::new("users")).with(&by_name);
     /// let by_author = Index::new(&Subspace::new("by_author"), |_, author: &u32| entry(author));
@@ -238,11 +238,12 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Keeps the right rows of one key in memory: let the side with fewer of them be the right one.
+    /// Keeps the right rows of one key in memory: choose the side with fewer rows per key as the
+    /// right one.
     ///
     /// # Errors
-    /// As the rows of both sides; an error that names both keys when a side is not in order,
-    /// without which rows would be missing.
+    /// The errors of the rows of both sides; an error that names both keys if a side is not in
+    /// order, since rows would be missing.
     fn merge_join<U, J, P, F, G>(
         self,
         right: J,
@@ -261,8 +262,8 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         inner(self.left_merge_join(right, order, left_key, right_key))
     }
 
-    /// Each row with each of the rows of `right` that have the same key, or with `None`. Otherwise
-    /// as [`merge_join`](Joins::merge_join).
+    /// Each row paired with each row of `right` that has the same key, or with `None`; see
+    /// [`merge_join`](Joins::merge_join).
     fn left_merge_join<U, J, P, F, G>(
         self,
         right: J,
@@ -281,7 +282,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         merge::merge_join(self, right, order, left_key, right_key)
     }
 
-    /// Each row with each of the rows that `open` finds for it, such as a range of an index.
+    /// Each row paired with each row that `open` returns for it, such as a range of an index.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -299,7 +300,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// ```
     ///
     /// # Errors
-    /// As the rows of both sides, and as `open`.
+    /// The errors of the rows of both sides, and of `open`.
     fn nested_loop_join<U, J, F>(self, open: F) -> impl Iterator<Item = Result<(T, U)>>
     where
         T: Clone,
@@ -309,10 +310,10 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         inner(self.left_nested_loop_join(open))
     }
 
-    /// Each row with each of the rows that `open` finds for it, or with `None`.
+    /// Each row paired with each row that `open` returns for it, or with `None`.
     ///
     /// # Errors
-    /// As [`nested_loop_join`](Joins::nested_loop_join).
+    /// The errors of [`nested_loop_join`](Joins::nested_loop_join).
     fn left_nested_loop_join<U, J, F>(self, open: F) -> impl Iterator<Item = Result<(T, Option<U>)>>
     where
         T: Clone,
@@ -322,7 +323,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         pairs(self, open)
     }
 
-    /// The rows whose key is in `keys`, each once however often it is there.
+    /// The rows whose key is in `keys`; each row is returned once.
     ///
     /// ```
     /// use keyloom::Result;
@@ -338,7 +339,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// ```
     ///
     /// # Errors
-    /// As the rows.
+    /// The errors of the rows.
     fn semi_join<K, F, O>(self, keys: &KeySet<K>, key: F) -> impl Iterator<Item = Result<T>>
     where
         K: Pack,
@@ -348,10 +349,10 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         matching(self, keys, key, true)
     }
 
-    /// The rows whose key is not in `keys`, those without a key among them.
+    /// The rows whose key is not in `keys`, including those without a key.
     ///
     /// # Errors
-    /// As the rows.
+    /// The errors of the rows.
     fn anti_join<K, F, O>(self, keys: &KeySet<K>, key: F) -> impl Iterator<Item = Result<T>>
     where
         K: Pack,
@@ -371,7 +372,7 @@ fn inner<T, U>(
     rows.filter_map(|row| row.map(|(left, right)| Some((left, right?))).transpose())
 }
 
-/// The rows whose key is in `keys`, or those whose key is not.
+/// The rows whose key is in `keys`, or, unless `wanted`, those whose key is not.
 fn matching<T, K: Pack, O: Into<Option<K>>>(
     mut rows: impl Iterator<Item = Result<T>>,
     keys: &KeySet<K>,

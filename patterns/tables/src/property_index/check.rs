@@ -1,4 +1,4 @@
-//! Entries against updates: what should not be, and repairing it.
+//! Checks the entries against the updates and repairs them.
 
 use std::ops::{ControlFlow, Deref};
 
@@ -10,24 +10,24 @@ use super::update::{delete, put};
 use super::{FORMAT, PropertyIndex};
 use crate::derived::page_behind;
 use crate::inconsistency::{Inconsistency, Rule};
-use crate::progress::{Progress, RepairOptions, RepairPhase, RepairPosition};
+use crate::progress::{Progress, RepairOptions, RepairPosition};
 use crate::table::RecordKey;
 
-/// How many keys [`PropertyIndex::check`] looks at together.
+/// How many keys [`PropertyIndex::check`] reads at a time.
 const CHUNK: usize = 1_000;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
-    /// What should never be, whatever raced or died: values without their entry
-    /// ([`Rule::Missing`]), entries with bytes that are not an entry's ([`Rule::Wrong`]), and
-    /// entries that no list knows, so that nothing would remove them ([`Rule::Dangling`]). For a
-    /// moment without updates.
+    /// Reports faults that races and crashes never cause: values without their entry
+    /// ([`Rule::Missing`]), entries with a malformed value ([`Rule::Wrong`]), entries that are on
+    /// no list, so that no update removes them ([`Rule::Dangling`]), and keys that are not entries
+    /// ([`Rule::Foreign`]). Run it while there are no updates.
     ///
-    /// Entries that are stale and listed are no fault: [`tidy`](PropertyIndex::collect_garbage)
-    /// removes them.
+    /// Stale entries that are listed are not faults:
+    /// [`collect_garbage`](PropertyIndex::collect_garbage) removes them.
     ///
     /// # Errors
-    /// Any error of the store; updates that do not decode, which are the data;
-    /// [`Error::NewerFormat`] for an update of a newer program.
+    /// Any error of the store; an error for an update that does not decode, since updates are the
+    /// data; [`Error::NewerFormat`] for an update of a newer program.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = Vec::new();
         let mut last = None;
@@ -50,22 +50,24 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         }
     }
 
-    /// Removes what is stale and repairs what [`check`](PropertyIndex::check) finds, while others
-    /// read and write: tidies all items, and then removes the entries that no list knows.
+    /// Removes stale entries and fixes the faults that [`check`](PropertyIndex::check) reports,
+    /// while others read and write. Collects the garbage of all items, then removes the entries
+    /// that are on no list.
     ///
-    /// In the progress, `records` are updates and `entries` entries visited; `removed` counts both.
+    /// In the progress, `records` counts updates visited, `entries` counts entries visited, and
+    /// `removed` counts both kinds when they are removed.
     ///
     /// # Errors
-    /// As [`check`](PropertyIndex::check).
+    /// Errors of [`check`](PropertyIndex::check).
     pub fn repair(&self, store: &impl Store, stamps: &Stamps) -> Result<Progress> {
         self.repair_with(store, stamps, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
     /// [`repair`](PropertyIndex::repair) with options, resumed at [`RepairOptions::resume`]. Calls
-    /// `progress` after each batch of keys and stops if that breaks.
+    /// `progress` after each batch of keys and stops if it breaks.
     ///
     /// # Errors
-    /// As [`check`](PropertyIndex::check).
+    /// Errors of [`check`](PropertyIndex::check).
     pub fn repair_with(
         &self,
         store: &impl Store,
@@ -75,11 +77,9 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     ) -> Result<Progress> {
         let mut done = Progress::beginning(options);
         while !done.finished {
-            match done.position.phase {
-                RepairPhase::Records => {
-                    self.tidy_batch(store, stamps.now_us(), options.batch, &mut done)?;
-                }
-                RepairPhase::Entries => self.remove_unlisted(store, options.batch, &mut done)?,
+            match done.position.entries {
+                false => self.tidy_batch(store, stamps.now_us(), options.batch, &mut done)?,
+                true => self.remove_unlisted(store, options.batch, &mut done)?,
             }
             if progress(&done).is_break() {
                 break;
@@ -106,10 +106,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
             done.removed += self.tidy_place(store, now_us, &place)?;
             done.written += u64::from(self.restore_entry(store, &place)?);
         }
-        done.position = match last {
-            Some(last) => RepairPosition { phase: RepairPhase::Records, last: Some(last) },
-            None => RepairPosition { phase: RepairPhase::Entries, last: None },
-        };
+        done.position = RepairPosition { entries: last.is_none(), last };
         Ok(())
     }
 
@@ -125,8 +122,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         drop(entries);
         drop(snapshot);
         for fault in faults {
-            // It was put on the list before the entry was put, and came off after the entry was
-            // deleted: whoever is not listed will not come back.
+            // An update is listed before its entry is put, and leaves the list after its entry is
+            // deleted. So the entry of an update that is not listed is never written again.
             delete(store, &fault.key)?;
             done.removed += 1;
         }
@@ -135,7 +132,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(())
     }
 
-    /// The items of some updates, each once.
+    /// The items of some updates, without duplicates.
     fn places<B: Deref<Target = [u8]>>(&self, updates: &[Entry<B>]) -> Result<Vec<Place>> {
         let mut places: Vec<Place> = Vec::new();
         for (key, _) in updates {
@@ -149,7 +146,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(places)
     }
 
-    /// What is wrong with the entry that the value of an item should have.
+    /// Checks the entry that the current value of an item should have.
     fn fault_of_value(&self, reader: &impl Reader, place: &Place) -> Result<Option<Inconsistency>> {
         let current = self.current(reader, place)?;
         let Some(entry) = current.and_then(|update| self.entry_key(place, &update)) else {
@@ -163,8 +160,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         })
     }
 
-    /// Puts the entry that the value of an item should have. If the value has changed meanwhile,
-    /// takes it back.
+    /// Puts the entry that the current value of an item should have. If the value changes
+    /// meanwhile, deletes the entry again.
     fn restore_entry(&self, store: &impl Store, place: &Place) -> Result<bool> {
         let Some(fault) = self.fault_of_value(&store.snapshot()?, place)? else { return Ok(false) };
         let entry = fault.key.clone();
@@ -178,8 +175,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(still)
     }
 
-    /// The fault of an entry: it does not decode, or no list contains it. Its value is checked with
-    /// its item.
+    /// Checks whether an entry decodes and is listed. The check of the item covers the value.
     fn fault_of<B: Deref<Target = [u8]>>(
         &self,
         reader: &impl Reader,

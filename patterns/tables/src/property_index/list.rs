@@ -1,4 +1,4 @@
-//! The list of the updates of an item, and its value.
+//! The list of updates of an item, and the value of the item.
 
 use std::ops::Deref;
 
@@ -9,7 +9,7 @@ use super::stamps::Stamp;
 use super::{FORMAT, PropertyIndex, bucket, key_of};
 use crate::table::RecordKey;
 
-/// How far an update has come.
+/// The progress of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Intended = 0,
@@ -22,7 +22,7 @@ pub(super) struct Update {
     pub(super) stamp: Stamp,
     pub(super) state: State,
     pub(super) level: u8,
-    /// The value as one packed element, `None` when it was removed.
+    /// The value as one packed element, `None` if it was removed.
     pub(super) value: Option<KeyBuf>,
 }
 
@@ -33,7 +33,7 @@ impl Update {
     }
 }
 
-/// An item, packed: what the keys of its updates and entries are made of.
+/// The packed container and item, which the keys of updates and entries contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     container: KeyBuf,
@@ -64,7 +64,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         key_of(&self.updates, &[&place.container, &place.item, &stamp])
     }
 
-    /// The key of the entry of an update that gives its item a value.
+    /// The key of an update's entry; `None` if the update removes the value.
     pub(super) fn entry_key(&self, place: &Place, update: &Update) -> Option<KeyBuf> {
         let value = update.value.as_deref()?;
         let row = pack(&(update.level, bucket(&place.item, update.level)));
@@ -72,18 +72,18 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Some(key_of(&self.entries, &[&place.container, &row, value, &place.item, &stamp]))
     }
 
-    /// The updates on the list, the newest first.
+    /// The updates on the list, newest first.
     pub(super) fn list(&self, reader: &impl Reader, place: &Place) -> Result<Vec<Update>> {
         let prefix = key_of(&self.updates, &[&place.container, &place.item]);
         let entries = reader.range(KeyRange::children(&prefix), Order::Descending)?;
         entries.map(|entry| update(&prefix, entry?)).collect()
     }
 
-    /// The newest update that is written.
+    /// The newest written update.
     ///
-    /// While one is under way the list may change as it is read, so that the update before is gone
-    /// already when the reader comes there, and the new one was not written yet when it was there.
-    /// A list that is the same twice was so at one moment.
+    /// While an update is in progress, the list may change during the read. The reader may pass the
+    /// new update before it is written, and reach the old one after it was removed. If two reads
+    /// return the same list, it existed at one moment.
     pub(super) fn current(&self, reader: &impl Reader, place: &Place) -> Result<Option<Update>> {
         let prefix = key_of(&self.updates, &[&place.container, &place.item]);
         let newest = reader.last(KeyRange::children(&prefix))?;
@@ -104,7 +104,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     }
 }
 
-/// An update from its key, which continues `prefix` by the stamp, and its value.
+/// Decodes an update. Its key is `prefix` followed by the stamp.
 pub(super) fn update<B: Deref<Target = [u8]>>(
     prefix: &[u8],
     (key, value): Entry<B>,

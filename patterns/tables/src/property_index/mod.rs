@@ -1,16 +1,15 @@
 //! Index without transactions: how are items found by a property, in a store that is atomic for one
 //! key at a time?
 //!
-//! Where a transaction cannot change an item and its index entry together, somebody sees the moment
-//! in between, and a crash makes that moment last. And an update that removes "the entry of the
-//! value that was there before" is wrong as soon as two of them race: both read the same old value,
-//! and the entry of the one that loses is removed by nobody; or the entry that an update removes
-//! has become right again.
+//! If a transaction cannot change an item and its index entry together, readers see an intermediate
+//! state, and a crash makes it permanent. Removing "the entry of the previous value" does not work
+//! if two updates race. Both may read the same old value, and then the entry of the losing update
+//! is never removed. Or the entry that an update removes has become valid again.
 //!
-//! The way out: an entry of the index names not only the value and the item, but the *update* that
-//! wrote it, and each item has a list of the updates that may have entries. An update removes what
-//! it finds in the list and nothing else, so no entry is removed twice for two reasons, and none is
-//! forgotten. Readers look whether what they found still holds.
+//! The solution: an index entry contains not only the value and the item, but also the *update*
+//! that wrote it. Each item has a list of the updates that may have entries. An update removes the
+//! entries of the updates that it read from the list, and no others. So each removal has a single
+//! cause, and no entry is forgotten. Readers check whether an entry is still current.
 //!
 //! ```
 //! use keyloom::{Memory, Result, Store, Subspace};
@@ -34,73 +33,74 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, 0, container, item, time, writer | an *update* of the item: 1 byte, the format (1) in the upper 4 bits and in the lower 0 for *intended* or 1 for *written*; 1 byte, the level of its entry; the packed value, nothing for a value that was removed |
+//! | subspace, 0, container, item, time, writer | an *update* of the item: 1 byte with the format (1) in the upper 4 bits, and in the lower 4 bits 0 for *intended* or 1 for *written*; 1 byte with the level of its entry; the packed value, or nothing if the value was removed |
 //! | subspace, 1, container, level, bucket, value, item, time, writer | an *entry* of the index: the format (1), one byte |
 //! | subspace, 2, container, level | this level is open: the format (1), one byte |
 //!
-//! The value of an item is that of its newest *written* update: there is no record of the item
-//! beside it that could be overwritten by an older one. Time and writer are a [stamp](Stamps) that
-//! no two updates share, and that is newer than all that its update has seen.
+//! The value of an item is that of its newest *written* update. There is no separate record of the
+//! item that an older update could overwrite. Time and writer form a [stamp](Stamps). It is unique
+//! and newer than all stamps that its update has read.
 //!
-//! A **bucket** keeps rows (what such a store keeps on one machine) from growing without bound.
-//! Level n has 2ⁿ buckets; the hash of an item picks one. When a bucket of the newest level is
-//! found to be wider than the [bound](PropertyIndex::bucket_width), the next level is opened, and
-//! new entries go there. Readers look into the buckets of all levels.
+//! A **bucket** limits the growth of rows (the data that such a store keeps on one machine). Level
+//! n has 2ⁿ buckets; the hash of an item selects one. If a bucket of the newest level exceeds the
+//! [bound](PropertyIndex::bucket_width), the next level is opened, and new entries go there.
+//! Readers read the buckets of all levels.
 //!
 //! # Invariants
 //!
-//! An update goes in steps, each atomic for one key. It reads the list, then:
+//! An update runs in steps, each atomic for one key. It reads the list, and then:
 //!
-//! 1. puts itself into the list, *intended*;
-//! 2. puts its entry;
-//! 3. puts itself into the list once more, *written*: from now on its value is that of the item;
+//! 1. writes itself to the list as *intended*;
+//! 2. writes its entry;
+//! 3. writes itself to the list again, as *written*: from now on its value is that of the item;
 //! 4. for each update that it read in the list, all of which are older: deletes the entry, and then
-//!    takes it off the list, unless it was only intended. Such a one may be on its way still, so it
-//!    stays for later.
+//!    removes the update from the list if it was written. An intended update may still be in
+//!    progress, so it stays on the list until later.
 //!
-//! So, after each step and each crash:
+//! So after each step and each crash:
 //!
-//! * every entry is listed: what is stale can be found and removed;
-//! * the value of an item has its entry: 2 comes before 3, and an entry is deleted only when a
-//!   newer update is written, which never ceases to be newer;
-//! * an entry that is replaced by one of the same value is on a level that readers visit no later.
+//! * every entry is listed, so stale entries can be found and removed;
+//! * the value of an item has its entry: step 2 comes before step 3, and an entry is deleted only
+//!   after a newer update is written, which remains newer;
+//! * if an entry is replaced by one with the same value, readers visit its level no later than the
+//!   level of the new entry.
 //!
-//! A query that runs while others write finds each item whose value was the one asked for
-//! all the time. An item that is updated meanwhile may come twice.
+//! A query that runs while others write finds each item that has the queried value all the time. An
+//! item that is updated meanwhile may be returned twice.
 //!
-//! The stamp of an update that died stays on the list, intended, until it is older than the
-//! [grace](PropertyIndex::grace_us): no update may take longer than that, the difference of the
-//! clocks included. One that finds itself to be slow gives up.
+//! An update that died stays on the list, as intended, until it is older than the
+//! [grace](PropertyIndex::grace_us). No update may take longer than that, including clock
+//! differences. An update that notices that it is too slow fails.
 //!
 //! # Cost
 //!
-//! p is how many updates are on the list, one as a rule; l is the newest level.
+//! p is the number of updates on the list, usually one; l is the newest level.
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
-//! | [`set`](PropertyIndex::set) | 2 ranges of p and 1 keys, 3 keys written and 2 p, each in a commit of its own; now and then the count of a bucket, 8 keys on the average | 5 + 2 p |
-//! | [`set`](PropertyIndex::set) to the value that is there | 1 range | 1 |
-//! | [`remove`](PropertyIndex::remove) | as `set`, one key less | 4 + 2 p |
-//! | [`value`](PropertyIndex::value) | 1 range, of 1 key as a rule; 3 while an update is under way or died | 1 to 3 |
+//! | [`set`](PropertyIndex::set) | 2 ranges of p and 1 keys; 3 + 2 p keys written, each in a commit of its own; occasionally the count of a bucket, 8 keys on average | 5 + 2 p |
+//! | [`set`](PropertyIndex::set) to the current value | 1 range | 1 |
+//! | [`remove`](PropertyIndex::remove) | the same as `set`, with one key less | 4 + 2 p |
+//! | [`value`](PropertyIndex::value) | 1 range, usually of 1 key; 3 while an update is in progress or after one died | 1 to 3 |
 //! | [`items_with`](PropertyIndex::items_with), [`items_within`](PropertyIndex::items_within) | 2 ranges for the level, 1 for each of 2ˡ⁺¹ − 1 buckets, and a [`value`](PropertyIndex::value) for each entry | as many |
 //! | [`items`](PropertyIndex::items) | 1 range of all updates, and a `value` for each item | 1 + items |
-//! | [`tidy`](PropertyIndex::collect_garbage) | 1 range, 2 keys written for each update that is stale | 1 + 2 for each |
+//! | [`collect_garbage`](PropertyIndex::collect_garbage) | 1 range, 2 keys written for each stale update | 1 + 2 for each |
 //! | [`check`](PropertyIndex::check) | all updates and entries, and one get or more for each | as many |
-//! | [`repair`](PropertyIndex::repair) | the same, and a commit for each key to be repaired | as many |
+//! | [`repair`](PropertyIndex::repair) | the same, and a commit for each repaired key | as many |
 //!
 //! # When not to use it
 //!
-//! With transactions: an [`Index`](crate::Index) needs one commit instead of five, and no cleaning.
-//! Every store of keyloom has them; this pattern is for what stands between, such as a log of
-//! changes, a cache, a store of another kind behind [`Store`](keyloom::Store), or many machines
-//! that may not wait for each other. It uses transactions of one write.
+//! With transactions: an [`Index`](crate::Index) needs one commit instead of five, and no garbage
+//! collection. Every store of keyloom has them. This pattern is for data outside of them, such as a
+//! change log, a cache, another kind of store behind [`Store`](keyloom::Store), or many machines
+//! that must not wait for each other. It uses transactions of one write.
 //!
 //! # Source
 //!
 //! E. Anuff, *Secondary indexes in Cassandra* (2010) and *Indexing in Cassandra* (Cassandra SF
 //! 2011): the items of a container, the index of a property with composite columns, the list of
-//! previous entries. There the store resolves writes of one cell by their time; here each update is
-//! a key of its own, which needs no such store.
+//! previous entries. Cassandra resolves concurrent writes of a cell by their time. Here each update
+//! is a key of its own, so the store need not do that.
 
 mod check;
 mod list;
@@ -117,18 +117,18 @@ pub use stamps::Stamps;
 
 use crate::fnv::Fnv;
 
-/// The format that this code writes, of entries, levels and updates.
+/// The format of entries, levels and updates that this version writes.
 const FORMAT: u8 = 1;
 
-/// The last level: a million buckets.
+/// The last level, with 2^20 buckets.
 const LAST_LEVEL: u8 = 20;
 
-/// Shared between threads whatever the types are: none of them is held.
+/// `Send` and `Sync` for all type parameters, because no value of them is stored.
 type Types<C, I, V> = PhantomData<fn() -> (C, I, V)>;
 
-/// One property of the items of any number of containers, and its index; see the [module](self).
+/// A property of the items in any number of containers, with its index; see the [module](self).
 ///
-/// `C` is the key of a container, `I` that of an item in it, `V` the value: each is one element of
+/// `C` is the key of a container, `I` that of an item in it, `V` the value. Each is one element of
 /// a key.
 pub struct PropertyIndex<C, I, V> {
     updates: Subspace,
@@ -164,7 +164,7 @@ impl<C, I, V> fmt::Debug for PropertyIndex<C, I, V> {
 impl<C, I, V> PropertyIndex<C, I, V> {
     /// A property in `space`. Nothing else may be there.
     ///
-    /// Buckets of 10,000 entries; a grace of one hour.
+    /// The defaults are buckets of 10,000 entries and a grace of one hour.
     pub fn new(space: &Subspace) -> Self {
         Self {
             updates: space.child(&0),
@@ -176,31 +176,32 @@ impl<C, I, V> PropertyIndex<C, I, V> {
         }
     }
 
-    /// How many entries a bucket should hold at most. It is looked at by one update in
-    /// `entries / 8`, so a bucket may become some eighths wider before that is noticed.
+    /// The maximum number of entries that a bucket should hold. One update in `entries / 8` checks
+    /// it, so a bucket may exceed the maximum by some eighths before it is noticed.
     #[must_use]
     pub fn bucket_width(self, entries: usize) -> Self {
         Self { bucket_width: entries.max(1), ..self }
     }
 
-    /// How long an update may take, in microseconds, the difference between the clocks of writers
-    /// included. What is older and not written died, and is forgotten.
+    /// The maximum duration of an update in microseconds, including the difference between the
+    /// writers' clocks. An older update that is not written is considered dead and is removed.
     #[must_use]
     pub fn grace_us(self, grace_us: u64) -> Self {
         Self { grace_us, ..self }
     }
 }
 
-/// The bucket of an item on a level. A stored format.
+/// The bucket of an item on a level. Part of the stored format.
 fn bucket(packed_item: &[u8], level: u8) -> u64 {
     let mut hash = Fnv::new();
     hash.add(packed_item);
-    // The lowest bits of this hash depend on the lowest bits of the bytes alone.
+    // The lowest bits of this hash depend only on the lowest bits of the bytes, so mix in higher
+    // ones.
     let hash = hash.finish();
     (hash ^ (hash >> 32)) & ((1 << level.min(LAST_LEVEL)) - 1)
 }
 
-/// The key that some packed elements make in a subspace.
+/// The key with these packed elements in a subspace.
 fn key_of(space: &Subspace, elements: &[&[u8]]) -> KeyBuf {
     let mut key = KeyBuf::from_slice(space.prefix());
     elements.iter().for_each(|element| key.extend_from_slice(element));

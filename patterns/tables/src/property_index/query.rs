@@ -1,4 +1,4 @@
-//! Queries: the buckets one after the other, and what still holds of what is found.
+//! Queries: read the buckets one after the other and check which entries are still current.
 
 use std::collections::HashSet;
 use std::ops::{Bound, Deref, RangeBounds};
@@ -15,7 +15,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// The value of an item.
     ///
     /// # Errors
-    /// What the store says; an update or a value that does not decode.
+    /// Any error of the store; an error for an update or a value that does not decode.
     pub fn value(&self, reader: &impl Reader, container: &C, item: &I) -> Result<Option<V>> {
         self.value_at(reader, &Self::place(container, item))
     }
@@ -25,7 +25,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(value.map(|value| unpack::<(V,)>(&value)).transpose()?.map(|(value,)| value))
     }
 
-    /// The items of a container with their values, in the order of the items.
+    /// The items of a container with their values, in item order.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -40,7 +40,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`value`](PropertyIndex::value), here or from the iterator.
+    /// Errors of [`value`](PropertyIndex::value), here or from the iterator.
     pub fn items<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -52,10 +52,10 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(Items { index: self.clone(), reader, container, entries, last: None })
     }
 
-    /// The items of a container that have this value.
+    /// The items of a container with this value.
     ///
     /// # Errors
-    /// As [`items_within`](PropertyIndex::items_within).
+    /// Errors of [`items_within`](PropertyIndex::items_within).
     pub fn items_with<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -68,9 +68,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.items_within(reader, container, value.clone()..=value)
     }
 
-    /// The items of a container whose values lie in a range, with the values: bucket by bucket, and
-    /// within a bucket in the order of the values. Where all of it is to be in one order, collect
-    /// and sort.
+    /// The items of a container with values in a range, together with the values. They come bucket
+    /// by bucket, and within a bucket in value order. For a total order, collect and sort them.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store, Subspace};
@@ -87,8 +86,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// ```
     ///
     /// # Errors
-    /// What the store says, here or from the iterator; there also entries and updates that do not
-    /// decode.
+    /// Any error of the store, here or from the iterator. The iterator also returns an error for an
+    /// entry or an update that does not decode.
     pub fn items_within<'r, R: Reader, B: RangeBounds<V>>(
         &self,
         reader: &'r R,
@@ -114,7 +113,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         })
     }
 
-    /// The newest level that is open, by the packed key of a container. Level 0 always is.
+    /// The newest open level of a container, by its packed key. Level 0 is always open.
     pub(super) fn newest_level(&self, reader: &impl Reader, container: &[u8]) -> Result<u8> {
         let levels = Subspace::from_bytes(&key_of(&self.levels, &[container]));
         let Some((key, _)) = reader.last(levels.range())? else { return Ok(0) };
@@ -127,7 +126,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     }
 }
 
-/// What an entry of the index says.
+/// A decoded entry of the index.
 struct EntryOf<V> {
     value: V,
     item: KeyBuf,
@@ -140,12 +139,12 @@ struct Matches<'r, R: Reader, C, I, V> {
     values: (Bound<(V,)>, Bound<(V,)>),
     container: KeyBuf,
     newest_level: u8,
-    /// The next bucket: level and number. Gone when an error has ended the query.
+    /// The next bucket: level and number. `None` after an error.
     next: Option<(u8, u64)>,
     bucket: Option<(Subspace, R::Entries<'r>)>,
-    /// The value and the item that came last.
+    /// The value and the item returned last.
     last: Option<(KeyBuf, KeyBuf)>,
-    /// Items that came by an entry which is not that of their newest update, and so may come again.
+    /// Items returned for an entry that is not that of their newest update. They may occur again.
     early: HashSet<KeyBuf>,
 }
 
@@ -153,8 +152,8 @@ impl<R: Reader, C: RecordKey, I: RecordKey, V: RecordKey + Clone> Matches<'_, R,
     fn open_next(&mut self) -> Result<bool> {
         let Some((level, bucket)) = self.next else { return Ok(false) };
         if level > self.newest_level {
-            // A level that was opened meanwhile may hold what has moved on from those that were
-            // read.
+            // A level that was opened meanwhile may hold entries that moved there from buckets
+            // already read.
             self.newest_level = self.index.newest_level(self.reader, &self.container)?;
         }
         if level > self.newest_level {
@@ -191,7 +190,8 @@ impl<R: Reader, C: RecordKey, I: RecordKey, V: RecordKey + Clone> Matches<'_, R,
         }
     }
 
-    /// What an entry says, if that is the value of its item, and was not said already.
+    /// The value and the item of an entry, if the item still has the value and was not returned
+    /// yet.
     fn holding(&mut self, found: EntryOf<V>) -> Result<Option<(V, I)>> {
         let EntryOf { value, item, stamp } = found;
         let packed = pack(&(&value,));
@@ -241,12 +241,12 @@ struct Items<'r, R: Reader, C, I, V> {
     reader: &'r R,
     container: KeyBuf,
     entries: R::Entries<'r>,
-    /// The item whose updates are being passed.
+    /// The item whose updates the walk is passing.
     last: Option<KeyBuf>,
 }
 
 impl<R: Reader, C: RecordKey, I: RecordKey, V: RecordKey> Items<'_, R, C, I, V> {
-    /// The item of a key and its value, if it has one and did not come already.
+    /// The item of a key with its value, if it has one and was not returned yet.
     fn item(&mut self, key: &[u8]) -> Result<Option<(I, V)>> {
         let space = Subspace::from_bytes(&key_of(&self.index.updates, &[&self.container]));
         let unpacked = space.unpack::<(I, u64, u64)>(key);

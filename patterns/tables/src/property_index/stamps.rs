@@ -1,17 +1,17 @@
-//! Stamps: what tells updates apart and orders them.
+//! Stamps, which identify updates and order them.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The stamp of an update: ordered by time, and by writer where the times are equal.
+/// The stamp of an update: ordered by time, then by writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stamp {
     pub(super) time_us: u64,
     pub(super) writer: u64,
 }
 
-/// Hands out the stamps of one writer: each later than the one before, and than all that the update
-/// has seen, whatever the clock says.
+/// Creates the stamps of one writer. Each is later than the previous one and than all that the
+/// update has read, whatever the clock returns.
 ///
 /// ```
 /// use keyloom_tables::property_index::Stamps;
@@ -25,10 +25,10 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// The stamps of a writer, by the clock of the system.
+    /// The stamps of a writer, from the system clock.
     ///
-    /// `writer` is a number that no other writer has at the same time: 64 random bits, or what
-    /// names the machine, the process and the thread. Two that share a number lose updates.
+    /// `writer` is a number that no other writer uses at the same time: 64 random bits, or a number
+    /// for the machine, the process and the thread. Two writers with the same number lose updates.
     pub fn new(writer: u64) -> Self {
         let clock = || {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -37,17 +37,17 @@ impl Stamps {
         Self::with_clock(writer, clock)
     }
 
-    /// The stamps of a writer, by a clock that tells microseconds.
+    /// The stamps of a writer, from a clock that returns microseconds.
     pub fn with_clock(writer: u64, clock: impl Fn() -> u64 + Send + 'static) -> Self {
         Self { writer, last_us: 0, clock: Box::new(clock) }
     }
 
-    /// What the clock says.
+    /// The current time of the clock.
     pub(super) fn now_us(&self) -> u64 {
         (self.clock)()
     }
 
-    /// A stamp that is newer than what was seen.
+    /// A stamp that is newer than `seen`.
     pub(super) fn next_after(&mut self, seen: Option<Stamp>) -> Stamp {
         let seen = seen.map_or(0, |stamp| stamp.time_us);
         self.last_us = self.now_us().max(self.last_us.max(seen).saturating_add(1));

@@ -1,4 +1,5 @@
-//! Updates: in steps that may be interrupted, and may meet those of others, at any point.
+//! Updates: sequences of steps that may be interrupted, or interleave with other updates, at any
+//! point.
 
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Writer, check_key, pack};
 
@@ -9,16 +10,16 @@ use crate::fnv::Fnv;
 use crate::table::RecordKey;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
-    /// Gives an item of a container a value.
+    /// Sets the value of an item of a container.
     ///
-    /// Nothing is locked and nothing waits. Of updates at the same time the one with the newest
-    /// stamp stays. After an error, or a crash, the value may be the old or the new one, and is
-    /// found in either case; set it again.
+    /// Takes no lock and does not wait. Of concurrent updates, the one with the newest stamp wins.
+    /// After an error or a crash, the item has either the old or the new value, and queries find it
+    /// in both cases. Set it again.
     ///
     /// # Errors
-    /// [`Error::KeyTooLong`] before anything is written, when container, value and item are too
-    /// long together; what the store says; an error when the update has taken half of the
-    /// [grace](PropertyIndex::grace_us) already.
+    /// [`Error::KeyTooLong`], before anything is written, if container, value and item are too long
+    /// together; any error of the store; an error if the update has already taken half of the
+    /// [grace](PropertyIndex::grace_us).
     pub fn set(
         &self,
         store: &impl Store,
@@ -30,11 +31,12 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.update(store, stamps, &Self::place(container, item), Some(pack(&(value,))))
     }
 
-    /// Takes the value of an item away; the item is then none of the container's any more. What is
-    /// left of it goes with the next [`tidy`](PropertyIndex::collect_garbage) behind the grace.
+    /// Removes the value of an item. The item then no longer belongs to the container. Its last
+    /// update is removed by the next [`collect_garbage`](PropertyIndex::collect_garbage) after the
+    /// grace.
     ///
     /// # Errors
-    /// As [`set`](PropertyIndex::set).
+    /// Errors of [`set`](PropertyIndex::set).
     pub fn remove(
         &self,
         store: &impl Store,
@@ -62,8 +64,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
             return self.remove_stale(store, place, list.get(1..).unwrap_or_default(), now_us);
         }
         let stamp = stamps.next_after(list.first().map(|newest| newest.stamp));
-        // Read behind the list, so it is no lower than that of what is replaced: readers go up the
-        // levels.
+        // Read after the list, so it is at least the level of every replaced entry. Readers visit
+        // the levels in ascending order.
         let level = self.newest_level(&store.snapshot()?, place.container())?;
         let update = Update { stamp, state: State::Intended, level, value };
         self.write(store, stamps, place, &update)?;
@@ -71,7 +73,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.widen(store, place, &update)
     }
 
-    /// Steps 1 to 3: the update on the list, its entry, the update as written.
+    /// Steps 1 to 3: lists the update, puts its entry, and marks the update as written.
     fn write(
         &self,
         store: &impl Store,
@@ -88,14 +90,14 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         }
         let took_us = stamps.now_us().saturating_sub(update.stamp.time_us);
         if took_us > self.grace_us / 2 {
-            // Somebody may take this update for dead by the time it is written.
+            // Another writer may consider this update dead before it is written.
             return Err(Error::other(TookTooLong(took_us)).at(&key));
         }
         put(store, &key, &update.bytes(State::Written))
     }
 
-    /// Step 4, for updates that are older than one that is written. Entries go before the list
-    /// forgets them.
+    /// Step 4, for updates that are older than a written one. Entries are deleted before their
+    /// updates leave the list.
     fn remove_stale(
         &self,
         store: &impl Store,
@@ -114,17 +116,17 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(())
     }
 
-    /// Whether an update that is only intended cannot be on its way any more.
+    /// Whether an intended update is too old to be still in progress.
     fn is_dead(&self, stamp: Stamp, now_us: u64) -> bool {
         now_us.saturating_sub(stamp.time_us) > self.grace_us
     }
 
-    /// Removes what updates of an item have left behind: those that raced, and, when they are older
-    /// than the grace, those that died. Every [`set`](PropertyIndex::set) does the same, so this is
-    /// for items that are not updated any more. `stamps` tells the time.
+    /// Removes the stale updates of an item with their entries: those that lost a race and, after
+    /// the grace, those that died. Every [`set`](PropertyIndex::set) does the same, so this is for
+    /// items that are no longer updated. `stamps` provides the time.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store; an error for an update that does not decode.
     pub fn collect_garbage(
         &self,
         store: &impl Store,
@@ -135,7 +137,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         self.tidy_place(store, stamps.now_us(), &Self::place(container, item)).map(drop)
     }
 
-    /// Tells how many updates were taken off the list.
+    /// Returns how many updates were removed from the list.
     pub(super) fn tidy_place(&self, store: &impl Store, now_us: u64, place: &Place) -> Result<u64> {
         let mut list = self.list(&store.snapshot()?, place)?;
         let before = list.len() as u64;
@@ -151,7 +153,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
                 update.state == State::Intended && !self.is_dead(update.stamp, now_us)
             };
             kept += stale.iter().filter(is_waited_for).count() as u64;
-            // That there is no value is remembered as long as an older update may be on its way.
+            // A removal stays on the list as long as an older update may be in progress.
             let is_over =
                 current.value.is_none() && kept == 0 && self.is_dead(current.stamp, now_us);
             match is_over {
@@ -162,8 +164,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         Ok(before - kept)
     }
 
-    /// Opens the next level when the bucket of this update, on the newest one, is wider than the
-    /// bound. Counting is for few updates, by their stamps.
+    /// Opens the next level if the bucket of this update, on the newest level, exceeds the bound.
+    /// Only a sample of updates, selected by their stamps, counts the bucket.
     fn widen(&self, store: &impl Store, place: &Place, update: &Update) -> Result<()> {
         let every = (self.bucket_width / 8).max(1) as u64;
         if update.value.is_none()
@@ -191,12 +193,12 @@ fn sample(stamp: Stamp) -> u64 {
     hash.finish() >> 32
 }
 
-/// One write, by itself.
+/// A transaction with one put.
 pub(super) fn put(store: &impl Store, key: &[u8], value: &[u8]) -> Result<()> {
     store.transact(|txn| txn.put(key, value))
 }
 
-/// One write, by itself.
+/// A transaction with one delete.
 pub(super) fn delete(store: &impl Store, key: &[u8]) -> Result<()> {
     store.transact(|txn| txn.delete(key))
 }

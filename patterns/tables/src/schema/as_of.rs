@@ -1,4 +1,4 @@
-//! Records as they were when deferred data were last updated.
+//! The records as of the last update of deferred data.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 use super::deferred::{read_queued, record_key};
 use crate::inconsistency::{Inconsistency, Rule};
 
-/// A reader in which the queued records of a table are what their queue says.
+/// A reader that returns the queued records of a table as stored in the queue.
 pub(super) struct AsOf<'a, R> {
     reader: &'a R,
     /// The queued records by their keys in the table.
@@ -18,7 +18,7 @@ pub(super) struct AsOf<'a, R> {
 }
 
 impl<'a, R: Reader> AsOf<'a, R> {
-    /// Reads all of the queue. Returns its damaged entries too.
+    /// Reads the whole queue. Also returns its damaged entries.
     pub(super) fn new(
         reader: &'a R,
         table: &Subspace,
@@ -80,7 +80,7 @@ impl<R: Reader> Reader for AsOf<'_, R> {
     }
 }
 
-/// Bytes of the store or of a queued record.
+/// Bytes from the store or from a queued record.
 pub(super) enum Bytes<'q, B> {
     Stored(B),
     Queued(&'q [u8]),
@@ -99,7 +99,7 @@ impl<B: Deref<Target = [u8]>> Deref for Bytes<'_, B> {
 
 type QueuedRecord<'q> = (&'q KeyBuf, &'q Option<Vec<u8>>);
 
-/// The entries of a range, those of queued records replaced.
+/// The entries of a range, in which queued records replace the stored ones.
 pub(super) struct Entries<'q, I: Iterator> {
     stored: Peekable<I>,
     queued: Peekable<Box<dyn Iterator<Item = QueuedRecord<'q>> + 'q>>,

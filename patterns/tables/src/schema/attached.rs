@@ -18,8 +18,8 @@ use crate::parts::AnyParts;
 use crate::progress::{Progress, RepairOptions};
 use crate::table::{RecordKey, RepairGuard, Table};
 
-/// Derived data of a table in a [`Schema`](super::Schema): their pattern `D`, and the methods that
-/// check, repair, build, disable and drop them.
+/// Derived data of a table in a [`Schema`](super::Schema): the pattern `D`, and the methods that
+/// check, repair, build, disable and drop the data.
 ///
 /// Cheap to clone. `C` is the codec of the table: `Attached<PointIndex<u32, City>>` stands for
 /// `Attached<PointIndex<u32, City>, Postcard>`.
@@ -64,7 +64,7 @@ impl<D: Maintained, C> Attached<D, C> {
 }
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
-    /// The pattern `D` for queries, if the derived data are readable in this snapshot or
+    /// The pattern `D` for queries, if the derived data is readable in this snapshot or
     /// transaction. Costs one get; after it, any number of queries in the same snapshot are valid.
     ///
     /// # Errors
@@ -105,13 +105,13 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         space_of(self.declared.id)
     }
 
-    /// Reports every inconsistency between the records and the derived data. Queued records of
-    /// [deferred](super::Schema::derive_deferred) data count as they were; the queue is kept in
-    /// memory.
+    /// Reports every inconsistency between the records and the derived data.
+    /// [Deferred](super::Schema::derive_deferred) data is compared with the old values of queued
+    /// records; the queue is kept in memory.
     ///
     /// # Errors
-    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the
-    /// `check` of `D`.
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; the errors of
+    /// [`check`](Maintained::check) of `D`.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let derived = self.at(reader)?;
         let queue = if self.is_deferred() { self.queue(reader)? } else { None };
@@ -121,15 +121,16 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(found)
     }
 
-    /// Fixes every inconsistency, in bounded transactions, beside other writers. If another program
-    /// begins a repair of the same data, this one ends with [`SchemaError::RepairTakenOver`].
+    /// Fixes every inconsistency, in bounded transactions, concurrently with other writers. If
+    /// another program begins a repair of the same data, this one ends with
+    /// [`SchemaError::RepairTakenOver`].
     ///
-    /// [Deferred](super::Schema::derive_deferred) data are checked, and cleared and built if a
-    /// fault is found. If that is stopped or fails, [build](Attached::build) them.
+    /// [Deferred](super::Schema::derive_deferred) data is checked first; if a fault is found, the
+    /// data is cleared and built. If that is stopped or fails, [build](Attached::build) the data.
     ///
     /// # Errors
-    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the
-    /// `repair` of `D`.
+    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`],
+    /// [`SchemaError::RepairTakenOver`]; the errors of [`repair`](Maintained::repair) of `D`.
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
@@ -138,8 +139,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// stops if that breaks.
     ///
     /// # Errors
-    /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`]; errors of the
-    /// `repair` of `D`.
+    /// The errors of [`repair`](Attached::repair).
     pub fn repair_with<S: Store>(
         &self,
         store: &S,
@@ -159,8 +159,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     }
 
     /// Takes the fencing token of a repair. Each transaction of the repair then checks that the
-    /// data are still readable and that no later repair has begun: two repairs of data that are not
-    /// idempotent would else both add what is missing.
+    /// data is still readable and that no later repair has begun. Otherwise two repairs of data
+    /// that is not idempotent could both add a missing contribution.
     fn begin_repair(&self, store: &impl Store) -> Result<RepairGuard> {
         let key = repair_key(self.declared.id);
         let token = store.transact(|txn| {
@@ -184,7 +184,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }))
     }
 
-    /// Clears and builds deferred data: a repair of the kind would not know the queue.
+    /// Clears and builds deferred data, since the repair of a kind does not read the queue.
     fn rebuild_unless<S: Store>(
         &self,
         is_clean: bool,
@@ -208,8 +208,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
 }
 
 impl<K: RecordKey, V: 'static, P: 'static, C> Attached<Index<K, V, P>, C> {
-    /// The same index, whose parts may be anything, as for a list of indexes of several types; see
-    /// [`Index::untyped`].
+    /// The same index with parts of any type, for example for a list of indexes of several types;
+    /// see [`Index::untyped`].
     pub fn untyped(&self) -> Attached<Index<K, V, AnyParts>, C> {
         let (derived, declared) = (self.derived.untyped(), Arc::clone(&self.declared));
         Attached::new(derived, declared, self.table.clone())
@@ -217,11 +217,11 @@ impl<K: RecordKey, V: 'static, P: 'static, C> Attached<Index<K, V, P>, C> {
 }
 
 impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
-    /// Begins a query, which knows the table and is refused if the index is not readable.
+    /// Begins a query over the index and its table. It fails if the index is not readable.
     ///
-    /// The records of a [deferred](super::Schema::derive_deferred) index leave out those that do
-    /// not have the entry any more. So a page may have fewer records than its limit, even none, and
-    /// be followed by others.
+    /// The records of a [deferred](super::Schema::derive_deferred) index leave out those that no
+    /// longer have the entry. So a page may have fewer records than its limit, even none, and not
+    /// be the last.
     ///
     /// ```
     /// use keyloom::{Desc, Memory, Store};

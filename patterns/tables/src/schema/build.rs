@@ -1,4 +1,4 @@
-//! Building, disabling and dropping derived data beside readers and writers.
+//! Building, disabling and dropping derived data while other transactions read and write.
 
 use std::ops::ControlFlow;
 
@@ -21,10 +21,10 @@ use crate::table::record;
 pub(super) const BATCH: usize = 1_000;
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
-    /// Visits all records in bounded transactions, beside readers and writers, and makes the
-    /// derived data readable in the last one. If they are readable already, costs one get.
+    /// Visits all records in bounded transactions, concurrently with readers and writers, and makes
+    /// the derived data readable in the last one. If the data is readable already, costs one get.
     ///
-    /// Disabled data, and data of an older definition, are cleared first.
+    /// Disabled data, and data of an older definition, is cleared first.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -34,7 +34,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// let prices = schema.table::<u32, u32>("prices")?;
     /// store.transact(|txn| prices.put(txn, &1, &250))?;
     ///
-    /// // The next version of the program has an index more.
+    /// // The next version of the program adds an index.
     /// let by_price = schema.index(&prices, "by_price", 1, |_, cents| entry(cents))?;
     /// assert!(by_price.at(&store.snapshot()?).is_err());
     /// by_price.build(&store)?;
@@ -60,9 +60,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// # Errors
     /// [`SchemaError::Changed`] if the store has a newer version, [`SchemaError::Gone`]; errors of
     /// the kind, such as [`IndexError::NotUnique`](crate::IndexError::NotUnique): change one of the
-    /// two records and call `build` again (for all such records, see
-    /// [`violations`](Attached::violations)); [`Error::At`](keyloom::Error::At) for a record that
-    /// does not decode; any error of the store.
+    /// two records and call `build` again ([`violations`](Attached::violations) lists all such
+    /// records); [`Error::At`](keyloom::Error::At) for a record that does not decode; any error of
+    /// the store.
     pub fn build_with<S: Store>(
         &self,
         store: &S,
@@ -88,7 +88,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         txn.guarded(|txn| self.build_next(txn, batch.max(1)))
     }
 
-    /// Disables the derived data, removes their keys in bounded transactions, and then their
+    /// Disables the derived data, removes its keys in bounded transactions, and then removes its
     /// definition.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         txn.guarded(|txn| {
             let owned = self.owned()?;
             let mut stored = owned.read(txn)?;
-            // Dropped already.
+            // It was dropped already.
             if owned.find(&mut stored, &self.declared).is_err() {
                 return Ok(Progress::complete());
             }
@@ -194,7 +194,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }
     }
 
-    /// What is to be done after the last record.
+    /// Runs the next step of the phase after the last record.
     fn finish(
         &self,
         txn: &mut impl Writer,
@@ -228,8 +228,8 @@ fn clear<K, V>(
     Ok(Progress { removed: cleared, ..Progress::default() })
 }
 
-/// Disables derived data and removes some of their keys. Returns how many, and whether they were
-/// the last.
+/// Disables derived data and removes some of its keys. Returns how many were removed, and whether
+/// none are left.
 fn clear_some(txn: &mut impl Writer, one: &mut StoredDerived, batch: usize) -> Result<(u64, bool)> {
     one.disable();
     let mut cleared = 0;
@@ -247,7 +247,7 @@ fn clear_some(txn: &mut impl Writer, one: &mut StoredDerived, batch: usize) -> R
     Ok((cleared, true))
 }
 
-/// Removes some keys of derived data, and with the last of them their definition.
+/// Removes some keys of derived data, and also its definition if none are left.
 pub(super) fn drop_some(
     txn: &mut impl Writer,
     entry: &[u8],
@@ -267,7 +267,7 @@ pub(super) fn drop_some(
     Ok(Progress { removed: cleared, finished: is_empty, ..Progress::default() })
 }
 
-/// Removes the fencing token of repairs.
+/// Removes the counter of repairs.
 pub(super) fn forget_repairs(txn: &mut impl Writer, id: Id) -> Result<()> {
     let key = repair_key(id);
     if txn.get(&key)?.is_some() { txn.delete(&key) } else { Ok(()) }
@@ -292,7 +292,7 @@ pub(super) fn in_batches<S: Store>(
     Ok(done)
 }
 
-/// Removes some keys of a subspace. Returns how many, and whether they were the last.
+/// Removes some keys of a subspace. Returns how many were removed, and whether none are left.
 pub(super) fn delete_some<W: Writer>(
     txn: &mut W,
     space: &Subspace,

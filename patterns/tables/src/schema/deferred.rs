@@ -1,4 +1,4 @@
-//! Derived data that are updated later.
+//! Derived data whose updates are deferred.
 
 use std::ops::ControlFlow;
 
@@ -31,7 +31,7 @@ pub(super) fn record_key(queue: &Subspace, table: &Subspace, queued: &[u8]) -> K
     queue_key(table, queue, queued)
 }
 
-/// Writes the value of a queue's entry.
+/// Encodes the value of an entry of a queue.
 pub(crate) fn write_queued<V>(
     record: Option<&V>,
     encode: impl FnOnce(&V, &mut Vec<u8>) -> Result<()>,
@@ -41,7 +41,7 @@ pub(crate) fn write_queued<V>(
     record.map_or(Ok(()), |record| encode(record, bytes))
 }
 
-/// The bytes of a queued record.
+/// The record in an entry of a queue, encoded; `None` if there was no record.
 ///
 /// # Errors
 /// [`Error::NewerFormat`]; [`SchemaError::Damaged`].
@@ -61,9 +61,9 @@ pub(super) fn read_queued(bytes: &[u8]) -> Result<Option<&[u8]>> {
 impl<S: Store> Schema<'_, S> {
     /// Declares derived data whose updates are deferred; see [`derive`](Schema::derive).
     ///
-    /// A writer queues the record, as it was, and does not update the data.
-    /// [`drain`](Attached::drain) updates them later. A record that changes several times between
-    /// two drains is queued once, and updated once. Queries find what the records were at the last
+    /// When a record changes, the writer queues its old value and does not update the data;
+    /// [`drain`](Attached::drain) updates the data later. A record that changes several times
+    /// between two drains is queued once, and updated once. Queries see the records as of the last
     /// drain.
     ///
     /// ```
@@ -90,8 +90,8 @@ impl<S: Store> Schema<'_, S> {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`derive`](Schema::derive); [`Error::InvalidArgument`] for a kind that
-    /// [cannot be deferred](Maintained::can_be_deferred), such as a unique index.
+    /// The errors of [`derive`](Schema::derive); [`Error::InvalidArgument`] for a kind that [cannot
+    /// be deferred](Maintained::can_be_deferred), such as a unique index.
     pub fn derive_deferred<D: Maintained, C>(
         &self,
         table: &Table<D::Key, D::Value, C>,
@@ -104,16 +104,16 @@ impl<S: Store> Schema<'_, S> {
 }
 
 impl<D: Maintained, C> Attached<D, C> {
-    /// Whether the data are declared as [deferred](Schema::derive_deferred).
+    /// Whether the data is declared as [deferred](Schema::derive_deferred).
     pub fn is_deferred(&self) -> bool {
         self.declared.definition.is_deferred
     }
 }
 
 impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
-    /// Updates [deferred](Schema::derive_deferred) data for all records that are queued when it
-    /// comes to them: one pass over the queue, in bounded transactions, beside readers and writers.
-    /// Several programs may drain at once. Data that are not deferred have nothing to drain.
+    /// Updates [deferred](Schema::derive_deferred) data for the queued records: one pass over the
+    /// queue, in bounded transactions, concurrently with readers and writers. Several programs may
+    /// drain at once. Data that is not deferred has nothing to drain.
     ///
     /// A record that does not decode counts as absent.
     ///
@@ -127,7 +127,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     }
 
     /// [`drain`](Attached::drain) with at most `batch` records in a transaction. Calls `progress`
-    /// after each transaction and stops if that breaks. What is not drained stays in the queue.
+    /// after each transaction and stops if that breaks. The remaining records stay in the queue.
     ///
     /// # Errors
     /// See [`drain`](Attached::drain).
@@ -137,8 +137,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         batch: usize,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        // The key after which the next transaction begins: records that are queued again before it
-        // wait for the next pass. Set only after a commit.
+        // The next transaction begins after the key `after`, so records that are queued again
+        // before that key wait for the next pass. Set only after a commit.
         let (mut after, mut reached) = (None::<KeyBuf>, None);
         let mut progress = progress;
         let mut done = Progress::default();
@@ -160,8 +160,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(done)
     }
 
-    /// One transaction of [`drain`](Attached::drain): the first `batch` records of the queue. It
-    /// has finished when the queue is empty.
+    /// One transaction of [`drain`](Attached::drain): the first `batch` records of the queue. The
+    /// progress is finished when the queue is empty.
     ///
     /// # Errors
     /// See [`drain`](Attached::drain).
@@ -180,7 +180,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }
     }
 
-    /// Whether the data are those of an earlier version of this record. Costs two gets.
+    /// Whether the data still reflects an earlier version of this record. Costs two gets.
     ///
     /// # Errors
     /// [`SchemaError::Changed`], [`SchemaError::Gone`]; any error of the store.
@@ -190,13 +190,13 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         Ok(reader.get(&queue_key(&queue, space, &space.pack(key)))?.is_some())
     }
 
-    /// The state of deferred data, and where their queue is. Costs one get.
+    /// The state and the queue of deferred data. Costs one get.
     pub(super) fn queue(&self, reader: &impl Reader) -> Result<Option<(State, Subspace)>> {
         let one = self.stored(reader)?;
         Ok(one.queue.map(|queue| (one.state, space_of(queue))))
     }
 
-    /// What the store says of the data. Costs one get.
+    /// The entry of the data in the schema. Costs one get.
     fn stored(&self, reader: &impl Reader) -> Result<StoredDerived> {
         let owned = self.owned()?;
         let mut stored = owned.read(reader)?;
@@ -242,7 +242,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         });
         let changes: Vec<_> = changes.collect();
         let mut writes = SortedWrites::default();
-        // Before a build has visited a record, nothing is queued.
+        // As long as a build has visited no record, the queue is empty.
         let stage = Stage::of(&one).unwrap_or(Stage::Readable);
         stage.update(self.declared.derived(), &mut DynWriter::new(txn), &changes, &mut writes)?;
         queued.iter().try_for_each(|(.., at)| writes.delete(at))?;

@@ -9,7 +9,7 @@ use super::stored::State;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// The store has another definition under the name than the program declares.
+    /// The definition in the store differs from the program's declaration of the same name.
     #[error(
         "in the schema {schema:?}, {name:?} is {stored} in the store and {declared} in the program; give the new one another name, or raise its version"
     )]
@@ -32,7 +32,7 @@ pub enum SchemaError {
         name: String,
     },
     /// The table has derived data that the program does not declare and so cannot maintain. Declare
-    /// them, or disable them.
+    /// it, or disable it.
     #[error(
         "{name:?} is derived from the table {table:?}, and this program does not declare it; declare it, or disable it with a program that does"
     )]
@@ -56,7 +56,7 @@ pub enum SchemaError {
         /// The definition of the program.
         declared: String,
     },
-    /// The derived data are not complete: a query could miss entries.
+    /// The derived data is not complete: a query could miss entries.
     #[error("{name:?} of the table {table:?} is {state}; build it before it is queried")]
     NotReadable {
         /// The table.
@@ -66,7 +66,7 @@ pub enum SchemaError {
         /// Its state.
         state: State,
     },
-    /// Another repair of the same data has begun, and does the work.
+    /// Another repair of the same data has begun, and replaces this one.
     #[error("another repair of {name:?} of the table {table:?} has begun; wait for it")]
     RepairTakenOver {
         /// The table.
@@ -74,13 +74,13 @@ pub enum SchemaError {
         /// The derived data.
         name: String,
     },
-    /// The table or the derived data do not exist any more: another program has dropped them.
+    /// The table or the derived data no longer exists: another program has dropped it.
     #[error("{name:?} does not exist any more; open the schema again")]
     Gone {
         /// The table, or `table.derived`.
         name: String,
     },
-    /// An index was added to a table of a schema by [`Table::with`](crate::Table::with): other
+    /// [`Table::with`](crate::Table::with) attached derived data to a table of a schema: other
     /// programs would not maintain it.
     #[error("the table {table:?} belongs to a schema; declare its indexes with `Schema::derive`")]
     GivenToOwned {
@@ -97,17 +97,17 @@ pub enum SchemaError {
         /// The derived data.
         name: String,
     },
-    /// The pattern lies outside of the subspace that its function was given.
+    /// The pattern is outside of the subspace that its function received.
     #[error(
         "{name:?} lies in {space}, outside of the assigned subspace; make it in the subspace that the function is given"
     )]
     Outside {
         /// `table.derived`.
         name: String,
-        /// The subspace that it lies in.
+        /// The subspace of the pattern.
         space: String,
     },
-    /// The subspace holds an entry that is not a record of the table that is to be imported.
+    /// The subspace holds an entry that is not a record of the table to import.
     #[error("{name:?} cannot be imported as {declared}: {source}")]
     NotARecord {
         /// The table.
@@ -117,7 +117,7 @@ pub enum SchemaError {
         /// The key of the entry, and why it is not a record.
         source: Error,
     },
-    /// The subspace overlaps with data that belong to a schema.
+    /// The subspace overlaps with data of a schema.
     #[error("the subspace {space} overlaps with {owner} in {owned}, and cannot be {action}")]
     Overlap {
         /// The subspace.

@@ -1,4 +1,4 @@
-//! Taking over tables with an explicit subspace.
+//! Import of tables with an explicit subspace.
 
 use std::ops::ControlFlow;
 
@@ -14,21 +14,21 @@ use crate::progress::Progress;
 use crate::table::{RecordKey, Table, record};
 
 impl<S: Store> Schema<'_, S> {
-    /// Takes over the records of a [`Table`] with an explicit subspace. The records stay where they
-    /// are. From then on, [`table`](Schema::table) finds them too, and a second import of the same
-    /// table reads nothing.
+    /// Takes over the records of a [`Table`] with an explicit subspace. The records stay in place.
+    /// From then on, [`table`](Schema::table) also opens this table, and a second import of the
+    /// same table reads nothing.
     ///
-    /// Before: stop all programs that use the explicit subspace. A table outside of a schema does
-    /// not read the schema, so its writes would neither be refused nor maintain what is derived
-    /// now; [`check`](super::Attached::check) reports them, [`repair`](super::Attached::repair)
-    /// fixes them.
+    /// Before the import, stop all programs that use the explicit subspace. A table outside of a
+    /// schema does not read the schema, so its writes would be accepted without maintaining the
+    /// derived data. [`check`](super::Attached::check) reports the resulting inconsistencies, and
+    /// [`repair`](super::Attached::repair) fixes them.
     ///
-    /// After: declare the derived data and [build](super::Attached::build) them, then
-    /// [clear](Schema::clear_explicit) the explicit subspaces of their predecessors. Each step may
-    /// be repeated, also after a kill.
+    /// After the import, declare the derived data and [build](super::Attached::build) it. Then
+    /// [clear](Schema::clear_explicit) the explicit subspaces of the old derived data. Each step
+    /// may be repeated, also after a crash.
     ///
-    /// The store does not hold the types of such records. All entries must decode as `K` and `V`,
-    /// but the same bytes may be values of several types: name the types with which they were
+    /// The store does not record the types of such records. All entries must decode as `K` and `V`,
+    /// but the same bytes may be valid values of several types: use the types with which they were
     /// written.
     ///
     /// ```
@@ -50,14 +50,14 @@ impl<S: Store> Schema<'_, S> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs one range per 1,000 records, and what a new [`table`](Schema::table) costs with 2
-    /// ranges more, which read the entries of all schemas of the store.
+    /// Costs one range per 1,000 records, and the cost of a new [`table`](Schema::table) with 2
+    /// more ranges, which read the entries of all schemas of the store.
     ///
     /// # Errors
-    /// [`SchemaError::NotARecord`] for an entry that does not decode; [`SchemaError::Overlap`] for
-    /// a subspace that overlaps with that of another imported table or of the schemas;
+    /// [`SchemaError::NotARecord`] for an entry that does not decode; [`SchemaError::Overlap`] if
+    /// the subspace overlaps with that of another imported table or of the schemas;
     /// [`Error::InvalidArgument`] for a subspace without records; [`SchemaError::Contradiction`] if
-    /// the name is that of another table, [`SchemaError::DeclaredTwice`]; any error of the store.
+    /// the name belongs to another table; [`SchemaError::DeclaredTwice`]; any error of the store.
     pub fn import_table<K: RecordKey, V: 'static>(
         &self,
         name: &str,
@@ -87,8 +87,8 @@ impl<S: Store> Schema<'_, S> {
         self.declare_table(name, definition, Some(space))
     }
 
-    /// Removes all keys of an explicit subspace in bounded transactions: derived data that an
-    /// [imported](Schema::import_table) table has left behind.
+    /// Removes all keys of an explicit subspace in bounded transactions: the old derived data of an
+    /// [imported](Schema::import_table) table.
     ///
     /// # Errors
     /// [`SchemaError::Overlap`] for a subspace that overlaps with data of a schema; any error of
@@ -135,7 +135,8 @@ impl<S: Store> Schema<'_, S> {
         let mut is_empty = true;
         let mut after: Option<KeyBuf> = None;
         loop {
-            // Some stores do not hold a snapshot for as long as this may take.
+            // Use a snapshot per page: some stores do not keep a snapshot for as long as this may
+            // take.
             let snapshot = self.store.snapshot()?;
             let page = page_behind(after.as_deref(), &snapshot, space, BATCH)?;
             is_empty &= page.entries.is_empty();
@@ -161,7 +162,7 @@ impl<S: Store> Schema<'_, S> {
     }
 }
 
-/// Refuses a subspace that overlaps with anything that belongs to a schema of the store.
+/// Refuses a subspace that overlaps with data of a schema of the store.
 pub(super) fn refuse_overlap(
     reader: &impl Reader,
     space: &Subspace,
@@ -193,7 +194,7 @@ pub(super) fn refuse_overlap(
     Ok(())
 }
 
-/// The table of an entry, which may be that of a table that is being dropped.
+/// The table of an entry, for tables in use and for tables that are being dropped.
 fn name_in(tables: &Subspace, entry: &[u8]) -> Result<String> {
     let names = || match tables.unpack::<(String, String)>(entry) {
         Ok(names) => Ok(names),

@@ -1,4 +1,4 @@
-//! The contract of a kind of derived data in a schema.
+//! The interface of a kind of derived data in a schema.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::table::{RecordKey, Table};
 
 /// A kind of derived data that a [`Schema`](super::Schema) can hold.
 ///
-/// Building, disabling, draining and dropping are the same for all kinds: see
+/// All kinds are built, disabled, drained and dropped in the same way: see
 /// [`Attached`](super::Attached).
 ///
-/// Not kinds: bit-sliced integers and bitmaps by themselves, whose ids the program sets (declare an
-/// inverted index with fields of integers, which assigns ids to records); a
-/// [`PropertyIndex`](crate::PropertyIndex), which is for stores without transactions.
+/// These patterns are not kinds. The ids in stand-alone bit-sliced integers and bitmaps are set by
+/// the program; instead declare an inverted index with integer fields, which assigns ids to
+/// records. A [`PropertyIndex`](crate::PropertyIndex) is for stores without transactions.
 pub trait Maintained: Clone + Send + Sync + 'static {
     /// The key of the records.
     type Key: RecordKey;
@@ -39,16 +39,16 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     }
 
     /// Whether [`Schema::derive_deferred`](super::Schema::derive_deferred) may defer the updates.
-    /// Provided: yes.
+    /// `true` by default.
     fn can_be_deferred(&self) -> bool {
         true
     }
 
-    /// The subspace of the data, or of a part of them. [`Schema::derive`](super::Schema::derive)
-    /// checks that it lies within the assigned one.
+    /// The subspace of the data, or of a part of it. [`Schema::derive`](super::Schema::derive)
+    /// checks that it is within the assigned subspace.
     fn space(&self) -> &Subspace;
 
-    /// The maintainer, called for each change of a record.
+    /// The [`Derived`] value that the table calls for each change of a record.
     fn derived(&self) -> Arc<dyn Derived<Self::Key, Self::Value>>;
 
     /// Reports every inconsistency between `table` and the derived data, in one snapshot.
@@ -63,14 +63,14 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         table: &Table<Self::Key, Self::Value, C>,
     ) -> Result<Vec<Inconsistency>>;
 
-    /// Fixes every inconsistency in bounded transactions, beside other writers, or builds the data.
-    /// Attach the data to the table that writers use before that.
+    /// Fixes every inconsistency in bounded transactions, concurrently with other writers; also
+    /// builds the data. Attach the data to the table that writers use before the repair begins.
     ///
-    /// Without a [`Schema`](super::Schema) do not run two repairs at once of data that are not
-    /// idempotent, such as [`Totals`](crate::Totals): both would add what is missing.
+    /// Without a [`Schema`](super::Schema), do not run two concurrent repairs of data that is not
+    /// idempotent, such as [`Totals`](crate::Totals): both would add a missing contribution.
     ///
     /// # Errors
-    /// Errors of [`check`](Maintained::check).
+    /// The errors of [`check`](Maintained::check).
     fn repair<S: Store, C: Codec<Self::Value>>(
         &self,
         store: &S,
@@ -80,11 +80,11 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     }
 
     /// [`repair`](Maintained::repair) with options. It calls `progress` after each commit and stops
-    /// if that breaks; a repair that was stopped, or was killed, can resume at the last
-    /// [position](Progress::position). To begin again is right, too.
+    /// if that breaks. A repair that was stopped or killed can resume at the last
+    /// [position](Progress::position); starting from the beginning is also safe.
     ///
     /// # Errors
-    /// Errors of [`check`](Maintained::check);
+    /// The errors of [`check`](Maintained::check);
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a position of other data.
     fn repair_with<S: Store, C: Codec<Self::Value>>(
         &self,
@@ -95,7 +95,8 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     ) -> Result<Progress>;
 }
 
-/// The methods of [`Maintained`] that describe a kind, by its inherent methods.
+/// Implements the methods of [`Maintained`] that describe a kind, with the inherent methods of the
+/// type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! described {

@@ -1,10 +1,10 @@
 //! Schema: which tables and indexes does a store hold, and which program may write to them?
 //!
-//! A [`Schema`] is a named root in a store. It assigns each table, and each piece of data derived
-//! from a table, a subspace of its own, and stores their definitions. A program whose declaration
-//! differs from the store's gets an error: when it declares or, if another program has changed the
-//! schema since, from the write that would leave derived data wrong and from the query that could
-//! miss entries.
+//! A [`Schema`] is a named set of tables in a store. It assigns each table, and each piece of data
+//! derived from a table, a subspace of its own, and stores their definitions. A program whose
+//! declaration differs from the definition in the store gets an error from the declaration. If
+//! another program changes the schema later, the error comes from each write that would leave
+//! derived data wrong, and from each query that could miss entries.
 //!
 //! ```
 //! use keyloom::{Memory, Store};
@@ -14,7 +14,7 @@
 //! let people = schema.table::<u32, (String, String)>("people")?;
 //! let by_town = schema.index(&people, "by_town", 1, |_id, (name, town)| entry((town, name)))?;
 //!
-//! store.transact(|txn| people.put(txn, &1, &("Ada".into(), "London".into())))?; // and its index entry
+//! store.transact(|txn| people.put(txn, &1, &("Ada".into(), "London".into())))?; // also writes the index entry
 //! let snapshot = store.snapshot()?;
 //! for found in by_town.query().prefix("London").entries(&snapshot)? {
 //!     assert_eq!(found?.parts()?, ("London", "Ada"));
@@ -28,25 +28,25 @@
 //! |---|---|
 //! | declares a table with another key, record type or codec than the store has | [`SchemaError::Contradiction`] |
 //! | declares one name twice | [`SchemaError::DeclaredTwice`] |
-//! | declares an index of another kind under its name and version | [`SchemaError::Contradiction`] |
+//! | declares an index of another kind under the same name and version | [`SchemaError::Contradiction`] |
 //! | writes to a table and does not declare one of its indexes | [`SchemaError::Undeclared`] |
 //! | declares another version of an index than the store's, and writes to its table or queries it | [`SchemaError::Changed`], until the index is [built](Attached::build) |
 //! | queries an index that is not complete | [`SchemaError::NotReadable`] |
 //! | adds an index to a table of a schema by [`Table::with`], and writes | [`SchemaError::GivenToOwned`] |
 //! | writes through a [`Table`] with an explicit subspace that begins with a negative integer | [`Error::InvalidArgument`] |
-//! | gives an index a table that does not maintain it | [`Error::InvalidArgument`] |
+//! | passes to an index a table that does not maintain it | [`Error::InvalidArgument`] |
 //! | imports a subspace whose entries are not records of the declared table | [`SchemaError::NotARecord`] |
 //! | imports or clears a subspace that overlaps with data of a schema | [`SchemaError::Overlap`] |
-//! | writes through a [`Table`] with the explicit subspace of an imported table | none: such a table does not read the schema. [`check`](Attached::check) reports the write |
-//! | reads records after another program has raised the version of their table | none by the schema, which a read does not check: a record that does not decode with the program's codec is an [`Error::At`] |
+//! | writes through a [`Table`] with the explicit subspace of an imported table | none: such a table does not read the schema. [`check`](Attached::check) reports the inconsistency |
+//! | reads records after another program has raised the version of their table | none from the schema, since reads do not check it: a record that does not decode with the program's codec is an [`Error::At`] |
 //!
 //! # Layout
 //!
 //! | key | value |
 //! |---|---|
-//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte; 2 for an imported table); then the tuple of, if imported, the prefix of the records, the table's id, version, key, record type, codec, and for each that is derived, by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable), key of the last record that the build has visited, id of the queue if updates are deferred |
+//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte; 2 for an imported table); then the tuple of, if imported, the prefix of the records, the table's id, version, key, record type, codec, and a list of its derived data, sorted by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable, 3 being built after the last record), position of the build (in state 1 the key of the last record visited), id of the queue if updates are deferred |
 //! | `"keyloom"`, `"dropped"`, name of the schema, name of the table, id | the entry of a table that is being dropped |
-//! | `"keyloom"`, `"repair"`, id of derived data | how many repairs have begun, a counter: the fencing token of the last |
+//! | `"keyloom"`, `"repair"`, id of derived data | number of repairs begun, a counter: the fencing token of the last one |
 //! | `"keyloom"`, `"next id"` | the next free id, a counter |
 //! | id, or prefix of the records; record key | a record of the table |
 //! | id, … | derived data, in the layout of their pattern |
@@ -57,20 +57,19 @@
 //!
 //! # Invariants
 //!
-//! 1. Each transaction that writes records of a table reads the table's entry and maintains what it
-//!    lists.
-//! 2. Readable derived data are those of all records.
-//! 3. Derived data being built are those of the records up to the last one that the build has
-//!    visited.
-//! 4. Disabled derived data are not maintained. A build clears them first.
-//! 5. For [deferred](Schema::derive_deferred) data, 2 and 3 hold with each queued record as the
-//!    queue has it.
+//! 1. Each transaction that writes records of a table reads the table's entry and maintains the
+//!    derived data that it lists.
+//! 2. Readable derived data reflects all records.
+//! 3. Derived data being built reflects the records up to the last one that the build has visited.
+//! 4. Disabled derived data is not maintained. A build clears it first.
+//! 5. For [deferred](Schema::derive_deferred) data, 2 and 3 hold with the old value of each queued
+//!    record, as stored in the queue.
 //!
 //! # Life cycle
 //!
-//! "Index table" is the catalogue's name for an index that the application itself maintains. Here
-//! all kinds of derived data are built, disabled and dropped in the same way, beside readers and
-//! writers.
+//! "Index table" is the catalogue's name for an index that the application itself maintains. In
+//! keyloom all kinds of derived data are built, disabled and dropped in the same way, while other
+//! transactions read and write.
 //!
 //! ```text
 //!            declared over an empty table
@@ -81,46 +80,48 @@
 //! ```
 //!
 //! A [build](Attached::build) visits the records in the order of their keys, in transactions of
-//! bounded size. Each of them also stores the key of its last record. A writer reads that key in
-//! its own transaction and maintains the derived data of exactly those records that the build has
-//! visited. Hence each record counts once, also in kinds that are not idempotent, such as totals.
-//! Concurrent builds take turns, and a build that was killed resumes at the stored key.
+//! bounded size. Each transaction also stores the key of its last record. A writer reads that key
+//! in its own transaction, and maintains the derived data of exactly those records that the build
+//! has visited. Hence each record counts once, also in kinds that are not idempotent, such as
+//! totals. Concurrent builds take turns, and a build that was killed resumes at the stored key.
 //!
-//! *Why data that become readable are complete.* Transactions are serializable, and each writer
-//! reads the state in the transaction that writes. So it comes either before a change of the state,
-//! or after it; no process keeps the state in memory. Of a record up to the position, all entries
-//! existed, and a writer replaces them all. A record after the position has none. The batch that
-//! finds no record after the position writes *readable* in the same transaction.
+//! *Why readable data is complete.* Transactions are serializable, and each writer reads the state
+//! in the transaction that writes; no process caches the state. So each write comes either before
+//! or after a change of the state. All entries of a record up to the position exist, and a writer
+//! replaces them. A record after the position has no entries. The batch that finds no record after
+//! the position writes *readable* in the same transaction.
 //!
-//! A build of a [unique index](Schema::unique_index) stops at a record whose value another one has,
-//! and [`violations`](Attached::violations) lists all of them. From the beginning of the build on,
-//! a writer cannot take the value of a visited record.
+//! A build of a [unique index](Schema::unique_index) stops at a record whose value another record
+//! has; [`violations`](Attached::violations) lists all such records. From the beginning of the
+//! build on, no writer can take the value of a visited record.
 //!
-//! *Deferred.* [`derive_deferred`](Schema::derive_deferred) declares data whose updates wait. A
-//! writer queues a record that changes, as it was, unless it is queued already.
-//! [`drain`](Attached::drain) updates the data from there to what the record is then, and removes
-//! it from the queue, in one transaction. So each change counts once in kinds that are not
-//! idempotent too. In between, queries find what the records were at the last drain, and the
-//! records of a [query](Attached::query) leave out what does not match any more. It pays where
-//! records change several times between two drains, or where the kind costs more than one key.
+//! *Deferred.* [`derive_deferred`](Schema::derive_deferred) declares data that is updated later.
+//! When a record changes, the writer queues its old value, unless the record is queued already.
+//! [`drain`](Attached::drain) replaces the data derived from the queued value by the data derived
+//! from the current value, and removes the record from the queue, in one transaction. So each
+//! change counts once, also in kinds that are not idempotent. Until then, queries see the records
+//! as of the last drain, and the records of a [query](Attached::query) leave out those that no
+//! longer match. Deferring pays if records change several times between two drains, or if the kind
+//! writes more than one key.
 //!
-//! A program without the declaration of data that are being built or readable cannot write. So
-//! deploy a declaration to all programs first, and then build.
+//! A program that does not declare data that is readable or being built cannot write. So deploy a
+//! declaration to all programs first, and then build.
 //!
 //! # Stores without a schema
 //!
-//! A store that was written through tables with explicit subspaces is taken over in these steps.
-//! The records stay where they are. The derived data are built under ids of the schema, since the
-//! store does not hold how the old ones were computed.
+//! The following steps take over a store that was written through tables with explicit subspaces.
+//! The records stay in place. The derived data is built under ids of the schema, since the store
+//! does not record how the old data was computed.
 //!
 //! 1. Stop all programs that use the explicit subspaces.
-//! 2. [`import_table`](Schema::import_table) checks that all entries decode, and enters the table.
-//! 3. Declare the derived data, and [build](Attached::build) them.
-//! 4. [`clear_explicit`](Schema::clear_explicit) removes the old derived data, and what an index
-//!    catalog has left.
+//! 2. [`import_table`](Schema::import_table) checks that all entries decode, and adds the table to
+//!    the schema.
+//! 3. Declare the derived data, and [build](Attached::build) it.
+//! 4. [`clear_explicit`](Schema::clear_explicit) removes the old derived data, and any entries of
+//!    an index catalog.
 //!
-//! After a kill, begin again with step 2: a step that was completed costs nothing more than opening
-//! the schema, or one range for each subspace to clear.
+//! After a crash, begin again with step 2: repeating a completed step costs only the opening of the
+//! schema, or one range for each subspace to clear.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -159,7 +160,7 @@
 //! | [`import_table`](Schema::import_table), new, n records | 1 get, 2 ranges and 1 per 1,000 records, which read n keys and 1 per table of the store; then those of a new table, and 2 ranges | 9, and 1 per 1,000 records |
 //! | [`clear_explicit`](Schema::clear_explicit) of n keys | 3 ranges per 1,000 keys, n keys removed | 4 per 1,000 keys |
 //! | the first put or delete of a transaction in a table | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
-//! | put, delete after it | nothing more | 0 more |
+//! | later puts and deletes | nothing more | 0 more |
 //! | put, delete with deferred data | 1 get for each record, in the round trip of the old records, and 1 key written if it is not queued, instead of the cost of the kind | 0 more |
 //! | get, range, page of a table | nothing more | 0 more |
 //! | [`at`](Attached::at) | 1 get | 1 |
@@ -170,9 +171,9 @@
 //!
 //! # When not to use it
 //!
-//! For data whose layout another program determines, give a [`Table`] an explicit [`Subspace`].
-//! Only that value then knows its indexes: another program, or another table over the same
-//! subspace, would not maintain them.
+//! For data whose layout another program determines, create a [`Table`] with an explicit
+//! [`Subspace`]. Its derived data is then attached to that value only: another program, or another
+//! table over the same subspace, would not maintain it.
 //!
 //! # Source
 //!
@@ -221,8 +222,8 @@ use stored::{Id, StoredDerived, StoredTable, space_of, write_entry};
 /// A named set of tables and derived data; see the [module](self).
 ///
 /// The value is needed only while tables are declared. The handles that it returns borrow neither
-/// it nor the store. They are valid for the store that it was opened on: in another store, names
-/// may have other ids.
+/// the schema nor the store. They are valid for the store that the schema was opened on: in another
+/// store, names may have other ids.
 ///
 /// ```
 /// use keyloom::{Memory, Result, Store};
@@ -279,11 +280,12 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(Self { store, name: name.into(), known })
     }
 
-    /// Declares a table whose records are encoded with [`Postcard`], and enters it if it is new.
+    /// Declares a table whose records are encoded with [`Postcard`], and adds it to the schema if
+    /// it is new.
     ///
-    /// The entry holds the names of the types `K` and `V` without their module paths; a declaration
-    /// with other names is refused. In a key, integers of all widths count as one type, since they
-    /// share one encoding.
+    /// The entry in the schema holds the names of the types `K` and `V` without their module paths;
+    /// a declaration with other names is refused. In a key, integers of all widths count as one
+    /// type, since they share one encoding.
     ///
     /// # Errors
     /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any
@@ -294,8 +296,8 @@ impl<'s, S: Store> Schema<'s, S> {
 
     /// Declares a table of version `version`, whose records are encoded with the codec `C`.
     ///
-    /// Raise the version when the record type gets another name or codec and the stored records
-    /// decode with it. From then on, a program that declares a lower version is refused.
+    /// Raise the version if the record type gets another name or another codec that can decode the
+    /// stored records. From then on, a program that declares a lower version is refused.
     ///
     /// ```
     /// use keyloom::{Memory, value::Json};
@@ -303,7 +305,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// let store = Memory::new();
     /// Schema::open(&store, "blog")?.table_with::<u32, Vec<String>, Json>("tags", 1)?;
     /// let other = Schema::open(&store, "blog")?.table::<u32, String>("tags");
-    /// assert!(other.unwrap_err().to_string().contains("from integer to Vec<String>, written with Json"));
+    /// let error = other.unwrap_err().to_string();
+    /// assert!(error.contains("from integer to Vec<String>, written with Json"));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -318,7 +321,7 @@ impl<'s, S: Store> Schema<'s, S> {
         self.declare_table(name, TableDefinition::of::<K, V, C>(version), None)
     }
 
-    /// Declares a table, with the subspace from which it is imported.
+    /// Declares a table; `imported` is the subspace from which it is imported, if any.
     fn declare_table<K: RecordKey, V: 'static, C: 'static>(
         &self,
         name: &str,
@@ -362,7 +365,7 @@ impl<'s, S: Store> Schema<'s, S> {
                 let (id, definition) = (new_id(txn)?, definition.clone());
                 StoredTable { id, imported: imported.cloned(), definition, derived: Vec::new() }
             }
-            // The keys of records do not change with a version.
+            // A new version must have the same type of keys.
             Some(stored)
                 if stored.definition.version < definition.version
                     && stored.definition.key == definition.key =>
@@ -378,14 +381,14 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(table)
     }
 
-    /// Declares data derived from the records of `table`, and enters them if they are new. `make`
-    /// returns their pattern in the given subspace; it may run twice.
+    /// Declares data derived from the records of `table`, and adds it to the schema if it is new.
+    /// `make` returns the pattern in the given subspace; it may run twice.
     ///
-    /// If the table is empty, new derived data are readable at once. Otherwise
-    /// [build](Attached::build) them.
+    /// If the table is empty, new derived data is readable at once. Otherwise
+    /// [build](Attached::build) it.
     ///
-    /// `version` is the version of the function that computes them. Raise it whenever the function
-    /// returns something else for the same record, and build again.
+    /// `version` is the version of the function that computes the data. Raise it whenever the
+    /// function returns a different result for the same record, and build again.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -405,9 +408,9 @@ impl<'s, S: Store> Schema<'s, S> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`]
-    /// for a table of another schema or of none, [`SchemaError::Outside`]; errors of `make`; any
-    /// error of the store.
+    /// [`SchemaError::Contradiction`]; [`SchemaError::DeclaredTwice`]; [`SchemaError::NotOwned`]
+    /// for a table of another schema or of none; [`SchemaError::Outside`]; the errors of `make`;
+    /// any error of the store.
     pub fn derive<D: Maintained, C>(
         &self,
         table: &Table<D::Key, D::Value, C>,
@@ -532,7 +535,7 @@ impl<S> Schema<'_, S> {
     }
 }
 
-/// The same function, for each time that a pattern is made.
+/// Makes a function cloneable, since `make` may run more than once.
 fn shared<K, V, T>(
     function: impl Fn(&K, &V) -> T + Send + Sync + 'static,
 ) -> impl Fn(&K, &V) -> T + Clone + Send + Sync + 'static {
@@ -553,7 +556,7 @@ fn define<D: Maintained>(derived: &D, version: u32, is_deferred: bool) -> Result
     Ok(Definition { kind, format, version, options, is_deferred })
 }
 
-/// Calls `make` with the subspace of `id`, and refuses a pattern that lies elsewhere.
+/// Calls `make` with the subspace of `id`, and refuses a pattern outside of it.
 fn make_in<D: Maintained>(
     id: Id,
     owned: &Owned<D::Key, D::Value>,
@@ -569,7 +572,7 @@ fn make_in<D: Maintained>(
     Err(SchemaError::Outside { name, space }.into())
 }
 
-/// Enters derived data, unless another program has done so in the meantime.
+/// Adds derived data to the table's entry, unless another program has done so in the meantime.
 fn enter_derived<D: Maintained>(
     txn: &mut impl Writer,
     owned: &Owned<D::Key, D::Value>,
@@ -595,7 +598,7 @@ fn enter_derived<D: Maintained>(
     Ok((table, entered))
 }
 
-/// The entries of a schema, by the names of their tables.
+/// The tables of a schema, by name.
 fn read_tables(reader: &impl Reader, name: &str) -> Result<BTreeMap<String, StoredTable>> {
     let space = entries_of(name);
     let mut stored = BTreeMap::new();
@@ -608,7 +611,7 @@ fn read_tables(reader: &impl Reader, name: &str) -> Result<BTreeMap<String, Stor
     Ok(stored)
 }
 
-/// Where the entries of a schema are.
+/// The subspace of the entries of a schema.
 fn entries_of(name: &str) -> Subspace {
     Subspace::new(&("keyloom", "schema", name))
 }

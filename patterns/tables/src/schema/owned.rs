@@ -1,4 +1,4 @@
-//! What a table of a schema knows about the schema.
+//! The state that a table of a schema shares with its handles.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,12 @@ use super::stored::{
 use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::upkeep::holds;
 
-/// Derived data as the program declares them.
+/// Derived data as the program declares it.
 pub(super) struct Declared<K, V> {
     pub(super) name: Arc<str>,
     pub(super) id: Id,
     pub(super) definition: Definition,
-    /// Where records are queued, if the data are deferred.
+    /// The id of the queue, if the data is deferred.
     queue: Option<Id>,
     derived: Arc<dyn Derived<K, V>>,
 }
@@ -60,31 +60,31 @@ impl<K, V> Declared<K, V> {
 pub(crate) struct Owned<K, V> {
     pub(super) schema: Arc<str>,
     pub(super) name: Arc<str>,
-    /// Where the entry of the table is.
+    /// The key of the table's entry in the schema.
     pub(super) entry: KeyBuf,
     pub(super) id: Id,
     imported: Option<Subspace>,
     definition: TableDefinition,
     declared: RwLock<AllDeclared<K, V>>,
-    /// Whether some of the declared data are deferred.
+    /// Whether some of the declared data is deferred.
     defers: AtomicBool,
 }
 
 /// The derived data of a table that the program has declared so far.
 struct AllDeclared<K, V> {
     all: Vec<Arc<Declared<K, V>>>,
-    /// The bytes of the table's entry if exactly the declared data exist and all are readable. A
-    /// writer that reads these bytes need not decode them.
+    /// The bytes of the table's entry if it lists exactly the declared data and all of it is
+    /// readable. A writer that reads these bytes need not decode them.
     steady: Vec<u8>,
 }
 
-/// How far derived data are.
+/// How far the derived data is built.
 #[derive(Clone)]
 pub(super) enum Stage {
     Readable,
     /// A build has visited the records up to this key.
     Visiting(KeyBuf),
-    /// A build has visited all records, and come to this position of what remains.
+    /// A build has visited all records, and has reached this position of its last phase.
     Finishing(KeyBuf),
 }
 
@@ -120,17 +120,17 @@ impl Stage {
 pub(crate) struct Follow<K, V> {
     pub(crate) derived: Arc<dyn Derived<K, V>>,
     stage: Stage,
-    /// Where to queue the record, if the data are deferred.
+    /// The queue for changed records, if the data is deferred.
     pub(crate) queue: Option<Subspace>,
 }
 
 impl<K, V> Follow<K, V> {
-    /// Derived data that follow each change at once.
+    /// Derived data that is updated with each change.
     pub(crate) fn always(derived: &Arc<dyn Derived<K, V>>) -> Self {
         Self { derived: Arc::clone(derived), stage: Stage::Readable, queue: None }
     }
 
-    /// The key of the last record that a build has visited, while there are others.
+    /// The key of the last record that a build has visited, unless it has visited all of them.
     pub(crate) fn visited(&self) -> Option<&KeyBuf> {
         match &self.stage {
             Stage::Visiting(last) => Some(last),
@@ -165,7 +165,7 @@ impl<K, V> Owned<K, V> {
         Self { schema, name, entry, id, imported, definition, declared, defers }
     }
 
-    /// Adds derived data, which the writers of this program maintain from then on.
+    /// Adds derived data, which the writers of this program maintain from now on.
     ///
     /// # Errors
     /// [`SchemaError::DeclaredTwice`].
@@ -189,8 +189,8 @@ impl<K, V> Owned<K, V> {
         self.declared.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error of a write to a table that was given an index by
-    /// [`Table::with`](crate::Table::with).
+    /// The error of a write if [`Table::with`](crate::Table::with) has attached derived data to the
+    /// table.
     #[cold]
     pub(crate) fn refused(&self) -> Error {
         SchemaError::GivenToOwned { table: self.name.to_string() }.into()
@@ -211,7 +211,7 @@ impl<K, V> Owned<K, V> {
         self.declared().all.is_empty()
     }
 
-    /// Where the records of deferred data are queued, as far as the program knows.
+    /// The queues of the deferred data that the program declares.
     pub(crate) fn queues(&self) -> SmallVec<[Subspace; 1]> {
         if !self.defers.load(Ordering::Relaxed) {
             return SmallVec::new();
@@ -223,7 +223,7 @@ impl<K, V> Owned<K, V> {
     /// The derived data that a transaction must maintain if `entry` is the table's entry.
     ///
     /// # Errors
-    /// [`SchemaError`] if this program cannot maintain all of them.
+    /// [`SchemaError`] if this program cannot maintain all of the data.
     pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         let declared = self.declared();
         if entry == Some(&declared.steady) {
@@ -260,7 +260,7 @@ impl<K, V> Owned<K, V> {
     /// Finds derived data in the table's entry.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if they were dropped, also if other data have their name since.
+    /// [`SchemaError::Gone`] if the data was dropped, also if other data has taken its name since.
     pub(super) fn find<'t>(
         &self,
         stored: &'t mut StoredTable,
@@ -289,7 +289,7 @@ impl<K, V> Owned<K, V> {
         .into())
     }
 
-    /// Decodes the table's entry, and refuses that of another table.
+    /// Decodes the table's entry, and refuses an entry of another table.
     fn decode(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
         let stored = entry.map(StoredTable::decode).transpose();
         let stored = stored.map_err(|error| error.at(&self.entry))?;
@@ -309,7 +309,7 @@ impl<K, V> Owned<K, V> {
         self.decode(reader.get(&self.entry)?.as_deref())
     }
 
-    /// The name of derived data, qualified by the table's.
+    /// The name of derived data, qualified by the name of the table.
     pub(super) fn name_of(&self, derived: &str) -> String {
         format!("{}.{derived}", self.name)
     }
@@ -327,11 +327,11 @@ impl<K, V> fmt::Debug for Owned<K, V> {
     }
 }
 
-/// Kind of derived data from which the records of their table follow, as nodes follow from a tree.
-/// It is dropped with its table only.
+/// Kind of derived data that determines the records of its table, as a tree determines its nodes.
+/// It can only be dropped together with its table.
 pub const OWNER: &str = "tree";
 
-/// Refuses to disable or to drop the owner of the records alone.
+/// Refuses to disable or drop such data without its table.
 pub(super) fn refuse_owner(stored: &StoredTable, table: &str, name: &str) -> Result<()> {
     match stored.get(name).filter(|one| one.definition.kind == OWNER) {
         None => Ok(()),

@@ -7,15 +7,15 @@ use keyloom::{Error, KeyBuf, Result, Subspace, Writer, pack, unpack};
 
 use super::error::SchemaError;
 
-/// The format of the entry of a table whose records have its id.
+/// The format of the entry of a table whose records are in the subspace of its id.
 const FORMAT: u8 = 1;
 /// The format of the entry of an imported table.
 const IMPORTED: u8 = 2;
 
-/// Whether derived data are maintained and can be queried.
+/// Whether derived data is maintained and can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Not maintained, not queryable: not built yet, or switched off.
+    /// Not maintained, not queryable: not built yet, or disabled by a program.
     Disabled,
     /// Maintained for the records that the build has visited, not queryable.
     Building,
@@ -33,7 +33,7 @@ impl fmt::Display for State {
     }
 }
 
-/// The definition of derived data: everything that their bytes depend on but for the records.
+/// The definition of derived data: everything that its bytes depend on, except the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Definition {
@@ -89,17 +89,18 @@ impl fmt::Display for TableDefinition {
 /// The first element of all keys of a table or of derived data.
 pub(super) type Id = u64;
 
-/// The subspace of an id: a negative integer, so that no subspace that a program names lies in it.
+/// The subspace of an id: a negative integer, so that no explicit subspace of a program is inside
+/// it.
 pub(super) fn space_of(id: Id) -> Subspace {
     Subspace::new(&-i128::from(id))
 }
 
-/// Whether a subspace is one that a schema assigns: its first element is a negative integer.
+/// Whether a schema assigned the subspace: its first element is a negative integer.
 pub(crate) fn is_of_schemas(space: &Subspace) -> bool {
     matches!(space.prefix(), [0x0B..=0x13, ..])
 }
 
-/// Where the fencing token of repairs is, a counter of the repairs that have begun.
+/// The key of the counter of repairs, whose value is the fencing token of the last repair.
 pub(super) fn repair_key(id: Id) -> KeyBuf {
     pack(&("keyloom", "repair", id))
 }
@@ -110,8 +111,8 @@ pub(super) struct StoredDerived {
     pub(super) id: Id,
     pub(super) definition: Definition,
     pub(super) state: State,
-    /// During a build: the key of the last record visited; after the last one, where
-    /// [`finish_build`](crate::Derived::finish_build) is.
+    /// During a build: the key of the last visited record; after the last one, the position of
+    /// [`finish_build`](crate::Derived::finish_build).
     pub(super) built_to: Option<KeyBuf>,
     /// During a build: whether all records were visited.
     pub(super) all_visited: bool,
@@ -124,7 +125,7 @@ impl StoredDerived {
         (self.state, self.built_to, self.all_visited) = (State::Disabled, None, false);
     }
 
-    /// The ids of all their keys.
+    /// The ids of all subspaces of the data.
     pub(super) fn ids(&self) -> impl Iterator<Item = Id> + use<> {
         [self.id].into_iter().chain(self.queue)
     }
@@ -134,10 +135,10 @@ impl StoredDerived {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredTable {
     pub(super) id: Id,
-    /// Where the records of an imported table are.
+    /// The subspace of the records of an imported table.
     pub(super) imported: Option<Subspace>,
     pub(super) definition: TableDefinition,
-    /// By name.
+    /// Sorted by name.
     pub(super) derived: Vec<StoredDerived>,
 }
 
@@ -145,7 +146,7 @@ type DerivedList = List<Vec<Encoded<String, Vec<u8>>>>;
 type Encoded<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>);
 
 impl StoredTable {
-    /// Where the records are.
+    /// The subspace of the records.
     pub(super) fn space(&self) -> Subspace {
         self.imported.clone().unwrap_or_else(|| space_of(self.id))
     }
@@ -271,7 +272,7 @@ impl StoredTable {
     }
 }
 
-/// Writes the entry of a table; the transaction reads it again before its next write to the table.
+/// Writes the entry of a table. The next write of the transaction to the table then reads it again.
 pub(super) fn write_entry(txn: &mut impl Writer, entry: &[u8], table: &StoredTable) -> Result<()> {
     txn.state().forget(entry);
     txn.put(entry, &table.encode())

@@ -14,7 +14,7 @@ use super::{Schema, read_tables};
 use crate::batch::BatchSize;
 use crate::progress::Progress;
 
-/// A table of a schema, as the store describes it.
+/// A table of a schema, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableInfo {
@@ -22,13 +22,13 @@ pub struct TableInfo {
     pub name: String,
     /// The definition.
     pub definition: TableDefinition,
-    /// Where the records are, if the table was [imported](Schema::import_table).
+    /// The subspace of the records, if the table was [imported](Schema::import_table).
     pub imported: Option<Subspace>,
     /// The derived data, by name.
     pub derived: Vec<DerivedInfo>,
 }
 
-/// Derived data of a table, as the store describes them.
+/// Derived data of a table, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DerivedInfo {
@@ -52,7 +52,10 @@ impl<S: Store> Schema<'_, S> {
     /// let prices = schema.table::<u32, u32>("prices")?;
     /// schema.index(&prices, "by_price", 1, |_, cents| entry(cents))?;
     /// let tables = schema.tables()?;
-    /// assert_eq!(tables[0].definition.to_string(), "a table of version 1 from integer to u32, written with Postcard");
+    /// assert_eq!(
+    ///     tables[0].definition.to_string(),
+    ///     "a table of version 1 from integer to u32, written with Postcard"
+    /// );
     /// assert_eq!(tables[0].derived[0].name, "by_price");
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -88,7 +91,7 @@ impl<S: Store> Schema<'_, S> {
     /// let newer = Schema::open(&store, "shop")?;
     /// newer.index(&newer.table::<u32, u32>("prices")?, "by_price", 1, |_, cents| entry(cents))?;
     ///
-    /// // A program that was written before there was the index.
+    /// // A program that was written before the index existed.
     /// let schema = Schema::open(&store, "shop")?;
     /// let prices = schema.table::<u32, u32>("prices")?;
     /// assert!(store.transact(|txn| prices.put(txn, &1, &250)).is_err());
@@ -98,8 +101,9 @@ impl<S: Store> Schema<'_, S> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if there is no such table or no such derived data; any error of the
-    /// store.
+    /// [`SchemaError::Gone`] if there is no such table or no such derived data;
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the tree of a table of
+    /// nodes; any error of the store.
     pub fn disable(&self, table: &str, name: &str) -> Result<()> {
         self.store.transact(|txn| {
             txn.guarded(|txn| {
@@ -116,7 +120,9 @@ impl<S: Store> Schema<'_, S> {
     /// [`Attached::drop_data`](super::Attached::drop_data).
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if there is no such table; any error of the store.
+    /// [`SchemaError::Gone`] if there is no such table;
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the tree of a table of
+    /// nodes; any error of the store.
     pub fn drop_derived(&self, table: &str, name: &str) -> Result<Progress> {
         self.drop_derived_with(table, name, BATCH, |_| ControlFlow::Continue(()))
     }
@@ -125,7 +131,7 @@ impl<S: Store> Schema<'_, S> {
     /// `progress` after each transaction and stops if that breaks; the next call resumes.
     ///
     /// # Errors
-    /// [`SchemaError::Gone`] if there is no such table; any error of the store.
+    /// The errors of [`drop_derived`](Schema::drop_derived).
     pub fn drop_derived_with(
         &self,
         table: &str,
@@ -181,7 +187,7 @@ impl<S: Store> Schema<'_, S> {
 
     /// [`drop_table`](Schema::drop_table) with at most `batch` keys in a transaction. Calls
     /// `progress` after each transaction and stops if that breaks. The next call, in any program,
-    /// resumes; so does one after a kill.
+    /// resumes, also after a crash.
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table; any error of the store.
@@ -214,8 +220,8 @@ impl<S: Store> Schema<'_, S> {
         }
     }
 
-    /// Removes some keys of tables with this name that were dropped, or else drops the one that was
-    /// not. Returns how many keys; `None` if there is no table any more.
+    /// Removes some keys of a dropped table of this name; if there is none, drops the existing
+    /// table. Returns the number of removed keys, or `None` if there is no table left.
     fn drop_batch(&self, txn: &mut impl Writer, name: &str, batch: usize) -> Result<Option<u64>> {
         let dropped = Subspace::new(&("keyloom", "dropped", &*self.name, name));
         let found = txn.first(dropped.self_and_children())?;
@@ -235,7 +241,7 @@ impl<S: Store> Schema<'_, S> {
     }
 }
 
-/// Removes some keys of a dropped table, or its last entry if there is none.
+/// Removes some keys of a dropped table, or its entry if no keys are left.
 fn clear_dropped(
     txn: &mut impl Writer,
     key: &[u8],

@@ -1,4 +1,4 @@
-//! Records that prevent a unique index.
+//! Records that violate the uniqueness of an index.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

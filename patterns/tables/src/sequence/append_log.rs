@@ -1,4 +1,4 @@
-//! Records under the numbers of a dense sequence.
+//! Records under consecutive numbers.
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -16,7 +16,7 @@ use crate::table::{RecordKey, Records, Table};
 
 /// Records of a container under the numbers 1, 2, 3 ...; see the [module](super).
 ///
-/// A mailbox:
+/// This example is a mailbox:
 ///
 /// ```
 /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -61,30 +61,29 @@ impl<C, V, K> fmt::Debug for AppendLog<C, V, K> {
 }
 
 impl<C: RecordKey + Clone, V> AppendLog<C, V> {
-    /// Containers in `space`, whose records are written with [`Postcard`].
+    /// Containers in `space`. The records are encoded with [`Postcard`].
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
 }
 
 impl<C: RecordKey + Clone, V, K> AppendLog<C, V, K> {
-    /// Containers in `space`, whose records are written with the codec `K`.
+    /// Containers in `space`. The records are encoded with the codec `K`.
     pub fn with_codec(space: &Subspace) -> Self {
         let records = Table::with_codec(&space.child("record"));
         Self { numbers: Sequence::new(&space.child("last")), records, keep: None }
     }
 
-    /// The same, but each append removes the record that is `keep` numbers back: of each container
-    /// at most the last `keep` records, at least 1, are there.
+    /// The same log, but each append removes the record whose number is smaller by `keep`. So each
+    /// container holds at most its last `keep` records. `keep` is at least 1.
     ///
-    /// What lies further back when a bound is set, or lowered, stays until
-    /// [`trim`](AppendLog::trim).
+    /// If a bound is set or lowered, older records stay until [`trim`](AppendLog::trim).
     #[must_use]
     pub fn bounded(self, keep: u64) -> Self {
         Self { keep: Some(keep.max(1)), ..self }
     }
 
-    /// The same with `derived` attached to the records, as [`Table::with`].
+    /// The same log with `derived` attached to the records; see [`Table::with`].
     #[must_use]
     pub fn with<const HOW: u8>(self, derived: &impl Attach<(C, u64), V, HOW>) -> Self {
         Self { records: self.records.with(derived), ..self }
@@ -92,26 +91,26 @@ impl<C: RecordKey + Clone, V, K> AppendLog<C, V, K> {
 
     /// The records as a table, with keys of container and number.
     ///
-    /// To put a record under a number that was not given is to have it overwritten later.
+    /// Do not put a record under a number that was not assigned: a later append would overwrite it.
     pub fn records(&self) -> &Table<(C, u64), V, K> {
         &self.records
     }
 
-    /// The sequence that the numbers come from.
+    /// The sequence that assigns the numbers.
     pub fn numbers(&self) -> &Sequence<C> {
         &self.numbers
     }
 }
 
 impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
-    /// Adds a record to `container` and tells its number.
+    /// Adds a record to `container` and returns its number.
     ///
     /// # Errors
-    /// As [`Sequence::next`] and [`Table::put`].
+    /// Errors of [`Sequence::next`] and [`Table::put`].
     pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<u64> {
         txn.guarded(|txn| {
             let number = self.numbers.peek(txn, container)?;
-            // The record first: when it is refused, nothing was written.
+            // The record is put first: if it is refused, nothing was written.
             self.records.put(txn, &(container.clone(), number), value)?;
             self.numbers.advance_to(txn, container, number)?;
             if let Some(old @ 1..) = self.keep.and_then(|keep| number.checked_sub(keep)) {
@@ -124,24 +123,24 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
     /// A record by its number. Costs one get.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// Errors of [`Table::get`].
     pub fn get(&self, reader: &impl Reader, container: &C, number: u64) -> Result<Option<V>> {
         self.records.get(reader, &(container.clone(), number))
     }
 
-    /// Removes a record, and tells whether it was there. Its number is not given again.
+    /// Removes a record and returns whether it existed. Its number is not assigned again.
     ///
     /// # Errors
-    /// As [`Table::delete`].
+    /// Errors of [`Table::delete`].
     pub fn delete(&self, txn: &mut impl Writer, container: &C, number: u64) -> Result<bool> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), number)))
     }
 
-    /// The records of a container whose numbers lie in `numbers`, from the newest back with
-    /// [`Order::Descending`]. Neither bound needs to be there.
+    /// The records of a container with numbers in `numbers`; the newest first with
+    /// [`Order::Descending`]. The bounds need not be numbers of records.
     ///
     /// # Errors
-    /// As [`Table::range`].
+    /// Errors of [`Table::range`].
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -152,10 +151,10 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         self.records.range(reader, ids(container, numbers), order)
     }
 
-    /// At most `limit` of the records of [`range`](AppendLog::range), beginning behind `after`.
+    /// At most `limit` of the records of [`range`](AppendLog::range), beginning after `after`.
     ///
     /// # Errors
-    /// As [`Table::page`].
+    /// Errors of [`Table::page`].
     pub fn page(
         &self,
         reader: &impl Reader,
@@ -168,14 +167,14 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         self.records.page(reader, ids(container, numbers), order, limit, after)
     }
 
-    /// Removes at most `most` of the records that lie further back than the last `keep` numbers,
-    /// the oldest first, and tells how many. Run it in transactions of its own until it is 0.
+    /// Removes at most `most` records that are older than the last `keep` numbers, the oldest
+    /// first, and returns how many. Run it in transactions of its own until it returns 0.
     ///
-    /// Costs one get, one range of the n records that it removes, n gets and n keys written, in
-    /// three round trips.
+    /// For n removed records it costs one get, one range of n records, n gets and n keys written,
+    /// in three round trips.
     ///
     /// # Errors
-    /// As [`Table::delete_many`].
+    /// Errors of [`Table::delete_many`].
     pub fn trim(
         &self,
         txn: &mut impl Writer,
@@ -186,7 +185,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         txn.guarded(|txn| {
             let last = self.numbers.last(txn, container)?;
             let old = ids(container, ..=last.saturating_sub(keep));
-            // The keys alone: a record that does not decode can be deleted.
+            // Reads only the keys, so a record that does not decode can be deleted.
             let range = Select::<(C, u64)>::key_range(&old, self.records.space());
             let page = txn.page(range, Order::Ascending, most)?;
             let keys = page.entries.iter().map(|(key, _)| self.unpack(key));
@@ -196,12 +195,12 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         })
     }
 
-    /// The containers whose sequence has not come as far as their last record, so that a record
-    /// would be overwritten, and the fault of the sequence, with [`Rule::Wrong`]: records were
-    /// written with other numbers.
+    /// Reports the containers whose sequence is behind their last record, so that an append would
+    /// overwrite a record. Each comes with the fault of its sequence, of [`Rule::Wrong`]. The cause
+    /// is records that were put under numbers that were not assigned.
     ///
     /// # Errors
-    /// Any error of the store; keys of another form.
+    /// Any error of the store, and [`Error::At`](keyloom::Error::At) for a key of another form.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<(C, Inconsistency)>> {
         let all = self.records.space().self_and_children();
         let mut found = Vec::new();
@@ -221,10 +220,10 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         Ok(found)
     }
 
-    /// Lets the sequence of a container go on behind its last record.
+    /// Advances the sequence of a container to the number of its last record.
     ///
     /// # Errors
-    /// What the store says; keys that are not of this kind.
+    /// Any error of the store, and [`Error::At`](keyloom::Error::At) for a key of another form.
     pub fn repair(&self, txn: &mut impl Writer, container: &C) -> Result<()> {
         txn.guarded(|txn| {
             let last = self.last_record(txn, container)?;

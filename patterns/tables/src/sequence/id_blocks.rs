@@ -1,4 +1,4 @@
-//! Numbers from blocks, which cost the store next to nothing.
+//! Numbers from reserved blocks, with almost no load on the store.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -9,15 +9,16 @@ use keyloom::{KeyBuf, Pack, Result, Store};
 
 use super::Sequence;
 
-/// Hands out the numbers of a [`Sequence`] from blocks, each reserved in a transaction of its own.
+/// Assigns the numbers of a [`Sequence`] from blocks (hi/lo). Each block is reserved in a
+/// transaction of its own.
 ///
-/// So the counter is touched once per block, and not by the transactions that use the numbers. The
-/// price: numbers that were reserved and not used, when the process ends or the transaction fails,
-/// are gaps; and two processes hand out from different blocks at the same time, so a smaller number
-/// may appear *later* than a larger one. Unique they are.
+/// So the counter is written once per block, and never by the transactions that use the numbers.
+/// Reserved numbers that are not used, because the process ends or a transaction fails, leave gaps.
+/// Two processes use different blocks at the same time, so a smaller number may appear *later* than
+/// a larger one. The numbers are unique.
 ///
-/// The clones of one value share its blocks. Unlike a pattern it is not a mere description: keep
-/// one for the life of the process.
+/// The clones of a value share its blocks. Unlike other patterns it has state: keep one value for
+/// the life of the process.
 ///
 /// ```
 /// use keyloom::{Memory, Metered, Store, Subspace};
@@ -37,7 +38,7 @@ pub struct IdBlocks<C> {
     reserved: Arc<Mutex<Reserved>>,
 }
 
-/// What is left of the blocks of each container.
+/// The unused numbers of the blocks of each container.
 type Reserved = HashMap<KeyBuf, VecDeque<Range<u64>>>;
 
 impl<C> Clone for IdBlocks<C> {
@@ -57,18 +58,18 @@ impl<C> fmt::Debug for IdBlocks<C> {
 }
 
 impl<C: Pack> IdBlocks<C> {
-    /// Numbers of `sequence` in blocks of `size`, at least 1.
+    /// Numbers of `sequence` in blocks of `size`, which is at least 1.
     pub fn new(sequence: &Sequence<C>, size: u64) -> Self {
         Self { sequence: sequence.clone(), size: size.max(1), reserved: Arc::default() }
     }
 
-    /// The next number of `container`. Call it *before* the transaction that uses the number: where
-    /// a block is used up it takes a transaction of its own.
+    /// The next number of `container`. Call it *before* the transaction that uses the number: if
+    /// the block is used up, the call runs a transaction of its own.
     ///
     /// # Errors
-    /// As [`Sequence::next`] and [`Store::transact`]; [`NestedTransaction`] inside of a transaction
-    /// of a store with one writer. A commit whose outcome is unknown costs a block at most: call
-    /// again.
+    /// Errors of [`Sequence::next`] and [`Store::transact`]; [`NestedTransaction`] inside a
+    /// transaction on a store with one writer. After a commit whose outcome is unknown, call it
+    /// again; at most one block is lost.
     ///
     /// [`NestedTransaction`]: keyloom::Error::NestedTransaction
     pub fn next(&self, store: &impl Store, container: &C) -> Result<u64> {
@@ -76,8 +77,8 @@ impl<C: Pack> IdBlocks<C> {
         if let Some(number) = take(&mut self.lock(), &key) {
             return Ok(number);
         }
-        // Not under the lock: who waits for the store may hold what another one here is waiting
-        // for.
+        // The lock is not held here: while this thread waits for the store, the transaction it
+        // waits for may itself need a number.
         let mut block = store.transact(|txn| self.sequence.reserve(txn, container, self.size))?;
         let number = block.start;
         block.start += 1;

@@ -1,4 +1,4 @@
-//! Numbers that follow each other.
+//! Consecutive numbers.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -7,8 +7,8 @@ use keyloom::{Error, KeyBuf, Pack, Reader, Result, Subspace, Writer};
 
 /// A sequence of numbers for each container: 1, 2, 3 ...; see the [module](super).
 ///
-/// A number belongs to the transaction that took it: when that is rolled back, the next one takes
-/// it. So the numbers of committed transactions have no gaps.
+/// A number belongs to the transaction that took it. If that transaction is rolled back, the next
+/// one takes the number. So the numbers of committed transactions have no gaps.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -34,7 +34,7 @@ impl<C> Clone for Sequence<C> {
 }
 
 impl<C: Pack> Sequence<C> {
-    /// Sequences in `space`.
+    /// Sequences in `space`, one per container.
     pub fn new(space: &Subspace) -> Self {
         Self { space: space.clone(), container: PhantomData }
     }
@@ -42,15 +42,16 @@ impl<C: Pack> Sequence<C> {
     /// The next number of `container`. Costs one get and one key written.
     ///
     /// # Errors
-    /// [`Error::NotACounter`]; an [`Error::Other`] after 2^63 - 1 numbers; what the store says.
+    /// Any error of the store; [`Error::NotACounter`]; [`Error::At`] with an [`Error::Other`] after
+    /// 2^63 - 1 numbers.
     pub fn next(&self, txn: &mut impl Writer, container: &C) -> Result<u64> {
         txn.guarded(|txn| Ok(self.reserve(txn, container, 1)?.start))
     }
 
-    /// The next `count` numbers of `container`, as one piece. Costs as much as one.
+    /// The next `count` numbers of `container`, as one range. Costs the same as one number.
     ///
     /// # Errors
-    /// As [`next`](Sequence::next).
+    /// Errors of [`next`](Sequence::next).
     pub fn reserve(&self, txn: &mut impl Writer, container: &C, count: u64) -> Result<Range<u64>> {
         txn.guarded(|txn| {
             let key = self.key(container);
@@ -62,19 +63,19 @@ impl<C: Pack> Sequence<C> {
         })
     }
 
-    /// The last number that was given, 0 where there is none. Costs one get.
+    /// The last number assigned, 0 if there is none. Costs one get.
     ///
     /// # Errors
-    /// [`Error::NotACounter`], what the store says.
+    /// Any error of the store, and [`Error::NotACounter`].
     pub fn last(&self, reader: &impl Reader, container: &C) -> Result<u64> {
         last_of(reader, &self.key(container))
     }
 
-    /// Advances the sequence to `number`, unless it is there already: for records that bring their
-    /// numbers. The next number is greater. Costs one key written.
+    /// Advances the sequence to `number` unless it is already there. Use it for records that come
+    /// with their own numbers. The next number is greater than `number`. Costs one key written.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] above 2^63 - 1; [`Error::NotACounter`], what the store says.
+    /// Any error of the store; [`Error::InvalidArgument`] above 2^63 - 1; [`Error::NotACounter`].
     pub fn advance_to(&self, txn: &mut impl Writer, container: &C, number: u64) -> Result<()> {
         txn.guarded(|txn| {
             if number > LAST {
@@ -88,7 +89,7 @@ impl<C: Pack> Sequence<C> {
         })
     }
 
-    /// The number that comes next, without taking it.
+    /// The next number, without taking it.
     pub(super) fn peek(&self, reader: &impl Reader, container: &C) -> Result<u64> {
         match self.last(reader, container)? {
             LAST.. => Err(exhausted(&self.key(container))),
@@ -97,12 +98,12 @@ impl<C: Pack> Sequence<C> {
     }
 
     pub(super) fn key(&self, container: &C) -> KeyBuf {
-        // One element, as in the keys of the records.
+        // The container is one element, as in the keys of the records.
         self.space.pack(&(container,))
     }
 }
 
-/// The last number: a counter has a sign.
+/// The largest number: a counter is signed.
 const LAST: u64 = i64::MAX as u64;
 
 #[cold]

@@ -1,29 +1,29 @@
 //! Enumerable keys: which key comes next, and which were before it?
 //!
-//! A hash or a random number is a key that can be got and nothing else. A key that is *made in
-//! order* can be walked: the newest ten, those before message 1,017, everything since Tuesday. The
-//! ways to make one differ in who must agree on what comes next.
+//! A hash or a random number as a key only allows gets. Keys that are *generated in order* also
+//! allow walks: the newest ten, those before message 1,017, everything since Tuesday. The ways to
+//! generate them differ in which writers must coordinate.
 //!
-//! | type | keys | who agrees | order |
+//! | type | keys | coordination | order |
 //! |---|---|---|---|
-//! | [`AppendLog`] | `(user, 1)`, `(user, 2)`, ... | all writers of one container, by its counter | that of the commits, without gaps but for deletions |
-//! | [`IdBlocks`] | the same numbers, handed out from blocks | once per block | unique; ascending in one process, with gaps |
-//! | [`TimeBuckets`] | `(user, day, UUIDv7)` | nobody: clocks | that of the clocks, to the millisecond |
-//! | [`Sharded`] | `(user, shard, 1)`, ... | all writers of one shard | that of the commits *in each shard*; none between shards |
-//! | [`VersionstampedLog`] | `(user, versionstamp)` | nobody, where the store numbers its commits; elsewhere as `AppendLog` | that of the commits; with gaps, where the store numbers them |
+//! | [`AppendLog`] | `(user, 1)`, `(user, 2)`, ... | all writers of a container, through its counter | that of the commits, without gaps except for deletions |
+//! | [`IdBlocks`] | the same numbers, taken from blocks | once per block | unique; ascending in one process, with gaps |
+//! | [`TimeBuckets`] | `(user, day, UUIDv7)` | none: clocks | that of the clocks, to the millisecond |
+//! | [`Sharded`] | `(user, shard, 1)`, ... | all writers of a shard | that of the commits *in each shard*; none between shards |
+//! | [`VersionstampedLog`] | `(user, versionstamp)` | none if the store numbers its commits, else the same as `AppendLog` | that of the commits; with gaps if the store numbers them |
 //!
 //! # Layout
 //!
-//! | of | key | value |
+//! | type | key | value |
 //! |---|---|---|
-//! | [`Sequence`] | subspace, container | a counter: the last number that was given, 8 bytes, little-endian |
+//! | [`Sequence`] | subspace, container | a counter: the last number assigned, 8 bytes, little-endian |
 //! | [`AppendLog`] | subspace, "last", container | the same |
 //! | | subspace, "record", container, number | the record |
 //! | [`TimeBuckets`] | subspace, container, bucket, UUIDv7 | the record |
-//! | [`Sharded`] | subspace, "last", (container, shard) | as of a sequence |
+//! | [`Sharded`] | subspace, "last", (container, shard) | the same as in a sequence |
 //! | | subspace, "record", container, shard, number | the record |
 //! | [`VersionstampedLog`] | subspace, "record", container, versionstamp | the record |
-//! | | subspace, "clock", container | the last stamp, as of a sequence; only on a store that does not number its commits |
+//! | | subspace, "clock", container | the last stamp, stored as in a sequence; only on a store that does not number its commits |
 //!
 //! ```text
 //! ("mail", "last",   "ada")     ->  03 00 00 00 00 00 00 00
@@ -33,22 +33,21 @@
 //!
 //! # Invariants
 //!
-//! * Numbers begin at 1. A number that was given is not given again, also when its record is
-//!   deleted.
-//! * A sequence has come at least as far as the last record of its container; else it would give
-//!   the number of a record that is there. [`check`](AppendLog::check) looks,
-//!   [`repair`](AppendLog::repair) repairs.
-//! * Record and number appear in one transaction. So who has seen number n of a container finds
-//!   every smaller number there or deleted, and never meets a new one below n. This is what makes
-//!   "everything behind the last that I have seen" a correct way to follow a container.
+//! * Numbers begin at 1. A number is never assigned twice, even if its record is deleted.
+//! * The counter of a sequence is at least the number of the last record of its container.
+//!   Otherwise the sequence would assign the number of an existing record.
+//!   [`check`](AppendLog::check) verifies this, and [`repair`](AppendLog::repair) fixes it.
+//! * Record and number are written in one transaction. So a reader that has seen number n of a
+//!   container finds every smaller number present or deleted, and no record below n is added later.
+//!   This makes "everything after the last number seen" a correct way to follow a container.
 //!
-//! Neither blocks nor times nor shards give that last property; for [`Sharded`] it holds in each
-//! shard, and [`read_new`](Sharded::read_new) goes by that. [`VersionstampedLog`] gives it with
+//! Blocks, times and shards do not have this last property. For [`Sharded`] it holds within each
+//! shard, and [`read_new`](Sharded::read_new) relies on that. [`VersionstampedLog`] has it with
 //! stamps instead of numbers.
 //!
 //! # Cost
 //!
-//! Where an operation writes, the commit of the transaction adds one round trip.
+//! If an operation writes, the commit of the transaction adds one round trip.
 //!
 //! | operation | gets | ranges | keys written | round trips |
 //! |---|---|---|---|---|
@@ -57,11 +56,11 @@
 //! | [`AppendLog::append`], [`Sharded::append`] | 1 | | 2 | 1 |
 //! | [`AppendLog::append`], bounded and full | 2 | | 3 | 2 |
 //! | [`TimeBuckets::append`], [`put`](TimeBuckets::put) | | | 1 | 0 |
-//! | [`VersionstampedLog::append`], where the store numbers its commits | | | 1 | 0 |
-//! | [`VersionstampedLog::append`] elsewhere | 1, and at first 2 | 0, and at first 1 | 2 | 1, and at first 3 |
+//! | [`VersionstampedLog::append`], if the store numbers its commits | | | 1 | 0 |
+//! | [`VersionstampedLog::append`] on other stores | 1; 2 the first time | 0; 1 the first time | 2 | 1; 3 the first time |
 //! | [`VersionstampedLog::read_new`] | | 1, reads what it returns | | 1 |
 //! | a walk of n records: [`AppendLog::range`], [`TimeBuckets::range`] | | 1, reads n | | 1 |
-//! | [`TimeBuckets::buckets`], of which there are n | | n + 1, reads n | | n + 1 |
+//! | [`TimeBuckets::buckets`], which returns n | | n + 1, reads n | | n + 1 |
 //! | [`TimeBuckets::drop_before`] | | | 1 | 0 |
 //! | [`Sharded::read_new`] of s shards | | s, reads what it returns | | s |
 //! | [`AppendLog::check`], per container | 1 | 2, reads 2 | | 3 |
@@ -69,13 +68,12 @@
 //!
 //! # When not to use it
 //!
-//! * A dense sequence is one key that all its writers change, so they go one after the other, and
-//!   on a store that finds conflicts at commit they run again. With many writers of one container
-//!   take blocks, times or shards; on FoundationDB, stamps.
-//! * Numbers in order tell how many there are, and let anybody guess the next one. Where that
-//!   matters, show the world another key.
-//! * A time in a key is a time that cannot be changed. For an event that is dated later, index the
-//!   date.
+//! * A dense sequence is one key that all its writers change, so their transactions run one after
+//!   the other. On a store with optimistic concurrency control they conflict and are retried. For
+//!   many writers of one container use blocks, times or shards; on FoundationDB, versionstamps.
+//! * Consecutive numbers reveal how many records there are, and the next one is easy to guess. If
+//!   that matters, publish another key.
+//! * A time in a key cannot be changed. For an event whose date is set later, index the date.
 //!
 //! # Source
 //!
@@ -96,7 +94,7 @@ mod walk;
 pub use append_log::AppendLog;
 pub use id_blocks::IdBlocks;
 pub use ids::Sequence;
-pub use sharded::{Positions, Sharded, ShardedId};
+pub use sharded::{Sharded, ShardedId};
 pub use time_buckets::TimeBuckets;
 #[cfg(feature = "time-ordered-ids")]
 pub use time_ordered::time_ordered_id;

@@ -1,4 +1,4 @@
-//! Several sequences for one container, so that its writers do not meet.
+//! Several sequences for one container, so that its writers do not conflict.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -11,24 +11,25 @@ use super::Sequence;
 use super::walk::ids;
 use crate::table::{RecordKey, Table};
 
-/// Records of a container under numbers of several sequences; see the [module](super).
+/// Records of a container under the numbers of several sequences; see the [module](super).
 ///
-/// Writers to different shards touch no common key, so on a store that finds conflicts at commit
-/// they do not conflict. On a store with one writer at a time, memory or LMDB, there is nothing to
-/// gain: take [`AppendLog`](super::AppendLog).
+/// Writers to different shards write no common key, so they do not conflict on a store with
+/// optimistic concurrency control. On a store with one writer at a time, such as memory or LMDB,
+/// there is no gain: use [`AppendLog`](super::AppendLog).
 ///
 /// # Order
 ///
-/// Promised: an id is unique. In a shard the numbers are those of the commits, without gaps but for
-/// deletions: who has seen number n of a shard never meets a new one below n there.
+/// Guaranteed: an id is unique. Within a shard, numbers are in commit order, without gaps except
+/// for deletions. After a reader has seen number n of a shard, no record below n is added to that
+/// shard.
 ///
-/// **Not** promised: anything between shards. Record (0, 1) may have been committed long after (1,
-/// 9). A reader that keeps *one* last id therefore loses records; [`read_new`](Sharded::read_new)
-/// keeps one number per shard, and loses none.
+/// **Not** guaranteed: any order between shards. Record (0, 1) may be committed long after (1, 9).
+/// So a reader that keeps *one* last id misses records. [`read_new`](Sharded::read_new) keeps one
+/// number per shard and misses none.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
-/// use keyloom_tables::sequence::{Positions, Sharded};
+/// use keyloom_tables::sequence::Sharded;
 /// use std::num::NonZeroU32;
 /// let shards = NonZeroU32::new(4).expect("not 0");
 /// let clicks = Sharded::<String, String>::new(&Subspace::new("clicks"), shards);
@@ -36,7 +37,7 @@ use crate::table::{RecordKey, Table};
 /// for user in 0..10 {
 ///     store.transact(|txn| clicks.append(txn, &site, user, &format!("user {user}")))?;
 /// }
-/// let mut seen = Positions::default();
+/// let mut seen = Vec::new();
 /// let (some, rest) = (
 ///     clicks.read_new(&store.snapshot()?, &site, &mut seen, 1)?,
 ///     clicks.read_new(&store.snapshot()?, &site, &mut seen, 10)?,
@@ -67,33 +68,29 @@ impl<C, V, K> fmt::Debug for Sharded<C, V, K> {
     }
 }
 
-/// The id of a record of [`Sharded`]. Ids of one shard are in the order of their commits; those of
-/// different shards are in none.
+/// The id of a record of [`Sharded`]. The ids of one shard are in commit order; ids of different
+/// shards have no order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ShardedId {
     /// The shard.
     pub shard: u32,
-    /// The number in it, from 1.
+    /// The number within the shard, from 1.
     pub number: u64,
 }
 
-/// How far a reader has come in each shard. Keep it where the work is done that was read for, and
-/// in the same transaction.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Positions(Vec<u64>);
-
 impl<C: RecordKey + Clone, V> Sharded<C, V> {
-    /// Containers in `space` with so many shards, whose records are written with [`Postcard`].
+    /// Containers in `space` with this number of shards. The records are encoded with [`Postcard`].
     pub fn new(space: &Subspace, shards: NonZeroU32) -> Self {
         Self::with_codec(space, shards)
     }
 }
 
 impl<C: RecordKey + Clone, V, K> Sharded<C, V, K> {
-    /// Containers in `space` with so many shards, whose records are written with the codec `K`.
+    /// Containers in `space` with this number of shards. The records are encoded with the codec
+    /// `K`.
     ///
-    /// There may be more shards later, but not fewer: what is in those that are gone would not be
-    /// read.
+    /// The number of shards can be raised later but not lowered: the records of removed shards
+    /// would not be read.
     pub fn with_codec(space: &Subspace, shards: NonZeroU32) -> Self {
         let records = Table::with_codec(&space.child("record"));
         Self { numbers: Sequence::new(&space.child("last")), records, shards }
@@ -106,11 +103,12 @@ impl<C: RecordKey + Clone, V, K> Sharded<C, V, K> {
 }
 
 impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
-    /// Adds a record to the shard of `writer` and tells its id. Whatever tells writers apart will
-    /// do: the number of a thread, the hash of a user. What one writer appends is in its order.
+    /// Adds a record to the shard of `writer` and returns its id. `writer` is any number that
+    /// distinguishes writers, such as a thread number or the hash of a user. The records of one
+    /// writer stay in order.
     ///
     /// # Errors
-    /// As [`Sequence::next`] and [`Table::put`].
+    /// Errors of [`Sequence::next`] and [`Table::put`].
     pub fn append(
         &self,
         txn: &mut impl Writer,
@@ -132,34 +130,37 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
     /// A record by its id. Costs one get.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// Errors of [`Table::get`].
     pub fn get(&self, reader: &impl Reader, container: &C, id: ShardedId) -> Result<Option<V>> {
         self.records.get(reader, &(container.clone(), id.shard, id.number))
     }
 
-    /// Removes a record, and tells whether it was there.
+    /// Removes a record and returns whether it existed.
     ///
     /// # Errors
-    /// As [`Table::delete`].
+    /// Errors of [`Table::delete`].
     pub fn delete(&self, txn: &mut impl Writer, container: &C, id: ShardedId) -> Result<bool> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), id.shard, id.number)))
     }
 
-    /// What was appended to a container since `seen`, at most `limit` records of each shard and at
-    /// least one, shard by shard; and moves `seen` behind it. Each record comes once.
+    /// The records appended to a container since `seen`, shard by shard, with at most `limit` and
+    /// at least one per shard. Advances `seen`, so each record is returned once.
+    ///
+    /// `seen` is the number of the last record read from each shard, empty at the beginning. Store
+    /// it with the results of the reader's work, in the same transaction.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for positions of a container with more shards; as
-    /// [`Table::page`]. Then `seen` is as it was.
+    /// [`Error::InvalidArgument`] for positions of a container with more shards; errors of
+    /// [`Table::page`]. `seen` is then unchanged.
     pub fn read_new(
         &self,
         reader: &impl Reader,
         container: &C,
-        seen: &mut Positions,
+        seen: &mut Vec<u64>,
         limit: usize,
     ) -> Result<Vec<(ShardedId, V)>> {
         let shards = self.shards.get();
-        let mut next = seen.0.clone();
+        let mut next = seen.clone();
         if next.len() > shards as usize {
             return Err(Error::InvalidArgument {
                 what: "the positions",
@@ -171,7 +172,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
         let mut new = Vec::new();
         for (shard, position) in (0..shards).zip(&mut next) {
             let of = (container.clone(), shard);
-            // The key is (container, shard, number), of which the first two are given.
+            // The key is (container, shard, number); the range fixes the first two.
             let behind = ids(&of.0, (shard, *position + 1)..=(shard, u64::MAX));
             let page = self.records.page(reader, behind, Order::Ascending, limit, None)?;
             for ((_, shard, number), value) in page.items {
@@ -179,7 +180,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
                 new.push((ShardedId { shard, number }, value));
             }
         }
-        seen.0 = next;
+        *seen = next;
         Ok(new)
     }
 }

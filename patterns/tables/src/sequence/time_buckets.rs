@@ -1,4 +1,4 @@
-//! Records by time, in buckets of a day or another length.
+//! Records by time, in buckets of a day or of another length.
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -15,9 +15,9 @@ use crate::table::{RecordKey, Records, Table};
 
 /// Records of a container under time-ordered ids, in buckets; see the [module](super).
 ///
-/// The bucket stands before the id, and follows from its time: the order is that of the ids. What
-/// the bucket adds: a day can be named, counted and dropped as one range, without a look at what is
-/// in it.
+/// In the key the bucket comes before the id. It follows from the time of the id, so the records
+/// are in the order of the ids. The bucket makes a day one range that can be named, counted and
+/// dropped without reading its records.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace};
@@ -61,7 +61,7 @@ impl<C, V, K> fmt::Debug for TimeBuckets<C, V, K> {
 }
 
 impl<C: RecordKey + Clone, V> TimeBuckets<C, V> {
-    /// Buckets of a day of UTC in `space`, whose records are written with [`Postcard`].
+    /// Daily buckets (UTC) in `space`. The records are encoded with [`Postcard`].
     pub fn daily(space: &Subspace) -> Self {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         Self::with_codec(space, DAY)
@@ -69,16 +69,16 @@ impl<C: RecordKey + Clone, V> TimeBuckets<C, V> {
 }
 
 impl<C: RecordKey + Clone, V, K> TimeBuckets<C, V, K> {
-    /// Buckets of `width`, in whole milliseconds and at least one, counted from 1970; whose records
-    /// are written with the codec `K`. The width is part of the format: to change it is to write
-    /// again.
+    /// Buckets of `width` in `space`, counted from 1970. The width is a whole number of
+    /// milliseconds, at least one. The records are encoded with the codec `K`. The width is part of
+    /// the format: to change it, write all records again.
     pub fn with_codec(space: &Subspace, width: Duration) -> Self {
         let width_ms = u64::try_from(width.as_millis()).unwrap_or(u64::MAX).max(1);
         Self { records: Table::with_codec(space), width_ms }
     }
 
-    /// The bucket of a time, in milliseconds since 1970: with daily buckets the number of the day,
-    /// of which 1970-01-01 is 0.
+    /// The bucket of a time in milliseconds since 1970. With daily buckets it is the number of the
+    /// day; 1970-01-01 is 0.
     pub fn bucket_of(&self, time_ms: u64) -> u64 {
         time_ms / self.width_ms
     }
@@ -104,10 +104,10 @@ impl<C: RecordKey + Clone, V, K> TimeBuckets<C, V, K> {
 }
 
 impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
-    /// Adds a record at the time of now, and tells its id. Costs one key written.
+    /// Adds a record at the current time and returns its id. Costs one key written.
     ///
     /// # Errors
-    /// As [`Table::put`].
+    /// Errors of [`Table::put`].
     #[cfg(feature = "time-ordered-ids")]
     pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<Uuid> {
         txn.guarded(|txn| {
@@ -116,11 +116,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         })
     }
 
-    /// Sets the record of an id that was made before, such as by a client: to do it again changes
-    /// nothing.
+    /// Puts the record of an existing id, for example one that a client generated. The operation is
+    /// idempotent.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an id that is not of version 7; as [`Table::put`].
+    /// [`Error::InvalidArgument`] for an id that is not of version 7; errors of [`Table::put`].
     pub fn put(&self, txn: &mut impl Writer, container: &C, id: Uuid, value: &V) -> Result<()> {
         txn.guarded(|txn| self.records.put(txn, &self.key(container, id)?, value))
     }
@@ -128,24 +128,24 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// A record by its id. Costs one get.
     ///
     /// # Errors
-    /// As [`put`](TimeBuckets::put) and [`Table::get`].
+    /// [`Error::InvalidArgument`] for an id that is not of version 7; errors of [`Table::get`].
     pub fn get(&self, reader: &impl Reader, container: &C, id: Uuid) -> Result<Option<V>> {
         self.records.get(reader, &self.key(container, id)?)
     }
 
-    /// Removes a record, and tells whether it was there.
+    /// Removes a record and returns whether it existed.
     ///
     /// # Errors
-    /// As [`put`](TimeBuckets::put) and [`Table::delete`].
+    /// [`Error::InvalidArgument`] for an id that is not of version 7; errors of [`Table::delete`].
     pub fn delete(&self, txn: &mut impl Writer, container: &C, id: Uuid) -> Result<bool> {
         txn.guarded(|txn| self.records.delete(txn, &self.key(container, id)?))
     }
 
-    /// The records of a container whose ids lie in `ids`; by dates with
-    /// [`ids_between`](super::ids_between). Neither bound needs to be there.
+    /// The records of a container with ids in `between`. For a range of dates use
+    /// [`ids_between`](super::ids_between). The bounds need not be ids of records.
     ///
     /// # Errors
-    /// As [`put`](TimeBuckets::put) and [`Table::range`].
+    /// [`Error::InvalidArgument`] for a bound that is not of version 7; errors of [`Table::range`].
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -167,7 +167,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     /// The records of one bucket of a container.
     ///
     /// # Errors
-    /// As [`Table::range`].
+    /// Errors of [`Table::range`].
     pub fn bucket<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -178,11 +178,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         self.records.range(reader, ids(container, bucket..=bucket), order)
     }
 
-    /// The buckets of a container in which there is something. Costs one range and one key read for
-    /// each, however much is in it.
+    /// The non-empty buckets of a container. Costs one range and one key read per bucket, whatever
+    /// its size.
     ///
     /// # Errors
-    /// What the store says; keys that are not of this kind.
+    /// Any error of the store, and [`Error::At`] for a key of another form.
     pub fn buckets(&self, reader: &impl Reader, container: &C) -> Result<Vec<u64>> {
         let space = self.records.space().child(&(container,));
         let mut found = Vec::new();
@@ -196,11 +196,10 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         Ok(found)
     }
 
-    /// Removes all buckets of a container before `bucket`. Costs one key written, and reads
-    /// nothing.
+    /// Removes all buckets of a container before `bucket`. Costs one key written and reads nothing.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn drop_before(&self, txn: &mut impl Writer, container: &C, bucket: u64) -> Result<()> {
         txn.guarded(|txn| {
             let space = self.records.space().child(&(container,));

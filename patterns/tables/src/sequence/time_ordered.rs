@@ -1,4 +1,4 @@
-//! Ids that sort by the time at which they were made: UUIDs of version 7.
+//! Ids that sort by the time of their creation: UUIDs of version 7.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -7,14 +7,13 @@ pub use uuid::Uuid;
 
 /// A new id: a UUID of version 7 (RFC 9562), which begins with the milliseconds since 1970.
 ///
-/// The ids of one process ascend strictly, also within a millisecond and when the clock is set
-/// back. Those of several processes are unique, and in the order of their clocks: an id may appear
-/// after another that is larger. So do not follow a container by "what is larger than the last id
-/// that I have seen".
+/// The ids of one process are strictly ascending, also within a millisecond and when the clock is
+/// set back. The ids of several processes are unique and follow their clocks: a smaller id may
+/// appear after a larger one. So do not follow a container by reading all ids greater than the last
+/// one seen.
 ///
-/// It takes 17 bytes in a key. As a number of 64 bits with a node in it (Snowflake) it would take
-/// 9, but somebody would have to number the nodes; a ULID has the same 128 bits and its own
-/// alphabet.
+/// An id takes 17 bytes in a key. A 64-bit number with a node id (Snowflake) would take 9, but the
+/// nodes would need unique numbers. A ULID has the same 128 bits and another text form.
 ///
 /// ```
 /// use keyloom_tables::sequence::time_ordered_id;
@@ -27,21 +26,21 @@ pub fn time_ordered_id() -> Uuid {
     Uuid::now_v7()
 }
 
-/// The smallest id of a millisecond since 1970, to walk from a date. Times behind the year 10889
-/// count as the last one that an id holds.
+/// The smallest id of a millisecond since 1970, as the start of a walk from a date. Times after the
+/// year 10889 become the last time that an id can hold.
 pub fn first_id_at(time_ms: u64) -> Uuid {
     const LAST_MS: u64 = (1 << 48) - 1;
     Builder::from_unix_timestamp_millis(time_ms.min(LAST_MS), &[0; 10]).into_uuid()
 }
 
-/// The millisecond since 1970 at which an id was made; `None` when it is not of version 7.
+/// The millisecond since 1970 in which an id was created; `None` if it is not of version 7.
 pub fn id_time_ms(id: &Uuid) -> Option<u64> {
     const BITS_BEHIND: u32 = 80;
     let time_ms = u64::try_from(id.as_u128() >> BITS_BEHIND).ok()?;
     (id.get_version_num() == 7).then_some(time_ms)
 }
 
-/// The ids of a range of milliseconds, as a range of ids.
+/// Converts a range of milliseconds to a range of ids.
 ///
 /// ```
 /// use keyloom_tables::sequence::{first_id_at, ids_between};

@@ -12,28 +12,28 @@ use crate::table::{RecordKey, Records, Table};
 
 /// Records of a container under the versionstamps of their commits; see the [module](super).
 ///
-/// A store that numbers its commits writes the number into the key when it commits, so writers
-/// touch no common key and do not conflict, and yet the records are in the order of the commits:
-/// what neither a dense sequence nor shards nor clocks give together. FoundationDB is such a store.
-/// Elsewhere the stamps are taken from a counter, as in [`AppendLog`](super::AppendLog), and cost
-/// as much.
+/// Some stores number their commits. Such a store writes the number into the key at commit, so
+/// writers write no common key and do not conflict, and still the records are in commit order.
+/// Dense sequences, shards and clocks do not offer both. FoundationDB is such a store. On other
+/// stores the stamps come from a counter, as in [`AppendLog`](super::AppendLog), at the same cost.
 ///
 /// # Order
 ///
-/// Promised: who has seen a stamp of a container finds every smaller one there or deleted, and
-/// never meets a new one below it. Records of one transaction are in the order in which they were
-/// appended.
+/// Guaranteed: after a reader has seen a stamp of a container, every smaller one is present or
+/// deleted, and no record is added below it. The records of one transaction are in the order of
+/// their appends.
 ///
-/// **Not** promised: that stamps are dense, or that the writer learns its stamp. A record that must
-/// be found again by its writer carries an id of its own. **Read a log before you append to it**:
-/// what a transaction has appended it cannot read before it is committed, nor, on FoundationDB, the
-/// records among which that may come to stand.
+/// **Not** guaranteed: that stamps are dense, or that the writer learns its stamp. If the writer
+/// must find a record again, give the record an id of its own. **Read a log before you append to
+/// it**: until the commit, a transaction cannot read its own appends. On FoundationDB it then also
+/// cannot read the range of records where an append may be placed.
 ///
-/// After a commit of unknown outcome an append that runs again may append twice, and the writer
-/// does not know where to look: let the transaction put, and look for, a key of the request's own.
+/// After a commit of unknown outcome, running the transaction again may append twice, and the
+/// writer does not know where the first record is. Let the transaction put a key of the request's
+/// own, and check first whether that key exists.
 ///
-/// Stamps are those of one cluster. Where records are copied or restored to one whose versions are
-/// lower, new stamps would lie before old ones: go on in another container there, or let the
+/// Stamps belong to one cluster. If records are copied or restored to a cluster with lower
+/// versions, new stamps would sort before old ones. Continue in another container there, or let the
 /// operator advance the version (`fdbcli`: `advanceversion`).
 ///
 /// ```
@@ -68,31 +68,32 @@ impl<C, V, K> fmt::Debug for VersionstampedLog<C, V, K> {
 }
 
 impl<C: RecordKey + Clone, V> VersionstampedLog<C, V> {
-    /// Containers in `space`, whose records are written with [`Postcard`].
+    /// Containers in `space`. The records are encoded with [`Postcard`].
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
 }
 
 impl<C: RecordKey + Clone, V, K> VersionstampedLog<C, V, K> {
-    /// Containers in `space`, whose records are written with the codec `K`.
+    /// Containers in `space`. The records are encoded with the codec `K`.
     pub fn with_codec(space: &Subspace) -> Self {
         let records = Table::with_codec(&space.child("record"));
         Self { clocks: space.child("clock"), records }
     }
 
-    /// The records as a table, with keys of container and stamp. Nothing can be attached to it:
-    /// what is derived from a record would need its key before the store has made it.
+    /// The records as a table, with keys of container and stamp. Derived data cannot be attached to
+    /// it, because it would need the key of a record before the store has created it.
     pub fn records(&self) -> &Table<(C, Versionstamp), V, K> {
         &self.records
     }
 }
 
 impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
-    /// Adds a record to `container`, behind all that are there when the transaction commits.
+    /// Adds a record to `container`, after all that exist when the transaction commits.
     ///
     /// # Errors
-    /// What the codec and the store say.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) if the codec cannot encode the
+    /// record; [`Error::NotACounter`](keyloom::Error::NotACounter) for a malformed clock.
     pub fn append(&self, txn: &mut impl Writer, container: &C, value: &V) -> Result<()> {
         txn.guarded(|txn| {
             let mut prefix = KeyBuf::from_slice(self.records.space().child(&(container,)).prefix());
@@ -110,7 +111,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
     /// A record by its stamp. Costs one get.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// Errors of [`Table::get`].
     pub fn get(
         &self,
         reader: &impl Reader,
@@ -120,10 +121,10 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         self.records.get(reader, &(container.clone(), stamp))
     }
 
-    /// Removes a record, and tells whether it was there.
+    /// Removes a record and returns whether it existed.
     ///
     /// # Errors
-    /// As [`Table::delete`].
+    /// Errors of [`Table::delete`].
     pub fn delete(
         &self,
         txn: &mut impl Writer,
@@ -133,11 +134,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), stamp)))
     }
 
-    /// The records of a container whose stamps lie in `stamps`, from the newest back with
+    /// The records of a container with stamps in `stamps`; the newest first with
     /// [`Order::Descending`].
     ///
     /// # Errors
-    /// As [`Table::range`].
+    /// Errors of [`Table::range`].
     pub fn range<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -148,12 +149,12 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         self.records.range(reader, ids(container, stamps), order)
     }
 
-    /// At most `limit` records, but at least one, that were appended to a container behind the one
-    /// stamped `seen`; from the first with `None`. Keep the last stamp where the work is done that
-    /// was read for, in the same transaction.
+    /// The records appended to a container after the stamp `seen`, or from the first with `None`.
+    /// Returns at most `limit`, but at least one if there is one. Store the last stamp with the
+    /// results of the reader's work, in the same transaction.
     ///
     /// # Errors
-    /// As [`Table::page`].
+    /// Errors of [`Table::page`].
     pub fn read_new(
         &self,
         reader: &impl Reader,

@@ -1,25 +1,25 @@
-//! Why a change was refused.
+//! The errors of refused changes.
 
 use std::fmt;
 
 use super::VersionedRecord;
 
-/// What a change was made for.
+/// The condition of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// That there is no record.
+    /// There is no record.
     Absent,
-    /// That the record has this version.
+    /// The record has this version.
     Version(u64),
-    /// That the record has the value that was given.
+    /// The record has the given value.
     Value,
 }
 
-/// A record is not what a change expected. Nothing was written; look at what is there, and decide
-/// again.
+/// A record does not meet the condition of a change. Nothing was written. Read the record again and
+/// decide again.
 ///
-/// It leaves a transaction as an error of the program's own. [`transact`](keyloom::Store::transact)
-/// does not run the body again for it, since the same change would be refused again:
+/// [`transact`](keyloom::Store::transact) returns it like any error of the program, and does not
+/// retry, since the same change would fail again:
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -28,10 +28,8 @@ pub enum Expected {
 /// let store = Memory::new();
 /// store.transact(|txn| prices.create(txn, &"tea".into(), 250))?;
 /// let error = store.transact(|txn| prices.update(txn, &"tea".into(), 8, 300)).unwrap_err();
-/// assert_eq!(
-///     error.to_string(),
-///     r#"the record ("prices", "record", "tea") has version 1 and not 8; read it again and decide anew"#
-/// );
+/// let text = error.to_string();
+/// assert!(text.starts_with(r#"the record ("prices", "record", "tea") has version 1 and not 8"#));
 /// let conflict = error.downcast_ref::<RecordConflict<u32>>().expect("it is one");
 /// let current = conflict.current.as_ref().expect("there is a record");
 /// assert_eq!((current.version, current.value), (1, 250));
@@ -39,11 +37,11 @@ pub enum Expected {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecordConflict<V> {
-    /// The key of the record, printable.
+    /// The key of the record in printable form.
     pub key: Box<str>,
-    /// What the change expected.
+    /// The condition of the change.
     pub expected: Expected,
-    /// What is there: the record and its version, `None` where there is no record.
+    /// The current record with its version, `None` if there is no record.
     pub current: Option<VersionedRecord<V>>,
 }
 
@@ -69,7 +67,7 @@ impl<V> fmt::Display for RecordConflict<V> {
     }
 }
 
-// By hand, so that a record which cannot be shown can be in it.
+// Written by hand, so that `V` need not be `Debug`.
 impl<V> fmt::Debug for RecordConflict<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RecordConflict")
@@ -82,16 +80,16 @@ impl<V> fmt::Debug for RecordConflict<V> {
 
 impl<V> std::error::Error for RecordConflict<V> {}
 
-/// A list holds as many items as it may. Nothing was written; remove some, or give a larger limit.
+/// A list is full. Nothing was written. Remove items, or raise the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the list {key} holds {items} items, the limit is {limit}; remove some, or raise the limit"
 )]
 pub struct Full {
-    /// The key of the list, printable.
+    /// The key of the list in printable form.
     pub key: Box<str>,
-    /// How many items it holds.
+    /// The number of items in the list.
     pub items: usize,
-    /// How many it may hold.
+    /// The maximum number of items.
     pub limit: usize,
 }

@@ -1,4 +1,4 @@
-//! Numbers that the store itself counts.
+//! Counters that the store itself updates.
 
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use keyloom::{Error, Pack, Reader, Result, Subspace, Writer};
 
 /// Counters under keys of type `K`; see the [module](super).
 ///
-/// A counter that was never touched is 0, and costs nothing.
+/// A counter that was never written is 0 and takes no space.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -23,7 +23,10 @@ use keyloom::{Error, Pack, Reader, Result, Subspace, Writer};
 /// let error = store.transact(|txn| stock.add_within(txn, &shirt, -1, 0..=i64::MAX)).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     r#"the counter ("stock", 7, "XL") is 0, and -1 more leaves 0..=9223372036854775807; nothing was counted"#
+///     concat!(
+///         r#"the counter ("stock", 7, "XL") is 0, and -1 more leaves "#,
+///         "0..=9223372036854775807; nothing was counted",
+///     )
 /// );
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -39,17 +42,17 @@ impl<K> Clone for Counters<K> {
     }
 }
 
-/// A number would leave its bounds. Nothing was written.
+/// A counter would leave its bounds. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the counter {key} is {current}, and {delta} more leaves {bounds:?}; nothing was counted")]
 pub struct OutOfBounds {
-    /// The key of the counter, printable.
+    /// The key of the counter in printable form.
     pub key: Box<str>,
-    /// What it is.
+    /// The current value.
     pub current: i64,
-    /// What was to be added.
+    /// The amount to add.
     pub delta: i64,
-    /// What it may be.
+    /// The allowed values.
     pub bounds: RangeInclusive<i64>,
 }
 
@@ -59,57 +62,57 @@ impl<K: Pack> Counters<K> {
         Self { space: space.clone(), key: PhantomData }
     }
 
-    /// Where the counters are.
+    /// The subspace of the counters.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// The number at `key`. Costs one get.
+    /// The value of a counter. Costs one get.
     ///
     /// # Errors
-    /// [`Error::NotACounter`], or what the store says.
+    /// Any error of the store, and [`Error::NotACounter`].
     pub fn get(&self, reader: &impl Reader, key: &K) -> Result<i64> {
         reader.counter(&self.space.pack(key))
     }
 
-    /// Adds `delta`, without telling what comes out: so a store that can add by itself reads
-    /// nothing, and transactions that add to one counter do not conflict. Wraps around at the ends
-    /// of `i64`.
+    /// Adds `delta` without returning the sum. So a store with native counter adds reads nothing,
+    /// and transactions that add to the same counter do not conflict. Wraps around on `i64`
+    /// overflow.
     ///
     /// # Errors
-    /// [`Error::NotACounter`], or what the store says.
+    /// Any error of the store, and [`Error::NotACounter`].
     pub fn add(&self, txn: &mut impl Writer, key: &K, delta: i64) -> Result<()> {
         txn.guarded(|txn| txn.add(&self.space.pack(key), delta))
     }
 
-    /// Lowers the number to `bound` if it is larger, or sets it where there is none. Reads nothing,
-    /// as [`add`](Counters::add).
+    /// Lowers the counter to `bound` if it is larger, or sets it if there is none. Reads nothing,
+    /// like [`add`](Counters::add).
     ///
-    /// Numbers are compared without their sign, as FoundationDB does: a counter below 0 is a very
-    /// large one here. Keep counters that are lowered and raised at 0 or above.
+    /// Values are compared as unsigned numbers, as in FoundationDB: a negative counter counts as
+    /// very large. Use `min` and `max` only for counters that stay at 0 or above.
     ///
     /// # Errors
-    /// As [`add`](Counters::add).
+    /// Errors of [`add`](Counters::add).
     pub fn min(&self, txn: &mut impl Writer, key: &K, bound: u64) -> Result<()> {
         txn.guarded(|txn| txn.min(&self.space.pack(key), bound))
     }
 
-    /// Raises the number to `bound` if it is smaller, or sets it where there is none. As
-    /// [`min`](Counters::min).
+    /// Raises the counter to `bound` if it is smaller, or sets it if there is none. Like
+    /// [`min`](Counters::min), it compares unsigned numbers and reads nothing.
     ///
     /// # Errors
-    /// As [`add`](Counters::add).
+    /// Errors of [`add`](Counters::add).
     pub fn max(&self, txn: &mut impl Writer, key: &K, bound: u64) -> Result<()> {
         txn.guarded(|txn| txn.max(&self.space.pack(key), bound))
     }
 
-    /// Adds `delta` if the sum lies within `bounds`, and tells the sum.
+    /// Adds `delta` if the sum is within `bounds`, and returns the sum.
     ///
-    /// This one reads, so two transactions that do it to one counter conflict.
+    /// It reads the counter, so two concurrent transactions with it on one counter conflict.
     ///
     /// # Errors
-    /// [`OutOfBounds`] in an [`Error::Other`], also where the sum is no `i64`;
-    /// [`Error::NotACounter`], or any error of the store. After an error the transaction [does not
+    /// [`OutOfBounds`] in an [`Error::Other`], also if the sum is not an `i64`;
+    /// [`Error::NotACounter`]; any error of the store. After an error the transaction [does not
     /// commit](super#after-a-refusal), although nothing was written after the first two.
     pub fn add_within(
         &self,

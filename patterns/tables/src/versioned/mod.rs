@@ -1,23 +1,23 @@
-//! Atomic aggregates: how does a change take effect only if the record is still what it was thought
-//! to be?
+//! Atomic aggregates: how does a change take effect only if the record still has the version that
+//! was read?
 //!
-//! Two people read a record, both change it, both write: the second write erases the first without
-//! anybody noticing, which is the *lost update*. A transaction that reads and writes prevents it,
-//! where the decision is made inside of it. Where the decision is made outside, by a person before
-//! a form or a program at the other end of a network, the write must say which version it was made
-//! for, and be refused if there is another one by now. That is *test-and-set*, on one record.
+//! Two people read a record, both change it, both write. The second write overwrites the first
+//! without notice: a *lost update*. A transaction that reads and writes prevents it if the decision
+//! is made within the transaction. If a person at a form or a remote program decides, the write
+//! must name the version that was read, and must fail if the record has another version by now.
+//! This is *compare-and-set* on one record, also called test-and-set or optimistic locking.
 //!
 //! | type | what it does |
 //! |---|---|
 //! | [`VersionedTable`] | records with versions: create if absent, update a version, compare and swap, modify, append with a limit |
-//! | [`Counters`] | numbers that are added to, lowered and raised by the store itself |
+//! | [`Counters`] | numbers that the store itself adds to, lowers and raises |
 //!
 //! # Layout
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, "record", record key | the format (1), 1 byte; the version, 8 bytes, big-endian; the record, as the codec writes it |
-//! | subspace, "deleted" | a counter: the largest version that a deleted record had |
+//! | subspace, "record", record key | the format (1), 1 byte; the version, 8 bytes, big-endian; the record in the encoding of the codec |
+//! | subspace, "deleted" | a counter: the largest version that any deleted record had |
 //! | subspace of [`Counters`], key | a counter: 8 bytes, little-endian, two's complement |
 //!
 //! ```text
@@ -27,44 +27,46 @@
 //!
 //! # Invariants
 //!
-//! * Each change of a record raises its version by one. Reads and changes that fail do not.
-//! * No version of a key comes twice, also not when the record is deleted and created again: a
-//!   record begins one above the largest version that was ever deleted, or at 1. So who holds a
-//!   version of the record before cannot change the one after by mistake (the "ABA problem").
-//! * What is [attached](VersionedTable::with) follows the records, as with every
+//! * Each change of a record raises its version by one. Reads and failed changes do not.
+//! * A version of a key never occurs twice, even if the record is deleted and created again. A new
+//!   record begins one above the largest version that any deleted record had, or at 1. So the
+//!   holder of a version of the old record cannot change the new one by mistake (the "ABA
+//!   problem").
+//! * [Attached](VersionedTable::with) derived data follows the records, as with every
 //!   [`Table`](crate::Table).
 //!
 //! # Cost
 //!
-//! Where an operation writes, the commit of the transaction adds one round trip. What is attached
-//! to the table adds the difference that the change makes there, and no reads.
+//! If an operation writes, the commit of the transaction adds one round trip. Derived data that is
+//! attached to the table adds the writes of its own changes, and no reads.
 //!
 //! | operation | gets | keys written | round trips |
 //! |---|---|---|---|
 //! | [`get`](VersionedTable::get) | 1 | 0 | 1 |
 //! | [`create`](VersionedTable::create) | 2 | 1 | 2 |
-//! | [`update`](VersionedTable::update), [`compare_and_swap`](VersionedTable::compare_and_swap), [`modify`](VersionedTable::modify), [`append`](VersionedTable::append) of a record that is there | 1 | 1 | 1 |
-//! | the last three where there is none | 2 | 1 | 2 |
-//! | [`delete`](VersionedTable::delete), or a change to nothing | 1 | 2 | 1 |
-//! | any of them refused | 1 | 0 | 1 |
+//! | [`update`](VersionedTable::update), [`compare_and_swap`](VersionedTable::compare_and_swap), [`modify`](VersionedTable::modify), [`append`](VersionedTable::append) of an existing record | 1 | 1 | 1 |
+//! | the last three without a record | 2 | 1 | 2 |
+//! | [`delete`](VersionedTable::delete), or a change that removes the record | 1 | 2 | 1 |
+//! | any of them that fails with a conflict | 1 | 0 | 1 |
 //! | [`Counters::add`], [`min`](Counters::min), [`max`](Counters::max) | 0 | 1 | 0 |
 //! | [`Counters::add_within`] | 1 | 1 | 1 |
 //! | [`Counters::get`] | 1 | 0 | 1 |
 //!
-//! On a store without atomic operations of its own, LMDB or PostgreSQL, a counter operation reads
-//! beneath. Where the store has them, transactions that count at one key do not conflict.
+//! On a store without native atomic operations, such as LMDB or PostgreSQL, a counter operation
+//! includes a read. On a store with them, transactions that add to the same counter do not
+//! conflict.
 //!
-//! A record that is created reads the counter "deleted", so on a store that finds conflicts at
-//! commit a creation meets the deletions of the same moment and runs again. Updates meet nobody but
-//! those of their own record.
+//! Creating a record reads the counter "deleted". So on a store with optimistic concurrency control
+//! a creation conflicts with concurrent deletions and is retried. Updates conflict only with
+//! changes of the same record.
 //!
 //! # After a refusal
 //!
-//! A change that returns an error has written nothing if the error is a [`RecordConflict`],
-//! [`Full`] or [`OutOfBounds`]. Its transaction does not commit all the same, as after [every
-//! failed write of a pattern](keyloom::Writer::guarded): if the body swallows the error, `commit`
-//! returns [`Error::CommitRefused`](keyloom::Error::CommitRefused). Return the error from the body.
-//! To go on without it, read first, in the same transaction, whether the change is possible:
+//! A change that fails with a [`RecordConflict`], [`Full`] or [`OutOfBounds`] has written nothing.
+//! Still its transaction does not commit, as after [every failed write of a
+//! pattern](keyloom::Writer::guarded): if the body swallows the error, `commit` returns
+//! [`Error::CommitRefused`](keyloom::Error::CommitRefused). Return the error from the body. To
+//! continue without the change, first read in the same transaction whether it is possible:
 //!
 //! ```
 //! use keyloom::{Error, Memory, Store, Subspace};
@@ -87,9 +89,10 @@
 //!
 //! # When not to use it
 //!
-//! When reading, deciding and writing happen in one program: a plain [`Table`](crate::Table) in one
-//! transaction needs no versions. When the invariant spans records: do it in one transaction. When
-//! people edit one record all day: they need a lock or a merge, not a refusal.
+//! * When reading, deciding and writing happen in one program: a plain [`Table`](crate::Table) in
+//!   one transaction needs no versions.
+//! * When the invariant spans several records: use one transaction.
+//! * When people edit one record all day: they need a lock or a merge rather than an error.
 //!
 //! # Source
 //!
@@ -105,4 +108,4 @@ mod table;
 pub use conflict::{Expected, Full, RecordConflict};
 pub use counters::{Counters, OutOfBounds};
 pub use record::{VersionedRecord, WithVersion};
-pub use table::{AppendLimit, VersionedTable};
+pub use table::VersionedTable;

@@ -1,4 +1,4 @@
-//! A record, its version, and their bytes.
+//! The encoding of a record with its version.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -6,14 +6,14 @@ use std::ops::Deref;
 use keyloom::value::Codec;
 use keyloom::{Error, Result};
 
-/// The format that this code writes.
+/// The format that this version writes.
 const FORMAT: u8 = 1;
 
-/// A record of an [`VersionedTable`](super::VersionedTable) and its version. Dereferences to the
+/// A record of a [`VersionedTable`](super::VersionedTable) with its version. Dereferences to the
 /// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionedRecord<V> {
-    /// How the record is told from those that were at this key before and will be after it.
+    /// The version. It differs from the versions of all earlier and later records of this key.
     pub version: u64,
     /// The record.
     pub value: V,
@@ -27,7 +27,7 @@ impl<V> Deref for VersionedRecord<V> {
     }
 }
 
-/// The codec `C` with the version of the record in front; see the [layout](super).
+/// The codec `C`, preceded by the version of the record; see the [layout](super).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WithVersion<C>(PhantomData<C>);
 

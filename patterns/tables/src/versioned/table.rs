@@ -1,4 +1,4 @@
-//! Records that change only from what they were thought to be.
+//! Records with optimistic locking.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -20,18 +20,18 @@ use crate::table::{RecordKey, Table};
 /// let store = Memory::new();
 /// store.transact(|txn| seats.create(txn, &7, "free".into()))?;
 ///
-/// // A person looks, thinks, and decides.
+/// // A person reads the record and decides.
 /// let seen = seats.get(&store.snapshot()?, &7)?.expect("it was created");
 /// assert_eq!(*seen, "free");
 /// store.transact(|txn| seats.update(txn, &7, seen.version, "Ada".into()))?;
 ///
-/// // Another one had seen the same, and is too late.
+/// // Another person read the same version, and is too late.
 /// assert!(store.transact(|txn| seats.update(txn, &7, seen.version, "Bob".into())).is_err());
 /// assert_eq!(*seats.get(&store.snapshot()?, &7)?.expect("it is there"), "Ada");
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// Cheap to clone: clones share what is attached.
+/// It is cheap to clone. Clones share the attached derived data.
 pub struct VersionedTable<K, V, C = Postcard> {
     records: Table<K, VersionedRecord<V>, WithVersion<C>>,
     deleted: KeyBuf,
@@ -50,37 +50,38 @@ impl<K, V, C> fmt::Debug for VersionedTable<K, V, C> {
 }
 
 impl<K: RecordKey, V> VersionedTable<K, V> {
-    /// A table in `space`, whose records are written with [`Postcard`].
+    /// A table in `space`. The records are encoded with [`Postcard`].
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
 }
 
 impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
-    /// A table in `space`, whose records are written with the codec `C`.
+    /// A table in `space`. The records are encoded with the codec `C`.
     pub fn with_codec(space: &Subspace) -> Self {
         Self { records: Table::with_codec(&space.child("record")), deleted: space.pack("deleted") }
     }
 
-    /// The same table with `derived` attached, as [`Table::with`].
+    /// The same table with `derived` attached; see [`Table::with`].
     #[must_use]
     pub fn with<const HOW: u8>(self, derived: &impl Attach<K, VersionedRecord<V>, HOW>) -> Self {
         Self { records: self.records.with(derived), ..self }
     }
 
-    /// The records as a table: to read ranges and pages of them, to check and repair indexes.
+    /// The records as a table, for reads of ranges and pages, and for checks and repairs of
+    /// indexes.
     ///
-    /// To write through it is to go round the versions.
+    /// Do not write through it: such writes bypass the versions.
     pub fn records(&self) -> &Table<K, VersionedRecord<V>, WithVersion<C>> {
         &self.records
     }
 }
 
 impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
-    /// The record of `key` and its version. Costs one get.
+    /// The record of `key` with its version. Costs one get.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// Errors of [`Table::get`].
     pub fn get<Q>(&self, reader: &impl Reader, key: &Q) -> Result<Option<VersionedRecord<V>>>
     where
         K: Borrow<Q>,
@@ -89,10 +90,11 @@ impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
         self.records.get(reader, key)
     }
 
-    /// Changes the record of `key` to what `change` makes of it, and tells the new version. `None`
-    /// stands for no record, on both sides.
+    /// Replaces the record of `key` by the result of `change`, and returns the new version. `None`
+    /// stands for no record, both in arguments and results.
     ///
-    /// It reads and writes in the transaction, so it is atomic, and never refused.
+    /// Reads and writes in the transaction, so it is atomic and never fails with a
+    /// [`RecordConflict`].
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -108,8 +110,8 @@ impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
     /// ```
     ///
     /// # Errors
-    /// Those of `change`, after which nothing was written; else as [`Table::put`]. After an error
-    /// the transaction [does not commit](super#after-a-refusal).
+    /// Errors of `change`, after which nothing was written; errors of [`Table::put`]. After an
+    /// error the transaction [does not commit](super#after-a-refusal).
     pub fn modify(
         &self,
         txn: &mut impl Writer,
@@ -153,10 +155,10 @@ impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
 }
 
 impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C> {
-    /// Makes a record where there is none, and tells its version.
+    /// Creates a record if there is none, and returns its version.
     ///
     /// # Errors
-    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as
+    /// [`RecordConflict`] with the existing record, in an [`Error::Other`]; errors of
     /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
     /// although nothing was written after a [`RecordConflict`].
     pub fn create(&self, txn: &mut impl Writer, key: &K, value: V) -> Result<u64> {
@@ -169,10 +171,10 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         })
     }
 
-    /// Replaces the record if it still has this version, and tells the new one.
+    /// Replaces the record if it still has this version, and returns the new version.
     ///
     /// # Errors
-    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as
+    /// [`RecordConflict`] with the current record, in an [`Error::Other`]; errors of
     /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
     /// although nothing was written after a [`RecordConflict`].
     pub fn update(&self, txn: &mut impl Writer, key: &K, version: u64, value: V) -> Result<u64> {
@@ -190,7 +192,7 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// Removes the record if it still has this version.
     ///
     /// # Errors
-    /// As [`update`](VersionedTable::update), with the same effect on the transaction.
+    /// Errors of [`update`](VersionedTable::update), with the same effect on the transaction.
     pub fn delete(&self, txn: &mut impl Writer, key: &K, version: u64) -> Result<()> {
         txn.guarded(|txn| {
             let old = self.get(txn, key)?;
@@ -203,11 +205,11 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         })
     }
 
-    /// Replaces the record if it is equal to `expected`, and tells the new version. `None` stands
-    /// for no record, on both sides.
+    /// Replaces the record if it equals `expected`, and returns the new version. `None` stands for
+    /// no record, both in arguments and results.
     ///
-    /// Where the record can come back to a value that it had before, and that matters, compare
-    /// versions with [`update`](VersionedTable::update) instead.
+    /// A record may return to an earlier value. If this matters, compare versions with
+    /// [`update`](VersionedTable::update) instead.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -222,7 +224,7 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// ```
     ///
     /// # Errors
-    /// [`RecordConflict`] with the record that is there, in an [`Error::Other`]; else as
+    /// [`RecordConflict`] with the current record, in an [`Error::Other`]; errors of
     /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
     /// although nothing was written after a [`RecordConflict`].
     pub fn compare_and_swap(
@@ -258,47 +260,57 @@ impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
     }
 }
 
-/// How long a list may grow, and what happens then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppendLimit {
-    /// At most so many items; one more is refused with [`Full`].
-    Refuse(usize),
-    /// At most so many items; the oldest go.
-    DropOldest(usize),
-}
-
 impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
-    /// Appends an item to the list of `key`, which begins empty, and tells its new version.
+    /// Appends an item to the list of `key` if it has fewer than `most`, and returns its new
+    /// version. A missing list counts as empty.
     ///
-    /// The list is one record, and written as a whole: keep it short. For a long one see
+    /// The list is one record and is written as a whole: keep it short. For long lists see
     /// [`sequence`](crate::sequence).
+    ///
+    /// # Errors
+    /// [`Full`] in an [`Error::Other`]; [`Error::InvalidArgument`] for `most` of 0; errors of
+    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
+    /// although nothing was written after the first two.
+    pub fn append(&self, txn: &mut impl Writer, key: &K, item: T, most: usize) -> Result<u64> {
+        self.append_at_most(txn, key, item, most, false)
+    }
+
+    /// Appends an item to the list of `key`, and drops the oldest ones if it then has more than
+    /// `most`. Like [`append`](VersionedTable::append) in all else.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_tables::VersionedTable;
-    /// use keyloom_tables::versioned::AppendLimit;
     /// let seen = VersionedTable::<u32, Vec<String>>::new(&Subspace::new("last seen"));
     /// let store = Memory::new();
     /// for page in ["a", "b", "c"] {
-    ///     store.transact(|txn| seen.append(txn, &7, page.into(), AppendLimit::DropOldest(2)))?;
+    ///     store.transact(|txn| seen.append_dropping_oldest(txn, &7, page.into(), 2))?;
     /// }
     /// assert_eq!(*seen.get(&store.snapshot()?, &7)?.expect("there"), ["b", "c"]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Full`] in an [`Error::Other`]; [`Error::InvalidArgument`] for a limit of 0; else as
-    /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
-    /// although nothing was written after the first two.
-    pub fn append(
+    /// Like [`append`](VersionedTable::append), except [`Full`].
+    pub fn append_dropping_oldest(
         &self,
         txn: &mut impl Writer,
         key: &K,
         item: T,
-        limit: AppendLimit,
+        most: usize,
+    ) -> Result<u64> {
+        self.append_at_most(txn, key, item, most, true)
+    }
+
+    fn append_at_most(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        item: T,
+        most: usize,
+        drops: bool,
     ) -> Result<u64> {
         txn.guarded(|txn| {
-            let (AppendLimit::Refuse(most) | AppendLimit::DropOldest(most)) = limit;
             if most == 0 {
                 return Err(Error::InvalidArgument {
                     what: "the limit of a list",
@@ -308,7 +320,7 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
             }
             let grown = |old: Option<&Vec<T>>| {
                 let old = old.map_or(&[][..], Vec::as_slice);
-                if matches!(limit, AppendLimit::Refuse(_)) && old.len() >= most {
+                if !drops && old.len() >= most {
                     let full = Full { key: self.shown(key), items: old.len(), limit: most };
                     return Err(Error::other(full));
                 }

@@ -1,32 +1,32 @@
-//! The bytes of a cell.
+//! The encoding of a cell.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyloom::key::Unpacker;
-use keyloom::{Desc, Entry, Error, Result, Subspace, Unpack};
+use keyloom::{Desc, Entry, Error, KeyBuf, Result, Subspace, Unpack};
 
 use crate::table::RecordKey;
 
 /// The format that this code writes, in the upper half of the first byte.
 const FORMAT: u8 = 1;
 const VALUE: u8 = FORMAT << 4 | 1;
-/// The value of a deletion.
+/// The stored value of a deletion.
 pub(super) const DELETED: &[u8] = &[FORMAT << 4 | 2];
 
-/// The bytes of a value.
+/// The stored form of a value.
 pub(super) fn value_of(value: &[u8]) -> Vec<u8> {
     [&[VALUE], value].concat()
 }
 
-/// A column of a row, as of some time.
+/// The value of a column of a row at some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// The family.
     pub family: String,
     /// The column.
     pub column: String,
-    /// Since when it has this value.
+    /// The time from which the column has this value.
     pub timestamp: u64,
     /// The value.
     pub value: Vec<u8>,
@@ -35,13 +35,13 @@ pub struct Cell {
 /// A version of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Since when it holds.
+    /// The time from which the version is valid.
     pub timestamp: u64,
-    /// The value; `None` says that the column was deleted.
+    /// The value; `None` if the column was deleted.
     pub value: Option<Vec<u8>>,
 }
 
-/// An entry, taken apart.
+/// A decoded entry.
 pub(super) struct Found<R, B> {
     pub(super) timestamp: u64,
     family: String,
@@ -85,7 +85,13 @@ impl<R: RecordKey, B: Deref<Target = [u8]>> Found<R, B> {
         }
     }
 
-    /// What all versions of the column begin with.
+    /// The common prefix of all versions of the column of `key`.
+    pub(super) fn column_of<'k>(space: &Subspace, key: &'k [u8]) -> Result<&'k [u8]> {
+        let (_, _, _, timestamp_at) = Self::unpack(space, key).map_err(|error| error.at(key))?;
+        Ok(key.get(..timestamp_at).unwrap_or_default())
+    }
+
+    /// The common prefix of all versions of the column.
     pub(super) fn column_prefix(&self) -> &[u8] {
         self.entry.0.get(..self.timestamp_at).unwrap_or_default()
     }
@@ -100,6 +106,11 @@ impl<R: RecordKey, B: Deref<Target = [u8]>> Found<R, B> {
             Some((&VALUE, value)) => Some(value),
             _ => None,
         }
+    }
+
+    /// The key, if this is a deletion.
+    pub(super) fn deletion(&self) -> Option<KeyBuf> {
+        self.value().is_none().then(|| KeyBuf::from_slice(self.key()))
     }
 
     pub(super) fn into_version(self) -> Version {

@@ -1,139 +1,114 @@
-//! Removing versions that are no longer wanted.
+//! Removes versions that are no longer needed.
 
 use std::num::NonZeroUsize;
-use std::ops::{ControlFlow, Deref};
+use std::ops::ControlFlow;
 
-use keyloom::{Entry, Error, KeyBuf, Order, Page, Reader, Result, Store, Subspace, Writer};
+#[cfg(doc)]
+use keyloom::Error;
+use keyloom::{KeyBuf, Order, Page, Reader, Result, Store, Subspace, Writer};
 
 use super::WideColumns;
 use super::cells::{DELETED, Found};
 use crate::batch::BatchSize;
+use crate::derived::refuse_foreign;
+use crate::progress::{Progress, RepairOptions};
 use crate::table::RecordKey;
 
-/// Which versions of each column stay. To keep to both rules, collect twice.
+/// Which versions of each column to keep. To apply both rules, collect twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// The newest so many, deletions among them.
+    /// This number of newest versions, counting deletions.
     Versions(NonZeroUsize),
-    /// What can be read as of this time or later: everything since, and the version that was
-    /// current then.
+    /// All versions needed for reads as of this time or later: those after it, and the one that was
+    /// current at that time.
     Since(u64),
 }
 
-/// How [`WideColumns::collect`] works.
-#[derive(Clone, Debug)]
-pub struct CollectOptions {
-    /// How many versions one transaction visits at most. Default: 1,000. Where a store finds that
-    /// too much, a batch is halved until it fits; see [`BatchSize`].
-    pub batch: usize,
-    /// Where to go on after a collection that was stopped; `None` begins.
-    pub resume: Option<CollectPosition>,
+/// The state of a collection within one column.
+#[derive(Clone, Default)]
+struct Column {
+    /// The common prefix of the keys of the column.
+    prefix: KeyBuf,
+    /// How many more versions are kept; for [`Keep::Since`], of those as of that time or older.
+    room: usize,
+    /// The last kept version, if it is a deletion. It is removed if no older version remains.
+    deletion: Option<KeyBuf>,
 }
 
-impl Default for CollectOptions {
-    fn default() -> Self {
-        Self { batch: 1_000, resume: None }
-    }
-}
-
-/// How far a collection has come: everything up to `last` is done. Store its fields to go on in
-/// another process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CollectPosition {
-    /// The last key that was visited.
-    pub last: KeyBuf,
-    /// What was kept of its column.
-    pub column: CollectedColumn,
-}
-
-/// What a collection has done so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CollectProgress {
-    /// Where it is, `None` at the beginning.
-    pub position: Option<CollectPosition>,
-    /// Whether that is the end.
-    pub finished: bool,
-    /// Versions visited.
-    pub visited: u64,
-    /// Versions removed.
-    pub removed: u64,
-}
-
-/// What a collection has kept so far of the column that it is in.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CollectedColumn {
-    /// What the keys of the column begin with.
-    pub prefix: KeyBuf,
-    /// How many of its versions stay.
-    pub kept: usize,
-    /// Whether the version that was current at the moment of [`Keep::Since`] was met.
-    pub settled: bool,
-    /// The last one that stays, where it is a deletion: it goes when nothing is left behind it.
-    pub deletion: Option<KeyBuf>,
-}
-
-impl CollectedColumn {
-    /// Whether this version stays.
-    fn keeps(&mut self, keep: Keep, timestamp: u64) -> bool {
-        let stays = match keep {
-            Keep::Versions(most) => self.kept < most.get(),
-            Keep::Since(moment) => {
-                timestamp > moment || !std::mem::replace(&mut self.settled, true)
-            }
+impl Column {
+    fn new(keep: Keep, prefix: &[u8]) -> Self {
+        let room = match keep {
+            Keep::Versions(most) => most.get(),
+            Keep::Since(_) => 1,
         };
-        self.kept += usize::from(stays);
+        Self { prefix: KeyBuf::from_slice(prefix), room, deletion: None }
+    }
+
+    /// Whether to keep this version.
+    fn keeps(&mut self, keep: Keep, timestamp: u64) -> bool {
+        if matches!(keep, Keep::Since(moment) if timestamp > moment) {
+            return true;
+        }
+        let stays = self.room > 0;
+        self.room -= usize::from(stays);
         stays
     }
 
-    /// What a column ends with, when that is a deletion: the column and the deletion.
-    fn end(&mut self) -> Option<(KeyBuf, KeyBuf)> {
-        let deletion = self.deletion.take()?;
-        Some((std::mem::take(&mut self.prefix), deletion))
+    /// Ends the column. If its last kept version is a deletion, returns the column and the
+    /// deletion.
+    fn end(self) -> Option<(KeyBuf, KeyBuf)> {
+        Some((self.prefix, self.deletion?))
     }
 }
 
 impl<R: RecordKey> WideColumns<R> {
-    /// Removes the versions that `keep` does not keep, in bounded transactions, while others read
-    /// and write. A deletion goes as well when it hides nothing any more.
+    /// Removes the versions that `keep` does not keep, in bounded transactions, while other
+    /// transactions read and write. Also removes deletions that hide nothing any more.
     ///
-    /// `progress` is told after each transaction what was done; with `ControlFlow::Break` it stops.
-    /// Every batch is committed when `progress` receives of it, so what was stopped, or died, can
-    /// go on from the last position that it told ([`CollectOptions::resume`]). Starting again is
-    /// always safe too.
+    /// Calls `progress` after each transaction, and stops if it returns `ControlFlow::Break`. Each
+    /// batch is committed by then. So a collection that was stopped, or whose process died, can
+    /// resume at the last reported [`Progress::position`] ([`RepairOptions::resume`]). Resuming
+    /// costs one more range, which reads at most the kept versions of one column. Beginning again
+    /// is always safe, too. [`Progress::entries`] counts the versions visited.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_tables::entity::wide_column::{CollectOptions, Keep, WideColumns};
+    /// use keyloom_tables::RepairOptions;
+    /// use keyloom_tables::entity::wide_column::{Keep, WideColumns};
     /// use std::ops::ControlFlow;
     /// let readings = WideColumns::<u32>::new(&Subspace::new("readings"));
     /// let store = Memory::new();
     /// store.transact(|txn| (0..50).try_for_each(|t| readings.put(txn, &7, "roof", "°C", t, b"21")))?;
-    /// let options = CollectOptions::default();
+    /// let options = RepairOptions::default();
     /// let done = readings.collect(&store, Keep::Since(40), &options, |_| ControlFlow::Continue(()))?;
-    /// assert_eq!((done.visited, done.removed), (50, 40));
+    /// assert_eq!((done.entries, done.removed), (50, 40));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a position of another collection; [`Error::At`] for what is
-    /// no cell; what the store says.
+    /// Any error of the store; [`Error::InvalidArgument`] for a position outside the subspace;
+    /// [`Error::At`] for an entry, or a position, that is not a cell; [`Error::NewerFormat`] for a
+    /// cell of a newer program.
     pub fn collect<S: Store>(
         &self,
         store: &S,
         keep: Keep,
-        options: &CollectOptions,
-        mut progress: impl FnMut(&CollectProgress) -> ControlFlow<()>,
-    ) -> Result<CollectProgress> {
+        options: &RepairOptions,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let mut size = BatchSize::new(options.batch);
-        let mut done =
-            CollectProgress { position: options.resume.clone(), ..CollectProgress::default() };
+        let mut done = Progress::beginning(options);
+        refuse_foreign(self.space(), done.position.last.as_deref())?;
+        let mut column = match &done.position.last {
+            None => Column::default(),
+            Some(last) => self.column_up_to(&store.snapshot()?, keep, last)?,
+        };
         while !done.finished {
-            // The body may run more than once, so it starts each time from what is known to be
-            // done.
-            done = size.transact(store, |txn, batch| {
-                let mut next = done.clone();
-                self.collect_batch(txn, keep, batch, &mut next)?;
-                Ok(next)
+            // The body may run more than once, so each run starts from the committed progress.
+            (done, column) = size.transact(store, |txn, batch| {
+                let (mut next, mut column) = (done.clone(), column.clone());
+                self.collect_batch(txn, keep, batch, &mut column, &mut next)?;
+                Ok((next, column))
             })?;
             if progress(&done).is_break() {
                 break;
@@ -147,21 +122,33 @@ impl<R: RecordKey> WideColumns<R> {
         txn: &mut impl Writer,
         keep: Keep,
         batch: usize,
-        done: &mut CollectProgress,
+        column: &mut Column,
+        done: &mut Progress,
     ) -> Result<()> {
-        let (last, mut column) = match done.position.take() {
-            Some(CollectPosition { last, column }) => (Some(last), column),
-            None => (None, CollectedColumn::default()),
+        let before = done.position.last.take();
+        let all = self.space().range();
+        let rest = match &before {
+            None => all,
+            Some(last) => all.resume(Order::Ascending, last),
         };
-        let Page { entries, last } = self.page_behind(txn, last.as_deref(), batch)?;
-        done.visited += entries.len() as u64;
+        let Page { entries, last } = txn.page(rest, Order::Ascending, batch)?;
+        done.entries += entries.len() as u64;
         let mut gone: Vec<KeyBuf> = Vec::new();
         let mut ended: Vec<(KeyBuf, KeyBuf)> = Vec::new();
         for entry in entries {
-            self.visit(keep, entry, &mut column, &mut gone, &mut ended)?;
+            let found = Found::<R, _>::new(self.space(), entry)?;
+            if found.column_prefix() != &column.prefix[..] {
+                let next = Column::new(keep, found.column_prefix());
+                ended.extend(std::mem::replace(column, next).end());
+            }
+            if column.keeps(keep, found.timestamp) {
+                column.deletion = found.deletion();
+            } else {
+                gone.push(KeyBuf::from_slice(found.key()));
+            }
         }
         if last.is_none() {
-            ended.extend(column.end());
+            ended.extend(std::mem::take(column).end());
         }
         gone.iter().try_for_each(|key| txn.delete(key))?;
         done.removed += gone.len() as u64;
@@ -169,38 +156,30 @@ impl<R: RecordKey> WideColumns<R> {
             done.removed += u64::from(Self::remove_last(txn, &deletion)?);
         }
         done.finished = last.is_none();
-        done.position = last.map(|last| CollectPosition { last, column });
+        done.position.last = last;
         Ok(())
     }
 
-    /// Decides about one version.
-    fn visit<B: Deref<Target = [u8]>>(
-        &self,
-        keep: Keep,
-        entry: Entry<B>,
-        column: &mut CollectedColumn,
-        gone: &mut Vec<KeyBuf>,
-        ended: &mut Vec<(KeyBuf, KeyBuf)>,
-    ) -> Result<()> {
-        let found = Found::<R, _>::new(self.space(), entry)?;
-        if found.column_prefix() != &column.prefix[..] {
-            let prefix = KeyBuf::from_slice(found.column_prefix());
-            let mut before =
-                std::mem::replace(column, CollectedColumn { prefix, ..CollectedColumn::default() });
-            ended.extend(before.end());
+    /// The state after the versions up to `last`, read from the store: of these, the ones that are
+    /// not kept are removed already.
+    fn column_up_to(&self, reader: &impl Reader, keep: Keep, last: &KeyBuf) -> Result<Column> {
+        let prefix = Found::<R, &[u8]>::column_of(self.space(), last)?;
+        let mut column = Column::new(keep, prefix);
+        let range = Subspace::from_bytes(prefix).range().up_to(Order::Ascending, last);
+        let kept = reader.range(range, Order::Descending)?.take(column.room);
+        for (n, entry) in kept.enumerate() {
+            let found = Found::<R, _>::new(self.space(), entry?)?;
+            column.keeps(keep, found.timestamp);
+            if n == 0 {
+                column.deletion = found.deletion();
+            }
         }
-        let key = KeyBuf::from_slice(found.key());
-        if column.keeps(keep, found.timestamp) {
-            column.deletion = found.value().is_none().then_some(key);
-        } else {
-            gone.push(key);
-        }
-        Ok(())
+        Ok(column)
     }
 
-    /// Removes a deletion, if by now nothing is behind it that it hides.
+    /// Removes a deletion if it hides no older version now.
     fn remove_last(txn: &mut impl Writer, (column, deletion): &(KeyBuf, KeyBuf)) -> Result<bool> {
-        // Somebody may have put a value at the same time, since it was seen.
+        // Another writer may have put a value at this timestamp in the meantime.
         if txn.get(deletion)?.is_none_or(|value| *value != *DELETED) {
             return Ok(false);
         }
@@ -210,26 +189,5 @@ impl<R: RecordKey> WideColumns<R> {
             txn.delete(deletion)?;
         }
         Ok(!hides)
-    }
-
-    fn page_behind<'r, T: Reader>(
-        &self,
-        reader: &'r T,
-        last: Option<&[u8]>,
-        batch: usize,
-    ) -> Result<Page<T::Bytes<'r>>> {
-        let all = self.space().range();
-        let rest = match last {
-            None => all,
-            Some(last) if all.contains(last) => all.resume(Order::Ascending, last),
-            Some(last) => {
-                return Err(Error::InvalidArgument {
-                    what: "the position to resume at",
-                    value: keyloom::key::display(last).to_string(),
-                    why: "it belongs to another collection; begin this one anew",
-                });
-            }
-        };
-        reader.page(rest, Order::Ascending, batch)
     }
 }

@@ -1,15 +1,15 @@
 //! Wide columns: how does a row have any number of columns, each with its history?
 //!
-//! The data model of BigTable, HBase and Cassandra's first years: a cell is found by row, family,
-//! column and time. Rows need not have the same columns; a column is there when somebody has
-//! written to it. Every write adds a version, so the row can be read *as of* any moment, until
-//! [`collect`](WideColumns::collect) removes what is no longer wanted.
+//! The data model of BigTable, HBase and the first versions of Cassandra: a cell is identified by
+//! row, family, column and timestamp. Rows need not have the same columns; a column exists once a
+//! value was written to it. Every write adds a version, so the row can be read *as of* any time,
+//! until [`collect`](WideColumns::collect) removes old versions.
 //!
 //! # Layout
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace, row, family, column, timestamp (descending) | `11` and the value; or `12`: deleted as of that time |
+//! | subspace, row, family, column, timestamp (descending) | `11` and the value; or `12`: deleted from that time on |
 //!
 //! ```text
 //! ("web", "keyloom.org", "anchor", "lib.rs", desc(1700))  ->  11 "the patterns"
@@ -17,22 +17,22 @@
 //! ("web", "keyloom.org", "anchor", "lib.rs", desc(1500))  ->  11 "patterns"
 //! ```
 //!
-//! The first half of the leading byte is the format (1). A timestamp is any number that grows:
-//! milliseconds, versions. The newest version of a column is its first key.
+//! The upper half of the first byte is the format (1). A timestamp is any growing number, such as
+//! milliseconds or a version. The newest version of a column is its first key.
 //!
 //! # Invariants
 //!
-//! * As of time t a column has the value of its newest version that is not newer than t; none, if
-//!   that is a deletion or there is none.
-//! * A version is its timestamp: to write the same one again replaces it. A write that is *older*
-//!   than a deletion stays hidden by it for all reads behind the deletion, until the deletion is
-//!   collected.
-//! * Collecting changes no read as of now; by age ([`Keep::Since`]), no read as of that moment or
-//!   later.
+//! * As of time t, a column has the value of its newest version with a timestamp of at most t. It
+//!   has no value if this version is a deletion or does not exist.
+//! * The timestamp identifies a version: a write with the same timestamp replaces it. A write with
+//!   an *older* timestamp than a deletion is hidden from all reads as of the deletion's time or
+//!   later, until the deletion is collected.
+//! * Collecting does not change reads as of now. By age ([`Keep::Since`]), it does not change reads
+//!   as of that time or later.
 //!
 //! # Cost
 //!
-//! Where an operation writes, the commit of the transaction adds one round trip.
+//! If an operation writes, the commit of the transaction adds one round trip.
 //!
 //! | operation | gets | ranges | keys written | round trips |
 //! |---|---|---|---|---|
@@ -41,18 +41,19 @@
 //! | [`versions`](WideColumns::versions) | | 1, reads what it returns | | 1 |
 //! | [`columns`](WideColumns::columns), [`row`](WideColumns::row) | | 1, reads all versions | | 1 |
 //! | [`delete_row`](WideColumns::delete_row) | | | 1 | 0 |
-//! | [`collect`](WideColumns::collect), per transaction | | 1, reads a batch | 1 per version that goes | 1 |
-//! | for each deletion that may go | 1 | 1 | | 2 |
+//! | [`collect`](WideColumns::collect), per transaction | | 1, reads a batch | 1 per removed version | 1 |
+//! | additionally, per deletion that may be removed | 1 | 1 | | 2 |
+//! | additionally, on resuming | | 1, reads the kept versions of a column | | 1 |
 //!
 //! # When not to use it
 //!
-//! When nobody asks for the past: [`Aggregates`](super::Aggregates) keep one value per field. When
-//! a column has thousands of versions that are kept: a read of the row steps over all of them.
+//! When old values are never read: [`Aggregates`](super::Aggregates) keep one value per field. When
+//! a column keeps thousands of versions: a read of the row steps over all of them.
 //!
 //! # Source
 //!
 //! F. Chang and others, *Bigtable: A Distributed Storage System for Structured Data* (2006). Unlike
-//! there, keeping by age keeps the value that is current, however old it is.
+//! in Bigtable, collecting by age keeps the current value, however old it is.
 
 mod cells;
 mod collect;
@@ -68,9 +69,9 @@ use crate::table::RecordKey;
 use cells::{DELETED, Found, value_of};
 
 pub use cells::{Cell, Version};
-pub use collect::{CollectOptions, CollectPosition, CollectProgress, CollectedColumn, Keep};
+pub use collect::Keep;
 
-/// As of now: behind every timestamp.
+/// The time after all timestamps, for reads of the newest version.
 pub const NOW: u64 = u64::MAX;
 
 /// Rows of families and columns with versions; see the [module](self).
@@ -97,7 +98,7 @@ pub const NOW: u64 = u64::MAX;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// A row key must have a fixed number of elements: any number, string or tuple, but no
+/// A row key must have a fixed number of elements: any number, string or tuple, but not a
 /// [`List`](keyloom::List).
 pub struct WideColumns<R> {
     space: Subspace,
@@ -117,20 +118,20 @@ impl<R> fmt::Debug for WideColumns<R> {
 }
 
 impl<R: RecordKey> WideColumns<R> {
-    /// Rows in `space`. Nothing else may be there.
+    /// Wide columns in `space`. Nothing else may be there.
     pub fn new(space: &Subspace) -> Self {
         Self { space: space.clone(), row: PhantomData }
     }
 
-    /// Where the rows are.
+    /// The subspace of the rows.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// Sets the value of a column as of a time. Costs one key written.
+    /// Sets the value of a column from `timestamp` on. Costs one key written.
     ///
     /// # Errors
-    /// [`Error::KeyTooLong`](keyloom::Error::KeyTooLong), what the store says.
+    /// Any error of the store, and [`Error::KeyTooLong`](keyloom::Error::KeyTooLong).
     pub fn put(
         &self,
         txn: &mut impl Writer,
@@ -143,11 +144,11 @@ impl<R: RecordKey> WideColumns<R> {
         txn.guarded(|txn| txn.put(&self.key(row, family, column, timestamp), &value_of(value)))
     }
 
-    /// Deletes a column as of a time: reads of that time and later find nothing, until it is put
-    /// again with a later one. Costs one key written.
+    /// Deletes a column from `timestamp` on. Reads as of that time or later find nothing, until a
+    /// value with a later timestamp is put. Costs one key written.
     ///
     /// # Errors
-    /// As [`put`](WideColumns::put).
+    /// Errors of [`put`](WideColumns::put).
     pub fn delete(
         &self,
         txn: &mut impl Writer,
@@ -159,18 +160,20 @@ impl<R: RecordKey> WideColumns<R> {
         txn.guarded(|txn| txn.put(&self.key(row, family, column, timestamp), DELETED))
     }
 
-    /// Removes a row with its whole history, as if it had never been.
+    /// Removes a row with its whole history.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn delete_row(&self, txn: &mut impl Writer, row: &R) -> Result<()> {
         txn.guarded(|txn| txn.delete_range(self.space.range_of(row)))
     }
 
-    /// The value of a column as of a time, [`NOW`] for the newest. Costs one range of one key.
+    /// The value of a column as of a time; [`NOW`] for the newest. Costs one range that reads one
+    /// key.
     ///
     /// # Errors
-    /// What the store says; [`Error::At`](keyloom::Error::At) for what is no cell.
+    /// Any error of the store; [`Error::At`](keyloom::Error::At) for an entry that is not a cell;
+    /// [`Error::NewerFormat`](keyloom::Error::NewerFormat) for a cell of a newer program.
     pub fn get(
         &self,
         reader: &impl Reader,
@@ -185,11 +188,11 @@ impl<R: RecordKey> WideColumns<R> {
         Ok(Found::<R, _>::new(&self.space, entry)?.into_cell())
     }
 
-    /// The versions of a column whose timestamps lie in `timestamps`, the newest first, deletions
-    /// among them.
+    /// The versions of a column with a timestamp in `timestamps`, the newest first, including
+    /// deletions.
     ///
     /// # Errors
-    /// As [`get`](WideColumns::get).
+    /// Errors of [`get`](WideColumns::get).
     pub fn versions(
         &self,
         reader: &impl Reader,
@@ -198,7 +201,7 @@ impl<R: RecordKey> WideColumns<R> {
         column: &str,
         timestamps: impl RangeBounds<u64>,
     ) -> Result<Vec<Version>> {
-        // The order of the keys is the other way round.
+        // Keys are in descending order of the timestamps.
         let desc = |bound: Bound<&u64>| bound.map(|timestamp| Desc(*timestamp));
         let newest_first = (desc(timestamps.end_bound()), desc(timestamps.start_bound()));
         let range = within(newest_first).key_range(&self.column(row, family, column));
@@ -206,10 +209,10 @@ impl<R: RecordKey> WideColumns<R> {
         entries.map(|entry| Ok(Found::<R, _>::new(&self.space, entry?)?.into_version())).collect()
     }
 
-    /// The columns of a family whose names lie in `names`, as of a time.
+    /// The columns of a family with a name in `names`, as of a time.
     ///
     /// # Errors
-    /// As [`get`](WideColumns::get).
+    /// Errors of [`get`](WideColumns::get).
     pub fn columns<'n>(
         &self,
         reader: &impl Reader,
@@ -223,17 +226,17 @@ impl<R: RecordKey> WideColumns<R> {
         self.cells(reader, within::<&str>(names).key_range(&family), as_of)
     }
 
-    /// All columns of a row, by family and name, as of a time.
+    /// All columns of a row as of a time, sorted by family and name.
     ///
     /// # Errors
-    /// As [`get`](WideColumns::get).
+    /// Errors of [`get`](WideColumns::get).
     pub fn row(&self, reader: &impl Reader, row: &R, as_of: u64) -> Result<Vec<Cell>> {
         self.cells(reader, self.space.range_of(row), as_of)
     }
 
     fn cells(&self, reader: &impl Reader, range: KeyRange<'_>, as_of: u64) -> Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        // The column whose version of that time was met: what follows in it is older.
+        // The column whose value was found. The remaining versions of it are older.
         let mut settled: Option<Subspace> = None;
         for entry in reader.range(range, Order::Ascending)? {
             let entry = entry?;
