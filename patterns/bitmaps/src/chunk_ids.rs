@@ -1,28 +1,28 @@
-//! The ids of a chunk that is being computed.
+//! The ids of a chunk during evaluation.
 
 use super::few::{self, LISTED, LOOKED_UP};
 use super::{Container, Words};
 
-/// The ids of a chunk: an ascending list while they are few, plain words from then on.
+/// The ids of a chunk: an ascending list while they are few, plain words if they are many.
 ///
-/// What is rare costs little to compute and to keep then. Made once and used again: no memory is
-/// asked for from one chunk to the next.
+/// A small set costs little to compute and to keep. The buffers are reused, so no memory is
+/// allocated per chunk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChunkIds {
-    /// All of them while they are few, and else nothing.
+    /// The ids while they are few; otherwise empty.
     list: Vec<u16>,
-    /// All of them when they are many; kept to be used again.
+    /// The ids if they are many; kept for reuse.
     words: Option<Box<Words>>,
     are_many: bool,
 }
 
 impl ChunkIds {
-    /// No ids, with room for a list that another is merged into, so that it asks for memory once.
+    /// Creates an empty set with capacity for merging two lists, so that it allocates once.
     pub(crate) fn with_room() -> Self {
         Self { list: Vec::with_capacity(2 * LISTED), ..Self::default() }
     }
 
-    /// Adds an id that is not before those that are there.
+    /// Adds an id that is not less than those already present.
     pub(crate) fn push(&mut self, offset: u16) {
         if self.are_many || self.list.len() >= LISTED {
             self.as_words().insert(offset);
@@ -36,17 +36,17 @@ impl ChunkIds {
         self.are_many = false;
     }
 
-    /// All of them, if they are few.
+    /// The ids, if they are few.
     pub(crate) fn few(&self) -> Option<&[u16]> {
         (!self.are_many).then_some(&self.list)
     }
 
-    /// All of them, if they are many.
+    /// The ids, if they are many.
     fn many(&self) -> Option<&Words> {
         self.words.as_deref().filter(|_| self.are_many)
     }
 
-    /// All of them in plain words, which they are from now on.
+    /// Converts the set to plain words.
     pub(crate) fn as_words(&mut self) -> &mut Words {
         let words = self.words.get_or_insert_with(|| Box::new(Words::new()));
         if !std::mem::replace(&mut self.are_many, true) {
@@ -56,7 +56,7 @@ impl ChunkIds {
         words
     }
 
-    /// Makes `out` the same ids.
+    /// Copies the ids to `out`.
     pub(crate) fn write_to(&self, out: &mut Words) {
         match self.many() {
             Some(words) => out.clone_from(words),
@@ -64,8 +64,8 @@ impl ChunkIds {
         }
     }
 
-    /// The same ids, in no more memory than they take: in plain words where they are not looked up
-    /// one by one.
+    /// A copy in compact memory: plain words unless the ids are few enough to be looked up one by
+    /// one.
     pub(crate) fn to_kept(&self) -> Self {
         let mut kept = Self::default();
         match self.few() {
@@ -95,7 +95,7 @@ impl ChunkIds {
         self.list.iter().copied().chain(words)
     }
 
-    /// How many ids a container has too.
+    /// How many ids are also in a container.
     pub(crate) fn and_count(&self, container: Container<'_>) -> u32 {
         match self.many() {
             Some(words) => container.and_count_words(words),
@@ -103,7 +103,7 @@ impl ChunkIds {
         }
     }
 
-    /// The ids of a container, and no others.
+    /// Replaces the ids by those of a container.
     pub(crate) fn set(&mut self, container: Container<'_>) {
         self.clear();
         if !few::list(container, &mut self.list) {
@@ -202,8 +202,7 @@ impl ChunkIds {
         }
     }
 
-    /// Puts what was added behind `before`, in order, in its place: from the back, where there is
-    /// room.
+    /// Merges the ids appended after position `before` into the sorted list, from the back.
     fn merge(&mut self, before: usize) {
         let (mut left, mut right) = (before, self.list.len() - before);
         if left == 0 {
@@ -232,7 +231,7 @@ impl ChunkIds {
     }
 }
 
-/// Makes `out` what a list has.
+/// Replaces the ids of `out` by a list.
 fn set_list(list: &[u16], out: &mut Words) {
     out.clear();
     list.iter().for_each(|offset| _ = out.insert(*offset));

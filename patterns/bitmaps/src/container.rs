@@ -1,19 +1,18 @@
 //! The stored bytes of a chunk.
 //!
-//! A container is read where it lies: nothing is copied and nothing allocated. [`Container::parse`]
-//! looks at the structure, so that what follows cannot leave the bytes; that the ids of a form come
-//! in order, and as many as it says, is for [`Container::verify`] to find out, which a check of the
-//! data calls.
+//! A container is read in place, without copies or allocations. [`Container::parse`] checks the
+//! structure, so that later reads stay within the bytes. [`Container::verify`] checks that the ids
+//! are in order and match the stored count; a check of the data calls it.
 
 use keyloom::{Error, Result};
 
 use super::counting::{shared_bits, shared_ids, shared_of_runs};
 use super::words::{BLOCKS, WORDS, WORDS_OF_BLOCK, Words};
 
-/// How many ids a chunk has room for.
+/// The number of ids in a chunk.
 ///
-/// A bitset of so many, with a header of 16 bytes, fills one overflow page of LMDB, where its words
-/// lie aligned.
+/// A bitset of this size, with a header of 16 bytes, fills one overflow page of LMDB, with aligned
+/// words.
 pub const CHUNK_IDS: u64 = 32_512;
 
 /// The high four bits of the first byte: the version of the format.
@@ -23,16 +22,14 @@ const RUNS: u8 = 0x12;
 const BLOCK_LIST: u8 = 0x13;
 const BITSET: u8 = 0x14;
 
-/// From how many bytes on a form gives way to a bitset: LMDB, with its pages of 4 KiB and a key of
-/// up to 130 bytes, would give it an overflow page of its own in any case, and no form is read as
-/// quickly as a bitset.
+/// A form that would be larger becomes a bitset. LMDB, with pages of 4 KiB and a key of up to 130
+/// bytes, would store it in an overflow page in any case, and a bitset is the fastest form to read.
 const MOST_BYTES: usize = 1_900;
 
-/// A bitset begins with this many bytes, so that its words lie aligned where the store aligns its
-/// values.
+/// The length of a bitset's header. It keeps the words aligned if the store aligns its values.
 const BITSET_HEADER: usize = 16;
 
-/// A block with as many ids or more is a bitmap of as many bytes.
+/// A block with at least this many ids is a bitmap, of this many bytes.
 pub(super) const BITMAP: u8 = 32;
 
 /// The ids of a chunk, in their stored bytes.
@@ -42,25 +39,25 @@ pub(crate) struct Container<'c> {
     ids: u32,
 }
 
-/// The forms in which ids are written; little-endian, the lowest bit first.
+/// The forms of ids; little-endian, lowest bit first.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form<'c> {
     /// Ids in ascending order.
     Array(&'c [[u8; 2]]),
     /// The first and the last id of each run, in ascending order.
     Runs(&'c [[u8; 4]]),
-    /// For each block of 256 ids how many bytes of the rest are its: less than [`BITMAP`], and each
-    /// is an id, or [`BITMAP`], and they are a bitmap.
+    /// For each block of 256 ids its length in the content: less than [`BITMAP`], one byte per id;
+    /// or [`BITMAP`], a bitmap.
     Blocks(&'c [u8; BLOCKS], &'c [u8]),
     /// A bit for each id.
     Bitset(&'c [[u8; 8]]),
 }
 
 impl<'c> Container<'c> {
-    /// The container of these bytes.
+    /// Parses a container.
     ///
     /// # Errors
-    /// When they are none; the caller adds the key.
+    /// If the bytes are not a container; the caller adds the key.
     pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
         let parsed = match bytes {
             [ARRAY, rest @ ..] => array(rest),
@@ -79,15 +76,16 @@ impl<'c> Container<'c> {
         parsed.ok_or_else(|| damaged("they are no chunk of a bitmap"))
     }
 
-    /// Whether ids come in order and as many as said, which everything else relies on.
+    /// Checks that the ids are in order and match the stored count, which all other methods rely
+    /// on.
     ///
     /// # Errors
-    /// When they do not.
+    /// If they do not.
     pub(crate) fn verify(self) -> Result<()> {
         self.verify_as(&self.words())
     }
 
-    /// As [`verify`](Container::verify), where the words of the container are at hand.
+    /// As [`verify`](Container::verify), with the words of the container.
     pub(crate) fn verify_as(self, words: &Words) -> Result<()> {
         let is_sound = match self.form {
             Form::Array(ids) => ids.is_sorted_by(|a, b| from(*a) < from(*b)),
@@ -110,7 +108,7 @@ impl<'c> Container<'c> {
         self.form
     }
 
-    /// How many ids there are, at least one.
+    /// The number of ids, at least one.
     pub(crate) fn len(self) -> u32 {
         self.ids
     }
@@ -137,7 +135,7 @@ impl<'c> Container<'c> {
         words
     }
 
-    /// Whether all ids of the chunk are there, in one run.
+    /// Whether the container has all ids of the chunk, in one run.
     pub(super) fn is_full(self) -> bool {
         matches!(self.form, Form::Runs(_)) && u64::from(self.ids) == CHUNK_IDS
     }
@@ -169,8 +167,8 @@ impl<'c> Container<'c> {
     }
 }
 
-/// How many ids the container of these bytes has, as far as its first bytes tell, and else as many
-/// as there can be: to compare containers before they are looked at.
+/// An upper bound of the number of ids, read from the first bytes of a container; used to order
+/// containers before parsing them.
 pub(super) fn most_ids(bytes: &[u8]) -> usize {
     let most = CHUNK_IDS as usize;
     match bytes {
@@ -199,7 +197,7 @@ pub(super) fn bits_of(bitmap: &[u8]) -> [u64; WORDS_OF_BLOCK] {
     words
 }
 
-/// What each block has of the content.
+/// The content of each block.
 pub(super) fn blocks_of<'c>(
     sizes: &'c [u8; BLOCKS],
     content: &'c [u8],
@@ -227,7 +225,7 @@ pub(super) fn block_contains(sizes: &[u8; BLOCKS], content: &[u8], offset: u16) 
 
 fn array(rest: &[u8]) -> Option<Container<'_>> {
     let (ids, []) = rest.as_chunks::<2>() else { return None };
-    // All of them, without a branch at each, is several at once.
+    // Checking all of them without branches lets the compiler vectorize the loop.
     let largest = ids.iter().fold(0, |largest, id| from(*id).max(largest));
     (u64::from(largest) < CHUNK_IDS && !ids.is_empty() && ids.len() <= CHUNK_IDS as usize)
         .then_some(Container { form: Form::Array(ids), ids: ids.len() as u32 })
@@ -241,7 +239,7 @@ fn runs(rest: &[u8]) -> Option<Container<'_>> {
             return None;
         }
         ids += u32::from(last - first) + 1;
-        // Runs that touch would be one.
+        // Adjacent runs would be one run.
         free = u32::from(last) + 2;
     }
     (ids > 0 && u64::from(free) <= CHUNK_IDS + 1)
@@ -282,7 +280,7 @@ pub(super) fn run(first: u16, last: u16) -> [u8; 5] {
     [RUNS, a, b, c, d]
 }
 
-/// Appends the smallest form of some ids, and nothing where there are none.
+/// Appends the smallest form of the ids; nothing if there are none.
 pub(super) fn encode(words: &Words, out: &mut Vec<u8>) {
     let (ids, runs) = (words.count() as usize, words.count_runs() as usize);
     let blocks = words.blocks().map(|block| usize::from(block_size(block))).sum::<usize>();
@@ -325,7 +323,7 @@ fn encode_blocks(words: &Words, ids: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// How many bytes the content of a block takes.
+/// The length of a block's content in bytes.
 fn block_size(block: &[u64; WORDS_OF_BLOCK]) -> u8 {
     let ids: u32 = block.iter().map(|word| word.count_ones()).sum();
     ids.min(BITMAP.into()) as u8

@@ -1,8 +1,8 @@
-//! How many ids two chunks share, with nothing written down.
+//! Counts the ids that two chunks share, without storing the intersection.
 
 use super::container::{bounds, from};
 
-/// A word, in memory or as it is stored.
+/// A word, in memory or in stored bytes.
 pub(super) trait Word: Copy {
     fn get(self) -> u64;
 }
@@ -19,18 +19,18 @@ impl Word for [u8; 8] {
     }
 }
 
-/// Four words, of which processors take some at once.
+/// Four words, which many processors handle in one SIMD register.
 type Lanes = [u64; LANES];
 const LANES: usize = 4;
-/// How many words are added up before bits are counted.
+/// How many words are added up before their bits are counted.
 const GROUP: usize = 8 * LANES;
 
-/// How many bits two pieces of the same length share.
+/// How many set bits two slices of the same length share.
 ///
-/// Processors that count the bits of a word are not taken for granted, and without them it takes a
-/// dozen instructions. So words are added up first, in the manner of Harley and Seal (Warren,
-/// Hacker's Delight, 5-1): three bits of the same weight are one bit of that weight and one of the
-/// next, and only the eights are counted each time.
+/// A processor may lack an instruction to count the bits of a word; then counting takes a dozen
+/// instructions. So words are first added up by the method of Harley and Seal (Warren, Hacker's
+/// Delight, 5-1): three bits of the same weight become one bit of that weight and one of the next.
+/// Only the eights are counted each time.
 pub(super) fn shared_bits<A: Word, B: Word>(a: &[A], b: &[B]) -> u32 {
     let ((groups, rest), (other_groups, other_rest)) =
         (a.as_chunks::<GROUP>(), b.as_chunks::<GROUP>());
@@ -46,7 +46,7 @@ pub(super) fn shared_bits<A: Word, B: Word>(a: &[A], b: &[B]) -> u32 {
     8 * eights + 4 * bits(fours) + 2 * bits(twos) + bits(ones) + left.sum::<u32>()
 }
 
-/// What two groups of words share.
+/// The AND of two groups of words.
 fn both<A: Word, B: Word>(a: &[A; GROUP], b: &[B; GROUP]) -> [Lanes; 8] {
     let mut both = [[0; LANES]; 8];
     let words = a.iter().zip(b).map(|(a, b)| a.get() & b.get());
@@ -54,7 +54,7 @@ fn both<A: Word, B: Word>(a: &[A; GROUP], b: &[B; GROUP]) -> [Lanes; 8] {
     both
 }
 
-/// Adds two bits to each of `sum`, and gives what is carried.
+/// Adds two bits to each bit of `sum`, and returns the carry.
 fn add(sum: &mut Lanes, b: Lanes, c: Lanes) -> Lanes {
     let mut carried = [0; LANES];
     for (((sum, carried), b), c) in sum.iter_mut().zip(&mut carried).zip(b).zip(c) {
@@ -69,11 +69,11 @@ fn bits(lanes: Lanes) -> u32 {
     lanes.iter().map(|word| word.count_ones()).sum()
 }
 
-/// A list that is this many times as long as another one is searched for each id of that one.
+/// If one list is this many times longer than the other, it is searched for each id of the other.
 const MANY_TIMES: usize = 32;
 
-/// How many ids two ascending lists share, if one of them is so much longer that it is best
-/// searched.
+/// How many ids two ascending lists share; `None` unless one is so much longer that searching it is
+/// best.
 pub(super) fn shared_ids(a: &[[u8; 2]], b: &[[u8; 2]]) -> Option<u32> {
     let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
     let has = |id: &[u8; 2]| many.binary_search_by_key(&from(*id), |id| from(*id)).is_ok();

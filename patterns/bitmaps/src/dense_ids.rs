@@ -6,32 +6,32 @@
 //! |---|---|
 //! | subspace, `"id"`, key | the id of the key, as a packed integer |
 //! | subspace, `"key"`, id | the key, packed |
-//! | subspace, `"next"` | the id that was never given out and comes next, and how many before it are free: a packed pair |
-//! | subspace, `"free"`, chunk | a [bitmap](super::bitmap) of the ids that were given back |
+//! | subspace, `"next"` | the lowest id that was never assigned, and how many ids below it are free: a packed pair |
+//! | subspace, `"free"`, chunk | a [bitmap](super::bitmap) of the free ids |
 //!
 //! # Invariants
 //!
-//! * The two directions say the same.
-//! * Each id below the next one belongs to a key or is free, and none to both.
+//! * The two directions agree.
+//! * Each id below the next one either belongs to a key or is free.
 //!
 //! # Cost
 //!
 //! | operation | cost | round trips |
 //! |---|---|---|
 //! | [`of`](DenseIds::of), [`key_of`](DenseIds::key_of), [`of_many`](DenseIds::of_many), [`keys_of`](DenseIds::keys_of) | 1 get per key or id | 1 |
-//! | [`assign`](DenseIds::assign) of n keys | n + 1 gets; per new key 2 keys written, and 1 for all of them | 1 |
-//! | the same where ids are free | 1 range and 1 get per chunk of free ids that are taken, 1 key written for each | 2 more |
+//! | [`assign`](DenseIds::assign) of n keys | n + 1 gets; 2 keys written per new key, and 1 for all of them | 1 |
+//! | the same if there are free ids | also 1 range, and 1 get and 1 key written per chunk of free ids taken | 2 more |
 //! | [`release`](DenseIds::release) of n keys | n + 1 gets, 1 per chunk; per key 2 keys written, 1 per chunk, and 1 | 2 |
 //!
-//! # When an id is given out again
+//! # Reuse of ids
 //!
-//! The lowest free id is given out first, so that ids stay dense. An id is free once
+//! The lowest free id is assigned first, so that ids stay dense. An id is free once
 //! [`release`](DenseIds::release) is committed, and the next key may get it. Within a snapshot an
-//! id means one key. An id that a program has kept outside of it, in a cache or a message, may mean
-//! another key by now: keep the key instead.
+//! id belongs to one key. An id that a program has kept elsewhere, in a cache or a message, may
+//! belong to another key by now: keep the key instead.
 //!
-//! All who take new ids read and write one entry. So on a store whose transactions run side by side
-//! they come one after the other; take many at a time.
+//! All transactions that assign ids read and write one entry. So on a store with concurrent
+//! transactions they run one after the other; assign many ids at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -94,24 +94,24 @@ impl<K> fmt::Debug for DenseIds<K> {
     }
 }
 
-/// How far ids were given out.
+/// The state of the assignment of ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// The first id that was never given out.
+    /// The lowest id that was never assigned.
     pub(super) next: u64,
-    /// How many before it are free.
+    /// How many ids below it are free.
     pub(super) free: u64,
 }
 
 impl State {
-    /// Of the bytes that are stored.
+    /// Decodes the stored bytes.
     pub(super) fn read(stored: Option<&[u8]>) -> Result<Self> {
         let Some(stored) = stored else { return Ok(Self::default()) };
         let (next, free) = unpack(stored)?;
         Ok(Self { next, free })
     }
 
-    /// Gives out an id that is free or comes next.
+    /// Marks a free id, or the next one, as assigned.
     pub(super) fn take(&mut self, id: u64) {
         match id < self.next {
             true => self.free = self.free.saturating_sub(1),
@@ -124,21 +124,21 @@ impl State {
     }
 }
 
-/// What became of the id of a key.
+/// The outcome for the id of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Given {
-    /// The key has it now and had none before.
+    /// The key got this id.
     New(u64),
-    /// The key has it as before.
+    /// The key still has this id.
     Kept(u64),
-    /// The key had it and has none now.
+    /// The key had this id, which was released.
     Released(u64),
-    /// The key has none, as before.
+    /// The key had no id, and still has none.
     Never,
 }
 
 impl Given {
-    /// The id of a key that has one now.
+    /// The current id of the key.
     fn id(self) -> Option<u64> {
         match self {
             Self::New(id) | Self::Kept(id) => Some(id),
@@ -148,7 +148,7 @@ impl Given {
 }
 
 impl<K: RecordKey> DenseIds<K> {
-    /// Ids in `space`, where nothing else may be.
+    /// Creates a mapping in `space`, which must hold nothing else.
     pub fn new(space: &Subspace) -> Self {
         Self {
             space: space.clone(),
@@ -160,28 +160,28 @@ impl<K: RecordKey> DenseIds<K> {
         }
     }
 
-    /// The same with ids below `universe` only, for bitmaps elsewhere that take no others. A key
-    /// that would need a larger one is refused.
+    /// Returns the same mapping, restricted to ids below `universe`, for bitmaps elsewhere with
+    /// this limit. A key that would need a larger id is refused.
     #[must_use]
     pub fn within_universe(self, universe: u64) -> Self {
         Self { universe, ..self }
     }
 
-    /// Where the ids are.
+    /// The subspace of the ids.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// The id of `key`, if it has one. Costs one get.
+    /// Returns the id of `key`, if it has one. Costs one get.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is no id, naming the key.
+    /// Any error of the store; if the stored bytes are not an id, an error with the key.
     pub fn of(&self, reader: &impl Reader, key: &K) -> Result<Option<u64>> {
         let packed = self.ids.pack(key);
         read_id(&packed, reader.get(&packed)?)
     }
 
-    /// The ids of many keys, in their order. Costs one round trip.
+    /// Returns the ids of many keys, in their order. Costs one round trip.
     ///
     /// # Errors
     /// As [`of`](DenseIds::of).
@@ -195,16 +195,17 @@ impl<K: RecordKey> DenseIds<K> {
         packed.iter().zip(stored).map(|(key, stored)| read_id(key, stored)).collect()
     }
 
-    /// The key that `id` belongs to, if it belongs to one. Costs one get.
+    /// Returns the key of `id`, if it has one. Costs one get.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is not a key of this kind, naming where.
+    /// Any error of the store; if the stored bytes are not a key of this type, an error with their
+    /// key.
     pub fn key_of(&self, reader: &impl Reader, id: u64) -> Result<Option<K>> {
         let packed = self.keys.pack(&id);
         read_key(&packed, reader.get(&packed)?)
     }
 
-    /// The keys that many ids belong to, in their order. Costs one round trip.
+    /// Returns the keys of many ids, in their order. Costs one round trip.
     ///
     /// # Errors
     /// As [`key_of`](DenseIds::key_of).
@@ -218,16 +219,16 @@ impl<K: RecordKey> DenseIds<K> {
         packed.iter().zip(stored).map(|(key, stored)| read_key(key, stored)).collect()
     }
 
-    /// How many keys have ids. Costs one get.
+    /// Returns how many keys have ids. Costs one get.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is no count.
+    /// Any error of the store; an error if the stored bytes are not a count.
     pub fn len(&self, reader: &impl Reader) -> Result<u64> {
         let state = self.state(reader)?;
         Ok(state.next.saturating_sub(state.free))
     }
 
-    /// Whether no key has an id. Costs one get.
+    /// Returns whether no key has an id. Costs one get.
     ///
     /// # Errors
     /// As [`len`](DenseIds::len).
@@ -235,12 +236,12 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(self.len(reader)? == 0)
     }
 
-    /// The ids of keys, in their order; new ones for keys that have none: the lowest that are free.
-    /// A key that comes twice gets one id.
+    /// Returns the ids of keys, in their order. Keys without an id get new ones, the lowest free
+    /// ids first. A key that occurs twice gets one id.
     ///
     /// # Errors
-    /// [`InvertedIndexError::NoIdLeft`] when the universe is used up; a key that is too long; what
-    /// the store says. Nothing is written then.
+    /// [`InvertedIndexError::NoIdLeft`] if the universe is used up; an error if a key is too long;
+    /// any error of the store. Nothing is written then.
     pub fn assign<'k>(
         &self,
         txn: &mut impl Writer,
@@ -252,11 +253,11 @@ impl<K: RecordKey> DenseIds<K> {
         })
     }
 
-    /// Takes the ids of keys back, and tells what they were, in their order. Let it be done only in
-    /// the transaction in which all goes that names these ids.
+    /// Releases the ids of keys, and returns these ids, in order of the keys. Call it only in the
+    /// transaction that also removes all uses of these ids.
     ///
     /// # Errors
-    /// What the store says. Nothing is written then.
+    /// Any error of the store. Nothing is written then.
     pub fn release<'k>(
         &self,
         txn: &mut impl Writer,
@@ -272,7 +273,7 @@ impl<K: RecordKey> DenseIds<K> {
         })
     }
 
-    /// Changes that each key may come more than once in.
+    /// Changes the ids of keys, which may occur more than once.
     fn change<'k>(
         &self,
         txn: &mut impl Writer,
@@ -295,9 +296,9 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(place_of_each.into_iter().filter_map(|place| given.get(place).copied()).collect())
     }
 
-    /// Gives ids to keys that are to have one and takes those of the others, and collects what is
-    /// to be written. The keys differ. Costs one round trip, and one more where ids are free and
-    /// some are wanted.
+    /// Assigns ids to keys that need one, releases those of the others, and collects the writes.
+    /// The keys must be distinct. Costs one round trip, and one more if ids are needed and there
+    /// are free ones.
     pub(super) fn follow(
         &self,
         txn: &impl Reader,
@@ -336,11 +337,11 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(given)
     }
 
-    /// The ids that come next: the lowest free ones, and then those that were never given out.
+    /// The next ids to assign: the lowest free ones, then those that were never assigned.
     fn unused(&self, txn: &impl Reader, state: State, wanted: u64) -> Result<Vec<u64>> {
         let mut ids = Vec::new();
         if wanted > 0 && state.free > 0 {
-            // A universe that was made smaller leaves ids behind its end.
+            // After the universe was made smaller, free ids may be beyond its end.
             let end = state.next.min(self.universe);
             let free = self.free.ids(txn, ..end, Order::Ascending)?;
             let most = usize::try_from(wanted.min(state.free)).unwrap_or(usize::MAX);
@@ -351,7 +352,7 @@ impl<K: RecordKey> DenseIds<K> {
         self.and_new(ids, state, wanted)
     }
 
-    /// Ids that are free, and behind them as many that were never given out as are wanted yet.
+    /// Free ids, followed by as many new ids as are still needed.
     pub(super) fn and_new(&self, mut ids: Vec<u64>, state: State, wanted: u64) -> Result<Vec<u64>> {
         let rest = wanted.saturating_sub(ids.len() as u64);
         if rest > 0 {
@@ -381,7 +382,7 @@ impl<K: RecordKey> DenseIds<K> {
     }
 }
 
-/// Changes that are being collected.
+/// The collected changes.
 struct Change<'c, K> {
     dense: &'c DenseIds<K>,
     state: State,
@@ -413,7 +414,7 @@ impl<K: RecordKey> Change<'_, K> {
     }
 }
 
-/// The id that is stored for the key of an entry.
+/// Decodes the id stored for a key.
 pub(super) fn read_id<B: Deref<Target = [u8]>>(
     key: &[u8],
     stored: Option<B>,
@@ -422,7 +423,7 @@ pub(super) fn read_id<B: Deref<Target = [u8]>>(
     id.map_err(|error| Error::from(error).at(key))
 }
 
-/// The key that is stored for the id of an entry.
+/// Decodes the key stored for an id.
 fn read_key<K: RecordKey, B: Deref<Target = [u8]>>(
     at: &[u8],
     stored: Option<B>,

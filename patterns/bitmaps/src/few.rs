@@ -1,4 +1,4 @@
-//! A few ids of a chunk in a list, looked up in containers.
+//! Short lists of ids of a chunk, looked up in containers.
 
 use std::cell::Cell;
 
@@ -6,21 +6,21 @@ use super::Container;
 use super::container::{BITMAP, Form, block_contains, bounds, from};
 use super::words::{BLOCKS, block_of_each};
 
-/// Up to how many ids are a list: 2 bytes each are less than plain words then.
+/// The maximum length of a list: 2 bytes per id take less space than plain words.
 pub(crate) const LISTED: usize = 1_024;
 
-/// Up to how many ids are looked up in a container to count them: lanes of a byte count them
-/// without overflow, and from about here on it is quicker to go through the container.
+/// The maximum number of ids counted by lookups. Byte-sized lanes count them without overflow, and
+/// beyond about this number it is faster to process the whole container.
 pub(crate) const LOOKED_UP: usize = u8::MAX as usize;
 
-/// Up to how many ids are looked up in blocks: to look one up takes as long as to write some bytes
-/// of them down.
+/// The maximum number of ids looked up in blocks: one lookup takes as long as unpacking several ids
+/// to words.
 const IN_BLOCKS: usize = 192;
 
-/// A list that is as many times as long is searched rather than gone through.
+/// A list that is this many times longer is searched instead of scanned.
 const MANY_TIMES: usize = 16;
 
-/// The bytes of a block that are its ids, for each number of them.
+/// For each number of ids in a block, a mask of the bytes that belong to the block.
 const LANES: [[u8; BITMAP as usize]; BITMAP as usize] = lanes();
 
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and would say so")]
@@ -38,7 +38,7 @@ const fn lanes() -> [[u8; BITMAP as usize]; BITMAP as usize] {
     lanes
 }
 
-/// Appends the ids of a container, if they are few and easily listed; tells whether it did.
+/// Appends the ids of a container if they are few and easily listed; returns whether it did.
 pub(super) fn list(container: Container<'_>, out: &mut Vec<u16>) -> bool {
     if container.len() as usize > LISTED {
         return false;
@@ -59,7 +59,7 @@ pub(super) fn list(container: Container<'_>, out: &mut Vec<u16>) -> bool {
     true
 }
 
-/// Leaves those ids of a list that a container has, or those that it lacks.
+/// Keeps the ids of a list that a container has, or those that it lacks.
 pub(super) fn retain(list: &mut Vec<u16>, container: Container<'_>, has: bool) {
     let mut kept = Kept::of(list);
     look_up(kept.ids, container, |id, found| kept.visit(id, found == has));
@@ -67,7 +67,7 @@ pub(super) fn retain(list: &mut Vec<u16>, container: Container<'_>, has: bool) {
     list.truncate(count);
 }
 
-/// Leaves those ids of a list that `keep` says.
+/// Keeps the ids of a list for which `keep` returns true.
 pub(super) fn retain_if(list: &mut Vec<u16>, keep: impl Fn(u16) -> bool) {
     let mut kept = Kept::of(list);
     kept.ids.iter().for_each(|id| kept.visit(id.get(), keep(id.get())));
@@ -75,8 +75,8 @@ pub(super) fn retain_if(list: &mut Vec<u16>, keep: impl Fn(u16) -> bool) {
     list.truncate(count);
 }
 
-/// A list of which some ids are kept, in front. Which they are cannot be foretold, so there is no
-/// branch on it.
+/// A list whose kept ids move to the front. The outcome for each id is unpredictable, so the code
+/// avoids a branch on it.
 struct Kept<'l> {
     ids: &'l [Cell<u16>],
     count: usize,
@@ -94,7 +94,7 @@ impl<'l> Kept<'l> {
     }
 }
 
-/// Leaves those ids of a list that another one has too.
+/// Keeps the ids of a list that another list has too.
 pub(super) fn retain_shared(list: &mut Vec<u16>, other: &[u16]) {
     if other.len() / MANY_TIMES >= list.len() {
         return retain_if(list, |id| other.binary_search(&id).is_ok());
@@ -109,7 +109,7 @@ pub(super) fn retain_shared(list: &mut Vec<u16>, other: &[u16]) {
     list.truncate(kept);
 }
 
-/// How many ids of a list, at most [`LOOKED_UP`], a container has.
+/// How many ids of a list, at most [`LOOKED_UP`] long, a container has.
 pub(super) fn and_count(list: &[u16], container: Container<'_>) -> u32 {
     if let Form::Blocks(sizes, content) = container.form() {
         return count_in_blocks(list, sizes, content);
@@ -136,7 +136,7 @@ impl Listed for Cell<u16> {
     }
 }
 
-/// Tells of each id of a list whether a container has it.
+/// Calls `tell` for each id of a list with whether a container has it.
 fn look_up(list: &[impl Listed], container: Container<'_>, mut tell: impl FnMut(u16, bool)) {
     let mut each = |has: &mut dyn FnMut(u16) -> bool| {
         list.iter().for_each(|id| tell(id.id(), has(id.id())));
@@ -168,7 +168,7 @@ fn look_up(list: &[impl Listed], container: Container<'_>, mut tell: impl FnMut(
     }
 }
 
-/// Both are in order: one walk through the two.
+/// Both are sorted: merge them in one pass.
 fn look_up_in_array(list: &[impl Listed], ids: &[[u8; 2]], mut tell: impl FnMut(u16, bool)) {
     let mut at = 0;
     for id in list.iter().map(Listed::id) {
@@ -179,9 +179,8 @@ fn look_up_in_array(list: &[impl Listed], ids: &[[u8; 2]], mut tell: impl FnMut(
     }
 }
 
-/// Compares an id with all bytes that its block may have, at once: what else lies there is masked.
-/// A loop to the end of the block, or a binary search, is mistaken about its next step nearly every
-/// time.
+/// Compares an id with all bytes that its block may have at once, and masks the bytes of other
+/// blocks. A loop over the block, or a binary search, would mispredict a branch nearly every time.
 fn is_in_block(sizes: &[u8; BLOCKS], starts: &[u16; BLOCKS], content: &[u8], id: u16) -> bool {
     let (block, low) = (usize::from(id / 256).min(BLOCKS - 1), id as u8);
     let start = starts.get(block).copied().map_or(0, usize::from);
@@ -192,12 +191,12 @@ fn is_in_block(sizes: &[u8; BLOCKS], starts: &[u16; BLOCKS], content: &[u8], id:
             let found = bytes.iter().zip(lanes).map(|(byte, lane)| u8::from(*byte == low) & lane);
             found.fold(0, |any, one| any | one) != 0
         }
-        // A bitmap, or too near to the end to compare that many.
+        // A bitmap, or too close to the end for a full comparison.
         _ => block_contains(sizes, content, id),
     }
 }
 
-/// As [`is_in_block`], for all of them, with one sum at the end.
+/// As [`is_in_block`] for all ids, with a single sum at the end.
 fn count_in_blocks(list: &[u16], sizes: &[u8; BLOCKS], content: &[u8]) -> u32 {
     let (starts, mut found) = (starts_of(sizes), [0_u8; BITMAP as usize]);
     let mut others = 0;
@@ -218,7 +217,7 @@ fn count_in_blocks(list: &[u16], sizes: &[u8; BLOCKS], content: &[u8]) -> u32 {
     others + found.iter().map(|found| u32::from(*found)).sum::<u32>()
 }
 
-/// Where each block begins in the content.
+/// The start of each block in the content.
 fn starts_of(sizes: &[u8; BLOCKS]) -> [u16; BLOCKS] {
     let (mut starts, mut at) = ([0; BLOCKS], 0);
     for (start, size) in starts.iter_mut().zip(sizes) {
@@ -247,7 +246,7 @@ mod tests {
         words.iter().collect()
     }
 
-    /// Ids in every form: spread thinly and densely, crowded into blocks, at the end, and in runs.
+    /// Ids for every form: sparse and dense, clustered in blocks, at the end, and in runs.
     fn ids() -> impl Strategy<Value = Vec<u16>> {
         let any = 0..CHUNK_IDS as u16;
         let crowd = (0..127_u16, btree_set(0..256_u16, 1..200)).prop_map(|(block, ids)| {

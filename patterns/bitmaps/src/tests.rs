@@ -1,4 +1,4 @@
-//! Containers and words, beside sets.
+//! Containers and words, compared with sets.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ type Set = BTreeSet<u16>;
 
 const END: u16 = CHUNK_IDS as u16;
 
-/// Few ids, many, runs, blocks that are full and empty, and the ends.
+/// Few ids, many, runs, full and empty blocks, and the ends.
 fn ids() -> impl Strategy<Value = Set> {
     let few = prop::collection::btree_set(0..END, 0..140);
     let many = (1_u16..40, any::<u64>()).prop_map(|(step, seed)| {
@@ -44,7 +44,7 @@ fn ids() -> impl Strategy<Value = Set> {
         ]),
         0..12,
     );
-    // Blocks with any number of ids, bitmaps among them.
+    // Blocks with any number of ids, including bitmaps.
     let blocks = prop::collection::vec((0..END / 256, 1_u16..90), 20..100).prop_map(|blocks| {
         let ids = blocks.into_iter().flat_map(|(block, step)| {
             (0..256).step_by(step.into()).map(move |id| block * 256 + (id + step) % 256)
@@ -169,7 +169,7 @@ proptest! {
             bytes.truncate(length.index(bytes.len()));
         }
         if let Ok(container) = Container::parse(&bytes) {
-            // Whatever comes out, nothing is left and nothing hangs.
+            // Whatever the result, ids stay in range and nothing hangs.
             let words = container.words();
             words.iter().for_each(|id| assert!(id < END));
             container.and_count(container);

@@ -1,4 +1,4 @@
-//! A chunk in plain words, and the algebra of chunks.
+//! A chunk as plain words, and set operations on chunks.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -8,16 +8,16 @@ use smallvec::SmallVec;
 use super::container::{BITMAP, Container, Form, bits_of, blocks_of, bounds, encode, from};
 use super::counting::shared_bits;
 
-/// How many words a chunk has.
+/// The number of words in a chunk.
 pub(super) const WORDS: usize = 508;
-/// How many blocks of 256 ids a chunk has.
+/// The number of blocks of 256 ids in a chunk.
 pub(super) const BLOCKS: usize = 127;
 pub(super) const WORDS_OF_BLOCK: usize = WORDS / BLOCKS;
 
-/// Of so many ids those that are to be kept are written down apart.
+/// AND with an array of up to this many ids collects the kept ids on the stack.
 const FEW_IDS: usize = 256;
 
-/// The ids of one chunk, a bit for each. 4 KiB: made once and used again.
+/// The ids of one chunk, one bit each. 4 KiB, so a value is reused.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Words([u64; WORDS]);
 
@@ -41,7 +41,7 @@ impl Words {
         Some((self.0.get_mut(usize::from(offset / 64))?, 1 << (offset % 64)))
     }
 
-    /// Adds an id, and tells whether it is new.
+    /// Adds an id, and returns whether it is new.
     pub(crate) fn insert(&mut self, offset: u16) -> bool {
         let Some((word, bit)) = self.bit(offset) else { return false };
         let is_new = *word & bit == 0;
@@ -49,7 +49,7 @@ impl Words {
         is_new
     }
 
-    /// Removes an id, and tells whether it was there.
+    /// Removes an id, and returns whether it was present.
     pub(crate) fn remove(&mut self, offset: u16) -> bool {
         let Some((word, bit)) = self.bit(offset) else { return false };
         let was_there = *word & bit != 0;
@@ -66,14 +66,14 @@ impl Words {
         self.combine_range(range, |word, mask| *word |= mask);
     }
 
-    /// Removes what is not in a range.
+    /// Removes all ids outside a range.
     pub(crate) fn keep(&mut self, range: RangeInclusive<u16>) {
         let mut kept = Self::new();
         kept.insert_range(range);
         self.and_words(&kept);
     }
 
-    /// The ids of a container, and no others.
+    /// Replaces the ids by those of a container.
     pub(crate) fn set(&mut self, container: Container<'_>) {
         self.clear();
         self.or(container);
@@ -100,7 +100,7 @@ impl Words {
         }
     }
 
-    /// Removes what is not among a few ids.
+    /// Keeps only those of a few ids that are present.
     fn keep_some(&mut self, ids: &[[u8; 2]]) {
         let ids = ids.iter().map(|id| from(*id));
         let kept: SmallVec<[u16; FEW_IDS]> = ids.filter(|id| self.contains(*id)).collect();
@@ -110,8 +110,8 @@ impl Words {
         }
     }
 
-    /// Combines words with the ids of a container. Only of a bitset all words are visited: nothing
-    /// may happen where there is none of its ids, or the container must be one.
+    /// Combines words with the ids of a container. Only a bitset visits all words: with other
+    /// containers, `op` must leave a word unchanged where the container has no ids.
     fn combine(&mut self, container: Container<'_>, op: impl Fn(&mut u64, u64)) {
         match container.form() {
             Form::Bitset(masks) => {
@@ -177,7 +177,7 @@ impl Words {
         self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word ^= other);
     }
 
-    /// How many ids there are.
+    /// The number of ids.
     pub(crate) fn count(&self) -> u32 {
         shared_bits(&self.0, &self.0)
     }
@@ -212,14 +212,14 @@ impl Words {
         }
     }
 
-    /// How many ids there are below an offset.
+    /// The number of ids below an offset.
     pub(crate) fn rank(&self, offset: u16) -> u32 {
         let (before, from) = self.0.split_at(usize::from(offset / 64).min(WORDS));
         let in_word = from.first().map_or(0, |word| word & !(u64::MAX << (offset % 64)));
         before.iter().map(|word| word.count_ones()).sum::<u32>() + in_word.count_ones()
     }
 
-    /// The `n`-th id, from 0.
+    /// The `n`-th id, counted from 0.
     pub(crate) fn select(&self, n: u32) -> Option<u16> {
         let mut left = n;
         for (at, word) in (0_u16..).zip(&self.0) {
@@ -231,7 +231,7 @@ impl Words {
         None
     }
 
-    /// The first id at or behind an offset.
+    /// The first id at or after an offset.
     pub(crate) fn first_from(&self, offset: u16) -> Option<u16> {
         let at = offset / 64;
         let mut words = (at..).zip(self.0.get(usize::from(at)..)?);
@@ -267,7 +267,7 @@ impl Words {
         self.0.as_chunks::<WORDS_OF_BLOCK>().0.iter()
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub(super) fn count_runs(&self) -> u32 {
         let mut before = 0;
         let starts = self.0.iter().map(|word| {
@@ -288,7 +288,7 @@ impl Words {
         }
     }
 
-    /// The last id of the run that goes through `offset`.
+    /// The last id of the run that contains `offset`.
     fn end_of_run(&self, offset: u16) -> u16 {
         let mut at = offset;
         loop {
@@ -301,7 +301,7 @@ impl Words {
         }
     }
 
-    /// The 64 ids from `at * 64` on, the lowest bit first.
+    /// The 64 ids from `at * 64` on, lowest bit first.
     pub(super) fn word(&self, at: u16) -> u64 {
         self.0.get(usize::from(at)).copied().unwrap_or_default()
     }
@@ -314,17 +314,17 @@ impl Words {
         bytes.iter_mut().zip(&self.0).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
     }
 
-    /// Appends the smallest form of the ids, and nothing where there are none.
+    /// Appends the smallest form of the ids; nothing if there are none.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         encode(self, out);
     }
 }
 
-/// Which block each byte of the content of blocks without bitmaps belongs to.
+/// For content without bitmaps: the block of each byte.
 ///
-/// A loop over the ids of each block would be mistaken about its end at nearly every block. So as
-/// many bytes are told their block as a block may have, of which the next overwrites what is its,
-/// and one loop can go over all of the content: half the time of the other.
+/// A loop over the ids of each block would mispredict its end at nearly every block. So each block
+/// number is written to as many bytes as a block can have, and the next block overwrites the
+/// excess. A single loop then processes all of the content, in half the time.
 pub(super) fn block_of_each(sizes: &[u8; BLOCKS]) -> [u8; BLOCKS * BITMAP as usize] {
     let (mut block_of, mut at) = ([0; BLOCKS * BITMAP as usize], 0);
     for (block, size) in (0_u8..).zip(sizes) {
@@ -338,7 +338,7 @@ pub(super) fn block_of_each(sizes: &[u8; BLOCKS]) -> [u8; BLOCKS * BITMAP as usi
 
 /// The word of an id of a block, and the bit in it.
 fn place_in_words(block: u8, id: u8) -> (usize, u8) {
-    // Never beyond the last, since there are no more blocks; said so that it takes no branch.
+    // The block number is always in range; `min` lets the compiler omit a branch.
     ((usize::from(block) * WORDS_OF_BLOCK + usize::from(id / 64)).min(WORDS - 1), id % 64)
 }
 
@@ -362,7 +362,7 @@ fn count_in_block(words: &[u64; WORDS_OF_BLOCK], block: &[u8]) -> u32 {
     block.iter().map(|id| has(id) as u32).sum()
 }
 
-/// The ids of a block, from its start on.
+/// The ids of a block, as offsets from its start.
 pub(super) fn ids_of(block: &[u64; WORDS_OF_BLOCK]) -> impl Iterator<Item = u16> + '_ {
     (0_u16..).zip(block).flat_map(|(at, word)| Bits(*word).map(move |bit| at * 64 + bit))
 }
@@ -375,7 +375,7 @@ fn highest(word: u64) -> u16 {
     63 - word.leading_zeros() as u16
 }
 
-/// The bits of a word that are set.
+/// The set bits of a word.
 struct Bits(u64);
 
 impl Iterator for Bits {

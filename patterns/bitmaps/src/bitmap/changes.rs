@@ -9,25 +9,24 @@ use crate::{Container, Words};
 use keyloom_tables::derived::SortedWrites;
 use keyloom_tables::table::get_many;
 
-/// Ids that are to be set or cleared in chunks, whichever bitmaps these belong to. Where one id of
-/// a chunk is changed more than once, the last change counts.
+/// Ids to be set or cleared in chunks of any bitmaps. If an id of a chunk is changed more than
+/// once, the last change counts.
 ///
-/// Each chunk is read once, all of them in one round trip, and written once, if anything in it
-/// changes.
+/// Each chunk is read once, all of them in one round trip, and written once if it changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChunkChanges(BTreeMap<KeyBuf, Vec<Change>>);
 
-/// An id, as its offset in the chunk, and whether the chunk is to have it.
+/// An id, as its offset in the chunk, and whether it is set or cleared.
 pub(crate) type Change = (u16, bool);
 
-/// What came of the changes of one chunk.
+/// The result of the changes of one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChangedChunk<'k> {
     /// Its key.
     pub(crate) key: &'k [u8],
-    /// How many ids it had; 0 when it was not there.
+    /// How many ids it had; 0 if it did not exist.
     pub(crate) before: u32,
-    /// How many ids it has now; 0 when it goes.
+    /// How many ids it has now; 0 if it is deleted.
     pub(crate) after: u32,
     /// How many ids the changes added or removed.
     pub(crate) changed: u32,
@@ -54,7 +53,7 @@ impl ChunkChanges {
         self.of_chunk(key).push((offset, is_set));
     }
 
-    /// The changes of the chunk at `key`, to add others to.
+    /// The changes of the chunk at `key`, so that others can be added.
     pub(crate) fn of_chunk(&mut self, key: KeyBuf) -> &mut Vec<Change> {
         self.0.entry(key).or_default()
     }
@@ -64,16 +63,15 @@ impl ChunkChanges {
         self.0.keys()
     }
 
-    /// Reads the chunks and collects what is to be written.
+    /// Reads the chunks and collects the writes.
     ///
     /// # Errors
-    /// What the store says, and where stored bytes are no chunk, naming the key.
+    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
     pub(crate) fn apply(&self, txn: &impl Reader, writes: &mut SortedWrites) -> Result<()> {
         self.apply_telling(txn, writes, |_| ())
     }
 
-    /// As [`apply`](ChunkChanges::apply), and tells of each chunk what came of it, in the order of
-    /// the keys.
+    /// As [`apply`](ChunkChanges::apply), and reports the result of each chunk in key order.
     pub(crate) fn apply_telling(
         &self,
         txn: &impl Reader,
@@ -84,8 +82,8 @@ impl ChunkChanges {
         self.apply_to(get_many(txn, &keys)?, writes, tell)
     }
 
-    /// As [`apply_telling`](ChunkChanges::apply_telling), where this is stored at the
-    /// [keys](ChunkChanges::keys): it may have been read with something else.
+    /// As [`apply_telling`](ChunkChanges::apply_telling), for values that were already read from
+    /// the [keys](ChunkChanges::keys), for example together with others.
     pub(crate) fn apply_to<B: Deref<Target = [u8]>>(
         &self,
         stored: impl IntoIterator<Item = Option<B>>,
@@ -110,7 +108,7 @@ impl ChunkChanges {
     }
 }
 
-/// Collects a put of a chunk.
+/// Collects the write of a chunk.
 pub(super) fn put(writes: &mut SortedWrites, key: &[u8], words: &Words) -> Result<()> {
     writes.put_with(key, |bytes| {
         words.encode(bytes);
@@ -127,8 +125,8 @@ fn make(words: &mut Words, changes: &[Change]) {
     }
 }
 
-/// Takes the ids that a chunk has so far, and tells how many they are. What is written again must
-/// have been sound before, else damage would be hidden.
+/// Loads the current ids of a chunk, and returns their number. Verifies the stored bytes first:
+/// rewriting them would hide damage.
 fn load(words: &mut Words, stored: Option<&[u8]>) -> Result<u32> {
     words.clear();
     let Some(stored) = stored else { return Ok(0) };

@@ -1,4 +1,4 @@
-//! Ids, one by one and in pages, from whatever gives chunks.
+//! Single ids and pages of ids, from any source of chunks.
 
 use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
@@ -8,9 +8,9 @@ use keyloom::{KeyRange, Order, Result, Subspace};
 use crate::{CHUNK_IDS, Words};
 use keyloom_tables::{Continuation, Page};
 
-/// Chunks that come one after the other, in ascending or in descending order.
+/// Chunks in ascending or descending order.
 pub(crate) trait Chunks {
-    /// Takes the ids of the next chunk that has any, and tells its number.
+    /// Writes the ids of the next chunk that has any into `words`, and returns its number.
     fn next_chunk(&mut self, words: &mut Words) -> Result<Option<u64>>;
 }
 
@@ -19,12 +19,12 @@ pub(crate) fn place_of(id: u64) -> (u64, u16) {
     (id / CHUNK_IDS, (id % CHUNK_IDS) as u16)
 }
 
-/// The id at an offset of a chunk, if there is such an id.
+/// The id at an offset of a chunk, unless it overflows.
 pub(crate) fn id_at(chunk: u64, offset: u16) -> Option<u64> {
     chunk.checked_mul(CHUNK_IDS)?.checked_add(offset.into())
 }
 
-/// The ids between two bounds, `None` where there are none.
+/// The ids between two bounds; `None` if there are none.
 pub(crate) fn id_range(ids: &impl RangeBounds<u64>) -> Option<RangeInclusive<u64>> {
     let first = match ids.start_bound() {
         Bound::Included(first) => *first,
@@ -39,7 +39,7 @@ pub(crate) fn id_range(ids: &impl RangeBounds<u64>) -> Option<RangeInclusive<u64
     (first <= last).then_some(first..=last)
 }
 
-/// The ids of chunks that lie in a range. The chunks may reach beyond it.
+/// The ids in a range, read from chunks that may extend beyond it.
 #[derive(Debug)]
 pub(crate) struct IdWalk<C> {
     /// `None` once the walk has ended or failed.
@@ -48,20 +48,20 @@ pub(crate) struct IdWalk<C> {
     range: RangeInclusive<u64>,
     words: Box<Words>,
     chunk: u64,
-    /// The word of the chunk that the walk is at, and what it has left of it.
+    /// The current word of the chunk, and its remaining bits.
     at: u16,
     left: u64,
 }
 
 impl<C: Chunks> IdWalk<C> {
-    /// The ids of `chunks`, which come in `order`, that lie in `range`.
+    /// Creates a walk over the ids of `chunks`, which come in `order`, in `range`.
     pub(crate) fn new(chunks: C, range: RangeInclusive<u64>, order: Order) -> Self {
         let words = Box::new(Words::new());
         let at = last_word(order);
         Self { chunks: Some(chunks), order, range, words, chunk: 0, at, left: 0 }
     }
 
-    /// No ids.
+    /// Creates a walk without ids.
     pub(crate) fn empty() -> Self {
         let (words, range, order) = (Box::new(Words::new()), 0..=0, Order::Ascending);
         Self { chunks: None, order, range, words, chunk: 0, at: last_word(order), left: 0 }
@@ -130,7 +130,7 @@ impl<C: Chunks> FusedIterator for IdWalk<C> {}
 /// All offsets of a chunk.
 const WHOLE: RangeInclusive<u16> = 0..=(CHUNK_IDS - 1) as u16;
 
-/// The word of a chunk that a walk comes to first.
+/// The first word of a chunk in walk order.
 fn first_word(order: Order) -> u16 {
     match order {
         Order::Ascending => 0,
@@ -138,7 +138,7 @@ fn first_word(order: Order) -> u16 {
     }
 }
 
-/// The word of a chunk that a walk comes to last.
+/// The last word of a chunk in walk order.
 fn last_word(order: Order) -> u16 {
     match order {
         Order::Ascending => *WHOLE.end() / 64,
@@ -146,7 +146,7 @@ fn last_word(order: Order) -> u16 {
     }
 }
 
-/// Which offsets of a chunk lie in a range of ids.
+/// The offsets of a chunk that are in a range of ids.
 fn offsets_in(chunk: u64, range: &RangeInclusive<u64>) -> Option<RangeInclusive<u16>> {
     let first = id_at(chunk, 0)?;
     let last = first.saturating_add(CHUNK_IDS - 1);
@@ -154,9 +154,9 @@ fn offsets_in(chunk: u64, range: &RangeInclusive<u64>) -> Option<RangeInclusive<
     (from <= to).then(|| place_of(from).1..=place_of(to).1)
 }
 
-/// At most `limit` of the ids in `range`, but at least one, beginning behind `after`. `query` names
-/// what is asked, so that no other query takes the continuation; `open` gives the ids of what is
-/// left of the range.
+/// Returns at most `limit` of the ids in `range`, but at least one, after `after`. `query`
+/// identifies the query, so that no other query accepts the continuation. `open` returns the ids of
+/// the remaining range.
 pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
     query: &Subspace,
     range: &impl RangeBounds<u64>,
@@ -176,7 +176,7 @@ pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
         return Ok(Page { items: Vec::new(), next: None });
     };
     let mut walk = open(rest)?;
-    // A page of nothing could not say where the next one begins.
+    // An empty page could not have a continuation.
     let items = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
     let more = walk.next().transpose()?;
     let last = items.last().filter(|_| more.is_some());
@@ -184,7 +184,7 @@ pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
     Ok(Page { items, next })
 }
 
-/// The id behind which a range of answers begins.
+/// The id after which a range of answers begins.
 fn last_id(answers: &Subspace, rest: &KeyRange<'_>, order: Order) -> Result<Option<u64>> {
     let bounds = rest.normalized().map(|(start, end)| match order {
         Order::Ascending => start,
@@ -196,7 +196,7 @@ fn last_id(answers: &Subspace, rest: &KeyRange<'_>, order: Order) -> Result<Opti
     }
 }
 
-/// What is left of a range when `last` was the last id; all of it where there was none.
+/// The rest of a range after the id `last`; the whole range if there is none.
 fn behind(
     range: RangeInclusive<u64>,
     last: Option<u64>,

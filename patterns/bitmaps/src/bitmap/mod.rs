@@ -1,4 +1,4 @@
-//! A set of ids in the store.
+//! A stored set of ids.
 
 mod changes;
 mod ids;
@@ -23,7 +23,7 @@ use keyloom_tables::{Continuation, Page};
 /// A set of ids, numbers of 64 bits, in chunks of [`CHUNK_IDS`](super::CHUNK_IDS); see the
 /// [module](crate).
 ///
-/// The set is in the store; this value tells where.
+/// The ids are in the store; this value only refers to them.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -41,40 +41,41 @@ use keyloom_tables::{Continuation, Page};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bitmap {
     space: Subspace,
-    /// What ids are below, if anything.
+    /// All ids must be below this, if it is set.
     universe: Option<u64>,
 }
 
 impl Bitmap {
-    /// A set in `space`, of any ids. **Nothing else may be in `space`.**
+    /// Creates a set of any ids in `space`. **Nothing else may be in `space`.**
     pub fn new(space: &Subspace) -> Self {
         Self { space: space.clone(), universe: None }
     }
 
-    /// The same set, of ids below `ids`: others are refused with [`BeyondUniverse`] when they are
-    /// inserted or removed.
+    /// Returns the same set, restricted to ids below `ids`. Inserting or removing another id fails
+    /// with [`Error::InvalidArgument`].
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_bitmaps::Bitmap;
     /// let seats = Bitmap::new(&Subspace::new("seats")).within_universe(400);
     /// let error = Memory::new().transact(|txn| seats.insert(txn, 400)).unwrap_err();
-    /// assert_eq!(error.to_string(), r#"at key ("seats",): the id 400 is not below 400, the universe of this bitmap; mend the id or make the universe larger"#);
+    /// assert!(error.to_string().contains(r#"the id "400, not below 400" is not usable"#));
     /// ```
     #[must_use]
     pub fn within_universe(self, ids: u64) -> Self {
         Self { universe: Some(ids), ..self }
     }
 
-    /// Where the set is.
+    /// The subspace of the set.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// Whether `id` is in the set. Costs one get.
+    /// Returns whether `id` is in the set. Costs one get.
     ///
     /// # Errors
-    /// What the store says, and where stored bytes are no chunk, naming the key; so all that reads.
+    /// Any error of the store; if stored bytes are not a chunk, an error with the key. This applies
+    /// to all reads.
     pub fn contains(&self, reader: &impl Reader, id: u64) -> Result<bool> {
         let (chunk, offset) = place_of(id);
         let key = self.key(chunk);
@@ -84,7 +85,8 @@ impl Bitmap {
         }
     }
 
-    /// How many ids there are. Costs one range over all chunks, of which it looks at the beginning.
+    /// Returns the number of ids. Costs one range over all chunks, and decodes only the first bytes
+    /// of each.
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains).
@@ -97,7 +99,7 @@ impl Bitmap {
         Ok(ids)
     }
 
-    /// Whether there are no ids. Costs one range, reads one chunk at most.
+    /// Returns whether there are no ids. Costs one range, reads one chunk at most.
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains).
@@ -105,7 +107,7 @@ impl Bitmap {
         Ok(reader.first(self.space.range())?.is_none())
     }
 
-    /// How many ids lie before `id`. Costs one range over the chunks up to that of `id`.
+    /// Returns how many ids are less than `id`. Costs one range over the chunks up to that of `id`.
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains).
@@ -122,8 +124,8 @@ impl Bitmap {
         Ok(ids)
     }
 
-    /// The id that `n` others lie before, `None` where there are not so many. Costs one range over
-    /// the chunks up to that of this id.
+    /// Returns the id that has exactly `n` smaller ids in the set, or `None` if there are too few.
+    /// Costs one range over the chunks up to that of this id.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -155,7 +157,7 @@ impl Bitmap {
         Ok(found)
     }
 
-    /// The smallest id. Costs one range, reads one chunk.
+    /// Returns the smallest id. Costs one range, reads one chunk.
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains).
@@ -163,7 +165,7 @@ impl Bitmap {
         self.ids(reader, .., Order::Ascending)?.next().transpose()
     }
 
-    /// The largest id. Costs one range, reads one chunk.
+    /// Returns the largest id. Costs one range, reads one chunk.
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains).
@@ -171,11 +173,11 @@ impl Bitmap {
         self.ids(reader, .., Order::Descending)?.next().transpose()
     }
 
-    /// The ids in `range`, in `order`. Costs one range over the chunks that `range` touches, as far
-    /// as the iterator comes.
+    /// Returns the ids in `range`, in `order`. Costs one range over the chunks of `range`, as far
+    /// as the iterator is consumed.
     ///
     /// # Errors
-    /// As [`contains`](Bitmap::contains), the iterator too.
+    /// As [`contains`](Bitmap::contains); this includes the iterator.
     pub fn ids<'r, R: Reader, B: RangeBounds<u64>>(
         &self,
         reader: &'r R,
@@ -191,7 +193,7 @@ impl Bitmap {
         }
     }
 
-    /// At most `limit` of the [`ids`](Bitmap::ids) in `range`, but at least one, beginning behind
+    /// Returns at most `limit` of the [`ids`](Bitmap::ids) in `range`, but at least one, after
     /// `after`.
     ///
     /// ```
@@ -209,7 +211,7 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; else as
+    /// [`Error::InvalidArgument`] for a continuation of another query; otherwise as
     /// [`contains`](Bitmap::contains).
     pub fn page(
         &self,
@@ -223,12 +225,11 @@ impl Bitmap {
         page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
     }
 
-    /// All entries that are not as they should be: keys that name no chunk, values that are none,
-    /// ids out of order or beyond the universe. Each error names the key. Costs one range over all
-    /// chunks.
+    /// Returns all faulty entries: keys that are not of a chunk, values that do not decode, ids out
+    /// of order or beyond the universe. Each fault has the key. Costs one range over all chunks.
     ///
-    /// Reads only look as far as they need to: with damaged bytes they fail or come to a wrong
-    /// answer, but come to an end.
+    /// Reads verify only what they need. Given damaged bytes, they fail or return a wrong answer,
+    /// but they terminate.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace, Writer};
@@ -237,12 +238,15 @@ impl Bitmap {
     /// let store = Memory::new();
     /// store.transact(|txn| txn.put(&members.space().pack(&4), &[0x11]))?;
     /// let faults = members.check(&store.snapshot()?)?;
-    /// assert!(faults[0].to_string().starts_with(r#"the key ("members", 4) is wrong: "#), "{faults:?}");
+    /// assert!(
+    ///     faults[0].to_string().starts_with(r#"the key ("members", 4) is wrong: "#),
+    ///     "{faults:?}"
+    /// );
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut faults = Vec::new();
         for entry in reader.range(self.space.self_and_children(), Order::Ascending)? {
@@ -259,7 +263,7 @@ impl Bitmap {
         self.space.pack(&chunk)
     }
 
-    /// The keys of the chunks that have the ids of a range.
+    /// The keys of the chunks that overlap a range of ids.
     pub(crate) fn keys(&self, range: &RangeInclusive<u64>) -> KeyRange<'static> {
         let chunks = place_of(*range.start()).0..=place_of(*range.end()).0;
         within(chunks).key_range(&self.space).intersect(self.space.range())
@@ -275,26 +279,22 @@ impl Bitmap {
         Ok(StoredChunks { entries, space: self.space.clone() })
     }
 
-    /// Refuses an id that is beyond the universe.
+    /// Refuses an id beyond the universe.
     fn admit(&self, id: u64) -> Result<()> {
         match self.universe.filter(|universe| id >= *universe) {
             None => Ok(()),
-            Some(universe) => {
-                Err(Error::other(BeyondUniverse { id, universe }).at(self.space.prefix()))
-            }
+            Some(universe) => Err(beyond_universe(&self.space, id, universe)),
         }
     }
 }
 
-/// An id is beyond the [universe](Bitmap::within_universe) of a bitmap. Nothing was written. In a
-/// [`keyloom::Error`] it is found by `downcast_ref` of the source of [`Error::At`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the id {id} is not below {universe}, the universe of this bitmap; mend the id or make the universe larger"
-)]
-pub struct BeyondUniverse {
-    /// The id.
-    pub id: u64,
-    /// What ids must be below.
-    pub universe: u64,
+/// Refuses an id beyond the universe of the bitmaps in `space`.
+#[cold]
+pub(crate) fn beyond_universe(space: &Subspace, id: u64, universe: u64) -> Error {
+    let refused = Error::InvalidArgument {
+        what: "the id",
+        value: format!("{id}, not below {universe}"),
+        why: "the universe of the bitmap ends there; correct the id or make the universe larger",
+    };
+    refused.at(space.prefix())
 }

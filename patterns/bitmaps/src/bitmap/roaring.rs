@@ -1,4 +1,4 @@
-//! A bitmap from and to the bitmaps of the crate `roaring`.
+//! Conversions from and to the bitmaps of the crate `roaring`.
 
 use keyloom::{Error, Order, Reader, Result, Writer};
 use roaring::{RoaringBitmap, RoaringTreemap};
@@ -8,7 +8,7 @@ use super::ids::{Chunks, id_at};
 use crate::Words;
 
 impl Bitmap {
-    /// The ids in memory, as far as they have 32 bits. Costs one range over all chunks.
+    /// Returns the ids in memory; they must fit into 32 bits. Costs one range over all chunks.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -23,13 +23,13 @@ impl Bitmap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the first id that has more bits; else as
+    /// [`Error::InvalidArgument`] with the first id that does not fit; otherwise as
     /// [`contains`](Bitmap::contains).
     pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
         to_roaring(&mut self.chunks(reader, &(0..=u64::MAX), Order::Ascending)?)
     }
 
-    /// The ids in memory. Costs one range over all chunks.
+    /// Returns the ids in memory. Costs one range over all chunks.
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains).
@@ -62,7 +62,7 @@ impl Bitmap {
     }
 }
 
-/// The ids of chunks that come in ascending order.
+/// The ids of chunks in ascending order.
 pub(crate) fn to_roaring(chunks: &mut impl Chunks) -> Result<RoaringBitmap> {
     let (mut bitmap, mut words, mut bytes) = (RoaringBitmap::new(), Words::new(), Vec::new());
     while let Some(chunk) = chunks.next_chunk(&mut words)? {
@@ -83,7 +83,7 @@ pub(crate) fn to_roaring(chunks: &mut impl Chunks) -> Result<RoaringBitmap> {
     Ok(bitmap)
 }
 
-/// The ids of chunks that come in ascending order.
+/// The ids of chunks in ascending order.
 pub(crate) fn to_treemap(chunks: &mut impl Chunks) -> Result<RoaringTreemap> {
     let (mut treemap, mut words) = (RoaringTreemap::new(), Words::new());
     while let Some(chunk) = chunks.next_chunk(&mut words)? {

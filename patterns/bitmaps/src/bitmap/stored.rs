@@ -1,4 +1,4 @@
-//! The chunks of a bitmap as they are stored.
+//! The stored chunks of a bitmap.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::{CHUNK_IDS, Container, Words};
 /// The chunk of the largest id.
 const LAST_CHUNK: u64 = u64::MAX / CHUNK_IDS;
 
-/// The chunk that a key of a bitmap in `space` names.
+/// The number of the chunk in a key of a bitmap in `space`.
 pub(super) fn chunk_of(space: &Subspace, key: &[u8]) -> Result<u64> {
     match space.unpack::<u64>(key) {
         Ok(chunk) if chunk <= LAST_CHUNK => Ok(chunk),
@@ -24,14 +24,14 @@ pub(super) fn container_at<'c>(key: &[u8], bytes: &'c [u8]) -> Result<Container<
     Container::parse(bytes).map_err(|error| error.at(key))
 }
 
-/// Stored chunks in the order of their numbers, or in the other one.
+/// Stored chunks in ascending or descending order.
 pub(super) struct StoredChunks<'r, R: Reader + 'r> {
     pub(super) entries: R::Entries<'r>,
     pub(super) space: Subspace,
 }
 
 impl<'r, R: Reader> StoredChunks<'r, R> {
-    /// Visits the containers one after the other, as long as `visit` asks for another one.
+    /// Visits the containers in sequence until `visit` returns false.
     pub(super) fn visit(
         self,
         mut visit: impl FnMut(u64, Container<'_>) -> Result<bool>,
@@ -62,7 +62,7 @@ impl<R: Reader> fmt::Debug for StoredChunks<'_, R> {
     }
 }
 
-/// What is wrong with an entry of a bitmap, if anything is.
+/// Returns an error if an entry of a bitmap is faulty.
 pub(super) fn verify(
     space: &Subspace,
     key: &[u8],

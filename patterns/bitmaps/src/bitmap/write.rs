@@ -1,4 +1,4 @@
-//! How a bitmap is changed.
+//! Changes of a bitmap.
 
 use std::iter::Peekable;
 
@@ -11,16 +11,17 @@ use crate::Words;
 use keyloom_tables::derived::SortedWrites;
 
 impl Bitmap {
-    /// Adds `id`, and tells whether it is new. Costs one get, and one key written if it is.
+    /// Adds `id`, and returns whether it is new. Costs one get, and one key written if it is.
     ///
     /// # Errors
-    /// [`BeyondUniverse`](super::BeyondUniverse); where the stored chunk is damaged, naming the
-    /// key; what the store says.
+    /// [`Error::InvalidArgument`] for an id beyond the universe, in an [`Error::At`]; if the stored
+    /// chunk is damaged, an error with the key; any error of the store.
     pub fn insert(&self, txn: &mut impl Writer, id: u64) -> Result<bool> {
         txn.guarded(|txn| Ok(self.insert_many(txn, [id])? > 0))
     }
 
-    /// Removes `id`, and tells whether it was there. Costs one get, and one key written if it was.
+    /// Removes `id`, and returns whether it was there. Costs one get, and one key written if it
+    /// was.
     ///
     /// # Errors
     /// As [`insert`](Bitmap::insert).
@@ -28,9 +29,8 @@ impl Bitmap {
         txn.guarded(|txn| Ok(self.remove_many(txn, [id])? > 0))
     }
 
-    /// Adds ids, in any order, and tells how many are new. Costs one get for each chunk that they
-    /// belong to, all of them in one round trip, and one key written for each that changes, in the
-    /// order of the keys.
+    /// Adds ids, in any order, and returns how many are new. Costs one get for each of their
+    /// chunks, all in one round trip, and one key written for each changed chunk, in key order.
     ///
     /// Keeps the ids and the changed chunks in memory.
     ///
@@ -54,8 +54,8 @@ impl Bitmap {
         txn.guarded(|txn| self.change_many(txn, ids, true))
     }
 
-    /// Removes ids, in any order, and tells how many were there. Costs what
-    /// [`insert_many`](Bitmap::insert_many) does.
+    /// Removes ids, in any order, and returns how many were there. Costs the same as
+    /// [`insert_many`](Bitmap::insert_many).
     ///
     /// # Errors
     /// As [`insert_many`](Bitmap::insert_many).
@@ -90,25 +90,24 @@ impl Bitmap {
         Ok(changed)
     }
 
-    /// Removes all ids. Costs one deletion of a range.
+    /// Removes all ids. Costs one range deletion.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn clear(&self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| txn.delete_range(self.space.self_and_children()))
     }
 
-    /// Replaces the set by `ids`, which ascend, and returns how many there are: for loads.
+    /// Replaces the set by `ids`, which must be ascending, and returns their number. For bulk
+    /// loads.
     ///
-    /// Costs one deletion of a range and one key written for each chunk, in the order of the keys;
-    /// reads nothing.
+    /// Costs one range deletion and one key written for each chunk, in key order. Reads nothing.
     ///
-    /// Keeps the chunks in memory as they are stored, not the ids.
+    /// Keeps the encoded chunks in memory, not the ids.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an id that comes behind a larger one,
-    /// [`BeyondUniverse`](super::BeyondUniverse), both before anything is written; what the store
-    /// says.
+    /// [`Error::InvalidArgument`] for an id that follows a larger one or is beyond the universe,
+    /// before anything is written; any error of the store.
     pub fn replace(
         &self,
         txn: &mut impl Writer,
@@ -121,9 +120,9 @@ impl Bitmap {
         })
     }
 
-    /// Collects the chunks that a set of these ids has, and tells how many ids there are. With
-    /// [`replace_with`](Bitmap::replace_with) they become this one's; in two steps, since they may
-    /// be read from the transaction that is written to.
+    /// Collects the chunks of a set of ids, and returns the number of ids.
+    /// [`replace_with`](Bitmap::replace_with) then writes them. These are two steps because the ids
+    /// may be read from the transaction that is written.
     pub(crate) fn collect(&self, chunks: &mut impl Chunks) -> Result<(SortedWrites, u64)> {
         let (mut writes, mut words, mut count) = (SortedWrites::default(), Words::new(), 0);
         while let Some(chunk) = chunks.next_chunk(&mut words)? {
@@ -135,7 +134,7 @@ impl Bitmap {
         Ok((writes, count))
     }
 
-    /// Makes what was collected all that the set has.
+    /// Replaces the contents of the set by the collected writes.
     pub(crate) fn replace_with(
         &self,
         txn: &mut impl Writer,
@@ -146,7 +145,7 @@ impl Bitmap {
     }
 }
 
-/// Chunks of ids that come in ascending order.
+/// Chunks of ids in ascending order.
 struct Sorted<I: Iterator<Item = u64>>(Peekable<I>);
 
 impl<I: Iterator<Item = u64>> Chunks for Sorted<I> {

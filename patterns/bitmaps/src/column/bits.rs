@@ -1,10 +1,10 @@
-//! Numbers of a few bits each.
+//! Packed integers of a fixed bit width.
 
-/// The widest number that can begin at any bit of a byte and is read in eight bytes. Wider ones
-/// take 64.
+/// The maximum width of a number that starts at any bit of a byte and is read with one eight-byte
+/// load. Wider numbers take 64 bits.
 const MOST_UNALIGNED: u32 = 56;
 
-/// Numbers of the same width, one behind the other, the lowest bit first.
+/// Numbers of the same width, packed without gaps, lowest bit first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bits<'c> {
     bytes: &'c [u8],
@@ -12,7 +12,7 @@ pub(super) struct Bits<'c> {
     mask: u64,
 }
 
-/// How many bits the numbers up to `largest` take.
+/// The bit width for numbers up to `largest`.
 pub(super) fn width_of(largest: u64) -> u32 {
     match u64::BITS - largest.leading_zeros() {
         width if width > MOST_UNALIGNED => u64::BITS,
@@ -21,7 +21,7 @@ pub(super) fn width_of(largest: u64) -> u32 {
 }
 
 impl<'c> Bits<'c> {
-    /// Takes so many numbers from the beginning of some bytes; `None` where they are not there.
+    /// Takes `count` numbers from the beginning of `bytes`; `None` if there are too few bytes.
     pub(super) fn take(bytes: &mut &'c [u8], count: usize, width: u8) -> Option<Self> {
         let width = u32::from(width);
         if width > MOST_UNALIGNED && width != u64::BITS {
@@ -33,7 +33,7 @@ impl<'c> Bits<'c> {
         Some(Self { bytes: mine, width, mask })
     }
 
-    /// The `n`-th number; 0 behind the last.
+    /// The `n`-th number; 0 after the last.
     #[inline]
     pub(super) fn get(self, n: usize) -> u64 {
         let bit = n * self.width as usize;
@@ -46,12 +46,12 @@ impl<'c> Bits<'c> {
     }
 }
 
-/// Fewer than eight bytes.
+/// Reads fewer than eight bytes.
 fn near_the_end(rest: &[u8]) -> u64 {
     rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// How many bytes so many numbers take.
+/// The length in bytes of `count` numbers.
 fn bytes_of(count: usize, width: u32) -> Option<usize> {
     Some(count.checked_mul(width as usize)?.div_ceil(8))
 }

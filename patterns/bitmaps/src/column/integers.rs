@@ -1,14 +1,14 @@
 //! Columns of integers.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 1 | `13`, the form |
-//! | 1 | how many bits an integer takes |
-//! | 1 | 1 where some of the ids have none, else 0 |
-//! | 2 | how many ids there are up to the last that has an integer |
+//! | 1 | the bit width of an integer |
+//! | 1 | 1 if some of the ids have none, else 0 |
+//! | 2 | the number of ids up to the last that has an integer |
 //! | 8 | the smallest of the integers |
-//! | | where some ids have none: a bit for each, 1 for those that have one |
-//! | | for each id by how much its integer is larger than the smallest; 0 where it has none |
+//! | | if some ids have none: a bit for each id, 1 if it has one |
+//! | | for each id the difference of its integer from the smallest; 0 if it has none |
 
 use keyloom::Result;
 
@@ -20,16 +20,16 @@ use super::{BLOCK_IDS, INTEGERS, merge, refuse};
 pub(crate) struct Integers<'c> {
     ids: u16,
     least: i64,
-    /// Which ids have one, where not all do.
+    /// The ids that have an integer, unless all do.
     present: Option<Bits<'c>>,
     above: Bits<'c>,
 }
 
 impl<'c> Integers<'c> {
-    /// The column of these bytes.
+    /// Parses a column.
     ///
     /// # Errors
-    /// When they are none; the caller adds the key.
+    /// If the bytes are not a column of integers; the caller adds the key.
     pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
         parse(bytes).ok_or_else(|| refuse(bytes, "they are no column of integers"))
     }
@@ -42,14 +42,14 @@ impl<'c> Integers<'c> {
         is_there.then(|| self.least.wrapping_add_unsigned(self.above.get(at)))
     }
 
-    /// The places that have one.
+    /// The places with an integer.
     pub(crate) fn places(self) -> impl Iterator<Item = u16> {
         (0..self.ids).filter(move |place| self.get(*place).is_some())
     }
 
-    /// Appends the column that changes make of another one; nothing where no id has an integer. As
-    /// [`Values::rewrite`](super::Values::rewrite), but there is nothing in the other one that
-    /// could be out of order.
+    /// Appends a column with the changes applied; nothing if no id has an integer. Unlike
+    /// [`Values::rewrite`](super::Values::rewrite), it cannot fail: nothing in the old column can
+    /// be out of order.
     pub(crate) fn rewrite(old: Option<Self>, changes: &[(u16, Option<i64>)], out: &mut Vec<u8>) {
         let mut integers = Vec::with_capacity(BLOCK_IDS as usize);
         for (place, change) in merge(old.map_or(0, |old| old.ids), changes) {

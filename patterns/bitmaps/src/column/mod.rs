@@ -1,9 +1,8 @@
-//! The stored bytes of a column: what a field holds for the ids of one block.
+//! The stored bytes of a column: the values of a field for the ids of one block.
 //!
-//! A column is read where it lies: nothing is copied and nothing allocated, and any id is found
-//! without looking at the others. Parsing looks at the structure only, so that what follows cannot
-//! leave the bytes. Whoever writes a column again goes through all of it, and refuses one that is
-//! not in order.
+//! A column is read in place, without copies or allocations, and the values of an id are found
+//! without reading those of others. Parsing checks only the structure, so that later reads stay
+//! within the bytes. Rewriting a column reads all of it, and refuses one that is out of order.
 
 mod bits;
 mod integers;
@@ -16,7 +15,7 @@ pub(crate) use values::Values;
 
 use crate::CHUNK_IDS;
 
-/// How many ids a block of the forward index has; a divisor of those of a chunk.
+/// The number of ids in a block of the forward index; it divides the number of ids in a chunk.
 pub(crate) const BLOCK_IDS: u64 = 1_016;
 
 /// The high four bits of the first byte: the version of the format.
@@ -28,15 +27,15 @@ const LISTS: u8 = 0x12;
 /// At most one integer for each id.
 const INTEGERS: u8 = 0x13;
 
-/// How many blocks a chunk has.
+/// The number of blocks in a chunk.
 pub(crate) const BLOCKS_PER_CHUNK: u64 = CHUNK_IDS / BLOCK_IDS;
 
-/// The place in its block of an id at an offset of a chunk.
+/// The place, within its block, of an id at an offset of a chunk.
 pub(crate) fn place_in_block(offset: u16) -> u16 {
     offset % BLOCK_IDS as u16
 }
 
-/// Offsets of a chunk, in order, by the blocks that they are in.
+/// Groups ascending offsets of a chunk by block.
 pub(crate) fn blocks_of(chunk: u64, offsets: &[u16]) -> impl Iterator<Item = (u64, &[u16])> {
     let in_chunk = |offset: &u16| u64::from(*offset) / BLOCK_IDS;
     let of_each = offsets.chunk_by(move |a, b| in_chunk(a) == in_chunk(b));
@@ -46,12 +45,12 @@ pub(crate) fn blocks_of(chunk: u64, offsets: &[u16]) -> impl Iterator<Item = (u6
     })
 }
 
-/// The block of an id, and the place in it.
+/// The block of an id, and its place in the block.
 pub(crate) fn block_of(id: u64) -> (u64, u16) {
     (id / BLOCK_IDS, (id % BLOCK_IDS) as u16)
 }
 
-/// The id at a place of a block, if there is such an id.
+/// The id at a place of a block, unless it overflows.
 pub(crate) fn id_in_block(block: u64, place: u16) -> Option<u64> {
     block.checked_mul(BLOCK_IDS)?.checked_add(place.into())
 }
@@ -61,7 +60,7 @@ fn damaged(why: &'static str) -> Error {
     Error::Value { codec: "a column of the forward index", action: "decode", source: why.into() }
 }
 
-/// What stands in front of some bytes that do not parse.
+/// The error for bytes that do not parse.
 #[cold]
 fn refuse(bytes: &[u8], why: &'static str) -> Error {
     match bytes.first() {
@@ -74,10 +73,10 @@ fn refuse(bytes: &[u8], why: &'static str) -> Error {
     }
 }
 
-/// The ids of a column that is being written, with what they had and what they are to have.
+/// Merges the places of a column with changes, for a rewrite.
 ///
-/// Every place up to the last that is either of a column of `ids` ids or changed. `changes` come in
-/// ascending order of their places.
+/// Yields every place up to the last one in the old column, of `ids` ids, or in `changes`, with its
+/// change, if any. `changes` must be ascending by place.
 fn merge<T>(ids: u16, changes: &[(u16, T)]) -> impl Iterator<Item = (u16, Option<&T>)> {
     let behind = changes.last().map_or(0, |(place, _)| place.saturating_add(1));
     let mut changes = changes.iter().peekable();

@@ -1,4 +1,4 @@
-//! Columns beside maps.
+//! Columns, compared with maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ fn place() -> impl Strategy<Value = u16> {
     prop_oneof![0..4_u16, 0..BLOCK_IDS as u16, Just(BLOCK_IDS as u16 - 1)]
 }
 
-/// Values that share their beginnings, and as few as one of them or as many as there are ids.
+/// Values with common prefixes: from a single one to as many as there are ids.
 fn values() -> impl Strategy<Value = Vec<KeyBuf>> {
     let value = prop_oneof![
         vec(0..3_u8, 1..4),
@@ -52,7 +52,7 @@ fn of_numbers(old: &[u8], numbers: &Numbers) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// What a column of values says of every place, if it says anything.
+/// The values that a column has for each place.
 fn read_lists(bytes: &[u8]) -> Result<Lists> {
     let Some(column) = (!bytes.is_empty()).then(|| Values::parse(bytes)).transpose()? else {
         return Ok(Lists::new());
@@ -115,8 +115,7 @@ proptest! {
         prop_assert_eq!(of_numbers(&changed, &Numbers::new()).unwrap(), changed);
     }
 
-    /// Damage never makes a panic, nor work without end; what is written again is sound, or
-    /// refused.
+    /// Damage never causes a panic or endless work; a rewrite is valid or refused.
     #[test]
     fn damaged_bytes_are_refused_or_read_to_an_end(
         mut lists in lists(), numbers in numbers(), damage in vec((any::<u16>(), any::<u8>()), 0..4),
@@ -124,7 +123,7 @@ proptest! {
     ) {
         for mut bytes in [of_lists(&[], &lists).unwrap(), of_numbers(&[], &numbers).unwrap(), junk] {
             for (at, to) in &damage {
-                // The header is short and what is damaged there does most.
+                // Damage the short header more often: it has the greatest effect.
                 let at = usize::from(at % if at % 2 == 0 { 16 } else { 4_000 });
                 bytes.get_mut(at).into_iter().for_each(|byte| *byte = *to);
             }
@@ -145,10 +144,10 @@ proptest! {
 fn what_takes_most_and_least_room() {
     let of = |value: u8| vec![KeyBuf::from_slice(&[0x15, value])];
     let same: Lists = (0..BLOCK_IDS as u16).map(|place| (place, of(7))).collect();
-    // A header, the end and the bytes of one value, a bit for each id.
+    // A header, the end and the bytes of one value, one bit per id.
     assert_eq!(of_lists(&[], &same).unwrap().len(), 10 + 1 + 2 + 1_016 / 8);
     let two: Lists = [(0, [of(1), of(2)].concat())].into();
-    // Two ends of 3 bits, two values, an end of 2 bits, two codes of a bit.
+    // Two ends of 3 bits, two values, an end of 2 bits, two codes of one bit.
     assert_eq!(of_lists(&[], &two).unwrap().len(), 10 + 1 + 4 + 1 + 1);
     let five: Numbers = (0..BLOCK_IDS as u16).map(|place| (place, Some(-5))).collect();
     assert_eq!(of_numbers(&[], &five).unwrap().len(), 13);

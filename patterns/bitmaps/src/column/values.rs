@@ -1,22 +1,22 @@
 //! Columns of values.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
-//! | 1 | the form: `11` where no id has more than one value, `12` where some have |
-//! | 1 | how many bits a code takes |
-//! | 1 | how many bits the end of a list takes; 0 where there are no lists |
-//! | 1 | how many bits the end of a value takes |
-//! | 2 | how many ids there are up to the last that has a value |
-//! | 4 | how many different values there are |
-//! | | for each value where it ends |
+//! | 1 | the form: `11` if no id has more than one value, `12` if some have |
+//! | 1 | the bit width of a code |
+//! | 1 | the bit width of the end of a list; 0 if there are no lists |
+//! | 1 | the bit width of the end of a value |
+//! | 2 | the number of ids up to the last that has a value |
+//! | 4 | the number of distinct values |
+//! | | the end of each value |
 //! | | the values, packed as in keys, in ascending order |
-//! | | where there are lists: for each id where its list ends |
-//! | | in lists: codes, the number of a value among the different ones; else for each id its code and 1, or 0 for none |
+//! | | with lists: the end of each id's list |
+//! | | with lists: codes, the numbers of values among the distinct ones; else for each id its code plus 1, or 0 for none |
 //!
-//! Each block names its own values. With one dictionary for the whole field a block would be
-//! smaller, but every transaction that brings a value would read and write there, a report would
-//! have to look up what the ordinals mean that it met, somebody would have to find out which of
-//! them nobody has any more, and what is stored would depend on the order in which values came.
+//! Each block has its own dictionary. One dictionary for the whole field would make blocks smaller,
+//! but every transaction with a new value would read and write it. A report would look up the
+//! values of the codes that it finds. Values no longer in use would have to be garbage-collected,
+//! and the stored bytes would depend on the order of inserts.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -27,7 +27,7 @@ use super::bits::{self, Bits, width_of};
 use super::{BLOCK_IDS, LISTS, SINGLE, damaged, merge, refuse};
 use keyloom_tables::kit::ShortKeys;
 
-/// The widest that a code or an end may be.
+/// The maximum width of a code or an end.
 const MOST_BITS: u8 = 32;
 
 /// The values of a block of ids.
@@ -35,28 +35,28 @@ const MOST_BITS: u8 = 32;
 pub(crate) struct Values<'c> {
     ids: u16,
     dictionary: Dictionary<'c>,
-    /// Where the list of each id ends among the codes, if there are lists.
+    /// The end of each id's list among the codes, if there are lists.
     ends: Option<Bits<'c>>,
     codes: Bits<'c>,
 }
 
-/// The different values of a column.
+/// The distinct values of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dictionary<'c> {
-    /// Its bytes: the ends, then the values.
+    /// The encoded dictionary: the ends, then the values.
     raw: &'c [u8],
     len: u32,
     ends: Bits<'c>,
     values: &'c [u8],
 }
 
-/// The codes of the values of one id, in ascending order where the column is sound.
+/// The codes of the values of one id, ascending if the column is valid.
 #[derive(Clone, Debug)]
 pub(crate) struct Codes<'c> {
     codes: Bits<'c>,
     at: usize,
     end: usize,
-    /// Whether a code stands as one more than it is.
+    /// Whether codes are stored plus one.
     is_single: bool,
 }
 
@@ -75,21 +75,21 @@ impl Iterator for Codes<'_> {
 }
 
 impl<'c> Dictionary<'c> {
-    /// How many values there are.
+    /// The number of values.
     pub(crate) fn len(self) -> usize {
         self.len as usize
     }
 
-    /// Bytes that are the same for another dictionary of as many values if and only if these are
-    /// the same values.
+    /// The encoded bytes. Two dictionaries of the same length have the same bytes if and only if
+    /// they have the same values.
     pub(crate) fn raw(self) -> &'c [u8] {
         self.raw
     }
 
-    /// The value that a code stands for, packed.
+    /// The packed value of a code.
     ///
     /// # Errors
-    /// When there is no such value.
+    /// If there is no such value.
     pub(crate) fn value(self, code: u32) -> Result<&'c [u8]> {
         let from = code.checked_sub(1).map_or(0, |before| self.ends.get(before as usize));
         let to = self.ends.get(code as usize);
@@ -98,7 +98,7 @@ impl<'c> Dictionary<'c> {
         value.ok_or_else(|| damaged("a code stands for no value"))
     }
 
-    /// All values, which must be in order.
+    /// All values; an error unless they are in order.
     fn all(self) -> Result<Vec<&'c [u8]>> {
         let values: Vec<&[u8]> =
             (0..self.len).map(|code| self.value(code)).collect::<Result<_>>()?;
@@ -110,10 +110,10 @@ impl<'c> Dictionary<'c> {
 }
 
 impl<'c> Values<'c> {
-    /// The column of these bytes.
+    /// Parses a column.
     ///
     /// # Errors
-    /// When they are none; the caller adds the key.
+    /// If the bytes are not a column of values; the caller adds the key.
     pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
         parse(bytes).ok_or_else(|| refuse(bytes, "they are no column of values"))
     }
@@ -131,7 +131,7 @@ impl<'c> Values<'c> {
             None => (place, place + 1),
             Some(ends) => {
                 let from = place.checked_sub(1).map_or(0, |before| ends.get(before));
-                // No list has more than all values: damaged ends may lie far apart.
+                // No list is longer than the dictionary: damaged ends may be far apart.
                 let to = ends.get(place).min(from + u64::from(self.dictionary.len));
                 (from as usize, to as usize)
             }
@@ -149,17 +149,16 @@ impl<'c> Values<'c> {
         })
     }
 
-    /// The places that have values.
+    /// The places with values.
     pub(crate) fn places(self) -> impl Iterator<Item = u16> {
         (0..self.ids).filter(move |place| self.codes(*place).next().is_some())
     }
 
-    /// Appends the column that changes make of another one; nothing where no id has a value. Each
-    /// changed place comes once, in order, with all of its values, in order.
+    /// Appends a column with the changes applied; nothing if no id has a value. Each changed place
+    /// occurs once, in order, with all of its values, in order.
     ///
     /// # Errors
-    /// Where the other one is not in order: what is written again must have been sound before, else
-    /// damage would be hidden.
+    /// If the old column is out of order: rewriting it would hide damage.
     pub(crate) fn rewrite(
         old: Option<Self>,
         changes: &[(u16, &[KeyBuf])],
@@ -189,7 +188,7 @@ fn parse(bytes: &[u8]) -> Option<Values<'_>> {
     let (raw, last) = (rest, len.checked_sub(1)?);
     let value_ends = Bits::take(&mut rest, len as usize, *value_bits)?;
     let bytes_of_values = value_ends.get(last as usize);
-    // No value is empty, so there are not more of them than bytes.
+    // No value is empty, so there are at most as many values as bytes.
     let (values, mut rest) = rest
         .split_at_checked(bytes_of_values as usize)
         .filter(|(values, _)| values.len() >= len as usize)?;
@@ -207,16 +206,16 @@ fn parse(bytes: &[u8]) -> Option<Values<'_>> {
     rest.is_empty().then_some(Values { ids, dictionary, ends, codes })
 }
 
-/// A column that is being written.
+/// A column under construction.
 struct Draft<'d> {
-    /// How many values the old column has, which are in order.
+    /// The number of values in the old column; they are in order.
     old: usize,
-    /// Those of the old column, and behind them those that are new.
+    /// The values of the old column, followed by new ones.
     values: Vec<&'d [u8]>,
     new: HashMap<&'d [u8], u32, BuildHasherDefault<ShortKeys>>,
-    /// For each id where its codes end.
+    /// The end of each id's codes.
     ends: Vec<u32>,
-    /// Numbers of `values`.
+    /// Indexes into `values`.
     codes: Vec<u32>,
 }
 
@@ -245,7 +244,7 @@ impl<'d> Draft<'d> {
         self.end();
     }
 
-    /// Takes the codes that an id had.
+    /// Keeps the codes that an id had.
     fn keep(&mut self, old: &Values<'_>, place: u16) -> Result<()> {
         let from = self.codes.len();
         self.codes.extend(old.codes(place));
@@ -262,7 +261,7 @@ impl<'d> Draft<'d> {
         self.ends.push(self.codes.len() as u32);
     }
 
-    /// Takes those values away that no id has, and brings the others in order.
+    /// Removes values that no id has, and sorts the others.
     fn collect_garbage(&mut self) {
         const UNUSED: u32 = u32::MAX;
         let mut codes = vec![UNUSED; self.values.len()];
@@ -271,7 +270,7 @@ impl<'d> Draft<'d> {
         }
         let mut used: Vec<u32> =
             (0..codes.len() as u32).filter(|code| codes.get(*code as usize) == Some(&0)).collect();
-        // All but a few are in order, which a stable sort makes use of.
+        // All but a few are in order, so a stable sort is fast.
         used.sort_by_key(|code| self.values.get(*code as usize));
         for (code, before) in (0..).zip(&used) {
             codes.get_mut(*before as usize).into_iter().for_each(|new| *new = code);

@@ -1,4 +1,4 @@
-//! The ids of an expression, chunk by chunk.
+//! Evaluation of an expression, chunk by chunk.
 
 use std::ops::RangeInclusive;
 
@@ -14,47 +14,47 @@ use keyloom_tables::Explain;
 
 /// The chunks of an expression that have ids, in order.
 ///
-/// Holds a few chunks, however many there are and however deep the expression is; asks for no
-/// memory from one chunk to the next.
+/// Keeps only a few chunks in memory, whatever the number of chunks and the depth of the
+/// expression. Allocates nothing per chunk.
 #[derive(Debug)]
 pub(crate) struct Evaluation<'r, R: Reader> {
     shape: Shape,
     walks: Walks<'r, R>,
     machine: Machine,
     span: Span,
-    /// Where to go on; `None` at the end, or when reading failed.
+    /// The next position; `None` at the end, or after a failed read.
     next: Option<u64>,
-    /// The chunk that the evaluation is at.
+    /// The ids of the current chunk.
     ids: ChunkIds,
-    /// How many chunks in a row may have all ids.
+    /// The maximum number of consecutive full chunks.
     most_full: u64,
 }
 
-/// How many ids in a row are read into memory, or into a stored bitmap.
+/// The maximum number of consecutive ids that are read into memory, or into a stored bitmap.
 const MOST_IN_A_ROW: u64 = 1 << 32;
 
-/// Ids that come next.
+/// A run of ids.
 pub(super) enum Stretch {
-    /// All ids of so many chunks, of which this is the first to come.
+    /// All ids of `chunks` chunks, starting with the chunk `first`.
     Full { first: u64, chunks: u64 },
-    /// The ids of one chunk, which are to be computed.
+    /// The ids of one chunk, not yet computed.
     Chunk(u64),
 }
 
 impl<'r, R: Reader> Evaluation<'r, R> {
-    /// Of all ids.
+    /// Evaluates all ids.
     pub(crate) fn all(expr: &BitmapExpr, reader: &'r R, order: Order) -> Result<Self> {
         Self::new(expr, reader, &(0..=u64::MAX), order)
     }
 
-    /// Of all ids, in order, to be kept: so many in a row that they can only be those of a
-    /// complement without a universe are refused.
+    /// Evaluates all ids, in order, to keep them in memory. Refuses so many consecutive ids that
+    /// they can only come from a complement without a universe.
     pub(super) fn to_keep(expr: &BitmapExpr, reader: &'r R) -> Result<Self> {
         let most_full = MOST_IN_A_ROW.div_ceil(CHUNK_IDS);
         Ok(Self { most_full, ..Self::all(expr, reader, Order::Ascending)? })
     }
 
-    /// The chunks that have some of `ids`; they may have others too.
+    /// Evaluates the chunks with some of `ids`; they may have other ids too.
     pub(crate) fn new(
         expr: &BitmapExpr,
         reader: &'r R,
@@ -74,13 +74,13 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         })
     }
 
-    /// Leaves out what lies before a chunk.
+    /// Skips the chunks before a chunk.
     pub(crate) fn skip_to(&mut self, chunk: u64) {
         let to = self.span.turned(chunk);
         self.next = self.next.map(|next| next.max(to));
     }
 
-    /// How many ids are left.
+    /// Counts the remaining ids.
     pub(super) fn count(&mut self) -> Result<u128> {
         let mut count = 0;
         while let Some(stretch) = self.next_stretch()? {
@@ -100,7 +100,7 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         Ok(self.ids.len())
     }
 
-    /// The ids that come next.
+    /// The next run of ids.
     pub(super) fn next_stretch(&mut self) -> Result<Option<Stretch>> {
         let Some(next) = self.candidate()? else { return Ok(None) };
         let until = if next.is_full { next.until } else { next.at + 1 };
@@ -117,8 +117,8 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         Ok((self.span.turned(at), &self.ids))
     }
 
-    /// The next positions where there may be ids. Until `next` is set behind them, nothing else
-    /// comes.
+    /// The next positions where there may be ids. The caller must set `next` to continue after
+    /// them.
     #[inline]
     fn candidate(&mut self) -> Result<Option<Next>> {
         let Some(next) = self.next.take() else { return Ok(None) };
@@ -129,7 +129,7 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         Ok((next.at != END).then_some(next))
     }
 
-    /// The next chunk that has ids, and these.
+    /// The next chunk that has ids, and its ids.
     pub(crate) fn next_ids(&mut self) -> Result<Option<(u64, &ChunkIds)>> {
         while let Some(Next { at, .. }) = self.candidate()? {
             self.machine.compute(&mut self.shape, &mut self.walks, at, &mut self.ids)?;
@@ -145,7 +145,7 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         self.walks.explain()
     }
 
-    /// How often a node was looked at while positions were sought.
+    /// How often a node was examined during seeks.
     #[cfg(test)]
     pub(super) fn looks(&self) -> usize {
         self.walks.looks

@@ -9,16 +9,16 @@ use super::leaf::Span;
 use crate::bitmap::place_of;
 use crate::{Chunks, Words};
 
-/// A bitmap in memory: the containers that the store would have, one behind the other.
+/// A bitmap in memory: the same containers as in the store, concatenated.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     bytes: Vec<u8>,
-    /// Each chunk, and where its container ends.
+    /// Each chunk, and the end of its container.
     chunks: Vec<(u64, usize)>,
 }
 
 impl Held {
-    /// Of ids in ascending order.
+    /// Creates a bitmap of ids in ascending order.
     pub(super) fn of(ids: impl IntoIterator<Item = u64>) -> Self {
         let (mut held, mut words, mut at) = (Self::default(), Words::new(), None);
         for (chunk, offset) in ids.into_iter().map(place_of) {
@@ -33,14 +33,14 @@ impl Held {
         held
     }
 
-    /// Adds the next chunk.
+    /// Appends the next chunk.
     pub(crate) fn push(&mut self, chunk: Option<u64>, words: &Words) {
         let Some(chunk) = chunk else { return };
         words.encode(&mut self.bytes);
         self.chunks.push((chunk, self.bytes.len()));
     }
 
-    /// Of chunks in ascending order.
+    /// Creates a bitmap of chunks in ascending order.
     pub(super) fn of_chunks(chunks: &mut impl Chunks) -> Result<Self> {
         let (mut held, mut words) = (Self::default(), Words::new());
         while let Some(chunk) = chunks.next_chunk(&mut words)? {
@@ -71,7 +71,7 @@ impl Held {
 pub(super) struct HeldWalk {
     held: Arc<Held>,
     span: Span,
-    /// Those that the walk is at or before.
+    /// The current and the remaining chunks.
     rest: Range<usize>,
 }
 
@@ -82,7 +82,7 @@ impl HeldWalk {
         Self { held: Arc::clone(held), span, rest: start..end.max(start) }
     }
 
-    /// The number of the chunk that the walk is at.
+    /// The index of the current chunk.
     fn number(&self) -> Option<usize> {
         match self.span.order() {
             Order::Ascending => self.rest.clone().next(),

@@ -1,4 +1,4 @@
-//! Where the chunks of an expression come from: the store, or a range of ids.
+//! The sources of chunks for an expression: the store, or a range of ids.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -15,9 +15,9 @@ use keyloom_tables::within;
 /// The chunk of the last id.
 pub(crate) const LAST_CHUNK: u64 = u64::MAX / CHUNK_IDS;
 
-/// Which chunks are evaluated, and in which order.
+/// The chunks to evaluate, and their order.
 ///
-/// Everything beneath counts *positions*, which ascend in both orders.
+/// All code below this level counts *positions*, which ascend in both orders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     first: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The chunks that have some of these ids.
+    /// The chunks with some of these ids.
     pub(crate) fn of(ids: &RangeInclusive<u64>, order: Order) -> Self {
         Self { first: place_of(*ids.start()).0, last: place_of(*ids.end()).0, order }
     }
@@ -43,7 +43,7 @@ impl Span {
         self.last
     }
 
-    /// The position of a chunk, and the chunk at a position.
+    /// Converts a chunk to its position, or a position to its chunk.
     #[inline]
     pub(crate) fn turned(self, chunk: u64) -> u64 {
         match self.order {
@@ -52,7 +52,7 @@ impl Span {
         }
     }
 
-    /// Where the walk begins.
+    /// The first position of the walk.
     pub(crate) fn start(self) -> u64 {
         match self.order {
             Order::Ascending => self.first,
@@ -60,7 +60,7 @@ impl Span {
         }
     }
 
-    /// The position behind another; `None` at the end.
+    /// The position after another one; `None` at the end.
     pub(crate) fn behind(self, position: u64) -> Option<u64> {
         let last = match self.order {
             Order::Ascending => self.last,
@@ -79,7 +79,7 @@ impl Span {
     }
 }
 
-/// A key that begins with a chunk.
+/// A key that begins with a chunk number.
 pub(crate) trait ChunkKey: for<'k> Unpack<'k> {
     fn chunk(&self) -> u64;
 }
@@ -96,8 +96,8 @@ impl ChunkKey for (u64, u8) {
     }
 }
 
-/// A walk over the entries of a subspace whose keys begin with a chunk. Nothing is read before it
-/// is sought.
+/// A walk over the entries of a subspace whose keys begin with a chunk number. Reads nothing until
+/// the first seek.
 pub(crate) struct ChunkWalk<'r, R: Reader, K> {
     walk: Walk<'r, R>,
     space: Subspace,
@@ -118,7 +118,7 @@ impl<'r, R: Reader, K: ChunkKey> ChunkWalk<'r, R, K> {
         Self { walk, space: space.clone(), span, begun: false, at: None }
     }
 
-    /// Goes on to the first entry at or behind a position, and tells where that is.
+    /// Advances to the first entry at or after a position, and returns its position.
     #[inline]
     pub(crate) fn seek(&mut self, to: u64) -> Result<Option<u64>> {
         match &self.at {
@@ -130,7 +130,7 @@ impl<'r, R: Reader, K: ChunkKey> ChunkWalk<'r, R, K> {
             self.begun = true;
             self.walk.seek(self.span.rest(&self.space, to))?;
         }
-        // What is next is what is wanted more often than not.
+        // In most cases the next entry is the one sought.
         match self.step()? {
             Some(at) if at < to => {
                 self.at = None;
@@ -141,7 +141,7 @@ impl<'r, R: Reader, K: ChunkKey> ChunkWalk<'r, R, K> {
         }
     }
 
-    /// Goes on to the next entry, and tells its position.
+    /// Advances to the next entry, and returns its position.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Option<u64>> {
         self.at = None;
@@ -161,19 +161,19 @@ impl<'r, R: Reader, K: ChunkKey> ChunkWalk<'r, R, K> {
         Ok(self.at.as_ref().map(|at| at.position))
     }
 
-    /// What the entry holds that the walk is at.
+    /// The value of the current entry.
     pub(crate) fn value(&self) -> &[u8] {
         self.at.as_ref().map_or(&[], |at| &at.entry.1)
     }
 
-    /// The container that the walk is at.
+    /// The container of the current entry.
     #[inline]
     pub(crate) fn container(&self) -> Result<Option<Container<'_>>> {
         let Some(At { entry: (key, value), .. }) = &self.at else { return Ok(None) };
         Container::parse(value).map(Some).map_err(|error| error.at(key))
     }
 
-    /// The key and the entry that the walk is at, which it leaves.
+    /// Takes the key and the entry at the current position.
     pub(crate) fn take(&mut self) -> Option<(K, Entry<R::Bytes<'r>>)> {
         self.at.take().map(|at| (at.key, at.entry))
     }
@@ -192,12 +192,11 @@ impl<R: Reader, K> fmt::Debug for ChunkWalk<'_, R, K> {
 /// A walk over the chunks of a range of ids.
 #[derive(Debug)]
 pub(super) struct RangeWalk {
-    /// The first and the last position; `None` where there is none.
+    /// The first and the last position; `None` if the range is empty.
     ends: Option<(u64, u64)>,
-    /// The first and the last position where all ids are in the range.
+    /// The first and the last position of full chunks.
     full: Option<(u64, u64)>,
-    /// What the first and the last chunk of the range have, and those between, as containers have
-    /// it.
+    /// The containers of the first and the last chunk of the range, and of those between.
     first: (u64, [u8; 5]),
     last: (u64, [u8; 5]),
     between: [u8; 5],
@@ -227,7 +226,7 @@ impl RangeWalk {
         }
     }
 
-    /// The first position at or behind `to`, and the one behind the last of those that are like it.
+    /// The first position at or after `to`, and the end of the run of similar positions.
     pub(super) fn seek(&self, to: u64) -> Option<(u64, u64)> {
         let (first, last) = self.ends?;
         let at = to.max(first);
@@ -251,7 +250,7 @@ impl RangeWalk {
             .map_or(&self.between, |end| &end.1)
     }
 
-    /// About how many ids a chunk has.
+    /// The approximate number of ids in a chunk.
     pub(super) fn weight(&self) -> usize {
         match self.ends {
             Some((first, last)) if first == last => most_ids(self.value(first)),

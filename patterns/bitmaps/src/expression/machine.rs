@@ -1,4 +1,4 @@
-//! How the ids that an expression has in one chunk are computed.
+//! Computes the ids of an expression in one chunk.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use keyloom::Result;
 use super::plan::{Node, Shape};
 use crate::{ChunkIds, Container};
 
-/// How a chunk is combined with another.
+/// How one set of ids is combined with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Set,
@@ -16,7 +16,7 @@ pub(crate) enum Op {
     AndNot,
     Or,
     Xor,
-    /// The other one without this one.
+    /// The other set without this one.
     LessFrom,
 }
 
@@ -36,7 +36,7 @@ impl Op {
         }
     }
 
-    /// `other` has no meaning afterwards if this is [`Op::LessFrom`], and else stays.
+    /// For [`Op::LessFrom`], `other` is unspecified afterwards; for all others it is unchanged.
     pub(crate) fn apply_ids(self, ids: &mut ChunkIds, other: &mut ChunkIds) {
         match self {
             Self::LessFrom => {
@@ -47,7 +47,7 @@ impl Op {
         }
     }
 
-    /// The same where `other` is kept by its owner.
+    /// The same, for an `other` that must not change.
     pub(super) fn apply_kept(self, ids: &mut ChunkIds, other: &ChunkIds) {
         match self {
             Self::Set => ids.clone_from(other),
@@ -65,23 +65,23 @@ pub(super) trait Leaves {
     /// Whether a node may have ids at a position.
     fn is_at(&mut self, shape: &Shape, node: usize, at: u64) -> Result<bool>;
 
-    /// Combines ids with what a leaf has at a position, which it is at.
+    /// Combines ids with those of a leaf at its current position.
     fn combine(&mut self, leaf: usize, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()>;
 
-    /// About how many ids a leaf has where it is; more where it takes longer.
+    /// The approximate number of ids of a leaf at its position; greater if it is slow to read.
     fn weight(&self, leaf: usize) -> usize;
 }
 
-/// A node that is being computed.
+/// A node under computation.
 #[derive(Debug)]
 struct Work {
     node: usize,
-    /// How many operands are done.
+    /// How many operands have been processed.
     done: usize,
-    /// Whether the first of them was written over what was there before.
+    /// Whether the first of them has overwritten the buffer.
     is_set: bool,
-    /// How the node is combined with the one that it is an operand of. Unless this is [`Op::Set`]
-    /// it has a chunk of its own.
+    /// How the node is combined with its parent. Unless this is [`Op::Set`], the node has a chunk
+    /// buffer of its own.
     op: Op,
 }
 
@@ -91,18 +91,18 @@ impl Work {
     }
 }
 
-/// Computes nodes without recursion. Holds a chunk for each that is combined with another: these
-/// are made when first needed, and kept.
+/// Computes nodes without recursion. It has one chunk buffer for each node to be combined with
+/// another; buffers are allocated when first needed, and kept.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     work: Vec<Work>,
     chunks: Vec<ChunkIds>,
-    /// Where operands are sorted.
+    /// Buffer for sorting operands.
     order: Vec<usize>,
 }
 
 impl Machine {
-    /// Makes `out` the ids of the whole expression at a position, which it is at.
+    /// Computes the ids of the whole expression at the current position into `out`.
     pub(super) fn compute(
         &mut self,
         shape: &mut Shape,
@@ -152,15 +152,15 @@ impl Machine {
         Ok(())
     }
 
-    /// Makes sure that there is a chunk for a level.
+    /// Ensures that there is a chunk buffer for a level.
     fn chunk(&mut self, level: usize) {
         if self.chunks.len() <= level {
             self.chunks.push(ChunkIds::with_room());
         }
     }
 
-    /// Begins to compute a node: of an AND the deep operands first, and then the one with the
-    /// fewest ids.
+    /// Begins the computation of a node. For an AND, deep operands come first, then the one with
+    /// the fewest ids.
     fn begin(&mut self, shape: &mut Shape, leaves: &impl Leaves, node: usize, op: Op) {
         self.work.push(Work::new(node, op));
         let Some(Node::All { with, is_reversed: false, .. }) = shape.node(node) else { return };
@@ -175,7 +175,7 @@ impl Machine {
         }
     }
 
-    /// Goes on with a node until it is done, or the next operand must be computed first.
+    /// Continues a node until it is done, or until an operand must be computed first.
     fn go_on(
         &mut self,
         work: &mut Work,
@@ -210,7 +210,7 @@ impl Work {
         matches!(shape.node(self.node), Some(Node::All { is_reversed: false, .. }))
     }
 
-    /// The next operand, and how it is combined with those before.
+    /// The next operand, and how it is combined with the preceding ones.
     fn next(&mut self, shape: &Shape, ids: &mut ChunkIds) -> Option<(usize, Op)> {
         let of = |places: &Range<usize>, at: usize| shape.some(places).get(at).copied();
         let first_or = |op| if self.is_set { op } else { Op::Set };
@@ -237,7 +237,7 @@ impl Work {
     }
 }
 
-/// About how many ids a node has. Looks no further than to its operands.
+/// The approximate number of ids of a node. Examines only its operands.
 fn weight(shape: &Shape, leaves: &impl Leaves, node: usize) -> usize {
     let of_leaf = |node: usize| match shape.node(node) {
         Some(Node::Leaf(leaf)) => leaves.weight(*leaf),

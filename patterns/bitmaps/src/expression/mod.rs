@@ -1,8 +1,8 @@
-//! Which ids satisfy a Boolean expression of bitmaps?
+//! Bitmap expressions: Boolean queries over bitmaps.
 //!
-//! A [`BitmapExpr`] is a tree that holds no store. Its leaves are stored bitmaps, comparisons of
-//! stored [integers](super::integers), ranges of ids, and bitmaps in memory; it is combined with
-//! `&`, `|`, `-` and `^`, and read like a [`Bitmap`].
+//! A [`BitmapExpr`] is a tree that does not refer to a store. Its leaves are stored bitmaps,
+//! comparisons of stored [integers](super::integers), ranges of ids, and bitmaps in memory.
+//! Expressions are combined with `&`, `|`, `-` and `^`, and read like a [`Bitmap`].
 //!
 //! ```
 //! use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -30,41 +30,41 @@
 //! An expression is evaluated one chunk at a time, in either order. Each leaf is a walk over its
 //! chunks.
 //!
-//! * An AND goes on to the first chunk that all operands have: each is sought where the furthest of
-//!   the others is, by a few steps or, where that is further, by a range that begins there. So a
-//!   sparse operand makes the others as cheap as itself. What is taken away (`-`) is sought only
-//!   where something is left to take from.
-//! * In a chunk that all have, the operand with the fewest ids comes first, comparisons last, and
-//!   what is empty ends it.
-//! * An OR or a XOR visits the chunks that some operand has.
-//! * A range of ids, and a complement in one, is not gone through where it is counted: chunks in a
-//!   row that have all of their ids are counted together.
-//! * What two containers share is counted as they lie in the store, and with it the count of their
-//!   AND, AND NOT, OR and XOR. Else a chunk is computed as a list while it has 1,024 ids or less,
-//!   of which each is looked up in the next operand, and in plain words of 4 KiB when it has more.
-//!   An expression of n operands holds about 8 + log<sub>2</sub> n such chunks, which are made once
-//!   per query: what needs more is computed before what it is combined with. So memory does not
-//!   grow with the chunks, and nothing is allocated from one to the next.
-//! * Nothing recurses, so an expression may have any number of levels. To make a level takes the
-//!   same time whatever is below it, and to evaluate one takes time for each operand: a fold over
-//!   100,000 terms is as good as one [`any_of`](BitmapExpr::any_of).
+//! * An AND advances to the first chunk that all operands have. Each operand is advanced to the
+//!   furthest position of the others: by a few steps, or if that is too far, by a new range that
+//!   begins there. So a sparse operand makes the others as cheap as itself. Subtracted operands
+//!   (`-`) are read only where ids remain to subtract from.
+//! * In a chunk that all operands have, the operand with the fewest ids is evaluated first and
+//!   comparisons last; an empty result ends the evaluation of that chunk.
+//! * An OR or an XOR visits the chunks that some operand has.
+//! * When counting, ranges of ids and complements in them are not visited chunk by chunk:
+//!   consecutive full chunks are counted together.
+//! * The ids shared by two containers are counted directly on the stored bytes; this gives the
+//!   counts of their AND, AND NOT, OR and XOR. In other cases a chunk is computed: as a list up to
+//!   1,024 ids, each of which is looked up in the next operand, and as plain words of 4 KiB above
+//!   that. An expression of n operands keeps about 8 + log<sub>2</sub> n such chunks, allocated
+//!   once per query; operands that need more are computed first. So memory does not grow with the
+//!   number of chunks, and nothing is allocated per chunk.
+//! * Nothing recurses, so an expression may have any depth. Combining expressions takes constant
+//!   time, and evaluation takes time for each operand. So a fold over 100,000 terms costs the same
+//!   as one [`any_of`](BitmapExpr::any_of).
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
-//! | to make an expression | nothing is read |
-//! | [`count`](BitmapExpr::count), [`to_roaring`](BitmapExpr::to_roaring), [`to_treemap`](BitmapExpr::to_treemap), [`hold`](BitmapExpr::hold) | 1 range per stored operand over the chunks visited, and 1 for each time that more than a few chunks are left out |
-//! | [`rank`](BitmapExpr::rank), [`select`](BitmapExpr::select), [`first`](BitmapExpr::first), [`last`](BitmapExpr::last), [`ids`](BitmapExpr::ids), [`page`](BitmapExpr::page) | the same, over the chunks up to where the answer is |
+//! | constructing an expression | nothing is read |
+//! | [`count`](BitmapExpr::count), [`to_roaring`](BitmapExpr::to_roaring), [`to_treemap`](BitmapExpr::to_treemap), [`hold`](BitmapExpr::hold) | 1 range per stored operand over the visited chunks, and 1 for each gap of more than a few chunks |
+//! | [`rank`](BitmapExpr::rank), [`select`](BitmapExpr::select), [`first`](BitmapExpr::first), [`last`](BitmapExpr::last), [`ids`](BitmapExpr::ids), [`page`](BitmapExpr::page) | the same, over the chunks up to the answer |
 //! | [`contains`](BitmapExpr::contains) | the same, in one chunk |
 //! | [`store_in`](BitmapExpr::store_in) | as `count`, 1 range deleted, 1 key written per chunk |
 //! | an operand in memory or a range of ids | nothing |
 //!
 //! # When not to use it
 //!
-//! * Where each query is an OR of thousands of bitmaps: each is a walk of its own. Keep their union
-//!   as a bitmap.
-//! * For a single id, where the bitmaps are few: [`Bitmap::contains`] is one get.
+//! * When each query is an OR of thousands of bitmaps: each is a walk of its own. Maintain their
+//!   union as a bitmap.
+//! * For a single id and few bitmaps: [`Bitmap::contains`] is one get.
 
 use std::ops::{RangeBounds, RangeInclusive};
 use std::sync::Arc;
@@ -95,8 +95,8 @@ pub(crate) use within_chunk::{ChunkExpr, ChunkMachine, Leaf};
 /// A Boolean expression of bitmaps: stored ones, comparisons of integers, ranges of ids, and
 /// bitmaps in memory.
 ///
-/// Cheap to clone. Made from bitmaps by [`From`], by [`BitSliced`](super::BitSliced) and by the
-/// methods here, and combined by operators: `&`, `|`, `^`, and `-` for AND NOT. See the
+/// Cheap to clone. Created from bitmaps by [`From`], by [`BitSliced`](super::BitSliced) and by the
+/// methods here, and combined with the operators `&`, `|`, `^`, and `-` for AND NOT. See the
 /// [module](self).
 ///
 /// ```
@@ -110,7 +110,7 @@ pub(crate) use within_chunk::{ChunkExpr, ChunkMachine, Leaf};
 #[derive(Clone)]
 pub struct BitmapExpr {
     tree: Arc<Tree>,
-    /// Whether ids of it may be given to other records later.
+    /// Whether its ids may later be reassigned to other records.
     has_reused_ids: bool,
 }
 
@@ -124,7 +124,7 @@ impl BitmapExpr {
         &self.tree
     }
 
-    /// The same, of ids that may be given to other records later if `has_reused_ids`.
+    /// Marks the ids as possibly reassigned to other records later, if `has_reused_ids`.
     pub(crate) fn of_reused_ids(self, has_reused_ids: bool) -> Self {
         Self { has_reused_ids: self.has_reused_ids || has_reused_ids, ..self }
     }
@@ -139,7 +139,7 @@ impl BitmapExpr {
         Self::new(Tree::Compared(comparison))
     }
 
-    /// The ids of some chunks, held in memory as the store would have them.
+    /// The ids of some chunks, kept in memory in their stored form.
     pub(crate) fn held(chunks: &mut impl Chunks) -> Result<Self> {
         Ok(Self::of_held(Held::of_chunks(chunks)?))
     }
@@ -153,7 +153,7 @@ impl BitmapExpr {
         Self::new(Tree::Any(Vec::new()))
     }
 
-    /// The ids of a range; all of them: `..`. Nothing is read for it.
+    /// The ids of a range; `..` means all ids. Reads nothing.
     pub fn range(ids: impl RangeBounds<u64>) -> Self {
         match id_range(&ids) {
             Some(ids) => Self::ids_between(ids),
@@ -165,15 +165,14 @@ impl BitmapExpr {
         Self::new(Tree::Range(ids))
     }
 
-    /// The ids of `universe` that this expression does not have.
+    /// The ids of `universe` that are not in this expression.
     ///
-    /// To count it costs what this expression costs, whatever the universe, alone and as an operand
-    /// of another expression. To read its ids goes through all chunks of the universe, so do not
-    /// read those of `..`, which are all 2<sup>64</sup> ids: what would keep them
-    /// ([`hold`](BitmapExpr::hold), [`to_treemap`](BitmapExpr::to_treemap),
-    /// [`store_in`](BitmapExpr::store_in)) refuses more than 2<sup>32</sup> ids in a row. A
-    /// universe of records is [`all`](super::InvertedIndex::all): take the expression from it,
-    /// `index.all() - expr`.
+    /// Counting it costs the same as counting this expression, whatever the universe, alone or as
+    /// an operand of another expression. Reading its ids visits all chunks of the universe. So do
+    /// not read the ids of a complement in `..`, which has all 2<sup>64</sup> ids. Methods that
+    /// would keep them ([`hold`](BitmapExpr::hold), [`to_treemap`](BitmapExpr::to_treemap),
+    /// [`store_in`](BitmapExpr::store_in)) refuse more than 2<sup>32</sup> consecutive ids. A
+    /// universe of records is [`all`](super::InvertedIndex::all): use `index.all() - expr`.
     ///
     /// ```
     /// use keyloom::{Memory, Store};

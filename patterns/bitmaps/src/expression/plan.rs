@@ -1,4 +1,4 @@
-//! The order in which an expression is evaluated: a list, however deep the expression is.
+//! The evaluation plan of an expression: a flat list, whatever the depth of the expression.
 
 use std::cmp::Reverse;
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ use super::{BitmapExpr, Tree};
 use crate::integers::Comparison;
 use keyloom_tables::kit::Fnv;
 
-/// What an expression is made of in the end.
+/// A leaf of an expression.
 #[derive(Debug)]
 pub(crate) enum LeafExpr<'e> {
     /// The bitmap in a subspace.
@@ -23,36 +23,36 @@ pub(crate) enum LeafExpr<'e> {
     Range(RangeInclusive<u64>),
 }
 
-/// A node of an expression. Operands are places in [`Shape::operands`].
+/// A node of an expression. Operands are indexes into [`Shape::operands`].
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    /// The number of a leaf.
+    /// The index of a leaf.
     Leaf(usize),
-    /// The ids that all of `with`, of which there is at least one, have and none of `without`.
+    /// The ids that are in all of `with`, which is not empty, and in none of `without`.
     All {
         with: Range<usize>,
         without: Range<usize>,
-        /// Whether `without`, a single operand that is deep, is computed before `with`, a single
-        /// one too.
+        /// Whether `without`, a single deep operand, is computed before `with`, also a single
+        /// operand.
         is_reversed: bool,
     },
     Any(Range<usize>),
     Odd(Range<usize>),
 }
 
-/// How the leaves of an expression are combined: nodes, each behind its operands, so the last is
-/// the whole. Nested operators of one kind are one node.
+/// How the leaves of an expression are combined: nodes in postorder, so the last is the root.
+/// Nested operators of one kind are one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     pub(super) nodes: Vec<Node>,
-    /// Numbers of nodes.
+    /// Indexes of nodes.
     pub(super) operands: Vec<usize>,
-    /// How many chunks it takes, at most, to compute each node.
+    /// The maximum number of chunk buffers needed to compute each node.
     needs: Vec<u8>,
 }
 
-/// A node that needs more chunks than this is computed before the other operands. Then an
-/// expression of n leaves needs about this many and log n chunks, and not one for each level.
+/// A node that needs more chunk buffers than this is computed before the other operands. Then an
+/// expression of n leaves needs about this many plus log n buffers, instead of one for each level.
 const DEEP: u8 = 8;
 
 /// An expression whose leaves are ready to be read.
@@ -62,7 +62,7 @@ pub(crate) struct Plan<L> {
     pub(super) leaves: Vec<L>,
 }
 
-/// An operand, or what all ranges of an AND have in common.
+/// An operand, or the intersection of all ranges of an AND.
 enum Operand<'e> {
     Expr(&'e BitmapExpr),
     Range(RangeInclusive<u64>),
@@ -74,15 +74,15 @@ enum Kind {
     Odd,
 }
 
-/// What is to be done next.
+/// A step of the planning.
 enum Task<'e> {
     Visit(Operand<'e>),
-    /// Makes a node of so many of the nodes that were made last.
+    /// Creates a node from the given number of last created nodes.
     Close(Kind, usize),
 }
 
 impl Shape {
-    /// The number of the whole expression.
+    /// The index of the root.
     pub(super) fn root(&self) -> usize {
         self.nodes.len().saturating_sub(1)
     }
@@ -99,7 +99,7 @@ impl Shape {
         self.needs.get(number).copied().unwrap_or_default()
     }
 
-    /// Whether a node is computed before the operands beside it.
+    /// Whether a node is computed before its sibling operands.
     pub(super) fn is_deep(&self, number: usize) -> bool {
         self.need(number) > DEEP
     }
@@ -116,15 +116,15 @@ impl Shape {
         begin..self.operands.len()
     }
 
-    /// The operand that needs the most chunks, and how many chunks all of them need when it comes
-    /// first.
+    /// The operand that needs the most chunk buffers, and how many all operands need if it is
+    /// computed first.
     fn deepest(&self, operands: &[usize]) -> (usize, u8) {
         let deepest = (0..operands.len()).rev().max_by_key(|at| self.need_at(operands, *at));
         let deepest = deepest.unwrap_or(0);
         let others = (0..operands.len()).filter(|at| *at != deepest);
         let others = others.map(|at| self.need_at(operands, at)).max();
         let most = self.need_at(operands, deepest);
-        // What is combined with others and is not a leaf takes a chunk of its own.
+        // An operand that is combined with others and is not a leaf takes one more buffer.
         let others = others.filter(|need| *need > 0).map_or(0, |need| need.saturating_add(1));
         (deepest, most.max(others))
     }
@@ -137,19 +137,19 @@ impl Shape {
         self.push(Node::Leaf(leaf), 0)
     }
 
-    /// Each deep operand that is taken away becomes a node of its own: the deepest one last, and it
+    /// Each deep subtracted operand becomes a node of its own; the deepest one is the last node and
     /// is computed first.
     fn add_all(&mut self, with: &[usize], without: &[usize]) -> usize {
         let (_, of_with) = self.deepest(with);
         let mut deepest_first = without.to_vec();
         deepest_first.sort_by_key(|number| Reverse(self.need(*number)));
-        // Of operands in this order, no more than two decide how many chunks all of them need.
+        // In this order, at most two operands determine how many buffers all of them need.
         let is_apart = |two: &[usize]| self.deepest(two).1 > DEEP.max(of_with);
         let last = deepest_first.last().copied();
         let twos = deepest_first.windows(2).chain(last.as_slice().chunks(1));
         let deep = twos.take_while(|two| is_apart(two)).count();
         let mut others = deepest_first.split_off(deep);
-        // In the order in which they were made.
+        // In the order of their creation.
         others.sort_unstable();
         let from = match (with, others.as_slice()) {
             ([only], []) if deep > 0 => *only,
@@ -181,8 +181,7 @@ impl Shape {
 }
 
 impl BitmapExpr {
-    /// The expression as a list, whose leaves are what `leaf` makes of them. Takes time for each
-    /// operand, once.
+    /// The plan of the expression, with the leaves converted by `leaf`. Visits each operand once.
     pub(super) fn plan<'e, L, E>(
         &'e self,
         mut leaf: impl FnMut(LeafExpr<'e>) -> Result<L, E>,
@@ -243,7 +242,7 @@ impl BitmapExpr {
         flat
     }
 
-    /// Visits the operands of an AND, of which all ranges are one, and what is taken away from it.
+    /// Visits the operands of an AND, with all ranges merged into one, and the subtracted operands.
     fn visit_all<'e>(&'e self, tasks: &mut Vec<Task<'e>>) {
         let (mut with, mut without, mut rest) = (Vec::new(), Vec::new(), vec![self]);
         let mut common: Option<(u64, u64)> = None;
@@ -262,7 +261,7 @@ impl BitmapExpr {
         }
         match common {
             Some((0, u64::MAX)) if !with.is_empty() => {}
-            // In front, so that nothing is read before it.
+            // First, so that nothing is read before it.
             Some((first, last)) => with.insert(0, Operand::Range(first..=last)),
             None => {}
         }
@@ -274,12 +273,12 @@ impl BitmapExpr {
         tasks.extend(with.into_iter().rev().map(Task::Visit));
     }
 
-    /// Adds what distinguishes the plan of this expression from other plans: each node with its
-    /// operands, and each leaf.
+    /// Hashes everything that distinguishes the plan of this expression from other plans: each node
+    /// with its operands, and each leaf.
     ///
-    /// The number of operands of each node is not enough. Deep operands are moved, so `a - (b |
-    /// deep)` and `a - (b - deep)` have the same leaves in the same order and the same numbers of
-    /// operands.
+    /// Hashing only the number of operands of each node is not enough. Deep operands are moved, so
+    /// `a - (b | deep)` and `a - (b - deep)` have the same leaves in the same order and the same
+    /// numbers of operands.
     pub(super) fn hash(&self, hash: &mut Fnv) {
         let Ok(Plan { shape, leaves }) = self.plan(Ok::<_, Infallible>);
         let mut add = |kind: u8, lists: [&[usize]; 2]| {
@@ -303,8 +302,8 @@ impl BitmapExpr {
         leaves.iter().for_each(|leaf| leaf.hash(hash));
     }
 
-    /// Whether all ids, whatever they are, are ids of stored operands of which `is_bounded` says
-    /// so.
+    /// Whether all ids of the expression are ids of stored operands for which `is_bounded` returns
+    /// true.
     pub(crate) fn is_within(&self, is_bounded: &impl Fn(&Subspace) -> bool) -> bool {
         let Ok(Plan { shape, leaves }) = self.plan(|leaf| {
             Ok::<bool, Infallible>(match leaf {
@@ -334,7 +333,7 @@ fn operands_of_odd(tree: &Tree) -> Option<&[BitmapExpr]> {
     if let Tree::Odd(of) = tree { Some(of) } else { None }
 }
 
-/// Visits operands and makes a node of them, unless there is just one.
+/// Visits operands and creates a node of them, unless there is just one.
 fn visit<'e>(kind: Kind, operands: Vec<&'e BitmapExpr>, tasks: &mut Vec<Task<'e>>) {
     if operands.len() != 1 {
         tasks.push(Task::Close(kind, operands.len()));

@@ -1,4 +1,4 @@
-//! What an expression is asked.
+//! Reads of an expression.
 
 use std::iter::FusedIterator;
 use std::ops::RangeBounds;
@@ -15,15 +15,15 @@ use keyloom_tables::kit::Fnv;
 use keyloom_tables::{Continuation, Page};
 
 impl BitmapExpr {
-    /// How many ids there are, at most [`u64::MAX`]. Costs one range for each stored operand. Of
-    /// two bitmaps the containers are counted as they lie in the store; chunks of which a
-    /// [range](BitmapExpr::range) or a [complement](BitmapExpr::complement) has all ids are counted
-    /// together.
+    /// Returns the number of ids, at most [`u64::MAX`]. Costs one range for each stored operand.
+    /// The containers of two bitmaps are counted on their stored bytes. Full chunks of a
+    /// [range](BitmapExpr::range) or a [complement](BitmapExpr::complement) are counted together.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_bitmaps::{Bitmap, BitmapExpr};
-    /// let (free, large) = (Bitmap::new(&Subspace::new("free")), Bitmap::new(&Subspace::new("large")));
+    /// let (free, large) =
+    ///     (Bitmap::new(&Subspace::new("free")), Bitmap::new(&Subspace::new("large")));
     /// let store = Memory::new();
     /// store.transact(|txn| {
     ///     free.insert_many(txn, [2, 3, 5])?;
@@ -36,13 +36,13 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// What the store says; where stored bytes are no chunk, naming the key.
+    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
     pub fn count(&self, reader: &impl Reader) -> Result<u64> {
         Ok(self.explain(reader)?.0)
     }
 
-    /// As [`count`](BitmapExpr::count), and what was read for it: the ranges of the stored
-    /// operands, and the chunks that were met in them. `keys_returned` is the count.
+    /// As [`count`](BitmapExpr::count), and returns what was read: the ranges of the stored
+    /// operands, and the visited chunks. `keys_returned` is the count.
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count).
@@ -52,7 +52,7 @@ impl BitmapExpr {
         Ok((count, Explain { keys_returned: count, ..evaluation.explain() }))
     }
 
-    /// How many ids there are below `id`. Costs one range for each stored operand.
+    /// Returns how many ids are less than `id`. Costs one range for each stored operand.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -80,8 +80,8 @@ impl BitmapExpr {
         }
     }
 
-    /// The id that has `n` before it; `None` where there are not so many. Costs one range for each
-    /// stored operand, as far as the id.
+    /// Returns the id that has exactly `n` smaller ids, or `None` if there are too few. Costs one
+    /// range for each stored operand, up to that id.
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count).
@@ -113,7 +113,8 @@ impl BitmapExpr {
         Ok(None)
     }
 
-    /// Whether `id` is one of the ids. Costs one range for each stored operand, of one chunk.
+    /// Returns whether `id` is one of the ids. Costs one range for each stored operand, over one
+    /// chunk.
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count).
@@ -121,7 +122,7 @@ impl BitmapExpr {
         Ok(self.ids(reader, id..=id, Order::Ascending)?.next().transpose()?.is_some())
     }
 
-    /// The smallest id.
+    /// Returns the smallest id.
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count).
@@ -129,7 +130,7 @@ impl BitmapExpr {
         self.ids(reader, .., Order::Ascending)?.next().transpose()
     }
 
-    /// The largest id.
+    /// Returns the largest id.
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count).
@@ -137,8 +138,8 @@ impl BitmapExpr {
         self.ids(reader, .., Order::Descending)?.next().transpose()
     }
 
-    /// The ids in `range`, in `order`. Costs one range for each stored operand over the chunks that
-    /// `range` touches, as far as the iterator comes.
+    /// Returns the ids in `range`, in `order`. Costs one range for each stored operand over the
+    /// chunks of `range`, as far as the iterator is consumed.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store};
@@ -153,7 +154,7 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// As [`count`](BitmapExpr::count), the iterator too, which is at its end then.
+    /// As [`count`](BitmapExpr::count); this includes the iterator, which ends after an error.
     pub fn ids<'r, R: Reader, B: RangeBounds<u64>>(
         &self,
         reader: &'r R,
@@ -165,11 +166,11 @@ impl BitmapExpr {
         Ok(IdWalk::new(chunks, range, order))
     }
 
-    /// At most `limit` of the [`ids`](BitmapExpr::ids) in `range`, but at least one, beginning
-    /// behind `after`.
+    /// Returns at most `limit` of the [`ids`](BitmapExpr::ids) in `range`, but at least one, after
+    /// `after`.
     ///
-    /// A continuation belongs to this expression, with the content of its bitmaps in memory but
-    /// whatever its stored bitmaps have at the time.
+    /// A continuation is valid for this expression, including the contents of its bitmaps in
+    /// memory; the contents of its stored bitmaps may change in between.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store};
@@ -187,7 +188,7 @@ impl BitmapExpr {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another
-    /// query; else as [`count`](BitmapExpr::count).
+    /// query; otherwise as [`count`](BitmapExpr::count).
     pub fn page(
         &self,
         reader: &impl Reader,
@@ -202,27 +203,28 @@ impl BitmapExpr {
         page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
     }
 
-    /// The ids in memory, as far as they have 32 bits. Costs one range for each stored operand.
+    /// Returns the ids in memory; they must fit into 32 bits. Costs one range for each stored
+    /// operand.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) naming the first id that has
-    /// more bits, or for more than 2<sup>32</sup> ids in a row; else as
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) with the first id that does not
+    /// fit, or for more than 2<sup>32</sup> consecutive ids; otherwise as
     /// [`count`](BitmapExpr::count).
     pub fn to_roaring(&self, reader: &impl Reader) -> Result<RoaringBitmap> {
         to_roaring(&mut Evaluation::to_keep(self, reader)?)
     }
 
-    /// The ids in memory. Costs one range for each stored operand.
+    /// Returns the ids in memory. Costs one range for each stored operand.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids
-    /// in a row; else as [`count`](BitmapExpr::count).
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup>
+    /// consecutive ids; otherwise as [`count`](BitmapExpr::count).
     pub fn to_treemap(&self, reader: &impl Reader) -> Result<RoaringTreemap> {
         to_treemap(&mut Evaluation::to_keep(self, reader)?)
     }
 
-    /// An expression of the same ids as they are now, which are kept in memory: as compact as a
-    /// stored bitmap, and quicker than this expression where it is an operand of many others.
+    /// Returns an expression of the current ids, kept in memory. It is as compact as a stored
+    /// bitmap, and faster than this expression as an operand of many others.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -238,25 +240,25 @@ impl BitmapExpr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup> ids
-    /// in a row; else as [`count`](BitmapExpr::count).
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for more than 2<sup>32</sup>
+    /// consecutive ids; otherwise as [`count`](BitmapExpr::count).
     pub fn hold(&self, reader: &impl Reader) -> Result<Self> {
         let held = Held::of_chunks(&mut Evaluation::to_keep(self, reader)?)?;
         Ok(Self::of_held(held).of_reused_ids(self.has_reused_ids))
     }
 
-    /// Makes the ids all that a stored bitmap has, and tells how many there are. The bitmap may be
-    /// an operand itself. Costs one range for each stored operand, and writes as
-    /// [`Bitmap::replace`] does; in between the chunks are in memory.
+    /// Replaces the contents of a stored bitmap by the ids, and returns their number. The bitmap
+    /// may itself be an operand. Costs one range for each stored operand, and writes like
+    /// [`Bitmap::replace`]; the chunks are kept in memory until then.
     ///
     /// # Errors
     /// [`InvertedIndexError::IdsAreReused`] for an expression of an
-    /// [`InvertedIndex`](super::super::InvertedIndex) that gives ids out: once a record is deleted,
-    /// its id goes to another record, which the bitmap would hold too. Nothing changes the bitmap
-    /// when a record does, either. [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for
-    /// more than 2<sup>32</sup> ids in a row. An id beyond the universe of the bitmap; else as
-    /// [`count`](BitmapExpr::count) and any error of the store. Nothing was written unless the
-    /// store fails while writing.
+    /// [`InvertedIndex`](super::super::InvertedIndex) that assigns ids: after a record is deleted,
+    /// its id is reassigned, and the bitmap would contain the other record. (Changes of records do
+    /// not update the bitmap either.) [`Error::InvalidArgument`](keyloom::Error::InvalidArgument)
+    /// for more than 2<sup>32</sup> consecutive ids, and for an id beyond the universe of the
+    /// bitmap. Otherwise as [`count`](BitmapExpr::count). Nothing is written, unless the store
+    /// fails during the write.
     pub fn store_in(&self, txn: &mut impl Writer, bitmap: &Bitmap) -> Result<u64> {
         txn.guarded(|txn| {
             if self.has_reused_ids {

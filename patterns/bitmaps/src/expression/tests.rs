@@ -1,4 +1,4 @@
-//! Plans: which expressions are one query, and how many steps they take.
+//! Plans: which expressions have the same plan, and how many steps they take.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -8,17 +8,18 @@ use keyloom::{Memory, Order, Store, Subspace};
 use super::{BitmapExpr, Evaluation};
 use keyloom_tables::kit::Fnv;
 
-/// An expression, and its truth table over the leaves: a bit for each set of leaves that may have
-/// an id.
+/// An expression, and its truth table over the leaves: one bit for each set of leaves that may
+/// contain an id.
 type Known = (BitmapExpr, u64);
 
-/// The leaf of a number below 6.
+/// The leaf with index `n`, below 6.
 fn leaf(n: usize) -> Known {
     let table = (0..64_u64).filter(|row| row >> n & 1 == 1).fold(0, |table, row| table | 1 << row);
     (BitmapExpr::stored(&Subspace::new(&("leaf", n as u64))), table)
 }
 
-/// An expression of two leaves that is computed before the operands beside it, with so many levels.
+/// An expression of two leaves with `levels` levels, deep enough to be computed before its
+/// siblings.
 fn deep([a, b]: [usize; 2], levels: usize) -> Known {
     (0..levels).fold(leaf(a), |below, level| minus(leaf(if level % 2 == 0 { b } else { a }), below))
 }
@@ -45,7 +46,7 @@ fn hash(expr: &BitmapExpr) -> u64 {
     hash.finish()
 }
 
-/// All expressions of so many of the operands.
+/// All expressions of `number` of the operands.
 fn all(operands: &[Known], number: usize) -> Vec<Known> {
     if number == 1 {
         return operands.to_vec();
@@ -59,7 +60,7 @@ fn all(operands: &[Known], number: usize) -> Vec<Known> {
         .collect()
 }
 
-/// Deep operands are moved in a plan, so their nodes stand where those of other expressions do.
+/// Deep operands are moved in a plan, so their nodes are in the places of other expressions' nodes.
 #[test]
 fn expressions_of_one_hash_have_one_plan() {
     let odd = xor(deep([4, 5], 14), leaf(5));
@@ -74,10 +75,10 @@ fn expressions_of_one_hash_have_one_plan() {
     assert!(known.len() > 2_000, "{}", known.len());
 }
 
-/// An expression of so many operands.
+/// Creates an expression of a given number of operands.
 type OfMany = fn(usize) -> BitmapExpr;
 
-/// The looks at nodes that it takes to count an expression.
+/// How many node visits it takes to count an expression.
 fn looks(expr: &BitmapExpr) -> usize {
     let store = Memory::new();
     let snapshot = store.snapshot().unwrap();
@@ -90,7 +91,7 @@ fn held(n: usize) -> BitmapExpr {
     roaring::RoaringBitmap::from_iter([n as u32 % 100, 200]).into()
 }
 
-/// Each of them has ids in the first chunk, or in a row of chunks.
+/// Each shape has ids in the first chunk, or in a run of chunks.
 #[test]
 fn looks_at_nodes_are_linear_in_the_operands() {
     fn range() -> BitmapExpr {
@@ -116,7 +117,7 @@ fn looks_at_nodes_are_linear_in_the_operands() {
     }
 }
 
-/// Each operand is deep, and so becomes a node of its own.
+/// Each operand is deep, and therefore becomes a node of its own.
 #[test]
 fn deep_operands_are_planned_on_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(128 << 10);

@@ -1,4 +1,4 @@
-//! What an expression is made of.
+//! The structure of expressions.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitXor, RangeInclusive, Sub};
@@ -10,8 +10,8 @@ use super::BitmapExpr;
 use super::held::Held;
 use crate::integers::Comparison;
 
-/// An expression as it was made. To combine two takes the same time however large they are: nested
-/// operators of one kind become one when the expression is [planned](super::plan).
+/// An expression as constructed. Combining two takes constant time: nested operators of one kind
+/// are merged when the expression is [planned](super::plan).
 pub(super) enum Tree {
     /// The bitmap in a subspace.
     Stored(Subspace),
@@ -19,13 +19,13 @@ pub(super) enum Tree {
     Range(RangeInclusive<u64>),
     /// Integers in a range.
     Compared(Comparison),
-    /// The ids that all of `with`, of which there is at least one, have and none of `without`.
+    /// The ids that are in all of `with`, which is not empty, and in none of `without`.
     All {
         with: Vec<BitmapExpr>,
         without: Vec<BitmapExpr>,
     },
     Any(Vec<BitmapExpr>),
-    /// The ids that an odd number of operands have.
+    /// The ids in an odd number of operands.
     Odd(Vec<BitmapExpr>),
 }
 
@@ -52,7 +52,7 @@ impl Tree {
     }
 }
 
-/// One level after the other: an expression may be deeper than the stack.
+/// Iterative: an expression may be deeper than the stack.
 impl Drop for Tree {
     fn drop(&mut self) {
         let mut rest = self.take_operands();
@@ -64,15 +64,15 @@ impl Drop for Tree {
     }
 }
 
-/// What is still to be written of an expression.
+/// The remaining output of an expression.
 enum Piece<'e> {
     Text(&'static str),
     Of(&'e BitmapExpr),
 }
 
 impl<'e> Piece<'e> {
-    /// Writes operands in parentheses, with an operator before each but the first; the last piece
-    /// comes first.
+    /// Pushes operands in parentheses, with an operator before each but the first; the last piece
+    /// is written first.
     fn operators(
         rest: &mut Vec<Self>,
         operands: impl Iterator<Item = (&'static str, &'e BitmapExpr)>,
@@ -92,7 +92,7 @@ impl<'e> Piece<'e> {
     }
 }
 
-/// As operators, one level after the other; of a bitmap in memory only how many chunks it has.
+/// Prints operators, iteratively; for a bitmap in memory only the number of its chunks.
 impl fmt::Debug for BitmapExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = vec![Piece::Of(self)];
@@ -125,7 +125,7 @@ impl fmt::Debug for BitmapExpr {
 }
 
 impl BitmapExpr {
-    /// The ids that all of `exprs` have; of none at all, every id.
+    /// The ids in all of `exprs`; without any, every id.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -146,7 +146,7 @@ impl BitmapExpr {
         }
     }
 
-    /// The ids that at least one of `exprs` has; of none at all, no id.
+    /// The ids in at least one of `exprs`; without any, no id.
     pub fn any_of<T: Into<Self>>(exprs: impl IntoIterator<Item = T>) -> Self {
         let of: Vec<Self> = exprs.into_iter().map(Into::into).collect();
         match of.as_slice() {

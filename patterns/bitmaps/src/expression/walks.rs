@@ -1,4 +1,4 @@
-//! Where an expression has ids: the walks over its leaves, and where they meet.
+//! Positions of an expression: the walks over its leaves, and their intersections and unions.
 
 use keyloom::{Reader, Result};
 
@@ -11,35 +11,35 @@ use crate::integers::ComparisonWalk;
 use crate::{ChunkIds, Container};
 use keyloom_tables::Explain;
 
-/// Behind all positions.
+/// A position after all others.
 pub(super) const END: u64 = u64::MAX;
 
 /// The next positions where there may be ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Next {
-    /// The first; [`END`] where there is none.
+    /// The first position; [`END`] if there is none.
     pub(super) at: u64,
-    /// Behind the last of these positions: behind `at`, unless all of them have all of their ids.
+    /// The end of these positions: `at + 1`, unless all of them are full.
     pub(super) until: u64,
     pub(super) is_full: bool,
 }
 
 impl Next {
     const NONE: Self = Self { at: END, until: END, is_full: false };
-    /// Nothing is known.
+    /// Nothing is known yet.
     const UNKNOWN: Self = Self { at: 0, until: 0, is_full: false };
 
     fn one(at: Option<u64>) -> Self {
         at.map_or(Self::NONE, |at| Self { at, until: at + 1, is_full: false })
     }
 
-    /// What is left of it at a position.
+    /// The rest from a position on.
     fn from(self, to: u64) -> Self {
         Self { at: self.at.max(to), ..self }
     }
 }
 
-/// A walk over the chunks of a leaf. Nothing is read before it is sought.
+/// A walk over the chunks of a leaf. Reads nothing until the first seek.
 #[derive(Debug)]
 enum Source<'r, R: Reader> {
     Stored(ChunkWalk<'r, R, (u64,)>),
@@ -61,7 +61,7 @@ impl<'r, R: Reader> Source<'r, R> {
         })
     }
 
-    /// What it has at a position, which it is at; `None` of what must be computed.
+    /// The container at the current position; `None` if it must be computed.
     #[inline]
     fn container(&self, at: u64) -> Result<Option<Container<'_>>> {
         match self {
@@ -77,15 +77,15 @@ impl<'r, R: Reader> Source<'r, R> {
 #[derive(Clone, Copy, Debug)]
 struct Seek {
     node: usize,
-    /// Where it is sought from.
+    /// The position to start from.
     at: u64,
-    /// Of an AND: the operand that is looked at. Of others: how many were.
+    /// For an AND: the current operand. For others: the number of operands examined.
     operand: usize,
-    /// Of an AND: how many operands in a row are at `at`.
+    /// For an AND: how many operands in a row are at `at`.
     agree: usize,
-    /// Of an AND: how many of the operands that are taken away were looked at at `at`.
+    /// For an AND: how many of the subtracted operands were examined at `at`.
     taken: usize,
-    /// What is known of the operands so far.
+    /// The result of the operands so far.
     next: Next,
 }
 
@@ -94,7 +94,7 @@ impl Seek {
         Self { node, at, operand: 0, agree: 0, taken: 0, next: Next::NONE }
     }
 
-    /// Begins again from another position.
+    /// Restarts from another position.
     fn again(self, at: u64) -> Self {
         Self::new(self.node, at)
     }
@@ -102,7 +102,7 @@ impl Seek {
 
 enum Sought {
     Found(Next),
-    /// The operand that must be sought first, and from where.
+    /// The operand that must be sought first, and the position.
     First(usize, u64),
 }
 
@@ -110,15 +110,15 @@ enum Sought {
 #[derive(Debug)]
 pub(super) struct Walks<'r, R: Reader> {
     sources: Vec<Source<'r, R>>,
-    /// What is known of each node.
+    /// The known next positions of each node.
     known: Vec<Next>,
     seeks: Vec<Seek>,
-    /// How often a node was looked at.
+    /// How often a node was examined.
     #[cfg(test)]
     pub(super) looks: usize,
 }
 
-/// Makes a walk over a leaf.
+/// Creates a walk over a leaf.
 pub(super) fn source<'r, R: Reader>(
     reader: &'r R,
     span: Span,
@@ -133,7 +133,7 @@ pub(super) fn source<'r, R: Reader>(
     }
 }
 
-/// A walk over a leaf that nothing was read of yet.
+/// A walk over a leaf that has not read anything yet.
 pub(super) struct SourceOf<'r, R: Reader>(Source<'r, R>);
 
 impl<'r, R: Reader> Walks<'r, R> {
@@ -147,8 +147,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// The first positions from `to` on where a node may have ids. `to` must not be before that of
-    /// an earlier call.
+    /// The first positions from `to` on where a node may have ids. `to` must not decrease between
+    /// calls.
     #[inline]
     pub(super) fn next(&mut self, shape: &Shape, node: usize, to: u64) -> Result<Next> {
         if let Some(known) = self.known(shape, node, to)? {
@@ -182,7 +182,7 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// The same, unless operands must be sought for it.
+    /// The same, if no operand must be sought first.
     #[inline]
     fn known(&mut self, shape: &Shape, node: usize, to: u64) -> Result<Option<Next>> {
         #[cfg(test)]
@@ -199,8 +199,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok(Some(*known))
     }
 
-    /// Each operand is sought where the furthest of the others is, so what lies between is not
-    /// read. What is taken away is sought only where the others have all ids.
+    /// Advances each operand to the furthest position of the others, so that chunks in between are
+    /// not read. Seeks subtracted operands only where all others are full.
     fn seek_all(
         &mut self,
         shape: &Shape,
@@ -218,7 +218,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// Goes on to a position where all operands have all ids; `Some` if the node is there before.
+    /// Advances to a position where all operands are full; `Some` if the result is known before
+    /// that.
     fn seek_with(
         &mut self,
         shape: &Shape,
@@ -248,9 +249,9 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok((!seek.next.is_full).then(|| Sought::Found(Next::one(Some(seek.at)))))
     }
 
-    /// Takes away from the position that the others are at, where they have all ids; `None` if
-    /// nothing is left of it, and `seek` begins again after it. Goes on with the operand that it
-    /// came to, so each is looked at once at a position.
+    /// Subtracts at the position of the other operands, which are full there; `None` if nothing is
+    /// left there, and `seek` restarts after it. Continues with the operand that it stopped at, so
+    /// each is examined once per position.
     fn seek_without(
         &mut self,
         shape: &Shape,
@@ -274,7 +275,7 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok(Some(Sought::Found(seek.next)))
     }
 
-    /// Where the first operand is.
+    /// The position of the first operand.
     fn seek_any(&mut self, shape: &Shape, of: &[usize], seek: &mut Seek) -> Result<Sought> {
         while let Some(operand) = of.get(seek.operand) {
             let Some(next) = self.known(shape, *operand, seek.at)? else {
@@ -293,7 +294,7 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok(Sought::Found(seek.next))
     }
 
-    /// Where the first operand is, unless an even number of them has all ids there.
+    /// The position of the first operand, unless an even number of operands is full there.
     fn seek_odd(&mut self, shape: &Shape, of: &[usize], seek: &mut Seek) -> Result<Sought> {
         loop {
             while let Some(operand) = of.get(seek.operand) {
@@ -326,8 +327,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// How many ids there are at a position, where that is known without computing them: the count
-    /// of a leaf, or of two of them.
+    /// The number of ids at a position, if it is known without computing them: for a leaf, or for
+    /// two leaves.
     #[inline]
     pub(super) fn count(&mut self, shape: &Shape, at: u64) -> Result<Option<u32>> {
         let is_two = |a: &[usize], b: &[usize]| a.len() + b.len() == 2;
@@ -359,8 +360,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         }
     }
 
-    /// What is counted of two leaves by how many ids each has and how many both have, which need
-    /// not be combined then.
+    /// Counts the combination of two leaves from their counts and the count of their intersection,
+    /// without computing it.
     #[inline]
     fn of_two(
         &mut self,
@@ -384,7 +385,7 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok(a.zip(b).map(|(a, b)| count(a.len(), b.len(), a.and_count(b))))
     }
 
-    /// What was read.
+    /// What was read so far.
     pub(super) fn explain(&self) -> Explain {
         let mut sum = Explain::default();
         for source in &self.sources {

@@ -1,4 +1,4 @@
-//! Expressions over chunks that are in memory already: many of them, whose leaves are shared.
+//! Many expressions over chunks in memory, with shared leaves.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::container::run;
 use crate::integers::Comparison;
 use crate::{CHUNK_IDS, ChunkIds, Container};
 
-/// What an expression reads from the store.
+/// A leaf that is read from the store.
 pub(crate) enum Leaf<'e> {
     /// The bitmap in a subspace.
     Stored(&'e Subspace),
@@ -22,7 +22,7 @@ pub(crate) enum Leaf<'e> {
     Compared(&'e Comparison),
 }
 
-/// An expression whose leaves are chunks in memory, known by their numbers.
+/// An expression whose leaves are numbered chunks in memory.
 pub(crate) type ChunkExpr = Plan<ChunkLeaf>;
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum ChunkLeaf {
 }
 
 impl BitmapExpr {
-    /// The same expression over leaves that `number` gives numbers to.
+    /// The same expression, with leaves numbered by `number`.
     pub(crate) fn within_chunk(
         &self,
         number: &mut impl FnMut(Leaf<'_>) -> Result<usize>,
@@ -51,12 +51,12 @@ impl BitmapExpr {
     }
 }
 
-/// Computes expressions over chunks in memory, one after the other.
+/// Computes expressions over chunks in memory, one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkMachine(Machine);
 
 impl ChunkMachine {
-    /// Makes `out` the ids of an expression in a chunk, of which `leaves` are those of the leaves.
+    /// Computes the ids of an expression in a chunk into `out`; `leaves` are the ids of its leaves.
     pub(crate) fn compute(
         &mut self,
         expr: &mut ChunkExpr,
@@ -119,7 +119,7 @@ impl Leaves for AtChunk<'_> {
     }
 }
 
-/// The ids of a range in a chunk, as a container has them.
+/// The ids of a range in a chunk, as a container.
 fn range_in(ids: &RangeInclusive<u64>, chunk: u64) -> Option<[u8; 5]> {
     let first = id_at(chunk, 0)?;
     let last = first.saturating_add(CHUNK_IDS - 1);

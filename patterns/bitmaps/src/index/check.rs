@@ -1,8 +1,8 @@
-//! What is not as it should be between a table and its index.
+//! The check of an index against its table.
 //!
-//! Four passes: over the records, for their ids; over the ids, span by span, for what their records
-//! make; over all that is stored, for what no record explains; and over the counts. A check and a
-//! repair go the same way.
+//! Four passes: over the records, for their ids; over the ids, span by span, for the entries that
+//! their records make; over all stored entries, for those that no record explains; and over the
+//! counts. A repair has the same passes.
 
 use std::ops::Deref;
 
@@ -20,7 +20,7 @@ use keyloom_tables::derived::page_behind;
 use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many stored entries a check looks at together.
+/// How many stored entries a check reads together.
 const ENTRIES: usize = 1_000;
 
 pub(super) fn check<K: RecordKey, V, C: Codec<V>>(
@@ -38,7 +38,7 @@ pub(super) fn check<K: RecordKey, V, C: Codec<V>>(
     {
         let span = Span::from(start, ids);
         let (faults, _) = index.compare(table, reader, &span, end)?;
-        // Those that are stored and no containers are met again among what is stored.
+        // Stored bytes that are not containers are reported by the pass over stored entries.
         let faults = faults.into_iter().map(|fault| fault.what);
         found.extend(faults.filter(|what| what.rule != Rule::Foreign));
         from = span.last().checked_add(1);
@@ -96,7 +96,7 @@ fn check_stored<K: RecordKey, V, C: Codec<V>>(
     loop {
         let page = page_behind(last.as_deref(), reader, index.space(), ENTRIES)?;
         let stored = index.superfluous(table, reader, &page.entries, end)?;
-        // A container that has some ids too many was compared with its chunk.
+        // A container with excess ids was already compared with its chunk.
         let faults = stored.faults.into_iter().map(|fault| fault.what);
         found.extend(faults.filter(|what| what.rule != Rule::Wrong));
         last = match page.entries.get(stored.entries.wrapping_sub(1)) {

@@ -1,4 +1,4 @@
-//! The columns of the forward index: changed, and gone through.
+//! The columns of the forward index: changes and walks.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, RangeInclusive};
@@ -10,13 +10,13 @@ use crate::column::{Integers, Values, block_of};
 use keyloom_tables::derived::SortedWrites;
 use keyloom_tables::within;
 
-/// What ids are to hold in columns, whichever fields these belong to.
+/// New values of ids in the columns of any fields.
 ///
-/// Each column is read once and written once, if anything in it changes.
+/// Each column is read once, and written once if it changes.
 #[derive(Debug, Default)]
 pub(super) struct ColumnChanges<'h>(BTreeMap<KeyBuf, OfColumn<'h>>);
 
-/// What ids of one block are to hold, by their places.
+/// New values of ids of one block, by place.
 #[derive(Clone, Debug)]
 pub(super) enum OfColumn<'h> {
     Values(Vec<(u16, &'h [KeyBuf])>),
@@ -24,7 +24,7 @@ pub(super) enum OfColumn<'h> {
 }
 
 impl<'h> OfColumn<'h> {
-    /// Lets the id at a place hold this. Each place once.
+    /// Sets the values of the id at a place. Each place may occur once.
     pub(super) fn push(&mut self, place: u16, held: &'h Held) {
         match (self, held) {
             (Self::Values(changes), Held::Values(values)) => changes.push((place, values.packed())),
@@ -33,7 +33,7 @@ impl<'h> OfColumn<'h> {
         }
     }
 
-    /// Lets the id at a place hold nothing.
+    /// Removes the values of the id at a place.
     pub(super) fn clear(&mut self, place: u16) {
         match self {
             Self::Values(changes) => changes.push((place, &[])),
@@ -41,10 +41,10 @@ impl<'h> OfColumn<'h> {
         }
     }
 
-    /// What the column becomes, without bytes where it goes.
+    /// The new bytes of the column; empty if it is to be deleted.
     ///
     /// # Errors
-    /// When what is stored is no such column; the caller adds the key.
+    /// If the stored bytes are not such a column; the caller adds the key.
     pub(super) fn make(&mut self, stored: Option<&[u8]>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match self {
@@ -62,8 +62,8 @@ impl<'h> OfColumn<'h> {
 }
 
 impl<'h> ColumnChanges<'h> {
-    /// Lets an id hold this in a column of a field, or nothing of the kind where that is not to be
-    /// there. Each id once.
+    /// Sets the values of an id in a column of a field, or removes them unless `is_there`. Each id
+    /// may occur once.
     pub(super) fn set(&mut self, space: &Subspace, id: u64, held: &'h Held, is_there: bool) {
         let (block, place) = block_of(id);
         let column = self.0.entry(space.pack(&block)).or_insert_with(|| held.kind().no_changes());
@@ -73,13 +73,13 @@ impl<'h> ColumnChanges<'h> {
         }
     }
 
-    /// The keys of the columns that change, in order.
+    /// The keys of the changed columns, in order.
     pub(super) fn keys(&self) -> impl Iterator<Item = &KeyBuf> {
         self.0.keys()
     }
 
-    /// Collects what is to be written, where this is stored at the [keys](ColumnChanges::keys).
-    /// `check` may refuse a key and how many bytes its column would have.
+    /// Collects the writes; `stored` are the values at the [keys](ColumnChanges::keys). `check` may
+    /// refuse a key and the length of its column.
     pub(super) fn apply<B: Deref<Target = [u8]>>(
         self,
         stored: impl IntoIterator<Item = Option<B>>,
@@ -100,12 +100,12 @@ impl<'h> ColumnChanges<'h> {
     }
 }
 
-/// The columns of a field one after the other, stepped over until one is there that is asked for.
+/// A walk over the columns of a field; it skips columns until the requested one.
 pub(crate) struct ColumnWalk<I, B> {
     entries: I,
     space: Subspace,
     order: Order,
-    /// The column where the walk is, `None` before the first and behind the last.
+    /// The current column; `None` before the first and after the last.
     at: Option<(u64, B)>,
     has_begun: bool,
 }
@@ -115,7 +115,7 @@ where
     I: Iterator<Item = Result<Entry<B>>>,
     B: Deref<Target = [u8]>,
 {
-    /// Over the columns that ids of a range are in.
+    /// Opens a walk over the columns of a range of ids.
     pub(crate) fn open<'r, R>(
         reader: &'r R,
         space: &Subspace,
@@ -130,7 +130,7 @@ where
         Ok(Self { entries, space: space.clone(), order, at: None, has_begun: false })
     }
 
-    /// The column of a block, if there is one; blocks are asked for in the order of the walk.
+    /// The column of a block, if there is one. Blocks must be requested in the order of the walk.
     pub(crate) fn column(&mut self, block: u64) -> Result<Option<&B>> {
         while !self.has_begun || self.at.as_ref().is_some_and(|(at, _)| self.is_before(*at, block))
         {
@@ -143,7 +143,7 @@ where
         Ok(self.at.as_ref().filter(|(at, _)| *at == block).map(|(_, bytes)| bytes))
     }
 
-    /// An error of the column of a block, with its key.
+    /// Adds the key of a block's column to an error.
     pub(crate) fn at(&self, block: u64, error: Error) -> Error {
         error.at(&self.space.pack(&block))
     }
@@ -156,7 +156,7 @@ where
     }
 }
 
-/// The block that the key of a column names.
+/// The block in the key of a column.
 pub(crate) fn block_at(space: &Subspace, key: &[u8]) -> Result<u64> {
     space.unpack::<u64>(key).map_err(|error| Error::from(error).at(key))
 }

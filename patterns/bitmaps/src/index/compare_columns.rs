@@ -1,4 +1,4 @@
-//! The columns that the records of a span make, beside those that are stored.
+//! Compares the columns that the records of a span make with the stored ones.
 
 use std::ops::RangeInclusive;
 
@@ -14,7 +14,7 @@ use keyloom_tables::table::{RecordKey, get_many};
 use keyloom_tables::{Inconsistency, Rule};
 
 impl FieldKind {
-    /// No changes of a column of such a field.
+    /// Empty changes for a column of such a field.
     pub(super) fn no_changes<'h>(self) -> OfColumn<'h> {
         match self {
             Self::Values => OfColumn::Values(Vec::new()),
@@ -22,16 +22,16 @@ impl FieldKind {
         }
     }
 
-    /// Whether some bytes are a column of such a field in every respect.
+    /// Whether the bytes are a valid column of such a field.
     pub(super) fn is_column(self, bytes: &[u8]) -> bool {
         self.no_changes().make(Some(bytes)).is_ok()
     }
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// What is missing or wrong of the columns of some ids, of which `records` are those that
-    /// belong to records, with what these hold. A column in which nothing is to be left is the
-    /// matter of the pass over all that is stored.
+    /// Collects the missing or wrong columns of some ids; `records` are those of them that have
+    /// records, with the values. The pass over stored entries handles columns that are to become
+    /// empty.
     pub(super) fn compare_columns(
         &self,
         reader: &impl Reader,
@@ -60,8 +60,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K, V> Field<K, V> {
-    /// What is wrong with the column of a block as far as some ids go, of which those that are
-    /// `held` hold something.
+    /// Compares the column of a block, limited to some ids; `held` are those of them with values.
     fn compare_column(
         &self,
         block: u64,
@@ -80,7 +79,7 @@ impl<K, V> Field<K, V> {
         for place in places.filter(|place| is_in(*place)) {
             match due.next_if(|(at, _)| *at == place) {
                 Some((_, held)) => changes.push(place, held),
-                // Of a column that is compared as a whole nothing is kept.
+                // If the whole column is compared, none of the old values are kept.
                 None if is_whole => {}
                 None => changes.clear(place),
             }

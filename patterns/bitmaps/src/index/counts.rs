@@ -1,4 +1,4 @@
-//! How many containers the fields have.
+//! The number of containers of the fields.
 
 use keyloom::{KeyBuf, Reader, Result, Writer};
 
@@ -6,11 +6,11 @@ use super::fields::Function;
 use super::{Field, InvertedIndex};
 use keyloom_tables::{Inconsistency, Rule};
 
-/// What is stored of the number of containers of a field, and how many there are.
+/// The stored number of containers of a field, and the actual one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     counter: KeyBuf,
-    /// `None` where nothing is stored, and `Some(None)` where that is no counter.
+    /// `None` if nothing is stored, and `Some(None)` if it is not a counter.
     stored: Option<Option<i64>>,
     containers: i64,
 }
@@ -23,7 +23,7 @@ impl<K, V> InvertedIndex<K, V> {
 }
 
 impl Counted {
-    /// Goes through all containers of the field.
+    /// Counts all containers of the field.
     pub(super) fn of<K, V>(field: &Field<K, V>, reader: &impl Reader) -> Result<Self> {
         let containers = reader.count(field.space.range())?;
         let stored = reader.get(&field.counter)?;
@@ -34,7 +34,7 @@ impl Counted {
         })
     }
 
-    /// What is wrong with it. A counter that is 0 may be there or not.
+    /// The fault of the counter. A counter of 0 may exist or not.
     pub(super) fn fault(&self) -> Option<Inconsistency> {
         let entry = self.counter.clone();
         match self.stored {
@@ -47,10 +47,10 @@ impl Counted {
         }
     }
 
-    /// Adds what it lacks, so that what others have added meanwhile stays.
+    /// Adds the difference, so that concurrent additions of other writers are kept.
     pub(super) fn mend(&self, txn: &mut impl Writer) -> Result<()> {
         let stored = match self.stored {
-            // Nobody could add to it meanwhile: who tried got an error.
+            // No other writer can have added to it: an addition to these bytes fails.
             Some(None) => {
                 txn.delete(&self.counter)?;
                 0

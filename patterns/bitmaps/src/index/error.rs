@@ -1,26 +1,26 @@
-//! What an inverted index refuses.
+//! Errors of an inverted index.
 
 use keyloom::key::display;
 use keyloom::{Error, MAX_KEY_BYTES, Subspace};
 
-/// What an inverted index or its ids refuse. It comes as an [`Error::Other`]; get it back with
+/// An error of an inverted index or of its ids. It is returned as an [`Error::Other`]; get it with
 /// [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvertedIndexError {
-    /// The index has no field of this name. Ask for one of those that it has, or declare it and
+    /// The index has no field with this name. Use one of its fields, or declare this one and
     /// [repair](keyloom_tables::Maintained::repair) the index.
     #[error("the inverted index {index} has no field {field:?}; it has {known}")]
     UnknownField {
         /// The subspace of the index.
         index: String,
-        /// The name asked for.
+        /// The requested name.
         field: String,
-        /// The names that there are.
+        /// The existing names.
         known: String,
     },
-    /// The field is of the other kind: it has values where integers are asked for, or the other way
-    /// round. Declare it as what is asked of it, under another name where both are.
+    /// The field is of the other kind: it has values instead of integers, or the reverse. Declare
+    /// it as the kind that the query needs; if both are needed, declare a second field.
     #[error(
         "the field {field:?} of the inverted index {index} holds {holds}, not {wanted}; declare another field for these"
     )]
@@ -29,13 +29,13 @@ pub enum InvertedIndexError {
         index: String,
         /// The name of the field.
         field: String,
-        /// What it holds.
+        /// The kind of the field.
         holds: &'static str,
-        /// What was asked for.
+        /// The requested kind.
         wanted: &'static str,
     },
-    /// A selection is of another type than the values of the field, so that it could find nothing.
-    /// Select by a value as the function of the field returns it, or by the leading elements of a
+    /// A selection is of another type than the values of the field, so it could not find anything.
+    /// Select by a value as returned by the function of the field, or by the leading elements of a
     /// tuple.
     #[error(
         "the selection {asked} of the field {field:?} of the inverted index {index} is of another type than its values, such as {holds}; select by a value as the function of the field returns it, or by the leading elements of a tuple"
@@ -45,9 +45,9 @@ pub enum InvertedIndexError {
         index: String,
         /// The name of the field.
         field: String,
-        /// The value that was selected, printable.
+        /// The selected value, printable.
         asked: String,
-        /// A value that the field has, printable.
+        /// A stored value of the field, printable.
         holds: String,
     },
     /// [`store_in`](crate::BitmapExpr::store_in) was called with an expression of an index that
@@ -59,8 +59,8 @@ pub enum InvertedIndexError {
         "the ids of this index are reused after a deletion, so a stored bitmap would soon contain other records; evaluate the expression again, store the keys of the records, or use an index whose keys are ids"
     )]
     IdsAreReused,
-    /// The key of a value's container would be longer than a key may be. Shorten the value, or give
-    /// a beginning or a hash of it.
+    /// The key of a value's container would exceed the maximum length of a key. Shorten the value,
+    /// or index a prefix or a hash of it.
     #[error(
         "the value {value} of the field {field:?} makes a key of {bytes} bytes in the inverted index {index}, the limit is {limit}; shorten it, or give a beginning or a hash of it"
     )]
@@ -71,14 +71,14 @@ pub enum InvertedIndexError {
         field: String,
         /// The beginning of the value, printable.
         value: String,
-        /// How long the key would be.
+        /// The length of the key.
         bytes: usize,
-        /// How long it may be.
+        /// The maximum length of a key.
         limit: usize,
     },
-    /// What a field holds for a block of 1,016 ids is larger than the store takes as one value,
-    /// because each of them has many values, or long ones. Give the field fewer or shorter values,
-    /// such as hashes, or divide them among several fields.
+    /// The values of a field for a block of 1,016 ids exceed the value limit of the store, because
+    /// the ids have many values, or long ones. Give the field fewer or shorter values, such as
+    /// hashes, or divide them among several fields.
     #[error(
         "the values of the field {field:?} of 1,016 ids make a column of {bytes} bytes in the inverted index {index}, the store takes {limit} as a value; give the field fewer or shorter values, or divide them among several fields"
     )]
@@ -87,14 +87,14 @@ pub enum InvertedIndexError {
         index: String,
         /// The name of the field.
         field: String,
-        /// How large the column would be.
+        /// The size of the column.
         bytes: usize,
-        /// How large a value may be: [`Limits::max_value_bytes`](keyloom::Limits).
+        /// The maximum size of a value: [`Limits::max_value_bytes`](keyloom::Limits).
         limit: usize,
     },
-    /// Where [keys are ids](super::InvertedIndex::with_keys_as_ids): a key that is not packed as
-    /// the number that it is, so that nobody would find the record by its id. Pack it so, or let
-    /// the index give out ids.
+    /// For an index whose [keys are ids](super::InvertedIndex::with_keys_as_ids): a key is not
+    /// packed as its number, so the record could not be found by its id. Pack the key as this
+    /// number, or let the index assign ids.
     #[error(
         "the key {key} is the id {id} in the inverted index {index}, and is not packed as this number; pack it so, or let the index give out ids"
     )]
@@ -103,7 +103,7 @@ pub enum InvertedIndexError {
         index: String,
         /// The key, printable.
         key: String,
-        /// The id that it is.
+        /// The id of the key.
         id: u64,
     },
     /// Every id of the universe is in use. Enlarge the universe, or delete records.
@@ -113,7 +113,7 @@ pub enum InvertedIndexError {
     NoIdLeft {
         /// The subspace of the ids.
         ids: String,
-        /// How many ids there are.
+        /// The number of ids.
         universe: u64,
     },
 }
@@ -124,7 +124,7 @@ impl From<InvertedIndexError> for Error {
     }
 }
 
-/// How much of a value that is too long is shown.
+/// How many characters of a value that is too long are shown.
 const SHOWN_CHARS: usize = 60;
 
 #[cold]

@@ -1,4 +1,4 @@
-//! What an index knows of a record: fields and their values.
+//! Fields and their values for a record.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 use super::for_reports::FieldKind;
 use keyloom_tables::index::pack_one;
 
-/// The values of a field of a record: what the function of a [field](super::InvertedIndex::field)
-/// returns.
+/// The values of a field for a record: the result of the function of a
+/// [field](super::InvertedIndex::field).
 ///
-/// Each is packed as one element of a key; a null is no value.
+/// Each is packed as one element of a key; a null is not a value.
 ///
 /// ```
 /// use keyloom_bitmaps::{FieldValues, one};
@@ -22,25 +22,25 @@ use keyloom_tables::index::pack_one;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldValues(SmallVec<[KeyBuf; 1]>);
 
-/// One value, or none where it is `None`.
+/// One value, or none for `None`.
 pub fn one<P: Pack>(value: P) -> FieldValues {
     FieldValues::from_iter([value])
 }
 
 impl FieldValues {
-    /// No value: the record is among those that lack the field.
+    /// No value: the record is among those without a value in the field.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The packed values, in order, each once.
+    /// The packed values, sorted and without duplicates.
     pub(super) fn packed(&self) -> &[KeyBuf] {
         &self.0
     }
 }
 
 impl<P: Pack> FromIterator<P> for FieldValues {
-    /// Many values, such as the tags of a text.
+    /// Collects many values, such as the tags of a text.
     fn from_iter<I: IntoIterator<Item = P>>(values: I) -> Self {
         let mut values: SmallVec<[KeyBuf; 1]> = values
             .into_iter()
@@ -55,7 +55,7 @@ impl<P: Pack> FromIterator<P> for FieldValues {
     }
 }
 
-/// The value of those that have none.
+/// The value that stands for no value.
 pub(crate) fn null() -> KeyBuf {
     pack_one(&None::<u8>)
 }
@@ -63,7 +63,7 @@ pub(crate) fn null() -> KeyBuf {
 type Values<K, V> = dyn Fn(&K, &V) -> FieldValues + Send + Sync;
 type Integer<K, V> = dyn Fn(&K, &V) -> Option<i64> + Send + Sync;
 
-/// What a field of a record is.
+/// The function of a field.
 pub(super) enum Function<K, V> {
     Values(Arc<Values<K, V>>),
     Integer(Arc<Integer<K, V>>),
@@ -78,7 +78,7 @@ impl<K, V> Clone for Function<K, V> {
     }
 }
 
-/// What one field of one record holds.
+/// The values of one field for one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Held {
     Values(FieldValues),
@@ -93,7 +93,7 @@ impl Held {
         }
     }
 
-    /// Whether there is anything in it.
+    /// Whether there is any value.
     pub(super) fn is_something(&self) -> bool {
         match self {
             Self::Values(values) => !values.packed().is_empty(),

@@ -1,11 +1,11 @@
-//! What reports need to know of an index.
+//! The parts of an index that reports use.
 
 use keyloom::{KeyRange, Reader, Result, Subspace};
 
 use super::{Field, InvertedIndex, SelectValues};
 use keyloom_tables::table::RecordKey;
 
-/// What a field holds.
+/// The kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldKind {
     Values,
@@ -13,35 +13,36 @@ pub(crate) enum FieldKind {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// What the fields hold, what the keys of their chunks begin with, and where their columns are.
+    /// The kinds of the fields, the key prefixes of their chunks, and the subspaces of their
+    /// columns.
     pub(crate) fn kinds_of_fields(&self) -> impl Iterator<Item = (FieldKind, &[u8], &Subspace)> {
         let of = |field: &'_ Field<K, V>| field.function.kind();
         self.fields.iter().map(move |field| (of(field), field.space.prefix(), &field.column))
     }
 
-    /// Where the columns of a field are.
+    /// The subspace of the columns of a field.
     pub(crate) fn columns_of_field(&self, name: &str) -> Result<&Subspace> {
         Ok(&self.known(name)?.column)
     }
 
-    /// Where the containers of a field are, and which of them are of a value.
+    /// The subspace of the containers of a field, and the range of those with a value.
     pub(crate) fn containers_of_field(&self, name: &str) -> Result<(&Subspace, KeyRange<'static>)> {
         let field = self.values_field(name)?;
         Ok((&field.space, field.select(&().selected())))
     }
 
-    /// Where the bitmap of all ids is.
+    /// The subspace of the bitmap of all ids.
     pub(crate) fn all_space(&self) -> &Subspace {
         self.all.space()
     }
 
-    /// How many chunks there are that have records.
+    /// The number of chunks with records.
     pub(crate) fn chunks(&self, reader: &impl Reader) -> Result<u64> {
         reader.count(self.all.space().range())
     }
 
-    /// Whether a bitmap or integers in this subspace are of this index, so that all their ids are
-    /// those of records.
+    /// Whether a bitmap or integers in this subspace belong to this index, so that all their ids
+    /// are ids of records.
     pub(crate) fn owns(&self, space: &Subspace) -> bool {
         let of_field = |field: &Field<K, V>| space.prefix().starts_with(field.space.prefix());
         space == self.all.space() || self.fields.iter().any(of_field)

@@ -1,4 +1,4 @@
-//! The forward index: what the fields of a record hold, by its id.
+//! The forward index: the values of a record's fields, by id.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -19,10 +19,10 @@ use keyloom_tables::index::pack_one;
 use keyloom_tables::kit::until_error;
 use keyloom_tables::table::{RecordKey, get_many};
 
-/// What a field holds, each value packed.
+/// The packed values of a field.
 type Packed = SmallVec<[KeyBuf; 1]>;
 
-/// What the fields of one record hold, as the forward index has it.
+/// The values of the fields of one record, read from the forward index.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -56,22 +56,22 @@ impl fmt::Debug for ForwardEntry {
 }
 
 impl ForwardEntry {
-    /// The fields that hold something, in the order of their declaration.
+    /// The fields with values, in the order of their declaration.
     pub fn fields(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = &[u8]>)> {
         self.fields.iter().map(|(name, values)| (&**name, values.iter().map(|value| &value[..])))
     }
 
-    /// What a field holds, each value as its packed element: the bytes that stand for it in the
-    /// keys of the index. Nothing where the field is absent.
+    /// The values of a field as packed elements: the same bytes as in the keys of the index. Empty
+    /// if the field is absent.
     pub fn packed<'e>(&'e self, field: &str) -> impl Iterator<Item = &'e [u8]> + use<'e> {
         let found = self.fields().find(|(name, _)| *name == field);
         found.into_iter().flat_map(|(_, values)| values)
     }
 
-    /// What a field holds, in order; nothing where it is absent.
+    /// Returns the values of a field, in order; empty if it is absent.
     ///
     /// # Errors
-    /// When a value is no `P`.
+    /// If a value is not a `P`.
     pub fn values<'e, P: Unpack<'e>>(&'e self, field: &str) -> Result<Vec<P>> {
         let values = self.packed(field);
         values.map(|value| Ok(P::unpack_element(&mut Unpacker::new(value))?)).collect()
@@ -85,7 +85,7 @@ impl ForwardEntry {
 }
 
 impl FieldKind {
-    /// What the id at a place of a column holds.
+    /// The values of the id at a place of a column.
     fn packed(self, column: &[u8], place: u16) -> Result<Packed> {
         match self {
             Self::Values => {
@@ -102,12 +102,12 @@ impl FieldKind {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// What the fields of the record with this id hold, if there is one. Costs one get, and one per
+    /// Returns the values of the record with this id, if there is one. Costs one get, and one per
     /// field, in one round trip.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is no column of a forward index, naming the
-    /// key.
+    /// Any error of the store; if stored bytes are not a column of a forward index, an error with
+    /// the key.
     pub fn forward(&self, reader: &impl Reader, id: u64) -> Result<Option<ForwardEntry>> {
         let ((chunk, offset), (block, place)) = (place_of(id), block_of(id));
         let mut keys = vec![self.all.key(chunk)];
@@ -127,8 +127,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(Some(entry))
     }
 
-    /// What the fields of records hold, in the order of their ids. Costs one range over the chunks
-    /// of all ids, and one per field over its columns.
+    /// Returns the values of records in id order. Costs one range over the chunks of all ids, and
+    /// one per field over its columns.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -138,9 +138,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
     /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
     /// let store = Memory::new();
-    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// store.transact(|txn| {
+    ///     users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))])
+    /// })?;
     /// let snapshot = store.snapshot()?;
-    /// let all = index.forward_range(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+    /// let all =
+    ///     index.forward_range(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
     /// let ids: Vec<u64> = all.iter().map(|(id, _)| *id).collect();
     /// assert_eq!(ids, [3, 4, 9]);
     /// assert_eq!(all[0].1.values::<String>("city")?, ["Oslo"]);
@@ -148,7 +151,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// ```
     ///
     /// # Errors
-    /// What the store says; the iterator, as [`direct`](InvertedIndex::forward).
+    /// Any error of the store; the iterator, as [`forward`](InvertedIndex::forward).
     pub fn forward_range<'r, R: Reader, B: RangeBounds<u64>>(
         &self,
         reader: &'r R,

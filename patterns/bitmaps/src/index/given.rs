@@ -1,4 +1,4 @@
-//! Whether ids were given out as they should be.
+//! Checks and repairs the assignment of ids.
 
 use std::collections::HashSet;
 
@@ -13,23 +13,23 @@ use crate::{ChunkChanges, DenseIds};
 use keyloom_tables::derived::SortedWrites;
 use keyloom_tables::table::{RecordKey, get_many};
 
-/// What the id of a record lacks.
+/// The missing part of a record's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// It has none, or one that is not its own (`true`).
+    /// It has no id, or one that belongs to another record (`true`).
     Id(bool),
     /// The id has no key.
     Key(u64),
 }
 
 impl<K: RecordKey> DenseIds<K> {
-    /// How far ids were given out, as far as it is stored readably.
+    /// The stored state of the assignment, if it is readable.
     pub(super) fn stored_state(&self, reader: &impl Reader) -> Result<Option<State>> {
         let stored = reader.get(&self.state_key())?;
         Ok(stored.and_then(|stored| State::read(Some(&stored)).ok()))
     }
 
-    /// How far ids were given out, as their entries show where what is stored of it cannot be.
+    /// The state of the assignment; derived from the entries if the stored one cannot be right.
     pub(super) fn true_state(&self, reader: &impl Reader) -> Result<State> {
         let (stored, used) = (self.stored_state(reader)?, self.used(reader)?);
         if let Some(state) = stored {
@@ -50,7 +50,7 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(container.is_some_and(|container| container.contains(offset)))
     }
 
-    /// Behind the last id that is free.
+    /// The end of the free ids: one after the last.
     fn free_until(&self, reader: &impl Reader) -> Result<u64> {
         for entry in reader.range(self.free.space().range(), Order::Descending)? {
             let (key, value) = entry?;
@@ -63,7 +63,7 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(0)
     }
 
-    /// Behind the last id that has a key to which it belongs.
+    /// The end of the used ids: one after the last id whose key maps back to it.
     fn used(&self, reader: &impl Reader) -> Result<u64> {
         for entry in reader.range(self.keys.range(), Order::Descending)? {
             let (entry, key) = entry?;
@@ -77,8 +77,8 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(0)
     }
 
-    /// At most `wanted` ids before `end` that are free, the lowest first, and that nobody holds or
-    /// claims. What is stored of them may be damaged.
+    /// At most `wanted` free ids before `end`, lowest first, without those that are in use or
+    /// claimed: the stored free ids may be damaged.
     fn truly_free(
         &self,
         reader: &impl Reader,
@@ -111,9 +111,9 @@ impl<K: RecordKey> DenseIds<K> {
         Ok(found)
     }
 
-    /// Gives records what their ids lack: the lowest free ones to those that have none, and then
-    /// new ones. Costs one range and a get per free id that is looked at, and one get per chunk of
-    /// free ids that are taken.
+    /// Completes the ids of records: assigns the lowest free ids to those without one, then new
+    /// ids. Costs one range and a get per examined free id, and one get per chunk of free ids that
+    /// are taken.
     pub(super) fn give_lacking(
         &self,
         txn: &impl Reader,
@@ -195,7 +195,7 @@ impl<K: RecordKey> DenseIds<K> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Behind the last id that was given out; where keys are ids, any may be there.
+    /// The end of the assigned ids; if keys are ids, any id is possible.
     pub(super) fn end(&self, reader: &impl Reader) -> Result<u64> {
         match &self.ids {
             Ids::Dense(ids) => Ok(ids.true_state(reader)?.next),
@@ -208,7 +208,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         matches!(&self.ids, Ids::Dense(ids) if ids.free.space().contains(entry))
     }
 
-    /// Whether an id of the chunk of `id` is free that is `end` or behind.
+    /// Whether an id of the chunk of `id` is free and not below `end`.
     pub(super) fn has_free_from(&self, reader: &impl Reader, id: u64, end: u64) -> Result<bool> {
         let Ids::Dense(ids) = &self.ids else { return Ok(false) };
         let (chunk, _) = place_of(id);

@@ -1,20 +1,20 @@
-//! Which id stands for which record: one that was given to its key, or the key itself.
+//! The ids of records: assigned to their keys, or the keys themselves.
 
 use std::fmt;
 
 use keyloom::key::display;
-use keyloom::{Error, Reader, Result, Subspace, pack};
+use keyloom::{Reader, Result, Subspace, pack};
 
 use super::InvertedIndexError;
-use crate::bitmap::BeyondUniverse;
+use crate::bitmap::beyond_universe;
 use crate::dense_ids::Given;
 use crate::{ChunkChanges, DenseIds};
 use keyloom_tables::derived::SortedWrites;
 use keyloom_tables::table::RecordKey;
 
-/// How ids stand for keys.
+/// How keys map to ids.
 pub(super) enum Ids<K> {
-    /// Each key is given one.
+    /// Each key is assigned an id.
     Dense(Box<DenseIds<K>>),
     /// The keys are ids.
     Same(SameIds<K>),
@@ -85,8 +85,8 @@ impl<K: RecordKey> Ids<K> {
         }
     }
 
-    /// What becomes of the ids of keys that change: each with whether there was a record and
-    /// whether there is one now.
+    /// Updates the ids of changed keys, each with whether it had a record and whether it has one
+    /// now.
     pub(super) fn follow(
         &self,
         txn: &impl Reader,
@@ -111,7 +111,7 @@ impl<K: RecordKey> SameIds<K> {
             self.id_of(key)?;
         }
         if let Some(universe) = self.universe.filter(|universe| is && id >= *universe) {
-            return Err(Error::other(BeyondUniverse { id, universe }).at(self.space.prefix()));
+            return Err(beyond_universe(&self.space, id, universe));
         }
         Ok(match (was, is) {
             (false, true) => Given::New(id),
@@ -121,8 +121,7 @@ impl<K: RecordKey> SameIds<K> {
         })
     }
 
-    /// The id that a key is. Records are found by their ids only if their keys are packed as these
-    /// are.
+    /// The id of a key. Records can be found by their ids only if their keys are packed like these.
     pub(super) fn id_of(&self, key: &K) -> Result<u64> {
         let (id, packed) = ((self.id)(key), pack(key));
         if packed != pack(&id) {

@@ -1,4 +1,4 @@
-//! How an index follows the records.
+//! Maintenance of an index when records change.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,16 +16,16 @@ use crate::{BitSliced, ChunkChanges};
 use keyloom_tables::derived::{Derived, RecordChange, SortedWrites};
 use keyloom_tables::table::{RecordKey, get_many};
 
-/// The most bytes that the number of a chunk takes in a key.
+/// The maximum length of a chunk number in a key.
 const CHUNK_BYTES: usize = 8;
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// What the fields of a record hold, in the order of their declaration.
+    /// The values of a record's fields, in the order of their declaration.
     pub(super) fn held(&self, key: &K, value: &V) -> Vec<Held> {
         self.fields.iter().map(|field| field.function.held(key, value)).collect()
     }
 
-    /// Refuses values that no key has room for.
+    /// Refuses values that are too long for a key.
     pub(super) fn check_lengths(&self, held: &[Held]) -> Result<()> {
         for (field, held) in self.fields.iter().zip(held) {
             let Held::Values(values) = held else { continue };
@@ -39,7 +39,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(())
     }
 
-    /// Refuses a column that the store has no room for in a value.
+    /// Refuses a column that exceeds the value limit of the store.
     pub(super) fn check_column(&self, key: &[u8], bytes: usize, limits: Limits) -> Result<()> {
         let limit = limits.max_value_bytes;
         if bytes <= limit {
@@ -52,7 +52,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         })
     }
 
-    /// The containers that an id is in whose record holds this.
+    /// Visits the containers of an id whose record has these values.
     pub(super) fn containers_of(&self, id: u64, held: &[Held], mut visit: impl FnMut(KeyBuf)) {
         visit(self.all.key(place_of(id).0));
         for (field, held) in self.fields.iter().zip(held) {
@@ -60,7 +60,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
     }
 
-    /// Collects what turns an id from holding `old` to holding `new`; `None` stands for no record.
+    /// Collects the changes of an id from the values `old` to `new`; `None` stands for no record.
     fn turn<'h>(
         &self,
         id: u64,
@@ -87,14 +87,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K, V> Field<K, V> {
-    /// The containers of this field that an id is in whose record holds this.
+    /// Visits the containers of this field for an id whose record has these values.
     fn containers(&self, id: u64, held: &Held, mut visit: impl FnMut(KeyBuf)) {
         let chunk = place_of(id).0;
         self.parts(held, |part| visit(self.container(part, chunk)));
     }
 
-    /// What in the keys of containers tells those apart that an id is in whose record holds this:
-    /// packed values, or slices.
+    /// Visits the parts of container keys that are specific to these values: packed values, or
+    /// slices.
     pub(super) fn parts(&self, held: &Held, mut visit: impl FnMut(&[u8])) {
         match held {
             Held::Values(values) => match values.packed() {
@@ -127,7 +127,7 @@ impl<K, V> Field<K, V> {
         if let Some(old) = old {
             self.containers(id, old, |key| bits.clear(key, offset));
         }
-        // Of a container that is cleared and set, the latter counts.
+        // If a bit is cleared and set, the later change counts.
         if let Some(new) = new {
             self.containers(id, new, |key| bits.set(key, offset));
         }
@@ -169,7 +169,7 @@ impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
         for ((_, old, new), given) in turns.iter().zip(given) {
             let mut turn = |id, old| self.turn(id, old, new.as_deref(), &mut bits, &mut columns);
             match given {
-                // A record that had no id was not in the index, whatever it was.
+                // A record without an id was not in the index, whatever its old values were.
                 Given::New(id) => turn(id, None),
                 Given::Kept(id) | Given::Released(id) => turn(id, old.as_deref()),
                 Given::Never => {}
@@ -194,13 +194,13 @@ impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
     }
 }
 
-/// How many containers more the fields have.
+/// How many containers each field gains or loses.
 struct Counts<'f>(BTreeMap<&'f [u8], Count<'f>>);
 
 struct Count<'f> {
-    /// Where the containers are.
+    /// The subspace of the containers.
     space: &'f Subspace,
-    /// Where they are counted.
+    /// The key of their counter.
     counter: &'f [u8],
     delta: i64,
 }
@@ -221,7 +221,7 @@ impl<'f> Counts<'f> {
         if delta == 0 {
             return;
         }
-        // The field whose keys begin as this one does lies right before it.
+        // The field of this key, if any, is the one with the closest preceding prefix.
         let before = (Bound::Unbounded, Bound::Included(key));
         let field = self.0.range_mut::<[u8], _>(before).next_back();
         if let Some((_, count)) = field.filter(|(_, count)| count.space.contains(key)) {

@@ -1,68 +1,67 @@
-//! An inverted index and a forward index of the records of a table: which records have this value,
-//! and what values has this record?
+//! An inverted index and a forward index of the records of a table: from values to records, and
+//! from records to values.
 //!
-//! The [layout](super#layout) and the [invariants](super#invariants) are those of the whole
-//! pattern. This page tells how an [`InvertedIndex`] follows its table.
+//! The [layout](super#layout) and the [invariants](super#invariants) are documented for the pattern
+//! as a whole. This page documents how an [`InvertedIndex`] follows its table.
 //!
 //! # Fields
 //!
-//! A [field](InvertedIndex::field) gives any number of values for a record. Each is packed as one
-//! element of a key, so a tuple is one value, which is [selected](SelectValues) as a whole or by
-//! its leading elements; a null is none. A record without a value is in the container of the null,
-//! so that [`absent`](InvertedIndex::absent) is a bitmap like any other, and
-//! [`has`](InvertedIndex::has) all ids but these. A [field of integers](InvertedIndex::integers)
-//! gives one or none.
+//! A [field](InvertedIndex::field) returns any number of values for a record. Each is packed as one
+//! element of a key. So a tuple is one value, which is [selected](SelectValues) as a whole or by
+//! its leading elements; a null is not a value. A record without a value is in the container of the
+//! null. So [`absent`](InvertedIndex::absent) is a bitmap like any other, and
+//! [`has`](InvertedIndex::has) is all ids but these. A [field of integers](InvertedIndex::integers)
+//! returns one integer or none.
 //!
 //! # Cost of a change
 //!
-//! | change of a record | reads | keys written, beside the record |
+//! | change of a record | reads | keys written, in addition to the record |
 //! |---|---|---|
-//! | new | the id and the next one; each container that it comes into; the column of each field | 3 for the id; each container; each column |
-//! | values differ | the id and the next one; each container that it leaves or comes into; the columns of the fields that differ | these containers and columns |
-//! | no value differs | nothing | nothing |
-//! | gone | as a new one, and the chunk of free ids | 3 for the id; each container; each column; the chunk of free ids |
+//! | inserted | the id and the next one; each container that it is added to; the column of each field | 3 for the id; each container; each column |
+//! | values changed | the id and the next one; each container that it is added to or removed from; the columns of the changed fields | these containers and columns |
+//! | no value changed | nothing | nothing |
+//! | deleted | as for an insert, and the chunk of free ids | 3 for the id; each container; each column; the chunk of free ids |
 //!
-//! A field that holds nothing has no column to be changed. Of many records that change together
-//! each container and each column is read and written once. All of it waits twice, once for the ids
-//! and once for the containers, and twice more where free ids are taken. A field whose containers
-//! come or go costs an [addition](keyloom::Writer::add). Where [keys are
-//! ids](InvertedIndex::with_keys_as_ids) nothing is read or written for them.
+//! A field without values has no column to change. If many records change together, each container
+//! and each column is read and written once. All of this takes two round trips, one for the ids and
+//! one for the containers, and two more if free ids are taken. A field whose number of containers
+//! changes costs an [addition](keyloom::Writer::add). If [keys are
+//! ids](InvertedIndex::with_keys_as_ids), nothing is read or written for ids.
 //!
-//! # Records that were there before
+//! # Existing records
 //!
-//! A record that was in the table before the index was attached is not in it until
-//! [`repair`](keyloom_tables::Maintained::repair) has come by. Meanwhile a put that changes no
-//! field changes nothing in the index. One that does brings the record into it whole where ids are
-//! given out, since the record has none; where keys are ids only the fields that differ are
-//! written, so `all` and the terms of other fields miss it still. To tell would cost every put a
-//! get.
+//! A record that was in the table before the index was attached is not in the index until
+//! [`repair`](keyloom_tables::Maintained::repair) has processed it. Until then, a put that changes
+//! no field changes nothing in the index. A put that changes a field behaves differently for the
+//! two kinds of ids. If the index assigns ids, the record has none, and it is added with all of its
+//! fields. If keys are ids, only the changed fields are written, so `all` and the terms of other
+//! fields still miss the record. Detecting this would cost a get in every put.
 //!
 //! # Check and repair
 //!
-//! Both go the same way: a check in memory for one chunk of ids and its records, a repair in
-//! addition for what it writes in a transaction. n records in the table, m entries in the index, in
-//! spans of s ids (a check takes whole chunks) and pages of p entries:
+//! Both make the same passes. A check keeps one chunk of ids and its records in memory, a repair
+//! also the writes of a transaction. For n records in the table and m entries in the index, in
+//! spans of s ids (a check uses whole chunks) and pages of p entries:
 //!
 //! | pass | reads | round trips |
 //! |---|---|---|
-//! | over the records: has each an id of its own? | the records; 2 gets each; where some lack one as often again, and a range and a get each over free ids | 3 per page; 4 more where some lack one, and 1 per chunk of free ids |
-//! | over the ids, span by span: is each container, as far as the span goes, and each column what the records make? | the records again; 2 gets each; the containers that they are in; the columns | 4 per span |
-//! | over all that is stored: is there a record that explains it? | the entries; of each container and each column the first id in every 256, and its record | 4 per page |
+//! | over the records: does each have an id of its own? | the records; 2 gets each; if some lack an id, the same again, and a range and a get each over free ids | 3 per page; 4 more if some lack an id, and 1 per chunk of free ids |
+//! | over the ids, span by span: do the containers, limited to the span, and the columns match the records? | the records again; 2 gets each; the containers that they are in; the columns | 4 per span |
+//! | over all stored entries: does a record explain each? | the entries; of each container and each column the first id in every 256, and its record | 4 per page |
 //! | the counts | how many containers each field has | 1 per field |
 //!
 //! A repair commits after each page, and after as many whole chunks as its batch holds, or after a
-//! part of a chunk. With whole chunks each container and each column is written once; with parts
-//! of a chunk, once for each part. The first pass is left out where keys are ids,
-//! and the third where nothing was stored at the beginning, as when an index is
-//! [built](InvertedIndex::build).
+//! part of a chunk. With whole chunks each container and each column is written once; with parts of
+//! a chunk, once for each part. The first pass is skipped if keys are ids. The third is skipped if
+//! nothing was stored at the beginning, for example when an index is [built](InvertedIndex::build).
 //!
 //! # Errors
 //!
-//! [`InvertedIndexError`] tells what is refused: an unknown field, a selection of another type than
-//! the values, a value that is too long for a key, ids that are used up. It is found before
-//! anything is written. Stored bytes that are no container, column or id are errors that name the
-//! key, for whoever meets them; [`repair`](keyloom_tables::Maintained::repair) makes them what they
-//! should be.
+//! [`InvertedIndexError`] lists what is refused: an unknown field, a selection of another type than
+//! the values, a value that is too long for a key, ids that are used up. These errors come before
+//! anything is written. Stored bytes that are not a container, column or id are errors with the
+//! key, in any read that encounters them; [`repair`](keyloom_tables::Maintained::repair) fixes
+//! them.
 
 mod check;
 mod columns;
@@ -107,8 +106,8 @@ pub use selection::{SelectValues, SelectedValues};
 use fields::Function;
 use ids::{Ids, SameIds};
 
-/// Bitmaps of the records that have a value, for every value of some fields, and what each record
-/// has, by id; see the [module](crate).
+/// For every value of some fields, bitmaps of the records with this value; and for every record, by
+/// id, its values; see the [module](crate).
 ///
 /// Derived data of a [`Table`]: [attach](Table::with) it. Cheap to clone.
 ///
@@ -127,7 +126,8 @@ use ids::{Ids, SameIds};
 /// let users = Table::<String, User>::new(&Subspace::new("users")).with(&index);
 ///
 /// let store = Memory::new();
-/// let user = |city: &str, site: &str| User { city: city.into(), sites: vec![site.into()], age: None };
+/// let user =
+///     |city: &str, site: &str| User { city: city.into(), sites: vec![site.into()], age: None };
 /// store.transact(|txn| users.put_many(txn, [
 ///     ("ada".to_owned(), user("Oslo", "a.org")),
 ///     ("bob".to_owned(), user("Rome", "a.org")),
@@ -155,13 +155,13 @@ const CHUNKS_PER_BUILD: usize = 32;
 struct Field<K, V> {
     name: Arc<str>,
     function: Function<K, V>,
-    /// Where its containers are.
+    /// The subspace of its containers.
     space: Subspace,
-    /// Where its columns are.
+    /// The subspace of its columns.
     column: Subspace,
-    /// Where they are counted, if they are.
+    /// The counter of its containers, if they are counted.
     counter: KeyBuf,
-    /// Of a field of integers.
+    /// Used by fields of integers.
     integers: BitSliced,
 }
 
@@ -201,18 +201,17 @@ impl<K, V> fmt::Debug for InvertedIndex<K, V> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// An index in `space`, without fields so far. **Nothing else may be in `space`**, and the
-    /// table must lie outside of it. Every record is given a dense id.
+    /// Creates an index in `space`, without fields. **Nothing else may be in `space`**, and the
+    /// table must be outside of it. Every record is assigned a dense id.
     pub fn new(space: &Subspace) -> Self {
         Self::with_ids(space, Ids::Dense(Box::new(DenseIds::new(&space.child("ids")))))
     }
 
-    /// An index of records whose keys are ids already: whole numbers that lie close together, as
-    /// those of a [sequence](keyloom_tables::sequence::Sequence). Ids that are far apart make many
-    /// small containers.
+    /// Creates an index of records whose keys are ids: dense whole numbers, such as those of a
+    /// [sequence](keyloom_tables::sequence::Sequence). Sparse ids make many small containers.
     ///
-    /// A type of your own must be packed as the number that it is converted into: a key that is not
-    /// is refused with [`InvertedIndexError::OtherPacking`].
+    /// A type of your own must be packed as the number that it converts to; otherwise a key is
+    /// refused with [`InvertedIndexError::OtherPacking`].
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -224,7 +223,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// let store = Memory::new();
     /// store.transact(|txn| table.put_many(txn, [(3, 10), (4, 11), (7, 12)]))?;
     /// let even = index.term("even", true)?;
-    /// let ids = even.ids(&store.snapshot()?, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    /// let ids =
+    ///     even.ids(&store.snapshot()?, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
     /// assert_eq!(ids, [3, 7]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -246,19 +246,20 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
     }
 
-    /// The same with ids below `universe` only. A record that would need a larger one is refused.
+    /// Returns the same index, restricted to ids below `universe`. A record that would need a
+    /// larger id is refused.
     #[must_use]
     pub fn within_universe(self, universe: u64) -> Self {
         Self { ids: self.ids.within_universe(universe), ..self }
     }
 
-    /// The same with a field, whose values for a record are what `function` returns: [`one`], none,
-    /// or many. A field of the same name is replaced.
+    /// Returns the same index with a field. The values of a record are those that `function`
+    /// returns: [`one`], none, or many. Replaces a field with the same name.
     ///
-    /// Choose a short name: it stands in the key of every container.
+    /// Choose a short name: it is in the key of every container.
     ///
-    /// The function must be pure. When it changes, or a field comes or goes, the index is wrong
-    /// until [`repair`](keyloom_tables::Maintained::repair) has run.
+    /// The function must be pure. After it changes, or a field is added or removed, the index is
+    /// wrong until [`repair`](keyloom_tables::Maintained::repair) has run.
     #[must_use]
     pub fn field(
         self,
@@ -268,8 +269,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.declare(name, "terms", Function::Values(Arc::new(function)))
     }
 
-    /// The same with a field of integers, kept as [bit slices](BitSliced): for comparisons and
-    /// sums. A field of the same name is replaced.
+    /// Returns the same index with a field of integers, stored as [bit slices](BitSliced) for
+    /// comparisons and sums. Replaces a field with the same name.
     #[must_use]
     pub fn integers(
         self,
@@ -289,7 +290,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Self { fields: others.chain([field]).collect(), ..self }
     }
 
-    /// Where the index is.
+    /// The subspace of the index.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
@@ -299,12 +300,13 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.fields.iter().map(|field| &*field.name)
     }
 
-    /// What ids are below; `None` where any is taken.
+    /// The exclusive upper bound of ids; `None` if any id is allowed.
     pub fn universe(&self) -> Option<u64> {
         self.ids.universe()
     }
 
-    /// What the bytes depend on, as a schema stores it: the ids, and the fields by name.
+    /// The options that determine the stored bytes, as stored by a schema: the kind of ids, and the
+    /// fields by name.
     pub(crate) fn options(&self) -> String {
         let ids = if self.reuses_ids() { "dense ids" } else { "keys as ids" };
         let field = |field: &Field<K, V>| match field.function {
@@ -316,7 +318,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         format!("{ids}, fields {}", fields.join(", "))
     }
 
-    /// Whether the id of a deleted record is given to another one.
+    /// Whether the id of a deleted record is reassigned.
     fn reuses_ids(&self) -> bool {
         matches!(self.ids, Ids::Dense(_))
     }
@@ -356,20 +358,20 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K: RecordKey, V: 'static> InvertedIndex<K, V> {
-    /// Builds the index of a table that is full already, by a sorted load: a
+    /// Builds the index of a table with existing records, by a sorted load. It is a
     /// [`repair`](keyloom_tables::Maintained::repair) in transactions of 32 chunks of ids each,
-    /// about a million records. What is there already is kept where it is right.
+    /// about a million records. Correct entries that exist already are kept.
     ///
-    /// For a table that nobody writes meanwhile. A transaction of a million records keeps the
-    /// writers of LMDB waiting as long as it takes. On a store whose transactions run side by side,
-    /// any put of one of these records lets it run again as a whole, with no fewer records, until
-    /// it succeeds or gives up with [`Error::RetriesExhausted`](keyloom::Error::RetriesExhausted).
-    /// While others write, use `repair`.
+    /// Use it for a table without concurrent writers. A transaction of a million records blocks the
+    /// writers of LMDB while it runs. On a store with optimistic concurrency, any concurrent put of
+    /// one of these records makes the whole transaction run again. It is not made smaller, until it
+    /// succeeds or fails with [`Error::RetriesExhausted`](keyloom::Error::RetriesExhausted). With
+    /// concurrent writers, use `repair`.
     ///
-    /// Keeps what a transaction writes in memory, some 100 to 200 bytes per record. For shorter
-    /// transactions, which tell of their progress more often, call `repair` with a smaller multiple
-    /// of [`CHUNK_IDS`](super::CHUNK_IDS); its entries fill the pages of a store less well, since
-    /// the chunks of a value then come between those of others.
+    /// Keeps the writes of a transaction in memory, about 100 to 200 bytes per record. For shorter
+    /// transactions, and more frequent progress, call `repair` with a smaller multiple of
+    /// [`CHUNK_IDS`](super::CHUNK_IDS). Its entries fill the pages of a store less well, because
+    /// the chunks of a value are then inserted between those of others.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -380,7 +382,8 @@ impl<K: RecordKey, V: 'static> InvertedIndex<K, V> {
     /// let store = Memory::new();
     /// store.transact(|txn| numbers.put_many(txn, (0..1_000).map(|n| (n, u64::from(n) % 7))))?;
     ///
-    /// let index = InvertedIndex::new(&Subspace::new("index")).field("rest", |_, rest: &u64| one(rest));
+    /// let index =
+    ///     InvertedIndex::new(&Subspace::new("index")).field("rest", |_, rest: &u64| one(rest));
     /// let numbers = numbers.with(&index);
     /// index.build(&store, &numbers, |_| ControlFlow::Continue(()))?;
     /// let snapshot = store.snapshot()?;
@@ -406,18 +409,18 @@ impl<K: RecordKey, V: 'static> InvertedIndex<K, V> {
 impl<K: RecordKey, V: 'static> Maintained for InvertedIndex<K, V> {
     described!(|_| "inverted index", options | index | index.options());
 
-    /// Everything that is not as it should be between `table` and this index: inverted, direct, and
-    /// ids. A counter of 0 may be there or not.
+    /// Returns all faults of the index compared with `table`: in the inverted index, the forward
+    /// index, and the ids. A counter of 0 may exist or not.
     ///
-    /// Reads all records twice, all of the index once, and once more what the records say should be
-    /// there, in one snapshot; keeps one chunk of ids in memory, with its records. Costs 3 round
-    /// trips per 32,512 records and 4 per chunk of ids, and 4 per 1,000 containers and columns; see
-    /// [above](self#check-and-repair).
+    /// In one snapshot it reads all records twice, all of the index once, and once more the entries
+    /// that the records should have. It keeps one chunk of ids in memory, with its records. Costs 3
+    /// round trips per 32,512 records, 4 per chunk of ids, and 4 per 1,000 containers and columns;
+    /// see [above](self#check-and-repair).
     ///
     /// # Errors
-    /// Any error of the store; records that do not decode;
+    /// Any error of the store; an error if a record does not decode;
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the table does not maintain
-    /// the data.
+    /// this index.
     fn check<C: Codec<V>>(
         &self,
         reader: &impl Reader,
@@ -426,26 +429,26 @@ impl<K: RecordKey, V: 'static> Maintained for InvertedIndex<K, V> {
         check::check(self, reader, table)
     }
 
-    /// Makes the index what it should be, or builds it, in bounded transactions while others read
-    /// and write. As [`derived::repair`](keyloom_tables::derived::repair()), whose options and
-    /// positions it takes.
+    /// Repairs or builds the index, in bounded transactions, with concurrent readers and writers.
+    /// It takes the options and positions of
+    /// [`derived::repair`](keyloom_tables::derived::repair()).
     ///
-    /// First each record is given an id, then chunk by chunk of ids the containers and columns of
-    /// its records are compared with what is stored, then what is stored is looked through for what
-    /// no record explains. A transaction takes `batch` records, at least 256, or what is left of a
-    /// chunk of ids. With [`CHUNK_IDS`](super::CHUNK_IDS) or a multiple it takes as many whole
-    /// chunks, and writes each container once and all of them in the order of their keys: so does
-    /// [`build`](InvertedIndex::build). Keeps what a transaction writes in memory.
+    /// First each record gets an id. Then, chunk by chunk of ids, the containers and columns of its
+    /// records are compared with the stored ones. Finally all stored entries are checked for those
+    /// that no record explains. A transaction processes `batch` records, at least 256, or the rest
+    /// of a chunk of ids. With [`CHUNK_IDS`](super::CHUNK_IDS) or a multiple of it, a transaction
+    /// processes as many whole chunks, and writes each container once, in key order;
+    /// [`build`](InvertedIndex::build) does this. Keeps the writes of a transaction in memory.
     ///
-    /// Ids that are free are given out first. On a store whose transactions run side by side, this
-    /// meets those who write the same records and chunks, and all who take ids only where it gives
-    /// out some itself.
+    /// Free ids are assigned first. On a store with optimistic concurrency, a repair conflicts with
+    /// writers of the same records and chunks. It conflicts with all assignments of ids only if it
+    /// assigns some itself.
     ///
-    /// Attach the index to the table that writers use before this begins. While records have ids
-    /// and are not in their containers yet, queries miss them.
+    /// Attach the index to the table that writers use before the repair begins. Queries miss a
+    /// record until it is in its containers.
     ///
     /// # Errors
-    /// What the store says, and as [`check`](keyloom_tables::Maintained::check).
+    /// Any error of the store, and as [`check`](keyloom_tables::Maintained::check).
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -458,7 +461,7 @@ impl<K: RecordKey, V: 'static> Maintained for InvertedIndex<K, V> {
 }
 
 impl<K, V> Field<K, V> {
-    /// The ids that have a value.
+    /// The ids with a value.
     fn bitmap(&self, value: &[u8]) -> Bitmap {
         let prefix: KeyBuf = self.space.prefix().iter().chain(value).copied().collect();
         Bitmap::new(&Subspace::from_bytes(&prefix))

@@ -1,4 +1,4 @@
-//! What an index is asked.
+//! Queries of an index.
 
 use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
 
@@ -14,20 +14,20 @@ use keyloom_tables::kit::scan;
 use keyloom_tables::table::RecordKey;
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// The id of the record of `key`, if it has one. Costs one get; where keys are ids, nothing,
-    /// and then there need not be such a record.
+    /// Returns the id of the record of `key`, if it has one. Costs one get. If keys are ids, it
+    /// costs nothing, and the record need not exist.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is no id.
+    /// Any error of the store; an error if the stored bytes are not an id.
     pub fn id_of(&self, reader: &impl Reader, key: &K) -> Result<Option<u64>> {
         self.ids.of(reader, key)
     }
 
-    /// The keys of the records with these ids, in their order. Costs one get per id, in one round
-    /// trip.
+    /// Returns the keys of the records with these ids, in their order. Costs one get per id, in one
+    /// round trip.
     ///
     /// # Errors
-    /// What the store says, and when what is stored is not a key.
+    /// Any error of the store; an error if the stored bytes are not a key.
     pub fn keys(
         &self,
         reader: &impl Reader,
@@ -41,11 +41,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.expr(&self.all)
     }
 
-    /// The ids of the records that have this value in this field. Reads nothing until it is
-    /// evaluated.
+    /// The ids of the records with this value in this field. Reads nothing until it is evaluated.
     ///
-    /// The value must be of the type that the function of the field returns, a tuple with all of
-    /// its elements. No record has a value of another type: such a term is empty.
+    /// The value must have the type that the function of the field returns; a tuple must have all
+    /// of its elements. No record has a value of another type, so such a term is empty.
     /// [`any_term`](InvertedIndex::any_term), which reads, refuses it.
     ///
     /// # Errors
@@ -55,8 +54,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(self.expr(&self.values_field(field)?.bitmap(&pack_one(&value))))
     }
 
-    /// The ids of the records that have a value in this field that is packed already, as
-    /// [`ForwardEntry::packed`](super::ForwardEntry::packed) gives it.
+    /// The ids of the records with this packed value in this field, as returned by
+    /// [`ForwardEntry::packed`](super::ForwardEntry::packed).
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -66,7 +65,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
     /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
     /// let store = Memory::new();
-    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// store.transact(|txn| {
+    ///     users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))])
+    /// })?;
     /// let snapshot = store.snapshot()?;
     /// let user = index.forward(&snapshot, 9)?.expect("it has a record");
     /// for city in user.packed("city") {
@@ -81,23 +82,25 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(self.expr(&self.values_field(field)?.bitmap(value)))
     }
 
-    /// The ids of the records that have any of some values in this field: a value or the leading
-    /// elements of a tuple, those that begin so ([`starting_with`](keyloom_tables::starting_with)),
-    /// that lie [`within`](keyloom_tables::within) bounds, or all with `()`. See [`SelectValues`].
+    /// Returns the ids of the records with any of the selected values in this field. A selection is
+    /// a value or the leading elements of a tuple, a prefix
+    /// ([`starting_with`](keyloom_tables::starting_with)), bounds
+    /// ([`within`](keyloom_tables::within)), or `()` for all values. See [`SelectValues`].
     ///
-    /// Unites their containers in memory: of each chunk at most 2 bytes per id and value, and at
-    /// most 4 KiB; then in the form that the store would have. Costs one range over them, and up to
-    /// two reads more where there are none.
+    /// Unites the containers in memory: per chunk at most 2 bytes per id and value, and at most 4
+    /// KiB; afterwards in the stored form. Costs one range over them, and up to two more reads if
+    /// there are none.
     ///
-    /// What is found is what was there when it was read. A [page](BitmapExpr::page) names its query
-    /// by the ids in memory, so a continuation over this is refused once it is read again after a
-    /// write that changed who has any of these values.
+    /// The result is fixed at the time of the read. The continuation of a [page](BitmapExpr::page)
+    /// identifies its query by the ids in memory. So it is refused if this is read again after a
+    /// write that changed which records have these values.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_bitmaps::{InvertedIndex, one};
     /// use keyloom_tables::{Table, starting_with, within};
-    /// let index = InvertedIndex::new(&Subspace::new("index")).field("name", |_: &u32, name: &String| one(name));
+    /// let index = InvertedIndex::new(&Subspace::new("index"))
+    ///     .field("name", |_: &u32, name: &String| one(name));
     /// let towns = Table::<u32, String>::new(&Subspace::new("towns")).with(&index);
     /// let store = Memory::new();
     /// let names = ["Oslo", "Paris", "Parma", "Rome"].map(String::from);
@@ -111,9 +114,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///
     /// # Errors
     /// As [`term`](InvertedIndex::term);
-    /// [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) where the selection
-    /// is of another type than the values; any error of the store; where stored bytes are no
-    /// container, naming the key.
+    /// [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) if the selection is
+    /// of another type than the values; any error of the store; if stored bytes are not a
+    /// container, an error with the key.
     pub fn any_term(
         &self,
         reader: &impl Reader,
@@ -129,7 +132,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(united.of_reused_ids(self.reuses_ids()))
     }
 
-    /// The ids of the records that have no value in this field. Reads nothing before it is asked.
+    /// The ids of the records without a value in this field. Reads nothing until it is evaluated.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -139,9 +142,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
     /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
     /// let store = Memory::new();
-    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// store.transact(|txn| {
+    ///     users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))])
+    /// })?;
     /// let snapshot = store.snapshot()?;
-    /// let ids = index.absent("city")?.ids(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    /// let ids = index
+    ///     .absent("city")?
+    ///     .ids(&snapshot, .., Order::Ascending)?
+    ///     .collect::<Result<Vec<u64>>>()?;
     /// assert_eq!(ids, [4]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -156,7 +164,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         })
     }
 
-    /// The ids of the records that have a value in this field. Reads nothing before it is asked.
+    /// The ids of the records with a value in this field. Reads nothing until it is evaluated.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Result, Store, Subspace};
@@ -166,9 +174,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
     /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
     /// let store = Memory::new();
-    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))]))?;
+    /// store.transact(|txn| {
+    ///     users.put_many(txn, [(3, Some("Oslo".into())), (4, None), (9, Some("Rome".into()))])
+    /// })?;
     /// let snapshot = store.snapshot()?;
-    /// let ids = index.has("city")?.ids(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    /// let ids = index
+    ///     .has("city")?
+    ///     .ids(&snapshot, .., Order::Ascending)?
+    ///     .collect::<Result<Vec<u64>>>()?;
     /// assert_eq!(ids, [3, 9]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -183,7 +196,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         })
     }
 
-    /// The integers of a field, to compare and to sum.
+    /// The integers of a field, for comparisons and sums.
     ///
     /// # Errors
     /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField),
@@ -196,12 +209,13 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
     }
 
-    /// The distinct values of a field that are selected, in order. A skip scan: costs one range,
-    /// and per value another or the steps over its containers; up to three reads more unless all
-    /// values, `()`, are selected.
+    /// Returns the distinct selected values of a field, in order. A skip scan: costs one range, and
+    /// for each value another range or the steps over its containers. Up to three more reads,
+    /// unless all values (`()`) are selected.
     ///
     /// # Errors
-    /// As [`any_term`](InvertedIndex::any_term); the iterator, also when a value is no `P`.
+    /// As [`any_term`](InvertedIndex::any_term); the iterator also returns an error if a value is
+    /// not a `P`.
     pub fn values<'r, R: Reader, P: for<'k> Unpack<'k> + 'r, S: SelectValues>(
         &self,
         reader: &'r R,
@@ -215,7 +229,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(scan(values, |values| Ok(values.next().transpose()?.map(|(value,)| value))))
     }
 
-    /// How many distinct values of a field are selected. A skip scan, as
+    /// Returns the number of distinct selected values of a field. A skip scan, as
     /// [`values`](InvertedIndex::values).
     ///
     /// # Errors
@@ -233,9 +247,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         groups.map(|found| found.map(|_| 1)).sum()
     }
 
-    /// The distinct values of a field that are selected, in order, and of how many records each is.
-    /// Costs one range, and up to three reads more unless all values, `()`, are selected; reads the
-    /// headers of their containers.
+    /// Returns the distinct selected values of a field, in order, each with its number of records.
+    /// Costs one range, and up to three more reads, unless all values (`()`) are selected. Reads
+    /// the headers of their containers.
     ///
     /// # Errors
     /// As [`values`](InvertedIndex::values).
@@ -251,19 +265,19 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(values::value_counts(reader.range(range, order)?, field.space.clone()))
     }
 
-    /// How many containers the values of a field have: what it costs to go through all of them.
+    /// Returns how many containers the values of a field have: the cost of reading all of them.
     /// Costs one get.
     ///
     /// # Errors
-    /// As [`term`](InvertedIndex::term); [`Error::NotACounter`](keyloom::Error::NotACounter), or
-    /// what the store says.
+    /// As [`term`](InvertedIndex::term); [`Error::NotACounter`](keyloom::Error::NotACounter); any
+    /// error of the store.
     pub fn containers(&self, reader: &impl Reader, field: &str) -> Result<u64> {
         let count = reader.counter(&self.values_field(field)?.counter)?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 }
 
-/// A range that is known.
+/// An already known range.
 struct Selected(KeyRange<'static>);
 
 impl Select for Selected {

@@ -1,4 +1,4 @@
-//! Making an index what it should be, in transactions of a bounded size.
+//! Repair of an index, in transactions of bounded size.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ use keyloom_tables::BatchSize;
 use keyloom_tables::Rule;
 use keyloom_tables::derived::{SortedWrites, page_behind, refuse_foreign};
 use keyloom_tables::table::{RecordKey, Table};
-use keyloom_tables::{Progress, RepairOptions, RepairPhase};
+use keyloom_tables::{Progress, RepairOptions};
 
 pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,
@@ -26,29 +26,25 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Progress> {
     table.refuse_unless_attached(index.space())?;
-    // Where nothing is stored, nothing can be superfluous.
+    // An empty index has no superfluous entries.
     let is_empty = options.resume.is_none()
         && store.snapshot()?.first(index.space().self_and_children())?.is_none();
-    // A beginning: what is too large for a transaction all the same is halved.
+    // A starting point: batches that are too large for a transaction are halved.
     let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
     let mut size = BatchSize::new(options.batch.min(most));
     let mut done = Progress::beginning(options);
     done.written += mend_state(index, store)?;
     loop {
-        // In a transaction it would meet all who take ids. Newer ones come with all that belongs to
-        // them.
+        // Inside a transaction, this read would conflict with every assignment of ids. Newer ids
+        // are maintained by their writers.
         let end = index.end(&store.snapshot()?)?;
         let step = size.transact(store, |txn, batch| {
             table.check_repair(txn)?;
             let mut next = done.clone();
-            let is_last = match (next.position.phase, is_empty) {
-                (RepairPhase::Records, _) => {
-                    repair_records(index, table, txn, batch, end, &mut next)?
-                }
-                (RepairPhase::Entries, true) => true,
-                (RepairPhase::Entries, false) => {
-                    remove_superfluous(index, table, txn, batch, end, &mut next)?
-                }
+            let is_last = match (next.position.entries, is_empty) {
+                (false, _) => repair_records(index, table, txn, batch, end, &mut next)?,
+                (true, true) => true,
+                (true, false) => remove_superfluous(index, table, txn, batch, end, &mut next)?,
             };
             Ok((next, is_last))
         })?;
@@ -63,7 +59,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     }
 }
 
-/// Gives ids to records, and then writes what a span of ids lacks. Never the last step.
+/// Assigns ids to records, then writes the missing entries of spans of ids. Never the last step.
 fn repair_records<K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,
     table: &Table<K, V, C>,
@@ -77,18 +73,16 @@ fn repair_records<K: RecordKey, V, C: Codec<V>>(
     done.position.last = match &index.ids {
         Ids::Dense(ids) if !in_index => {
             let last = give_ids(ids, table, txn, batch, last.as_deref(), end, done)?;
-            // Behind the last record the spans of ids begin.
+            // The spans of ids begin after the last record.
             last.or_else(|| Some(KeyBuf::from_slice(index.space().prefix())))
         }
         _ => write_spans(index, table, txn, batch, last, end, done)?,
     };
-    if done.position.last.is_none() {
-        done.position.phase = RepairPhase::Entries;
-    }
+    done.position.entries = done.position.last.is_none();
     Ok(false)
 }
 
-/// Gives ids to those of some records that lack one. Tells where it has come to, if there are more.
+/// Assigns ids to the records that lack one. Returns its position if there are more records.
 fn give_ids<K: RecordKey, V, C>(
     ids: &DenseIds<K>,
     table: &Table<K, V, C>,
@@ -103,7 +97,8 @@ fn give_ids<K: RecordKey, V, C>(
         (record_keys(table, &page.entries)?, page.last)
     };
     done.records += keys.len() as u64;
-    // Who reads how far ids were given out meets all who take some: only where some are needed.
+    // Reading the state of the assignment conflicts with every assignment of ids: read it only if
+    // needed.
     if ids.lacking(txn, &keys, end)?.is_empty() {
         return Ok(last);
     }
@@ -119,11 +114,11 @@ fn give_ids<K: RecordKey, V, C>(
     Ok(last)
 }
 
-/// Writes what is missing or wrong of as many spans as make up a batch, one at least. Tells where
-/// it has come to, if there may be more.
+/// Writes the missing or wrong entries of as many spans as fit into a batch, at least one. Returns
+/// its position if there may be more.
 ///
-/// They are written together, in the order of their keys: the chunks of a value are neighbours, and
-/// what comes in order fills the pages of a store.
+/// They are written together, in key order: the chunks of a value are adjacent, and sorted inserts
+/// fill the pages of a store.
 fn write_spans<K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,
     table: &Table<K, V, C>,
@@ -146,7 +141,7 @@ fn write_spans<K: RecordKey, V, C: Codec<V>>(
             break;
         };
         let span = Span::from(from, batch);
-        // Given out and released since: or a stray, which the end within the transaction tells.
+        // Assigned and released since, or a stray: the end read in the transaction decides.
         let end = match index.has_free_from(txn, from, end)? {
             true => index.end(txn)?,
             false => end,
@@ -167,7 +162,7 @@ fn write_spans<K: RecordKey, V, C: Codec<V>>(
     Ok(last)
 }
 
-/// Removes what no record explains of the next entries. Tells whether these were the last.
+/// Removes entries that no record explains from the next page. Returns whether it was the last.
 fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,
     table: &Table<K, V, C>,
@@ -185,7 +180,7 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
         )?;
         let mut found = index.superfluous(table, txn, &page.entries, end)?;
         if found.faults.iter().any(|fault| index.is_of_free_ids(&fault.what.key)) {
-            // Given out and released since: or a stray, which the end within the transaction tells.
+            // Assigned and released since, or a stray: the end read in the transaction decides.
             found = index.superfluous(table, txn, &page.entries, index.end(txn)?)?;
         }
         done.entries += found.entries as u64;
@@ -208,11 +203,12 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     Ok(is_last)
 }
 
-/// Makes the counts what they should be, and tells how many were not.
+/// Corrects the counts, and returns how many were wrong.
 fn mend_counts<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
     let mut mended = 0;
     for field in index.counted() {
-        // Counted in a snapshot: in a transaction it would meet all who write to the field.
+        // Counted in a snapshot: in a transaction, this would conflict with every write to the
+        // field.
         let counted = Counted::of(field, &store.snapshot()?)?;
         if counted.fault().is_some() {
             store.transact(|txn| counted.mend(txn))?;
@@ -222,8 +218,7 @@ fn mend_counts<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S
     Ok(mended + mend_state(index, store)?)
 }
 
-/// Makes what is stored of how far ids were given out what it should be, and tells whether it was
-/// not.
+/// Corrects the stored state of the assignment of ids, and returns whether it was wrong.
 fn mend_state<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
     let Ids::Dense(ids) = &index.ids else { return Ok(0) };
     if due_state(ids, &store.snapshot()?)?.is_none() {
@@ -236,7 +231,7 @@ fn mend_state<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S)
     Ok(mended.map_or(0, |()| 1))
 }
 
-/// What should be stored of how far ids were given out, if that is not there.
+/// The right state of the assignment of ids, if it is not stored.
 fn due_state<K: RecordKey>(ids: &DenseIds<K>, reader: &impl Reader) -> Result<Option<State>> {
     let state = State { free: ids.count_free(reader)?, ..ids.true_state(reader)? };
     let is_right = ids.stored_state(reader)?.unwrap_or_default() == state;

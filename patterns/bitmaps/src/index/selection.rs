@@ -1,4 +1,4 @@
-//! Which values of a field a query selects.
+//! The selected values of a field in a query.
 
 use std::ops::Bound;
 
@@ -9,7 +9,7 @@ use super::fields::null;
 use super::{Field, InvertedIndexError};
 pub use keyloom_tables::{SelectValues, SelectedValues};
 
-/// The keys of the containers in `space` that are selected.
+/// The range of the selected containers in `space`.
 fn key_range(selected: &SelectedValues, space: &Subspace) -> KeyRange<'static> {
     let key =
         |value: &KeyBuf| -> KeyBuf { space.prefix().iter().chain(open(value)).copied().collect() };
@@ -35,7 +35,7 @@ fn key_range(selected: &SelectedValues, space: &Subspace) -> KeyRange<'static> {
     }
 }
 
-/// A value of the type that is asked for; a null bound has none.
+/// A value of the requested type; a null bound has no type.
 fn asked(selected: &SelectedValues) -> Option<&KeyBuf> {
     match selected {
         SelectedValues::All => None,
@@ -53,7 +53,7 @@ fn bounding(bound: &Bound<KeyBuf>) -> Option<&KeyBuf> {
     }
 }
 
-/// A nested tuple without its end, so that longer ones continue it; other elements as they are.
+/// A nested tuple without its end, so that longer tuples continue it; other elements unchanged.
 fn open(value: &[u8]) -> &[u8] {
     const NESTED: u8 = 0x05;
     match value {
@@ -62,7 +62,7 @@ fn open(value: &[u8]) -> &[u8] {
     }
 }
 
-/// The first bytes of the elements that are of one type: integers and Booleans have several.
+/// The type codes of the elements of one type: integers and Booleans have several.
 fn of_type_codes(space: &Subspace, code: u8) -> KeyRange<'static> {
     let (first, last) = match code {
         0x0B..=0x1D => (0x0B, 0x1D),
@@ -73,14 +73,14 @@ fn of_type_codes(space: &Subspace, code: u8) -> KeyRange<'static> {
     KeyRange::starting_at(&key(first)).into_owned().intersect(KeyRange::through(&key(last)))
 }
 
-/// Whether two elements are of one type; of tuples, the first elements that differ.
+/// Whether two elements are of the same type; for tuples, the first elements that differ.
 fn are_alike(a: &Element, b: &Element) -> bool {
     use Element::{BigInt, Bool, Bytes, Desc, F32, F64, Int, Null, Str, Tuple, Uuid, Versionstamp};
     match (a, b) {
         (Tuple(a), Tuple(b)) => {
             a.iter().zip(b).find(|(a, b)| a != b).is_none_or(|(a, b)| are_alike(a, b))
         }
-        // An element that may be absent.
+        // An optional element.
         (Null, _) | (_, Null) => true,
         (Desc(a), Desc(b)) => are_alike(a, b),
         (Int(_) | BigInt(_), Int(_) | BigInt(_))
@@ -105,20 +105,20 @@ fn begin_alike(a: &Element, b: &Element) -> usize {
     }
 }
 
-/// The element of packed bytes, which are one.
+/// The element in packed bytes, if they are one element.
 fn element(packed: &[u8]) -> Option<Element> {
     elements(packed).ok()?.into_iter().next()
 }
 
 impl<K, V> Field<K, V> {
-    /// The keys of the containers of the values that are selected, of which none is a null.
+    /// The range of the containers of the selected values, without the null.
     pub(super) fn select(&self, selected: &SelectedValues) -> KeyRange<'static> {
         let nulls = self.space.pack(&None::<u8>);
         key_range(selected, &self.space).intersect(KeyRange::behind(&nulls))
     }
 
-    /// The same, unless what is asked for is of another type than the values. Costs one more read
-    /// where not all values are selected, and two where none is found.
+    /// The same, or an error if the selection is of another type than the values. Costs one more
+    /// read unless all values are selected, and two if none is found.
     pub(super) fn select_alike(
         &self,
         reader: &impl Reader,
@@ -133,8 +133,8 @@ impl<K, V> Field<K, V> {
         Ok(range)
     }
 
-    /// Refuses a selection of another type than the values; `first` is the first key that was
-    /// found. Costs up to two reads where that is none.
+    /// Refuses a selection of another type than the values; `first` is the first key found. Costs
+    /// up to two reads if there is none.
     pub(super) fn refuse_others(
         &self,
         reader: &impl Reader,
@@ -143,7 +143,7 @@ impl<K, V> Field<K, V> {
         index: &Subspace,
     ) -> Result<()> {
         let Some(asked) = asked(selected) else { return Ok(()) };
-        // What begins as it should is of the right type.
+        // A stored value with the selected prefix is of the right type.
         if first.is_some() && !matches!(selected, SelectedValues::Between(..)) {
             return Ok(());
         }
@@ -162,7 +162,7 @@ impl<K, V> Field<K, V> {
         let (behind, before) = (reader.first(behind)?, reader.last(all.before(&asked_key))?);
         let neighbours = [&behind, &before].into_iter().flatten().map(|entry| &entry.0[..]);
         let is_null = asked[..] == null()[..];
-        // The neighbour that begins most like what is asked for.
+        // The neighbour with the most equal leading elements.
         match neighbours.filter_map(|key| Some((alike(key)?, key))).max() {
             Some(((_, is_alike), key)) if !is_alike || is_null => {
                 Err(self.other_type(asked, key, index))
@@ -171,13 +171,13 @@ impl<K, V> Field<K, V> {
         }
     }
 
-    /// The first key of the containers of a value; for a tuple also of longer tuples that begin
-    /// with it.
+    /// The first key of the containers of a value; for a tuple also of longer tuples with this
+    /// prefix.
     fn key(&self, value: &[u8]) -> KeyBuf {
         self.space.prefix().iter().chain(open(value)).copied().collect()
     }
 
-    /// The value of the key of a container, packed.
+    /// The packed value in the key of a container.
     fn value<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         self.space.leading(key, 1).ok()?.get(self.space.prefix().len()..)
     }

@@ -1,4 +1,4 @@
-//! What the records of a range of ids make of the index, beside what is stored of it.
+//! Compares the entries that the records of a range of ids make with the stored ones.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -17,11 +17,11 @@ use keyloom_tables::table::{RecordKey, Table, get_many};
 use keyloom_tables::within;
 use keyloom_tables::{Inconsistency, Rule};
 
-/// The fewest ids that are compared together, and a divisor of the ids of a chunk. Who finds one id
-/// of a container explained by its record knows that the whole block was compared.
+/// The minimum number of ids compared together; it divides the number of ids in a chunk. If one id
+/// of a container is explained by its record, the whole block has been compared.
 pub(super) const COMPARED_TOGETHER: u64 = 256;
 
-/// What is not as it should be, and what should be there instead.
+/// A fault, and the value that should be stored instead.
 pub(super) struct Fault {
     pub(super) what: Inconsistency,
     pub(super) value: Option<Vec<u8>>,
@@ -32,7 +32,7 @@ pub(super) struct Fault {
 pub(super) struct Span(RangeInclusive<u64>);
 
 impl Span {
-    /// At most `ids` ids from `first` on, which begins a block: whole blocks, and of one chunk.
+    /// At most `ids` ids from `first` on, which begins a block: whole blocks of one chunk.
     pub(super) fn from(first: u64, ids: usize) -> Self {
         let in_chunk = CHUNK_IDS - first % CHUNK_IDS;
         let blocks = (ids as u64 / COMPARED_TOGETHER).max(1) * COMPARED_TOGETHER;
@@ -52,26 +52,26 @@ impl Span {
     }
 }
 
-/// The container of some bytes, if they are one in every respect. What cannot be read is one fault,
-/// whatever its format: it is made again from its records.
+/// A container, if the bytes are entirely valid. Any unreadable bytes are one fault, whatever their
+/// format: the container is rebuilt from its records.
 pub(super) fn sound(bytes: &[u8]) -> Option<Container<'_>> {
     let container = Container::parse(bytes).ok()?;
     container.verify().ok()?;
     Some(container)
 }
 
-/// What the records of a span say.
+/// The entries that the records of a span make.
 #[derive(Default)]
 struct Expected {
     containers: BTreeMap<KeyBuf, Vec<u16>>,
-    /// What the fields hold, by id.
+    /// The values of the fields, by id.
     direct: Vec<(u64, Vec<Held>)>,
     records: u64,
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Where the next span of `ids` ids begins that has anything, at `from` or behind, if there is
-    /// one. Ids from `end` on were never given out.
+    /// The start of the next non-empty span of `ids` ids, at or after `from`, if there is one. Ids
+    /// from `end` on were never assigned.
     pub(super) fn next_span<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -83,7 +83,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         match &self.ids {
             Ids::Dense(_) => Ok((from < end).then_some(from)),
             Ids::Same(ids_of) => {
-                // At the beginning those too that are packed as something else.
+                // From 0, include keys that are packed as something else.
                 let rest = match from {
                     0 => table.space().range(),
                     _ => within(from..).key_range(table.space()),
@@ -98,8 +98,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
     }
 
-    /// What is missing or wrong of a span, and how many records it has. What no record explains is
-    /// the matter of another pass, but for ids that are free.
+    /// The missing or wrong entries of a span, and its number of records. Another pass handles
+    /// entries that no record explains, except for free ids.
     pub(super) fn compare<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -127,8 +127,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     fn expected(&self, records: &[(u64, K, V)], span: &Span) -> Result<Expected> {
         let mut expected = Expected { records: records.len() as u64, ..Expected::default() };
-        // By what tells containers apart: their keys begin alike, and are as many as there are ids
-        // in them.
+        // Grouped by the part that distinguishes containers: full keys would share long prefixes,
+        // and one would be built for every id.
         let mut parts: Vec<BTreeMap<KeyBuf, Vec<u16>>> = vec![BTreeMap::new(); self.fields.len()];
         for (id, key, value) in records {
             let held = self.held(key, value);
@@ -155,7 +155,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(expected)
     }
 
-    /// Expects the ids of a span that belong to no record to be free. Tells where, if anywhere.
+    /// Expects the ids of a span without a record to be free. Returns the key of their chunk, or
+    /// `None` if the index does not assign ids.
     fn expect_free(
         &self,
         records: &[(u64, K, V)],
@@ -175,7 +176,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 }
 
-/// The records of the ids of a span, by the keys that these belong to.
+/// The records of the ids of a span, found by the keys of these ids.
 fn dense_records<K: RecordKey, V, C: Codec<V>>(
     ids: &DenseIds<K>,
     table: &Table<K, V, C>,
@@ -185,7 +186,7 @@ fn dense_records<K: RecordKey, V, C: Codec<V>>(
     let mut holders = Vec::new();
     for entry in reader.range(within(span.0.clone()).key_range(&ids.keys), Order::Ascending)? {
         let (entry, key) = entry?;
-        // What is no entry is found by the pass over all that is stored.
+        // The pass over stored entries reports what does not decode.
         if let (Ok(id), Ok(key)) = (ids.keys.unpack::<u64>(&entry), unpack::<K>(&key)) {
             holders.push((id, key));
         }
@@ -197,8 +198,8 @@ fn dense_records<K: RecordKey, V, C: Codec<V>>(
 }
 
 impl<K: RecordKey> DenseIds<K> {
-    /// The records of keys to which ids are said to belong, where the keys say so too. Costs one
-    /// round trip.
+    /// The records of keys that have these ids, if the keys map back to the ids. Costs one round
+    /// trip.
     pub(super) fn records_of<V, C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -240,7 +241,7 @@ fn same_records<K: RecordKey, V, C: Codec<V>>(
     records.filter(|record| !matches!(record, Ok((id, ..)) if !ids.has(*id))).collect()
 }
 
-/// What is wrong with a container as far as a span goes.
+/// The fault of a container, limited to a span.
 fn compare_container(
     key: &KeyBuf,
     offsets: &[u16],
@@ -273,7 +274,7 @@ fn compare_container(
     Some(Fault { what, value: encoded(&new) })
 }
 
-/// The bytes of a container, `None` where it has no ids.
+/// The bytes of a container; `None` if it has no ids.
 pub(super) fn encoded(words: &Words) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     words.encode(&mut bytes);

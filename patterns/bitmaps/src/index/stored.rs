@@ -1,4 +1,4 @@
-//! What is stored and explained by no record.
+//! Finds stored entries that no record explains.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,37 +17,37 @@ use crate::{Container, DenseIds};
 use keyloom_tables::table::{RecordKey, Table, get_many};
 use keyloom_tables::{Inconsistency, Rule};
 
-/// What a look at some stored entries found.
+/// The result of examining some stored entries.
 pub(super) struct Superfluous {
     pub(super) faults: Vec<Fault>,
-    /// How many of the entries were looked at.
+    /// How many of the entries were examined.
     pub(super) entries: usize,
 }
 
-/// What a stored entry is about.
+/// The kind of a stored entry.
 enum Stored<'i, K, V> {
-    /// Some ids of a chunk.
+    /// A container of a chunk.
     Container(u64),
     /// A chunk of free ids.
     Free(u64),
-    /// A column of a field, of a block.
+    /// The column of a field for a block.
     Column(&'i Field<K, V>, u64),
     /// The record with this id.
     OfId(u64),
     /// The record with this key, packed.
     OfKey(KeyBuf),
-    /// All of them.
+    /// One of the fixed entries of the index.
     Known,
     Foreign,
 }
 
-/// Entries whose records are to be looked for.
+/// Entries whose records are to be looked up.
 struct Suspects<'e, K, V> {
-    /// The ids that are asked for.
+    /// The ids to look up.
     ids: Vec<u64>,
     /// Containers, with the first of their ids in each block.
     containers: Vec<(Suspect<'e>, Range<usize>)>,
-    /// Columns, with the first of their ids in each block that is compared together.
+    /// Columns, with the first of their ids in each block of ids compared together.
     columns: Vec<(SuspectColumn<'e, K, V>, Range<usize>)>,
     /// Entries about one id.
     of_ids: Vec<(KeyBuf, usize)>,
@@ -55,14 +55,14 @@ struct Suspects<'e, K, V> {
     of_records: Vec<(KeyBuf, KeyBuf)>,
 }
 
-/// A container that may have ids too many.
+/// A container that may have excess ids.
 struct Suspect<'e> {
     entry: KeyBuf,
     chunk: u64,
     container: Container<'e>,
 }
 
-/// A column that may have ids too many.
+/// A column that may have excess ids.
 struct SuspectColumn<'e, K, V> {
     entry: KeyBuf,
     field: &'e Field<K, V>,
@@ -101,8 +101,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         stored.unwrap_or(Stored::Foreign)
     }
 
-    /// What of some stored entries no record explains. Looks at as many of them as come to about as
-    /// many ids, and at one at least. Ids from `end` on were never given out.
+    /// The stored entries that no record explains. Examines only as many of them as contain about
+    /// that many ids, at least one. Ids from `end` on were never assigned.
     pub(super) fn superfluous<C: Codec<V>, R: Reader>(
         &self,
         table: &Table<K, V, C>,
@@ -199,7 +199,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(())
     }
 
-    /// Whether the record of an id is the reason for it to be in a container.
+    /// Whether the record of an id explains why it is in a container.
     fn explains(&self, id: u64, record: Option<&(K, V)>, container: &KeyBuf) -> bool {
         let Some((key, value)) = record else { return false };
         let mut is_in = false;
@@ -207,7 +207,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         is_in
     }
 
-    /// A container without the ids of some blocks that no record explains.
+    /// A container without those ids of some blocks that no record explains.
     fn without_strays<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -233,7 +233,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         })
     }
 
-    /// A column without the ids of some blocks that no record explains.
+    /// A column without those ids of some blocks that no record explains.
     fn column_without_strays<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -262,7 +262,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }))
     }
 
-    /// The records that ids belong to. Costs two round trips.
+    /// The records of ids. Costs two round trips.
     fn records_of<C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
@@ -292,14 +292,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K, V> Field<K, V> {
-    /// Whether the record of an id is the reason for it to be in a column.
+    /// Whether the record of an id explains why it is in a column.
     fn explains(&self, record: Option<&(K, V)>) -> bool {
         record.is_some_and(|(key, value)| self.function.held(key, value).is_something())
     }
 }
 
 impl<K, V> SuspectColumn<'_, K, V> {
-    /// The places of the ids that hold something.
+    /// The places of the ids with values.
     fn places(&self) -> Result<Vec<u16>> {
         Ok(match self.field.function.kind() {
             FieldKind::Values => Values::parse(self.bytes)?.places().collect(),
@@ -312,7 +312,7 @@ impl<K, V> SuspectColumn<'_, K, V> {
         Ok(places.into_iter().filter_map(|place| id_in_block(self.block, place)).collect())
     }
 
-    /// Whether some ids hold something, and none beyond the largest id that there is.
+    /// Whether some ids have values, and none is beyond the largest possible id.
     fn has_ids(&self) -> bool {
         let last = self.places().ok().and_then(|places| places.last().copied());
         last.and_then(|last| id_in_block(self.block, last)).is_some()
@@ -357,7 +357,7 @@ impl<'e, K, V> Suspects<'e, K, V> {
     }
 }
 
-/// Whether a container of this chunk has no ids beyond the largest that there is.
+/// Whether a container of this chunk has no ids beyond the largest possible one.
 fn ends_with_an_id(chunk: u64, container: Container<'_>) -> bool {
     let last = container.words().iter().next_back();
     last.and_then(|last| id_at(chunk, last)).is_some()

@@ -1,4 +1,4 @@
-//! The values of a field, and their containers all together.
+//! The values of a field, and the union of their containers.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -8,7 +8,7 @@ use keyloom::{Entry, Error, KeyBuf, Result, Subspace, Unpack};
 use crate::{BitmapExpr, ChunkIds, Chunks, Container, Words};
 use keyloom_tables::kit::until_error;
 
-/// The distinct values in `entries` of a field, and of how many records each is.
+/// The distinct values in `entries` of a field, each with its number of records.
 pub(super) fn value_counts<B: Deref<Target = [u8]>, P: for<'k> Unpack<'k>>(
     entries: impl Iterator<Item = Result<Entry<B>>>,
     space: Subspace,
@@ -18,7 +18,7 @@ pub(super) fn value_counts<B: Deref<Target = [u8]>, P: for<'k> Unpack<'k>>(
         let Some(entry) = entries.next().transpose()? else { return Ok(None) };
         let group = KeyBuf::from_slice(leading(&space, &entry.0)?);
         let mut count = u64::from(container(&entry)?.len());
-        // A failure is left to the next call.
+        // An error is left to the next call.
         while let Some(Ok(next)) = entries.peek() {
             if leading(&space, &next.0)? != &group[..] {
                 break;
@@ -32,7 +32,7 @@ pub(super) fn value_counts<B: Deref<Target = [u8]>, P: for<'k> Unpack<'k>>(
     })
 }
 
-/// The field and the value of the key of a container.
+/// The field and the value in the key of a container.
 fn leading<'k>(space: &Subspace, key: &'k [u8]) -> Result<&'k [u8]> {
     space.leading(key, 1).map_err(|error| Error::from(error).at(key))
 }
@@ -41,7 +41,7 @@ fn container<B: Deref<Target = [u8]>>((key, value): &Entry<B>) -> Result<Contain
     Container::parse(value).map_err(|error| error.at(key))
 }
 
-/// The chunk of the key of a container in `space`, which is that of a field.
+/// The chunk in the key of a container; `space` is that of a field.
 fn chunk(space: &Subspace, key: &[u8]) -> Result<u64> {
     let read = || {
         let value = space.leading(key, 1)?.len();
@@ -51,7 +51,7 @@ fn chunk(space: &Subspace, key: &[u8]) -> Result<u64> {
     read().map_err(|error| Error::from(error).at(key))
 }
 
-/// The ids of the containers of any number of values.
+/// The union of the containers of any number of values.
 pub(super) fn unite<B: Deref<Target = [u8]>>(
     entries: impl Iterator<Item = Result<Entry<B>>>,
     space: &Subspace,
@@ -64,7 +64,7 @@ pub(super) fn unite<B: Deref<Target = [u8]>>(
     BitmapExpr::held(&mut UnitedChunks(chunks.into_iter()))
 }
 
-/// Chunks in memory, one after the other.
+/// Chunks in memory, in sequence.
 struct UnitedChunks(std::collections::btree_map::IntoIter<u64, ChunkIds>);
 
 impl Chunks for UnitedChunks {

@@ -14,22 +14,22 @@ use crate::expression::Held;
 use crate::expression::leaf::Span;
 use crate::{BitmapExpr, Chunks, Evaluation, Words};
 
-/// Into how many parts a pass for percentiles divides what is left. Of more parts the search takes
-/// fewer passes, but looks at each slice more often: three times in a pass that settles two bits,
-/// fifteen times for four.
+/// The number of parts into which a pass for percentiles divides the remaining range. More parts
+/// mean fewer passes, but more work per slice: three comparisons in a pass that settles two bits,
+/// fifteen for four.
 const PARTS: i128 = 4;
 
 impl BitSliced {
-    /// How many ids of `filter` have a value; without a filter, how many have one at all. Costs one
-    /// range over the slices, and what the filter costs.
+    /// Returns how many ids of `filter` have a value; without a filter, how many ids have one.
+    /// Costs one range over the slices, and the cost of the filter.
     ///
     /// # Errors
-    /// What the store says; where stored bytes are no chunk, naming the key.
+    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
     pub fn count(&self, reader: &impl Reader, filter: Option<&BitmapExpr>) -> Result<u64> {
         Ok(self.count_and_sum(reader, filter)?.0)
     }
 
-    /// The sum of the values, which always fits. Costs as [`count`](BitSliced::count).
+    /// Returns the sum of the values, which cannot overflow. Costs as [`count`](BitSliced::count).
     ///
     /// # Errors
     /// As [`count`](BitSliced::count).
@@ -37,7 +37,7 @@ impl BitSliced {
         Ok(self.count_and_sum(reader, filter)?.1)
     }
 
-    /// The sum divided by the count, `None` where there are no values. Costs as
+    /// Returns the sum divided by the count, or `None` if there are no values. Costs as
     /// [`count`](BitSliced::count).
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl BitSliced {
         Ok((count > 0).then(|| sum as f64 / count as f64))
     }
 
-    /// Both in one pass.
+    /// Returns count and sum in one pass.
     ///
     /// # Errors
     /// As [`count`](BitSliced::count).
@@ -78,7 +78,8 @@ impl BitSliced {
         Ok((count, sum))
     }
 
-    /// The smallest value, `None` where there are none. Costs as [`count`](BitSliced::count).
+    /// Returns the smallest value, or `None` if there are none. Costs as
+    /// [`count`](BitSliced::count).
     ///
     /// # Errors
     /// As [`count`](BitSliced::count).
@@ -86,7 +87,8 @@ impl BitSliced {
         self.first_value(reader, filter, Order::Ascending, i64::min)
     }
 
-    /// The largest value, `None` where there are none. Costs as [`count`](BitSliced::count).
+    /// Returns the largest value, or `None` if there are none. Costs as
+    /// [`count`](BitSliced::count).
     ///
     /// # Errors
     /// As [`count`](BitSliced::count).
@@ -111,8 +113,9 @@ impl BitSliced {
         Ok(best)
     }
 
-    /// The `k` ids with the largest values, and these; the largest first, of equal ones the smaller
-    /// id. Costs as [`count`](BitSliced::count), and memory for `k`.
+    /// Returns the `k` ids with the largest values, with these values, in descending order; ids
+    /// with equal values are ascending. Costs as [`count`](BitSliced::count), and memory for `k`
+    /// ids.
     ///
     /// # Errors
     /// As [`count`](BitSliced::count).
@@ -146,8 +149,8 @@ impl BitSliced {
         Ok(best.into_iter().map(|(Reverse(value), id)| (id, value)).collect())
     }
 
-    /// How many ids have each value. Costs as [`count`](BitSliced::count), and memory for each
-    /// value.
+    /// Returns how many ids have each value. Costs as [`count`](BitSliced::count), and memory for
+    /// each distinct value.
     ///
     /// # Errors
     /// As [`count`](BitSliced::count).
@@ -166,9 +169,10 @@ impl BitSliced {
         Ok(counts)
     }
 
-    /// The percentiles `percents`, from 0 to 100, each by nearest rank: the smallest value that at
-    /// least so many percent of the values do not exceed. So each is a value that is there; 0 gives
-    /// the smallest and 100 the largest. `None` where there are no values.
+    /// Returns the percentiles `percents`, from 0 to 100, by nearest rank: the smallest value such
+    /// that at least this percentage of the values does not exceed it. So each result is an
+    /// existing value; 0 returns the smallest and 100 the largest. Returns `None` if there are no
+    /// values.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -181,20 +185,21 @@ impl BitSliced {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs three passes as that of [`count`](BitSliced::count), and one for every two bits of the
-    /// difference between the smallest and the largest value, however many percentiles are asked
-    /// for. Keeps the ids of the filter in memory, as compact as in the store.
+    /// Costs three passes like that of [`count`](BitSliced::count), and one for every two bits of
+    /// the difference between the smallest and the largest value, whatever the number of
+    /// percentiles. Keeps the ids of the filter in memory, as compact as in the store.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for what is no percentage; else as [`count`](BitSliced::count).
+    /// [`Error::InvalidArgument`] for a number outside 0 to 100; otherwise as
+    /// [`count`](BitSliced::count).
     pub fn percentiles(
         &self,
         reader: &impl Reader,
         filter: Option<&BitmapExpr>,
         percents: &[f64],
     ) -> Result<Option<Vec<i64>>> {
-        // Many passes go over the filter. Of its ids those that have a value are kept: the others
-        // may be without end.
+        // Many passes read the filter. Keep only its ids with a value: the filter itself may be
+        // unbounded.
         let (mut count, mut held) = (0, Held::default());
         self.for_each_chunk(reader, filter, |chunk, _, ids| {
             count += u64::from(ids.count());
@@ -225,7 +230,7 @@ impl BitSliced {
         }
     }
 
-    /// How many values do not exceed each of `bounds`.
+    /// Counts the values that do not exceed each of `bounds`.
     fn counts_up_to(
         &self,
         reader: &impl Reader,
@@ -243,7 +248,7 @@ impl BitSliced {
         Ok(counts)
     }
 
-    /// Calls `visit` with each chunk where ids of the filter have values, and these ids.
+    /// Calls `visit` with each chunk in which ids of the filter have values, and with these ids.
     fn for_each_chunk(
         &self,
         reader: &impl Reader,
@@ -272,7 +277,7 @@ impl BitSliced {
     }
 }
 
-/// Leaves those ids whose value is larger.
+/// Keeps the ids with a larger value.
 fn keep_above(slices: &Slices<'_>, least: i64, ids: &mut Words, [found, scratch]: &mut [Words; 2]) {
     match least.checked_add(1) {
         Some(from) => {
@@ -283,7 +288,7 @@ fn keep_above(slices: &Slices<'_>, least: i64, ids: &mut Words, [found, scratch]
     }
 }
 
-/// The rank, from 1, of a percentile.
+/// The rank of a percentile, counted from 1.
 fn nearest_rank(percent: f64, count: u64) -> Result<u64> {
     match (0.0..=100.0).contains(&percent) {
         true => Ok(((percent * count as f64 / 100.0).ceil() as u64).clamp(1, count.max(1))),
@@ -295,25 +300,25 @@ fn nearest_rank(percent: f64, count: u64) -> Result<u64> {
     }
 }
 
-/// A search for the value of a rank: the smallest that so many values do not exceed.
+/// A search for the value of a rank: the smallest value that at least `rank` values do not exceed.
 #[derive(Debug)]
 struct Search {
     rank: u64,
-    /// It is one of these.
+    /// The value is between these, inclusive.
     low: i64,
     high: i64,
 }
 
 impl Search {
-    /// What to count the values up to: it divides what is left into [`PARTS`]. Nothing where it is
-    /// found.
+    /// The bounds to count up to, which divide the remaining range into [`PARTS`]. Empty if the
+    /// value is found.
     fn bounds(&self) -> impl Iterator<Item = i64> + use<> {
         let (low, width) = (self.low, i128::from(self.high) - i128::from(self.low));
         let parts = PARTS.min(width + 1);
         (1..parts).map(move |part| (i128::from(low) + (width + 1) * part / parts - 1) as i64)
     }
 
-    /// So many values do not exceed `bound`.
+    /// Narrows the range: `count` values do not exceed `bound`.
     fn narrow(&mut self, bound: i64, count: u64) {
         if count >= self.rank {
             self.high = self.high.min(bound);

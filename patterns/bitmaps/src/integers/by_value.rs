@@ -1,4 +1,4 @@
-//! The ids of a chunk, value by value.
+//! Groups the ids of a chunk by value.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -9,13 +9,13 @@ use smallvec::SmallVec;
 use super::slices::{Slices, signed};
 use crate::Words;
 
-/// So many ids are looked up one by one, which costs less than to part them further, bit by bit.
+/// Up to this many ids are read one by one, which costs less than splitting them further by bits.
 const FEW: u32 = 64;
 
-/// The ids that have the same value.
+/// The ids with the same value.
 pub(super) enum Group<'g> {
     Many(&'g Words),
-    /// Offsets, behind the magnitude.
+    /// The magnitude and the offset of each id.
     Few(&'g [(u64, u16)]),
 }
 
@@ -36,15 +36,15 @@ impl Group<'_> {
     }
 }
 
-/// Where ids are parted: one chunk for each bit, made when first needed, and kept.
+/// Buffers for splitting ids: one chunk per bit, allocated when first needed, and kept.
 #[derive(Debug, Default)]
 pub(super) struct ByValue {
     halves: Vec<Words>,
 }
 
 impl ByValue {
-    /// Calls `visit` with each value that some of `ids` have, in `order`, until it has seen enough.
-    /// All of them must have a value.
+    /// Calls `visit` with each value that some of `ids` have, in `order`, until it breaks. All of
+    /// the ids must have a value.
     pub(super) fn visit(
         &mut self,
         slices: &Slices<'_>,
@@ -65,7 +65,7 @@ impl ByValue {
                 true => slices.keep_negative(alike),
                 false => slices.drop_negative(alike),
             }
-            // The larger its magnitude, the smaller is a negative number.
+            // Negative numbers are ordered by descending magnitude.
             let ascending = (order == Order::Ascending) != is_negative;
             let mut visit = |magnitude, ids: Group<'_>| visit(signed(magnitude, is_negative), ids);
             part(slices, alike, ascending, (bits, 0), halves, &mut visit)?;
@@ -74,7 +74,7 @@ impl ByValue {
     }
 }
 
-/// Parts ids by their lowest `bits` bits; `higher` are those above.
+/// Splits ids by their lowest `bits` bits; `higher` holds the bits above.
 fn part(
     slices: &Slices<'_>,
     ids: &Words,

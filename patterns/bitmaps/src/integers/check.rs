@@ -1,4 +1,4 @@
-//! What is wrong with stored integers.
+//! The check of stored integers.
 
 use keyloom::{Order, Reader, Result};
 
@@ -9,14 +9,14 @@ use crate::expression::leaf::Span;
 use keyloom_tables::{Inconsistency, Rule};
 
 impl BitSliced {
-    /// All chunks that are not as they should be: ids out of order, or with a sign or a bit but no
-    /// value, or with a negative zero. Costs one range over all slices.
+    /// Returns all faulty chunks: ids out of order, or with a sign or a bit but no value, or with a
+    /// negative zero. Costs one range over all slices.
     ///
-    /// Reads only look as far as they need to: of such chunks they come to a wrong answer, but to
-    /// an end.
+    /// Reads verify only what they need. Given such chunks, they return a wrong answer, but they
+    /// terminate.
     ///
     /// # Errors
-    /// What the store says; where stored bytes are no chunk, naming the key.
+    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let span = Span::of(&(0..=u64::MAX), Order::Ascending);
         let mut walk = SliceWalk::new(reader, &self.space, span);

@@ -1,4 +1,4 @@
-//! Integers compared with constants: the ids whose value lies in a range.
+//! Comparisons of integers with constants: the ids whose value is in a range.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ use crate::{ChunkIds, Words};
 use keyloom_tables::Explain;
 use keyloom_tables::kit::Fnv;
 
-/// The ids whose value lies in a range.
+/// The ids whose value is in a range.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
     pub(super) space: Subspace,
@@ -19,17 +19,17 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Where the integers are.
+    /// The subspace of the integers.
     pub(crate) fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// The range, which is not empty.
+    /// The range; it is not empty.
     pub(crate) fn values(&self) -> &RangeInclusive<i64> {
         &self.values
     }
 
-    /// Adds what tells it from others.
+    /// Hashes everything that identifies the comparison.
     pub(crate) fn hash(&self, hash: &mut Fnv) {
         hash.add(&(self.space.prefix().len() as u64).to_be_bytes());
         hash.add(self.space.prefix());
@@ -47,14 +47,14 @@ impl Comparison {
     }
 }
 
-/// A walk over the chunks where there are such ids.
+/// A walk over the chunks that may contain such ids.
 #[derive(Debug)]
 pub(crate) struct ComparisonWalk<'r, R: Reader> {
     slices: SliceWalk<'r, R>,
     values: RangeInclusive<i64>,
-    /// Made when first needed, and kept.
+    /// Allocated when first needed, and kept.
     scratch: Option<Box<Words>>,
-    /// The ids of a chunk, where they are combined with others.
+    /// The ids of a chunk, to be combined with others.
     own: ChunkIds,
 }
 
@@ -63,8 +63,8 @@ impl<R: Reader> ComparisonWalk<'_, R> {
         self.slices.seek(to)
     }
 
-    /// Combines ids with those of the chunk at the position `at`, which [`ComparisonWalk::seek`]
-    /// returned.
+    /// Combines ids with those of the chunk at the position `at`, which was returned by
+    /// [`ComparisonWalk::seek`].
     pub(crate) fn combine(&mut self, at: u64, op: Op, ids: &mut ChunkIds) -> Result<()> {
         let slices = self.slices.slices(at)?;
         let scratch = self.scratch.get_or_insert_with(|| Box::new(Words::new()));

@@ -1,9 +1,9 @@
-//! Integers by id: which ids have a value in a range, and what do the values of some ids sum up to?
+//! Bit-sliced integers: comparisons and aggregates over a value per id.
 //!
-//! [`BitSliced`] holds an `i64` for each of some ids, one bitmap for each bit of the value: all ids
-//! whose value is odd, all ids whose value has the next bit, and so on. A comparison with a
-//! constant is then some ANDs and ORs of these, 64 ids at a time, and so is a sum: the ids of a
-//! filter that have a bit, counted, times what the bit is worth.
+//! [`BitSliced`] stores an `i64` for each of some ids, as one bitmap per bit of the value: the ids
+//! whose value is odd, the ids whose value has the next bit, and so on. A comparison with a
+//! constant is then a few ANDs and ORs of these, 64 ids at a time. A sum counts, for each bit, the
+//! ids of a filter that have it, and multiplies by the weight of the bit.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
@@ -26,42 +26,41 @@
 //! |---|---|
 //! | subspace, chunk, 0 | a [container](super#containers): the ids that have a value |
 //! | subspace, chunk, 1 | the ids whose value is negative |
-//! | subspace, chunk, 2 + n | the ids whose magnitude has the bit n; that of [`i64::MIN`] takes all 64 |
+//! | subspace, chunk, 2 + n | the ids whose magnitude has bit n; that of [`i64::MIN`] takes all 64 |
 //!
-//! The slices of a chunk lie beside each other, so that one range serves a comparison or an
-//! aggregate. A slice without ids is not there: values below 1,000 take 12 slices and no more. Sign
-//! and magnitude, not two's complement, since a small negative number would have nearly all bits in
-//! the latter.
+//! The slices of a chunk are adjacent, so that one range serves a comparison or an aggregate. A
+//! slice without ids is not stored: values below 1,000 take at most 12 slices. Values are stored as
+//! sign and magnitude: in two's complement a small negative number would have nearly all bits set.
 //!
 //! # Invariants
 //!
-//! * An id that is in any slice of its chunk is in slice 0.
-//! * An id in slice 1 is in one behind it: there is no negative zero.
+//! * An id in any slice of its chunk is also in slice 0.
+//! * An id in slice 1 is also in a later slice: there is no negative zero.
 //!
-//! [`BitSliced::check`] tells where they do not hold.
+//! [`BitSliced::check`] reports violations.
 //!
 //! # Cost
 //!
-//! s is how many slices a chunk has.
+//! s: the number of slices in a chunk.
 //!
 //! | operation | gets | ranges | keys read | keys written |
 //! |---|---|---|---|---|
 //! | [`get`](BitSliced::get) | 0 | 1 | s | 0 |
-//! | [`set`](BitSliced::set), [`remove`](BitSliced::remove) | slices that change | 1 | s, and those that change | slices that change |
-//! | [`get_many`](BitSliced::get_many), [`set_many`](BitSliced::set_many), [`remove_many`](BitSliced::remove_many) | the same, once per chunk | 1, and 1 for each time that more than a few entries are left out | s per chunk | the same, once per chunk |
-//! | a comparison, an aggregate | 0 | 1 | s per chunk; with a filter or in an AND, of the chunks that it has | 0 |
+//! | [`set`](BitSliced::set), [`remove`](BitSliced::remove) | changed slices | 1 | s, and the changed ones | changed slices |
+//! | [`get_many`](BitSliced::get_many), [`set_many`](BitSliced::set_many), [`remove_many`](BitSliced::remove_many) | the same, once per chunk | 1, and 1 for each gap of more than a few skipped entries | s per chunk | the same, once per chunk |
+//! | a comparison, an aggregate | 0 | 1 | s per chunk; with a filter or in an AND, only for its chunks | 0 |
 //! | [`percentiles`](BitSliced::percentiles) | 0 | 3, and 1 for every two bits of the difference of the extremes | s per chunk and range | 0 |
 //! | [`clear`](BitSliced::clear) | 0 | 0 | 0 | 1 range |
 //!
-//! In memory: the slices of one chunk at a time, which LMDB and the store in memory lend and others
-//! copy, and a few chunks of 4 KiB.
+//! Memory: the slices of one chunk at a time, which LMDB and the in-memory store lend and other
+//! stores copy, and a few chunks of 4 KiB.
 //!
 //! # When not to use it
 //!
-//! * To look single values up: the record is one get, this is a range over all bits.
-//! * For few different values that are only compared for equality: a [`Bitmap`](super::Bitmap) for
+//! * To look up single values: the record is one get, this is a range over all bits.
+//! * For few distinct values that are only compared for equality: a [`Bitmap`](super::Bitmap) for
 //!   each is one operand.
-//! * For values that change all the time: each change rewrites a container per bit that differs.
+//! * For values that change often: each change rewrites one container per changed bit.
 //!
 //! # Source
 //!
@@ -88,42 +87,44 @@ use keyloom_tables::derived::SortedWrites;
 
 /// An integer for each of some ids, as bit slices; see the [module](self).
 ///
-/// The values are in the store; this value tells where. Ids are any of 64 bits, values any `i64`.
+/// The values are in the store; this value only refers to them. Ids are any 64-bit numbers, values
+/// any `i64`.
 ///
-/// Aggregates take a filter, an expression that tells which ids count; without one all do that have
-/// a value.
+/// Aggregates take a filter, an expression that selects the ids; without one, all ids with a value
+/// count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitSliced {
     space: Subspace,
-    /// Whether the ids may be given to other records later.
+    /// Whether ids may later be reassigned to other records.
     has_reused_ids: bool,
 }
 
 impl BitSliced {
-    /// Integers in `space`. **Nothing else may be in `space`.**
+    /// Creates integers in `space`. **Nothing else may be in `space`.**
     pub fn new(space: &Subspace) -> Self {
         Self { space: space.clone(), has_reused_ids: false }
     }
 
-    /// The same, of ids that may be given to other records later if `has_reused_ids`.
+    /// Sets whether the ids may later be reassigned to other records.
     pub(super) fn of_reused_ids(self, has_reused_ids: bool) -> Self {
         Self { has_reused_ids, ..self }
     }
 
-    /// Where they lie.
+    /// The subspace of the integers.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// The value of an id. Costs one range over the slices of one chunk.
+    /// Returns the value of an id. Costs one range over the slices of one chunk.
     ///
     /// # Errors
-    /// What the store says; where stored bytes are no chunk, naming the key.
+    /// Any error of the store; if stored bytes are not a chunk, an error with the key.
     pub fn get(&self, reader: &impl Reader, id: u64) -> Result<Option<i64>> {
         Ok(self.get_many(reader, &[id])?.pop().flatten())
     }
 
-    /// The values of many ids, in their order. Costs one walk over the slices of their chunks.
+    /// Returns the values of many ids, in their order. Costs one walk over the slices of their
+    /// chunks.
     ///
     /// # Errors
     /// As [`get`](BitSliced::get).
@@ -147,7 +148,7 @@ impl BitSliced {
         Ok(values)
     }
 
-    /// Sets the value of an id, and tells the one before.
+    /// Sets the value of an id, and returns the previous one.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -162,7 +163,7 @@ impl BitSliced {
     /// ```
     ///
     /// # Errors
-    /// As [`get`](BitSliced::get), and what the store says to writing.
+    /// As [`get`](BitSliced::get); any error of a write.
     pub fn set(&self, txn: &mut impl Writer, id: u64, value: i64) -> Result<Option<i64>> {
         txn.guarded(|txn| {
             let before = self.get(&*txn, id)?;
@@ -171,7 +172,7 @@ impl BitSliced {
         })
     }
 
-    /// Removes the value of an id, and tells it.
+    /// Removes the value of an id, and returns it.
     ///
     /// # Errors
     /// As [`set`](BitSliced::set).
@@ -183,8 +184,8 @@ impl BitSliced {
         })
     }
 
-    /// Sets the values of many ids, in any order; where an id comes twice, the last value counts.
-    /// Reads what is there in one walk and one round trip, and writes each slice of a chunk once.
+    /// Sets the values of many ids, in any order; if an id occurs twice, the last value counts.
+    /// Reads the old values in one walk and one round trip, and writes each slice of a chunk once.
     ///
     /// # Errors
     /// As [`set`](BitSliced::set).
@@ -198,7 +199,7 @@ impl BitSliced {
         })
     }
 
-    /// Removes the values of many ids, as [`set_many`](BitSliced::set_many) sets them.
+    /// Removes the values of many ids, like [`set_many`](BitSliced::set_many).
     ///
     /// # Errors
     /// As [`set`](BitSliced::set).
@@ -245,14 +246,14 @@ impl BitSliced {
         writes.apply(txn)
     }
 
-    /// Collects the changes of each slice of a chunk, which are gone then.
+    /// Collects the changes of each slice of a chunk, and removes them from `of_chunk`.
     fn collect_chunk(&self, chunk: u64, of_chunk: &mut [Vec<Change>], changes: &mut ChunkChanges) {
         for (slice, some) in (EXISTS..).zip(of_chunk).filter(|(_, some)| !some.is_empty()) {
             changes.of_chunk(self.space.pack(&(chunk, slice))).append(some);
         }
     }
 
-    /// Collects what is to change in the slices when the value of an id does.
+    /// Collects the changes of slices for a changed value of an id.
     pub(crate) fn collect(
         &self,
         id: u64,
@@ -266,7 +267,7 @@ impl BitSliced {
         }
     }
 
-    /// The slices that have an id whose value is this.
+    /// The slices that contain an id with this value.
     pub(crate) fn slices_of(value: i64) -> impl Iterator<Item = u8> {
         differences(None, Some(value)).map(|(slice, _)| slice)
     }
@@ -274,12 +275,12 @@ impl BitSliced {
     /// Removes all values.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     pub fn clear(&self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| txn.delete_range(self.space.range()))
     }
 
-    /// The ids that have a value.
+    /// The ids with a value.
     pub fn has(&self) -> BitmapExpr {
         self.between(..)
     }
@@ -309,7 +310,7 @@ impl BitSliced {
         self.between(value..)
     }
 
-    /// The ids whose value lies in a range.
+    /// The ids whose value is in a range.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -333,14 +334,14 @@ impl BitSliced {
     }
 }
 
-/// The slices that an id with this value is in, a bit for each.
+/// The slices that contain an id with this value, one bit each.
 fn slices_of(value: Option<i64>) -> u128 {
     value.map_or(0, |value| {
         1 << EXISTS | u128::from(value < 0) << SIGN | u128::from(value.unsigned_abs()) << LOWEST
     })
 }
 
-/// The slices that an id comes into or leaves when its value changes, and whether it comes.
+/// The slices that an id enters or leaves when its value changes, and whether it enters.
 fn differences(before: Option<i64>, value: Option<i64>) -> impl Iterator<Item = (u8, bool)> {
     let (before, now) = (slices_of(before), slices_of(value));
     let mut left = before ^ now;
@@ -351,7 +352,7 @@ fn differences(before: Option<i64>, value: Option<i64>) -> impl Iterator<Item = 
     })
 }
 
-/// The values between two bounds, `None` where there are none.
+/// The values between two bounds; `None` if there are none.
 fn inclusive(values: &impl RangeBounds<i64>) -> Option<RangeInclusive<i64>> {
     let low = match values.start_bound() {
         Bound::Included(low) => *low,

@@ -1,4 +1,4 @@
-//! The slices of one chunk of integers, and what is found in them.
+//! The slices of one chunk of integers, and queries on them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -15,15 +15,15 @@ pub(super) const EXISTS: u8 = 0;
 pub(super) const SIGN: u8 = 1;
 /// The slice of the lowest bit of the magnitude.
 pub(super) const LOWEST: u8 = 2;
-/// How many bits a magnitude has; that of [`i64::MIN`] takes all of them.
+/// The number of bits in a magnitude; that of [`i64::MIN`] takes all of them.
 const BITS: usize = 64;
-/// How many slices there can be.
+/// The maximum number of slices.
 pub(super) const SLICES: usize = LOWEST as usize + BITS;
 
 /// A walk over integers, chunk by chunk.
 pub(super) struct SliceWalk<'r, R: Reader> {
     walk: ChunkWalk<'r, R, (u64, u8)>,
-    /// The position whose slices were gathered, and these.
+    /// The position whose slices were gathered, and the slices.
     gathered: Option<u64>,
     slices: Vec<(u8, Entry<R::Bytes<'r>>)>,
 }
@@ -34,7 +34,7 @@ impl<'r, R: Reader> SliceWalk<'r, R> {
         Self { walk, gathered: None, slices: Vec::new() }
     }
 
-    /// Goes on to the first chunk at or behind a position, and tells where that is.
+    /// Advances to the first chunk at or after a position, and returns its position.
     pub(super) fn seek(&mut self, to: u64) -> Result<Option<u64>> {
         if let Some(at) = self.gathered.filter(|at| *at >= to) {
             return Ok(Some(at));
@@ -44,7 +44,7 @@ impl<'r, R: Reader> SliceWalk<'r, R> {
         self.walk.seek(to)
     }
 
-    /// The slices at the position `at`, which [`SliceWalk::seek`] told.
+    /// The slices at the position `at`, which was returned by [`SliceWalk::seek`].
     pub(super) fn slices(&mut self, at: u64) -> Result<Slices<'_>> {
         let mut here = if self.gathered == Some(at) { None } else { Some(at) };
         while here == Some(at) {
@@ -90,37 +90,37 @@ impl<'c> Slices<'c> {
         Ok(slices)
     }
 
-    /// All slices that there are, by their numbers.
+    /// All existing slices, by number.
     pub(super) fn all(&self) -> impl Iterator<Item = (u8, Container<'c>)> {
         let bits = (LOWEST..).zip(&self.bits);
         let all = [(EXISTS, &self.exists), (SIGN, &self.sign)].into_iter().chain(bits);
         all.filter_map(|(slice, container)| Some((slice, (*container)?)))
     }
 
-    /// The slices of the bits, from the lowest to the highest that any id has.
+    /// The slices of the bits, from the lowest to the highest that is set in any value.
     pub(super) fn bits(&self) -> &[Option<Container<'c>>] {
         let width = self.bits.iter().rposition(Option::is_some).map_or(0, |highest| highest + 1);
         self.bits.get(..width).unwrap_or_default()
     }
 
-    /// Leaves those ids that have a value.
+    /// Keeps the ids with a value.
     pub(super) fn keep_existing(&self, ids: &mut Words) {
         and(ids, self.exists);
     }
 
-    /// Leaves those ids whose value is negative.
+    /// Keeps the ids with a negative value.
     pub(super) fn keep_negative(&self, ids: &mut Words) {
         and(ids, self.sign);
     }
 
-    /// Leaves those ids whose value, if they have one, is not negative.
+    /// Removes the ids with a negative value.
     pub(super) fn drop_negative(&self, ids: &mut Words) {
         if let Some(sign) = self.sign {
             ids.and_not(sign);
         }
     }
 
-    /// Whether a value is negative, of an id that has one.
+    /// Whether the value of an id is negative; the id must have one.
     fn is_negative(&self, offset: u16) -> bool {
         self.sign.is_some_and(|sign| sign.contains(offset))
     }
@@ -136,7 +136,7 @@ impl<'c> Slices<'c> {
         bits.rev().fold(0, |higher, bit| higher << 1 | bit)
     }
 
-    /// The ids whose value lies in a range.
+    /// The ids whose value is in a range.
     pub(super) fn between(
         &self,
         range: &RangeInclusive<i64>,
@@ -160,7 +160,7 @@ impl<'c> Slices<'c> {
         }
     }
 
-    /// The ids of `all` whose magnitude lies in a range.
+    /// The ids of `all` whose magnitude is in a range.
     fn magnitudes_between(
         &self,
         range: &RangeInclusive<u64>,
@@ -177,14 +177,14 @@ impl<'c> Slices<'c> {
             self.magnitudes_from(least, scratch);
             ids.and_words(scratch);
         }
-        // No larger one there has more bits.
+        // Otherwise no magnitude in this chunk can exceed `most`.
         if most >> (self.bits().len().saturating_sub(1)) <= 1 {
             self.magnitudes_from(most + 1, scratch);
             ids.and_not_words(scratch);
         }
     }
 
-    /// Leaves those ids whose magnitude is this one.
+    /// Keeps the ids with this magnitude.
     fn keep_magnitude(&self, magnitude: u64, ids: &mut Words) {
         for (bit, slice) in self.bits.iter().enumerate() {
             match magnitude >> bit & 1 {
@@ -197,12 +197,11 @@ impl<'c> Slices<'c> {
         }
     }
 
-    /// The ids whose magnitude is at least this one, which is not 0, where those without a value
-    /// have 0.
+    /// The ids whose magnitude is at least `least`, which must not be 0; ids without a value count
+    /// as 0.
     ///
-    /// From the lowest bit up: with a bit that `least` has, a number must have it too and be large
-    /// enough in the bits below; with one that it has not, having it or being large enough below
-    /// will do.
+    /// Goes from the lowest bit up. If `least` has a bit, a number must have this bit and be large
+    /// enough in the lower bits. If `least` does not have it, one of the two is enough.
     fn magnitudes_from(&self, least: u64, ids: &mut Words) {
         let lowest = least.trailing_zeros() as usize;
         ids.clear();
@@ -219,7 +218,7 @@ impl<'c> Slices<'c> {
     }
 }
 
-/// The value that has this magnitude.
+/// The value with this sign and magnitude.
 pub(super) fn signed(magnitude: u64, is_negative: bool) -> i64 {
     if is_negative { 0_i64.wrapping_sub_unsigned(magnitude) } else { magnitude as i64 }
 }

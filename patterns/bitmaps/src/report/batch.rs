@@ -17,48 +17,48 @@ use keyloom_tables::Progress;
 use keyloom_tables::kit::ShortKeys;
 use keyloom_tables::table::RecordKey;
 
-/// Many audiences, computed together from the forward index: what [`InvertedIndex::batch`] returns.
+/// Many audiences, computed together from the forward index; returned by [`InvertedIndex::batch`].
 ///
-/// One pass over the columns of the fields that some audience asks for goes chunk by chunk of ids,
-/// marks for each value that is asked for which ids of the chunk have it, and combines these marks
-/// as each audience says. It costs the same reading for one audience and for thousands of them.
-/// Memory: 6 KiB at most for each different value or comparison that is asked for.
+/// One pass reads the columns of all fields that the audiences use, chunk by chunk of ids. For each
+/// requested value it marks the ids of the chunk that have it, and then combines these marks as
+/// each audience prescribes. The reads are the same for one audience as for thousands. Memory: at
+/// most 6 KiB for each distinct value or comparison.
 ///
-/// What it gives are the *records* of each audience: ids that a [range](BitmapExpr::range) or a
-/// bitmap in memory has and no record are left out.
+/// The results are the *records* of each audience: ids without a record, which a
+/// [range](BitmapExpr::range) or a bitmap in memory may have, are left out.
 pub struct Batch<'i, K, V> {
     index: &'i InvertedIndex<K, V>,
     audiences: Vec<ChunkExpr>,
     fields: Vec<FieldLeaves>,
-    /// The leaf that stands for all records.
+    /// The leaf for all records.
     all: Option<usize>,
     leaves: usize,
 }
 
-/// An audience of a [`Batch`] asks for what the forward index does not know.
+/// An audience of a [`Batch`] uses a bitmap that is not in the forward index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "audience {audience} of the batch has the bitmap in {bitmap}, which is none of the inverted index {index}; \
      read it into memory first, or evaluate the audience by itself"
 )]
 pub struct BatchError {
-    /// The number of the audience, from 0.
+    /// The number of the audience, counted from 0.
     pub audience: usize,
-    /// Where the bitmap is.
+    /// The subspace of the bitmap.
     pub bitmap: String,
-    /// Where the index is.
+    /// The subspace of the index.
     pub index: String,
 }
 
-/// What is asked for of a field.
+/// The parts of a field that the audiences use.
 struct FieldLeaves {
     kind: FieldKind,
-    /// What the keys of its containers or slices begin with.
+    /// The key prefix of its containers or slices.
     prefix: KeyBuf,
     column: Subspace,
-    /// Values, packed.
+    /// The packed values, with their leaves.
     values: HashMap<KeyBuf, usize, BuildHasherDefault<ShortKeys>>,
-    /// Those that have none.
+    /// The leaf for ids without a value.
     absent: Option<usize>,
     comparisons: Vec<(RangeInclusive<i64>, usize)>,
 }
@@ -72,11 +72,11 @@ impl<K, V> fmt::Debug for Batch<'_, K, V> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Many audiences, to be computed in one pass over the forward index; see [`Batch`]. They may
-    /// be made of [terms](InvertedIndex::term), [`has`](InvertedIndex::has),
+    /// Returns many audiences, to be computed in one pass over the forward index; see [`Batch`].
+    /// They may consist of [terms](InvertedIndex::term), [`has`](InvertedIndex::has),
     /// [`absent`](InvertedIndex::absent), [`all`](InvertedIndex::all) and comparisons of
-    /// [integers](InvertedIndex::integers_of) of this index, of bitmaps in memory (as
-    /// [`any_term`](InvertedIndex::any_term) gives) and of ranges of ids.
+    /// [integers](InvertedIndex::integers_of) of this index, of bitmaps in memory (such as the
+    /// results of [`any_term`](InvertedIndex::any_term)), and of ranges of ids.
     ///
     /// # Errors
     /// [`BatchError`] for an audience with another stored bitmap.
@@ -104,7 +104,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K: RecordKey, V> Batch<'_, K, V> {
-    /// The number of a leaf, the same for equal ones.
+    /// The number of a leaf; equal leaves have the same number.
     fn number(&mut self, audience: usize, leaf: Leaf<'_>) -> Result<usize> {
         let (next, leaves) = (self.leaves, &mut self.leaves);
         let mut new = || {
@@ -148,11 +148,11 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         Err(Error::other(BatchError { audience, bitmap, index }))
     }
 
-    /// How many records each audience has, in their order. Costs one range over the chunks of all
-    /// ids, and one over the columns of each field that is asked for.
+    /// Returns the number of records in each audience, in order. Costs one range over the chunks of
+    /// all ids, and one over the columns of each field used.
     ///
     /// Calls `progress` after each chunk of ids, with the last packed id as the position, and at
-    /// the end. If that breaks, the pass stops, and the result is that of the records so far.
+    /// the end. If it breaks, the pass stops, and the result covers the records so far.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -170,13 +170,14 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
     ///     index.term("rest", 1)? & index.integers_of("n")?.gt(5),
     ///     index.all() - index.term("rest", 2)?,
     /// ];
-    /// let counts = index.batch(&audiences)?.counts(&store.snapshot()?, |_| ControlFlow::Continue(()))?;
+    /// let counts =
+    ///     index.batch(&audiences)?.counts(&store.snapshot()?, |_| ControlFlow::Continue(()))?;
     /// assert_eq!(counts, [4, 1, 7]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// What the store says; where a column of the forward index is damaged, naming the key.
+    /// Any error of the store; if a column of the forward index is damaged, an error with the key.
     pub fn counts(
         &self,
         reader: &impl Reader,
@@ -191,7 +192,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         Ok(counts)
     }
 
-    /// The ids of the records of each audience, in their order; as [`counts`](Batch::counts), but
+    /// Returns the ids of the records in each audience, in order. As [`counts`](Batch::counts), but
     /// all ids are kept in memory.
     ///
     /// ```
@@ -226,8 +227,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         Ok(bitmaps)
     }
 
-    /// Goes through the columns that are asked for and tells of each chunk what each audience has
-    /// of it.
+    /// Reads the columns of all fields used, and reports the ids of each audience in each chunk.
     fn pass<R: Reader>(
         &self,
         reader: &R,
@@ -260,19 +260,19 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
                 return Ok(());
             }
         }
-        // There is nothing left to stop.
+        // Nothing is left to stop.
         let _ = progress(&Progress { finished: true, ..done });
         Ok(())
     }
 }
 
 impl FieldLeaves {
-    /// Whether anything is asked for.
+    /// Whether any audience uses the field.
     fn is_asked(&self) -> bool {
         !self.values.is_empty() || self.absent.is_some() || !self.comparisons.is_empty()
     }
 
-    /// Marks what the records of a block hold, which are at these offsets of its chunk.
+    /// Marks the values of the records of a block; `offsets` are their places in its chunk.
     fn mark(&self, column: Option<&[u8]>, offsets: &[u16], leaves: &mut [ChunkIds]) -> Result<()> {
         match (self.kind, column) {
             (_, None) => offsets.iter().for_each(|offset| mark(leaves, self.absent, *offset)),
@@ -304,7 +304,7 @@ impl FieldLeaves {
         Ok(())
     }
 
-    /// Of each code of a column the leaf that stands for its value, if that is asked for.
+    /// For each code of a column, the leaf of its value, if an audience uses it.
     fn asked_codes(&self, column: &Values<'_>) -> Result<Vec<Option<usize>>> {
         let dictionary = column.dictionary();
         let codes = 0..dictionary.len() as u32;
@@ -319,9 +319,9 @@ fn mark(leaves: &mut [ChunkIds], leaf: Option<usize>, offset: u16) {
 
 const ASCENDING: Order = Order::Ascending;
 
-/// Which ids of a chunk have what is asked for.
+/// The state of a pass: the marks of one chunk.
 struct Pass {
-    /// All records, as words and as offsets.
+    /// All records of the chunk, as words and as offsets.
     words: Box<Words>,
     records: Vec<u16>,
     leaves: Vec<ChunkIds>,
@@ -340,7 +340,7 @@ impl Pass {
         }
     }
 
-    /// Reports the ids that each audience has in a chunk, and forgets them.
+    /// Reports the ids of each audience in a chunk, and clears the marks.
     fn finish(&mut self, chunk: u64, tell: &mut impl FnMut(usize, u64, &Words)) -> Result<()> {
         let mut ids = ChunkIds::default();
         for (n, audience) in self.audiences.iter_mut().enumerate() {
@@ -355,7 +355,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Begins a chunk with the records of `words`, which are the ids of the leaf `all`.
+    /// Begins a chunk with the records in `words`, which are the ids of the leaf `all`.
     fn begin(&mut self, all: Option<usize>) {
         self.records.clear();
         self.records.extend(self.words.iter());

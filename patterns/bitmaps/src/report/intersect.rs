@@ -1,5 +1,4 @@
-//! Reports through the inverted index: an audience intersected with every value of a field in one
-//! scan.
+//! Reports from the inverted index: one scan intersects an audience with every value of a field.
 
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, unpack};
 
@@ -8,19 +7,18 @@ use crate::Container;
 use keyloom_tables::Explain;
 use keyloom_tables::kit::Walk;
 
-/// Where the containers of a field are.
+/// The containers of a field.
 pub(super) struct Containers<'f> {
-    /// Keys go on with the value and the chunk.
+    /// Keys continue with the value and the chunk.
     pub(super) space: &'f Subspace,
-    /// Those that are of a value.
+    /// The containers with a value.
     pub(super) range: KeyRange<'static>,
 }
 
 impl Containers<'_> {
-    /// Tells of each value that ids of the window have how many have it.
+    /// Reports, for each value that ids of the window have, how many ids have it.
     ///
-    /// One walk over the containers, on which those are skipped in whose chunks the window has
-    /// nothing.
+    /// One walk over the containers, which skips those in chunks without ids of the window.
     pub(super) fn intersect<R: Reader>(
         &self,
         reader: &R,
@@ -61,7 +59,8 @@ impl Containers<'_> {
         Ok(walk.explain)
     }
 
-    /// What lies behind the containers of a value before the chunk `wanted`, or behind all of them.
+    /// The range after the containers of a value before the chunk `wanted`, or after all of its
+    /// containers.
     fn rest(&self, value: &Subspace, wanted: Option<u64>) -> KeyRange<'static> {
         let from: KeyBuf;
         let rest = match wanted {
@@ -75,9 +74,9 @@ impl Containers<'_> {
     }
 }
 
-/// Where the walk is.
+/// The position of the walk.
 struct At {
-    /// What the keys of the value begin with.
+    /// The key prefix of the value.
     value: Subspace,
     /// The first chunk of the window that is not before the container.
     place: usize,

@@ -1,43 +1,44 @@
-//! Reports: how many of each kind are there in an audience?
+//! Reports: counts and sums of an audience by the values of fields.
 //!
 //! An audience is a [`BitmapExpr`]; a report breaks it down by the values of a field, with exact
-//! counts. There are two ways to do that, and a report takes the one that it expects to be cheaper
-//! ([`ReportExplain`] tells):
+//! counts. A report chooses the cheaper of two methods ([`Breakdown::walked`] says which):
 //!
-//! * **Intersect**: the audience is evaluated once and held in memory. Then one scan goes over the
-//!   containers of the field and counts in each how many of its ids are held. What is read does not
-//!   depend on the audience, but for chunks in which it has nothing, and these are skipped.
-//! * **Walk**: the ids of the audience are looked up in the columns of the field, and what they
-//!   have is counted. What is read is the blocks of ids that the audience is in.
+//! * **Intersect**: the audience is evaluated once and kept in memory. Then one scan reads the
+//!   containers of the field, and counts for each how many of its ids are in the audience. The
+//!   reads do not depend on the audience, except that chunks without ids of the audience are
+//!   skipped.
+//! * **Walk**: the ids of the audience are looked up in the columns of the field, and their values
+//!   are counted. The reads are the blocks of ids that the audience is in.
 //!
-//! What walking costs is known. What intersecting costs is estimated as if every container of the
-//! field had to be stepped to, since nobody knows whether they are of a few common values, so that
-//! most could be left out, or of many rare ones: so a report intersects where that is cheaper for
-//! sure, as for half of all records and a field of a few values, and else walks.
+//! The cost of walking is known. The cost of intersecting is estimated as if every container of the
+//! field were read. A scan skips most of them if the field has a few common values, but not if it
+//! has many rare ones, and the number of values is not stored. So a report intersects only if that
+//! is cheaper even so, for example for half of all records and a field of a few values; otherwise
+//! it walks.
 //!
-//! Many audiences at once are computed by a [`Batch`] in one pass over the forward index.
+//! A [`Batch`] computes many audiences in one pass over the forward index.
 //!
 //! # Cost
 //!
-//! Of an audience in c chunks, of an index with C chunks and a field with f containers:
+//! For an audience in c chunks, an index with C chunks, and a field with f containers:
 //!
 //! | operation | reads | round trips |
 //! |---|---|---|
-//! | any report | the audience: what the expression costs, with all records as one more operand if it may have ids without a record; a count of the C chunks, 1 get per field | what the expression costs, and 1 for each of these |
-//! | [`breakdown`](Report::breakdown), intersecting | 1 range over f containers; where c is less than C, the f c / C that are wanted, and steps or seeks over the others | 1, and as many as there are seeks |
-//! | the same, walking | of b blocks of 1,016 ids that the audience is in, 1 get each; where there are several, and more than one in 4 between the first and the last is wanted, 1 range over all of these | b / 1,024, rounded up |
-//! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the first field, and for each of its values the report of the others over what is left of the audience | of each |
-//! | the same, walking | the same for each field | of each |
-//! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers in the c chunks and all slices of the integers there: with v values and s slices v c s containers, so that many values are better walked | of each |
-//! | the same, walking | the same for the field and the integers | of each |
-//! | [`Batch`] | 1 range over the chunks of all ids, and 1 over the columns of each field that is asked for | 1 each |
+//! | any report | the audience: the cost of the expression, with all records as one more operand if it may have ids without a record; a count of the C chunks, 1 get per field | those of the expression, and 1 for each of the others |
+//! | [`breakdown`](Report::breakdown), intersecting | 1 range over f containers; if c is less than C, about f c / C of them, and steps or seeks over the others | 1, and 1 per seek |
+//! | the same, walking | 1 get for each of the b blocks of 1,016 ids with ids of the audience; instead 1 range over all blocks between the first and the last, if there are several and more than one in 4 is needed | b / 1,024, rounded up |
+//! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the first field, and for each of its values the report by the other fields over the rest of the audience | the sum of these |
+//! | the same, walking | the same for each field | the sum of these |
+//! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers in the c chunks and all slices of the integers there: v c s containers for v values and s slices, so walking is better for many values | the sum of these |
+//! | the same, walking | the same for the field and the integers | the sum of these |
+//! | [`Batch`] | 1 range over the chunks of all ids, and 1 over the columns of each field used | 1 each |
 //!
-//! Memory: 4,096 chunks of the audience at a time, at most 4 KiB each; an audience that has more is
-//! reported in several passes. `sums` and `breakdown_by`, intersecting, hold all of it, compressed
-//! as in the store. Walking, 2 bytes for each id of up to 1,024 blocks, and for each field the
-//! columns of these: where they lie in the store on LMDB, copies of them on a store behind a
-//! network, with ten values for each id some tens of megabytes. The result: a row for each value
-//! that the audience has.
+//! Memory: 4,096 chunks of the audience at a time, at most 4 KiB each; a larger audience is
+//! processed in several passes. `sums` and `breakdown_by`, when intersecting, keep all of it,
+//! compressed as in the store. Walking keeps 2 bytes for each id of up to 1,024 blocks, and the
+//! columns of these blocks for each field. LMDB lends these columns; a store behind a network
+//! copies them, some tens of megabytes with ten values per id. The result has one row for each
+//! value in the audience.
 
 mod batch;
 mod intersect;
@@ -53,20 +54,20 @@ use std::fmt;
 use keyloom::{Reader, Result, Unpack};
 
 pub use batch::{Batch, BatchError};
-pub use plan::{ReportExplain, ReportWay};
 pub use rows::{Breakdown, ValueSum};
 
 use super::{BitmapExpr, InvertedIndex};
 use keyloom_tables::table::RecordKey;
+use plan::Way;
 use rows::{Gathered, Rows, in_order};
 use run::Run;
 use tally::Tally;
 
-/// Reports of an audience: what [`InvertedIndex::report`] returns.
+/// A report of an audience; returned by [`InvertedIndex::report`].
 pub struct Report<'i, K, V> {
     index: &'i InvertedIndex<K, V>,
     audience: BitmapExpr,
-    way: Option<ReportWay>,
+    way: Option<Way>,
 }
 
 impl<K, V> fmt::Debug for Report<'_, K, V> {
@@ -77,7 +78,8 @@ impl<K, V> fmt::Debug for Report<'_, K, V> {
 }
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
-    /// Reports of an audience; see [`report`](self). Reads nothing before it is asked.
+    /// Returns a report of an audience; see [`report`](self). Reads nothing until one of its
+    /// methods is called.
     ///
     /// Ids without a record, which a [range](BitmapExpr::range) or a bitmap in memory may have, are
     /// left out: such an audience is intersected with [all](InvertedIndex::all) records.
@@ -91,7 +93,9 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///     .field("category", |_, (_, categories)| categories.iter().collect());
     /// let users = Table::<u32, (String, Vec<String>)>::new(&Subspace::new("users")).with(&index);
     /// let store = Memory::new();
-    /// let user = |city: &str, categories: &[&str]| (city.to_owned(), categories.iter().map(|c| c.to_string()).collect());
+    /// let user = |city: &str, categories: &[&str]| {
+    ///     (city.to_owned(), categories.iter().map(|c| c.to_string()).collect())
+    /// };
     /// store.transact(|txn| users.put_many(txn, [
     ///     (1, user("Oslo", &["chess", "news"])),
     ///     (2, user("Lyon", &["news"])),
@@ -108,7 +112,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let audience = audience.into();
         let audience = match audience.is_within(&|space| self.owns(space)) {
             true => audience,
-            // A range may have chunks without end where there are no records.
+            // A range may have an unbounded number of chunks without records.
             false => audience & self.all(),
         };
         Report { index: self, audience, way: None }
@@ -116,50 +120,56 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 }
 
 impl<K: RecordKey, V> Report<'_, K, V> {
-    /// The same report, computed in this way, whatever it is expected to cost: for tests and
-    /// measurements.
+    /// Reads the forward index, whatever the cost: for tests and measurements.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_tables::Table;
-    /// use keyloom_bitmaps::{InvertedIndex, ReportWay, one};
-    /// let index = InvertedIndex::new(&Subspace::new("index")).field("even", |_id, n: &u64| one(n % 2 == 0));
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::new(&Subspace::new("index"))
+    ///     .field("even", |_id, n: &u64| one(n % 2 == 0));
     /// let numbers = Table::<u32, u64>::new(&Subspace::new("numbers")).with(&index);
     /// let store = Memory::new();
     /// store.transact(|txn| numbers.put_many(txn, (0..).zip([1, 2, 3])))?;
     /// let snapshot = store.snapshot()?;
-    /// for way in [ReportWay::Walk, ReportWay::Intersect] {
-    ///     let report = index.report(index.all()).by(way);
-    ///     let breakdown = report.breakdown::<bool>(&snapshot, "even")?;
-    ///     assert_eq!((breakdown.rows, breakdown.explain.way), (vec![(false, 2), (true, 1)], way));
-    /// }
+    /// let walked = index.report(index.all()).walk().breakdown::<bool>(&snapshot, "even")?;
+    /// let intersected =
+    ///     index.report(index.all()).intersect().breakdown::<bool>(&snapshot, "even")?;
+    /// assert_eq!(walked.rows, [(false, 2), (true, 1)]);
+    /// assert_eq!(walked.rows, intersected.rows);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     #[must_use]
-    pub fn by(self, way: ReportWay) -> Self {
-        Self { way: Some(way), ..self }
+    pub fn walk(self) -> Self {
+        Self { way: Some(Way::Walk), ..self }
     }
 
-    /// How many ids of the audience have each value of a field. An id with several values counts
-    /// for each of them; one without any for none.
+    /// Reads the inverted index, whatever the cost: for tests and measurements. See
+    /// [`walk`](Self::walk).
+    #[must_use]
+    pub fn intersect(self) -> Self {
+        Self { way: Some(Way::Intersect), ..self }
+    }
+
+    /// Returns how many ids of the audience have each value of a field. An id with several values
+    /// counts for each of them, an id without values for none.
     ///
     /// # Errors
-    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField),
-    /// [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind); a value that is no
-    /// `P`; where stored bytes are damaged, naming the key; what the store says.
+    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField);
+    /// [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind); an error if a value
+    /// is not a `P`; if stored bytes are damaged, an error with the key; any error of the store.
     pub fn breakdown<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,
         field: &str,
     ) -> Result<Breakdown<P>> {
-        let (counts, explain) = self.counts(reader, &[field])?;
+        let (counts, run) = self.counts(reader, &[field])?;
         let rows = in_order::<(P,), u64>(counts)?;
-        let rows = rows.into_iter().map(|((value,), count)| (value, count)).collect();
-        Ok(Breakdown { rows, explain })
+        Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
     }
 
-    /// How many ids of the audience have each combination of the values of several fields; `P` is
-    /// the tuple of these.
+    /// Returns how many ids of the audience have each combination of the values of several fields;
+    /// `P` is the tuple of these values.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -178,19 +188,20 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) without fields; as
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) without fields; otherwise as
     /// [`breakdown`](Report::breakdown).
     pub fn breakdown_by<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,
         fields: &[&str],
     ) -> Result<Breakdown<P>> {
-        let (counts, explain) = self.counts(reader, fields)?;
-        Ok(Breakdown { rows: in_order(counts)?, explain })
+        let (counts, run) = self.counts(reader, fields)?;
+        Ok(run.finish(in_order(counts)?))
     }
 
-    /// Of the ids of the audience that have each value of a field, the sum of a field of integers
-    /// and how many have one. A value of which none has one is left out.
+    /// Returns, for each value of a field, the sum of a field of integers over the ids of the
+    /// audience with this value, and how many of them have an integer. Values without any integer
+    /// are left out.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -204,12 +215,20 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     /// let three = [("a".to_owned(), 250), ("a".to_owned(), -50), ("b".to_owned(), 90)];
     /// store.transact(|txn| sales.put_many(txn, (0..).zip(three.clone())))?;
     /// let sums = index.report(index.all()).sums::<String>(&store.snapshot()?, "shop", "cents")?;
-    /// assert_eq!(sums.rows, [("a".into(), ValueSum { sum: 200, count: 2 }), ("b".into(), ValueSum { sum: 90, count: 1 })]);
+    /// assert_eq!(
+    ///     sums.rows,
+    ///     [
+    ///         ("a".into(), ValueSum { sum: 200, count: 2 }),
+    ///         ("b".into(), ValueSum { sum: 90, count: 1 })
+    ///     ]
+    /// );
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`breakdown`](Report::breakdown), and when `integers` is no field of integers.
+    /// As [`breakdown`](Report::breakdown), and
+    /// [`InvertedIndexError::OtherKind`](super::InvertedIndexError::OtherKind) if `integers` is not
+    /// a field of integers.
     pub fn sums<P: for<'k> Unpack<'k>>(
         &self,
         reader: &impl Reader,
@@ -220,31 +239,31 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         let mut run = Run::open(self, reader, &[field], Some(integers))?;
         while let Some(window) = run.next_window()? {
             match run.way() {
-                ReportWay::Intersect => {
+                Way::Intersect => {
                     run.intersect_sums(&window, field, integers, &mut sums)?;
                 }
-                ReportWay::Walk => run.walk_sums(&window, &mut tally)?,
+                Way::Walk => run.walk_sums(&window, &mut tally)?,
             }
         }
         let sums = sums.into_iter().chain(tally.rows());
         let sums: Rows<ValueSum> = sums.filter(|(_, sum)| sum.count > 0).collect();
-        let explain = run.finish(sums.len());
         let rows = in_order::<(P,), ValueSum>(sums)?;
-        let rows = rows.into_iter().map(|((value,), sum)| (value, sum)).collect();
-        Ok(Breakdown { rows, explain })
+        Ok(run.finish(rows.into_iter().map(|((value,), sum)| (value, sum)).collect()))
     }
 
-    fn counts(&self, reader: &impl Reader, fields: &[&str]) -> Result<(Rows<u64>, ReportExplain)> {
+    fn counts<'r, R: Reader>(
+        &'r self,
+        reader: &'r R,
+        fields: &[&str],
+    ) -> Result<(Rows<u64>, Run<'r, R, K, V>)> {
         let (mut counts, mut tally) = (Gathered::default(), Tally::new(fields.len()));
         let mut run = Run::open(self, reader, fields, None)?;
         while let Some(window) = run.next_window()? {
             match run.way() {
-                ReportWay::Intersect => run.intersect(&window, &mut counts)?,
-                ReportWay::Walk => run.walk(&window, &mut tally)?,
+                Way::Intersect => run.intersect(&window, &mut counts)?,
+                Way::Walk => run.walk(&window, &mut tally)?,
             }
         }
-        let counts: Rows<u64> = counts.into_iter().chain(tally.rows()).collect();
-        let explain = run.finish(counts.len());
-        Ok((counts, explain))
+        Ok((counts.into_iter().chain(tally.rows()).collect(), run))
     }
 }

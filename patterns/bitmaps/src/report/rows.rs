@@ -1,30 +1,35 @@
-//! What a report says of each value.
+//! The rows of a report.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use keyloom::{Error, Result, Unpack, unpack};
 
-use super::plan::ReportExplain;
+use keyloom_tables::Explain;
 use keyloom_tables::kit::ShortKeys;
 
-/// An audience broken down by the values of a field: what the reports return.
+/// An audience broken down by the values of a field; the result of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Breakdown<P, M = u64> {
-    /// Each value that the audience has, in order, with how many ids have it, or what else was
-    /// asked for.
+    /// Each value in the audience, in order, with its number of ids or the requested aggregate.
     pub rows: Vec<(P, M)>,
-    /// Which way the report took, and what it read.
-    pub explain: ReportExplain,
+    /// How many ids the audience has.
+    pub ids: u64,
+    /// Whether the report walked the forward index; if not, it intersected the audience with the
+    /// containers of the inverted index.
+    pub walked: bool,
+    /// The reads for the audience and the report.
+    pub explain: Explain,
 }
 
 impl<P, M: Ord> Breakdown<P, M> {
-    /// The `n` rows that have most, the first of them first; among equals the smaller value.
+    /// The `n` rows with the largest results, in descending order; rows with equal results are
+    /// ordered by value.
     ///
     /// ```
-    /// # use keyloom_bitmaps::{Breakdown, ReportExplain, ReportWay};
-    /// # let explain = ReportExplain { way: ReportWay::Walk, ids: 0, containers: 0, intersect_ns: 0, walk_ns: 0, read: Default::default() };
-    /// let breakdown = Breakdown { rows: vec![("chess", 2_u64), ("music", 9), ("news", 2)], explain };
+    /// # use keyloom_bitmaps::Breakdown;
+    /// let rows = vec![("chess", 2_u64), ("music", 9), ("news", 2)];
+    /// let breakdown = Breakdown { rows, ids: 11, walked: true, explain: Default::default() };
     /// assert_eq!(breakdown.top(2), [&("music", 9), &("chess", 2)]);
     /// ```
     pub fn top(&self, n: usize) -> Vec<&(P, M)> {
@@ -40,17 +45,17 @@ impl<P, M: Ord> Breakdown<P, M> {
     }
 }
 
-/// How many integers there are and their sum.
+/// The number of integers, and their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ValueSum {
-    /// Their sum; cannot overflow.
+    /// The sum; it cannot overflow.
     pub sum: i128,
-    /// How many ids have one.
+    /// How many ids have an integer.
     pub count: u64,
 }
 
 impl ValueSum {
-    /// Their mean, `None` of none.
+    /// The mean; `None` if there are no integers.
     ///
     /// ```
     /// use keyloom_bitmaps::ValueSum;
@@ -67,10 +72,10 @@ impl ValueSum {
     }
 }
 
-/// Rows by their packed values.
+/// Rows with their packed values.
 pub(super) type Rows<M> = Vec<(Box<[u8]>, M)>;
 
-/// Rows in the making, by their packed values.
+/// Rows under construction, by packed value.
 pub(super) type Gathered<M> = HashMap<Box<[u8]>, M, BuildHasherDefault<ShortKeys>>;
 
 /// Changes the row of a value.
@@ -85,7 +90,7 @@ pub(super) fn change<M: Default>(
     }
 }
 
-/// The rows in order, their values unpacked.
+/// Sorts the rows and unpacks their values.
 pub(super) fn in_order<P: for<'k> Unpack<'k>, M>(mut rows: Rows<M>) -> Result<Vec<(P, M)>> {
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let unpacked = rows.into_iter().map(|(value, row)| {

@@ -1,11 +1,11 @@
-//! A report that is being made.
+//! A report in progress.
 
 use keyloom::{Error, KeyBuf, Reader, Result, Subspace};
 
 use super::Report;
 use super::intersect::Containers;
-use super::plan::{Known, ReportExplain, ReportWay};
-use super::rows::{Gathered, ValueSum, change};
+use super::plan::{Known, Way};
+use super::rows::{Breakdown, Gathered, ValueSum, change};
 use super::tally::Tally;
 use super::walk::Columns;
 use super::window::{Audience, Window};
@@ -18,16 +18,18 @@ pub(super) struct Run<'r, R: Reader, K, V> {
     index: &'r InvertedIndex<K, V>,
     reader: &'r R,
     audience: Audience<'r, R>,
-    /// Evaluated already, to choose the way.
+    /// The first window, evaluated to choose the index.
     first: Option<Window>,
     fields: Vec<Containers<'r>>,
-    /// The columns of the fields, and behind them those of the integers to be summed.
+    /// The columns of the fields, followed by those of the integers to be summed.
     columns: Vec<&'r Subspace>,
-    explain: ReportExplain,
+    way: Way,
+    ids: u64,
+    explain: Explain,
 }
 
 impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
-    /// Evaluates the beginning of the audience and chooses the way.
+    /// Evaluates the beginning of the audience, and chooses the index.
     pub(super) fn open(
         report: &'r Report<'_, K, V>,
         reader: &'r R,
@@ -57,28 +59,19 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         if first.is_some() {
             known.of_chunks = index.chunks(reader)?;
         }
-        let (walk_ns, intersect_ns) = match (integers, containers.as_slice()) {
-            (Some(_), [containers]) => (known.walk_ns(2), known.sums_ns(*containers)),
-            _ => (known.walk_ns(containers.len()), known.intersect_all_ns(&containers)),
+        let (walk, intersect) = match (integers, containers.as_slice()) {
+            (Some(_), [containers]) => (known.walk(2), known.intersect_sums(*containers)),
+            _ => (known.walk(containers.len()), known.intersect(&containers)),
         };
-        let cheaper = match intersect_ns < walk_ns {
-            true => ReportWay::Intersect,
-            false => ReportWay::Walk,
-        };
-        let explain = ReportExplain {
-            way: report.way.unwrap_or(cheaper),
-            ids: 0,
-            containers: containers.iter().sum(),
-            intersect_ns,
-            walk_ns,
-            read: Explain::default(),
-        };
-        Ok(Self { index, reader, audience, first, fields, columns, explain })
+        let cheaper = if intersect < walk { Way::Intersect } else { Way::Walk };
+        let way = report.way.unwrap_or(cheaper);
+        let explain = Explain::default();
+        Ok(Self { index, reader, audience, first, fields, columns, way, ids: 0, explain })
     }
 
-    /// How the report is computed.
-    pub(super) fn way(&self) -> ReportWay {
-        self.explain.way
+    /// The index that the report reads.
+    pub(super) fn way(&self) -> Way {
+        self.way
     }
 
     /// The next part of the audience.
@@ -87,31 +80,33 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
             Some(first) => Some(first),
             None => self.audience.next_window()?,
         };
-        self.explain.ids += window.as_ref().map_or(0, |window| window.ids);
+        self.ids += window.as_ref().map_or(0, |window| window.ids);
         Ok(window)
     }
 
-    /// What was read and done, when there are so many rows.
-    pub(super) fn finish(mut self, rows: usize) -> ReportExplain {
+    /// The finished breakdown.
+    pub(super) fn finish<P, M>(mut self, rows: Vec<(P, M)>) -> Breakdown<P, M> {
         let audience = self.audience.explain();
         self.add(audience);
-        self.explain.read.keys_returned = rows as u64;
-        self.explain
+        self.explain.keys_returned = rows.len() as u64;
+        let walked = self.way == Way::Walk;
+        Breakdown { rows, ids: self.ids, walked, explain: self.explain }
     }
 
     fn add(&mut self, read: Explain) {
-        let sum = &mut self.explain.read;
+        let sum = &mut self.explain;
         sum.ranges += read.ranges;
         sum.seeks += read.seeks;
         sum.keys_scanned += read.keys_scanned;
     }
 
-    /// Counts what is in the window of each combination of values, through the inverted index.
+    /// Counts each combination of values in the window, from the inverted index.
     pub(super) fn intersect(&mut self, window: &Window, counts: &mut Gathered<u64>) -> Result<()> {
         self.intersect_from(0, window, &mut KeyBuf::new(), counts)
     }
 
-    /// The same for the fields from the `n`-th on, where `group` are the values of those before.
+    /// The same for the fields from the `n`-th on; `group` holds the values of the preceding
+    /// fields.
     fn intersect_from(
         &mut self,
         n: usize,
@@ -154,7 +149,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         Ok(())
     }
 
-    /// The breakdown first, and then for each of its values all slices of the integers again.
+    /// The breakdown first, then for each of its values all slices of the integers.
     pub(super) fn intersect_sums(
         &mut self,
         window: &Window,
@@ -177,8 +172,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         Ok(())
     }
 
-    /// Counts what the ids of the window have of each combination of values, through the forward
-    /// index.
+    /// Counts each combination of values in the window, from the forward index.
     pub(super) fn walk(&mut self, window: &Window, tally: &mut Tally<u64>) -> Result<()> {
         let mut columns = self.columns();
         tally.count(&mut columns, window)?;
@@ -187,8 +181,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         Ok(())
     }
 
-    /// Sums up the integers of the ids of the window for each value that they have, through the
-    /// forward index.
+    /// Sums the integers of the ids of the window by value, from the forward index.
     pub(super) fn walk_sums(&mut self, window: &Window, tally: &mut Tally<ValueSum>) -> Result<()> {
         let mut columns = self.columns();
         tally.sum(&mut columns, window)?;

@@ -1,4 +1,4 @@
-//! What a walk has counted so far.
+//! The counts of a walk so far.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -12,37 +12,37 @@ use super::window::Window;
 use crate::column::{Integers, Values};
 use keyloom_tables::kit::ShortKeys;
 
-/// Numbers of values, one of each field.
+/// The numbers of values, one per field.
 type Group = SmallVec<[u32; 4]>;
 
-/// Rows in the making, by the numbers of their values.
+/// Rows under construction, by the numbers of their values.
 pub(super) struct Tally<M> {
-    /// Of each field.
+    /// The values seen, per field.
     met: Vec<Met>,
-    /// Of one field: the rows in the order of their numbers.
+    /// For one field: the rows, indexed by value number.
     of_value: Vec<M>,
-    /// Of several.
+    /// For several fields.
     of_group: HashMap<Group, M>,
 }
 
-/// The values of a field that were met.
+/// The values of a field seen so far.
 #[derive(Default)]
 struct Met {
-    /// Numbered in the order in which they were met.
+    /// Numbered in the order in which they were first seen.
     numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<ShortKeys>>,
-    /// The dictionary of the last column: those of low cardinality are the same in each.
+    /// The dictionary of the last column. For fields of low cardinality it is the same in each.
     dictionary: Vec<u8>,
-    /// Of each code of this dictionary the number, or [`UNMET`].
+    /// The number of each code of this dictionary, or [`UNMET`].
     of_codes: Vec<u32>,
 }
 
 const UNMET: u32 = u32::MAX;
 
-/// For how many values there is room at once.
+/// The initial capacity, in values.
 const FEW_VALUES: usize = 256;
 
 impl Met {
-    /// Comes to a column.
+    /// Switches to a column.
     fn enter(&mut self, column: &Values<'_>) {
         let dictionary = column.dictionary();
         if self.of_codes.len() != dictionary.len() || self.dictionary != dictionary.raw() {
@@ -50,14 +50,14 @@ impl Met {
             self.dictionary.extend_from_slice(dictionary.raw());
             self.of_codes.clear();
             self.of_codes.resize(dictionary.len(), UNMET);
-            // Once, for all that a field of few values has.
+            // Reserve once for all values of a field of low cardinality.
             if self.numbers.is_empty() {
                 self.numbers.reserve(dictionary.len().min(FEW_VALUES));
             }
         }
     }
 
-    /// The number of the value that a code stands for in the column to which it came.
+    /// The number of the value of a code in the current column.
     #[inline]
     fn number(&mut self, column: &Values<'_>, code: u32) -> Result<u32> {
         match self.of_codes.get(code as usize) {
@@ -83,13 +83,13 @@ impl Met {
 }
 
 impl<M: Default> Tally<M> {
-    /// Of so many fields.
+    /// Creates a tally of `fields` fields.
     pub(super) fn new(fields: usize) -> Self {
         let met = std::iter::repeat_with(Met::default).take(fields).collect();
         Self { met, of_value: Vec::new(), of_group: HashMap::new() }
     }
 
-    /// Changes the rows of what the ids of a block hold in the only field.
+    /// Changes the rows for the values of the ids of a block in the only field.
     fn of_values<B: std::ops::Deref<Target = [u8]>>(
         &mut self,
         block: &Block<'_, B>,
@@ -142,7 +142,7 @@ impl<M: Default> Tally<M> {
 }
 
 impl Tally<u64> {
-    /// Counts what the ids of the window have of each combination of values.
+    /// Counts each combination of values of the ids of the window.
     pub(super) fn count<R: Reader>(
         &mut self,
         columns: &mut Columns<'_, R>,
@@ -160,7 +160,7 @@ impl Tally<u64> {
     ) -> Result<()> {
         let mut columns = SmallVec::<[Values<'_>; 4]>::new();
         for (n, met) in self.met.iter_mut().enumerate() {
-            // Who has no value in a field is in no group.
+            // An id without a value in one of the fields is in no group.
             let Some(column) = block.column(n, Values::parse)? else { return Ok(()) };
             met.enter(&column);
             columns.push(column);
@@ -188,7 +188,7 @@ impl Tally<u64> {
 }
 
 impl Tally<ValueSum> {
-    /// Sums up the integers that the second of the fields has, for each value in the first.
+    /// Sums the integers of the second field for each value of the first.
     pub(super) fn sum<R: Reader>(
         &mut self,
         columns: &mut Columns<'_, R>,

@@ -1,4 +1,4 @@
-//! Reports through the forward index: what each id of an audience has.
+//! Reports from the forward index: the values of each id of an audience.
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
@@ -12,25 +12,24 @@ use keyloom_tables::within;
 /// How many blocks are read together.
 const TOGETHER: usize = 1_024;
 
-/// Where more than one in this many blocks is wanted, and two or more, they are stepped to; else
-/// each is looked up, which takes as long as some steps.
+/// If more than one in this many blocks is needed, and at least two are, they are read by one
+/// range. Otherwise each is read by a get, which takes as long as some steps.
 const STEPS_PER_GET: u64 = 4;
 
 /// Reads the columns of some fields for the ids of an audience.
 pub(super) struct Columns<'c, R: Reader> {
     pub(super) reader: &'c R,
-    /// Where the columns of each field are.
+    /// The subspaces of the columns of each field.
     pub(super) fields: &'c [&'c Subspace],
     pub(super) explain: Explain,
 }
 
-/// The columns of one block, one of each field, and which of the ids of the block are in the
-/// audience.
+/// The columns of one block, one per field, and the places of the ids of the audience in it.
 pub(super) struct Block<'b, B> {
     number: u64,
     pub(super) places: &'b [u16],
     fields: &'b [&'b Subspace],
-    /// One behind the other, of each field those of all blocks.
+    /// For each field, the columns of all blocks in sequence.
     columns: &'b [Vec<Option<B>>],
     at: usize,
 }
@@ -39,7 +38,7 @@ pub(super) struct Block<'b, B> {
 #[derive(Default)]
 struct Wanted {
     blocks: Vec<u64>,
-    /// The places of all of them, and where those of each block end.
+    /// The places in all blocks, and the end of those of each block.
     places: Vec<u16>,
     ends: Vec<usize>,
 }
@@ -57,7 +56,7 @@ impl Wanted {
         self.ends.clear();
     }
 
-    /// The range to go through, if that is quicker than to look each up.
+    /// The range to read, if that is faster than single gets.
     fn range(&self) -> Option<std::ops::RangeInclusive<u64>> {
         let (first, last) = (self.blocks.first()?, self.blocks.last()?);
         let wanted = (self.blocks.len() as u64).saturating_mul(STEPS_PER_GET);
@@ -66,7 +65,7 @@ impl Wanted {
 }
 
 impl<B: std::ops::Deref<Target = [u8]>> Block<'_, B> {
-    /// The column of the `n`-th field, as `parse` makes it of its bytes.
+    /// The column of the `n`-th field, decoded by `parse`.
     pub(super) fn column<'s, C>(
         &'s self,
         n: usize,
@@ -77,7 +76,7 @@ impl<B: std::ops::Deref<Target = [u8]>> Block<'_, B> {
         parse(bytes).map(Some).map_err(|error| self.at(n, error))
     }
 
-    /// An error of the column of the `n`-th field, with its key.
+    /// Adds the key of the `n`-th field's column to an error.
     #[cold]
     pub(super) fn at(&self, n: usize, error: Error) -> Error {
         match self.fields.get(n) {
@@ -88,7 +87,7 @@ impl<B: std::ops::Deref<Target = [u8]>> Block<'_, B> {
 }
 
 impl<R: Reader> Columns<'_, R> {
-    /// Visits each block that has ids of the window.
+    /// Visits each block with ids of the window.
     pub(super) fn visit(
         &mut self,
         window: &Window,
@@ -139,7 +138,7 @@ impl<R: Reader> Columns<'_, R> {
     }
 }
 
-/// The columns of some blocks, by stepping from the first to the last.
+/// The columns of some blocks, read by one range from the first to the last.
 fn scan<'r, R: Reader>(
     reader: &'r R,
     space: &Subspace,

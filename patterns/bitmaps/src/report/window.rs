@@ -1,15 +1,14 @@
-//! An audience in memory, some chunks at a time.
+//! Parts of an audience in memory.
 
 use keyloom::{Order, Reader, Result};
 
 use crate::{BitmapExpr, ChunkIds, Chunks, Container, Evaluation, Words};
 use keyloom_tables::Explain;
 
-/// How many chunks of an audience are in memory together: 16 MiB where all of them are full, of 133
-/// million ids.
+/// How many chunks of an audience are in memory together: at most 16 MiB, for 133 million ids.
 const HELD: usize = 4_096;
 
-/// An audience that is being evaluated.
+/// An audience under evaluation.
 pub(super) struct Audience<'r, R: Reader> {
     chunks: Evaluation<'r, R>,
     finished: bool,
@@ -21,7 +20,7 @@ impl<'r, R: Reader> Audience<'r, R> {
         Ok(Self { chunks, finished: false })
     }
 
-    /// The next chunks, `None` when there are no more.
+    /// The next chunks; `None` if there are no more.
     pub(super) fn next_window(&mut self) -> Result<Option<Window>> {
         let mut window = Window { chunks: Vec::new(), ids: 0 };
         while !self.finished && window.chunks.len() < HELD {
@@ -52,7 +51,7 @@ impl Window {
         self.chunks.push((chunk, ids.to_kept()));
     }
 
-    /// How many chunks there are.
+    /// The number of chunks.
     pub(super) fn len(&self) -> usize {
         self.chunks.len()
     }
@@ -81,12 +80,12 @@ impl Window {
         self.chunks.get(place).map(|(chunk, _)| *chunk)
     }
 
-    /// How many ids of the chunk at a place a container has.
+    /// How many ids of a container are in the chunk at a place.
     pub(super) fn and_count(&self, place: usize, container: Container<'_>) -> u32 {
         self.chunks.get(place).map_or(0, |(_, ids)| ids.and_count(container))
     }
 
-    /// The chunks, one after the other.
+    /// The chunks in sequence.
     pub(super) fn chunks(&self) -> impl Chunks + '_ {
         WindowChunks(self.chunks.iter())
     }
