@@ -1,4 +1,4 @@
-//! Trees of a schema.
+//! Declares trees in a schema.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::{NodeCodec, NodeId, NodeRecord, TreeModel};
 
 /// Declares trees in a [`Schema`].
 pub trait DeclareTree {
-    /// Declares a tree, and enters it if it is new. `make` returns its model in the given subspace;
-    /// it may run twice.
+    /// Declares a tree, and adds it to the schema if it is new. `make` returns the tree's model in
+    /// the given subspace; it may run twice.
     ///
-    /// The schema enters a table of the [nodes](TreeModel::nodes), from which data are derived as
-    /// from any other; every change of the tree maintains them. The tree itself is entered as
-    /// `tree` beside them, with its model and its options. [`drop_table`](Schema::drop_table) drops
-    /// the tree, its nodes and all that is derived from them.
+    /// The schema adds a table of the [nodes](TreeModel::nodes). Data can be derived from it as
+    /// from any other table; every change of the tree maintains them. The tree itself is listed in
+    /// the schema as `tree` beside its nodes, with its model and options.
+    /// [`drop_table`](Schema::drop_table) drops the tree, its nodes and all data derived from them.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -42,8 +42,8 @@ pub trait DeclareTree {
     ///
     /// # Errors
     /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError::Contradiction) if the store has
-    /// another model, other options, another value type or codec under this name;
-    /// [`SchemaError::DeclaredTwice`](keyloom_tables::SchemaError::DeclaredTwice),
+    /// another model, other options, another value type or another codec under this name;
+    /// [`SchemaError::DeclaredTwice`](keyloom_tables::SchemaError::DeclaredTwice);
     /// [`SchemaError::Outside`](keyloom_tables::SchemaError::Outside); any error of the store.
     fn tree<T: TreeModel>(&self, name: &str, make: impl Fn(&Subspace) -> T) -> Result<T>
     where
@@ -62,8 +62,8 @@ impl<S: Store> DeclareTree for Schema<'_, S> {
     }
 }
 
-/// A tree as data derived from its nodes. A program that writes nodes and does not declare the tree
-/// is refused.
+/// A tree, as data derived from its nodes. If a program writes the nodes without declaring the
+/// tree, the schema refuses the write.
 #[derive(Clone)]
 struct Links<T>(T);
 
@@ -118,7 +118,8 @@ where
     }
 }
 
-/// What a change of a node's record changes in the tree: nothing, since the tree has made it.
+/// The derived data of a tree: a change of a node's record changes nothing, because the tree wrote
+/// that record itself.
 struct Unchanged;
 
 impl<V> Derived<NodeId, NodeRecord<V>> for Unchanged {

@@ -1,7 +1,7 @@
-//! Hierarchies: what lies below what?
+//! Trees (hierarchies) on ordered keys.
 //!
-//! One contract, [`Tree`], and models that keep it on ordered keys in different ways, so that a
-//! program can change the model without being changed itself.
+//! The contract [`Tree`] defines the operations. Several models implement it with different key
+//! layouts, so a program can change the model without other changes.
 
 pub mod adjacency_list;
 mod declare;
@@ -18,7 +18,7 @@ pub use declare::DeclareTree;
 pub use materialized_path::MaterializedPath;
 pub use nested_sets::NestedSets;
 pub use tree::{
-    Children, InsertAt, MoveProgress, MoveStep, Nested, NodeCodec, NodeId, NodeRecord, OnDelete,
-    Tree, TreeError, TreeModel, TreeNode, Visit,
+    Children, InsertAt, Nested, NodeCodec, NodeId, NodeRecord, OnDelete, Tree, TreeError,
+    TreeModel, TreeNode, Visit,
 };
 pub use tree_document::TreeDocument;

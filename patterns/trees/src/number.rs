@@ -1,7 +1,7 @@
-//! Numbers of few bytes: LEB128.
+//! Variable-length integers (varints) in LEB128.
 
-/// Appends seven bits to a byte, the lowest first; all bytes but the last have their highest bit
-/// set.
+/// Appends `number`: seven bits per byte, lowest first. All bytes but the last have their highest
+/// bit set.
 pub(crate) fn put(mut number: u64, out: &mut Vec<u8>) {
     while number > 0x7f {
         out.push((number & 0x7f) as u8 | 0x80);
@@ -10,8 +10,8 @@ pub(crate) fn put(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Takes a number from the beginning of `bytes`; `None` where there is none, or one of more than 64
-/// bits.
+/// Takes a number from the beginning of `bytes`. Returns `None` if there is none, or if it has more
+/// than 64 bits.
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let (mut number, mut shift) = (0_u64, 0);
     loop {

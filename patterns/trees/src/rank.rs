@@ -1,9 +1,10 @@
-//! Ranks: where a node stands among its siblings, so that another fits between any two.
+//! Ranks: keys that order siblings, so that a new one fits between any two.
 //!
-//! A rank is a number with a fraction, in bytes that sort as the numbers do: a whole part whose
-//! first byte tells how long it is, then the fraction, 256 parts to a byte. Before the first and
-//! behind the last the whole part counts on, so ranks at both ends stay short: 1 byte for the first
-//! 64, 4 bytes for millions. Between two neighbours the fraction grows.
+//! A rank is a number with a fraction, encoded so that its bytes sort as the numbers do. First
+//! comes the whole part, whose first byte encodes its length. The fraction follows, in base 256.
+//! Before the first rank and after the last one the whole part counts on, so ranks at both ends
+//! stay short: 1 byte for the first 64, 4 bytes for millions. Between two neighbours the fraction
+//! grows.
 //!
 //! | first byte | whole part |
 //! |---|---|
@@ -11,7 +12,7 @@
 //! | `40`..=`BF` | -64 to 63 |
 //! | `C0`..=`C7` | 1 to 8 bytes follow: 64 and more |
 //!
-//! A fraction does not end in a zero byte, so each number has one form.
+//! A fraction never ends in a zero byte, so each number has exactly one encoding.
 
 use smallvec::SmallVec;
 
@@ -24,7 +25,7 @@ struct Number<'r> {
     fraction: &'r [u8],
 }
 
-/// The whole parts that are counted on from; one of 2^62 nobody reaches by counting.
+/// The whole parts that are valid. Counting never reaches 2^62.
 const WHOLE: std::ops::RangeInclusive<i64> = -(1 << 62)..=1 << 62;
 
 fn parse(rank: &[u8]) -> Option<Number<'_>> {
@@ -41,7 +42,7 @@ fn parse(rank: &[u8]) -> Option<Number<'_>> {
         (_, true) => -1 - big_endian(digits.iter().map(|digit| !digit))?,
         (_, false) => big_endian(digits.iter().copied())?,
     };
-    // A longer form of a whole part that has a shorter one would sort elsewhere than its number.
+    // A longer encoding than necessary would sort differently from its number.
     let shortest = digits.is_empty() || rank.starts_with(&form(whole, &[]));
     let is_rank = shortest && WHOLE.contains(&whole) && fraction.last() != Some(&0);
     is_rank.then_some(Number { whole, fraction })
@@ -70,10 +71,9 @@ fn push_digits(rank: &mut Rank, number: u64, head: impl Fn(u8) -> u8, digit: imp
     rank.extend(digits.iter().skip(zeros).map(|&byte| digit(byte)));
 }
 
-/// A rank behind `low` and before `high`, where `None` is the end on that side.
+/// A rank after `low` and before `high`; `None` means that side is unbounded.
 ///
-/// `None` where there is no such rank, because `low` is not before `high`, or one of them is no
-/// rank.
+/// Returns `None` if no such rank exists: `low` is not before `high`, or one of them is not a rank.
 pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
     let (Some(low), Some(high)) = (low, high) else { return spread(low, high, 1)?.pop() };
     let (from, to) = (parse(low)?, parse(high)?);
@@ -84,8 +84,9 @@ pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
     if first <= last {
         return Some(form(first + (last - first) / 2, &[]));
     }
-    // Of two neighbours the one that came later has the longer fraction. Runs go on: who put a node
-    // behind the latest will do so again, so more of the room is left there than on the other side.
+    // Of two neighbours, the one inserted later has the longer fraction. Sequential inserts tend to
+    // continue: the next node probably goes right after the latest one. So leave more room on that
+    // side.
     let (least, most) = match significant_bits(from.fraction).cmp(&significant_bits(to.fraction)) {
         std::cmp::Ordering::Greater => (2, 6),
         std::cmp::Ordering::Equal => (12, 20),
@@ -96,9 +97,9 @@ pub(crate) fn between(low: Option<&[u8]>, high: Option<&[u8]>) -> Option<Rank> {
     Some(gap.shortest(&part(least), &part(most)))
 }
 
-/// `count` ranks in order, behind `low` and before `high`, as evenly as short ranks allow.
+/// `count` ranks in order, after `low` and before `high`, as evenly spaced as short ranks allow.
 ///
-/// `None` as of [`between`].
+/// Returns `None` in the same cases as [`between`].
 pub(crate) fn spread(low: Option<&[u8]>, high: Option<&[u8]>, count: usize) -> Option<Vec<Rank>> {
     let wholes = |first: i64| (first..).take(count).map(|whole| form(whole, &[])).collect();
     match (low, high) {
@@ -123,8 +124,8 @@ fn within(from: &Number<'_>, to: &Number<'_>, count: usize) -> Vec<Rank> {
     (1..=count as u64).map(place).collect()
 }
 
-/// The first and the last whole number between two numbers; the last is before the first where
-/// there is none.
+/// The first and the last whole number between two numbers. If there is none, the last is before
+/// the first.
 fn whole_between(from: &Number<'_>, to: &Number<'_>) -> (i64, i64) {
     (from.whole + 1, to.whole - i64::from(to.fraction.is_empty()))
 }
@@ -134,13 +135,14 @@ fn significant_bits(fraction: &[u8]) -> u32 {
     8 * fraction.len() as u32 - zeros
 }
 
-/// The whole part of a number within a gap is this long.
+/// Length of the whole part of a number within a gap.
 const WHOLE_BYTES: usize = 8;
 
-/// Digits of 8 bits, the greatest first.
+/// Base-256 digits, most significant first.
 type Digits = SmallVec<[u8; 64]>;
 
-/// The numbers between two, counted from the whole part of the lower one: so none is negative.
+/// The numbers between two numbers, relative to the whole part of the lower one, so none is
+/// negative.
 struct Gap {
     base: i64,
     from: Digits,
@@ -149,7 +151,7 @@ struct Gap {
 
 impl Gap {
     fn new(from: &Number<'_>, to: &Number<'_>) -> Self {
-        // A gap is at least one unit of its last digit, and is cut into less than 2^64 parts.
+        // A gap is at least one unit of its last digit, and is divided into fewer than 2^64 parts.
         let length = WHOLE_BYTES + from.fraction.len().max(to.fraction.len()) + 8;
         let digits = |number: &Number<'_>| {
             let whole = number.whole.wrapping_sub(from.whole).cast_unsigned();
@@ -163,7 +165,7 @@ impl Gap {
         Self { base: from.whole, from: from_digits, width }
     }
 
-    /// The number this far into the gap, of which it has so many parts.
+    /// The number at `part / parts` of the gap.
     fn at(&self, part: u64, parts: u64) -> Digits {
         let mut number = self.width.clone();
         scale(&mut number, part, parts);
@@ -171,12 +173,12 @@ impl Gap {
         number
     }
 
-    /// The shortest rank behind `low` that is not behind `high`.
+    /// The shortest rank after `low` and not after `high`.
     fn shortest(&self, low: &[u8], high: &[u8]) -> Rank {
         let shared = low.iter().zip(high).take_while(|(a, b)| a == b).count();
         let mut digits = Digits::from_slice(high.get(..=shared).unwrap_or(high));
         match digits.last_mut() {
-            // The middle one of those that this digit leaves.
+            // Choose the middle of the values possible for this digit.
             Some(last) if shared >= WHOLE_BYTES => {
                 let least = low.get(shared).copied().unwrap_or_default();
                 *last = least + (*last - least).div_ceil(2);
@@ -207,9 +209,9 @@ fn subtract(difference: &mut [u8], other: &[u8]) {
     }
 }
 
-/// Multiplies by a fraction not above 1.
+/// Multiplies by a fraction of at most 1.
 fn scale(number: &mut [u8], numerator: u64, denominator: u64) {
-    // Digit by digit from the greatest: the product so far is a quotient and what remains of it.
+    // Long division from the most significant digit; `remainder` carries over to the next digit.
     let (numerator, denominator) = (u128::from(numerator), u128::from(denominator));
     let mut product: Vec<u64> = Vec::with_capacity(number.len());
     let mut remainder = 0_u128;
@@ -218,7 +220,7 @@ fn scale(number: &mut [u8], numerator: u64, denominator: u64) {
         product.push((total / denominator) as u64);
         remainder = total % denominator;
     }
-    // A quotient may be larger than a digit: what is above goes to the digit before.
+    // A quotient may exceed a digit: carry the excess to the digit before.
     let mut carry = 0_u64;
     for (digit, quotient) in number.iter_mut().zip(product).rev() {
         let total = quotient + carry;
@@ -236,8 +238,8 @@ mod tests {
 
     use super::{Rank, between, form, parse, spread};
 
-    /// Puts ranks where the numbers say, each within what is there, and looks at the order each
-    /// time.
+    /// Inserts ranks at the given positions, modulo the current length, and checks the order after
+    /// each.
     fn build(places: impl IntoIterator<Item = usize>) -> Vec<Rank> {
         let mut ranks: Vec<Rank> = Vec::new();
         for place in places {
@@ -286,7 +288,7 @@ mod tests {
             let all: Vec<&[u8]> = low.into_iter().chain(spread.iter().map(|rank| &**rank)).chain(high).collect();
             prop_assert!(all.is_sorted_by(|a, b| a < b));
             prop_assert!(spread.iter().all(|rank| parse(rank).is_some()));
-            // Two bytes for the count, one to round; what the neighbours have.
+            // Two bytes for the count, one for rounding, plus the length of the neighbours.
             let neighbours = low.map_or(0, <[u8]>::len).max(high.map_or(0, <[u8]>::len));
             prop_assert!(longest(&spread) <= neighbours + 3);
         }
@@ -297,14 +299,14 @@ mod tests {
             let [one, other] = [a, b].map(|whole| form(whole, &[]));
             prop_assert_eq!(one.cmp(&other), a.cmp(&b));
             prop_assert_eq!(parse(&one).unwrap().whole, a);
-            // As an element of a key they sort the same way.
+            // Ranks sort the same way as elements of a packed key.
             let keys = [&one, &other].map(|rank| pack(&(rank.as_slice(), 1_u64)));
             prop_assert_eq!(keys[0].cmp(&keys[1]), a.cmp(&b));
         }
 
         #[test]
         fn what_is_no_rank_has_nothing_beside_it(bytes in vec(any::<u8>(), 0..12), other in vec(any::<u8>(), 0..12)) {
-            // Whatever the bytes are, what comes back is a rank between them.
+            // For arbitrary bytes, a returned rank still lies between them.
             if let Some(rank) = between(Some(&bytes), Some(&other)) {
                 prop_assert!(bytes[..] < rank[..] && rank[..] < other[..]);
             }
@@ -327,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_number_has_one_form() {
-        // -63 and 5, -65 and 65 in a byte more than they need.
+        // -63 and 5, -65 and 65, each in one byte more than necessary.
         for long in [&[0x3F, 193][..], &[0xC0, 5], &[0x3E, 0xFF, 191], &[0xC1, 0, 65]] {
             assert!(parse(long).is_none(), "{long:?}");
             assert_eq!(between(None, Some(long)), None);
@@ -351,7 +353,7 @@ mod tests {
 
     #[test]
     fn runs_in_one_place_grow_slowly_and_random_places_hardly() {
-        // Behind the one that came last, before a fixed one; and the other way round.
+        // First always after the latest rank and before a fixed one; then the reverse.
         let up = build((0..1_000).map(|n| n.max(1)).map(|n| if n < 3 { n } else { n - 1 }));
         let down = build((0..1_000).map(|n: usize| n.min(1)));
         let mut seed = 7_u64;
@@ -359,7 +361,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) as usize
         }));
-        // 25, 27 and 9 bytes; 4.39 on average at random places.
+        // Measured: 25, 27 and 9 bytes; 4.39 on average at random positions.
         let [up, down, at_random] = [&up, &down, &random].map(|ranks| longest(ranks));
         assert!(up <= 27 && down <= 29 && at_random <= 10, "{up} up, {down} down, {at_random}");
         let total: usize = random.iter().map(|rank| rank.len()).sum();

@@ -1,4 +1,4 @@
-//! The way up.
+//! Walks from a node up to its root.
 
 use keyloom::{Reader, Result};
 
@@ -24,7 +24,7 @@ impl<V, C> AdjacencyList<V, C> {
         Ok(ancestors)
     }
 
-    /// Whether `id` is `from` or lies above it. `from` must be there.
+    /// Whether `id` is `from` or one of its ancestors. `from` must exist.
     pub(super) fn is_at_or_above(
         &self,
         reader: &impl Reader,
@@ -61,8 +61,7 @@ impl<V, C> AdjacencyList<V, C> {
     }
 }
 
-/// Notices that a way up leads round in a circle (Brent's algorithm), so that a broken tree keeps
-/// nobody forever.
+/// Detects cycles on a walk to the root (Brent's algorithm), so that a walk in a broken tree ends.
 struct Steps {
     mark: NodeId,
     taken: u32,

@@ -1,4 +1,4 @@
-//! What nodes that come, change, move and go have in common.
+//! Helpers shared by all changes of nodes.
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Writer};
@@ -9,14 +9,14 @@ use super::place::{Gap, Sibling};
 use crate::tree::{TreeError, unknown};
 use crate::{InsertAt, NodeId, OnDelete};
 
-/// A node as it is stored.
+/// A node as stored.
 pub(super) struct Node {
     pub(super) link: Link,
     pub(super) stored: Vec<u8>,
 }
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
-    /// Where the children of a node go that is deleted.
+    /// The place of the children of a deleted node.
     pub(super) fn gap_for_orphans(
         &self,
         reader: &impl Reader,
@@ -36,7 +36,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(Gap { parent: link.parent, low, high })
     }
 
-    /// Adds to the counts of two parents, which may be one.
+    /// Adds to the counts of two parents, which may be the same.
     pub(super) fn count_up(
         &self,
         txn: &mut impl Writer,
@@ -55,7 +55,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         }
     }
 
-    /// Deletes what the parent has of a node.
+    /// Deletes the child entry of a node, and its name entry.
     pub(super) fn remove_entry(
         &self,
         txn: &mut impl Writer,
@@ -70,7 +70,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         }
     }
 
-    /// Deletes the record of a node, and what it has of its children.
+    /// Deletes the record of a node and the entries of its children.
     pub(super) fn remove_record(
         &self,
         txn: &mut impl Writer,
@@ -78,7 +78,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         has_children: bool,
     ) -> Result<()> {
         txn.delete(&self.node_key(id))?;
-        // A node that had children once may have a count of 0.
+        // A node that once had children may have a count of 0.
         txn.delete(&self.count_key(Some(id)))?;
         if has_children {
             txn.delete_range(self.entries_of(Some(id)))?;
@@ -89,7 +89,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(())
     }
 
-    /// A node, and the link of the node that a place names, in one round trip.
+    /// Reads a node, and the link of the node that a place names, in one round trip.
     pub(super) fn with_target(
         &self,
         reader: &impl Reader,
@@ -133,8 +133,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(node.name().map_err(|error| error.at(&self.node_key(id)))?.to_owned())
     }
 
-    /// The key of a name that no other child has, where names are unique. `leaving` are children
-    /// that go.
+    /// The key of a name that no other child has, if names are unique. Ignores the children in
+    /// `leaving`, which are being removed.
     pub(super) fn free_name(
         &self,
         reader: &impl Reader,
@@ -155,7 +155,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         }
     }
 
-    /// The key of a name, unless it is too long for one.
+    /// The key of a name, or an error if it is too long for a key.
     pub(super) fn fitting_name_key(
         &self,
         parent: Option<NodeId>,

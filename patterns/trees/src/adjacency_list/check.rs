@@ -1,4 +1,4 @@
-//! What is not as it should be.
+//! The check of a tree.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::tree::Findings;
 use crate::{NodeId, TreeNode};
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many records are compared in one round trip.
+/// How many records are compared per round trip.
 pub(super) const AT_ONCE: usize = 1_000;
 
 /// The links of all nodes.
@@ -75,15 +75,15 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(links)
     }
 
-    /// The nodes without which every way up ends at a root: one of each cycle, and those whose
-    /// parent is not there. A parent that is being deleted is there.
+    /// The nodes that break the path to a root: one node of each cycle, and the nodes whose parent
+    /// does not exist. A parent that is being deleted counts as existing.
     pub(super) fn without_way_up(
         &self,
         links: &Links,
         leaving: &BTreeSet<NodeId>,
     ) -> Vec<(NodeId, Rule)> {
         let mut without = Vec::new();
-        // Nodes whose way up has been walked, by the walk that came there.
+        // Nodes whose path has been walked, with the start of that walk.
         let mut walked: BTreeMap<NodeId, NodeId> = BTreeMap::new();
         for start in links.keys() {
             let mut at = *start;
@@ -98,7 +98,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                     None => {}
                 }
             }
-            // Back where this walk has been, and at no root: a circle.
+            // The walk returned to a node it has visited, and not to a root: a cycle.
             let has_parent = links
                 .get(&at)
                 .is_some_and(|link| link.parent.is_some_and(|p| links.contains_key(&p)));
@@ -127,7 +127,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         (links, leaving): (&mut Links, &BTreeSet<NodeId>),
         findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
     ) -> Result<()> {
-        // What each node should have elsewhere.
+        // The keys and values that each node should have elsewhere.
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for (key, record) in records {
             if record[..] == TOMBSTONE
@@ -147,7 +147,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 findings.tell(key, rule);
             }
             let Ok(name) = node.name() else {
-                // Its entry is not compared with it: that may be the only copy which can be read.
+                // Do not compare the child entry: it may be the only readable copy.
                 links.insert(id, link);
                 continue;
             };
@@ -172,8 +172,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(())
     }
 
-    /// The rule that something breaks which is no record of a node. A wrong value is found from the
-    /// record.
+    /// The rule violated by a key that is not a node record. Wrong values are found from the
+    /// records.
     fn fault_of(
         &self,
         reader: &impl Reader,
@@ -212,7 +212,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(Some(Rule::Foreign))
     }
 
-    /// Whether a name entry is that of a node, or could be if its value were right.
+    /// Whether a name entry belongs to a node, or would with the right value.
     fn is_named(
         &self,
         reader: &impl Reader,
@@ -230,21 +230,21 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(self.unique_names && link.parent == parent && node.name().is_ok_and(|own| own == name))
     }
 
-    /// The id, the link, and where the node begins, of a record that can be read.
+    /// The id, the link, and the offset of the node in its record, if it can be read.
     pub(super) fn decode(&self, key: &[u8], record: &[u8]) -> Option<(NodeId, Link, usize)> {
         let id = self.nodes.unpack(key).ok()?;
         let (link, from) = Link::decode(record).ok()?;
         Some((id, link, from))
     }
 
-    /// Whose child entry a key is.
+    /// The link and the id in the key of a child entry.
     pub(super) fn parse_child(&self, key: &[u8]) -> Option<(Link, NodeId)> {
         let (parent, rank, id): (_, Cow<'_, [u8]>, _) = self.children.unpack(key).ok()?;
         Some((Link { parent, rank: Rank::from_slice(&rank) }, id))
     }
 }
 
-/// How many children each parent has by what the records say.
+/// The number of children of each parent, counted from the records.
 fn counts(links: &Links) -> BTreeMap<Option<NodeId>, u64> {
     let mut counts = BTreeMap::new();
     for link in links.values() {

@@ -1,4 +1,4 @@
-//! An adjacency list keeps the contract of trees.
+//! The [`Tree`] contract of an adjacency list.
 
 use std::ops::{ControlFlow, RangeBounds};
 
@@ -12,8 +12,8 @@ use super::place::{self, Sibling};
 use crate::tree::{
     NodeOf, TreeError, VisitOf, encode_node, exists, first_named, stoppable, unknown,
 };
-use crate::{InsertAt, MoveProgress, MoveStep, Nested, NodeId, OnDelete, Tree, TreeNode};
-use keyloom_tables::Inconsistency;
+use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
+use keyloom_tables::{Inconsistency, Progress};
 
 impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     type Value = V;
@@ -100,7 +100,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         }
         let key = self.name_key(parent, name);
         let Some(id) = parent else { return self.named(reader, &key) };
-        // A key longer than a key may be is no name of this tree.
+        // A longer key than allowed is not a name in this tree.
         if key.len() > MAX_KEY_BYTES {
             return self.known(reader, id).map(|_| None);
         }
@@ -185,7 +185,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
             let parent = place::parent(place, target_link.as_ref());
             if let (Some(target), Some(link)) = (target, &target_link) {
                 let above = || self.is_at_or_above(txn, id, link.parent);
-                // Among its siblings it comes below nothing new.
+                // A move among its siblings gives it no new ancestors.
                 if target == id || (parent != old.parent && above()?) {
                     return Err(TreeError::BelowItself { node: id, target }.into());
                 }
@@ -292,17 +292,17 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         &self,
         store: &S,
         id: NodeId,
-        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         self.delete_step_by_step(store, id, progress)
     }
 
     fn resume<S: Store>(
         &self,
         store: &S,
-        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        self.go_on(store, MoveProgress { step: MoveStep::Clearing, keys: 0 }, progress)
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        self.go_on(store, Progress::default(), progress)
     }
 
     fn check(

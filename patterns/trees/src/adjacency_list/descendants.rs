@@ -1,4 +1,4 @@
-//! The way down, depth-first.
+//! Depth-first walks down the tree.
 
 use std::collections::HashSet;
 use std::ops::RangeBounds;
@@ -11,7 +11,7 @@ use super::AdjacencyList;
 use crate::tree::{TreeError, depth_bounds};
 use crate::{NodeId, TreeNode, Visit};
 
-/// How many siblings are read at a time, at first and at most.
+/// The number of siblings per read: initial and maximum.
 const SIBLINGS: (usize, usize) = (16, 1_024);
 
 impl<V, C> AdjacencyList<V, C> {
@@ -39,25 +39,25 @@ impl<V, C> AdjacencyList<V, C> {
             let (_, node) = self.known(reader, id)?;
             walk.itself = (first == 0 && walk.end > 0).then_some(node);
         }
-        // The roots have depth 1, as the children of a node have.
+        // The roots have depth 1, like the children of a node.
         walk.open_level(1, from)?;
         Ok(walk)
     }
 }
 
-/// A walk through what lies below a node.
+/// A walk through the descendants of a node.
 pub(super) struct Descendants<'r, R: Reader, V, C> {
     tree: AdjacencyList<V, C>,
     reader: &'r R,
     from: Option<NodeId>,
-    /// The depths that are wanted: from the first one to before the end.
+    /// The requested depths: `first..end`.
     first: u64,
     end: u64,
-    /// The node that the walk begins with.
+    /// The start node, if it is requested.
     itself: Option<TreeNode<R::Bytes<'r>, V, C>>,
-    /// The siblings at each depth that has been come to, those of depth 1 first.
+    /// The siblings at each open depth, from depth 1 down.
     open: Vec<Level<'r, R>>,
-    /// The nodes whose children these are. To come to one of them again is to go in a circle.
+    /// The parents of the open levels. Meeting one of them again means a cycle.
     path: HashSet<NodeId>,
 }
 
@@ -65,7 +65,7 @@ struct Level<'r, R: Reader + 'r> {
     depth: u32,
     parent: Option<NodeId>,
     entries: R::Entries<'r>,
-    /// Siblings that have been read.
+    /// Siblings already read.
     ready: IntoIter<Sibling<R::Bytes<'r>>>,
     /// How many to read next.
     batch: usize,
@@ -74,7 +74,7 @@ struct Level<'r, R: Reader + 'r> {
 pub(super) struct Sibling<B> {
     pub(super) id: NodeId,
     pub(super) stored: B,
-    /// Whether there may be children.
+    /// Whether it may have children.
     pub(super) is_inner: bool,
 }
 
@@ -122,7 +122,7 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
         }
     }
 
-    /// Reads some more siblings of the deepest level; whether there were any.
+    /// Reads more siblings of the deepest level; returns whether there were any.
     fn read_siblings(&mut self) -> Result<bool> {
         let Some(level) = self.open.last_mut() else { return Ok(false) };
         let mut siblings = Vec::new();
@@ -143,16 +143,17 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
     }
 }
 
-/// Finds out which siblings have children, in one step for all that lie between two that have.
+/// Finds out which siblings have children.
 ///
-/// Child entries stand in the order of their parents. So when the first entry at or behind the
-/// smallest id belongs to a greater id, no id between the two has any.
+/// Child entries are ordered by parent. If the first entry at or after an id belongs to a greater
+/// id, no id between the two has children. So one range read skips all siblings between two that
+/// have children.
 pub(super) fn find_leaves<R: Reader, B, V, C>(
     tree: &AdjacencyList<V, C>,
     reader: &R,
     siblings: &mut [Sibling<B>],
 ) -> Result<()> {
-    // Of so few, to open a range for each costs no more.
+    // For so few siblings, opening a range for each costs no more.
     if siblings.len() < 3 {
         return Ok(());
     }

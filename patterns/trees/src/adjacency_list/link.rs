@@ -1,4 +1,4 @@
-//! Where a node hangs: what its record says before the node itself.
+//! The link: the first part of a node's record.
 
 use keyloom::{Error, Result};
 
@@ -7,11 +7,11 @@ use crate::rank::Rank;
 
 /// The first byte of a record: the format.
 const FORMAT: u8 = 1;
-/// Set in the length of the rank where there is a parent.
+/// Flag in the length byte of the rank: there is a parent.
 const HAS_PARENT: u8 = 0x80;
 
-/// The record of a node that is being deleted in steps: a link that is cut off, so that a program
-/// which does not know of it refuses it.
+/// The record of a node that is being deleted in steps: a truncated link. A program that does not
+/// support tombstones refuses it.
 pub(super) const TOMBSTONE: [u8; 2] = [FORMAT, 0x7F];
 
 /// The parent of a node, and its rank among the children there.
@@ -22,13 +22,13 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Whether the length of the rank fits its byte: so it does of all that are given out, see
-    /// `room`.
+    /// Whether the length of the rank fits into its byte. It does for all ranks that `room`
+    /// assigns.
     pub(super) fn fits(&self) -> bool {
         self.rank.len() < usize::from(HAS_PARENT)
     }
 
-    /// The record of a node: the link, then what is stored of the node.
+    /// The record of a node: the link, then the stored bytes of the node.
     pub(super) fn record(&self, stored: &[u8]) -> Vec<u8> {
         let mut record = Vec::with_capacity(10 + self.rank.len() + stored.len());
         record.push(FORMAT);
@@ -45,7 +45,7 @@ impl Link {
         record
     }
 
-    /// The link of a record, and where what is stored of the node begins.
+    /// The link of a record, and the offset of the node's stored bytes.
     pub(super) fn decode(record: &[u8]) -> Result<(Self, usize)> {
         match record.first() {
             Some(&FORMAT) => Self::parse(record).ok_or_else(|| refused("its link is cut off")),

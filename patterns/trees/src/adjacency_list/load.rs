@@ -1,4 +1,4 @@
-//! Whole trees at once.
+//! Import of whole trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         txn.add(&self.count_key(parent), trees.len() as i64)
     }
 
-    /// Refuses ids that are there already or come twice, and a parent that is not there.
+    /// Refuses ids that exist or occur twice, and a parent that does not exist.
     fn refuse_nodes<R: Reader>(
         &self,
         reader: &R,
@@ -58,7 +58,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             if *is_there || !seen.insert(node.id) {
                 return Err(exists(&self.space, node.id));
             }
-            // As one insert after the other would: the first node, then its place.
+            // Check in the order of single inserts: the first node, then its place.
             if n == 0
                 && let (Some(parent), [false]) = (parent, above)
             {
@@ -68,7 +68,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(())
     }
 
-    /// Refuses names that siblings have, where names are unique.
+    /// Refuses names that siblings already have, if names are unique.
     fn refuse_names(
         &self,
         reader: &impl Reader,
@@ -80,7 +80,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         }
         let fitting = |tree: &Nested<V>| self.fitting_name_key(parent, &tree.name, tree.id);
         let keys = trees.iter().map(fitting).collect::<Result<Vec<KeyBuf>>>()?;
-        // All at once: one by one, each would cost a round trip.
+        // Read all in one round trip.
         for ((tree, key), named) in trees.iter().zip(&keys).zip(reader.get_many(&keys)?) {
             if let Some(value) = named {
                 let (name, taken_by) = (tree.name.clone(), self.decode_name(key, &value)?);
@@ -101,7 +101,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(())
     }
 
-    /// Everything that is to be written of nodes that are all new.
+    /// Collects all writes for nodes that are all new.
     fn collect(
         &self,
         parent: Option<NodeId>,

@@ -1,65 +1,68 @@
-//! Adjacency list: what hangs from what, when subtrees move often?
+//! Adjacency list: a tree whose nodes name their parents, for subtrees that move often.
 //!
-//! Each node knows its parent, and each parent has its children side by side, in their order. So a
-//! move is a few key writes, whatever hangs from the node, and the children of a node are one
-//! range. Ancestors and descendants are found step by step.
+//! Each node stores its parent, and the children of each parent are adjacent keys in sibling order.
+//! So a move is a few key writes whatever the size of the subtree, and the children of a node are
+//! one range. Ancestors and descendants are found step by step.
 //!
 //! # Key layout
 //!
 //! | key | value |
 //! |---|---|
 //! | `("node", id)` | format, parent, rank among the siblings; the node: its name and value |
-//! | `("child", parent, rank, id)` | the node once more, so that the children of a parent are read in one range |
-//! | `("count", parent)` | a counter: how many children there are |
+//! | `("child", parent, rank, id)` | a second copy of the node, so that the children of a parent are read in one range |
+//! | `("count", parent)` | a counter: the number of children |
 //! | `("name", parent, name)` | with [unique names](AdjacencyList::with_unique_names): the id of the child |
-//! | `("value", id)` | only with [derived data](super::tree::records): the name and the value once more |
-//! | `("delete", id)` | only while a subtree is deleted in steps: one of its nodes, whose record is a tombstone then |
+//! | `("value", id)` | only with [derived data](super::tree::records): another copy of the name and the value |
+//! | `("delete", id)` | only while a subtree is deleted in steps: marks a node of it whose record is a tombstone |
 //!
-//! The parent of a root is null. The count of children is a key of its own, which is added to and
-//! not read: kept in the record of the parent, it would make each insert read and write that
-//! record, and meet whoever renames the parent. On a store with atomic additions, which
-//! [`Memory`](keyloom::Memory) is, inserts below one parent meet only where they go to the same
-//! place; all of those that go to the end do, since each goes behind the last. On PostgreSQL and
-//! etcd an addition reads, so all inserts and deletions below one parent conflict there, and each
-//! costs a round trip more for every parent whose count changes: two for a move from one to the
-//! other.
+//! The parent of a root is null. The count of children has its own key, which is incremented
+//! without a read. If it were in the record of the parent, each insert would read and write that
+//! record, and would conflict with a rename of the parent.
 //!
-//! A rank is a string of bytes between those of the neighbours. Ranks at both ends count on, and
-//! stay short: 1,000,000 children one behind the other, or one before the other, have ranks of up
-//! to 4 bytes. Between two neighbours a rank grows longer than theirs. When one would grow past a
-//! multiple of 16 bytes, some siblings around it get new ranks in the same transaction: as few as
-//! give short ones, at most 1,024 of them (more only where ranks would pass 100 bytes, which takes
-//! millions of inserts at one place).
+//! On a store with atomic additions, such as [`Memory`](keyloom::Memory), inserts below one parent
+//! conflict only if they go to the same place. All inserts at the end conflict, because each goes
+//! after the last child. On PostgreSQL and etcd an addition reads the counter, so all inserts and
+//! deletions below one parent conflict. There each parent whose count changes also costs one more
+//! round trip: two for a move between parents.
+//!
+//! A rank is a byte string between the ranks of the neighbours. Ranks at both ends count on and
+//! stay short: 1,000,000 children appended one after the other, or each inserted first, have ranks
+//! of up to 4 bytes. A rank between two neighbours is longer than theirs. If a rank would grow past
+//! a multiple of 16 bytes, some siblings around it get new ranks in the same transaction. As few
+//! siblings as possible are relabelled, at most 1,024. More are relabelled only if ranks would
+//! exceed 100 bytes, which takes millions of inserts at one place.
 //!
 //! # Invariants
 //!
-//! 1. A node has one child entry, below the parent and with the rank that its record names, and it
-//!    holds the same node.
+//! 1. A node has one child entry, whose parent and rank are those of its record. The entry holds a
+//!    copy of the node.
+//! 2. The count of a parent is the number of its child entries. Without children it is 0 or absent.
 //! 2. The count of a parent is how many child entries it has. Without children it is 0 or absent.
 //! 3. With unique names, each child has one name entry below its parent.
-//! 4. Following parents leads to a root.
+//! 4. Following the parents leads to a root.
 //!
-//! Records of nodes are the truth. [`check`](Tree::check) compares all else with them, and finds
-//! parents that are missing and nodes that lie below themselves; it keeps the id, the parent and
-//! the rank of every node in memory. [`repair`](Tree::repair) derives the entries, the counts and
-//! the names again, and removes those that no record asks for. A record that is lost, or does not
-//! decode, is written again from the child entry, which holds all that it held. Where neither can
-//! be read, the node becomes a [placeholder](Tree::repair) where its entry says that it is, or the
-//! last root. A node whose parent is missing becomes the last root, and so does the node with the
-//! smallest id of each cycle. With unique names, a child with the name of an earlier one gets its
-//! id behind the name. Keys beside these kinds are reported by the check and left alone.
+//! The records of nodes are authoritative. [`check`](Tree::check) compares all other keys with
+//! them, and finds missing parents and nodes that lie below themselves. It keeps the id, the parent
+//! and the rank of every node in memory.
 //!
-//! A walk down compares each inner node with those above it, so a child entry that closes a circle
-//! is the error [`TreeError::Broken`](super::TreeError::Broken); [`repair`](Tree::repair) removes
-//! the entry.
+//! [`repair`](Tree::repair) derives the entries, the counts and the names again, and removes those
+//! that belong to no record. A record that is lost, or does not decode, is written again from the
+//! child entry, which holds the same data. If neither can be read, the node becomes a
+//! [placeholder](Tree::repair) at the place in the key of its entry, or the last root. A node whose
+//! parent is missing becomes the last root, and so does the node with the smallest id of each
+//! cycle. With unique names, if two siblings have the same name, the later one gets its id appended
+//! to its name. The check reports keys of other kinds; the repair leaves them alone.
 //!
-//! Two moves at the same time that would put two nodes below each other conflict on every store,
-//! since a move reads the record of each node above its new place, and writes that of the node it
-//! moves.
+//! A walk down compares each inner node with its ancestors. A child entry that closes a cycle is
+//! therefore the error [`TreeError::Broken`](super::TreeError::Broken); [`repair`](Tree::repair)
+//! removes the entry.
+//!
+//! Two concurrent moves that would put two nodes below each other conflict on every store: a move
+//! reads the record of each ancestor of the new place, and writes the record of the moved node.
 //!
 //! # Cost
 //!
-//! d: depth of the node. c: children. n: nodes of the subtree, i of them with children.
+//! d: depth of the node. c: number of children. n: nodes of the subtree; i of them have children.
 //!
 //! | operation | gets | ranges | keys written | round trips |
 //! |---|---|---|---|---|
@@ -84,39 +87,37 @@
 //! | [`delete_node`](Tree::delete_node) | 1 | 3 | 2 c + 5 | |
 //! | [`import`](Tree::import) | n + 1 | 1 | 2 n + i, in the order of keys | 3; with unique names 4 |
 //!
-//! 100,000 inserts all directly before one node, or each behind the last one, cost 3.1 key writes
-//! each. The worst place is on both sides of the last one in turn: 9 each over 3,000 of them, 15
-//! over 20,000, and more from there.
+//! 100,000 inserts directly before one node, or each directly after the previous one, cost 3.1 key
+//! writes each. The worst pattern alternates between both sides of the last inserted node: 9 writes
+//! each over 3,000 inserts, 15 over 20,000, and more beyond.
 //!
-//! Unique names cost a get and a write more where a name comes, and a write where one goes; a
-//! [`import`](Tree::import) gets the names of the trees that it adds in one round trip, and writes
-//! n names. Where a rank would grow long, add 3 writes for each sibling that gets a new one: over
-//! 100,000 inserts at random places below one parent that happens to none of them. The walk down
-//! finds out in one step which of many siblings have children, so that leaves cost no range of
-//! their own.
+//! Unique names cost one more get and write per added node, and one more write per removed node. An
+//! [`import`](Tree::import) gets the names of the imported trees in one round trip, and writes n
+//! names. If a rank would become long, add 3 writes for each sibling that gets a new one; this
+//! never happens in 100,000 inserts at random places below one parent. A walk down determines in
+//! one step which of many siblings have children, so leaves cost no range of their own.
 //!
 //! # When not to use it
 //!
-//! * When subtrees are read more often than changed, and are large: [materialized
-//!   paths](super::MaterializedPath) or [nested sets](super::NestedSets) read one in a single
+//! * When subtrees are large and read more often than changed: [materialized
+//!   paths](super::MaterializedPath) or [nested sets](super::NestedSets) read a subtree in a single
 //!   range.
 //! * When values are large: each node is stored twice. Keep them in a
 //!   [`Table`](keyloom_tables::Table) under the same id.
 //!
 //! # Work in steps
 //!
-//! [`delete_in_steps`](Tree::delete_in_steps) cuts the subtree off in its first transaction, so
-//! that no walk comes to it, and then deletes it from the top in transactions of up to 500 nodes. A
-//! node further down is still found by its own id until the deletion has reached it: its path ends
-//! with [`TreeError::Broken`](super::TreeError::Broken), it can be moved out, and what is put below
-//! it is deleted with it. A move is five key writes, and needs no steps.
+//! [`delete_in_steps`](Tree::delete_in_steps) detaches the subtree in its first transaction, so
+//! that no walk reaches it, and then deletes it from the top in transactions of up to 500 nodes. A
+//! node further down can still be read by its id until the deletion reaches it. Its path to the
+//! root ends with [`TreeError::Broken`](super::TreeError::Broken). It can be moved out; nodes
+//! inserted below it are deleted with it. A move is five key writes and needs no steps.
 //!
 //! # Source
 //!
-//! The adjacency list of the catalogue of NoSQL data-modeling techniques (Katsov, 2012), and of SQL
-//! since its beginnings. Ranks are fractional indexing (Greenspan, "Implementing Fractional
-//! Indexing"), with windows relabelled as in order maintenance (Bender, Cole, Demaine,
-//! Farach-Colton, Zito, 2002).
+//! The adjacency list of the catalogue of NoSQL data-modeling techniques (Katsov, 2012), long known
+//! in SQL. Ranks are fractional indexing (Greenspan, "Implementing Fractional Indexing"), with
+//! windows relabelled as in order maintenance (Bender, Cole, Demaine, Farach-Colton, Zito, 2002).
 
 mod ancestors;
 mod change;
@@ -144,7 +145,7 @@ use super::tree::NodeTable;
 use super::{NodeId, TreeModel};
 use link::Link;
 
-/// A tree whose nodes name their parents.
+/// A tree whose nodes store their parents.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace};
@@ -169,7 +170,7 @@ use link::Link;
 /// assert_eq!(above, [3, 1]);
 /// # drop(snapshot);
 ///
-/// // Apples with all below them become a root: five key writes, whatever hangs from them.
+/// // Apples and their descendants become a root: five key writes, whatever their number.
 /// store.transact(|txn| tree.move_to(txn, 3, InsertAt::first(None)))?;
 /// let roots = tree.export(&store.snapshot()?, None)?;
 /// assert_eq!(roots[0], Nested::new(3, "apples", 70).with(Nested::new(4, "boskop", 30)));
@@ -188,14 +189,15 @@ pub struct AdjacencyList<V, C = Postcard> {
 }
 
 impl<V> AdjacencyList<V> {
-    /// A tree in this subspace, where nothing else may be. Values are stored as [`Postcard`].
+    /// Creates a tree in this subspace, which must hold nothing else. Values are stored as
+    /// [`Postcard`].
     pub fn new(space: &Subspace) -> Self {
         Self::with_codec(space)
     }
 }
 
 impl<V, C> AdjacencyList<V, C> {
-    /// A tree in this subspace, its values stored by the codec `C`.
+    /// Creates a tree in this subspace, with values stored by the codec `C`.
     ///
     /// ```
     /// use keyloom::{Subspace, value::Json};
@@ -216,12 +218,13 @@ impl<V, C> AdjacencyList<V, C> {
         }
     }
 
-    /// The same tree with names that are unique among siblings: what would give two of them one
-    /// name is refused with [`TreeError::NameTaken`](super::TreeError::NameTaken), and a child is
-    /// found by its name in one step.
+    /// Returns the same tree with names that are unique among siblings. A change that would give
+    /// two siblings the same name is refused with
+    /// [`TreeError::NameTaken`](super::TreeError::NameTaken), and a child is found by its name in
+    /// one step.
     ///
-    /// To be decided before the first insert. For nodes that are there already,
-    /// [`repair`](Tree::repair) writes the names.
+    /// Set it before the first insert. For existing nodes, [`repair`](Tree::repair) writes the
+    /// names.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

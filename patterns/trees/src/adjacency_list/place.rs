@@ -1,4 +1,4 @@
-//! Between which siblings a place is.
+//! Finding the siblings around a place.
 
 use keyloom::{Order, Reader, Result};
 
@@ -8,15 +8,14 @@ use crate::rank::Rank;
 use crate::tree::TreeError;
 use crate::{InsertAt, NodeId, TreeNode};
 
-/// A child entry without its parent. Siblings stand in the order of their ranks; of equal ranks, by
-/// id.
+/// A child entry without its parent. Siblings are ordered by rank, then by id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sibling {
     pub(super) rank: Rank,
     pub(super) id: NodeId,
 }
 
-/// Between which children of a parent something goes: `None` where there is none on that side.
+/// A gap between two children of a parent; `None` means there is none on that side.
 #[derive(Debug)]
 pub(super) struct Gap {
     pub(super) parent: Option<NodeId>,
@@ -25,7 +24,7 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// Whether a child of the parent stands there already.
+    /// Whether a child of the parent is already in this gap.
     pub(super) fn holds(&self, link: &Link, id: NodeId) -> bool {
         let sibling = Sibling { rank: link.rank.clone(), id };
         self.parent == link.parent
@@ -34,7 +33,7 @@ impl Gap {
     }
 }
 
-/// The parent that a place names. `link` is that of the node that it [names](InsertAt::named).
+/// The parent of a place. `link` is that of the node that the place [names](InsertAt::named).
 pub(super) fn parent(place: InsertAt, link: Option<&Link>) -> Option<NodeId> {
     match place {
         InsertAt::Before(_) | InsertAt::After(_) => link.and_then(|link| link.parent),
@@ -43,8 +42,7 @@ pub(super) fn parent(place: InsertAt, link: Option<&Link>) -> Option<NodeId> {
 }
 
 impl<V, C> AdjacencyList<V, C> {
-    /// The children of a parent from one of them on, itself included, without one that is to be
-    /// left out.
+    /// The children of a parent starting with `from`, excluding `without`.
     pub(super) fn siblings<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -75,8 +73,8 @@ impl<V, C> AdjacencyList<V, C> {
         }))
     }
 
-    /// Between which children a node goes, itself not counted. `link` is that of the node that it
-    /// [names](InsertAt::named).
+    /// The gap that a place stands for, ignoring the child `without`. `link` is that of the node
+    /// that the place [names](InsertAt::named).
     pub(super) fn gap(
         &self,
         reader: &impl Reader,
@@ -96,7 +94,7 @@ impl<V, C> AdjacencyList<V, C> {
                     InsertAt::Before(_) => Order::Descending,
                     _ => Order::Ascending,
                 };
-                // The first one that comes is the sibling itself.
+                // The first one is the sibling itself.
                 let mut from_it = walk(Some(&beside), order)?;
                 from_it.next().transpose()?;
                 let next = from_it.next().transpose()?.map(|(sibling, _)| sibling);

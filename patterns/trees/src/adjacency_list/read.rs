@@ -1,4 +1,4 @@
-//! One node, its children, its siblings.
+//! Reads a node, its children, its siblings.
 
 use keyloom::key::{Unpack, Unpacker};
 use keyloom::{Error, KeyRange, Order, Reader, Result};
@@ -8,11 +8,11 @@ use super::link::{Link, TOMBSTONE};
 use crate::tree::unknown;
 use crate::{NodeId, TreeNode};
 
-/// A node, and where it hangs.
+/// A node and its link.
 pub(super) type Linked<'r, R, V, C> = (Link, TreeNode<<R as Reader>::Bytes<'r>, V, C>);
 
 impl<V, C> AdjacencyList<V, C> {
-    /// A node and where it hangs, where it is there.
+    /// Returns a node and its link, if it exists.
     pub(super) fn find<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -23,7 +23,7 @@ impl<V, C> AdjacencyList<V, C> {
         record.map(|record| self.linked(id, record)).transpose()
     }
 
-    /// A node and where it hangs, of its record.
+    /// Decodes a record into a node and its link.
     pub(super) fn linked<B: std::ops::Deref<Target = [u8]>>(
         &self,
         id: NodeId,
@@ -33,7 +33,7 @@ impl<V, C> AdjacencyList<V, C> {
         Ok((link, TreeNode::new(id, record, from)))
     }
 
-    /// A node that must be there.
+    /// Returns a node, or the error that it does not exist.
     pub(super) fn known<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -54,7 +54,7 @@ impl<V, C> AdjacencyList<V, C> {
         self.children.range_of(&(parent,))
     }
 
-    /// The id at the end of a child entry.
+    /// The id at the end of the key of a child entry.
     pub(super) fn child_id(&self, key: &[u8]) -> Result<NodeId> {
         let behind = key.get(self.children.prefix().len()..).unwrap_or_default();
         let mut input = Unpacker::new(behind);
@@ -81,7 +81,7 @@ impl<V, C> AdjacencyList<V, C> {
         }))
     }
 
-    /// How many children a counter says there are.
+    /// Decodes the counter of children.
     pub(super) fn decode_count(&self, key: &[u8], value: &[u8]) -> Result<u64> {
         match value.try_into() {
             Ok(bytes) => Ok(u64::from_le_bytes(bytes)),
@@ -92,9 +92,9 @@ impl<V, C> AdjacencyList<V, C> {
         }
     }
 
-    /// The id that a name entry holds.
+    /// The id in a name entry.
     pub(super) fn named(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<NodeId>> {
-        // A key longer than a key may be is no name of this tree.
+        // A longer key than allowed is not a name in this tree.
         if key.len() > keyloom::MAX_KEY_BYTES {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! Making what can be derived what the records of the nodes say, and records that are lost what
-//! their child entries say.
+//! Repair: derives entries, counts and names from the records of nodes, and lost records from child
+//! entries.
 
 use std::ops::ControlFlow;
 
@@ -11,31 +11,28 @@ use super::check::AT_ONCE;
 use super::link::{Link, TOMBSTONE};
 use crate::rank::Rank;
 use crate::tree::placeholder;
-use crate::{InsertAt, MoveProgress, MoveStep, NodeId, TreeError, TreeNode};
-use keyloom_tables::BatchSize;
-use keyloom_tables::{Inconsistency, Rule};
+use crate::{InsertAt, NodeId, TreeError, TreeNode};
+use keyloom_tables::{BatchSize, Inconsistency, Progress, Rule};
 
-/// How many findings are repaired in one transaction.
+/// How many faults are repaired in one transaction.
 const BATCH: usize = 500;
-/// How much of a name is kept where it gets the id behind it, so that it fits into a key.
+/// How many characters of a name are kept when its id is appended, so that the key fits.
 const SHORT_CHARS: usize = 60;
 
-/// The node of a record that can not be read, and its link and where what is stored of it begins,
-/// if those can.
+/// A node whose record cannot be read; its link and the offset of its stored bytes, if those can.
 type Damaged = (NodeId, Option<(Link, usize)>);
 /// A child: its parent, its name, its rank, its id.
 type Named = (Option<NodeId>, String, Rank, NodeId);
 
 impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
-    /// First the records, from the child entries where they cannot be read; then ways up that lead
-    /// nowhere, then names that two siblings have, then entries and names, which follow from the
-    /// records, then counts, which follow from the entries. Each finding is looked at again in the
-    /// transaction that repairs it, so others may write meanwhile.
+    /// Repairs, in this order: records, from child entries if they cannot be read; paths that do
+    /// not lead to a root; names that two siblings have; entries and names, which follow from the
+    /// records; counts, which follow from the entries. Each fault is checked again in the
+    /// transaction that repairs it, so other writers may run concurrently.
     pub(super) fn mend<S: Store>(&self, store: &S) -> Result<u64> {
         let mut size = BatchSize::new(BATCH);
         let mut written = self.mark_tombstones(store)?;
-        let deletion = MoveProgress { step: MoveStep::Clearing, keys: 0 };
-        written += self.go_on(store, deletion, |_| ControlFlow::Continue(()))?.keys;
+        written += self.go_on(store, Progress::default(), |_| ControlFlow::Continue(()))?.changed();
         written += self.restore_from_entries(store, &mut size)?;
         written += self.restore_alone(store, &mut size)?;
         let lost: Vec<(NodeId, Rule)> = {
@@ -55,23 +52,23 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
                 ControlFlow::Continue(())
             };
             self.look_through(&store.snapshot()?, note)?;
-            // Entries before names, which are looked for among them.
+            // Entries before names: a name is looked up among them.
             keys.sort();
             written += in_batches(store, &mut size, &keys, |txn, key| self.mend_one(txn, key))?;
         }
         Ok(written)
     }
 
-    /// Writes the records that are lost or damaged from the child entries, which hold all that they
-    /// held. An entry that holds nothing which can be read still says where its node is: that
-    /// becomes a placeholder there.
+    /// Writes lost or damaged records from the child entries, which hold the same data. The key of
+    /// an entry whose value cannot be read still has the place of the node: a placeholder is
+    /// written there.
     fn restore_from_entries<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
         let lost = self.entries_to_restore(&store.snapshot()?)?;
         in_batches(store, size, &lost, |txn, key| self.restore_from_entry(txn, key))
     }
 
-    /// The child entries of nodes whose records are not there, or can not be read, and keys that
-    /// are no entries.
+    /// The child entries of nodes whose record is missing or cannot be read, and keys that are not
+    /// entries.
     fn entries_to_restore(&self, reader: &impl Reader) -> Result<Vec<KeyBuf>> {
         let mut lost = Vec::new();
         let mut entries = reader.range(self.children.range(), Order::Ascending)?;
@@ -105,7 +102,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         let key = self.node_key(id);
         let record = txn.get(&key)?.map(|record| record.to_vec());
         let is_named = TreeNode::<_, V, C>::new(id, &stored[..], 0).is_named();
-        // A key alone is no node, unless others hang from it.
+        // A key alone is not a node, unless it has children.
         if record.is_none() && !is_named && txn.first(self.entries_of(Some(id)))?.is_none() {
             return Ok(false);
         }
@@ -117,8 +114,8 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(is_better)
     }
 
-    /// Whether of a child entry and a record of the same node more can be read in the entry. Its
-    /// key always says where the node is.
+    /// Whether more can be read in the child entry of a node than in its record. The key of the
+    /// entry always has the node's place.
     fn is_better(&self, id: NodeId, stored: &[u8], record: Option<&[u8]>) -> bool {
         let fault = |stored: &[u8]| TreeNode::<_, V, C>::new(id, stored, 0).fault();
         let Some(record) = record else { return true };
@@ -130,7 +127,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         }
     }
 
-    /// Makes placeholders of the records that can not be read and have no child entry which can.
+    /// Writes placeholders for records that cannot be read and have no readable child entry.
     fn restore_alone<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
         let mut lost = Vec::new();
         for entry in store.snapshot()?.range(self.nodes.range(), Order::Ascending)? {
@@ -142,7 +139,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         in_batches(store, size, &lost, |txn, key| self.write_placeholder(txn, key))
     }
 
-    /// The node of a record whose name can not be read, and where it is, if that can.
+    /// The node of a record whose name cannot be read, and its place if that can.
     fn needs_placeholder(&self, key: &[u8], record: &[u8]) -> Option<Damaged> {
         let id = self.nodes.unpack(key).ok()?;
         if *record == TOMBSTONE {
@@ -162,13 +159,13 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
                 let stored = placeholder(id, record.get(from..).unwrap_or_default());
                 txn.put(key, &link.record(&stored))?;
             }
-            // Nothing says where it was.
+            // Its old place is unknown.
             None => self.write_last_root(txn, id, &placeholder(id, &record))?,
         }
         Ok(true)
     }
 
-    /// Puts the id after the name of each child that has the name of another one, where names are
+    /// Appends the id to the name of each child whose sibling has the same name, if names are
     /// unique.
     fn tell_names_apart<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
         if !self.unique_names {
@@ -201,9 +198,9 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         })
     }
 
-    /// Which of the children that have one name keeps it: the first whose child entry stands where
-    /// its record says, since the record of the others is damaged. None where the name makes a key
-    /// that is too long.
+    /// Which of the children with the same name keeps it: the first whose child entry is at the
+    /// place in its record, since the records of the others are damaged. Returns `None` if the name
+    /// makes a key that is too long.
     fn keeper_of_name(&self, reader: &impl Reader, same: &[Named]) -> Result<Option<NodeId>> {
         let Some((parent, name, _, first)) = same.first() else { return Ok(None) };
         if self.name_key(*parent, name).len() > MAX_KEY_BYTES {
@@ -220,7 +217,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok(Some(*first))
     }
 
-    /// Makes a node the last root, unless its way up has come to lead to one.
+    /// Makes a node the last root, unless its path now leads to a root.
     fn make_a_root(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
         let Some((old, node)) = self.find(txn, id)? else { return Ok(0) };
         let stored = node.stored().to_vec();
@@ -232,7 +229,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         }
         txn.delete(&self.child_key(&old, id))?;
         self.write_last_root(txn, id, &stored)?;
-        // Names and counts are looked at behind this.
+        // Names and counts are repaired afterwards.
         Ok(3)
     }
 
@@ -244,10 +241,9 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         self.write_anew(txn, None, &room)
     }
 
-    /// Makes one key what it should be; whether that was a write.
+    /// Sets one key to its expected value; returns whether that was a write.
     fn mend_one(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
-        // Else it is a record that does not decode, and nobody has what it held; or it is somebody
-        // else's.
+        // Other keys cannot be derived: a record that does not decode, or foreign data.
         if ![&self.children, &self.counts, &self.names].iter().any(|space| space.contains(key)) {
             return Ok(false);
         }
@@ -286,7 +282,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         Ok((is_known && count > 0).then(|| count.to_le_bytes().to_vec()))
     }
 
-    /// The first child of the name, which has it where two do.
+    /// The first child with the name; if two have it, the first one owns the entry.
     fn name_of(&self, reader: &impl Reader, key: &[u8]) -> Result<Option<Vec<u8>>> {
         type Name<'k> = (Option<NodeId>, std::borrow::Cow<'k, str>);
         let Ok((parent, name)) = self.names.unpack::<Name<'_>>(key) else { return Ok(None) };
@@ -305,7 +301,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     }
 }
 
-/// Repairs some things, many in a transaction; how many of them that were.
+/// Repairs faults in batches, one transaction each; returns how many were repaired.
 fn in_batches<S: Store, I>(
     store: &S,
     size: &mut BatchSize,
@@ -328,7 +324,7 @@ fn in_batches<S: Store, I>(
     Ok(repaired)
 }
 
-/// Whether a way up ended for something that is wrong in the tree, and not in the store.
+/// Whether a path ended because of a fault in the tree, not in the store.
 fn is_broken(error: &Error) -> bool {
     let does_not_decode = |error: &Error| matches!(error, Error::At { source, .. } if matches!(**source, Error::Value { .. }));
     error.downcast_ref::<TreeError>().is_some() || does_not_decode(error)

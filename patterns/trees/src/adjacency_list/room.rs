@@ -1,4 +1,4 @@
-//! Ranks for nodes that come, and new ones for their siblings where those would grow long.
+//! Assigns ranks to new nodes, and new ranks to their siblings if ranks would become long.
 
 use std::iter::Peekable;
 
@@ -10,25 +10,25 @@ use super::place::{Gap, Sibling};
 use crate::NodeId;
 use crate::rank::{self, Rank};
 
-/// A rank that would be longer than its neighbours by passing a multiple of this has siblings
-/// ranked again.
+/// If a new rank would be longer than its neighbours and pass a multiple of this, siblings are
+/// relabelled.
 const STEP_BYTES: usize = 16;
-/// Siblings are ranked again when that makes ranks at least this much shorter.
+/// Siblings are relabelled if that makes ranks at least this much shorter.
 const WON_BYTES: usize = 8;
-/// As many siblings on each side get new ranks at first, and at most.
+/// The number of siblings relabelled on each side: initial and maximum.
 const SIBLINGS: (usize, usize) = (16, 512);
-/// A rank is never longer: where it would be, more siblings are ranked again.
+/// The maximum length of a rank. To stay below it, more siblings are relabelled.
 const LONGEST_BYTES: usize = 100;
 
-/// Ranks for what goes into a gap.
+/// Ranks for the nodes inserted into a gap.
 pub(super) struct Room {
     pub(super) ranks: Vec<Rank>,
-    /// Siblings that get other ranks, and what is stored of them.
+    /// Siblings with their new ranks and stored bytes.
     anew: Vec<(Sibling, Rank, Vec<u8>)>,
 }
 
 impl<V, C> AdjacencyList<V, C> {
-    /// Ranks for so many nodes in a gap. `without` is a child that is to leave the parent.
+    /// Assigns ranks to `count` nodes in a gap. `without` is a child that leaves the parent.
     pub(super) fn room(
         &self,
         reader: &impl Reader,
@@ -49,7 +49,7 @@ impl<V, C> AdjacencyList<V, C> {
         }
     }
 
-    /// Finds the fewest siblings around a gap of which all get short ranks.
+    /// Finds the fewest siblings around a gap that can all get short ranks.
     fn rank_anew(
         &self,
         reader: &impl Reader,
@@ -123,7 +123,7 @@ fn bytes(stored: impl std::ops::Deref<Target = [u8]>) -> Vec<u8> {
 
 type Stored = (Sibling, Vec<u8>);
 
-/// Goes on until there are so many siblings; returns the rank of the one behind them.
+/// Reads until there are `count` siblings; returns the rank of the next one.
 fn read_up_to(
     walk: &mut Peekable<impl Iterator<Item = Result<Stored>>>,
     siblings: &mut Vec<Stored>,
@@ -138,7 +138,7 @@ fn read_up_to(
     match walk.peek() {
         Some(Ok((sibling, _))) => Ok(Some(sibling.rank.clone())),
         None => Ok(None),
-        // The error comes out.
+        // Return the error.
         Some(Err(_)) => walk.next().transpose().map(|_| None),
     }
 }
@@ -147,7 +147,7 @@ fn longest(ranks: &[Rank]) -> usize {
     ranks.iter().map(|rank| rank.len()).max().unwrap_or(0)
 }
 
-/// Ranks for siblings before a gap, for what goes into it, and for siblings behind it.
+/// Ranks for the siblings before a gap, for the new nodes, and for the siblings after it.
 struct Ranks {
     before: Vec<Rank>,
     within: Vec<Rank>,
@@ -155,8 +155,8 @@ struct Ranks {
 }
 
 impl Ranks {
-    /// Spreads ranks between two others. Where something went, more goes, so the gap itself keeps
-    /// half of the room.
+    /// Spreads ranks between two others. More inserts at the same place are likely, so the gap
+    /// itself keeps half of the room.
     fn spread(
         [low, high]: [Option<&[u8]>; 2],
         [before, count, behind]: [usize; 3],
@@ -184,7 +184,7 @@ impl Ranks {
             .fold(0, usize::max)
     }
 
-    /// `before` begins at the gap, as `behind` does.
+    /// `before` starts at the gap, as `behind` does.
     fn room(self, before: Vec<Stored>, behind: Vec<Stored>) -> Room {
         let siblings = before.into_iter().rev().chain(behind);
         let ranks = self.before.into_iter().chain(self.behind);

@@ -1,9 +1,9 @@
 //! Deletions of subtrees that are too large for one transaction.
 //!
 //! A node that is being deleted has a tombstone as its record, and a mark. Each transaction takes
-//! the first mark and deletes child entries of its node; a child with children of its own gets a
-//! tombstone and a mark in turn. So nothing is kept in memory, and a program that dies goes on from
-//! the marks.
+//! the first mark and deletes child entries of its node. A child with children of its own gets a
+//! tombstone and a mark in turn. So no state is kept in memory, and after a crash the deletion
+//! continues from the marks.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -14,12 +14,12 @@ use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
 use super::AdjacencyList;
 use super::descendants::{Sibling, find_leaves};
 use super::link::{Link, TOMBSTONE};
-use crate::{MoveProgress, MoveStep, NodeId, TreeError};
-use keyloom_tables::BatchSize;
+use crate::{NodeId, TreeError};
+use keyloom_tables::{BatchSize, Progress};
 
-/// How many nodes one transaction deletes at most.
+/// The maximum number of nodes deleted in one transaction.
 const NODES_AT_ONCE: usize = 500;
-/// How many writes a node takes at most.
+/// The maximum number of writes per node.
 const WRITES: usize = 8;
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
@@ -27,17 +27,17 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         &self,
         store: &S,
         id: NodeId,
-        mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         store.transact(|txn| self.begin_deletion(txn, id))?;
-        let done = MoveProgress { step: MoveStep::Clearing, keys: 4 };
+        let done = Progress { written: 3, removed: 1, ..Progress::default() };
         match progress(&done) {
             ControlFlow::Break(()) => Ok(done),
             ControlFlow::Continue(()) => self.go_on(store, done, progress),
         }
     }
 
-    /// Cuts a node off from its parent, and marks it.
+    /// Detaches a node from its parent, and marks it.
     fn begin_deletion(&self, txn: &mut impl Writer, id: NodeId) -> Result<()> {
         txn.guarded(|txn| {
             self.records.expect_writable(txn)?;
@@ -58,17 +58,17 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     pub(super) fn go_on<S: Store>(
         &self,
         store: &S,
-        mut done: MoveProgress,
-        mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        mut done: Progress,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
         let mut size = BatchSize::new(NODES_AT_ONCE.min(most / WRITES));
-        while done.step != MoveStep::Finished {
-            let (step, keys) = size.transact(store, |txn, nodes| {
+        while !done.finished {
+            let next = size.transact(store, |txn, nodes| {
                 self.records.expect_writable(txn)?;
                 self.step(txn, nodes)
             })?;
-            done = MoveProgress { step, keys: done.keys + keys };
+            done = done.followed_by(&next);
             if progress(&done).is_break() {
                 break;
             }
@@ -76,55 +76,56 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(done)
     }
 
-    /// Deletes up to so many nodes; returns how many keys that were.
-    fn step(&self, txn: &mut impl Writer, nodes: usize) -> Result<(MoveStep, u64)> {
-        let (mut left, mut keys) = (nodes, 0);
+    /// Deletes up to `nodes` nodes.
+    fn step(&self, txn: &mut impl Writer, nodes: usize) -> Result<Progress> {
+        let (mut left, mut done) = (nodes, Progress::default());
         while left > 0 {
             let mark = txn.first(self.marks.range())?.map(|(key, _)| KeyBuf::from_slice(&key));
-            let Some(mark) = mark else { return Ok((MoveStep::Finished, keys)) };
-            let (cleared, written) = match self.marks.unpack::<NodeId>(&mark) {
+            let Some(mark) = mark else { return Ok(Progress { finished: true, ..done }) };
+            let (cleared, next) = match self.marks.unpack::<NodeId>(&mark) {
                 Ok(id) if self.is_leaving(txn, id)? => self.clear(txn, id, left)?,
-                // A mark on a node that is there is none.
-                _ => (1, 0),
+                // Ignore a mark on a node that exists.
+                _ => (1, Progress::default()),
             };
-            if cleared < left || written == 0 {
+            if cleared < left || next.removed == 0 {
                 txn.delete(&mark)?;
-                keys += 1;
+                done.removed += 1;
             }
-            keys += written;
+            done = done.followed_by(&next);
             left -= cleared.min(left);
         }
-        Ok((MoveStep::Clearing, keys))
+        Ok(done)
     }
 
-    /// Deletes up to so many children of a marked node, and where these are all, the node: then it
-    /// is one fewer.
-    fn clear(&self, txn: &mut impl Writer, id: NodeId, nodes: usize) -> Result<(usize, u64)> {
+    /// Deletes up to `nodes` children of a marked node. If these are all, deletes the node too.
+    /// Returns the number of child entries, fewer than `nodes` if the node was deleted, and what
+    /// was done.
+    fn clear(&self, txn: &mut impl Writer, id: NodeId, nodes: usize) -> Result<(usize, Progress)> {
         let entries = self.entries_to_clear(txn, id, nodes)?;
-        let (mut keys, mut gone) = (0, Vec::new());
+        let (mut done, mut gone) = (Progress::default(), Vec::new());
         for (entry, child) in &entries {
             txn.delete(entry)?;
-            keys += 1;
+            done.removed += 1;
             match child {
                 Child::Elsewhere => {}
                 Child::Leaf(child) => {
                     self.remove_record(txn, *child, false)?;
                     gone.push(*child);
-                    keys += 2;
+                    done.removed += 2;
                 }
                 Child::Inner(child) => {
                     self.mark(txn, *child)?;
-                    keys += 2;
+                    done.written += 2;
                 }
             }
         }
         if entries.len() < nodes {
             self.remove_record(txn, id, true)?;
             gone.push(id);
-            keys += 2;
+            done.removed += 2;
         }
         self.records.delete(txn, &gone)?;
-        Ok((entries.len(), keys))
+        Ok((entries.len(), done))
     }
 
     fn entries_to_clear<W: Writer>(
@@ -136,7 +137,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let (mut keys, mut children) = (Vec::new(), Vec::new());
         for entry in txn.range(self.entries_of(Some(id)), Order::Ascending)?.take(most) {
             let (key, _) = entry?;
-            // A key that is no entry goes with the others.
+            // Keys that are not entries are deleted too.
             let child = self.child_id(&key).ok();
             children.push(Sibling { id: child.unwrap_or(id), stored: (), is_inner: true });
             keys.push((KeyBuf::from_slice(&key), child));
@@ -147,7 +148,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let mut entries = Vec::with_capacity(keys.len());
         for (((key, child), sibling), record) in keys.into_iter().zip(&children).zip(records) {
             let link = record.and_then(|record| Link::decode(&record).ok());
-            // A stray entry of a node that is somewhere else does not take it along.
+            // A stray entry of a node that is elsewhere does not delete that node.
             let is_here = link.is_none_or(|(link, _)| link.parent == Some(id));
             let child = match child {
                 Some(child) if is_here && sibling.is_inner => Child::Inner(child),
@@ -164,7 +165,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(reader.get(&self.node_key(id))?.is_some_and(|record| record[..] == TOMBSTONE))
     }
 
-    /// Marks tombstones that have no mark, so that they are deleted with the others.
+    /// Marks tombstones without a mark, so that they are deleted too.
     pub(super) fn mark_tombstones<S: Store>(&self, store: &S) -> Result<u64> {
         let mut without = Vec::new();
         for entry in store.snapshot()?.range(self.nodes.range(), Order::Ascending)? {
@@ -184,7 +185,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         Ok(without.len() as u64)
     }
 
-    /// The nodes that are marked for deletion.
+    /// The nodes marked for deletion.
     pub(super) fn leaving<R: Reader>(&self, reader: &R) -> Result<BTreeSet<NodeId>> {
         let mut marked: Vec<NodeId> = Vec::new();
         for entry in reader.range(self.marks.range(), Order::Ascending)? {
@@ -205,12 +206,12 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     }
 }
 
-/// What a child entry of a node that is deleted stands for.
+/// The target of a child entry of a node being deleted.
 enum Child {
     /// A node without children.
     Leaf(NodeId),
     /// A node that may have children.
     Inner(NodeId),
-    /// A node that is no longer here.
+    /// A node that is elsewhere.
     Elsewhere,
 }

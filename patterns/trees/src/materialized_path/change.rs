@@ -1,4 +1,4 @@
-//! Changes: what is written, once it is known that nothing refuses it.
+//! The writes of changes, after all checks have passed.
 
 use keyloom::value::Codec;
 use keyloom::{KeyRange, Order, Reader, Result, Writer};
@@ -11,9 +11,10 @@ use super::layout::{Layout, Located, foreign};
 use super::path::{Path, by_rank, replanted};
 use super::place::{Placed, Placing};
 use super::steps::Steps;
+use keyloom_tables::Progress;
 use keyloom_tables::derived::SortedWrites;
 
-/// Subtrees that are taken away from where they are, and what is written afterwards.
+/// Subtrees to remove, and the writes that follow.
 #[derive(Default)]
 pub(super) struct Rewrite {
     removed: Vec<KeyRange<'static>>,
@@ -21,17 +22,16 @@ pub(super) struct Rewrite {
 }
 
 impl Rewrite {
-    pub(super) fn apply(&mut self, txn: &mut impl Writer) -> Result<()> {
+    /// Returns how many keys it wrote and removed; a range that is removed counts as one.
+    pub(super) fn apply(&mut self, txn: &mut impl Writer) -> Result<Progress> {
+        let mut done = self.writes.progress();
+        done.removed += self.removed.len() as u64;
         self.removed.drain(..).try_for_each(|range| txn.delete_range(range))?;
-        self.writes.apply(txn)
+        self.writes.apply(txn)?;
+        Ok(done)
     }
 
-    /// How many keys will be written; a range that is taken away counts as one.
-    pub(super) fn len(&self) -> u64 {
-        (self.removed.len() + self.writes.len()) as u64
-    }
-
-    /// Writes a node that is new at its path.
+    /// Writes a node at a new path.
     pub(super) fn put(
         &mut self,
         layout: &Layout,
@@ -43,7 +43,7 @@ impl Rewrite {
         self.writes.put(&layout.node(id), path)
     }
 
-    /// Writes a subtree, as it is now at `from`, below `to`.
+    /// Copies the subtree that is stored at `from` to `to`.
     fn copy(
         &mut self,
         layout: &Layout,
@@ -59,7 +59,7 @@ impl Rewrite {
         Ok(())
     }
 
-    /// Takes a subtree from `from` to `to`.
+    /// Moves a subtree from `from` to `to`.
     pub(super) fn replant(
         &mut self,
         layout: &Layout,
@@ -90,7 +90,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(record)
     }
 
-    /// Sets what is derived from a node to what follows from its record.
+    /// Updates the derived data of a node from its record.
     pub(super) fn put_record(
         &self,
         txn: &mut impl Writer,
@@ -126,12 +126,13 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if located.path(n).is_some() {
             return Err(exists(&self.layout.space, id));
         }
-        // It is being deleted, and not yet gone.
+        // It is being deleted and still stored.
         let is_stored = located.stored(n).is_some();
         self.layout.refuse_in_steps(located.steps.as_ref(), |_| is_stored)
     }
 
-    /// The node at a path and what is moved in steps, if a change of its record alone may be made.
+    /// The path and the record of a node, if its record may be changed while work in steps is
+    /// pending.
     fn changeable(&self, reader: &impl Reader, id: NodeId) -> Result<(Path, Vec<u8>)> {
         let (path, steps) = self.layout.expect(reader, id)?;
         self.layout.refuse_in_steps(steps.as_ref(), |steps| steps.holds(&path))?;
@@ -156,8 +157,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.put_record(txn, id, &renamed)
     }
 
-    /// In a tree of names, from where to where a node goes by a rename; `None` where it has that
-    /// name.
+    /// In a tree of names, the old and the new path of a renamed node; `None` if it has that name
+    /// already.
     pub(super) fn rename_path(
         &self,
         reader: &impl Reader,
@@ -182,7 +183,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.put_record(txn, id, &record)
     }
 
-    /// From where to where a move goes, if it goes anywhere, and which siblings get other ranks.
+    /// The old path of a moved node, its new path if that differs, and the siblings that get new
+    /// ranks.
     pub(super) fn move_path(
         &self,
         reader: &impl Reader,
@@ -220,7 +222,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let mut rewrite = Rewrite::default();
         rewrite.replant(&self.layout, txn, &from, to)?;
         rewrite.spread(&self.layout, txn, &placed)?;
-        rewrite.apply(txn)
+        rewrite.apply(txn).map(drop)
     }
 
     /// The path of a node that may be deleted.
@@ -278,7 +280,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.records.delete(txn, &[id])
     }
 
-    /// The children of a node that is deleted, in order, with their paths.
+    /// The children of a deleted node, in order, with their paths.
     fn child_paths(&self, reader: &impl Reader, path: &Path) -> Result<Vec<(NodeId, Path)>> {
         let layout = &self.layout;
         let mut children = Vec::new();
@@ -332,7 +334,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let mut paths = Vec::with_capacity(children.len());
         for (child, from) in children {
             let name = layout.segments.name(from).ok_or_else(|| foreign(&layout.key(from)))?;
-            // The name of the node that goes is free.
+            // The name of the deleted node is free.
             let placing = Placing {
                 id: *child,
                 name: &name,

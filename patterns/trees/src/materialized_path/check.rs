@@ -1,6 +1,7 @@
-//! What is not as it should be, and making it so.
+//! Check and repair.
 //!
-//! The records at the paths are the truth; where a node is found by its id is derived from them.
+//! The records at the paths are authoritative; the entries that map ids to paths are derived from
+//! them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -16,31 +17,30 @@ use super::change::Rewrite;
 use super::layout::Layout;
 use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
-use keyloom_tables::BatchSize;
 use keyloom_tables::derived::{SortedWrites, page_behind};
 use keyloom_tables::table::get_many;
-use keyloom_tables::{Inconsistency, Rule};
+use keyloom_tables::{BatchSize, Inconsistency, Progress, Rule};
 
-/// How many keys are looked at together.
+/// How many keys are read together.
 const CHUNK: usize = 1_000;
-/// How much of a name is kept where it gets the id behind it, so that it fits into a key.
+/// How many characters of a name are kept when its id is appended, so that the key fits.
 const SHORT_CHARS: usize = 60;
 
-/// A record that can be read: its node and its path.
+/// A readable record: its node and its path.
 type Found = (NodeId, Path);
-/// An entry, with its bytes.
+/// An entry with its value.
 type Stored = (KeyBuf, Vec<u8>);
 
-/// The nodes from the last record up to its root, as far as they are there.
+/// The existing ancestors of the last record.
 #[derive(Default)]
 struct Open {
     last: Path,
-    /// How much of it the path of each of them is.
+    /// The path length of each of them, as a prefix of `last`.
     lengths: Vec<usize>,
 }
 
 impl Open {
-    /// Goes on to a record, and tells whether its parent is there.
+    /// Advances to a record, and returns whether its parent exists.
     fn enter(&mut self, layout: &Layout, path: &[u8]) -> bool {
         let is_above = |length: &usize| {
             let above = self.last.get(..*length).unwrap_or_default();
@@ -57,7 +57,7 @@ impl Open {
 }
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
-    /// What a record is, if it is one, and whether it has the name that its path says.
+    /// The node of a record, if it can be read, and whether its name is the one in its path.
     fn examine(&self, key: &[u8], record: &[u8]) -> Option<(Found, bool)> {
         let layout = &self.layout;
         let id = layout.id_at(key, record).ok()?;
@@ -111,7 +111,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(looked_at)
     }
 
-    /// Looks at what a record itself tells, and at the one above it.
+    /// Checks a record on its own and against its parent.
     fn check_record(
         &self,
         (key, record): (&[u8], &[u8]),
@@ -123,7 +123,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if steps.and_then(Steps::hidden).is_some_and(|hidden| is_within(path, hidden)) {
             return Ok(None);
         }
-        // A record that can not be read is the parent of those below it all the same.
+        // An unreadable record is still the parent of the records below it.
         if self.layout.is_path(path) && !open.enter(&self.layout, path) {
             findings.tell(key, Rule::NoParent);
         }
@@ -141,7 +141,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(Some((id, path.into())))
     }
 
-    /// Whether each node is found by its id.
+    /// Checks that each node is found by its id.
     fn check_ids(
         &self,
         reader: &impl Reader,
@@ -169,7 +169,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(())
     }
 
-    /// Whether what is found by its id is there.
+    /// Checks that each id leads to an existing record.
     fn check_nodes(
         &self,
         reader: &impl Reader,
@@ -178,7 +178,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
     ) -> Result<()> {
         nodes.retain(|(_, path)| {
-            // What is being deleted is gone already for readers.
+            // Readers no longer see nodes that are being deleted.
             steps.is_none_or(|steps| steps.resolve(path.clone()).is_some())
         });
         for (_, path) in nodes.iter_mut() {
@@ -198,7 +198,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// Whether each of these nodes has a record at this path.
     fn are_there(&self, reader: &impl Reader, nodes: &[Found]) -> Result<Vec<(NodeId, bool)>> {
         let layout = &self.layout;
-        // A path that is too long for a key is none that could be there.
+        // A path too long for a key cannot have a record.
         let key =
             |path: &Path| Some(layout.key(path)).filter(|key| keyloom::check_key(key).is_ok());
         let keys: Vec<KeyBuf> =
@@ -215,11 +215,10 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     // ---- repair
-    // ---------------------------------------------------------------------------------------------
 
     pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
         let mut keys = store.transact(|txn| self.forget_damaged_steps(txn))?;
-        keys += self.finish(store, |_| ControlFlow::Continue(()))?.keys;
+        keys += self.go_on(store, Progress::default(), |_| ControlFlow::Continue(()))?.changed();
         let claims = self.claims(&store.snapshot()?)?;
         keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
             self.restore_records(txn, entries, &claims, writes)
@@ -227,7 +226,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         loop {
             let rooted = self.root_orphans(store)?;
             keys += rooted;
-            // Below an orphan there may be others, whose keys have changed with it.
+            // A moved orphan may have other orphans below it, whose keys have changed.
             if rooted == 0 {
                 break;
             }
@@ -242,8 +241,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(keys)
     }
 
-    /// Without the record of work in steps nothing is hidden: nodes that were copied already are
-    /// there twice, and one of them gets another id.
+    /// Without the record of work in steps, all nodes become visible. Nodes that were already
+    /// copied then exist twice, and one of the two gets another id.
     fn forget_damaged_steps(&self, txn: &mut impl Writer) -> Result<u64> {
         let key = &self.layout.steps;
         let steps = txn.get(key)?.map(|bytes| unless_newer(Steps::decode(&bytes))).transpose();
@@ -254,8 +253,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(1)
     }
 
-    /// The ids of nodes that are said to be at a path where there is another record, or one whose
-    /// id can not be read.
+    /// The ids that map to a path with no record of that id: the path has another record, or one
+    /// whose id cannot be read.
     fn claims(&self, reader: &impl Reader) -> Result<BTreeMap<Path, NodeId>> {
         let mut claims = BTreeMap::new();
         let mut entries = reader.range(self.layout.nodes.range(), Order::Ascending)?;
@@ -276,8 +275,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// Gives records that can not be read an id and a name, and a record with the id of another
-    /// node its own again, where it is known.
+    /// Gives unreadable records an id and a name. A record with the id of another node gets its own
+    /// id back, if it is known.
     fn restore_records(
         &self,
         reader: &impl Reader,
@@ -331,7 +330,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(())
     }
 
-    /// Of which of these records another one with the same id is found by that.
+    /// For each record, whether its id maps to another record with the same id.
     fn doubles(
         &self,
         reader: &impl Reader,
@@ -360,7 +359,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(doubles)
     }
 
-    /// Gives another id to each record whose id another record has, which is the one found by it.
+    /// Gives another id to each record whose id maps to another record.
     fn renumber_doubles<S: Store>(&self, store: &S) -> Result<u64> {
         let mut doubles = Vec::new();
         {
@@ -385,7 +384,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 doubles.extend(keys.map(|((key, _), _)| key.clone()));
             }
         }
-        // Those below a record come before it, so that its path is still theirs.
+        // Descendants before their ancestors: a renumbered node changes the paths below it.
         let renumber = |key: &KeyBuf| store.transact(|txn| self.renumber(txn, key));
         doubles.iter().rev().map(renumber).sum()
     }
@@ -403,15 +402,14 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let from = Path::from_slice(layout.path(key));
         let mut rewrite = Rewrite::default();
         match layout.segments.rank(&from) {
-            // The id is a part of the path.
+            // The id is part of the path.
             Some(rank) if !layout.names() => {
                 let index = txn.get(&layout.node(id))?.map(|path| path.to_vec());
                 let to = by_rank(layout.segments.parent(&from), &rank, fresh);
                 rewrite.replant(layout, txn, &from, &to)?;
                 rewrite.put(layout, fresh, &to, &record)?;
-                let keys = rewrite.len();
-                rewrite.apply(txn)?;
-                // The other node of the id is found by it as before.
+                let keys = rewrite.apply(txn)?.changed();
+                // The id still maps to the other node.
                 if let Some(index) = index {
                     txn.put(&layout.node(id), &index)?;
                 }
@@ -429,7 +427,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// Makes roots of all nodes without a parent, with what lies below them, each in a transaction.
+    /// Makes every node without a parent a root, with its descendants; one transaction each.
     fn root_orphans<S: Store>(&self, store: &S) -> Result<u64> {
         let mut orphans = Vec::new();
         self.check_all(&store.snapshot()?, |fault| {
@@ -473,12 +471,10 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             let rank = rank::between(low.as_deref(), None).unwrap_or_default();
             rewrite.replant(layout, txn, &path, &by_rank(&[], &rank, id))?;
         }
-        let keys = rewrite.len();
-        rewrite.apply(txn)?;
-        Ok(keys)
+        Ok(rewrite.apply(txn)?.changed())
     }
 
-    /// Writes where the nodes of some records are found, and the names that their paths say.
+    /// Writes the missing or wrong id entries of records, and the names from their paths.
     fn mend_records(
         &self,
         reader: &impl Reader,
@@ -503,7 +499,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 (*id, path.map(|path| Path::from_slice(&path)).unwrap_or_default())
             })
             .collect();
-        // Where two records have one id, the one that is found by it stays so.
+        // If two records have the same id, the one that the id maps to keeps it.
         let others = self.are_there(reader, &stored)?;
         for (((id, path), (_, stored)), (_, is_there)) in found.iter().zip(&stored).zip(others) {
             if path != stored && !is_there {
@@ -513,7 +509,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(())
     }
 
-    /// Removes what says of some nodes where they are, when they are not there.
+    /// Removes id entries whose path has no record of that id.
     fn mend_nodes(
         &self,
         reader: &impl Reader,
@@ -534,8 +530,8 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 }
 
-/// Runs over all that lies in a space, page by page, each in a transaction in which `mend` says
-/// what to write. Tells how many keys were written.
+/// Processes all entries of a subspace page by page, each in a transaction; `mend` collects the
+/// writes. Returns the number of keys written.
 fn in_pages<S: Store>(
     store: &S,
     space: &Subspace,

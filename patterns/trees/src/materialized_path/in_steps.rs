@@ -6,15 +6,15 @@ use keyloom::value::Codec;
 use keyloom::{MAX_KEY_BYTES, Order, Page, Reader, Result, Store, Writer};
 
 use super::super::tree::TreeError;
-use super::super::{InsertAt, MoveProgress, MoveStep, NodeId};
+use super::super::{InsertAt, NodeId};
 use super::MaterializedPath;
 use super::change::Rewrite;
 use super::path::{Path, replanted};
 use super::steps::{Phase, Steps};
-use keyloom_tables::BatchSize;
 use keyloom_tables::derived::SortedWrites;
+use keyloom_tables::{BatchSize, Progress};
 
-/// How many nodes one transaction copies or clears at most; two keys are written for each.
+/// The maximum number of nodes copied or cleared per transaction; each takes two writes.
 const NODES_AT_ONCE: usize = 1_000;
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
@@ -23,35 +23,36 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         store: &S,
         id: NodeId,
         place: InsertAt,
-        mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        let keys = store.transact(|txn| {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let done = store.transact(|txn| {
             self.refuse_unfinished(txn)?;
             let (from, placed) = self.move_path(txn, id, place)?;
-            let Some(to) = placed.path.clone() else { return Ok(0) };
+            let Some(to) = placed.path.clone() else { return Ok(Progress::default()) };
             self.refuse_too_long(txn, &from, &to)?;
             let mut rewrite = Rewrite::default();
             rewrite.spread(&self.layout, txn, &placed)?;
-            let keys = rewrite.len();
-            rewrite.apply(txn)?;
-            Ok(keys + self.begin(txn, id, from, to)?)
+            let spread = rewrite.apply(txn)?;
+            Ok(spread.followed_by(&self.begin(txn, id, from, to)?))
         })?;
-        self.go_on_from(store, keys, &mut progress)
+        self.go_on_from(store, done, progress)
     }
 
-    /// [`rename`](super::super::Tree::rename) in a tree of names, of a subtree that is too large
-    /// for one transaction, as [`move_in_steps`](super::super::Tree::move_in_steps). In a tree of
-    /// ids a rename is one write.
+    /// [`rename`](super::super::Tree::rename) in a tree of names, for a subtree that is too large
+    /// for one transaction; it runs like [`move_in_steps`](super::super::Tree::move_in_steps). In a
+    /// tree of ids a rename is one write.
     ///
     /// ```
     /// use std::ops::ControlFlow::Continue;
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{MaterializedPath, MoveStep, Nested, Tree};
+    /// use keyloom_trees::{MaterializedPath, Nested, Tree};
     /// let files = MaterializedPath::<()>::new(&Subspace::new("files")).of_names();
     /// let store = Memory::new();
-    /// store.transact(|txn| files.import(txn, None, &[Nested::new(1, "old", ()).with(Nested::new(2, "a", ()))]))?;
+    /// store.transact(|txn| {
+    ///     files.import(txn, None, &[Nested::new(1, "old", ()).with(Nested::new(2, "a", ()))])
+    /// })?;
     /// let done = files.rename_in_steps(&store, 1, "new", |_| Continue(()))?;
-    /// assert_eq!(done.step, MoveStep::Finished);
+    /// assert!(done.finished);
     /// assert_eq!(files.node_at(&store.snapshot()?, ["new", "a"])?, Some(2));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -63,26 +64,29 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         store: &S,
         id: NodeId,
         name: &str,
-        mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        let keys = store.transact(|txn| {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let done = store.transact(|txn| {
             if !self.layout.names() {
-                return self.rename_to(txn, id, name).map(|()| 1);
+                self.rename_to(txn, id, name)?;
+                return Ok(Progress { written: 1, ..Progress::default() });
             }
             self.refuse_unfinished(txn)?;
-            let Some((from, to)) = self.rename_path(txn, id, name)? else { return Ok(0) };
+            let Some((from, to)) = self.rename_path(txn, id, name)? else {
+                return Ok(Progress::default());
+            };
             self.refuse_too_long(txn, &from, &to)?;
             self.begin(txn, id, from, to)
         })?;
-        self.go_on_from(store, keys, &mut progress)
+        self.go_on_from(store, done, progress)
     }
 
     pub(super) fn delete_step_by_step<S: Store>(
         &self,
         store: &S,
         id: NodeId,
-        mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         store.transact(|txn| {
             self.records.expect_writable(txn)?;
             self.refuse_unfinished(txn)?;
@@ -90,10 +94,10 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             let steps = Steps { root: id, phase: Phase::Clearing, from, to: None };
             txn.put(&self.layout.steps, &steps.encode())
         })?;
-        self.go_on_from(store, 1, &mut progress)
+        self.go_on_from(store, Progress { written: 1, ..Progress::default() }, progress)
     }
 
-    /// One record says where steps are: there is no room for a second.
+    /// There is only one record of work in steps, so refuse a second move.
     fn refuse_unfinished(&self, reader: &impl Reader) -> Result<()> {
         let steps = self.layout.locate(reader, &[])?.steps;
         self.layout.refuse_in_steps(steps.as_ref(), |_| true)
@@ -111,9 +115,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(())
     }
 
-    /// Writes down what will be done, and the root at its new place: so its rank is taken, and how
-    /// far the copy has come can be seen at any time by its last key.
-    fn begin(&self, txn: &mut impl Writer, id: NodeId, from: Path, to: Path) -> Result<u64> {
+    /// Writes the record of the move, and the root of the subtree at its new place. This reserves
+    /// its rank. The last key at the new place always shows how far the copy has got.
+    fn begin(&self, txn: &mut impl Writer, id: NodeId, from: Path, to: Path) -> Result<Progress> {
         self.records.expect_writable(txn)?;
         let layout = &self.layout;
         let record = layout.record(txn, id, &from)?.to_vec();
@@ -124,64 +128,54 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         txn.put(&layout.key(&to), &record)?;
         let steps = Steps { root: id, phase: Phase::Copying, from, to: Some(to) };
         txn.put(&layout.steps, &steps.encode())?;
-        Ok(2)
+        Ok(Progress { written: 2, ..Progress::default() })
     }
 
     fn go_on_from<S: Store>(
         &self,
         store: &S,
-        keys: u64,
-        progress: &mut impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        let step = match self.layout.locate(&store.snapshot()?, &[])?.steps {
-            Some(Steps { phase: Phase::Copying, .. }) => MoveStep::Copying,
-            Some(_) => MoveStep::Clearing,
-            None => MoveStep::Finished,
-        };
-        let mut done = MoveProgress { step, keys };
-        if progress(&done).is_break() {
-            return Ok(done);
+        mut done: Progress,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        done.finished = self.layout.locate(&store.snapshot()?, &[])?.steps.is_none();
+        match progress(&done) {
+            ControlFlow::Break(()) => Ok(done),
+            ControlFlow::Continue(()) => self.go_on(store, done, progress),
         }
-        self.go_on(store, &mut done, progress)
     }
 
-    /// Goes on with what the record says until nothing is left.
+    /// Continues the recorded work until it is finished.
     pub(super) fn go_on<S: Store>(
         &self,
         store: &S,
-        done: &mut MoveProgress,
-        progress: &mut impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        mut done: Progress,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
         let mut size = BatchSize::new(NODES_AT_ONCE.min(most / 2));
-        while done.step != MoveStep::Finished {
-            let (step, keys) = size.transact(store, |txn, nodes| self.step(txn, nodes))?;
-            *done = MoveProgress { step, keys: done.keys + keys };
-            if progress(done).is_break() {
+        while !done.finished {
+            let next = size.transact(store, |txn, nodes| self.step(txn, nodes))?;
+            done = done.followed_by(&next);
+            if progress(&done).is_break() {
                 break;
             }
         }
-        Ok(*done)
+        Ok(done)
     }
 
-    fn step(&self, txn: &mut impl Writer, nodes: usize) -> Result<(MoveStep, u64)> {
+    fn step(&self, txn: &mut impl Writer, nodes: usize) -> Result<Progress> {
         self.records.expect_writable(txn)?;
         match self.layout.locate(txn, &[])?.steps {
-            None => Ok((MoveStep::Finished, 0)),
+            None => Ok(Progress::complete()),
             Some(steps) if steps.phase == Phase::Clearing => self.clear(txn, &steps, nodes),
             Some(steps) => self.copy(txn, steps, nodes),
         }
     }
 
-    fn copy(
-        &self,
-        txn: &mut impl Writer,
-        mut steps: Steps,
-        nodes: usize,
-    ) -> Result<(MoveStep, u64)> {
+    fn copy(&self, txn: &mut impl Writer, mut steps: Steps, nodes: usize) -> Result<Progress> {
         let layout = &self.layout;
         let mut writes = SortedWrites::default();
-        let mut step = MoveStep::Copying;
+        let mut is_copied = false;
         if let Some(to) = &steps.to {
             let from = &steps.from;
             let mut rest = layout.subtree(from);
@@ -195,37 +189,35 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 let path = replanted(layout.path(key), from, to);
                 writes.put(&layout.key(&path), record)?;
             }
-            if page.last.is_none() {
-                step = MoveStep::Clearing;
-            }
+            is_copied = page.last.is_none();
         }
-        if step == MoveStep::Clearing {
-            // From here on the new place counts.
+        if is_copied {
+            // From now on, readers see the new place.
             steps.phase = Phase::Clearing;
             writes.put(&layout.steps, &steps.encode())?;
             self.put_renamed(txn, &steps)?;
         }
-        let keys = writes.len() as u64;
+        let done = writes.progress();
         writes.apply(txn)?;
-        Ok((step, keys))
+        Ok(done)
     }
 
-    /// When a rename in steps takes effect: the record of the node under its new name.
+    /// Writes the record of the node under its new name, when a rename in steps takes effect.
     fn put_renamed(&self, txn: &mut impl Writer, steps: &Steps) -> Result<()> {
         let Some(to) = steps.to.as_ref().filter(|_| self.layout.names()) else { return Ok(()) };
         let record = txn.get(&self.layout.key(to))?.map(|record| record.to_vec());
         record.map_or(Ok(()), |record| self.put_record(txn, steps.root, &record))
     }
 
-    fn clear(&self, txn: &mut impl Writer, steps: &Steps, nodes: usize) -> Result<(MoveStep, u64)> {
+    fn clear(&self, txn: &mut impl Writer, steps: &Steps, nodes: usize) -> Result<Progress> {
         let layout = &self.layout;
         let (mut writes, mut gone) = (SortedWrites::default(), Vec::new());
         let Page { entries, last } =
             txn.page(layout.subtree(&steps.from), Order::Ascending, nodes)?;
         for (key, record) in &entries {
             writes.delete(key)?;
-            // No reader sees the record, so a damaged one is deleted too. A repair later restores
-            // its node, or reports it as missing.
+            // No reader sees this record, so delete a damaged one too. A later repair restores its
+            // node, or reports it as missing.
             let Ok(id) = layout.id_at(key, record) else { continue };
             let node = layout.node(id);
             match &steps.to {
@@ -236,26 +228,13 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 }
             }
         }
-        let step = match last {
-            Some(_) => MoveStep::Clearing,
-            None => {
-                writes.delete(&layout.steps)?;
-                MoveStep::Finished
-            }
-        };
-        let keys = writes.len() as u64;
+        if last.is_none() {
+            writes.delete(&layout.steps)?;
+        }
+        let done = Progress { finished: last.is_none(), ..writes.progress() };
         drop(entries);
         writes.apply(txn)?;
         self.records.delete(txn, &gone)?;
-        Ok((step, keys))
-    }
-
-    pub(super) fn finish<S: Store>(
-        &self,
-        store: &S,
-        mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        let mut done = MoveProgress { step: MoveStep::Copying, keys: 0 };
-        self.go_on(store, &mut done, &mut progress)
+        Ok(done)
     }
 }

@@ -1,4 +1,4 @@
-//! Where everything of a materialized path lies on the keys.
+//! The key layout of a materialized path.
 
 use keyloom::{Error, KeyBuf, KeyRange, MAX_KEY_BYTES, Reader, Result, Subspace};
 use smallvec::{SmallVec, smallvec};
@@ -8,11 +8,11 @@ use super::super::{NodeId, TreeNode};
 use super::path::{Measured, Path, Segments, joined};
 use super::steps::Steps;
 
-/// How many bytes of a record stand before what all models store alike: the id, where the path has
-/// none.
+/// The number of bytes in a record before the part that all models store: the id, if the path does
+/// not contain it.
 const ID_BYTES: usize = size_of::<NodeId>();
 
-/// The subspaces and what the segments are.
+/// The subspaces and the kind of segments.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) space: Subspace,
@@ -22,8 +22,7 @@ pub(super) struct Layout {
     pub(super) segments: Segments,
 }
 
-/// What is known about some nodes: their paths, as they are stored, and what is moved or deleted in
-/// steps.
+/// The stored paths of some nodes, and the move or deletion in steps.
 pub(super) struct Located {
     pub(super) steps: Option<Steps>,
     stored: SmallVec<[Option<Path>; 2]>,
@@ -44,38 +43,38 @@ impl Layout {
         self.segments == Segments::Names
     }
 
-    /// The key of the record of a path.
+    /// The key of the record at a path.
     pub(super) fn key(&self, path: &[u8]) -> KeyBuf {
         joined(self.paths.prefix(), path)
     }
 
-    /// The key of the path of a node.
+    /// The key of the entry that maps an id to its path.
     pub(super) fn node(&self, id: NodeId) -> KeyBuf {
         self.nodes.pack(&id)
     }
 
-    /// A node and all below it.
+    /// The range of a node and its descendants.
     pub(super) fn subtree(&self, path: &[u8]) -> KeyRange<'static> {
         KeyRange::self_and_children(&self.key(path)).into_owned()
     }
 
-    /// What lies below a node.
+    /// The range of a node's descendants.
     pub(super) fn below(&self, path: &[u8]) -> KeyRange<'static> {
         KeyRange::children(&self.key(path))
     }
 
-    /// What lies behind a node and all below it.
+    /// The range after a node and all its descendants.
     pub(super) fn behind(&self, path: &[u8]) -> KeyRange<'static> {
         KeyRange::behind(&self.key(path))
     }
 
-    /// The path that a key of a record holds.
+    /// The path in the key of a record.
     #[inline(always)]
     pub(super) fn path<'k>(&self, key: &'k [u8]) -> &'k [u8] {
         key.get(self.paths.prefix().len()..).unwrap_or_default()
     }
 
-    /// Where in a record that begins which all models store alike.
+    /// The offset in a record of the part that all models store.
     #[inline(always)]
     pub(super) fn header(&self) -> usize {
         match self.segments {
@@ -84,7 +83,7 @@ impl Layout {
         }
     }
 
-    /// The id of the node whose path, or the end of it, and record these are.
+    /// The id of a node from its record and its path, or the end of its path.
     #[inline(always)]
     pub(super) fn id(&self, measured: Measured, path: &[u8], record: &[u8]) -> Option<NodeId> {
         match self.segments {
@@ -100,19 +99,19 @@ impl Layout {
         measured.and_then(|found| self.id(found, path, record)).ok_or_else(|| foreign(key))
     }
 
-    /// Whether a path is one, of one segment or more.
+    /// Whether it is a valid path of at least one segment.
     pub(super) fn is_path(&self, path: &[u8]) -> bool {
         self.segments.measure(path).is_some_and(|found| found.depth > 0)
     }
 
-    /// Appends what stands before that which all models store alike.
+    /// Appends the bytes before the part that all models store.
     pub(super) fn put_header(&self, id: NodeId, out: &mut Vec<u8>) {
         if self.names() {
             out.extend_from_slice(&id.to_be_bytes());
         }
     }
 
-    /// The record of a node under another name.
+    /// The record of a node with another name.
     pub(super) fn renamed<V, C>(&self, id: NodeId, record: &[u8], name: &str) -> Result<Vec<u8>> {
         let node = TreeNode::<&[u8], V, C>::new(id, record, self.header());
         let mut renamed = Vec::with_capacity(record.len() + name.len());
@@ -121,7 +120,7 @@ impl Layout {
         Ok(renamed)
     }
 
-    /// The record at the path of a node, which must be there.
+    /// The record at the path of a node that must exist.
     pub(super) fn record<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -131,7 +130,7 @@ impl Layout {
         reader.get(&self.key(path))?.ok_or_else(|| unknown(&self.space, id))
     }
 
-    /// Reads where nodes are, and whether something is moved or deleted in steps: one round trip.
+    /// Reads the paths of nodes and the record of work in steps, in one round trip.
     pub(super) fn locate(&self, reader: &impl Reader, ids: &[NodeId]) -> Result<Located> {
         let mut keys: SmallVec<[KeyBuf; 3]> = smallvec![self.steps.clone()];
         keys.extend(ids.iter().map(|id| self.node(*id)));
@@ -142,18 +141,18 @@ impl Layout {
         Ok(Located { steps, stored })
     }
 
-    /// Reads where a node is, which must be there.
+    /// Reads the path of a node that must exist.
     pub(super) fn expect(&self, reader: &impl Reader, id: NodeId) -> Result<(Path, Option<Steps>)> {
         let located = self.locate(reader, &[id])?;
         Ok((self.there(&located, 0, id)?, located.steps))
     }
 
-    /// The path of the `n`-th of the nodes asked for, which must be there.
+    /// The path of the `n`-th requested node, which must exist.
     pub(super) fn there(&self, located: &Located, n: usize, id: NodeId) -> Result<Path> {
         located.path(n).ok_or_else(|| unknown(&self.space, id))
     }
 
-    /// The path of a parent that must be there, or of the root of all roots.
+    /// The path of a parent that must exist; empty for the parent of the roots.
     pub(super) fn expect_parent(
         &self,
         reader: &impl Reader,
@@ -165,7 +164,7 @@ impl Layout {
         }
     }
 
-    /// The key of a path, unless it is longer than a key may be.
+    /// The key of a path, or an error if it is too long.
     pub(super) fn checked_key(&self, node: NodeId, path: &[u8]) -> Result<KeyBuf> {
         let key = self.key(path);
         if key.len() > MAX_KEY_BYTES {
@@ -183,14 +182,14 @@ impl Layout {
         TreeError::OrderedByName { tree: self.space.to_string() }.into()
     }
 
-    /// The id that a key of a path of a node holds.
+    /// The id in the key of an id entry.
     pub(super) fn id_of_node(&self, key: &[u8]) -> Option<NodeId> {
         self.nodes.unpack::<(NodeId,)>(key).ok().map(|(id,)| id)
     }
 }
 
 impl Located {
-    /// The path of the `n`-th of the nodes asked for, as readers should see it.
+    /// The path of the `n`-th requested node, as readers should see it.
     pub(super) fn path(&self, n: usize) -> Option<Path> {
         let stored = self.stored(n)?.clone();
         match &self.steps {
@@ -199,13 +198,13 @@ impl Located {
         }
     }
 
-    /// The path of the `n`-th of the nodes asked for, as it is stored.
+    /// The stored path of the `n`-th requested node.
     pub(super) fn stored(&self, n: usize) -> Option<&Path> {
         self.stored.get(n)?.as_ref()
     }
 }
 
-/// The error for a key that is no path.
+/// The error for a key that is not a path.
 #[cold]
 pub(super) fn foreign(key: &[u8]) -> Error {
     let source = "it is no path of a node; is another kind of data in this subspace?";

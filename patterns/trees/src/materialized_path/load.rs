@@ -1,4 +1,4 @@
-//! Whole trees at once: every key is known before the first is written, and they are written in
+//! Imports whole trees: every key is computed before the first write, and the keys are written in
 //! order.
 
 use std::collections::{HashMap, HashSet};
@@ -14,21 +14,21 @@ use super::change::Rewrite;
 use super::layout::{Located, foreign};
 use super::path::{Path, by_name, by_rank};
 
-/// The children of a node that are still to come.
+/// The remaining children of a node.
 struct Siblings<'t, V> {
     parent: Option<NodeId>,
     path: Path,
     trees: std::slice::Iter<'t, Nested<V>>,
-    /// Of paths of names there are none.
+    /// Empty for paths of names.
     ranks: std::vec::IntoIter<Rank>,
 }
 
-/// Which nodes come, and which were there or have come already.
+/// The nodes being imported, and the nodes that exist or were already imported.
 struct Coming {
     located: Located,
     seen: HashSet<NodeId>,
     paths: HashMap<Path, NodeId>,
-    /// Of paths of names: what is at those that the trees themselves are to have.
+    /// For paths of names: the existing records at the paths of the imported roots.
     taken: HashMap<Path, Vec<u8>>,
 }
 
@@ -86,7 +86,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.records.put_all(txn, trees)
     }
 
-    /// Refuses a node that is there already, or has come before.
+    /// Refuses a node that exists already, or occurs twice.
     fn refuse_seen(&self, coming: &mut Coming, id: NodeId) -> Result<()> {
         let n = coming.seen.len();
         if coming.seen.insert(id) {
@@ -95,7 +95,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Err(exists(&self.layout.space, id))
     }
 
-    /// The path of names of a node, which nobody may have yet.
+    /// The path of names for a node, if it is free.
     fn free_path(
         &self,
         siblings: &Siblings<'_, V>,
@@ -107,7 +107,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         if let Some(taken_by) = coming.paths.insert(path.clone(), node.id) {
             return Err(TreeError::NameTaken { parent, name: name.clone(), taken_by }.into());
         }
-        // Below a node that comes there is nothing yet.
+        // A node imported just now has no other children.
         let is_new = parent.is_some_and(|parent| coming.seen.contains(&parent));
         if is_new {
             return Ok(path);
@@ -119,7 +119,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(path)
     }
 
-    /// The records at the paths of names that some trees are to have: all in one round trip.
+    /// The records at the paths of names for some trees, read in one round trip.
     fn taken_paths(
         &self,
         reader: &impl Reader,

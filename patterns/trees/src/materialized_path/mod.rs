@@ -1,15 +1,17 @@
-//! Materialized path: what lies below a node, when its key says where it is?
+//! Materialized path: a tree whose keys are the paths of its nodes.
 //!
-//! The key of a node is the path that leads to it. So a node and all below it are one contiguous
-//! range, in the order of a walk through the tree, and a key tells by itself which nodes stand
-//! above. What that costs is that a subtree which moves is written again.
+//! The key of a node is the path from the root to it. So a node and its descendants are one
+//! contiguous range in depth-first order, and a key alone contains all ancestors. The price is that
+//! moving a subtree rewrites it.
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
 //! use keyloom_trees::{MaterializedPath, Nested, InsertAt, Tree};
 //!
 //! let parts = MaterializedPath::<u32>::new(&Subspace::new("parts")); // the value: grams
-//! let wheel = [Nested::new(2, "wheel", 900).with(Nested::new(3, "spoke", 7)).with(Nested::new(4, "rim", 500))];
+//! let wheel = [Nested::new(2, "wheel", 900)
+//!     .with(Nested::new(3, "spoke", 7))
+//!     .with(Nested::new(4, "rim", 500))];
 //! let store = Memory::new();
 //! store.transact(|txn| {
 //!     parts.insert(txn, 1, "bicycle", &11_000, InsertAt::last(None))?;
@@ -28,14 +30,15 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! Paths are of *ids*, or of *names* ([`of_names`](MaterializedPath::of_names)). Ids never change,
-//! so a rename is one write, and siblings stand in any order. Names make keys that read as the
-//! paths of files do, and one `get` finds a node by its names; in return names are unique among
-//! siblings, siblings stand in the order of their names, and a rename rewrites the subtree. So
-//! paths of names do not take the place of another model unseen: every [`InsertAt`] but
-//! [`Sorted`](InsertAt::Sorted) is refused
-//! ([`TreeError::OrderedByName`](super::TreeError::OrderedByName)), and [`import`](Tree::import)
-//! and [`copy_from`](Tree::copy_from) refuse two siblings of one name
+//! Paths consist of *ids* or of *names* ([`of_names`](MaterializedPath::of_names)). Ids never
+//! change, so a rename is one write, and siblings can be in any order. Keys of names read like file
+//! paths, and one `get` finds a node by its path. In return, names are unique among siblings,
+//! siblings are ordered by name, and a rename rewrites the subtree.
+//!
+//! So paths of names cannot replace another model without changes to the program. Every
+//! [`InsertAt`] but [`Sorted`](InsertAt::Sorted) is refused
+//! ([`TreeError::OrderedByName`](super::TreeError::OrderedByName)). [`import`](Tree::import) and
+//! [`copy_from`](Tree::copy_from) refuse two siblings with the same name
 //! ([`TreeError::NameTaken`](super::TreeError::NameTaken)).
 //!
 //! # Layout
@@ -44,90 +47,94 @@
 //! |---|---|
 //! | `("path", rank, id, rank, id, …)` | paths of ids: the node (format, name, value) |
 //! | `("path", name, name, …)` | paths of names: the id in 8 bytes, big-endian; the node |
-//! | `("node", id)` | the path, packed, without what stands before it |
-//! | `("move")` | only while a subtree is moved or deleted in steps: a format byte, then packed: its root, whether the old place is being cleared, the old path, the new one (null: it is deleted) |
+//! | `("node", id)` | the packed path, without the prefix before it |
+//! | `("move")` | only while a subtree is moved or deleted in steps: a format byte, then packed: its root, whether the old place is being cleared, the old path, the new one (null for a deletion) |
 //!
 //! A segment of a path is one or two elements of the [tuple](keyloom::key), so it is escaped and
-//! ends. That is why the order is depth-first and no segment is taken for the beginning of another:
-//! what lies below `a` stands before `a-b` and `a.b`, where in a string of names joined by `/` or
-//! `.` it would stand between or behind them.
+//! terminated. Therefore the order is depth-first, and no segment is mistaken for a prefix of
+//! another: the nodes below `a` precede `a-b` and `a.b`. In a string of names joined by `/` or `.`
+//! they would sort between or after them.
 //!
-//! Ranks are numbers with a fraction, so that there is one between any two. They are short: a byte
-//! or two where nodes are loaded, put at an end, or put in places here and there. Many put in one
-//! place make them longer there, and before they have more than 16 bytes, those around are spread
-//! again within the transaction, with what lies below them; not where that would be more than 1,000
-//! nodes, there they go on growing, until a path does not fit into a key
+//! Ranks are numbers with a fraction, so that another fits between any two. They are short: one or
+//! two bytes if nodes are imported, added at an end, or inserted at scattered places. Many inserts
+//! at one place make the ranks there longer. Before they exceed 16 bytes, the ranks around them are
+//! relabelled in the same transaction, with the subtrees below. If that would rewrite more than
+//! 1,000 nodes, the ranks keep growing instead, until a path does not fit into a key
 //! ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)).
 //!
 //! # Invariants
 //!
-//! * Of each node but the roots, the node whose path is its own without the last segment is there.
-//! * `("node", id)` names the path of the record that has this id, and there is one for each
-//!   record.
+//! * For each node but the roots, the node whose path is its own without the last segment exists.
+//! * `("node", id)` contains the path of the record with this id, and there is one for each record.
 //! * In a tree of names, the last segment of a path is the name in its record.
-//! * While something is moved in steps, either the old place counts and nothing at the new one is
-//!   seen, or the other way round; one write turns it about.
+//! * During a move in steps, readers see either the old place or the new one, never both. A single
+//!   write switches from the old to the new.
 //!
 //! # Cost
 //!
-//! With n nodes in the subtree, depth d. Round trips are those of a store behind a network. Each
-//! operation also reads the record of work in steps, with the first thing that it reads: one get
-//! more, no round trip.
+//! n: nodes in the subtree. d: depth. Round trips are those of a store behind a network. Each
+//! operation also reads the record of work in steps together with its first read: one more get, no
+//! additional round trip.
 //!
 //! | operation | reads | keys written | round trips |
 //! |---|---|---|---|
 //! | `get` | 3 gets | | 2 |
-//! | `parent`, `depth`, `is_ancestor`, lowest common ancestor | 2 or 3 gets (of names: 1 more where an id is asked for) | | 1 (2) |
+//! | `parent`, `depth`, `is_ancestor`, lowest common ancestor | 2 or 3 gets (of names: 1 more if an id is returned) | | 1 (2) |
 //! | `ancestors` | 2 + d gets | | 2 |
 //! | `descendants` without a greatest depth | 2 gets, one range of n keys | | 2 |
 //! | `descendant_count` | 2 gets, a count of n keys | | 2 |
-//! | `children`, `sibling`, `descendants` to a depth | 2 gets; the subtrees of what is told are stepped over (up to 16 keys) or left by a new range, whichever is less: a child costs up to two ranges and some keys | | 1 and those of the ranges |
+//! | `children`, `sibling`, `descendants` to a depth | 2 gets; the walk skips deeper subtrees by reading on (up to 16 keys) or by a new range, whichever costs less: up to two ranges and some keys per child | | 1 and those of the ranges |
 //! | `child_named`, `node_at` of names | 3, 2 gets | | 2 |
-//! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](InsertAt::At) and [`Sorted`](InsertAt::Sorted) walk over the children. Of names: 4 gets | 2, and what is spread again | 2 or 3, and the commit; more where ranks are spread again |
+//! | `insert` | 3 gets, the neighbours: 1 or 2 ranges of one key; [`At`](InsertAt::At) and [`Sorted`](InsertAt::Sorted) walk over the children. Of names: 4 gets | 2, and relabelled nodes | 2 or 3, and the commit; more if ranks are relabelled |
 //! | `set_value`, `rename` by id | 3 gets | 1 | 2, and the commit |
 //! | `move_to`, `rename` by name | as `insert`, the subtree | 1 + 2 n | as `insert`, 1 more |
 //! | `delete_subtree` | 2 gets, the subtree | 1 + n | 2, and the commit |
 //! | `delete_node` | the children, one by one, and the subtree | 2 n | 2 per child and more |
-//! | `import` | 2 + n gets; of names 1 more for each tree of the forest that is loaded | 2 n | 2, and the commit |
+//! | `import` | 2 + n gets; of names 1 more for each imported root | 2 n | 2, and the commit |
 //! | in steps | the subtree twice | 4 n, and 4 | 2 to 3 and the commit, per 1,000 nodes |
 //!
-//! A range that is deleted counts as one key. Ranks that are spread again add a range deletion for
-//! each sibling that gets another one, and 2 keys for each node of its subtree, itself included: up
-//! to 1,000 nodes in one insert. Each such sibling is also read, in three ranges or more, and
-//! PostgreSQL waits for each deleted range but the first of a transaction. Over many inserts that
-//! is little: in the worst case, where each of 1,500 nodes is put beside the last one, some keys
-//! per insert.
+//! A deleted range counts as one key. Relabelling adds a range deletion for each sibling that gets
+//! a new rank, and 2 keys for each node of its subtree, including itself: up to 1,000 nodes in one
+//! insert. Each such sibling is also read, in three ranges or more. PostgreSQL waits for each
+//! deleted range but the first of a transaction. Over many inserts this cost is small. In the worst
+//! case, 1,500 nodes each inserted beside the previous one, it is some keys per insert.
 //!
 //! # Work in steps
 //!
-//! [`move_in_steps`](Tree::move_in_steps) copies a subtree to where it goes, in transactions of up
-//! to 1,000 nodes, while readers see it where it was; then one write lets them see the new place;
-//! then the old one is cleared. A program that dies leaves the record `("move")`, and
-//! [`resume`](Tree::resume) goes on by it. Meanwhile the subtree and the nodes above it, at both
-//! places, do not change ([`TreeError::InSteps`](super::TreeError::InSteps); what is no part of a
-//! path, as the value of an ancestor, does); the rest of the tree is anybody's. One subtree at a
-//! time.
+//! [`move_in_steps`](Tree::move_in_steps) copies a subtree to its destination in transactions of up
+//! to 1,000 nodes, while readers see it at its old place. Then one write makes the new place
+//! visible, and the old one is cleared. If the program dies, the record `("move")` remains, and
+//! [`resume`](Tree::resume) continues from it.
+//!
+//! Until the work ends, changes of the subtree and of its ancestors at both places are refused
+//! ([`TreeError::InSteps`](super::TreeError::InSteps)), unless they leave the paths as they are,
+//! such as setting the value of an ancestor. The rest of the tree can be changed. Only one subtree
+//! can be moved or deleted in steps at a time.
 //!
 //! # When not to use it
 //!
-//! * Subtrees move often, and are large: the [adjacency list](super::AdjacencyList) moves them by a
-//!   few writes.
-//! * Children are asked for, and much lies below each: that costs a range per child.
-//! * The tree is deep. A key has 511 bytes: some eighty levels of ids below 65,536, forty of ids of
-//!   64 bits, fewer where ranks grew; fifteen of names of 30 bytes. What does not fit is refused
-//!   ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)), before anything is written.
+//! * Large subtrees move often: the [adjacency list](super::AdjacencyList) moves them with a few
+//!   writes.
+//! * Children of nodes with large subtrees are listed often: that costs a range per child.
+//! * The tree is deep. A key has 511 bytes: about eighty levels of ids below 65,536, forty of
+//!   64-bit ids, fewer where ranks grew; fifteen of names of 30 bytes. A longer path is refused
+//!   ([`TreeError::PathTooLong`](super::TreeError::PathTooLong)) before anything is written.
 //!
 //! # Check and repair
 //!
-//! The records at the paths are the truth, `("node", id)` follows from them.
-//! [`repair`](Tree::repair) finishes what was begun in steps, or deletes the record of it where
-//! that cannot be read. A record that cannot be read becomes a [placeholder](Tree::repair) at its
-//! path, and keeps its children; of names, one without an id gets back the id whose entry names the
-//! path, or a new one. Then it makes roots of nodes whose parent is not there, with all below them
-//! (of names: under a name with the id behind it, where a root has the name), writes the entries
-//! that are missing or wrong, and removes those that dangle. Of two records of one id, the one that
-//! is found by it keeps it, and the other gets a new id: delete it where it is a copy. What is
-//! foreign is left alone.
+//! The records at the paths are authoritative; `("node", id)` is derived from them.
+//! [`repair`](Tree::repair) works in this order:
+//!
+//! * It finishes work in steps, or deletes the record of that work if it cannot be read.
+//! * A record that cannot be read becomes a [placeholder](Tree::repair) at its path, and keeps its
+//!   children. In a tree of names, a record without an id gets the id whose entry has its path, or
+//!   a new one.
+//! * Nodes whose parent does not exist become roots, with their descendants. In a tree of names,
+//!   the id is appended to the name if a root has that name.
+//! * Missing or wrong id entries are written, and dangling ones are removed.
+//!
+//! If two records have the same id, the one that the id maps to keeps it, and the other gets a new
+//! id: delete it if it is a copy. Foreign keys are left alone.
 //!
 //! # Source
 //!
@@ -154,19 +161,19 @@ use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
 use super::tree::{NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, stoppable};
-use super::{InsertAt, MoveProgress, Nested, NodeId, OnDelete, Tree, TreeModel, TreeNode};
+use super::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeModel, TreeNode};
 use layout::Layout;
 use path::{Path, Segments, by_name, is_below};
 use steps::Steps;
 use walk::{BoundedWalk, Descendants, Origin};
 
-use keyloom_tables::Inconsistency;
 use keyloom_tables::table::get_many;
+use keyloom_tables::{Inconsistency, Progress};
 
 /// A tree whose keys are the paths of its nodes; see the [module](self).
 ///
-/// Cheap to clone. Two values of one space must agree on what their paths are of: a tree of ids
-/// read as one of names is an error at the first key.
+/// Cheap to clone. Two values with the same subspace must agree on the kind of paths: reading a
+/// tree of ids as a tree of names is an error at the first key.
 pub struct MaterializedPath<V, C = Postcard> {
     layout: Layout,
     records: NodeRecords<V, C>,
@@ -189,7 +196,7 @@ impl<V: 'static, C: Codec<V>> TreeModel for MaterializedPath<V, C> {
 }
 
 impl<V> MaterializedPath<V> {
-    /// A tree in `space`, whose paths are of ids. Values are stored by [`Postcard`].
+    /// Creates a tree in `space` with paths of ids. Values are stored by [`Postcard`].
     ///
     /// ```
     /// use keyloom::Subspace;
@@ -202,7 +209,7 @@ impl<V> MaterializedPath<V> {
 }
 
 impl<V, C> MaterializedPath<V, C> {
-    /// [`new`](MaterializedPath::new) with values stored by another codec.
+    /// Like [`new`](MaterializedPath::new), with values stored by another codec.
     ///
     /// ```
     /// use keyloom::{Subspace, value::Raw};
@@ -213,20 +220,25 @@ impl<V, C> MaterializedPath<V, C> {
         Self { layout: Layout::new(space), records: NodeRecords::NONE, types: PhantomData }
     }
 
-    /// The same with paths of names: unique among siblings, which stand in the order of their
-    /// names.
+    /// Returns the same tree with paths of names: names are unique among siblings, and siblings are
+    /// ordered by name.
     ///
-    /// It takes no other place than [`InsertAt::Sorted`], and refuses two siblings of one name, in
-    /// a [`import`](Tree::import) or [`copy_from`](Tree::copy_from) too. So a program that was
-    /// written for another model, or for paths of ids, may have to change.
+    /// It accepts only the place [`InsertAt::Sorted`], and refuses two siblings with the same name,
+    /// also in an [`import`](Tree::import) or [`copy_from`](Tree::copy_from). So a program written
+    /// for another model, or for paths of ids, may have to change.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_trees::{MaterializedPath, Nested, InsertAt, Tree};
-    /// let files = MaterializedPath::<u64>::new(&Subspace::new("files")).of_names(); // the value: bytes
+    /// // The value of a node is its size in bytes.
+    /// let files = MaterializedPath::<u64>::new(&Subspace::new("files")).of_names();
     /// let store = Memory::new();
     /// store.transact(|txn| {
-    ///     files.import(txn, None, &[Nested::new(1, "src", 0).with(Nested::new(2, "lib.rs", 812))])?;
+    ///     files.import(
+    ///         txn,
+    ///         None,
+    ///         &[Nested::new(1, "src", 0).with(Nested::new(2, "lib.rs", 812))],
+    ///     )?;
     ///     files.insert(txn, 3, "main.rs", &97, InsertAt::sorted(1))
     /// })?;
     /// assert_eq!(files.node_at(&store.snapshot()?, ["src", "main.rs"])?, Some(3));
@@ -454,8 +466,8 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         store: &S,
         id: NodeId,
         place: InsertAt,
-        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         self.move_step_by_step(store, id, place, progress)
     }
 
@@ -463,17 +475,17 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         &self,
         store: &S,
         id: NodeId,
-        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         self.delete_step_by_step(store, id, progress)
     }
 
     fn resume<S: Store>(
         &self,
         store: &S,
-        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        self.finish(store, progress)
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        self.go_on(store, Progress::default(), progress)
     }
 
     fn check(

@@ -1,70 +1,70 @@
-//! Paths: the packed segments from a root down to a node, as they stand in its key.
+//! Paths: the packed segments from a root to a node, as contained in its key.
 
 use keyloom::{KeyBuf, pack};
 use smallvec::SmallVec;
 
 use super::super::NodeId;
 
-/// The type codes of the tuple layer that a path is made of. They are read here and not by an
-/// [`Unpacker`](keyloom::key::Unpacker), since every step of a walk counts the segments of a key.
+/// The type codes of the tuple layer in a path. They are parsed here and not by an
+/// [`Unpacker`](keyloom::key::Unpacker), because every step of a walk counts the segments of a key.
 const BYTES: u8 = 0x01;
 const STRING: u8 = 0x02;
 const ZERO: u8 = 0x14;
-/// Behind a NUL, says that it belongs to the text and does not end it.
+/// After a NUL: the NUL is part of the text and does not end it.
 pub(super) const ESCAPE: u8 = 0xFF;
 
-/// A path without what stands before it in the key; empty for the root of all roots.
+/// A path without the key prefix; empty for the parent of the roots.
 pub(super) type Path = KeyBuf;
 
-/// Some paths or keys, each of which is the beginning of the next.
+/// Paths or keys, each a prefix of the next.
 pub(super) type Ancestors<'p> = SmallVec<[&'p [u8]; 8]>;
 
-/// What a segment of a path is.
+/// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Segments {
-    /// A rank among the siblings and an id.
+    /// A rank among the siblings, and an id.
     Ids,
     /// A name.
     Names,
 }
 
-/// The last segment of a path.
+/// The shape of a path: its depth and its last segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Measured {
-    /// How many segments there are.
+    /// The number of segments.
     pub(super) depth: u32,
-    /// Where the last one begins.
+    /// The offset of the last segment.
     pub(super) last_at: usize,
-    /// Where in the last one its id begins; of names it says nothing.
+    /// The offset of the id in the last segment; meaningless for names.
     id_at: usize,
 }
 
 impl Segments {
-    /// Counts the segments of a path and finds the last; `None` where the bytes are no path. Of the
-    /// empty path the depth is 0.
+    /// Counts the segments of a path and finds the last; `None` if the bytes are not a path. The
+    /// empty path has depth 0.
     #[inline(always)]
     pub(super) fn measure(self, path: &[u8]) -> Option<Measured> {
         self.measure_from(path, 0)
     }
 
-    /// [`measure`](Segments::measure) of the path that begins at `at` in a key.
+    /// Like [`measure`](Segments::measure), for the path that starts at `at` in a key.
     #[inline(always)]
     pub(super) fn measure_from(self, key: &[u8], at: usize) -> Option<Measured> {
         self.measure_behind(key, Measured { depth: 0, last_at: at, id_at: at })
     }
 
-    /// Measures a key again from where the last segment of another began that is the same up to
+    /// Measures a key from the start of the last segment of another key; the two are equal up to
     /// there.
     #[inline(always)]
     pub(super) fn measure_last(self, key: &[u8], last: Measured) -> Option<Measured> {
         self.measure_behind(key, Measured { depth: last.depth.saturating_sub(1), ..last })
     }
 
-    /// Goes on from where a segment begins.
+    /// Continues at the start of a segment.
     #[inline(always)]
     fn measure_behind(self, key: &[u8], mut measured: Measured) -> Option<Measured> {
         let mut at = measured.last_at;
-        // Which of the two it is, is asked once and not at each segment.
+        // Match once here, not per segment.
         match self {
             Self::Ids => {
                 while at < key.len() {
@@ -83,7 +83,7 @@ impl Segments {
         Some(measured)
     }
 
-    /// Where the id of the segment at `at` begins, and where the segment ends.
+    /// The offset of the id of the segment at `at`, and the end of the segment.
     #[inline(always)]
     fn segment(self, path: &[u8], at: usize) -> Option<(usize, usize)> {
         match (self, *path.get(at)?) {
@@ -98,7 +98,7 @@ impl Segments {
         }
     }
 
-    /// The beginning of a path that has this many segments; all of it where it has no more.
+    /// The first segments of a path, or all of it if it has no more.
     pub(super) fn cut(self, path: &[u8], segments: u32) -> Option<&[u8]> {
         let mut at = 0;
         for _ in 0..segments {
@@ -109,12 +109,12 @@ impl Segments {
         path.get(..at)
     }
 
-    /// The paths of all ancestors, the root's first.
+    /// The paths of all ancestors, from the root down.
     pub(super) fn ancestors(self, path: &[u8]) -> Ancestors<'_> {
         self.ancestors_from(path, 0)
     }
 
-    /// The keys of all ancestors of the one whose path begins at `at`.
+    /// The keys of all ancestors of a key whose path starts at `at`.
     pub(super) fn ancestors_from(self, key: &[u8], mut at: usize) -> Ancestors<'_> {
         let mut ancestors = SmallVec::new();
         while let Some((_, end)) = self.segment(key, at) {
@@ -144,8 +144,8 @@ impl Segments {
 }
 
 impl Measured {
-    /// Whether the last segment of one key lies in it as that of another does, whose this is: so
-    /// nothing waits for where its rank ends to be found.
+    /// Whether the last segments of two keys have the same shape; `self` measures `other`. This
+    /// avoids waiting for the end of the rank to be found.
     #[inline(always)]
     pub(super) fn has_shape_of(&self, one: &[u8], other: &[u8]) -> bool {
         let Some(rank) = one.get(self.last_at + 1..self.id_at.wrapping_sub(1)) else {
@@ -154,7 +154,7 @@ impl Measured {
         let word =
             one.get(..self.id_at - 1).and_then(<[u8]>::last_chunk).filter(|_| rank.len() <= 8);
         let Some(word) = word.copied().map(u64::from_le_bytes) else { return false };
-        // The rank is the end of the word; what stands before it counts as ended by nothing.
+        // The rank is the end of the word; set the bytes before it so that they are not zero.
         let before = u64::MAX.checked_shr(8 * rank.len() as u32).unwrap_or(0);
         one.len() == other.len()
             && one.get(self.last_at) == Some(&BYTES)
@@ -163,12 +163,12 @@ impl Measured {
             && one.get(self.id_at) == other.get(self.id_at)
     }
 
-    /// The id in the last segment of a path of ids, which is the end of the path or the key.
+    /// The id in the last segment of a path of ids, at the end of the path or key.
     #[inline(always)]
     pub(super) fn id(self, path: &[u8]) -> Option<NodeId> {
         let bytes = path.len().checked_sub(self.id_at + 1)?;
         match path.last_chunk() {
-            // The last eight bytes, and of them those of the id.
+            // Mask the last eight bytes to those of the id.
             Some(last) if bytes <= 8 => {
                 let mask = NodeId::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0);
                 Some(NodeId::from_be_bytes(*last) & mask)
@@ -184,10 +184,10 @@ fn id_of_short(path: &[u8], id_at: usize) -> Option<NodeId> {
     Some(bytes.iter().fold(0, |id, byte| id << 8 | NodeId::from(*byte)))
 }
 
-/// The position behind a text whose content begins at `at`.
+/// The position after a text whose content starts at `at`.
 ///
-/// Looks at eight bytes at a time: ranks and names are short and of different lengths, and a loop
-/// over bytes would be left at another one each time, which a processor does not foresee.
+/// Reads eight bytes at a time. Ranks and names are short and vary in length, so a loop over bytes
+/// would cause branch mispredictions.
 #[inline(always)]
 fn behind_text(path: &[u8], mut at: usize) -> Option<usize> {
     loop {
@@ -199,14 +199,14 @@ fn behind_text(path: &[u8], mut at: usize) -> Option<usize> {
         }
         at += zeros.trailing_zeros() as usize / 8;
         if path.get(at + 1) != Some(&ESCAPE) {
-            // Behind the end of the path there seem to be zeros as well.
+            // Bytes past the end of the path read as zeros too.
             return (at < path.len()).then_some(at + 1);
         }
         at += 2;
     }
 }
 
-/// A word whose lowest bit that is set is that of the lowest byte that is zero; 0 where none is.
+/// The lowest set bit marks the lowest zero byte of the word; 0 if there is none.
 #[inline(always)]
 fn zeros(word: u64) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -214,8 +214,8 @@ fn zeros(word: u64) -> u64 {
     word.wrapping_sub(LOW) & !word & HIGH
 }
 
-/// The eight bytes at a position, the first in the lowest place; zeros stand for those behind the
-/// end. `None` where no byte is left, or the whole has less than eight.
+/// The eight bytes at a position, little-endian, zero-filled past the end. `None` if no byte is
+/// left, or the path is shorter than eight bytes.
 #[inline(always)]
 fn word(path: &[u8], at: usize) -> Option<u64> {
     if let Some(bytes) = path.get(at..).and_then(<[u8]>::first_chunk) {
@@ -226,7 +226,7 @@ fn word(path: &[u8], at: usize) -> Option<u64> {
     last.checked_shr(8 * missing as u32)
 }
 
-/// [`behind_text`], byte by byte.
+/// [`behind_text`] for short paths, byte by byte.
 #[cold]
 fn behind_short(path: &[u8], mut at: usize) -> Option<usize> {
     loop {
@@ -240,27 +240,27 @@ fn behind_short(path: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Whether `path` is `root` or lies below it.
+/// Whether `path` is `root` or below it.
 pub(super) fn is_within(path: &[u8], root: &[u8]) -> bool {
     path.strip_prefix(root).is_some_and(|rest| rest.first() != Some(&ESCAPE))
 }
 
-/// Whether `path` lies below `root`.
+/// Whether `path` is below `root`.
 pub(super) fn is_below(path: &[u8], root: &[u8]) -> bool {
     path.len() > root.len() && is_within(path, root)
 }
 
-/// A path that lies within `from`, with `to` in the place of that.
+/// Replaces the prefix `from` of a path by `to`.
 pub(super) fn replanted(path: &[u8], from: &[u8], to: &[u8]) -> Path {
     joined(to, path.get(from.len()..).unwrap_or_default())
 }
 
-/// The path of a child that is the segment `rank`, `id`.
+/// The path of a child with the segment `rank`, `id`.
 pub(super) fn by_rank(parent: &[u8], rank: &[u8], id: NodeId) -> Path {
     joined(parent, &pack(&(rank, id)))
 }
 
-/// The path of a child that is the segment `name`.
+/// The path of a child with the segment `name`.
 pub(super) fn by_name(parent: &[u8], name: &str) -> Path {
     joined(parent, &pack(&(name,)))
 }
@@ -365,7 +365,8 @@ mod tests {
 
     #[test]
     fn a_dot_never_sorts_against_a_dash() {
-        // As one string "a.b" would stand behind "a-b", and so between "a" and what lies below it.
+        // As one string, "a.b" would sort after "a-b", so "a-b" would be between "a" and its
+        // descendants.
         let [a, below, dash] = [&["a"][..], &["a", "b"], &["a-b"]]
             .map(|names| names.iter().fold(Path::new(), |path, name| by_name(&path, name)));
         assert!(a < below && below < dash);

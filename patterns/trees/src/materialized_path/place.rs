@@ -1,4 +1,4 @@
-//! From a place among siblings to a path.
+//! Computes the path of a node from its place among siblings.
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result};
 
@@ -10,33 +10,33 @@ use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
 use super::walk::{BoundedWalk, Origin};
 
-/// A rank that is longer is not given: those around it are spread again.
+/// The maximum length of a rank; a longer one relabels the siblings around it.
 const LONGEST_RANK: usize = 16;
-/// Ranks up to this length are left alone by that.
+/// Ranks up to this length are not relabelled.
 const SHORT_RANK: usize = 4;
-/// How many siblings on each side are spread again, and how long their ranks may be then; if
-/// longer, it must be more siblings.
+/// How many siblings are relabelled on each side, and the maximum length of their new ranks. If the
+/// ranks would be longer, the next entry is tried.
 const SPREAD: [(usize, usize); 4] = [(32, 8), (128, 8), (512, 8), (1_000, 12)];
-/// How many nodes may be rewritten for it. Where there are more, ranks go on growing.
+/// The maximum number of nodes rewritten for it. Beyond that, ranks keep growing.
 const MOST_SPREAD: u64 = 1_000;
 
-/// A node that is to be placed.
+/// A node to be placed.
 pub(super) struct Placing<'p> {
     pub(super) id: NodeId,
     pub(super) name: &'p str,
     pub(super) place: InsertAt,
-    /// Where it is, when it is there already.
+    /// Its current path, if it is being moved.
     pub(super) moved: Option<&'p Path>,
 }
 
-/// Where a node goes, and which siblings get other ranks for it.
+/// The new path of a node, and the siblings that get new ranks.
 pub(super) struct Placed {
-    /// `None`: where it is.
+    /// `None`: it stays where it is.
     pub(super) path: Option<Path>,
     pub(super) spread: Vec<(Path, Path)>,
 }
 
-/// Between which siblings.
+/// A position among siblings.
 enum Slot {
     First,
     Last,
@@ -44,13 +44,13 @@ enum Slot {
     After(Path),
 }
 
-/// A child's path and record, if there is one more.
+/// The path and the record of the next child, if there is one.
 type Child<B> = Option<(Path, B)>;
-/// Siblings beside each other, and the rank of the one behind them.
+/// Adjacent siblings, and the rank of the next one after them.
 type Crowd = (Vec<Path>, Option<Vec<u8>>);
 
 impl Layout {
-    /// The path that a node gets. `named` is the path of the node that the place names.
+    /// Computes the path of a node. `named` is the path of the node that the place names.
     pub(super) fn placed(
         &self,
         reader: &impl Reader,
@@ -99,7 +99,7 @@ impl Layout {
         Ok(Placed { path: Some(path).filter(|path| Some(path) != node.moved), spread: Vec::new() })
     }
 
-    /// The path of a name below a parent, unless another node has it.
+    /// The path of a name below a parent, unless another node has the name.
     pub(super) fn free_name(
         &self,
         reader: &impl Reader,
@@ -119,7 +119,7 @@ impl Layout {
         Ok(path)
     }
 
-    /// Refuses a name whose path has a record already.
+    /// Refuses a name whose path already has a record.
     pub(super) fn refuse_taken(
         &self,
         parent: Option<NodeId>,
@@ -204,7 +204,7 @@ impl Layout {
         })
     }
 
-    /// The children of a parent, without the one that is moved.
+    /// The children of a parent without the node being moved.
     fn others<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -228,8 +228,8 @@ impl Layout {
         })
     }
 
-    /// The siblings between which a slot lies, those that are not seen included: their ranks are
-    /// taken too.
+    /// The siblings on both sides of a slot. Includes hidden ones, because their ranks are taken
+    /// too.
     fn neighbours(
         &self,
         reader: &impl Reader,
@@ -247,7 +247,7 @@ impl Layout {
         })
     }
 
-    /// The child that comes next behind or before another, or from an end: never the one that is
+    /// The next child after or before another one, or the first from an end. Skips the node being
     /// moved.
     pub(super) fn beside(
         &self,
@@ -275,7 +275,7 @@ impl Layout {
         }
     }
 
-    /// The children of a parent, and what lies below them, behind one of them or before it.
+    /// The range of the children of a parent and their descendants after or before one of them.
     pub(super) fn rest(
         &self,
         parent: &[u8],
@@ -290,9 +290,9 @@ impl Layout {
         }
     }
 
-    /// Spreads ranks again around a slot: those that grew long where many nodes were put in one
-    /// place. `None` where that would be too much to rewrite, or would meet what is moved, at once
-    /// from below one of them or in steps.
+    /// Relabels the siblings around a slot whose ranks grew long. Returns `None` if that would
+    /// rewrite too many nodes. Also returns `None` if the node being placed moves from below one of
+    /// these siblings, or if a move in steps affects one of them.
     fn spread(
         &self,
         reader: &impl Reader,
@@ -330,7 +330,7 @@ impl Layout {
         Ok(None)
     }
 
-    /// Siblings with other ranks, and a node between them at a place.
+    /// Siblings with new ranks, and a node between them.
     fn ranked(
         &self,
         node: &Placing<'_>,
@@ -350,8 +350,8 @@ impl Layout {
         Ok(Placed { path: Some(own), spread })
     }
 
-    /// The siblings from one on whose ranks are long, so many of them, and the rank of the next
-    /// one. `None` where what lies below them is too much.
+    /// Up to `most` siblings with long ranks, starting with one, and the rank of the next one.
+    /// Returns `None` if their subtrees are too large.
     fn crowd(
         &self,
         reader: &impl Reader,
@@ -379,12 +379,12 @@ impl Layout {
         Ok(Some((crowd, None)))
     }
 
-    /// The path of the node that a place names, which must be there; the empty path for the roots.
+    /// The path of the node that a place names, which must exist; empty for the roots.
     pub(super) fn named(&self, located: &Located, n: usize, place: InsertAt) -> Result<Path> {
         place.named().map_or(Ok(KeyBuf::new()), |id| self.there(located, n, id))
     }
 
-    /// Refuses to change what is moved or deleted in steps.
+    /// Refuses to change nodes that are moved or deleted in steps.
     pub(super) fn refuse_in_steps(
         &self,
         steps: Option<&Steps>,

@@ -1,4 +1,4 @@
-//! What several of the questions to a tree have in common.
+//! Helpers shared by the reads.
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result};
@@ -10,7 +10,7 @@ use super::path::{Path, Segments, is_within};
 use super::steps::Steps;
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
-    /// The id of the node above a path; `None` above a root.
+    /// The id of the parent of a path; `None` for a root.
     pub(super) fn parent_id(&self, reader: &impl Reader, path: &Path) -> Result<Option<NodeId>> {
         let layout = &self.layout;
         let above = layout.segments.parent(path);
@@ -20,8 +20,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         self.id_of(reader, above).map(Some)
     }
 
-    /// The id of the node at a path: a part of a path of ids, and of the record where the path is
-    /// of names.
+    /// The id of the node at a path. A path of ids contains it; with names it is in the record.
     pub(super) fn id_of(&self, reader: &impl Reader, path: &[u8]) -> Result<NodeId> {
         let key = self.layout.key(path);
         match self.layout.segments {
@@ -33,7 +32,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
     }
 
-    /// The paths of two nodes: one round trip.
+    /// The paths of two nodes, in one round trip.
     pub(super) fn two_paths(
         &self,
         reader: &impl Reader,
@@ -45,7 +44,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok([path(0, one)?, path(1, other)?])
     }
 
-    /// The node at a path of names, if it can be seen.
+    /// The node at a path of names, if it is visible.
     pub(super) fn at_path(
         &self,
         reader: &impl Reader,

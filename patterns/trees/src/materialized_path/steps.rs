@@ -1,4 +1,4 @@
-//! What is being moved or deleted in steps: one record that every operation reads.
+//! The record of a move or deletion in steps, which every operation reads.
 
 use keyloom::{Error, Result, pack, unpack};
 
@@ -8,7 +8,7 @@ use super::path::{Path, is_within, replanted};
 /// The first byte of the record: its format.
 const FORMAT: u8 = 1;
 
-/// What to do where the record is damaged.
+/// How to fix a damaged record.
 const REMEDY: &str = "run repair, which deletes this key: nodes that were copied already are there twice then, the second with another id";
 
 /// The record.
@@ -17,17 +17,17 @@ pub(super) struct Steps {
     /// The root of the subtree.
     pub(super) root: NodeId,
     pub(super) phase: Phase,
-    /// Where it was.
+    /// Its old path.
     pub(super) from: Path,
-    /// Where it goes; `None` when it is deleted.
+    /// Its new path; `None` for a deletion.
     pub(super) to: Option<Path>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// What is at the old place counts; what is at the new one is not seen.
+    /// Readers see the old place; nodes at the new one are hidden.
     Copying,
-    /// What is at the new place counts; what is at the old one is not seen.
+    /// Readers see the new place; nodes at the old one are hidden.
     Clearing,
 }
 
@@ -63,7 +63,7 @@ impl Steps {
         }
     }
 
-    /// The place that no reader sees.
+    /// The place hidden from readers.
     pub(super) fn hidden(&self) -> Option<&Path> {
         match self.phase {
             Phase::Copying => self.to.as_ref(),
@@ -71,7 +71,7 @@ impl Steps {
         }
     }
 
-    /// Where a node is that is stored to be at this path.
+    /// The visible path of a node with this stored path.
     pub(super) fn resolve(&self, stored: Path) -> Option<Path> {
         match self.phase {
             Phase::Clearing if is_within(&stored, &self.from) => {
@@ -81,12 +81,12 @@ impl Steps {
         }
     }
 
-    /// Whether a path belongs to what is moved or deleted.
+    /// Whether a path is in the subtree being moved or deleted.
     pub(super) fn holds(&self, path: &[u8]) -> bool {
         self.places().any(|place| is_within(path, place))
     }
 
-    /// Whether a path belongs to what is moved or deleted, or to the ancestors of that.
+    /// Whether a path is in the subtree being moved or deleted, or is an ancestor of it.
     pub(super) fn stands_on(&self, path: &[u8]) -> bool {
         self.holds(path) || self.places().any(|place| is_within(place, path))
     }

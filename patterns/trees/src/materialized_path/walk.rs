@@ -11,14 +11,14 @@ use super::layout::{Layout, foreign};
 use super::path::{ESCAPE, Measured, Segments, is_within};
 use keyloom_tables::kit::Walk;
 
-/// Where a walk begins, and what of it is told.
+/// The start of a walk and the depths that it returns.
 pub(super) struct Origin {
     pub(super) layout: Layout,
-    /// The key of the node below which it goes.
+    /// The key of the start node.
     key: KeyBuf,
-    /// How long that is.
+    /// The length of `key`.
     skip: usize,
-    /// The node itself; `None` of the whole forest.
+    /// The start node; `None` for the whole forest.
     start: Option<NodeId>,
     min: u32,
     max: u32,
@@ -30,14 +30,14 @@ impl Origin {
         (start, path): (Option<NodeId>, &[u8]),
         depths: &impl RangeBounds<u32>,
     ) -> Self {
-        // No depth at all is a range whose end lies before its start.
+        // An empty range of depths becomes a range that ends before it starts.
         let (min, max) = depth_bounds(depths).unwrap_or((1, 0));
         let key = layout.key(path);
         let skip = key.len();
         Self { layout: layout.clone(), key, skip, start, min, max }
     }
 
-    /// All keys that the walk goes over.
+    /// All keys of the walk.
     pub(super) fn range(&self) -> KeyRange<'static> {
         match self.min {
             _ if self.min > self.max => KeyRange::all().before(b"").into_owned(),
@@ -50,7 +50,7 @@ impl Origin {
         self.max != u32::MAX
     }
 
-    /// How deep an entry lies, and whose it is.
+    /// The depth and the node id of an entry.
     fn find(&self, key: &[u8], record: &[u8]) -> Option<(u32, NodeId)> {
         let measured = self.layout.segments.measure_from(key, self.skip)?;
         Some((measured.depth, self.id(measured, key, record)?))
@@ -64,7 +64,7 @@ impl Origin {
         }
     }
 
-    /// The key of the ancestor of this one, itself included, that lies `depth` below the origin.
+    /// The key of the ancestor (or self) at a depth below the origin.
     fn ancestor<'k>(&self, key: &'k [u8], depth: u32) -> Result<&'k [u8]> {
         let path = key.get(self.key.len()..).unwrap_or_default();
         let cut = self.layout.segments.cut(path, depth).ok_or_else(|| foreign(key))?;
@@ -72,17 +72,16 @@ impl Origin {
     }
 }
 
-/// A subtree from its first key to its last: one range, or two where something hidden lies between.
+/// A walk over a whole subtree: one range, or two if a hidden subtree is inside.
 pub(super) struct WholeWalk<'r, R: Reader> {
     reader: &'r R,
     origin: Origin,
     /// `None` once the walk has ended or failed.
     entries: Option<R::Entries<'r>>,
-    /// What lies behind that which is hidden.
+    /// The range after the hidden subtree.
     rest: Option<KeyRange<'static>>,
-    /// The key that the walk came to last, and where its last segment lies. Most nodes are siblings
-    /// of the one before, so of their keys only the last segment is new, and mostly that lies as
-    /// the one before did.
+    /// The last key, and the shape of its last segment. Most nodes are siblings of the previous
+    /// one: only the last segment of the key is new, and usually it has the same shape.
     last: Option<R::Bytes<'r>>,
     measured: Measured,
 }
@@ -102,8 +101,9 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         Ok(Self { reader, origin, entries, rest, last: None, measured: Measured::default() })
     }
 
-    /// Whether the last segment of a key lies where that of the last one did, of which then nothing
-    /// is written again: what is read right behind a write, in other pieces, has to wait for it.
+    /// Whether the last segment of a key has the same shape as that of the last key, so `measured`
+    /// can stay. Not rewriting it avoids store-forwarding stalls: a read with another width right
+    /// after a write must wait for the write.
     #[inline(always)]
     fn is_like_last(&self, key: &[u8]) -> bool {
         let (layout, measured) = (&self.origin.layout, &self.measured);
@@ -116,7 +116,7 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         }
     }
 
-    /// Measures a key that is not like the last one; false where it is no path.
+    /// Measures a key of another shape; returns false if it is not a path.
     #[inline(always)]
     fn measure(&mut self, key: &[u8]) -> bool {
         let (segments, skip) = (self.origin.layout.segments, self.origin.skip);
@@ -141,8 +141,8 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
         (self.entries, self.rest) = (None, None);
     }
 
-    // Each result is returned where it is made: were they brought together first, every visit would
-    // travel through memory.
+    // Return each result where it is made: joining the branches first would pass every visit
+    // through memory.
     #[inline(always)]
     pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
         loop {
@@ -177,11 +177,11 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
     }
 }
 
-/// Whether two keys that begin alike have the same bytes in a range behind that, at whose end a
-/// segment ends in both.
+/// Whether two keys with an equal beginning are also equal in the following `range`, and a segment
+/// ends at its end in both.
 ///
-/// Looks at eight bytes at a time, the last of which may have been looked at before, or lie before
-/// the range: that is sooner done than called for.
+/// Compares eight bytes at a time. The last chunk may overlap bytes already compared, or bytes
+/// before the range: that is faster than a function call.
 #[inline(always)]
 fn begins_alike(one: &[u8], other: &[u8], range: Range<usize>) -> bool {
     let ends = one.get(range.end) != Some(&ESCAPE);
@@ -197,18 +197,18 @@ fn begins_alike(one: &[u8], other: &[u8], range: Range<usize>) -> bool {
         && behind(one).zip(behind(other)).rev().all(|(one, other)| word(one) == word(other))
 }
 
-/// A subtree down to some depth: steps over what lies deeper, or begins a new range behind it.
+/// A walk down to some depth: skips deeper subtrees, or starts a new range after them.
 pub(super) struct BoundedWalk<'r, R: Reader> {
     origin: Origin,
     range: KeyRange<'static>,
     walk: Walk<'r, R>,
     hidden: Option<KeyBuf>,
-    /// An entry that is there already.
+    /// An entry that is already read.
     pending: Option<Entry<R::Bytes<'r>>>,
 }
 
 impl<'r, R: Reader> BoundedWalk<'r, R> {
-    /// In the order said; descending only where the walk is one over children.
+    /// Opens the walk in this order; descending order only for walks over children.
     pub(super) fn open(
         reader: &'r R,
         origin: Origin,
@@ -252,7 +252,7 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
                 },
             };
             match self.leave(&entry.0)? {
-                // To leave something out is to have looked for what comes behind it.
+                // Leaving a subtree already reads the entry after it.
                 Some(range) => match self.walk.leave(range)?.next {
                     Some(next) => self.pending = Some(next),
                     None => return Ok(None),
@@ -262,7 +262,7 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
         }
     }
 
-    /// Where the walk goes on, if this key is not wanted.
+    /// The remaining range if this key is to be skipped.
     fn leave(&self, key: &[u8]) -> Result<Option<KeyRange<'static>>> {
         let hidden = self.hidden.as_deref().filter(|hidden| is_within(key, hidden));
         let ancestor = self.origin.ancestor(key, self.origin.max)?;
@@ -274,7 +274,7 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
             (Order::Ascending, None) if is_deeper => {
                 Some(range.intersect(KeyRange::behind(ancestor)))
             }
-            // A child comes after all that lies below it.
+            // In descending order, a child comes after its descendants.
             (Order::Descending, None) if is_deeper => {
                 Some(range.up_to(Order::Ascending, ancestor).into_owned())
             }
@@ -283,14 +283,14 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
     }
 }
 
-/// A walk over a subtree, or over the upper part of one.
+/// A walk over a subtree, whole or limited in depth.
 #[allow(
     clippy::large_enum_variant,
     reason = "the longer a walk, the less it should go through a pointer"
 )]
 pub(super) enum Descendants<'r, R: Reader, V, C> {
     Whole(WholeWalk<'r, R>, PhantomData<fn() -> (V, C)>),
-    /// And what it came to last.
+    /// With the last visit.
     Bounded(Box<BoundedWalk<'r, R>>, Option<Result<Visit<R::Bytes<'r>, V, C>>>),
 }
 
@@ -320,7 +320,7 @@ impl<'r, R: Reader, V, C> Iterator for Descendants<'r, R, V, C> {
     }
 }
 
-/// Not laid into the loop of the caller, whose visits it would keep in memory.
+/// Not inlined: in the caller's loop it would keep the visits in memory.
 #[inline(never)]
 fn advance<'r, R: Reader, V, C>(
     walk: &mut BoundedWalk<'r, R>,

@@ -1,4 +1,4 @@
-//! Changes: what is read first, and then written at once.
+//! Changes: all reads come first, then all writes at once.
 
 use std::ops::Deref;
 
@@ -8,18 +8,19 @@ use super::labels::{Gap, Label, Span};
 use super::layout::{Keys, Position, Positions, Row, disagreement, row_bytes};
 use super::view::View;
 use crate::NodeId;
+use keyloom_tables::Progress;
 use keyloom_tables::derived::SortedWrites;
 
-/// A node that goes somewhere, with those below it right behind it.
+/// A node to be placed; its descendants follow it.
 pub(super) struct Going<B> {
-    /// How far below the first it lies.
+    /// Its depth below the first node.
     pub(super) depth: u32,
     pub(super) id: NodeId,
-    /// What all models store of it.
+    /// The part of the node that all models store.
     pub(super) node: B,
 }
 
-/// Rows in preorder, with their depths.
+/// Adds the depths to rows in preorder.
 pub(super) fn with_depths<B>(rows: Vec<Row<B>>) -> impl Iterator<Item = (u32, Row<B>)> {
     let mut open: Vec<Label> = Vec::new();
     rows.into_iter().map(move |row| {
@@ -32,14 +33,14 @@ pub(super) fn with_depths<B>(rows: Vec<Row<B>>) -> impl Iterator<Item = (u32, Ro
     })
 }
 
-/// For each of some nodes in preorder: which labels of a run are its left and its right one, and
-/// its parent, which is `parent` for those that lie below none of them.
+/// For each of the nodes in preorder: the indexes of its left and right labels in a run of labels,
+/// and its parent. A node below none of the others has the parent `parent`.
 pub(super) fn intervals(
     nodes: impl Iterator<Item = (u32, NodeId)>,
     parent: Option<NodeId>,
 ) -> Vec<(usize, usize, Option<NodeId>)> {
     let mut intervals: Vec<(usize, usize, Option<NodeId>)> = Vec::new();
-    // The nodes that are open, by where they stand, and how many labels are given.
+    // The open nodes with their indexes in `intervals`, and the number of labels assigned.
     let mut open: Vec<(usize, NodeId)> = Vec::new();
     let mut given = 0;
     for (depth, id) in nodes {
@@ -53,7 +54,7 @@ pub(super) fn intervals(
     intervals
 }
 
-/// Ends all open nodes of this depth or a greater one.
+/// Closes all open nodes at this depth or deeper.
 fn close(
     intervals: &mut [(usize, usize, Option<NodeId>)],
     open: &mut Vec<(usize, NodeId)>,
@@ -69,10 +70,10 @@ fn close(
     }
 }
 
-/// What is to be written.
+/// The writes of a change.
 #[derive(Default)]
 pub(super) struct Change {
-    /// Where no row stays: one range deletion each, before everything else.
+    /// Spans whose rows are all moved or deleted: one range deletion each, before all other writes.
     pub(super) cleared: Vec<Span>,
     pub(super) writes: SortedWrites,
 }
@@ -92,19 +93,20 @@ impl Change {
         self.writes.put(&keys.node(id), &at.encode())
     }
 
-    /// Writes it, and tells how many keys that were, a deleted range counted as one.
-    pub(super) fn make(mut self, keys: &Keys, txn: &mut impl Writer) -> Result<u64> {
-        let written = self.cleared.len() + self.writes.len();
+    /// Writes the change, and returns how many keys that were; a deleted range counts as one.
+    pub(super) fn make(mut self, keys: &Keys, txn: &mut impl Writer) -> Result<Progress> {
+        let mut done = self.writes.progress();
+        done.removed += self.cleared.len() as u64;
         for span in self.cleared {
             txn.delete_range(keys.lefts(span))?;
         }
         self.writes.apply(txn)?;
-        Ok(written as u64)
+        Ok(done)
     }
 }
 
 impl<R: Reader> View<'_, '_, R> {
-    /// The nodes of a span, to go somewhere else.
+    /// The nodes of a span, to be placed elsewhere.
     pub(super) fn going(&self, span: Span) -> Result<Vec<Going<Vec<u8>>>> {
         let rows = with_depths(self.rows(span)?);
         Ok(rows
@@ -112,7 +114,7 @@ impl<R: Reader> View<'_, '_, R> {
             .collect())
     }
 
-    /// What brings nodes into a gap.
+    /// The change that places nodes in a gap.
     pub(super) fn place<B: Deref<Target = [u8]>>(
         &self,
         gap: &Gap,
@@ -134,7 +136,7 @@ impl<R: Reader> View<'_, '_, R> {
         Ok(change)
     }
 
-    /// What gives rows their new labels.
+    /// The change that gives rows new labels.
     pub(super) fn give_way(
         &self,
         window: Option<Span>,

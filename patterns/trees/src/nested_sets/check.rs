@@ -1,7 +1,7 @@
-//! Whether intervals lie in each other, and both keys of each node agree.
+//! Checks that intervals are nested or disjoint, and that both keys of each node agree.
 //!
-//! The rows are the truth: which node lies below which follows from them alone. Positions are
-//! derived.
+//! The rows are authoritative: they alone determine the ancestors of each node. Positions are
+//! derived from them.
 
 use std::ops::{ControlFlow, Deref};
 
@@ -17,15 +17,15 @@ use crate::{NodeId, TreeNode};
 use keyloom_tables::BatchSize;
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many keys are looked at together.
+/// How many keys are read together.
 const BATCH: usize = 1_000;
 
-/// The nodes that enclose what comes next: their labels and ids.
+/// The nodes that enclose the next row: their labels and ids.
 #[derive(Clone, Default)]
 pub(super) struct Open(Vec<(Span, NodeId)>);
 
 impl Open {
-    /// Takes the next row in, and tells its parent; an error where its interval crosses another.
+    /// Adds the next row, and returns its parent; an error if its interval crosses another.
     pub(super) fn enter(&mut self, span: Span, id: NodeId) -> Result<Option<NodeId>, ()> {
         while self.0.last().is_some_and(|(open, _)| open.last < span.first) {
             self.0.pop();
@@ -39,11 +39,11 @@ impl Open {
     }
 }
 
-/// What a page of rows says.
+/// The result of checking a page of rows.
 struct Rows {
-    /// What each node's position should be.
+    /// The position that each node should have.
     expected: Vec<(NodeId, Position)>,
-    /// The keys of rows that are nothing, or cross others.
+    /// The faults of rows that do not decode or cross others.
     faults: Vec<Inconsistency>,
 }
 
@@ -76,7 +76,7 @@ fn read_rows<B: Deref<Target = [u8]>>(
     rows
 }
 
-/// Tells everything that is not as it should be.
+/// Reports all faults of a tree.
 pub(super) fn check<R: Reader, V, C: Codec<V>>(
     keys: &Keys,
     reader: &R,
@@ -147,13 +147,13 @@ fn unreadable_node<B: Deref<Target = [u8]>, V, C: Codec<V>>(
     keys: &Keys,
     (key, bytes): &Entry<B>,
 ) -> Option<Inconsistency> {
-    // If the header is cut off, the row itself is the fault.
+    // If the header is truncated, the row itself is the fault.
     let stored = bytes.get(split_header(keys.is_wide(key), bytes)?.bytes..)?;
     let node = TreeNode::<_, V, C>::new(0, stored, 0);
     node.fault().map(|rule| Inconsistency::new(KeyBuf::from_slice(key), rule))
 }
 
-/// The positions that are not what the rows say, and what they should be.
+/// The positions that differ from the rows, and their right values.
 fn wrong_positions<R: Reader>(
     keys: &Keys,
     reader: &R,
@@ -176,14 +176,14 @@ fn wrong_positions<R: Reader>(
 
 fn is_right(there: &Positions, at: Position, steps: Option<&Steps>) -> bool {
     let Some(next) = there.next else { return there.now == at };
-    // Two places: only while steps are under way, and one of them is where nobody looks.
+    // Two places are valid only during work in steps, and one of them must be hidden.
     let hidden = steps.and_then(Steps::hidden);
     let switched = steps.is_some_and(Steps::has_switched);
     let (seen, other) = if switched { (next, there.now) } else { (there.now, next) };
     seen == at && hidden.is_some_and(|hidden| hidden.contains(other.left))
 }
 
-/// Positions of nodes that have no row.
+/// The positions of nodes that have no row.
 pub(super) fn dangling<R: Reader>(
     keys: &Keys,
     reader: &R,
@@ -218,8 +218,7 @@ fn place_of(at: &Positions, steps: Option<&Steps>) -> Position {
     }
 }
 
-/// Makes the rows such that they can be read, and the positions what the rows say. No steps are
-/// under way.
+/// Makes all rows readable, and writes the positions from them. Work in steps must have ended.
 pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
     let mut size = BatchSize::new(BATCH);
     let mut repaired = restore::rows(keys, store, &mut size)?;
@@ -241,7 +240,7 @@ pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
     Ok(repaired)
 }
 
-/// Where a repair goes on in the rows.
+/// Where a repair continues in the rows.
 #[derive(Clone)]
 struct From {
     last: Option<KeyBuf>,
@@ -255,8 +254,8 @@ fn repair_rows(
     batch: usize,
 ) -> Result<(u64, Option<From>)> {
     if !is_as_it_was(keys, txn, &from.open)? {
-        // Others have changed what encloses the next row: what was repaired stays, and it begins
-        // again.
+        // Other writers have changed the nodes that enclose the next row. Earlier repairs stay;
+        // start again from the first row.
         return Ok((0, Some(From { last: None, open: Open::default() })));
     }
     let (faults, next) = {
@@ -276,7 +275,7 @@ fn repair_rows(
     Ok((faults.len() as u64, next))
 }
 
-/// Whether the nodes that enclosed the last row still lie where they lay.
+/// Whether the nodes that enclosed the last row are still at their places.
 fn is_as_it_was<R: Reader>(keys: &Keys, reader: &R, open: &Open) -> Result<bool> {
     let lefts: Vec<KeyBuf> = open.0.iter().map(|(span, _)| keys.left(span.first)).collect();
     let rows = reader.get_many(&lefts)?;

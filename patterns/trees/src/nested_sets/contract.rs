@@ -1,4 +1,4 @@
-//! Nested sets keep the contract of trees.
+//! The [`Tree`] contract of nested sets.
 
 use std::collections::HashSet;
 use std::ops::{ControlFlow, RangeBounds};
@@ -19,11 +19,11 @@ use super::{check, steps};
 use crate::tree::{
     NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, stoppable, unknown,
 };
-use crate::{InsertAt, MoveProgress, MoveStep, Nested, NodeId, OnDelete, Tree, TreeNode};
-use keyloom_tables::Inconsistency;
+use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
 use keyloom_tables::table::get_many;
+use keyloom_tables::{Inconsistency, Progress};
 
-/// Where the row of a node lies.
+/// The place of the row of a node.
 struct RowKey {
     id: NodeId,
     left: Label,
@@ -157,7 +157,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         let (view, [mut left, at]) = self.both(reader, one, other)?;
         let mut id = one;
         loop {
-            // The position of a node is known to be there as long as its left label is.
+            // An interval that starts after `at` cannot contain it: skip reading its row.
             if left <= at && view.row_at(id, left)?.span().contains(at) {
                 return Ok(Some(id));
             }
@@ -279,7 +279,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             }
             let change = {
                 let (view, found) = View::open(&self.keys, &*txn, &ids)?;
-                // As if they came one by one.
+                // Check in the order of single inserts.
                 self.refuse_known(first, &found)?;
                 view.refuse_leaving()?;
                 let placed = Placed { id: 0, name: "", span: None };
@@ -297,9 +297,9 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         store: &S,
         id: NodeId,
         place: InsertAt,
-        mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        let mut written = 0;
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let mut done = Progress::default();
         loop {
             let begun = store.transact(|txn| {
                 self.records.expect_writable(txn)?;
@@ -308,15 +308,14 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             match begun {
                 Err(error) if lacks_room(&error) => {
                     let wanted = Wanted::Move { id, place };
-                    let made = make_room(&self.keys, store, wanted, written, &mut progress)?;
-                    if made.step != MoveStep::Finished {
-                        return Ok(made);
+                    done = make_room(&self.keys, store, wanted, done, &mut progress)?;
+                    if !done.finished {
+                        return Ok(done);
                     }
-                    written = made.keys;
                 }
                 begun => {
-                    let written = written + begun?;
-                    return steps::go_on_from(self.nodes_in_steps(), store, written, progress);
+                    let done = done.followed_by(&begun?);
+                    return steps::go_on_from(self.nodes_in_steps(), store, done, progress);
                 }
             }
         }
@@ -326,21 +325,22 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         &self,
         store: &S,
         id: NodeId,
-        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        let written = store.transact(|txn| {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        store.transact(|txn| {
             self.records.expect_writable(txn)?;
             steps::begin_deletion(&self.keys, txn, id)
         })?;
-        steps::go_on_from(self.nodes_in_steps(), store, written, progress)
+        let done = Progress { written: 1, ..Progress::default() };
+        steps::go_on_from(self.nodes_in_steps(), store, done, progress)
     }
 
     fn resume<S: Store>(
         &self,
         store: &S,
-        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        steps::go_on(self.nodes_in_steps(), store, 0, progress)
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        steps::go_on(self.nodes_in_steps(), store, Progress::default(), progress)
     }
 
     fn check(
@@ -367,7 +367,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         (&self.keys, &self.records)
     }
 
-    /// What a node spans, or the whole forest.
+    /// The span of a node, or of the whole forest.
     fn span_of<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -386,7 +386,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         }
     }
 
-    /// Where two nodes begin.
+    /// The left labels of two nodes.
     fn both<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -403,7 +403,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         Ok((view, both))
     }
 
-    /// Refuses ids that are there already, or come twice.
+    /// Refuses ids that exist or occur twice.
     fn refuse_known<P>(&self, ids: &[NodeId], found: &[Option<P>]) -> Result<()> {
         let mut seen = HashSet::with_capacity(ids.len());
         for (id, found) in ids.iter().zip(found) {

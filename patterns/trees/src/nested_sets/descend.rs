@@ -1,4 +1,4 @@
-//! Walks downwards: one range, and a stack of right labels that says how deep each row lies.
+//! Walks down the tree: one range, and a stack of right labels for the depth of each row.
 
 use keyloom::{Entry, Error, Order, Reader, Result};
 use smallvec::SmallVec;
@@ -9,27 +9,27 @@ use super::view::{RowOf, View, between};
 use crate::{NodeId, TreeNode, Visit};
 use keyloom_tables::kit::Walk;
 
-/// A row as it lies in the store, with its depth and its header.
+/// A stored row, with its depth and its header.
 type Found<'r, R> = (u32, Header, Entry<<R as Reader>::Bytes<'r>>);
 
 /// The rows of a span, each with its depth.
 pub(super) struct Descend<'r, R: Reader> {
     keys: Keys,
     walk: Walk<'r, R>,
-    /// What of the span the walk is in, and what is still to come, the next one last.
+    /// The current part of the span, and the remaining parts, the next one last.
     now: Span,
     to_come: SmallVec<[Span; 2]>,
-    /// The right labels of the nodes that enclose the last row, and its own.
+    /// The right labels of the last row and of the nodes that enclose it.
     open: Vec<Label>,
-    /// The depth of what nothing encloses.
+    /// The depth of rows that no row of the span encloses.
     base: u32,
     least: u32,
     most: u32,
 }
 
 impl<'r, R: Reader> Descend<'r, R> {
-    /// The rows of a span whose depths are asked for; `base` is the depth of what nothing in the
-    /// span encloses.
+    /// Opens a walk over the rows of a span within `depths`; `base` is the depth of rows that no
+    /// row of the span encloses.
     pub(super) fn open(
         view: &View<'_, 'r, R>,
         span: Option<Span>,
@@ -57,7 +57,7 @@ impl<'r, R: Reader> Descend<'r, R> {
         Ok(descend)
     }
 
-    /// Goes on with the next part of the span, if there is one.
+    /// Continues with the next part of the span, if there is one.
     fn go_on(&mut self) -> Result<bool> {
         let Some(next) = self.to_come.pop() else { return Ok(false) };
         self.now = next;
@@ -65,24 +65,24 @@ impl<'r, R: Reader> Descend<'r, R> {
         Ok(true)
     }
 
-    /// How deep the next row lies, by its right label.
+    /// The depth of the next row, from its right label.
     #[inline(always)]
     fn depth_of(&mut self, right: Label) -> u32 {
-        // Intervals lie in each other or apart, so of two the one that ends first is inside or
-        // before.
+        // Intervals are nested or disjoint. So if an open interval ends before this one, it does
+        // not enclose it.
         while self.open.last().is_some_and(|open| *open < right) {
             self.open.pop();
         }
         self.base + self.open.len() as u32
     }
 
-    /// Whether the walk leaves no row out.
+    /// Whether the walk returns all rows.
     #[inline(always)]
     fn is_plain(&self) -> bool {
         self.least <= self.base && self.most == u32::MAX
     }
 
-    /// The next row with its depth and its id.
+    /// The next row, with its depth and its header.
     fn advance(&mut self) -> Result<Option<Found<'r, R>>> {
         let mut entry = self.walk.step()?;
         loop {
@@ -108,7 +108,7 @@ impl<'r, R: Reader> Descend<'r, R> {
         }
     }
 
-    /// Leaves out what lies below the last node that is deep enough.
+    /// Skips the descendants of the last node that is deep enough.
     fn leave(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         let end = self.open.last().copied().unwrap_or(self.now.last);
         match between(end, self.now.last.saturating_add(1)) {
@@ -120,7 +120,7 @@ impl<'r, R: Reader> Descend<'r, R> {
         }
     }
 
-    /// Lets nothing more come behind an error.
+    /// Ends the walk after an error.
     #[cold]
     fn end(&mut self, error: Error) -> Error {
         self.walk.end();
@@ -128,13 +128,13 @@ impl<'r, R: Reader> Descend<'r, R> {
         error
     }
 
-    /// What comes of a row that is none.
+    /// Ends the walk with the error of a row that does not decode.
     #[cold]
     fn refuse(&mut self, key: &[u8]) -> Error {
         self.end(no_row().at(key))
     }
 
-    /// The next row whole.
+    /// The next row, decoded.
     pub(super) fn next_row(&mut self) -> Result<Option<RowOf<'r, R>>> {
         self.advance()?.map(|(_, _, entry)| self.keys.row(entry)).transpose()
     }
@@ -143,7 +143,7 @@ impl<'r, R: Reader> Descend<'r, R> {
 /// A walk that ends with the first error.
 pub(super) struct Visits<'r, R: Reader> {
     descend: Descend<'r, R>,
-    /// What [`advance`](Self::advance) has found.
+    /// The row found by [`advance`](Self::advance).
     found: Option<Found<'r, R>>,
 }
 
@@ -152,9 +152,8 @@ impl<'r, R: Reader> Visits<'r, R> {
         Self { descend, found: None }
     }
 
-    // Laid into the loop of the caller, and each visit is returned where it is made: were they
-    // brought together first, or made elsewhere, every one would travel through memory, which costs
-    // a third of a scan.
+    // Inlined into the caller's loop, and each visit is returned where it is made. Otherwise every
+    // visit would be passed through memory, which costs a third of a scan.
     #[inline(always)]
     pub(super) fn next<V, C>(&mut self) -> Option<Result<Visit<R::Bytes<'r>, V, C>>> {
         if self.descend.is_plain() {
@@ -181,8 +180,7 @@ impl<'r, R: Reader> Visits<'r, R> {
         Some(Ok(Visit { depth, node: TreeNode::new(header.id, bytes, header.bytes) }))
     }
 
-    /// Looks for what is not plain: behind the end of a part, and of walks that leave some depths
-    /// out.
+    /// The general case: the end of a part, and walks over some depths only.
     #[inline(never)]
     fn advance(&mut self) -> Result<()> {
         match self.descend.advance() {
@@ -193,21 +191,21 @@ impl<'r, R: Reader> Visits<'r, R> {
     }
 }
 
-/// The children of a node, from the first to the last or the other way round.
+/// The children of a node, in ascending or descending order.
 #[allow(clippy::large_enum_variant, reason = "there is one per walk, and it stays where it is")]
 pub(super) enum Children<'k, 'r, R: Reader> {
     Forwards(Visits<'r, R>),
     Backwards {
         view: View<'k, 'r, R>,
         parent: Option<NodeId>,
-        /// What has not been looked at yet: the labels strictly between these.
+        /// The remaining labels are strictly between these two.
         lo: Label,
         hi: Label,
     },
 }
 
 impl<'k, 'r, R: Reader> Children<'k, 'r, R> {
-    /// The children of `parent`, which lie in `inside`.
+    /// Opens a walk over the children of `parent`, which are inside `inside`.
     pub(super) fn open(
         view: View<'k, 'r, R>,
         parent: Option<NodeId>,
@@ -228,7 +226,7 @@ impl<'k, 'r, R: Reader> Children<'k, 'r, R> {
             Self::Backwards { view, parent, lo, hi } => {
                 let last = view.last(*lo, *hi).transpose()?;
                 let child = last.and_then(|row| view.child_over(row, *parent));
-                // Behind an error nothing comes any more.
+                // After an error the walk ends.
                 *hi = child.as_ref().map_or(*lo, |child| child.left);
                 Some(child.map(row_node))
             }

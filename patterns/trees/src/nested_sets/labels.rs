@@ -1,14 +1,14 @@
-//! Labels: the numbers that keep nodes in order, and the free ones between them.
+//! Labels: the numbers that order the nodes, and the free ones between them.
 
 use crate::NodeId;
 
-/// A place in the order of everything: a node has one where it begins and one where it ends.
+/// A position in the total order. A node has a label at its start and one at its end.
 pub(super) type Label = u128;
 
-/// The first label of more than 64 bits: the first format had none of these.
+/// The first label of more than 64 bits; the first format had none.
 pub(super) const WIDE: Label = 1 << 64;
 
-/// The labels from `first` to `last`, both of them counted.
+/// The labels from `first` to `last`, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) first: Label,
@@ -24,68 +24,68 @@ impl Span {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// How many labels there are beyond the first.
+    /// The number of labels after the first.
     pub(super) fn width(self) -> u128 {
         self.last - self.first
     }
 }
 
-/// All labels that there are: 16 to the power of `levels`.
+/// The label space: 16 to the power of `levels` labels.
 ///
-/// Windows are aligned: one of level n has 16ⁿ labels and lies in one of the next level. After a
-/// window is relabelled, at most 2ⁿ of its labels are in use, half of it is free at the gap, and
-/// each sixteenth of the rest is at most a quarter as full as it may become. The whole space holds
-/// 2³² labels: 2³¹ nodes.
+/// Windows are aligned: a window of level n has 16ⁿ labels and is inside one of the next level.
+/// After a window is relabelled, at most 2ⁿ of its labels are in use, and half of it is free at the
+/// gap. Each sixteenth of the rest is at most a quarter as full as it may become. The whole space
+/// holds 2³² labels: 2³¹ nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LabelSpace {
     pub(super) levels: u32,
 }
 
 impl LabelSpace {
-    /// All numbers of 128 bits.
+    /// All 128-bit numbers.
     pub(super) const WHOLE: Self = Self { levels: 32 };
 
-    /// The label after all others, which no node gets; nor does any get the first one, 0.
+    /// The greatest label. No node gets it, nor the first label, 0.
     pub(super) fn end(self) -> Label {
         self.window(0, self.levels).last
     }
 
-    /// The window of a level in which a label lies.
+    /// The window of a level that contains a label.
     pub(super) fn window(self, around: Label, level: u32) -> Span {
         let inside = Label::MAX.checked_shr(Label::BITS - 4 * level).unwrap_or(0);
         Span { first: around & !inside, last: around | inside }
     }
 
-    /// How many labels of a window of this level may be in use after it is relabelled.
+    /// How many labels of a window at this level may be in use after relabelling.
     pub(super) fn capacity(level: u32) -> u64 {
         1 << level
     }
 }
 
-/// `n` parts of `width` divided into `parts`, rounded down.
+/// `n / parts` of `width`, rounded down.
 pub(super) fn share(width: u128, n: u64, parts: u64) -> u128 {
     let (n, parts) = (u128::from(n), u128::from(parts.max(1)));
     n * (width / parts) + n * (width % parts) / parts
 }
 
-/// `count` labels strictly between two others, as far from each other as can be.
+/// `count` labels strictly between two others, evenly spaced.
 pub(super) fn spread(lo: Label, hi: Label, count: u64) -> impl Iterator<Item = Label> {
     let width = hi - lo;
     (1..=count).map(move |n| lo + share(width, n, count + 1))
 }
 
-/// What lies beside the place where nodes go.
+/// The neighbours of an insertion point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The beginning of the parent, and a sibling behind it.
+    /// The start of the parent before it, and a sibling after it.
     Front,
-    /// A sibling, and behind it the end of the parent.
+    /// A sibling before it, and the end of the parent after it.
     Back,
-    /// Siblings on both sides, or on none.
+    /// Siblings on both sides, or on neither.
     Inside,
 }
 
-/// Where nodes go: between two neighbouring labels, neither of which is to be taken.
+/// An insertion point: between two adjacent labels, both in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) parent: Option<NodeId>,
@@ -95,12 +95,12 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// Labels for `count` places, or `None` where the gap is too small: each of them should have
-    /// `count` labels of its own.
+    /// Returns labels for `count` places, or `None` if the gap is too small: its width must be at
+    /// least `count` labels per place.
     ///
-    /// Between two siblings all of the gap is used. At an end of the parent more nodes are likely
-    /// to follow: of a gap of b bits each node takes 3b/4 bits, for what will lie below it, so 2 to
-    /// the power of b/4 nodes follow.
+    /// Between two siblings, all of the gap is used. At an end of the parent, more nodes are likely
+    /// to follow. There each node takes 3b/4 bits of a gap of b bits, for its descendants, so 2 to
+    /// the power of b/4 nodes can follow.
     pub(super) fn labels(&self, count: u64) -> Option<Vec<Label>> {
         if !self.has_room(count) {
             return None;
@@ -108,7 +108,7 @@ impl Gap {
         let width = self.hi - self.lo;
         let least = Self::least_width(count);
         let shift = (width.ilog2() / 4).max(2);
-        // Counts stay below 2³³, and a step has at most 126 bits only for few of them.
+        // Counts stay below 2³³, and a step reaches 126 bits only for small counts.
         let step = (width >> shift).saturating_mul(u128::from(count)) / 2;
         let taken = step.min(width / 2).max(least);
         let (lo, hi) = match self.side {
@@ -119,7 +119,7 @@ impl Gap {
         Some(spread(lo, hi, count).collect())
     }
 
-    /// Whether [`labels`](Self::labels) gives as many as that.
+    /// Whether [`labels`](Self::labels) returns labels for that many places.
     pub(super) fn has_room(&self, count: u64) -> bool {
         self.hi - self.lo >= Self::least_width(count)
     }
@@ -128,10 +128,10 @@ impl Gap {
         (u128::from(count) * u128::from(count)).max(2)
     }
 
-    /// Labels for what lies in a window, `before` of them before the gap and `behind` behind it,
-    /// and the gap between them. Half of the window goes to the gap: so the next nodes at this
-    /// place find as much room as all of the others have, and a window is relabelled again only
-    /// after about as many nodes came as it holds.
+    /// Labels for a window with `before` labels in use before the gap and `behind` after it, and
+    /// the new gap between them. Half of the window goes to the gap. So the next nodes at this
+    /// place have as much room as all others together, and a window is relabelled again only after
+    /// about as many inserts as it holds.
     pub(super) fn relabelled(&self, window: Span, before: u64, behind: u64) -> Relabelled {
         let lo = window.first.saturating_sub(1);
         let sides = (window.last - lo) / 2;
@@ -149,7 +149,7 @@ impl Gap {
     }
 }
 
-/// The labels of a window after it is relabelled.
+/// The labels of a window after relabelling.
 pub(super) struct Relabelled {
     pub(super) before: Vec<Label>,
     pub(super) gap: Gap,
@@ -188,15 +188,15 @@ mod tests {
     fn the_whole_space_takes_two_to_the_power_of_31_nodes() {
         let labels = LabelSpace::capacity(32);
         assert_eq!(labels, 2 << 31);
-        // As many labels, spread over the space, differ: neighbours are as far apart here as
-        // anywhere, but for one.
+        // Labels spread over the space are distinct: all neighbours are equally far apart, but for
+        // one.
         let some: Vec<Label> = spread(0, u128::MAX, labels).take(1_000).collect();
         assert!(some.windows(2).all(|pair| pair[1] - pair[0] >= (1 << 96) - (1 << 65)));
         assert!(share(u128::MAX, labels, labels + 1) < u128::MAX);
         assert_eq!(share(u128::MAX, labels, labels), u128::MAX);
     }
 
-    /// Appends nodes to a gap until it is used up or `most` are there.
+    /// Appends nodes to a gap until it is full or `most` are there.
     fn appended(gap: &Gap, nodes_each: u64, most: u64) -> u64 {
         let (mut gap, mut appended) = (*gap, 0);
         while appended < most {
@@ -210,7 +210,7 @@ mod tests {
         appended
     }
 
-    /// The gap at an end of a node whose interval has so many bits.
+    /// The gap at an end of a node whose interval has `bits` bits.
     fn end_of(bits: u32, side: Side) -> Gap {
         Gap { parent: None, lo: WIDE, hi: WIDE + (1 << bits), side }
     }
@@ -219,7 +219,7 @@ mod tests {
     fn a_gap_of_n_bits_takes_two_to_the_power_of_a_quarter_of_them() {
         let millions = if cfg!(debug_assertions) { 1 } else { 11 };
         for side in [Side::Back, Side::Front] {
-            // The roots, the children of one of them, and theirs.
+            // The roots, the children of a root, and their children.
             assert_eq!(appended(&end_of(127, side), 1, 1_000_000), 1_000_000);
             let most = millions * 1_000_000;
             assert_eq!(appended(&end_of(95, side), 1, most), most);
@@ -275,7 +275,7 @@ mod tests {
             prop_assert_eq!((new.before.len() as u64, labels.len() as u64), (before, used + 2));
             prop_assert!(labels.is_sorted_by(|a, b| a < b));
             prop_assert!(labels[0] >= window.first.max(1) && labels[labels.len() - 1] < window.last);
-            // Half of the window lies at the gap, and no sixteenth of it is nearly full.
+            // Half of the window is at the gap, and no sixteenth of it is nearly full.
             for part in 0..16 {
                 let first = window.first + part * (window.width() / 16 + 1);
                 let part = LabelSpace::WHOLE.window(first, level - 1);

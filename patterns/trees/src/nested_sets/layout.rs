@@ -9,32 +9,33 @@ use super::labels::{Label, LabelSpace, Span, WIDE};
 use crate::{NodeId, TreeNode};
 use keyloom_tables::within;
 
-/// The first byte of a position: the format. In the first one labels have 8 bytes, since then 16.
+/// The first byte of a position: the format. Labels have 8 bytes in the first format, 16 in the
+/// second.
 const FORMAT: u8 = 1;
 const WIDE_FORMAT: u8 = 2;
 
-/// The longest key of a row of the first format, beyond the prefix: a code and 8 bytes.
+/// The longest key of a row in the first format, without the prefix: a type code and 8 bytes.
 const NARROW_KEY: usize = 9;
 
 /// In a row of the first format: the right label has 16 bytes, which follow. No node ever had this
-/// label.
+/// value as its label.
 const WIDE_RIGHT: u64 = u64::MAX;
 
-/// Whether a row that begins at this label has labels of 16 bytes.
+/// Whether a row with this left label has 16-byte labels.
 pub(super) fn is_wide(left: Label) -> bool {
     left >= WIDE
 }
 
-/// Where everything is.
+/// The subspaces and keys of a tree.
 #[derive(Clone)]
 pub(super) struct Keys {
     pub(super) space: Subspace,
     pub(super) labels: LabelSpace,
     lefts: Subspace,
-    /// The longest key of a row of the first format.
+    /// The longest key of a row in the first format.
     narrow_key_bytes: usize,
     nodes: Subspace,
-    /// What is known of a move or a deletion in steps.
+    /// The key of the record of a move or a deletion in steps.
     pub(super) steps: KeyBuf,
 }
 
@@ -51,7 +52,7 @@ impl Keys {
         }
     }
 
-    /// Where the positions of nodes are, by their ids.
+    /// The subspace of positions, by node id.
     pub(super) fn positions(&self) -> &Subspace {
         &self.nodes
     }
@@ -64,13 +65,13 @@ impl Keys {
         self.nodes.pack(&id)
     }
 
-    /// Whether the row of a key has labels of 16 bytes: the key of its left label says so.
+    /// Whether the row of a key has 16-byte labels; the length of the key determines it.
     #[inline(always)]
     pub(super) fn is_wide(&self, key: &[u8]) -> bool {
         key.len() > self.narrow_key_bytes
     }
 
-    /// The rows that begin in a span.
+    /// The rows whose left label is in a span.
     pub(super) fn lefts(&self, span: Span) -> KeyRange<'static> {
         within(span.first..=span.last).key_range(&self.lefts)
     }
@@ -85,12 +86,12 @@ impl Keys {
         self.lefts.unpack(key).ok()
     }
 
-    /// Whether the labels of a row are such as are given out.
+    /// Whether the labels of a row are in the valid range.
     pub(super) fn is_within<B>(&self, row: &Row<B>) -> bool {
         row.left > 0 && row.left < row.right && row.right < self.labels.end()
     }
 
-    /// What a key of the tree is of.
+    /// The kind of a key of the tree.
     pub(super) fn kind(&self, key: &[u8]) -> Option<Kind> {
         if self.lefts.unpack::<Label>(key).is_ok() {
             return Some(Kind::Left);
@@ -101,7 +102,7 @@ impl Keys {
         (key == self.steps.as_slice()).then_some(Kind::Steps)
     }
 
-    /// A row as it lies in the store.
+    /// Decodes a stored row.
     pub(super) fn row<B: Deref<Target = [u8]>>(&self, (key, bytes): Entry<B>) -> Result<Row<B>> {
         let left = self.lefts.unpack(&key)?;
         let header = header(left, &bytes).map_err(|error| error.at(&key))?;
@@ -109,14 +110,14 @@ impl Keys {
     }
 }
 
-/// What a key is of.
+/// The kind of a key.
 pub(super) enum Kind {
     Left,
     Node(NodeId),
     Steps,
 }
 
-/// A node as it lies in the store: `bytes` are its right label, its id and what all models store.
+/// A stored node: `bytes` are its right label, its id, and the part that all models store.
 pub(super) struct Row<B> {
     pub(super) left: Label,
     pub(super) right: Label,
@@ -131,7 +132,7 @@ impl<B> Row<B> {
         Self { left, right, id, header_bytes, bytes }
     }
 
-    /// The same without what is stored.
+    /// The same row without its bytes.
     pub(super) fn labels(&self) -> Row<()> {
         let Self { left, right, id, header_bytes, .. } = *self;
         Row { left, right, id, header_bytes, bytes: () }
@@ -143,12 +144,12 @@ impl<B> Row<B> {
 }
 
 impl<B: Deref<Target = [u8]>> Row<B> {
-    /// The bytes before that: the right label and the id.
+    /// The first bytes: the right label and the id.
     pub(super) fn header(&self) -> &[u8] {
         self.bytes.get(..self.header_bytes).unwrap_or_default()
     }
 
-    /// What all models store of a node.
+    /// The part of a node that all models store.
     pub(super) fn node(&self) -> &[u8] {
         self.bytes.get(self.header_bytes..).unwrap_or_default()
     }
@@ -169,7 +170,7 @@ pub(super) fn row_node<B: Deref<Target = [u8]>, V, C>(row: Row<B>) -> TreeNode<B
     TreeNode::new(row.id, row.bytes, row.header_bytes)
 }
 
-/// What stands in a row before what all models store of a node.
+/// The part of a row before the part that all models store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) right: Label,
@@ -177,12 +178,12 @@ pub(super) struct Header {
     pub(super) bytes: usize,
 }
 
-/// The header of the row that begins at `left`.
+/// The header of the row whose left label is `left`.
 pub(super) fn header(left: Label, bytes: &[u8]) -> Result<Header> {
     split_header(is_wide(left), bytes).ok_or_else(no_row)
 }
 
-/// The same without an error, which is a large thing to carry past every row of a walk.
+/// Like [`header`], without the error: it is too large to pass along for every row of a walk.
 #[inline(always)]
 pub(super) fn split_header(is_wide: bool, bytes: &[u8]) -> Option<Header> {
     if is_wide {
@@ -201,7 +202,7 @@ pub(super) fn split_header(is_wide: bool, bytes: &[u8]) -> Option<Header> {
     }
 }
 
-/// The bytes of a row.
+/// Encodes a row.
 pub(super) fn row_bytes(span: Span, id: NodeId, node: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(32 + node.len());
     match (is_wide(span.first), u64::try_from(span.last)) {
@@ -217,7 +218,7 @@ pub(super) fn row_bytes(span: Span, id: NodeId, node: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where a node begins, and its parent.
+/// The left label of a node, and its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) left: Label,
@@ -225,7 +226,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// `None` where the bytes are not a position and nothing else.
+    /// Decodes a position; `None` if the bytes are not exactly one position.
     #[inline]
     fn of(is_wide: bool, bytes: &[u8]) -> Option<Self> {
         let (left, parent) = if is_wide {
@@ -244,11 +245,11 @@ impl Position {
     }
 }
 
-/// What is stored of where a node is. While its subtree is moved in steps it has two places.
+/// The stored positions of a node. During a move in steps it has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Positions {
     pub(super) now: Position,
-    /// Where it is once the move has switched.
+    /// Its position after the move has switched.
     pub(super) next: Option<Position>,
 }
 
@@ -259,8 +260,8 @@ impl From<Position> for Positions {
 }
 
 impl Positions {
-    /// The format, how many places, and of each the left label, whether there is a parent, and
-    /// which.
+    /// Encodes the format, the number of positions, and for each the left label, whether there is a
+    /// parent, and the parent.
     pub(super) fn encode(&self) -> Vec<u8> {
         let places = || std::iter::once(self.now).chain(self.next);
         let is_wide = places().any(|at| is_wide(at.left));
@@ -281,7 +282,7 @@ impl Positions {
 
     #[inline]
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
-        // As all are but those in a move in steps, and read without a result for each piece.
+        // Fast path: all positions but those of a move in steps have this form.
         match bytes {
             [WIDE_FORMAT, 1, only @ ..] => Position::of(true, only).map(Self::from),
             [FORMAT, 1, only @ ..] => Position::of(false, only).map(Self::from),
@@ -305,14 +306,14 @@ impl Positions {
     }
 }
 
-/// A value that begins with its format, read piece by piece.
+/// A value that begins with its format, decoded field by field.
 pub(super) struct Input<'b> {
     format: u8,
     rest: &'b [u8],
 }
 
 impl<'b> Input<'b> {
-    /// A value of a format from 1 to `newest`.
+    /// Reads a value of a format from 1 to `newest`.
     pub(super) fn of(what: &str, bytes: &'b [u8], newest: u8) -> Result<Self> {
         match bytes.split_first() {
             Some((&format, _)) if format > newest => Err(Error::NewerFormat {
@@ -337,7 +338,7 @@ impl<'b> Input<'b> {
         Ok(u64::from_be_bytes(*bytes))
     }
 
-    /// A label: 8 bytes in the first format, since then 16.
+    /// A label: 8 bytes in the first format, 16 in the second.
     pub(super) fn label(&mut self) -> Result<Label> {
         if self.format == FORMAT {
             return self.number().map(Label::from);
@@ -378,21 +379,21 @@ fn cut_off() -> Error {
     refused("it is cut off")
 }
 
-/// A row whose labels and id are cut off.
+/// The error for a row with a truncated header.
 #[cold]
 pub(super) fn no_row() -> Error {
     let why = "its header is cut off; run check, and restore this key: nothing else holds the node";
     Error::Value { codec: "nested sets", action: "decode", source: why.into() }
 }
 
-/// Stored bytes that are nothing of nested sets.
+/// The error for bytes that do not decode.
 #[cold]
 pub(super) fn refused(why: &'static str) -> Error {
     let why = format!("{why}; run check, then repair or restore this key");
     Error::Value { codec: "nested sets", action: "decode", source: why.into() }
 }
 
-/// Keys that do not agree with each other.
+/// The error for keys that contradict each other.
 #[cold]
 pub(super) fn disagreement(key: &[u8]) -> Error {
     let why = format!("what the key {} says has a wrong value; see check and repair", display(key));

@@ -1,23 +1,25 @@
-//! Nested sets: how is a subtree one contiguous range, whatever the order of siblings?
+//! Nested sets: a tree of intervals, in which each subtree is one contiguous range in any sibling
+//! order.
 //!
-//! Every node is an interval: it has a *left* and a *right* label, and the labels of all below it
-//! lie between them. Rows lie in the order of their left labels, which is the depth-first order of
-//! the tree. So what lies below a node is one scan, in order, and whether a node lies below another
-//! is a comparison of numbers.
+//! Every node is an interval: it has a *left* and a *right* label, and the labels of all its
+//! descendants are between them. Rows are ordered by left label, which is the depth-first order of
+//! the tree. So a subtree is one scan, in order, and comparing numbers tests whether a node is
+//! below another.
 //!
-//! Labels are numbers of 128 bits with gaps between them. A new node takes labels from the gap
-//! where it goes. At an end of the parent a node takes 3b/4 bits of a gap of b bits, so 2 to the
-//! power of b/4 nodes follow each other without more writes: all that the tree takes below a root
-//! that is alone, 2²⁴ below one of many roots, 2¹⁸ below one of its children. When a gap is used
-//! up, the smallest *window* around it that is not too full is relabelled: of a window of 16ⁿ
-//! labels at most 2ⁿ may be in use. That is the maintenance of an order of Bender and others. The
-//! gap gets half of the window, so it takes about as many nodes more as the window holds, and each
-//! node pays for a few relabelled ones.
+//! Labels are 128-bit numbers with gaps between them. A new node takes labels from the gap at its
+//! place. At an end of the parent, a node takes 3b/4 bits of a gap of b bits, so 2 to the power of
+//! b/4 nodes can follow without more writes. Below a single root that is as many nodes as the tree
+//! can hold, below one of many roots 2²⁴, and below one of its children 2¹⁸.
 //!
-//! Where a window is too large for one transaction of the store, the change is refused
+//! When a gap is used up, the smallest *window* around it that is not too full is relabelled: in a
+//! window of 16ⁿ labels at most 2ⁿ may be in use. This is order maintenance as described by Bender
+//! and others. The gap gets half of the window, so it can take about as many new nodes as the
+//! window holds. Amortized, each insert relabels a few nodes.
+//!
+//! If a window is too large for one transaction of the store, the change is refused
 //! ([`TreeError::NoRoom`]), and [`make_room`](NestedSets::make_room) relabels the window in steps.
-//! No label passes another one on its way, so between the steps the tree is the same, takes
-//! changes, and nothing is stored about the steps.
+//! No label moves past another one, so the tree is unchanged between the steps and accepts changes.
+//! Nothing is stored about the steps.
 //!
 //! # Layout
 //!
@@ -25,99 +27,105 @@
 //! |---|---|
 //! | subspace, `"left"`, left label | right label (16 bytes), id (8 bytes), name and value of the node |
 //! | subspace, `"node"`, id | format, number of places, left label (16 bytes), and the id of the parent, if it has one |
-//! | subspace, `"move"` | what is moved or deleted in steps, while it lasts |
+//! | subspace, `"move"` | the record of a move or a deletion in steps, while it lasts |
 //!
-//! All integers in values are big-endian. In the first format labels had 64 bits, and took 8 bytes
-//! of a value. Trees of this format are read and changed: a row whose left label has at most 64
-//! bits is of the first format (its right label, when it has more, follows 8 bytes of `FF`), and
-//! relabelling brings rows to the new one. A program that knows only the first format does not find
-//! the new rows: update all programs before one writes.
+//! All integers in values are big-endian. In the first format labels had 64 bits and took 8 bytes
+//! of a value. Trees in this format can be read and changed. A row whose left label has at most 64
+//! bits is in the first format; a longer right label follows 8 bytes of `FF`. Relabelling converts
+//! rows to the new format. A program that supports only the first format does not find the new
+//! rows: update all programs before one writes.
 //!
-//! A depth is not stored: a walk keeps the right labels of the nodes it is in on a stack, and how
-//! many they are is the depth. Nor are counts: they are scans.
+//! Depths are not stored. A walk keeps the right labels of the open nodes on a stack, and the size
+//! of the stack is the depth. Counts are not stored either; they are scans.
 //!
 //! # Invariants
 //!
-//! * Two intervals lie apart or one inside the other; no label is given twice.
+//! * Two intervals are nested or disjoint; no label is used twice.
 //! * The parent of a node is the innermost interval around its own.
-//! * Rows are the truth; positions (`"node"`) are derived from them, and [`repair`](Tree::repair)
-//!   writes them again. A row whose name cannot be read becomes a [placeholder](Tree::repair) where
-//!   it is. One that has no place, because its header is cut off or its interval crosses that of an
-//!   earlier row, becomes the last root, and the rows that it enclosed move up; it is deleted where
-//!   not even its id is known. Of two rows of one id, the one that the position names keeps it, and
-//!   the other gets back its own or a new one.
-//! * The label space holds 2³¹ nodes, wherever they come: the window of all 2¹²⁸ labels may hold
-//!   2³². Beyond, an insert that finds no gap is refused ([`TreeError::TooManyNodes`]).
+//! * Rows are authoritative; positions (`"node"`) are derived from them, and
+//!   [`repair`](Tree::repair) writes them again. A row whose name cannot be read becomes a
+//!   [placeholder](Tree::repair) at its place. A row has no place if its header is truncated, or
+//!   its interval crosses that of an earlier row. It becomes the last root, and the rows that it
+//!   enclosed move up. If not even its id is known, it is deleted. If two rows have the same id,
+//!   the one in the position keeps it, and the other gets its own id back or a new one.
+//! * The label space holds 2³¹ nodes, wherever they are inserted: the window of all 2¹²⁸ labels may
+//!   hold 2³². Beyond that, an insert without a gap is refused ([`TreeError::TooManyNodes`]).
 //!
 //! # Cost
 //!
-//! For a node with d ancestors, c children and n nodes below it. The gets of one line that do not
-//! depend on each other are one round trip. Every operation asks with its first get whether a move
-//! in steps is under way: one get more, counted here, and no round trip.
+//! For a node with d ancestors, c children and n descendants. Independent gets of one line take one
+//! round trip. Every operation also reads the record of a move in steps with its first get: one
+//! more get, counted here, and no additional round trip.
 //!
 //! | operation | reads | keys written | round trips |
 //! |---|---|---|---|
 //! | [`get`](Tree::get) | 3 gets | | 2 |
 //! | [`parent`](Tree::parent) | 2 gets | | 1 |
 //! | [`descendants`](Tree::descendants), [`leaves`](Tree::leaves), [`export`](Tree::export) | 3 gets, 1 range of n + 1 keys | | 3 |
-//! | [`descendants`](Tree::descendants) down to a depth, [`children`](Tree::children) | 3 gets, 1 range; below what is too deep it steps, or begins another range behind | | 3, and 1 per subtree left out by a new range |
-//! | [`children`](Tree::children), from the last to the first | per child 1 range of 1 key, and 1 get for each level that its last descendant lies deeper | | as many |
+//! | [`descendants`](Tree::descendants) down to a depth, [`children`](Tree::children) | 3 gets, 1 range; it skips deeper subtrees by reading on, or by another range after them | | 3, and 1 per subtree skipped by a new range |
+//! | [`children`](Tree::children) in descending order | per child 1 range of 1 key, and 1 get for each level from the child down to its last descendant | | as many |
 //! | [`ancestors`](Tree::ancestors) | 2 + 2 d gets | | 2 + d |
 //! | [`depth`](Tree::depth) | 2 + d gets | | 1 + d |
 //! | [`is_ancestor`](Tree::is_ancestor) | 4 gets | | 2 |
-//! | [`lowest_common_ancestor`](Tree::lowest_common_ancestor) | 4 gets, and 3 for each level it lies above the first of the two | | 2, and 3 per level |
+//! | [`lowest_common_ancestor`](Tree::lowest_common_ancestor) | 4 gets, and 3 for each level from the first of the two up to it | | 2, and 3 per level |
 //! | [`sibling`](Tree::sibling), the next | 4 gets, 1 range of 1 key | | 4 |
 //! | [`child_count`](Tree::child_count), [`child_named`](Tree::child_named) | as [`children`](Tree::children) | | |
 //! | [`descendant_count`](Tree::descendant_count) | 3 gets, counts n + 1 keys | | 3 |
-//! | [`insert`](Tree::insert) beside a sibling, first or last | some 5 gets and 1 range of 1 key; last: 1 get more for each level that the last descendant lies deeper | 2, and what gives way | 5 |
-//! | [`insert`](Tree::insert) at a position, sorted | and the children before it | 2, and what gives way | |
+//! | [`insert`](Tree::insert) beside a sibling, first or last | about 5 gets and 1 range of 1 key; last: 1 more get for each level down to the last descendant | 2, and relabelling | 5 |
+//! | [`insert`](Tree::insert) at a position, sorted | and the children before it | 2, and relabelling | |
 //! | [`rename`](Tree::rename), [`set_value`](Tree::set_value) | 3 gets | 1 | 2 |
-//! | [`move_to`](Tree::move_to) | the subtree | 1 range deletion, 2 (n + 1), and what gives way | |
+//! | [`move_to`](Tree::move_to) | the subtree | 1 range deletion, 2 (n + 1), and relabelling | |
 //! | [`delete_subtree`](Tree::delete_subtree) | the subtree | 1 range deletion, n + 1 | 3 |
-//! | [`delete_node`](Tree::delete_node), children adopted | the children | 2 + c | |
-//! | [`delete_node`](Tree::delete_node), children rooted | the subtree | as a move | |
-//! | [`import`](Tree::import) of n nodes | n gets | 2 n, and what gives way | 5 |
-//! | [`move_in_steps`](Tree::move_in_steps) | the subtree, three times | 5 n, in transactions of some 1,000 rows; before that, what gives way | |
-//! | [`make_room`](NestedSets::make_room) | the window, twice | what gives way, in transactions of some 1,000 labels of up to 3 keys | |
+//! | [`delete_node`](Tree::delete_node), children reparented | the children | 2 + c | |
+//! | [`delete_node`](Tree::delete_node), children promoted | the subtree | as a move | |
+//! | [`import`](Tree::import) of n nodes | n gets | 2 n, and relabelling | 5 |
+//! | [`move_in_steps`](Tree::move_in_steps) | the subtree, three times | 5 n, in transactions of about 1,000 rows; before that, relabelling | |
+//! | [`make_room`](NestedSets::make_room) | the window, twice | relabelling, in transactions of about 1,000 labels of up to 3 keys | |
 //! | [`delete_in_steps`](Tree::delete_in_steps) | the subtree | 2 n | |
 //!
-//! What gives way is written with 1 range deletion and 2 keys per node whose left label lies in the
-//! window, and 1 key per node of which only the right one does. Counted over 100,000 inserts (a
-//! chain: 2,000; loads: 10,000), where a deleted range counts as one key:
+//! Relabelling writes 1 range deletion, 2 keys per node whose left label is in the window, and 1
+//! key per node with only its right label in it. Measured over 100,000 inserts (a chain: 2,000;
+//! imports: 10,000), where a deleted range counts as one key:
 //!
-//! | where nodes come | keys written per insert | by the worst insert |
+//! | place of the inserts | keys written per insert | keys written by the worst insert |
 //! |---|---|---|
 //! | anywhere | 2.19 | 2,306 |
 //! | after the last child of a node, before its first one, after the last root | 2.00 | 2 |
 //! | 1,000,000 after the last child of a root | 2.00 | 2 |
-//! | trees of 200 nodes, loaded one by one as the last root | 400 per tree | 400 |
+//! | trees of 200 nodes, imported one by one as the last root | 400 per tree | 400 |
 //! | always before the same node | 10.92 | 106,583 |
-//! | in turns before and after the same node | 9.52 | 41,360 |
-//! | each below the one before | 6.84 | 1,467 |
+//! | alternately before and after the same node | 9.52 | 41,360 |
+//! | each below the previous one | 6.84 | 1,467 |
 //!
-//! The worst case is one spot between two siblings, again and again, from either side: amortized a
-//! few nodes per level of windows, of which there are as many as the logarithm of the number of
-//! nodes; and one insert may relabel a window of all nodes around the spot, 2 keys each. Where the
-//! [limits](keyloom::Limits) of a store bound a transaction, what gives way takes at most half of
-//! the operations and a quarter of the bytes: a larger window is refused, and relabelled by
-//! [`make_room`](NestedSets::make_room).
+//! The worst case is inserting at one spot between two siblings again and again, from either side.
+//! It costs, amortized, a few nodes per level of windows; the number of levels is logarithmic in
+//! the number of nodes. A single insert may relabel a window of all nodes around the spot, at 2
+//! keys each. If the [limits](keyloom::Limits) of a store bound a transaction, relabelling takes at
+//! most half of the operations and a quarter of the bytes. A larger window is refused, and
+//! relabelled by [`make_room`](NestedSets::make_room).
 //!
 //! # Errors and transactions
 //!
-//! An operation that fails may have made part of its writes *in the transaction*, which then
+//! An operation that fails may have written part of its changes *in the transaction*, which then
 //! [does not commit](keyloom::Writer#a-failed-write).
 //!
-//! While a subtree is moved or deleted in steps, changes in it, moves and deletions of what it lies
-//! in, and nodes that would go where hidden rows lie are refused ([`TreeError::InSteps`]), and so
-//! is an insert elsewhere for which a window would have to give way that reaches into the subtree;
-//! the rest of the tree takes changes. Room for a subtree that is moved in steps is made in steps,
-//! too, before the move begins ([`MoveStep::Relabelling`](super::MoveStep)).
+//! While a subtree is moved or deleted in steps, these changes are refused
+//! ([`TreeError::InSteps`]):
+//!
+//! * changes in the subtree,
+//! * moves and deletions of its ancestors,
+//! * nodes that would be placed among hidden rows,
+//! * inserts that would relabel a window reaching into the subtree.
+//!
+//! The rest of the tree accepts changes. A move in steps also relabels in steps, before the move
+//! begins ([`move_in_steps`](Tree::move_in_steps)).
 //!
 //! # When not to use it
 //!
-//! When subtrees are moved often: a move writes the subtree twice over, where an adjacency list
-//! writes some five keys. When many writers insert at one spot: a window that is relabelled
-//! conflicts with every change in it. When the parent is asked for more than the subtree.
+//! * When subtrees move often: a move writes two keys per node of the subtree, while an adjacency
+//!   list writes about five keys in all.
+//! * When many writers insert at one spot: relabelling a window conflicts with every change in it.
+//! * When the parent is read more often than the subtree.
 //!
 //! # Source
 //!
@@ -158,11 +166,12 @@ use view::{View, between};
 
 use super::tree::NodeRecords;
 use super::tree::NodeTable;
-use super::{InsertAt, MoveProgress, NodeId, TreeModel, TreeNode};
+use super::{InsertAt, NodeId, TreeModel, TreeNode};
 #[cfg(doc)]
 use super::{Tree, TreeError};
+use keyloom_tables::Progress;
 
-/// A tree in which each node is an interval; see the [module](self).
+/// A tree whose nodes are intervals; see the [module](self).
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -219,7 +228,8 @@ impl<V, C> fmt::Debug for NestedSets<V, C> {
 }
 
 impl<V> NestedSets<V> {
-    /// A tree in `space`, where nothing else may be. Values are written with [`Postcard`].
+    /// Creates a tree in `space`, which must hold nothing else. Values are encoded with
+    /// [`Postcard`].
     ///
     /// ```
     /// use keyloom::Subspace;
@@ -233,7 +243,7 @@ impl<V> NestedSets<V> {
 }
 
 impl<V, C> NestedSets<V, C> {
-    /// A tree in `space`, whose values are written with the codec `C`.
+    /// Creates a tree in `space`, with values encoded by the codec `C`.
     ///
     /// ```
     /// use keyloom::{Subspace, value::Json};
@@ -246,19 +256,18 @@ impl<V, C> NestedSets<V, C> {
 }
 
 impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
-    /// Makes room for `nodes` new nodes at a place, where `name` is the name of the first of them,
-    /// in transactions as large as the store takes. For a change that was refused with
-    /// [`TreeError::NoRoom`]: the same change is taken afterwards.
+    /// Makes room for `nodes` new nodes at a place, in transactions as large as the store accepts;
+    /// `name` is the name of the first new node. Call it for a change that was refused with
+    /// [`TreeError::NoRoom`]: the same change is accepted afterwards.
     ///
-    /// Between the transactions the tree is the same tree as before, and it takes changes
-    /// everywhere. `progress` is called after each of them. Where it breaks, or the program dies,
-    /// the next call goes on from the labels as they are. Where there is room already, nothing is
-    /// written.
+    /// Between the transactions the tree is unchanged and accepts changes everywhere. `progress` is
+    /// called after each of them. If it breaks, or the program dies, the next call continues from
+    /// the current labels. If there is room already, nothing is written.
     ///
     /// ```
     /// use std::ops::ControlFlow;
     /// use keyloom::{Limits, Memory, Store, Subspace};
-    /// use keyloom_trees::{MoveStep, NestedSets, InsertAt, Tree, TreeError};
+    /// use keyloom_trees::{NestedSets, InsertAt, Tree, TreeError};
     /// let tree = NestedSets::<()>::new(&Subspace::new("places"));
     /// let store = Memory::builder().limits(Limits::etcd()).build();
     /// store.transact(|txn| tree.insert(txn, 0, "first", &(), InsertAt::last(None)))?;
@@ -267,7 +276,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     ///     match store.transact(|txn| tree.insert(txn, id, "new", &(), place)) {
     ///         Err(error) if matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. })) => {
     ///             let made = tree.make_room(&store, "new", place, 1, |_| ControlFlow::Continue(()))?;
-    ///             assert_eq!(made.step, MoveStep::Finished);
+    ///             assert!(made.finished);
     ///             store.transact(|txn| tree.insert(txn, id, "new", &(), place))
     ///         }
     ///         inserted => inserted,
@@ -278,23 +287,23 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     /// ```
     ///
     /// # Errors
-    /// [`TreeError::UnknownNode`] where the place names a node that is not there;
-    /// [`TreeError::InSteps`] where labels of a subtree would change that is moved or deleted in
-    /// steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict) where other
-    /// writers change the labels each time before a step.
+    /// [`TreeError::UnknownNode`] if the place names a node that does not exist;
+    /// [`TreeError::InSteps`] if this would change labels of a subtree that is moved or deleted in
+    /// steps; [`TreeError::TooManyNodes`]; [`Conflict`](keyloom::Error::Conflict) if other writers
+    /// change the labels before each attempt of a step.
     pub fn make_room<S: Store>(
         &self,
         store: &S,
         name: &str,
         place: InsertAt,
         nodes: u64,
-        progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let wanted = Wanted::New { name, place, nodes };
-        relabel::make_room(&self.keys, store, wanted, 0, progress)
+        relabel::make_room(&self.keys, store, wanted, Progress::default(), progress)
     }
 
-    /// Gives a node another name, another value, or both.
+    /// Sets the name of a node, its value, or both.
     fn change_node(
         &self,
         txn: &mut impl Writer,
@@ -312,7 +321,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         self.records.put(txn, id, bytes.get(header..).unwrap_or_default())
     }
 
-    /// What deletes a node and gives its children to its parent.
+    /// The change that deletes a node and gives its children to its parent.
     fn adopt(
         &self,
         view: &View<'_, '_, impl Reader>,
@@ -331,7 +340,7 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
         Ok(change)
     }
 
-    /// What deletes a node and makes its children the last roots.
+    /// The change that deletes a node and makes its children the last roots.
     fn uproot(
         &self,
         view: &View<'_, '_, impl Reader>,

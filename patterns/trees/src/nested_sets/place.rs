@@ -1,4 +1,4 @@
-//! From a place among others to a gap between labels.
+//! Finds the gap between labels for a place among siblings.
 
 use keyloom::{Reader, Result};
 
@@ -8,17 +8,17 @@ use super::layout::{Position, disagreement};
 use super::view::{RowOf, View, between};
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
 
-/// What is to be placed.
+/// A node to be placed.
 #[derive(Clone, Copy)]
 pub(super) struct Placed<'n> {
     pub(super) id: NodeId,
     pub(super) name: &'n str,
-    /// Where it is until now, with all below it.
+    /// Its current span with all descendants, if it is moved.
     pub(super) span: Option<Span>,
 }
 
 impl<'k, 'r, R: Reader> View<'k, 'r, R> {
-    /// The gap that a place means, in a tree without what is to be placed there.
+    /// The gap for a place, in the tree without the node being placed.
     pub(super) fn gap(&self, what: Placed<'_>, place: InsertAt) -> Result<Gap> {
         if let Some(span) = what.span.filter(|_| place.is_beside(what.id)) {
             // A node placed beside itself stays: its gap is between the labels around its own.
@@ -43,14 +43,14 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
             (InsertAt::After(sibling), at) => view.after(sibling, at)?,
         };
         if gap.lo >= gap.hi {
-            // A row whose ends are not where its neighbours say.
+            // The ends of a row contradict its neighbours.
             return Err(disagreement(&self.keys.left(gap.lo)));
         }
         view.refuse_gap_in_steps(&gap)?;
         Ok(gap)
     }
 
-    /// Nothing goes below what steps have in hand, nor where rows lie that are not to be seen.
+    /// Refuses a gap in a subtree that is moved or deleted in steps, or among hidden rows.
     fn refuse_gap_in_steps(&self, gap: &Gap) -> Result<()> {
         let Some(steps) = self.steps else { return Ok(()) };
         if let Some(parent) = gap.parent {
@@ -64,8 +64,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         }
     }
 
-    /// Where the parent or the sibling is that a place names; the first label of all where it names
-    /// none.
+    /// The position of the parent or sibling that a place names; label 0 if it names none.
     fn target(&self, what: Placed<'_>, place: InsertAt) -> Result<Position> {
         let Some(target) = place.named() else { return Ok(Position { left: 0, parent: None }) };
         let position = self.named(target)?;
@@ -113,7 +112,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         })
     }
 
-    /// The gap before the first child of which `found` says so, or behind all.
+    /// The gap before the first child for which `found` returns true, or after all.
     fn before_child(
         &self,
         parent: Option<NodeId>,

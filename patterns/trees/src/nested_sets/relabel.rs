@@ -1,10 +1,9 @@
-//! Room for nodes where a whole window does not fit into one transaction: it is relabelled in
-//! steps.
+//! Relabels a window in steps, if that is too large for one transaction.
 //!
-//! Labels go to their new places one by one, and never past another label: first those that go to
-//! the right, from the last to the first, then those that go to the left, from the first to the
-//! last. So after each transaction the tree is the same tree, and nothing has to be remembered:
-//! steps that stopped are planned again from the labels as they are.
+//! Labels move to their new places one by one, and never past another label. First those that move
+//! right, from the last to the first; then those that move left, from the first to the last. So
+//! after each transaction the tree is unchanged, and no state is stored: interrupted work is
+//! planned again from the current labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -17,28 +16,28 @@ use super::layout::{Keys, Position, Positions, disagreement, header, split_heade
 use super::place::Placed;
 use super::room::{End, Used, most_nodes, too_many_nodes};
 use super::view::View;
-use crate::{InsertAt, MoveProgress, MoveStep, NodeId, TreeError, TreeNode};
-use keyloom_tables::BatchSize;
+use crate::{InsertAt, NodeId, TreeError, TreeNode};
+use keyloom_tables::{BatchSize, Progress};
 
-/// How many labels a transaction changes, where the store takes as much. Each is at most three
-/// keys.
+/// How many labels one transaction changes, if the store accepts that many. Each takes at most
+/// three keys.
 const BATCH: usize = 1_000;
 
-/// How often in a row it is planned again, since other writers change the window, before that is a
+/// How many replans in a row, because of other writers in the window, are allowed before a
 /// conflict.
 const REPLANS: u32 = 16;
 
 /// The nodes that need room.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted<'n> {
-    /// New nodes, of which the first has this name.
+    /// New nodes; the first has this name.
     New { name: &'n str, place: InsertAt, nodes: u64 },
-    /// A node that moves, with all below it.
+    /// A node that moves with all its descendants.
     Move { id: NodeId, place: InsertAt },
 }
 
 impl Wanted<'_> {
-    /// The gap, and how many labels it should give; `None` where the node is there already.
+    /// The gap, and the number of labels needed; `None` if the node is already there.
     fn gap<'k, 'r, R: Reader>(
         self,
         keys: &'k Keys,
@@ -66,21 +65,21 @@ impl Wanted<'_> {
     }
 }
 
-/// Whether a change was refused because it lacked room.
+/// Whether a change was refused for lack of room.
 pub(super) fn lacks_room(error: &keyloom::Error) -> bool {
     matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. }))
 }
 
-/// Makes room, in as many transactions as it takes. So many keys were written before.
+/// Makes room in as many transactions as needed. `done` is the work done before.
 pub(super) fn make_room<S: Store>(
     keys: &Keys,
     store: &S,
     wanted: Wanted<'_>,
-    written: u64,
-    mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-) -> Result<MoveProgress> {
+    mut done: Progress,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Progress> {
+    done.finished = false;
     let mut size = BatchSize::new(BATCH);
-    let mut done = MoveProgress { step: MoveStep::Relabelling, keys: written };
     let mut plan: Option<Plan> = None;
     let mut replans = 0;
     loop {
@@ -94,11 +93,11 @@ pub(super) fn make_room<S: Store>(
         let step = size.transact(store, |txn, labels| now.step(keys, txn, labels))?;
         match step {
             Some(step) => {
-                done.keys += step.keys;
+                done = done.followed_by(&step.done);
                 plan = now.after(step);
                 replans = 0;
             }
-            // What another writer has changed is planned again.
+            // Another writer has changed the window: plan again.
             None if replans < REPLANS => replans += 1,
             None => return Err(Error::Conflict { what: keys.space.to_string().into() }),
         }
@@ -106,11 +105,11 @@ pub(super) fn make_room<S: Store>(
             return Ok(done);
         }
     }
-    done.step = MoveStep::Finished;
+    done.finished = true;
     Ok(done)
 }
 
-/// A row that gets new labels, as it is now.
+/// A row that gets new labels, with its current ones.
 struct Moving {
     id: NodeId,
     span: Span,
@@ -118,30 +117,30 @@ struct Moving {
 
 /// A label that changes.
 struct Target {
-    /// Which row's.
+    /// The index of its row.
     row: usize,
     end: End,
     to: Label,
 }
 
-/// The labels of a window, and where they go.
+/// The labels of a window, and their targets.
 struct Plan {
     rows: Vec<Moving>,
-    /// All labels of the window, as they are now, and which row's each is.
+    /// All current labels of the window, with the index of their row.
     labels: BTreeMap<Label, usize>,
-    /// In an order in which none passes another, the next one last.
+    /// In an order in which no label passes another; the next one is last.
     to_do: Vec<Target>,
 }
 
-/// What a transaction has done: to so many targets, which gave these rows these labels.
+/// The result of a transaction: how many targets were done, and the new labels of the changed rows.
 struct Step {
     targets: usize,
     changed: BTreeMap<usize, Span>,
-    keys: u64,
+    done: Progress,
 }
 
 impl Plan {
-    /// The plan, or `None` where the gap has room.
+    /// Makes the plan; `None` if the gap has room.
     fn make(keys: &Keys, reader: &impl Reader, wanted: Wanted<'_>) -> Result<Option<Self>> {
         let Some((view, gap, count)) = wanted.gap(keys, reader)? else { return Ok(None) };
         if gap.has_room(count) {
@@ -167,13 +166,13 @@ impl Plan {
                 std::cmp::Ordering::Equal => (),
             }
         }
-        // The next one is taken from the end.
+        // The next one is popped from the end.
         plan.to_do.extend(to_left.into_iter().rev());
         plan.to_do.extend(to_right);
         Ok((!plan.to_do.is_empty()).then_some(plan))
     }
 
-    /// The plan after a step; `None` when it is done.
+    /// The plan after a step; `None` if it is done.
     fn after(mut self, step: Step) -> Option<Self> {
         self.to_do.truncate(self.to_do.len() - step.targets);
         for number in step.changed.keys() {
@@ -194,7 +193,7 @@ impl Plan {
         (!self.to_do.is_empty()).then_some(self)
     }
 
-    /// Changes some labels; `None` where the rows are not as they were planned.
+    /// Changes some labels; `None` if the rows differ from the plan.
     fn step(&self, keys: &Keys, txn: &mut impl Writer, labels: usize) -> Result<Option<Step>> {
         let next = self.to_do.iter().rev().take(labels);
         let mut swept: Option<Span> = None;
@@ -216,12 +215,12 @@ impl Plan {
         }
         let Some(swept) = swept else { return Ok(None) };
         let Some(change) = self.change(keys, &*txn, swept, &changed)? else { return Ok(None) };
-        let keys = change.make(keys, txn)?;
-        Ok(Some(Step { targets, changed, keys }))
+        let done = change.make(keys, txn)?;
+        Ok(Some(Step { targets, changed, done }))
     }
 
-    /// What gives some rows new labels, which sweep a span; `None` where a row is not as it was
-    /// planned.
+    /// The change that gives some rows new labels within a span; `None` if a row differs from the
+    /// plan.
     fn change(
         &self,
         keys: &Keys,
@@ -274,7 +273,7 @@ impl Plan {
     }
 }
 
-/// Whether in a span exactly those of some rows begin that were planned to: no other row has come.
+/// Whether exactly the planned rows begin in a span, and no others.
 fn begins_as_planned(
     keys: &Keys,
     reader: &impl Reader,

@@ -1,8 +1,8 @@
-//! Rows that cannot be read, or lie where none can: what a repair makes of them.
+//! Repairs rows that cannot be read or have no valid place.
 //!
-//! A row whose name cannot be read becomes a placeholder where it is. A row without a place,
-//! because its header is cut off or its interval crosses another, becomes the last root; what it
-//! held moves up to the next node that encloses it.
+//! A row whose name cannot be read becomes a placeholder at its place. A row has no valid place if
+//! its header is truncated or its interval crosses another. It becomes the last root; its former
+//! descendants move up to the next enclosing node.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ use keyloom_tables::BatchSize;
 /// How many keys are read together.
 const CHUNK: usize = 1_000;
 
-/// A row as it is stored.
+/// A stored row.
 type Stored = (KeyBuf, Vec<u8>);
 
-/// Gives rows with the id of another node their own again, or a new one, and makes placeholders of
-/// rows whose name cannot be read. Their places stay.
+/// Gives rows with the id of another node their own id back, or a new one. Replaces rows with an
+/// unreadable name by placeholders. Places do not change.
 pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
     let (claims, wrong) = {
         let snapshot = store.snapshot()?;
@@ -39,14 +39,14 @@ pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Re
             }
             Ok(())
         })?;
-        // Read only where it is needed.
+        // Read only if needed.
         let claims = if wrong.is_empty() { BTreeMap::new() } else { claims(keys, &snapshot)? };
         (claims, wrong)
     };
     in_batches(store, size, &wrong, |txn, key| restore_row(keys, txn, key, &claims))
 }
 
-/// Makes last roots of the rows that have no place. The positions of the others are right.
+/// Makes rows without a place the last roots. The positions of the others are right.
 pub(super) fn places<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
     let (claims, mut misplaced, last) = {
         let snapshot = store.snapshot()?;
@@ -66,8 +66,8 @@ pub(super) fn places<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> 
         let claims = if is_whole { BTreeMap::new() } else { claims(keys, &snapshot)? };
         (claims, misplaced, last)
     };
-    // The last row needs a place when others go after it. So the last rows that have none go
-    // together, and the rest from the end.
+    // Inserting a root requires that the last row has a place. So the last rows without a place are
+    // moved together, and the others from the end.
     misplaced.reverse();
     let together = match last.is_empty() {
         true => 0,
@@ -83,7 +83,7 @@ fn all_rows(keys: &Keys) -> KeyRange<'static> {
     keys.lefts(Span { first: 0, last: Label::MAX })
 }
 
-/// Hands out all entries of a range whose keys are those of rows.
+/// Passes all entries of a range to `each`, in chunks of rows.
 fn in_chunks<R: Reader>(
     reader: &R,
     range: KeyRange<'static>,
@@ -121,7 +121,7 @@ fn in_batches<S: Store, I>(
     Ok(repaired)
 }
 
-/// The ids whose positions name a row that is not theirs, by its label.
+/// The ids whose position points to a row of another id, by the row's label.
 fn claims<R: Reader>(keys: &Keys, reader: &R) -> Result<BTreeMap<Label, NodeId>> {
     let mut claims = BTreeMap::new();
     let mut entries = reader.range(keys.nodes(), Order::Ascending)?;
@@ -144,7 +144,7 @@ fn claims<R: Reader>(keys: &Keys, reader: &R) -> Result<BTreeMap<Label, NodeId>>
     }
 }
 
-/// Of which rows another one with the same id is found by that.
+/// For each row, whether its id's position points to another row with that id.
 fn doubles<R: Reader>(keys: &Keys, reader: &R, rows: &[Stored]) -> Result<Vec<bool>> {
     let ids: Vec<Option<NodeId>> =
         rows.iter().map(|(key, bytes)| Some(header(keys, key, bytes)?.id)).collect();
@@ -164,14 +164,14 @@ fn doubles<R: Reader>(keys: &Keys, reader: &R, rows: &[Stored]) -> Result<Vec<bo
         .collect())
 }
 
-/// Whether the name of a row cannot be read. A header that is cut off is another fault.
+/// Whether the name of a row cannot be read. A truncated header is another fault.
 fn needs_placeholder(keys: &Keys, key: &[u8], bytes: &[u8]) -> bool {
     let is_named = |node: &[u8]| TreeNode::<_, (), ()>::new(0, node, 0).is_named();
     let node = header(keys, key, bytes).and_then(|header| bytes.get(header.bytes..));
     node.is_some_and(|node| !is_named(node))
 }
 
-/// The header of a row, or `None` where it is cut off.
+/// The header of a row, or `None` if it is truncated.
 fn header(keys: &Keys, key: &[u8], bytes: &[u8]) -> Option<Header> {
     split_header(keys.is_wide(key), bytes)
 }
@@ -203,12 +203,12 @@ fn restore_row(
         return Ok(1);
     }
     let at = super::layout::Position { left: found.left, parent: None };
-    // Its parent is written with the other positions.
+    // Its parent is written later, with the other positions.
     txn.put(&keys.node(id), &Positions::from(at).encode())?;
     Ok(2)
 }
 
-/// The id whose position names this row, or one that no node has.
+/// The id whose position points to this row, or an unused one.
 fn own_id(
     keys: &Keys,
     reader: &impl Reader,
@@ -222,7 +222,7 @@ fn own_id(
     }
 }
 
-/// Whether a row has a place among those before it.
+/// Whether a row has a valid place among the preceding rows.
 fn is_placed(keys: &Keys, (key, bytes): &Stored, open: &mut Open) -> bool {
     match keys.row((&key[..], &bytes[..])) {
         Ok(row) => keys.is_within(&row) && open.enter(row.span(), row.id).is_ok(),
@@ -230,7 +230,7 @@ fn is_placed(keys: &Keys, (key, bytes): &Stored, open: &mut Open) -> bool {
     }
 }
 
-/// Makes last roots of rows, in their order.
+/// Makes rows the last roots, in their order.
 fn uproot(
     keys: &Keys,
     txn: &mut impl Writer,
@@ -260,10 +260,10 @@ fn uproot(
         let gap = view.gap(Placed { id: first.id, name: "", span: None }, InsertAt::Last(None))?;
         view.place(&gap, &roots, &txn.limits())?
     };
-    Ok(removed + change.make(keys, txn)?)
+    Ok(removed + change.make(keys, txn)?.changed())
 }
 
-/// The node that a row without a place holds: its id, and what is stored of it.
+/// The node in a row without a place: its id and its stored bytes.
 fn rest_of(
     keys: &Keys,
     reader: &impl Reader,
@@ -272,7 +272,7 @@ fn rest_of(
 ) -> Result<Option<(NodeId, Vec<u8>)>> {
     let Some(left) = keys.left_of(key) else { return Ok(None) };
     let Some(Header { id, bytes: stored, .. }) = header(keys, key, bytes) else {
-        // Less than a header is left: no name and no value, but maybe the id.
+        // The header is truncated: name and value are lost, but the id may be known.
         return Ok(claims.get(&left).map(|id| (*id, placeholder(*id, bytes))));
     };
     let at = reader.get(&keys.node(id))?.and_then(|at| Positions::decode(&at).ok());

@@ -1,4 +1,4 @@
-//! Room for nodes: labels in a gap, or in a window around it that is relabelled.
+//! Finds labels for nodes in a gap, or relabels a window around it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use super::layout::{Keys, Row, disagreement};
 use super::view::View;
 use crate::TreeError;
 
-/// Labels for what is to be placed, and what must give way to it.
+/// The labels for new nodes, and the rows that are relabelled for them.
 pub(super) struct Room {
-    /// As many as were asked for, in order.
+    /// The requested labels, in order.
     pub(super) labels: Vec<Label>,
-    /// The window that is relabelled: no row stays where it began in it.
+    /// The relabelled window: every row that begins in it moves.
     pub(super) window: Option<Span>,
-    /// The rows that change, with their new labels, and where each was until now.
+    /// The changed rows with their new labels, and the old left label of each.
     pub(super) moved: Vec<(Label, Row<Vec<u8>>)>,
 }
 
 impl Room {
-    /// How many keys what gives way writes, and about how many bytes.
+    /// How many keys the relabelling writes, and about how many bytes.
     fn cost(&self, keys: &Keys) -> (usize, usize) {
         let per_key = keys.space.prefix().len() + 40;
         let of_row = |(old, row): &(Label, Row<Vec<u8>>)| {
@@ -48,18 +48,18 @@ impl Most {
     }
 }
 
-/// How many keys of a transaction may be relabelled: half of it is left for the change itself.
+/// How many keys of a transaction relabelling may use: half is left for the change itself.
 fn most_keys(limits: &Limits) -> usize {
     limits.max_transaction_operations.map_or(usize::MAX, |most| most / 2)
 }
 
-/// How many bytes may be: a store may count each several times.
+/// How many bytes relabelling may use: a store may count each several times.
 fn most_bytes(limits: &Limits) -> usize {
     limits.max_transaction_bytes.map_or(usize::MAX, |most| most / 4)
 }
 
 impl<'k, 'r, R: Reader> View<'k, 'r, R> {
-    /// Room for `count` labels in a gap, in a transaction that may write as much as `limits` say.
+    /// Makes room for `count` labels in a gap, in a transaction within `limits`.
     pub(super) fn room(&self, gap: &Gap, count: u64, limits: &Limits) -> Result<Room> {
         if let Some(labels) = gap.labels(count) {
             return Ok(Room { labels, window: None, moved: Vec::new() });
@@ -76,7 +76,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok(room)
     }
 
-    /// The smallest window around a gap that may hold `count` labels more.
+    /// The smallest window around a gap that can take `count` more labels.
     pub(super) fn around(&self, gap: &Gap, count: u64) -> Result<Around<'_, 'k, 'r, R>> {
         let first = self.keys.labels.window(gap.lo, 0);
         let (rows, read) = (BTreeMap::new(), None);
@@ -86,7 +86,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
             self.refuse_in_steps(window)?;
             around.grow(window, usize::MAX)?;
             (around.window, around.level) = (window, level);
-            // Nodes that only move took labels before, which are free now.
+            // Nodes that only move free the labels that they had.
             let takes_all = level == self.keys.labels.levels && self.is_without_some();
             if around.used().saturating_add(count) <= LabelSpace::capacity(level) || takes_all {
                 return Ok(around);
@@ -96,31 +96,30 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     }
 }
 
-/// The error of a tree that would have more nodes than labels for them.
+/// The error of a tree with too many nodes.
 #[cold]
 pub(super) fn too_many_nodes(keys: &Keys) -> Error {
     let limit = most_nodes(keys);
     TreeError::TooManyNodes { tree: keys.space.to_string(), limit }.into()
 }
 
-/// How many nodes a tree takes.
+/// The maximum number of nodes in a tree.
 pub(super) fn most_nodes(keys: &Keys) -> u64 {
     LabelSpace::capacity(keys.labels.levels) / 2
 }
 
-/// What is known of the rows around a gap.
+/// The rows read around a gap.
 pub(super) struct Around<'a, 'k, 'r, R: Reader> {
     view: &'a View<'k, 'r, R>,
-    /// By their left labels: all rows that begin in `read`, and those before it that enclose its
-    /// beginning.
+    /// By left label: all rows that begin in `read`, and the earlier rows that enclose its start.
     rows: BTreeMap<Label, Known>,
     read: Option<Span>,
-    /// The window that is relabelled.
+    /// The window to relabel.
     window: Span,
     level: u32,
 }
 
-/// A label of a window: where its row begins, and which end of the row it is.
+/// A label of a window, the left label of its row, and which end of the row it is.
 #[derive(Clone, Copy)]
 pub(super) struct Used {
     pub(super) label: Label,
@@ -130,7 +129,7 @@ pub(super) struct Used {
 
 struct Known {
     row: Row<Vec<u8>>,
-    /// Where its parent begins, once it was looked up; `Some(None)` for a root.
+    /// The left label of its parent, once read; `Some(None)` for a root.
     parent: Option<Option<Label>>,
 }
 
@@ -141,8 +140,8 @@ pub(super) enum End {
 }
 
 impl<R: Reader> Around<'_, '_, '_, R> {
-    /// Takes a larger window as long as it has at most twice as many labels in use, and relabelling
-    /// it writes no more than `limit`: the gap that comes of it is many times as large.
+    /// Widens the window as long as at most twice as many labels are in use, and relabelling stays
+    /// within `limit`. The resulting gap is many times as large.
     fn widen(&mut self, limit: Most) -> Result<()> {
         let most = (limit.keys / 2).min(2 * self.used() as usize);
         for level in self.level + 1..=self.view.keys.labels.levels {
@@ -157,12 +156,12 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         Ok(())
     }
 
-    /// Reads what of a window is not known yet, but no more than `most` rows at each end. Whether
+    /// Reads the unread part of a window, but no more than `most` rows at each end. Returns whether
     /// that was all.
     fn grow(&mut self, window: Span, most: usize) -> Result<bool> {
         let parts = match self.read {
             None => [Some(window), None],
-            // Neither end of a span is the end of all numbers where the window goes on behind it.
+            // If the window extends past an end of `read`, that end is not the minimum or maximum.
             Some(read) => [
                 (window.first < read.first)
                     .then(|| Span { first: window.first, last: read.first.saturating_sub(1) }),
@@ -190,8 +189,7 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         self.rows.entry(row.left).or_insert(Known { row, parent: None });
     }
 
-    /// Reads the rows that begin before a window and end in it: they enclose what lies at its
-    /// beginning.
+    /// Reads the rows that begin before a window and end in it; they enclose its start.
     fn climb(&mut self, window: Span, most: usize) -> Result<bool> {
         let Some(before) = self.view.last(0, window.first)? else { return Ok(true) };
         let mut rows = 0;
@@ -245,7 +243,7 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         ends.filter(move |used| window.contains(used.label))
     }
 
-    /// What [`Room::cost`] is at most when a window is relabelled: when all of its labels change.
+    /// An upper bound of [`Room::cost`] for a window: all of its labels change.
     fn most_cost(&self, window: Span) -> (usize, usize) {
         let per_key = self.view.keys.space.prefix().len() + 40;
         let written = self.rows.iter().filter_map(|(left, known)| {
@@ -262,15 +260,15 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         self.labels_in(self.window).count() as u64
     }
 
-    /// The labels of the window that are in use, in order, each with the one that it gets, and
-    /// `count` new ones.
+    /// The labels in use in the window, in order, each with its new label, and `count` labels for
+    /// new nodes.
     fn new_labels(&self, gap: &Gap, count: u64) -> (Vec<(Used, Label)>, Vec<Label>) {
         let (used, new) = self.relabelled(gap);
         let labels = new.new_labels(count);
         (used.into_iter().zip(new.before.into_iter().chain(new.behind)).collect(), labels)
     }
 
-    /// The labels of the window that are in use, in order, each with the one that it gets.
+    /// The labels in use in the window, in order, each with its new label.
     pub(super) fn moves(&self, gap: &Gap) -> Vec<(Used, Label)> {
         let (used, new) = self.relabelled(gap);
         used.into_iter().zip(new.before.into_iter().chain(new.behind)).collect()
@@ -289,7 +287,7 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         self.rows.get(&left).map(|known| &known.row)
     }
 
-    /// Gives new labels to what lies in the window, and as many as were asked for in the gap.
+    /// Relabels the rows of the window, and takes `count` labels from the gap.
     fn relabel(mut self, gap: &Gap, count: u64) -> Room {
         let (used, labels) = self.new_labels(gap, count);
         let mut changed = BTreeSet::new();
@@ -307,7 +305,7 @@ impl<R: Reader> Around<'_, '_, '_, R> {
     }
 }
 
-/// Labels of places that were taken before: `count` of them from the first to the last.
+/// `count` labels in a span that was reserved before, from its first to its last.
 pub(super) fn labels_of(span: Span, count: u64) -> Vec<Label> {
     let parts = count.saturating_sub(1);
     (0..count).map(|n| span.first + share(span.width(), n, parts)).collect()

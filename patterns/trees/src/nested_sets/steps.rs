@@ -1,10 +1,9 @@
-//! Moves and deletions that are longer than a transaction.
+//! Moves and deletions that span several transactions.
 //!
-//! A record says what is under way, and every operation reads it with its first read. During a move
-//! the rows of the subtree are copied to labels that were free, where nobody sees them, and the
-//! position of each node names both its places. One write then turns the record over: the new place
-//! counts, and the old rows, which nobody sees any more, are removed. A deletion begins with the
-//! second half.
+//! A record describes the work in progress, and every operation reads it with its first read. A
+//! move copies the rows of the subtree to free labels, where they are hidden; the position of each
+//! node holds both places. Then one write switches the record: the new place becomes visible, and
+//! the old rows are hidden and removed. A deletion starts with this second half.
 
 use std::ops::ControlFlow;
 
@@ -18,23 +17,23 @@ use super::place::Placed;
 use super::room::labels_of;
 use super::view::{View, between};
 use crate::tree::{NodeRecords, unless_newer};
-use crate::{InsertAt, MoveProgress, MoveStep, NodeId, TreeNode};
-use keyloom_tables::BatchSize;
+use crate::{InsertAt, NodeId, TreeNode};
+use keyloom_tables::{BatchSize, Progress};
 
-/// The first byte of the record: the format. In the first one labels had 8 bytes.
+/// The first byte of the record: the format. In the first format labels had 8 bytes.
 const FORMAT: u8 = 2;
 
-/// How many rows a transaction copies or removes, where the store takes as much.
+/// How many rows one transaction copies or removes, if the store accepts that many.
 const BATCH: usize = 1_000;
 
-/// What is under way.
+/// The work in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Steps {
     /// The root of the subtree that is moved or deleted.
     pub(super) node: NodeId,
-    /// Where the subtree is, or was.
+    /// The old place of the subtree.
     from: Span,
-    /// Where it goes; `None` when it is deleted.
+    /// Its new place; `None` for a deletion.
     to: Option<Going>,
     stage: Stage,
 }
@@ -47,13 +46,13 @@ struct Going {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The rows that begin up to this label are copied.
+    /// The rows that begin up to this label have been copied.
     Copying(Option<Label>),
     Clearing,
 }
 
 impl Steps {
-    /// The rows that nobody sees.
+    /// The rows that no reader sees.
     pub(super) fn hidden(&self) -> Option<Span> {
         match self.stage {
             Stage::Copying(_) => self.to.map(|to| to.span),
@@ -61,24 +60,24 @@ impl Steps {
         }
     }
 
-    /// Where nothing may change meanwhile.
+    /// The spans that must not change until the work ends.
     pub(super) fn spans(&self) -> impl Iterator<Item = Span> {
         std::iter::once(self.from).chain(self.to.map(|to| to.span))
     }
 
-    /// Whether the new place counts. What is cleared without one was deleted, or is the copy of a
-    /// move that was cancelled.
+    /// Whether the new place is visible. If there is no new place, `Clearing` removes a deleted
+    /// subtree or the copy of a cancelled move.
     pub(super) fn has_switched(&self) -> bool {
         self.stage == Stage::Clearing && self.to.is_some()
     }
 
-    /// The steps that take back what was copied.
+    /// The steps that remove the copies of a move.
     fn cancelled(&self) -> Option<Self> {
         let Stage::Copying(_) = self.stage else { return None };
         self.to.map(|to| Self { from: to.span, to: None, stage: Stage::Clearing, ..*self })
     }
 
-    /// The format, the stage and how far it is, the node, both spans and the new parent.
+    /// Encodes the format, the stage and its progress, the node, both spans and the new parent.
     fn encode(&self) -> Vec<u8> {
         let (stage, copied) = match self.stage {
             Stage::Copying(None) => (0, 0),
@@ -124,7 +123,7 @@ impl Steps {
     }
 }
 
-/// What is under way, of what is stored of it.
+/// Decodes the stored record of work in progress.
 pub(super) fn under_way(keys: &Keys, stored: Option<&[u8]>) -> Result<Option<Steps>> {
     let Some(bytes) = stored else { return Ok(None) };
     match unless_newer(Steps::decode(bytes)).map_err(|error| error.at(&keys.steps))? {
@@ -140,13 +139,13 @@ fn no_record() -> Error {
     Error::Value { codec: "a move in steps of nested sets", action: "decode", source: why.into() }
 }
 
-/// Begins a move, and tells how many keys it wrote; none where the node is there already.
+/// Begins a move; writes nothing if the node is already there.
 pub(super) fn begin_move(
     keys: &Keys,
     txn: &mut impl Writer,
     id: NodeId,
     place: InsertAt,
-) -> Result<u64> {
+) -> Result<Progress> {
     let (mut change, steps) = {
         let (view, row) = View::of_row(keys, &*txn, id)?;
         let from = row.span();
@@ -154,13 +153,13 @@ pub(super) fn begin_move(
         let node = TreeNode::<_, (), ()>::new(id, row.node(), 0);
         let gap = view.gap(Placed { id, name: node.name()?, span: Some(from) }, place)?;
         if gap.lo < from.first && from.last < gap.hi {
-            return Ok(0);
+            return Ok(Progress::default());
         }
         let count = 2 * view.reader.count(keys.lefts(from))?;
-        // The subtree stays where it is, and may have to give way itself.
+        // The subtree stays at its old place for now, and may be relabelled itself.
         let room = view.room(&gap, count, &txn.limits())?;
         let (Some(first), Some(last)) = (room.labels.first(), room.labels.last()) else {
-            return Ok(0);
+            return Ok(Progress::default());
         };
         let to = Going { span: Span { first: *first, last: *last }, parent: gap.parent };
         let new = room.moved.iter().find(|(old, _)| *old == from.first).map(|(_, row)| row.span());
@@ -176,15 +175,14 @@ pub(super) fn begin_move(
     change.make(keys, txn)
 }
 
-/// Begins a deletion: from now on nobody sees the subtree. Tells how many keys it wrote.
-pub(super) fn begin_deletion(keys: &Keys, txn: &mut impl Writer, id: NodeId) -> Result<u64> {
+/// Begins a deletion: from now on the subtree is hidden.
+pub(super) fn begin_deletion(keys: &Keys, txn: &mut impl Writer, id: NodeId) -> Result<()> {
     let steps = {
         let (view, row) = View::of_row(keys, &*txn, id)?;
         view.refuse_other_steps()?;
         Steps { node: id, from: row.span(), to: None, stage: Stage::Clearing }
     };
-    txn.put(&keys.steps, &steps.encode())?;
-    Ok(1)
+    txn.put(&keys.steps, &steps.encode())
 }
 
 impl<R: Reader> View<'_, '_, R> {
@@ -196,37 +194,32 @@ impl<R: Reader> View<'_, '_, R> {
 /// The layout of a tree, and the table of its nodes.
 type On<'t, V, C> = (&'t Keys, &'t NodeRecords<V, C>);
 
-/// Goes on with what a first transaction has begun, and tells of that one too.
+/// Continues work that a first transaction has begun, and reports that one too.
 pub(super) fn go_on_from<S: Store, V, C: Codec<V>>(
-    (keys, records): On<'_, V, C>,
+    on: On<'_, V, C>,
     store: &S,
-    written: u64,
-    mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-) -> Result<MoveProgress> {
+    mut done: Progress,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Progress> {
+    let (keys, _) = on;
     let steps = under_way(keys, store.snapshot()?.get(&keys.steps)?.as_deref())?;
-    let step = match steps.map(|steps| steps.stage) {
-        Some(Stage::Copying(_)) => MoveStep::Copying,
-        Some(Stage::Clearing) => MoveStep::Clearing,
-        None => MoveStep::Finished,
-    };
-    let begun = MoveProgress { step, keys: written };
-    if progress(&begun).is_break() || step == MoveStep::Finished {
-        return Ok(begun);
+    done.finished = steps.is_none();
+    if progress(&done).is_break() || done.finished {
+        return Ok(done);
     }
-    go_on((keys, records), store, written, progress)
+    go_on(on, store, done, progress)
 }
 
-/// Goes on until nothing is under way, or `progress` stops it. So many keys were written before.
+/// Continues until the work is finished, or `progress` stops it. `done` is the work done before.
 pub(super) fn go_on<S: Store, V, C: Codec<V>>(
     on: On<'_, V, C>,
     store: &S,
-    written: u64,
-    mut progress: impl FnMut(&MoveProgress) -> ControlFlow<()>,
-) -> Result<MoveProgress> {
+    mut done: Progress,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Progress> {
     let (keys, _) = on;
     let mut size = BatchSize::new(BATCH);
     let mut plan = None;
-    let mut done = MoveProgress { step: MoveStep::Finished, keys: written };
     loop {
         if let Some(steps) = under_way(keys, store.snapshot()?.get(&keys.steps)?.as_deref())?
             && matches!(steps.stage, Stage::Copying(_))
@@ -234,34 +227,36 @@ pub(super) fn go_on<S: Store, V, C: Codec<V>>(
         {
             plan = Some(Plan::make(keys, &store.snapshot()?, &steps)?);
         }
-        let (step, keys) = size.transact(store, |txn, rows| step(on, txn, plan.as_ref(), rows))?;
-        done = MoveProgress { step, keys: done.keys + keys };
-        if progress(&done).is_break() || step == MoveStep::Finished {
+        let next = size.transact(store, |txn, rows| step(on, txn, plan.as_ref(), rows))?;
+        done = done.followed_by(&next);
+        if progress(&done).is_break() || done.finished {
             return Ok(done);
         }
     }
 }
 
-/// Ends what is under way, for a repair: how many keys were written. An unreadable record is
-/// deleted; a move that meets damage before it has switched is cancelled.
+/// Ends the work in progress, for a repair; returns how many keys were written. An unreadable
+/// record is deleted. If a move encounters damage before it has switched, it is cancelled.
 pub(super) fn end<S: Store, V, C: Codec<V>>(on: On<'_, V, C>, store: &S) -> Result<u64> {
     let (keys, _) = on;
-    let mut written = store.transact(|txn| forget_damaged(keys, txn))?;
-    let outcome = go_on(on, store, written, |progress| {
-        written = progress.keys;
+    let forgotten = store.transact(|txn| forget_damaged(keys, txn))?;
+    let mut done = Progress::default();
+    let outcome = go_on(on, store, Progress::default(), |progress| {
+        done = progress.clone();
         ControlFlow::Continue(())
     });
     match outcome {
         Err(error) if is_damage(&error) => {
-            written += store.transact(|txn| cancel(keys, txn))?;
-            Ok(go_on(on, store, written, |_| ControlFlow::Continue(()))?.keys)
+            done.written += store.transact(|txn| cancel(keys, txn))?;
+            done = go_on(on, store, done, |_| ControlFlow::Continue(()))?;
         }
-        outcome => Ok(outcome?.keys),
+        outcome => done = outcome?,
     }
+    Ok(forgotten + done.changed())
 }
 
-/// Without the record nothing is hidden: nodes that were copied already are there twice, and one of
-/// them gets another id.
+/// Without the record no row is hidden: nodes that were already copied exist twice, and one of the
+/// two gets another id.
 fn forget_damaged(keys: &Keys, txn: &mut impl Writer) -> Result<u64> {
     let steps = txn.get(&keys.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes))).transpose();
     if steps.map_err(|error| error.at(&keys.steps))? != Some(None) {
@@ -279,7 +274,7 @@ fn cancel(keys: &Keys, txn: &mut impl Writer) -> Result<u64> {
     Ok(1)
 }
 
-/// Whether stored bytes are not what they should be.
+/// Whether the error is about damaged stored bytes.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::At { source, .. } => is_damage(source),
@@ -287,31 +282,31 @@ fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// One transaction of it: what is to be done next, and how many keys were written or removed.
+/// Runs one transaction of the work.
 fn step<V, C: Codec<V>>(
     (keys, records): On<'_, V, C>,
     txn: &mut impl Writer,
     plan: Option<&Plan>,
     rows: usize,
-) -> Result<(MoveStep, u64)> {
+) -> Result<Progress> {
     records.expect_writable(txn)?;
     let steps = under_way(keys, txn.get(&keys.steps)?.as_deref())?;
     match steps {
-        None => Ok((MoveStep::Finished, 0)),
+        None => Ok(Progress::complete()),
         Some(steps) => match (steps.stage, plan.filter(|plan| plan.is_of(&steps))) {
             (Stage::Clearing, _) => clear((keys, records), txn, &steps, rows),
             (Stage::Copying(copied), Some(plan)) => copy(keys, txn, steps, copied, plan, rows),
-            // Somebody else has begun another one since the plan was made.
-            (Stage::Copying(_), None) => Ok((MoveStep::Copying, 0)),
+            // Another writer has begun another move since the plan was made.
+            (Stage::Copying(_), None) => Ok(Progress::default()),
         },
     }
 }
 
-/// The new places of all rows of a subtree that is moved. The subtree does not change meanwhile, so
-/// whoever makes the plan comes to the same one.
+/// The new places of all rows of a moved subtree. The subtree does not change until the move ends,
+/// so every program computes the same plan.
 struct Plan {
     of: (Span, Option<Going>),
-    /// Old left labels in order, and beside each the new interval.
+    /// The old left labels in order, each with its new interval.
     rows: Vec<(Label, Span)>,
 }
 
@@ -343,7 +338,7 @@ impl Plan {
     }
 }
 
-/// DenormalizedFields some rows, or turns the record over when all are copied.
+/// Copies some rows, or switches the record when all are copied.
 fn copy(
     keys: &Keys,
     txn: &mut impl Writer,
@@ -351,7 +346,7 @@ fn copy(
     copied: Option<Label>,
     plan: &Plan,
     rows: usize,
-) -> Result<(MoveStep, u64)> {
+) -> Result<Progress> {
     let behind = match copied {
         None => Some(steps.from),
         Some(copied) => between(copied, steps.from.last),
@@ -376,38 +371,37 @@ fn copy(
             last = Some(row.left);
         }
     }
-    let step = if last.is_some() { MoveStep::Copying } else { MoveStep::Clearing };
     steps.stage = if last.is_some() { Stage::Copying(last) } else { Stage::Clearing };
     change.writes.put(&keys.steps, &steps.encode())?;
-    Ok((step, change.make(keys, txn)?))
+    change.make(keys, txn)
 }
 
-/// Removes some rows from where the subtree was, or the record when none is left.
+/// Removes some rows from the old place, or the record when none is left.
 fn clear<V, C: Codec<V>>(
     (keys, records): On<'_, V, C>,
     txn: &mut impl Writer,
     steps: &Steps,
     rows: usize,
-) -> Result<(MoveStep, u64)> {
+) -> Result<Progress> {
     let (mut change, mut gone) = (Change::default(), Vec::new());
     {
         let page = txn.page(keys.lefts(steps.from), Order::Ascending, rows)?;
         let mut found = Vec::with_capacity(page.entries.len());
         for entry in page.entries {
             change.writes.delete(&entry.0)?;
-            // No reader sees the row, so a damaged one goes too. A repair removes its position.
+            // No reader sees this row, so delete a damaged one too. A repair removes its position.
             found.extend(keys.row(entry).ok());
         }
         let nodes: Vec<_> = found.iter().map(|row| keys.node(row.id)).collect();
         for ((row, key), at) in found.iter().zip(&nodes).zip(txn.get_many(&nodes)?) {
             let Some(at) = at.and_then(|at| Positions::decode(&at).ok()) else { continue };
             match at.next {
-                // The copy of a move that was cancelled.
+                // The copy of a cancelled move.
                 Some(next) if next.left == row.left => {
                     change.put_position(keys, row.id, at.now.into())?;
                 }
                 Some(next) => change.put_position(keys, row.id, next.into())?,
-                // A node that was deleted. That of another begins elsewhere.
+                // A deleted node. The position of another node has another label.
                 None if at.now.left == row.left => {
                     change.writes.delete(key)?;
                     gone.push(row.id);
@@ -417,10 +411,9 @@ fn clear<V, C: Codec<V>>(
         }
     }
     records.delete(txn, &gone)?;
-    let is_done = change.writes.is_empty();
-    if is_done {
+    let finished = change.writes.is_empty();
+    if finished {
         change.writes.delete(&keys.steps)?;
     }
-    let step = if is_done { MoveStep::Finished } else { MoveStep::Clearing };
-    Ok((step, change.make(keys, txn)?))
+    Ok(Progress { finished, ..change.make(keys, txn)? })
 }

@@ -1,4 +1,4 @@
-//! Trees with few labels, where something gives way at nearly every change: against a naive tree.
+//! Trees with few labels, which are relabelled at nearly every change, compared with a naive tree.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -110,7 +110,7 @@ fn place_of(naive: &Naive, moving: Option<NodeId>, [kind, target, at]: [u8; 3]) 
     let all = naive.all();
     let target = match all.len() {
         0 => None,
-        // Now and then the roots.
+        // Sometimes the roots.
         nodes => all.get(target as usize % (nodes + 1)).map(|(_, id)| *id),
     };
     let others = naive.children(target).iter().filter(|id| Some(**id) != moving).count();
@@ -229,7 +229,7 @@ fn a_chain_of_nodes_gives_way_as_a_whole() {
     assert_eq!(tree.depth(&store.snapshot().unwrap(), 127).unwrap(), 127);
 }
 
-/// A store that takes few writes at once.
+/// A store with a low limit of operations per transaction.
 fn with_operations(most: usize) -> Memory {
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(most);
@@ -240,8 +240,8 @@ fn is_no_room(error: &keyloom::Error) -> bool {
     matches!(error.downcast_ref(), Some(TreeError::NoRoom { .. }))
 }
 
-/// Inserts a node; where it lacks room, makes room in steps, and looks at the tree after each. How
-/// many steps there were.
+/// Inserts a node. If it lacks room, makes room in steps, and checks the tree after each. Returns
+/// the number of steps.
 fn insert_in_steps(
     tree: &NestedSets<u32>,
     store: &Memory,
@@ -256,13 +256,13 @@ fn insert_in_steps(
     }
     let mut steps = 0;
     loop {
-        // It stops after each transaction, as a program that is killed.
+        // Stop after each transaction, as if the program were killed.
         let made =
             tree.make_room(store, &id.to_string(), place, 1, |_| ControlFlow::Break(())).unwrap();
         same(tree, store, naive);
         steps += 1;
         assert!(steps < 1_000);
-        if made.step == crate::MoveStep::Finished {
+        if made.finished {
             break;
         }
     }
@@ -302,8 +302,8 @@ fn room_at_one_spot_is_made_in_steps_and_inserts_go_on() {
     assert!(steps > 15, "{steps}");
 }
 
-/// A store with a tree of the first format, whose labels have 8 bytes: a root, 0, with so many
-/// children. They stand so close to each other that the windows around them are full.
+/// A store with a tree in the first format, whose labels have 8 bytes: a root, 0, with `children`
+/// children. They are so dense that the windows around them are full.
 fn first_format(children: u64) -> Memory {
     let store = Memory::new();
     let leaves = (1..=children).map(|id| crate::Nested::new(id, id.to_string(), 7));
@@ -400,10 +400,9 @@ fn a_full_tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
             if let Err(error) = insert() {
                 assert!(is_no_room(&error), "{error}");
                 let mut changed = Vec::new();
-                let note = |_: &MoveProgress| {
+                let note = |_: &Progress| {
                     steps += 1;
-                    // Somewhere on the way, when some rows have the new format and others the first
-                    // one.
+                    // In the middle, when some rows have the new format and others the first one.
                     if steps == 20 {
                         let snapshot = store.snapshot().unwrap();
                         changed.push(wide(&store));

@@ -1,4 +1,4 @@
-//! What a reader sees of the tree: nodes and where they are, without what is hidden.
+//! The view of a reader: nodes and their positions, without hidden rows.
 
 use keyloom::{KeyBuf, Order, Reader, Result};
 use smallvec::{SmallVec, smallvec};
@@ -13,12 +13,11 @@ use crate::{NodeId, TreeError};
 pub(super) struct View<'k, 'r, R: Reader> {
     pub(super) keys: &'k Keys,
     pub(super) reader: &'r R,
-    /// A move or a deletion that has not ended.
+    /// A move or a deletion in steps that has not ended.
     pub(super) steps: Option<Steps>,
-    /// Rows that are not to be seen: those that steps have in hand, and those that are about to be
-    /// moved.
+    /// Hidden rows: those of work in steps, and those that are about to move.
     pub(super) hidden: SmallVec<[Span; 2]>,
-    /// Of the nodes that were asked for, one that is being deleted in steps.
+    /// A requested node that is being deleted in steps.
     leaving: Option<NodeId>,
 }
 
@@ -37,7 +36,7 @@ impl<R: Reader> Clone for View<'_, '_, R> {
 pub(super) type RowOf<'r, R> = Row<<R as Reader>::Bytes<'r>>;
 
 impl<'k, 'r, R: Reader> View<'k, 'r, R> {
-    /// The view, of what is stored of a move or a deletion in steps.
+    /// Creates the view from the stored record of work in steps.
     fn new(keys: &'k Keys, reader: &'r R, steps: Option<&[u8]>) -> Result<Self> {
         let steps = under_way(keys, steps)?;
         let hidden = steps.and_then(|steps| steps.hidden());
@@ -45,8 +44,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok(Self { keys, reader, steps, hidden, leaving: None })
     }
 
-    /// The view, and where some nodes are, `None` for those that are not there. Costs one round
-    /// trip.
+    /// Returns the view and the positions of some nodes, `None` for those that do not exist. One
+    /// round trip.
     pub(super) fn open(
         keys: &'k Keys,
         reader: &'r R,
@@ -63,8 +62,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok((view, positions))
     }
 
-    /// [`open`](View::open) for one node: most questions begin with it, so it allocates as little
-    /// as can be.
+    /// [`open`](View::open) for one node. Most operations start here, so it allocates as little as
+    /// possible.
     pub(super) fn of(
         keys: &'k Keys,
         reader: &'r R,
@@ -77,7 +76,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok((view, position))
     }
 
-    /// The view, and where a node is that must be there.
+    /// Returns the view and the position of a node that must exist.
     pub(super) fn of_node(keys: &'k Keys, reader: &'r R, id: NodeId) -> Result<(Self, Position)> {
         match Self::of(keys, reader, id)? {
             (view, Some(position)) => Ok((view, position)),
@@ -85,7 +84,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         }
     }
 
-    /// The view, and the row of a node that must be there.
+    /// Returns the view and the row of a node that must exist.
     pub(super) fn of_row(
         keys: &'k Keys,
         reader: &'r R,
@@ -96,7 +95,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok((view, row))
     }
 
-    /// Where a node is that was asked for with the view.
+    /// The position of a node that was requested with the view.
     fn asked(&mut self, id: NodeId, bytes: Option<&[u8]>) -> Result<Option<Position>> {
         let position = self.resolve(id, bytes)?;
         if bytes.is_some() && position.is_none() {
@@ -123,18 +122,18 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         self.resolve(id, self.reader.get(&self.keys.node(id))?.as_deref())
     }
 
-    /// Where a node is that a caller named.
+    /// The position of a node given by the caller.
     pub(super) fn named(&self, id: NodeId) -> Result<Position> {
         self.position(id)?.ok_or_else(|| unknown(&self.keys.space, id))
     }
 
-    /// Where a node is that the tree itself names.
+    /// The position of a node that the tree itself refers to.
     #[inline]
     fn expected(&self, id: NodeId) -> Result<Position> {
         self.position(id)?.ok_or_else(|| disagreement(&self.keys.node(id)))
     }
 
-    /// The row of a node that begins at `left`.
+    /// The row of a node with the left label `left`.
     pub(super) fn row_at(&self, id: NodeId, left: Label) -> Result<RowOf<'r, R>> {
         let key = self.keys.left(left);
         let row = match self.reader.get(&key)? {
@@ -147,7 +146,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         row.ok_or_else(|| disagreement(&key))
     }
 
-    /// The row of a node that a caller named.
+    /// The row of a node given by the caller.
     pub(super) fn row(&self, id: NodeId) -> Result<RowOf<'r, R>> {
         self.row_at(id, self.named(id)?.left)
     }
@@ -160,7 +159,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         }
     }
 
-    /// The first row that begins behind `lo` and before `hi`.
+    /// The first row that begins after `lo` and before `hi`.
     pub(super) fn first(&self, mut lo: Label, hi: Label) -> Result<Option<RowOf<'r, R>>> {
         loop {
             let Some(span) = between(lo, hi) else { return Ok(None) };
@@ -173,7 +172,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         }
     }
 
-    /// The last row that begins behind `lo` and before `hi`.
+    /// The last row that begins after `lo` and before `hi`.
     pub(super) fn last(&self, lo: Label, mut hi: Label) -> Result<Option<RowOf<'r, R>>> {
         loop {
             let Some(span) = between(lo, hi) else { return Ok(None) };
@@ -223,7 +222,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         self.hidden.iter().copied().find(|hidden| hidden.contains(label))
     }
 
-    /// What of a span is not hidden, in order.
+    /// The visible parts of a span, in order.
     pub(super) fn visible(&self, span: Span) -> SmallVec<[Span; 2]> {
         let mut hidden = self.hidden.clone();
         hidden.retain(|hidden| hidden.overlaps(span));
@@ -244,7 +243,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         visible
     }
 
-    /// The child of `parent` that a row below it belongs to: itself, or what it lies below.
+    /// The child of `parent` whose subtree contains a row: the row itself or an ancestor.
     pub(super) fn child_over(
         &self,
         row: RowOf<'r, R>,
@@ -257,12 +256,12 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         if child.0 == row.id { Ok(row) } else { self.row_at(child.0, child.1.left) }
     }
 
-    /// The parent of a node, and where it is.
+    /// The parent of a node, and its position.
     #[inline]
     pub(super) fn above(&self, (id, at): (NodeId, Position)) -> Result<Option<(NodeId, Position)>> {
         let Some(parent) = at.parent else { return Ok(None) };
         let above = self.expected(parent)?;
-        // A node begins before all below it: so no walk upwards runs in a circle.
+        // A node begins before all its descendants, so a walk up cannot loop.
         if above.left < at.left {
             Ok(Some((parent, above)))
         } else {
@@ -270,19 +269,19 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         }
     }
 
-    /// The same without the rows of a span.
+    /// The same view without the rows of a span.
     pub(super) fn without(&self, span: Span) -> Self {
         let mut view = self.clone();
         view.hidden.push(span);
         view
     }
 
-    /// Whether rows are left out that are about to be moved.
+    /// Whether the view excludes rows that are about to move.
     pub(super) fn is_without_some(&self) -> bool {
         self.hidden.len() > usize::from(self.steps.is_some_and(|steps| steps.hidden().is_some()))
     }
 
-    /// Refuses a change of what lies in a span while steps that have not ended have to do with it.
+    /// Refuses a change in a span that work in steps is using.
     pub(super) fn refuse_in_steps(&self, span: Span) -> Result<()> {
         match self.steps.filter(|steps| steps.spans().any(|s| s.overlaps(span))) {
             None => Ok(()),
@@ -290,8 +289,8 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         }
     }
 
-    /// Refuses the id of a node that is being deleted in steps: who asks for it twice should not
-    /// get two answers, and what is left of it still bears it.
+    /// Refuses the id of a node that is being deleted in steps: its remaining keys still use the
+    /// id, and a repeated request must not get a different answer.
     pub(super) fn refuse_leaving(&self) -> Result<()> {
         match (self.leaving, self.steps) {
             (Some(_), Some(steps)) => Err(self.in_steps(steps.node)),

@@ -1,56 +1,58 @@
-//! What paths and patterns refuse.
+//! Errors of paths and patterns.
 
 use std::fmt;
 
 use keyloom::Error;
 
-/// What a path, a function on paths or a pattern refuses. As a [`keyloom::Error`] it comes as an
-/// [`Error::Other`]; get it back with [`Error::downcast_ref`].
+/// An error of a path, a function on paths or a pattern. As a [`keyloom::Error`] it is an
+/// [`Error::Other`]; get it with [`Error::downcast_ref`].
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, PathError};
 /// let path: LabelPath = "Top.Science".parse()?;
 /// let error = keyloom::Error::from(path.subltree(2, 3).unwrap_err());
 /// assert!(matches!(error.downcast_ref(), Some(PathError::InvalidPositions { labels: 2, .. })));
-/// assert!(error.to_string().contains("begin inside the path (0 to 2 - 1) and do not end before that"));
+/// assert!(
+///     error.to_string().contains("begin inside the path (0 to 2 - 1) and do not end before that")
+/// );
 /// # Ok::<(), PathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// A text is not what it should be. Mend it at the character that is named.
+    /// A text does not follow its notation. Fix it at the given character.
     #[error("{0}")]
     Syntax(#[from] SyntaxError),
-    /// A path would have more labels than a path may have. Make it shorter.
+    /// A path would exceed the maximum number of labels. Make it shorter.
     #[error("the path has {labels} labels, the limit is {limit}; make it shorter")]
     TooManyLabels {
-        /// How many it would have.
+        /// The number of labels it would have.
         labels: usize,
-        /// How many it may have.
+        /// The maximum number of labels.
         limit: usize,
     },
-    /// A label is longer than a label may be. Shorten it.
+    /// A label is too long. Shorten it.
     #[error("the label {label:?} has {chars} characters, the limit is {limit}; shorten it")]
     LabelTooLong {
         /// The beginning of the label.
         label: String,
-        /// How many characters it has.
+        /// The length of the label, in characters.
         chars: usize,
-        /// How many it may have.
+        /// The maximum number of characters.
         limit: usize,
     },
-    /// A part of a path was asked for that does not begin inside it, or ends before it begins.
+    /// A requested part of a path does not begin inside the path, or ends before it begins.
     #[error(
         "the path {path} has {labels} labels, a part of it from {start} to {end} cannot be taken: begin inside the path (0 to {labels} - 1) and do not end before that"
     )]
     InvalidPositions {
         /// The path.
         path: String,
-        /// How many labels it has.
+        /// The number of labels in the path.
         labels: usize,
-        /// The first label asked for, from 0.
+        /// The first requested label, counted from 0.
         start: i64,
-        /// The label behind the last one asked for.
+        /// The label after the last requested one.
         end: i64,
     },
     /// A regular expression cannot be compiled.
@@ -58,7 +60,7 @@ pub enum PathError {
     Regex {
         /// The beginning of the expression.
         expression: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -69,7 +71,7 @@ impl From<PathError> for Error {
     }
 }
 
-/// Which notation a text is in.
+/// The notation of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notation {
@@ -91,85 +93,86 @@ impl fmt::Display for Notation {
     }
 }
 
-/// Where a text breaks the rules of its notation, and which one.
+/// The position at which a text violates its notation, and the rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {notation} {text:?} breaks off at character {position}: {problem}")]
 pub struct SyntaxError {
-    /// What the text should be.
+    /// The notation of the text.
     pub notation: Notation,
     /// The beginning of the text.
     pub text: String,
-    /// The character, from 1; one more than there are at the end of the text.
+    /// The character, counted from 1; at the end of the text, one more than it has.
     pub position: usize,
-    /// What is wrong there.
+    /// The problem at this position.
     pub problem: SyntaxProblem,
 }
 
-/// What is wrong with a text at one of its characters.
+/// The problem at a character of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyntaxProblem {
-    /// This character cannot stand here. A label of other characters than letters, digits, `_` and
-    /// `-` is written in double quotes.
+    /// This character is not allowed here. A label with characters other than letters, digits, `_`
+    /// and `-` is written in double quotes.
     #[error(
         "{0:?} cannot stand there; a label of other characters than letters, digits, _ and - needs double quotes"
     )]
     Unexpected(char),
-    /// The text ends where it should go on.
+    /// The text ends too early.
     #[error("it ends where it should go on")]
     UnexpectedEnd,
-    /// There is no label where one should be. An empty label is written `""`.
+    /// A label is missing. An empty label is written `""`.
     #[error("a label is missing; an empty one is written \"\"")]
     EmptyLabel,
-    /// A label is longer than a label may be.
+    /// A label is too long.
     #[error("the label before has {chars} characters, the limit is {limit}; shorten it")]
     LabelTooLong {
-        /// How many characters it has.
+        /// The length of the label, in characters.
         chars: usize,
-        /// How many it may have.
+        /// The maximum number of characters.
         limit: usize,
     },
-    /// There are more labels, or items of a pattern, than there may be.
+    /// There are too many labels, or items of a pattern.
     #[error(
         "there are more than {limit} labels or items; make the path shorter, or split the pattern and use any_of"
     )]
     TooManyItems {
-        /// How many there may be.
+        /// The maximum number.
         limit: usize,
     },
-    /// More items of a pattern may match different numbers of labels than can be kept track of.
+    /// Too many items of a pattern match a variable number of labels: one position per such item is
+    /// tracked.
     #[error(
         "there are more than {limit} items with a range of repetitions; join neighbours (a{{0,1}}.a{{0,1}} is a{{0,2}}), or split the pattern and use any_of"
     )]
     TooManyRanges {
-        /// How many there may be.
+        /// The maximum number of such items.
         limit: usize,
     },
-    /// A number of repetitions is larger than a path is long.
+    /// A number of repetitions is larger than the maximum length of a path.
     #[error(
         "the number of repetitions is above the limit of {limit}; write {{n,}} without an upper number"
     )]
     CountTooLarge {
-        /// The largest one.
+        /// The maximum number.
         limit: usize,
     },
-    /// The least number of repetitions is larger than the largest one.
+    /// The minimum number of repetitions is larger than the maximum.
     #[error("at least {low} and at most {high} cannot be")]
     LowAboveHigh {
-        /// The least number.
+        /// The minimum.
         low: usize,
-        /// The largest one.
+        /// The maximum.
         high: usize,
     },
-    /// A backslash in double quotes is followed by something that it has no meaning for.
+    /// A backslash in double quotes is followed by something that is not an escape.
     #[error(
         "a backslash stands before another one, a double quote, 0, or u{{..}} with a code point"
     )]
     BadEscape,
-    /// Parentheses and negations are nested deeper than they may be.
+    /// Parentheses and negations are nested too deeply.
     #[error("parentheses and negations are nested deeper than {limit}; leave out needless ones")]
     NestedTooDeep {
-        /// How deep they may be.
+        /// The maximum depth.
         limit: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The functions and the operators on paths, as `ltree` has them.
+//! The functions and operators of `ltree` on paths.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::error::PathError;
 use super::label_path::{LabelPath, MAX_LABELS, within_limit};
 
 impl LabelPath {
-    /// Whether `other` is this path or lies below it: `self @> other`.
+    /// Whether `other` is this path or a descendant of it: `self @> other`.
     ///
     /// ```
     /// use keyloom_trees::path::LabelPath;
@@ -20,12 +20,12 @@ impl LabelPath {
         other.labels.starts_with(&self.labels)
     }
 
-    /// Whether this path is `other` or lies below it: `self <@ other`.
+    /// Whether this path is `other` or a descendant of it: `self <@ other`.
     pub fn is_descendant_of(&self, other: &Self) -> bool {
         other.is_ancestor_of(self)
     }
 
-    /// The labels of this path, and then those of `other`: `self || other`.
+    /// The labels of this path followed by those of `other`: `self || other`.
     ///
     /// # Errors
     /// [`PathError::TooManyLabels`].
@@ -34,8 +34,8 @@ impl LabelPath {
         Ok(Self { labels: [&self.labels[..], &other.labels[..]].concat() })
     }
 
-    /// The labels from `start` up to `end`, which is left out, from 0. An end behind the path is
-    /// its end.
+    /// The labels from `start` up to but excluding `end`, counted from 0. An `end` past the path
+    /// means its end.
     ///
     /// ```
     /// use keyloom_trees::path::LabelPath;
@@ -46,7 +46,8 @@ impl LabelPath {
     /// ```
     ///
     /// # Errors
-    /// [`PathError::InvalidPositions`] when `start` is not inside the path, or `end` before it.
+    /// [`PathError::InvalidPositions`] if `start` is not inside the path, or `end` is before
+    /// `start`.
     pub fn subltree(&self, start: i32, end: i32) -> Result<Self, PathError> {
         self.part(start.into(), end.into())
     }
@@ -64,8 +65,8 @@ impl LabelPath {
         }
     }
 
-    /// `len` labels from `offset` on, as `subpath(path, offset, len)`. A negative offset counts
-    /// from the end of the path; a negative length leaves that many labels off the end.
+    /// `len` labels starting at `offset`, as `subpath(path, offset, len)`. A negative offset counts
+    /// from the end of the path; a negative length leaves out that many labels at the end.
     ///
     /// ```
     /// use keyloom_trees::path::LabelPath;
@@ -96,15 +97,15 @@ impl LabelPath {
         self.part(self.position_of(offset), MAX_LABELS as i64)
     }
 
-    /// The position that an offset means. One that lies before the path when counted from its end
-    /// is counted from there once more, as PostgreSQL has it.
+    /// The position for an offset. If a negative offset is before the start of the path, it is
+    /// counted from the end once more, as in PostgreSQL.
     fn position_of(&self, offset: i32) -> i64 {
         let labels = self.labels.len() as i64;
         let once = |offset: i64| if offset < 0 { labels + offset } else { offset };
         once(once(offset.into()))
     }
 
-    /// Where `part` first occurs in this path, from 0.
+    /// The position of the first occurrence of `part` in this path, counted from 0.
     ///
     /// ```
     /// use keyloom_trees::path::LabelPath;
@@ -117,8 +118,8 @@ impl LabelPath {
         self.index_from(part, 0)
     }
 
-    /// Where `part` first occurs in this path at `offset` or behind it. A negative offset counts
-    /// from the end of the path. The empty path occurs nowhere.
+    /// The position of the first occurrence of `part` in this path at or after `offset`. A negative
+    /// offset counts from the end of the path. The empty path never occurs.
     pub fn index_from(&self, part: &Self, offset: i32) -> Option<usize> {
         let from = match offset {
             ..0 => self.labels.len().saturating_sub(offset.unsigned_abs() as usize),
@@ -137,8 +138,8 @@ fn positions(start: i64, end: i64, labels: usize) -> Option<Range<usize>> {
     (start < labels && start <= end).then(|| start..end.min(labels))
 }
 
-/// The longest path that all of `paths` lie below: their common beginning, none of them itself.
-/// `None` when there is no path, or one of them is empty.
+/// The longest common ancestor of all `paths`; never one of them. `None` if there are no paths, or
+/// one of them is empty.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, lca};
@@ -157,8 +158,8 @@ pub fn lca<'p>(paths: impl IntoIterator<Item = &'p LabelPath>) -> Option<LabelPa
     Some(LabelPath { labels: common.to_vec() })
 }
 
-/// The first of `paths` that is `path` or an ancestor of it: `paths ?@> path`. Whether there is one
-/// is `paths @> path`.
+/// The first of `paths` that is `path` or an ancestor of it: `paths ?@> path`. For `paths @> path`,
+/// test whether there is one.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, first_ancestor};
@@ -173,8 +174,8 @@ pub fn first_ancestor<'p>(
     paths.into_iter().find(|candidate| candidate.is_ancestor_of(path))
 }
 
-/// The first of `paths` that is `path` or lies below it: `paths ?<@ path`. Whether there is one is
-/// `paths <@ path`.
+/// The first of `paths` that is `path` or a descendant of it: `paths ?<@ path`. For `paths <@
+/// path`, test whether there is one.
 pub fn first_descendant<'p>(
     paths: impl IntoIterator<Item = &'p LabelPath>,
     path: &LabelPath,
@@ -182,12 +183,13 @@ pub fn first_descendant<'p>(
     paths.into_iter().find(|candidate| candidate.is_descendant_of(path))
 }
 
-/// The first of `paths` that a pattern matches: `paths ?~ lquery`, and `paths ?@ ltxtquery`.
-/// Whether there is one is `paths ~ lquery`, and so on.
+/// The first of `paths` that matches a pattern: `paths ?~ lquery`, and `paths ?@ ltxtquery`. For
+/// `paths ~ lquery` and `paths @ ltxtquery`, test whether there is one.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Ltxtquery, first_match};
-/// let paths: Vec<LabelPath> = vec!["Top.Science".parse()?, "Top.Hobbies.Amateurs_Astronomy".parse()?];
+/// let paths: Vec<LabelPath> =
+///     vec!["Top.Science".parse()?, "Top.Hobbies.Amateurs_Astronomy".parse()?];
 /// let query: Ltxtquery = "Astro*% & !pictures@".parse()?;
 /// assert_eq!(first_match(&paths, &query.into()), Some(&paths[1]));
 /// # Ok::<(), keyloom_trees::path::PathError>(())

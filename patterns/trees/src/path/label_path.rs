@@ -8,17 +8,17 @@ use keyloom::key::{DecodeError, Pack, Packer, Unpack, Unpacker};
 use super::error::{Notation, PathError, SyntaxError};
 use super::syntax::{Cursor, write_label};
 
-/// How many labels a path may have.
+/// The maximum number of labels in a path.
 pub const MAX_LABELS: usize = 65_535;
 
-/// How many characters a label may have.
+/// The maximum number of characters in a label.
 pub const MAX_LABEL_CHARS: usize = 1_000;
 
 /// The path from the root of a hierarchy to one of its nodes: a sequence of labels. The empty path
 /// is the root itself.
 ///
-/// As a key it is the tuple of its labels, one string each, so paths sort depth first: a node,
-/// everything below it, then the next sibling. The order of the values is the same.
+/// As a key it is the tuple of its labels, one string each. So paths sort depth-first: a node, its
+/// descendants, then the next sibling. The values have the same order.
 ///
 /// ```
 /// use keyloom::{Subspace, pack};
@@ -33,10 +33,10 @@ pub const MAX_LABEL_CHARS: usize = 1_000;
 /// # As text
 ///
 /// Labels joined by `.`, as PostgreSQL's `ltree` writes them. A label of letters, digits, `_` and
-/// `-` stands bare. `ltree` has no others; here a label may be any text, and one that `ltree` could
-/// not have, the empty one included, stands in double quotes. In these, `\"` and `\\` are a quote
-/// and a backslash, `\0` is a NUL and `\u{7f}` the character of a code point. The empty path is the
-/// empty text.
+/// `-` is written without quotes; `ltree` has only these. Here a label may be any text. One that
+/// `ltree` does not allow, including the empty one, is written in double quotes. Inside the quotes,
+/// `\"` and `\\` are a quote and a backslash, `\0` is a NUL, and `\u{7f}` is the character with
+/// this code point. The empty path is the empty text.
 ///
 /// ```
 /// use keyloom_trees::path::LabelPath;
@@ -50,21 +50,20 @@ pub const MAX_LABEL_CHARS: usize = 1_000;
 ///
 /// # Limits
 ///
-/// A path has at most [`MAX_LABELS`] labels of at most [`MAX_LABEL_CHARS`] characters. A path that
-/// is a key must also fit into one: each label takes its bytes and two more of the 511 that a key
-/// has.
+/// A path has at most [`MAX_LABELS`] labels of at most [`MAX_LABEL_CHARS`] characters. A path used
+/// as a key must also fit into 511 bytes: each label takes its bytes and two more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabelPath {
     pub(super) labels: Vec<String>,
 }
 
 impl LabelPath {
-    /// The path without labels.
+    /// Returns the path without labels.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// The path of these labels, whatever characters they are of.
+    /// Creates a path of these labels; they may contain any characters.
     ///
     /// # Errors
     /// [`PathError::TooManyLabels`], [`PathError::LabelTooLong`].
@@ -80,7 +79,7 @@ impl LabelPath {
     /// As [`new`](LabelPath::new).
     pub fn push(&mut self, label: impl Into<String>) -> Result<(), PathError> {
         let label = label.into();
-        // Counting the characters of a label that has few bytes would tell nothing.
+        // A label with few bytes need not be counted.
         let chars = if label.len() <= MAX_LABEL_CHARS { 0 } else { label.chars().count() };
         if chars > MAX_LABEL_CHARS {
             let label = label.chars().take(40).collect();
@@ -91,7 +90,7 @@ impl LabelPath {
         Ok(())
     }
 
-    /// The path one label longer.
+    /// Returns the path with one more label.
     ///
     /// # Errors
     /// As [`new`](LabelPath::new).
@@ -101,18 +100,18 @@ impl LabelPath {
         Ok(child)
     }
 
-    /// The path without its last label, `None` of the empty path.
+    /// Returns the path without its last label, or `None` for the empty path.
     pub fn parent(&self) -> Option<Self> {
         let (_, labels) = self.labels.split_last()?;
         Some(Self { labels: labels.to_vec() })
     }
 
-    /// The labels, from the root.
+    /// The labels, from the root down.
     pub fn labels(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator + Clone {
         self.labels.iter().map(String::as_str)
     }
 
-    /// How many labels there are.
+    /// The number of labels.
     ///
     /// ```
     /// use keyloom_trees::path::LabelPath;
@@ -129,7 +128,7 @@ impl LabelPath {
     }
 }
 
-/// Refuses a path of more labels than it may have.
+/// Refuses a path with too many labels.
 pub(super) fn within_limit(labels: usize) -> Result<(), PathError> {
     match labels <= MAX_LABELS {
         true => Ok(()),
@@ -174,7 +173,7 @@ impl fmt::Display for LabelPath {
     }
 }
 
-/// The labels as elements of the tuple, each a string.
+/// Packs the labels as elements of the tuple, one string each.
 impl Pack for LabelPath {
     fn pack(&self, out: &mut Packer) {
         for label in &self.labels {
@@ -185,7 +184,7 @@ impl Pack for LabelPath {
 
 keyloom_tables::impl_parts!(LabelPath);
 
-/// All elements up to the end of the tuple, which must be strings.
+/// Unpacks all elements up to the end of the tuple; they must be strings.
 impl<'k> Unpack<'k> for LabelPath {
     fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
         let mut labels = Vec::new();

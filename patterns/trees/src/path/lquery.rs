@@ -11,8 +11,8 @@ use super::next::NextLabel;
 use super::syntax::Cursor;
 use super::word::Word;
 
-/// A pattern of labels, as PostgreSQL's `lquery`: items joined by `.`, each of which matches some
-/// labels in a row. It matches a path when the items, one after the other, match all of its labels.
+/// A pattern of labels, as PostgreSQL's `lquery`: items joined by `.`, each of which matches a run
+/// of labels. It matches a path if the items in sequence match all of its labels.
 ///
 /// | item | matches |
 /// |---|---|
@@ -21,11 +21,11 @@ use super::word::Word;
 /// | `!foo`, `!foo\|bar` | a label that is none of these |
 /// | `*` | any labels, or none |
 /// | `*{n}`, `*{n,}`, `*{n,m}`, `*{,m}` | n labels, at least n, n to m, at most m |
-/// | `foo{n,m}`, `!foo\|bar{n}` | as many labels, each of which is as the item says; without a number, one |
+/// | `foo{n,m}`, `!foo\|bar{n}` | that many labels, each of which matches the item; without a number, one |
 ///
-/// Modifiers follow a label, in any order: `foo*` is any label that begins with `foo`; `foo@` is
-/// `foo` in upper and lower case letters; `foo_bar%` is any label that has the words `foo` and
-/// `bar`, words being what stands between underscores, and with `foo_bar%*` words that begin so.
+/// Modifiers follow a label, in any order. `foo*` is any label that begins with `foo`. `foo@` is
+/// `foo` regardless of case. `foo_bar%` is any label that contains the words `foo` and `bar`, where
+/// words are separated by underscores. With `foo_bar%*` the words are prefixes.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Lquery};
@@ -36,39 +36,40 @@ use super::word::Word;
 /// # Ok::<(), keyloom_trees::path::PathError>(())
 /// ```
 ///
-/// A label that does not stand bare in a [path](LabelPath#as-text) stands in double quotes here
-/// too, before its modifiers: `"a.b"*`. Letters are compared in lower case, character by character,
-/// whatever their language; they are not normalized.
+/// A label that is quoted in a [path](LabelPath#as-text) is also quoted here, before its modifiers:
+/// `"a.b"*`. Case-insensitive comparison converts each character to lower case, in any language;
+/// texts are not normalized.
 ///
-/// A pattern has at most 65,535 items, and of these 1,000 whose repetitions are a range, `*` not
-/// counted. A pattern of a program's users is so matched in a few MB, in a time proportional to its
-/// items for each label.
+/// A pattern has at most 65,535 items. At most 1,000 of them may have a range of repetitions, `*`
+/// not counted. So matching an untrusted pattern takes a few MB, and time proportional to its items
+/// for each label.
 ///
-/// [`Display`](fmt::Display) writes the pattern as PostgreSQL does, and parsing it gives the same
+/// [`Display`](fmt::Display) writes the pattern as PostgreSQL does; parsing that text returns the
+/// same pattern.
 /// pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lquery {
     items: Vec<Item>,
 }
 
-/// Some labels in a row.
+/// A run of labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Item {
-    /// What each of them is; with no words, anything.
+    /// The alternatives for each label; if empty, any label.
     words: Vec<Word>,
     is_not: bool,
-    /// At least and at most so many; [`UNBOUNDED`] is no limit.
+    /// The minimum and maximum number of labels; [`UNBOUNDED`] is no limit.
     low: u32,
     high: u32,
-    /// Whether that was said of words.
+    /// Whether the numbers were given for words.
     is_counted: bool,
 }
 
-/// How many items with a range of repetitions a pattern may have. Of each, positions are kept for
-/// every label of a key: so they take 3 MB at most.
+/// The maximum number of items with a range of repetitions. For each, positions are kept for every
+/// label of a key, so they take at most 3 MB.
 const MAX_RANGES: usize = 1_000;
 
-/// As many labels as a path can have.
+/// The maximum number of labels in a path.
 const UNBOUNDED: u32 = MAX_LABELS as u32;
 
 impl Item {
@@ -83,24 +84,24 @@ impl Item {
         self.words.is_empty() || self.words.iter().any(|word| word.matches(label)) != self.is_not
     }
 
-    /// Whether a path can be matched in several ways for it: each of them is a position to keep.
+    /// Whether the item can match a path in several ways; each of them is a position to keep.
     fn is_range(&self) -> bool {
         self.low < self.high && !self.is_any()
     }
 
-    /// Whether any number of any labels will do.
+    /// Whether the item matches any number of any labels.
     fn is_any(&self) -> bool {
         self.words.is_empty() && self.high == UNBOUNDED
     }
 }
 
-/// Where a pattern is after some labels: each item that may come next, and how many labels it has
-/// matched. Sorted, each once.
+/// The state of a pattern after some labels: each item that may come next, and how many labels it
+/// has matched. Sorted, without duplicates.
 pub(super) type Positions = SmallVec<[(u32, u32); 4]>;
 
 impl Lquery {
-    /// The pattern that matches `path` and all that lies below it: `path.*`, whatever the labels
-    /// are.
+    /// The pattern that matches `path` and all its descendants: `path.*`, with the labels taken
+    /// literally.
     pub fn descendants_of(path: &LabelPath) -> Self {
         let exactly = |label: &str| Item::one_of(vec![Word::exactly(label.to_owned())], false);
         Self { items: path.labels().map(exactly).chain([Item::ANY]).collect() }
@@ -112,12 +113,12 @@ impl Lquery {
         self.is_match(&path.labels().fold(self.start(), step))
     }
 
-    /// Before the first label.
+    /// The state before the first label.
     pub(super) fn start(&self) -> Positions {
         self.closed([(0, 0)])
     }
 
-    /// Behind one more label. Empty when nothing matches any more, whatever follows.
+    /// The state after one more label. Empty if no continuation can match.
     pub(super) fn step(&self, at: &Positions, label: &str) -> Positions {
         let behind = at.iter().filter_map(|&(place, count)| {
             let item = self.items.get(place as usize)?;
@@ -127,12 +128,12 @@ impl Lquery {
         self.closed(behind)
     }
 
-    /// Adds the items that may begin as well, since those before have matched enough. `at` ascends.
+    /// Adds the items that may also begin, because the preceding ones have matched enough. `at` is
+    /// ascending.
     fn closed(&self, at: impl IntoIterator<Item = (u32, u32)>) -> Positions {
         let mut closed = Positions::new();
-        // The last item that was begun. Since `at` ascends, what follows any item up to it was
-        // begun too: to begin it again would be quadratic in the number of items that may match
-        // nothing.
+        // The last item that was begun. Since `at` is ascending, the items up to it were begun too.
+        // To begin them again would be quadratic in the number of items that may match nothing.
         let mut begun = 0;
         for (mut place, mut count) in at {
             loop {
@@ -140,7 +141,7 @@ impl Lquery {
                     closed.push((place, 0));
                     break;
                 };
-                // Without an upper limit, how many more than enough there are makes no difference.
+                // Without an upper limit, a count above the minimum makes no difference.
                 if item.high == UNBOUNDED {
                     count = count.min(item.low);
                 }
@@ -160,9 +161,9 @@ impl Lquery {
         self.without_needless(closed)
     }
 
-    /// Of the counts of an item that are enough, the least can match all that the others can. The
-    /// counts that are not enough are fewer than the labels so far, so an item more costs one
-    /// position more.
+    /// Of the sufficient counts of an item, the lowest can match everything that the others can.
+    /// There are fewer insufficient counts than labels so far, so each additional item costs one
+    /// more position.
     fn keep_the_least(&self, at: &mut Positions) {
         let mut enough = None;
         at.retain(|&mut (place, count)| {
@@ -175,8 +176,8 @@ impl Lquery {
         });
     }
 
-    /// What is after an item that takes any number of any labels cannot match more than the item
-    /// does, unless it stands behind it.
+    /// An item that matches any number of any labels covers all positions before it, so they are
+    /// dropped.
     fn without_needless(&self, mut at: Positions) -> Positions {
         let last_any = at.iter().rposition(|&(place, count)| {
             let item = self.items.get(place as usize);
@@ -193,7 +194,7 @@ impl Lquery {
         at.last().is_some_and(|(place, _)| *place as usize == self.items.len())
     }
 
-    /// Whether the labels so far match, whatever follows.
+    /// Whether the labels so far match with any continuation.
     pub(super) fn is_whole(&self, at: &Positions) -> bool {
         let last = self.items.len().checked_sub(1);
         last.is_some_and(|last| {
@@ -265,8 +266,8 @@ fn item(cursor: &mut Cursor<'_>) -> Result<Item, SyntaxError> {
     })
 }
 
-/// Reads a label and its modifiers. Where `may_lack` says that one was announced, a missing one is
-/// told as such.
+/// Reads a label and its modifiers. If `may_lack` is true, a label was announced, and a missing one
+/// is reported as an empty label.
 fn word(cursor: &mut Cursor<'_>, may_lack: bool) -> Result<Word, SyntaxError> {
     let missing = cursor.error(SyntaxProblem::EmptyLabel);
     if let Some(label) = cursor.label()? {
@@ -281,7 +282,7 @@ fn word(cursor: &mut Cursor<'_>, may_lack: bool) -> Result<Word, SyntaxError> {
     Err(cursor.unexpected())
 }
 
-/// Reads how many labels an item matches, if that is said.
+/// Reads the number of labels of an item, if it is given.
 fn count(cursor: &mut Cursor<'_>) -> Result<Option<(u32, u32)>, SyntaxError> {
     if !cursor.eat('{') {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Conditions on the labels of a path, wherever they stand: `ltxtquery`.
+//! Conditions on the labels of a path, in any position: `ltxtquery`.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -10,9 +10,9 @@ use super::label_path::LabelPath;
 use super::syntax::Cursor;
 use super::word::Word;
 
-/// A condition on the labels of a path, wherever in it they stand, as PostgreSQL's `ltxtquery`:
-/// words joined by `&`, `|` and `!`, with parentheses. `!` binds closest and `|` loosest. Words
-/// take the modifiers of an [`Lquery`](super::Lquery); white space between them means nothing.
+/// A condition on the labels of a path, in any position, as PostgreSQL's `ltxtquery`: words joined
+/// by `&`, `|` and `!`, with parentheses. `!` binds most tightly and `|` least. Words take the
+/// modifiers of an [`Lquery`](super::Lquery); white space between them is ignored.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Ltxtquery};
@@ -30,17 +30,17 @@ pub struct Ltxtquery {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Condition {
-    /// The word of this number is there.
+    /// The word with this index is present.
     Word(usize),
     Not(Box<Condition>),
     All(Vec<Condition>),
     Any(Vec<Condition>),
 }
 
-/// How deep parentheses and negations may nest.
+/// The maximum nesting depth of parentheses and negations.
 const MAX_DEPTH: usize = 100;
 
-/// Which words were there in the labels so far, a bit each.
+/// The words found in the labels so far, one bit each.
 pub(super) type Seen = SmallVec<[u64; 1]>;
 
 impl Ltxtquery {
@@ -50,12 +50,12 @@ impl Ltxtquery {
         self.is_match(&seen)
     }
 
-    /// Before the first label.
+    /// The state before the first label.
     pub(super) fn start(&self) -> Seen {
         SmallVec::from_elem(0, self.words.len().div_ceil(64))
     }
 
-    /// Behind one more label.
+    /// The state after one more label.
     pub(super) fn step(&self, seen: &Seen, label: &str) -> Seen {
         let mut seen = seen.clone();
         for (words, bits) in self.words.chunks(64).zip(&mut seen) {
@@ -73,9 +73,9 @@ impl Ltxtquery {
         self.condition.value(&|word| Some(is_seen(seen, word))) == Some(true)
     }
 
-    /// Whether the labels so far match, or do not, whatever follows.
+    /// `Some` if the result is the same for all continuations of the labels so far.
     pub(super) fn is_certain(&self, seen: &Seen) -> Option<bool> {
-        // What is there stays there, what is not may come.
+        // A word that is present stays present; others may still come.
         self.condition.value(&|word| is_seen(seen, word).then_some(true))
     }
 }
@@ -85,7 +85,7 @@ fn is_seen(seen: &Seen, word: usize) -> bool {
 }
 
 impl Condition {
-    /// Whether it holds, as far as that follows from what is known of the words.
+    /// Whether the condition holds, as far as the known words determine it.
     fn value(&self, word: &impl Fn(usize) -> Option<bool>) -> Option<bool> {
         let unless = |conditions: &[Self], ending: bool| {
             let mut outcome = Some(!ending);
@@ -154,7 +154,7 @@ impl Parser<'_> {
         Ok(join(parts))
     }
 
-    /// Reads a word, a negation or a parenthesis, and the white space around it.
+    /// Reads a word, a negation or a parenthesis, and the surrounding white space.
     fn operand(&mut self) -> Result<Condition, SyntaxError> {
         self.skip_space();
         let operand = match self.cursor.peek() {
@@ -182,7 +182,7 @@ impl Parser<'_> {
         Ok(Condition::Word(self.words.len() - 1))
     }
 
-    /// Reads one character, and then what is nested behind it.
+    /// Reads one character, and then the nested condition after it.
     fn deeper(
         &mut self,
         nested: impl FnOnce(&mut Self) -> Result<Condition, SyntaxError>,

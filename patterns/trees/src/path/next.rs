@@ -1,21 +1,21 @@
-//! Which label can come next: where a walk goes on.
+//! The label that can come next, where a walk continues.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Labels that can come next in a walk, or from which on they can.
+/// A set of labels that can come next in a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NextLabel<'q> {
-    /// Any.
+    /// Any label.
     Any,
     /// This one.
     Exactly(Cow<'q, str>),
-    /// Those that begin so.
+    /// The labels with this prefix.
     Prefix(Cow<'q, str>),
 }
 
 impl<'q> NextLabel<'q> {
-    /// These labels without those up to `after`, if that is given.
+    /// These labels without those up to `after`, if given.
     fn behind(self, after: Option<&str>) -> Option<Self> {
         let Some(after) = after else { return Some(self) };
         match &self {
@@ -26,7 +26,7 @@ impl<'q> NextLabel<'q> {
         }
     }
 
-    /// What of these labels comes before `before`; of all when that is not given.
+    /// These labels without those from `before` on, if given.
     fn before(self, before: Option<&str>) -> Option<Self> {
         let Some(before) = before else { return Some(self) };
         match &self {
@@ -37,7 +37,7 @@ impl<'q> NextLabel<'q> {
         }
     }
 
-    /// By their first label.
+    /// Compares the first labels.
     fn compare_starts(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Any, Self::Any) => Ordering::Equal,
@@ -50,7 +50,7 @@ impl<'q> NextLabel<'q> {
         }
     }
 
-    /// By their last label.
+    /// Compares the last labels.
     fn compare_ends(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Any, Self::Any) => Ordering::Equal,
@@ -68,7 +68,7 @@ impl<'q> NextLabel<'q> {
     }
 }
 
-/// The first of some labels that comes behind `after`, and those with it.
+/// The labels that begin first after `after`.
 pub(super) fn least_behind<'q>(
     labels: impl Iterator<Item = NextLabel<'q>>,
     after: Option<&str>,
@@ -76,7 +76,7 @@ pub(super) fn least_behind<'q>(
     labels.filter_map(|next| next.behind(after)).min_by(NextLabel::compare_starts)
 }
 
-/// The last of some labels that comes before `before`, and those with it.
+/// The labels that end last before `before`.
 pub(super) fn greatest_before<'q>(
     labels: impl Iterator<Item = NextLabel<'q>>,
     before: Option<&str>,

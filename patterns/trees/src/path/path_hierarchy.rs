@@ -1,4 +1,4 @@
-//! The path hierarchy of a search engine, as an index of any table.
+//! The path hierarchy known from search engines, as an index of any table.
 
 use std::fmt;
 
@@ -18,25 +18,28 @@ use keyloom_tables::starting_with;
 use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Continuation, Page};
 
-/// An index of the records of a [`Table`] by a path that each has in a text: all that lies below a
-/// path is one range, whatever its depth.
+/// An index of the records of a [`Table`] by paths in their texts: the records below a path are one
+/// range, at any depth.
 ///
-/// A search engine stores one token per path above a record. Here an entry is stored once, under
-/// its labels, and each of these tokens is the beginning of it:
+/// A search engine stores one token per ancestor path of a record. Here an entry is stored once,
+/// under its labels, and each of these tokens is a prefix of it:
 ///
 /// | key | value |
 /// |---|---|
-/// | subspace, label, label, .., null, record key as one element | as of every [`Index`](keyloom_tables::index#layout) |
+/// | subspace, label, label, .., null, record key as one element | as in every [`Index`](keyloom_tables::index#layout) |
 ///
-/// The null keeps a record key that is a string from being taken for a label, and lets the records
-/// of a path come before those below it.
+/// The null separates the labels from a record key that is a string. It also makes the records of a
+/// path precede those below it.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Result, Store, Subspace};
 /// use keyloom_tables::Table;
 /// use keyloom_trees::path::{PathHierarchy, PathTokenizer};
 /// let space = Subspace::new("files");
-/// let by_path = PathHierarchy::new(&space.child("by_path"), PathTokenizer::new(), |_, path: &String| Some(path.clone()));
+/// let by_path =
+///     PathHierarchy::new(&space.child("by_path"), PathTokenizer::new(), |_, path: &String| {
+///         Some(path.clone())
+///     });
 /// let files = Table::<u32, String>::new(&space.child("files")).with(&by_path);
 /// let store = Memory::new();
 /// let all = ["/clinton/projects/a.txt", "/clinton/projects/b.txt", "/clinton/mail", "/ada/notes"];
@@ -46,12 +49,13 @@ use keyloom_tables::{Continuation, Page};
 /// let found = found.map(|found| found?.record_key()).collect::<Result<Vec<u32>>>()?;
 /// assert_eq!(found, [0, 1]);
 /// let facets = by_path.facets(&snapshot, "/clinton")?;
-/// let facets: Vec<_> = facets.iter().map(|facet| (facet.token.as_str(), facet.count)).collect();
-/// assert_eq!(facets, [("/clinton/mail", 1), ("/clinton/projects", 2)]);
+/// let token = |path| by_path.tokenizer().token(path);
+/// let facets: Vec<_> = facets.iter().map(|(path, count)| (token(path), *count)).collect();
+/// assert_eq!(facets, [("/clinton/mail".into(), 1), ("/clinton/projects".into(), 2)]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// A record with several paths has an entry for each, and is found, and counted, once for each.
+/// A record with several paths has an entry for each, and is found and counted once for each.
 pub struct PathHierarchy<K, V> {
     index: Index<K, V, AnyParts>,
     tokenizer: PathTokenizer,
@@ -64,7 +68,7 @@ impl<K, V> Clone for PathHierarchy<K, V> {
 }
 
 impl<K, V> PathHierarchy<K, V> {
-    /// What the bytes depend on, as a schema stores it.
+    /// The options that determine the keys; a schema stores them.
     pub(crate) fn options(&self) -> String {
         self.tokenizer.to_string()
     }
@@ -77,22 +81,11 @@ impl<K, V> fmt::Debug for PathHierarchy<K, V> {
     }
 }
 
-/// A child of a path, and how many entries there are at it and below it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facet {
-    /// The path of the child.
-    pub path: LabelPath,
-    /// Its text.
-    pub token: String,
-    /// How many entries.
-    pub count: u64,
-}
-
 stands_on_index!(PathHierarchy; |_| "path hierarchy", options |paths| paths.options());
 
 impl<K: RecordKey, V> PathHierarchy<K, V> {
-    /// An index in `space`. `paths` gives the texts of a record, such as one in an `Option`, or
-    /// several.
+    /// Creates an index in `space`. `paths` returns the texts of a record, for example an `Option`
+    /// or several.
     pub fn new<P, F>(space: &Subspace, tokenizer: PathTokenizer, paths: F) -> Self
     where
         P: IntoIterator<Item: AsRef<str>>,
@@ -108,13 +101,13 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         Self { index, tokenizer }
     }
 
-    /// How texts become paths.
+    /// The tokenizer that converts texts to paths.
     pub fn tokenizer(&self) -> PathTokenizer {
         self.tokenizer
     }
 
-    /// The entries at the path of `token` and below it; all with the empty token. Costs 1 range,
-    /// and reads what it returns.
+    /// The entries at the path of `token` and below it; all entries for the empty token. Costs 1
+    /// range, and reads what it returns.
     ///
     /// # Errors
     /// As [`Index::range`].
@@ -127,7 +120,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         self.index.range(reader, self.select(token), order)
     }
 
-    /// At most `limit` of the entries of [`below`](PathHierarchy::below), beginning behind `after`.
+    /// At most `limit` of the entries of [`below`](PathHierarchy::below), after `after`.
     ///
     /// # Errors
     /// As [`IndexQuery::page`].
@@ -149,7 +142,11 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// use keyloom_trees::path::PathHierarchy;
     /// use keyloom_tables::Table;
     /// use keyloom_trees::path::PathTokenizer;
-    /// let by_path = PathHierarchy::new(&Subspace::new("by_path"), PathTokenizer::new(), |_, path: &String| [path.clone()]);
+    /// let by_path = PathHierarchy::new(
+    ///     &Subspace::new("by_path"),
+    ///     PathTokenizer::new(),
+    ///     |_, path: &String| [path.clone()],
+    /// );
     /// let files = Table::<u32, String>::new(&Subspace::new("files")).with(&by_path);
     /// let store = Memory::new();
     /// let all = ["/usr/bin/ls", "/usr/lib/libc", "/etc/hosts", "/usr/bin/cp"];
@@ -190,12 +187,13 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         self.tokenizer.path_of_token(token)
     }
 
-    /// The children of the path of `token`, and how many entries there are at each and below it, in
-    /// the order of the labels. Costs 1 range, and reads all that lies below.
+    /// The children of the path of `token`, each with the number of entries at it and below it, in
+    /// label order. Costs 1 range, and reads all entries below. For the text of a path see
+    /// [`PathTokenizer::token`].
     ///
     /// # Errors
-    /// What the store says, and what is no entry.
-    pub fn facets(&self, reader: &impl Reader, token: &str) -> Result<Vec<Facet>> {
+    /// Any error of the store; an error if a key is not an entry.
+    pub fn facets(&self, reader: &impl Reader, token: &str) -> Result<Vec<(LabelPath, u64)>> {
         let above = self.select(token);
         let children = Subspace::from_bytes(&pack(&above));
         let space =
@@ -211,8 +209,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
             let (key, count) = group?;
             let mut labels = above.labels.clone();
             labels.push(by_child.group::<String>(&key)?);
-            let path = LabelPath { labels };
-            Ok(Facet { token: self.tokenizer.token(&path), path, count })
+            Ok((LabelPath { labels }, count))
         };
         counts.map(facet).collect()
     }
@@ -224,7 +221,8 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// use keyloom_tables::Table;
     /// use keyloom_trees::path::{Lquery, PathHierarchy, PathTokenizer};
     /// let hosts = PathTokenizer::new().delimiter('.').reverse();
-    /// let by_host = PathHierarchy::new(&Subspace::new("by_host"), hosts, |_, host: &String| [host.clone()]);
+    /// let by_host =
+    ///     PathHierarchy::new(&Subspace::new("by_host"), hosts, |_, host: &String| [host.clone()]);
     /// let pages = Table::<u32, String>::new(&Subspace::new("pages")).with(&by_host);
     /// let store = Memory::new();
     /// let all = ["www.example.org", "mail.example.org", "www.example.com", "example.org"];

@@ -1,4 +1,4 @@
-//! What a scan looks for: any of the patterns, as an automaton over labels.
+//! A pattern of a scan, as an automaton over labels.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use super::ltxtquery::{Ltxtquery, Seen};
 use super::next::{NextLabel, greatest_before, least_behind};
 use super::regex::{PathRegex, RegexState};
 
-/// A pattern of paths, compiled: what [`Paths`](super::Paths) are searched by. Cheap to clone.
+/// A compiled pattern of paths, used to search [`Paths`](super::Paths). Cheap to clone.
 ///
 /// | made of | matches | in PostgreSQL |
 /// |---|---|---|
-/// | an [`Lquery`] | what it matches | `path ~ lquery` |
-/// | [`any_of`](PathPattern::any_of) some | what one of them matches | `path ? lquery[]` |
-/// | an [`Ltxtquery`] | what it matches | `path @ ltxtquery` |
-/// | [`descendants_of`](PathPattern::descendants_of) a path | it, and what lies below it | `path <@ ltree` |
-/// | [`ancestors_of`](PathPattern::ancestors_of) a path | it, and what lies above it | `path @> ltree` |
-/// | a [`PathRegex`] | what it matches | |
+/// | an [`Lquery`] | the paths that it matches | `path ~ lquery` |
+/// | [`any_of`](PathPattern::any_of) several | the paths that any of them matches | `path ? lquery[]` |
+/// | an [`Ltxtquery`] | the paths that it matches | `path @ ltxtquery` |
+/// | [`descendants_of`](PathPattern::descendants_of) a path | the path and its descendants | `path <@ ltree` |
+/// | [`ancestors_of`](PathPattern::ancestors_of) a path | the path and its ancestors | `path @> ltree` |
+/// | a [`PathRegex`] | the paths that it matches | |
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Lquery, PathPattern};
@@ -41,42 +41,42 @@ enum Kind {
     AncestorsOf(LabelPath),
 }
 
-/// Where a pattern is after some labels.
+/// The state of a pattern after some labels.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// Of each lquery.
+    /// One state per lquery.
     AnyOf(SmallVec<[Positions; 1]>),
     Ltxtquery(Seen),
     Regex(RegexState),
-    /// How many labels of the path were there; `None` when others were.
+    /// How many labels of the path have matched; `None` after any other label.
     AncestorsOf(Option<usize>),
 }
 
-/// What the labels so far say.
+/// The verdict on the labels so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Neither they match, nor does anything that follows them.
+    /// They do not match, and no continuation does.
     Dead,
-    /// They match, and so does everything that follows them.
+    /// They match, and so does every continuation.
     Whole,
     /// They match.
     Match,
-    /// They do not match; something that follows them may.
+    /// They do not match; a continuation may.
     Open,
 }
 
 impl PathPattern {
-    /// What one of these patterns matches. Of no pattern, nothing.
+    /// Matches any of these patterns; without patterns, nothing.
     pub fn any_of(patterns: impl IntoIterator<Item = Lquery>) -> Self {
         Self(Arc::new(Kind::AnyOf(patterns.into_iter().collect())))
     }
 
-    /// `path`, and all that lies below it.
+    /// Matches `path` and its descendants.
     pub fn descendants_of(path: &LabelPath) -> Self {
         Self::from(Lquery::descendants_of(path))
     }
 
-    /// `path`, and all that lies above it, the empty path included.
+    /// Matches `path` and its ancestors, including the empty path.
     pub fn ancestors_of(path: &LabelPath) -> Self {
         Self(Arc::new(Kind::AncestorsOf(path.clone())))
     }
@@ -94,7 +94,7 @@ impl PathPattern {
         matches!(self.verdict(&state), Verdict::Match | Verdict::Whole)
     }
 
-    /// Before the first label.
+    /// The state before the first label.
     pub(super) fn start(&self) -> State {
         match &*self.0 {
             Kind::AnyOf(patterns) => State::AnyOf(patterns.iter().map(Lquery::start).collect()),
@@ -104,7 +104,7 @@ impl PathPattern {
         }
     }
 
-    /// Behind one more label.
+    /// The state after one more label.
     pub(super) fn step(&self, state: &State, label: &str) -> State {
         match (&*self.0, state) {
             (Kind::AnyOf(patterns), State::AnyOf(at)) => {
@@ -124,7 +124,7 @@ impl PathPattern {
         }
     }
 
-    /// What the labels so far say.
+    /// The verdict on the labels so far.
     pub(super) fn verdict(&self, state: &State) -> Verdict {
         let of = |is_match| if is_match { Verdict::Match } else { Verdict::Open };
         match (&*self.0, state) {
@@ -149,7 +149,7 @@ impl PathPattern {
         }
     }
 
-    /// The first label behind `after`, or of all, with which a path can go on and match.
+    /// The first label after `after`, or of all, with which a path can continue and match.
     pub(super) fn least_behind(&self, state: &State, after: Option<&str>) -> Option<NextLabel<'_>> {
         match self.next_labels(state) {
             Next::These(labels) => least_behind(labels.into_iter(), after),
@@ -157,7 +157,7 @@ impl PathPattern {
         }
     }
 
-    /// The last label before `before`, or of all, with which a path can go on and match.
+    /// The last label before `before`, or of all, with which a path can continue and match.
     pub(super) fn greatest_before(
         &self,
         state: &State,
@@ -209,7 +209,7 @@ impl From<PathRegex> for PathPattern {
     }
 }
 
-/// The operator that the pattern is an operand of, as PostgreSQL writes it, and the operand.
+/// Writes the PostgreSQL operator of the pattern, and its operand.
 impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {

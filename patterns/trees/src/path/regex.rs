@@ -11,19 +11,19 @@ use super::next::NextLabel;
 use super::syntax::SHOWN_CHARS;
 use table::{DEAD, StateId, Table};
 
-/// How long an expression may be. Longer ones do not fit into a table, but to find that out takes
-/// memory in proportion to their length.
+/// The maximum length of an expression. Longer ones do not fit into a table, but discovering that
+/// would take memory proportional to their length.
 const MAX_EXPRESSION_BYTES: usize = 65_536;
 
-/// After so many bytes a label that would be sought is long enough.
+/// A label computed for a seek is cut off at this many bytes.
 const SOUGHT_BYTES: usize = 64;
 
 /// A regular expression over the text of a whole path: its labels, joined by a separator.
 ///
-/// The expression, in the syntax of the crate
-/// [`regex`](https://docs.rs/regex/latest/regex/#syntax), must match all of the text, as if it
-/// stood between `^` and `$`: to search inside, write `.*` around it. A label that holds the
-/// separator itself matches nothing, since its text would be that of another path.
+/// The expression has the syntax of the crate
+/// [`regex`](https://docs.rs/regex/latest/regex/#syntax). It must match the whole text, as if it
+/// stood between `^` and `$`; to search inside, put `.*` on both sides. A label that contains the
+/// separator matches nothing, because its text would be that of another path.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, PathRegex};
@@ -33,10 +33,10 @@ const SOUGHT_BYTES: usize = 64;
 /// # Ok::<(), keyloom_trees::path::PathError>(())
 /// ```
 ///
-/// It is compiled to a table of states, once; matching is one step per byte, whatever the
-/// expression is. Not every expression fits into such a table: one with a `\b` (take `(?-u:\b)`),
-/// or one that counts far. An expression has at most 65,536 bytes, and its groups nest up to 250
-/// levels.
+/// It is compiled once to a table of states; matching takes one step per byte for every expression.
+/// Some expressions do not fit into such a table: those with a `\b` (use `(?-u:\b)`), and those
+/// with large repetition counts. An expression has at most 65,536 bytes, and its groups nest up to
+/// 250 levels.
 #[derive(Clone)]
 pub struct PathRegex {
     expression: String,
@@ -44,11 +44,11 @@ pub struct PathRegex {
     table: Arc<Table>,
 }
 
-/// Where an expression is after some labels.
+/// The state of an expression after some labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RegexState {
     id: StateId,
-    /// No label was there yet.
+    /// No label has been read yet.
     is_root: bool,
 }
 
@@ -56,8 +56,8 @@ impl PathRegex {
     /// Compiles an expression for paths whose labels are joined by `separator`.
     ///
     /// # Errors
-    /// [`PathError::Regex`] when it is no expression, when it or its table would be too large, and
-    /// when the separator is no ASCII character.
+    /// [`PathError::Regex`] if the expression is invalid, if it or its table would be too large, or
+    /// if the separator is not an ASCII character.
     pub fn new(expression: &str, separator: char) -> Result<Self, PathError> {
         let shown = || expression.chars().take(SHOWN_CHARS).collect();
         let refused = |why: String| PathError::Regex { expression: shown(), why };
@@ -79,7 +79,7 @@ impl PathRegex {
         &self.expression
     }
 
-    /// What joins the labels.
+    /// The separator between the labels.
     pub fn separator(&self) -> char {
         self.separator.into()
     }
@@ -104,12 +104,12 @@ impl PathRegex {
         self.table.is_match(state.id)
     }
 
-    /// Whether a path that goes on, or this one, can match.
+    /// Whether this path, or a continuation of it, can match.
     pub(super) fn is_alive(&self, state: RegexState) -> bool {
         self.is_match(state) || self.before_label(state) != DEAD
     }
 
-    /// Where the next label begins.
+    /// The state at the start of the next label.
     fn before_label(&self, state: RegexState) -> StateId {
         match state.is_root {
             true => state.id,
@@ -122,14 +122,13 @@ impl PathRegex {
         self.table.is_match(id) || self.table.next(id, self.separator) != DEAD
     }
 
-    /// The bytes with which a label can go on.
+    /// The bytes with which a label can continue.
     fn bytes(&self, id: StateId) -> impl DoubleEndedIterator<Item = (u8, StateId)> {
         let bytes = (0..=u8::MAX).filter(|byte| *byte != self.separator);
         bytes.map(move |byte| (byte, self.table.next(id, byte))).filter(|(_, next)| *next != DEAD)
     }
 
-    /// The states within a label, before each of its bytes and behind the last, as far as they are
-    /// alive.
+    /// The states before each byte of a label and after the last one, up to the first dead state.
     fn states(&self, state: RegexState, label: &str) -> Vec<StateId> {
         let mut id = self.before_label(state);
         let mut states = vec![];
@@ -146,7 +145,7 @@ impl PathRegex {
         states
     }
 
-    /// The least label behind `after` with which a path can go on.
+    /// The least label after `after` with which a path can continue.
     pub(super) fn least_behind(
         &self,
         state: RegexState,
@@ -163,7 +162,7 @@ impl PathRegex {
         least.next()
     }
 
-    /// The greatest label before `before` with which a path can go on.
+    /// The greatest label before `before` with which a path can continue.
     pub(super) fn greatest_before(
         &self,
         state: RegexState,
@@ -186,7 +185,7 @@ impl PathRegex {
         greatest.next()
     }
 
-    /// The least label that begins with some bytes, which lead to a state.
+    /// The least label with the prefix `label`, which leads to the state `id`.
     fn least_from(&self, mut id: StateId, mut label: Vec<u8>) -> Option<NextLabel<'static>> {
         while !self.may_end(id) {
             if let Some(prefix) = long_enough(&label) {
@@ -199,7 +198,7 @@ impl PathRegex {
         Some(exactly(label))
     }
 
-    /// The greatest label that begins with some bytes, which lead to a state.
+    /// The greatest label with the prefix `label`, which leads to the state `id`.
     fn greatest_from(&self, mut id: StateId, mut label: Vec<u8>) -> Option<NextLabel<'static>> {
         while let Some((byte, next)) = self.bytes(id).next_back() {
             if let Some(prefix) = long_enough(&label) {
@@ -212,7 +211,7 @@ impl PathRegex {
     }
 }
 
-/// The labels that begin with some bytes, once these are enough and whole characters.
+/// The labels with this prefix, if it is long enough and ends at a character boundary.
 fn long_enough(bytes: &[u8]) -> Option<NextLabel<'static>> {
     let text = (bytes.len() >= SOUGHT_BYTES).then(|| std::str::from_utf8(bytes).ok()).flatten()?;
     Some(NextLabel::Prefix(text.to_owned().into()))

@@ -1,4 +1,4 @@
-//! Paths in keys, and the scan for a pattern.
+//! Paths in keys, and scans for a pattern.
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,9 +18,9 @@ use keyloom_tables::{Explain, Scan};
 
 /// The keys of a subspace that begin with a path, one string per label; see the [module](super).
 ///
-/// What follows the path in a key begins with an element that is no string. Whose keys are these is
-/// not asked: those of a [`Table`](keyloom_tables::Table) whose record key is a [`LabelPath`], of a
-/// [`PathHierarchy`](super::PathHierarchy), or a program's own.
+/// After the path, a key continues with an element that is not a string. The keys may belong to a
+/// [`Table`](keyloom_tables::Table) with record keys of type [`LabelPath`], to a
+/// [`PathHierarchy`](super::PathHierarchy), or to the program.
 ///
 /// ```
 /// use keyloom::{Memory, Order, Store, Subspace};
@@ -28,14 +28,16 @@ use keyloom_tables::{Explain, Scan};
 /// use keyloom_trees::path::{LabelPath, Lquery, Paths};
 /// let topics = Table::<LabelPath, u32>::new(&Subspace::new("topics"));
 /// let store = Memory::new();
-/// for (n, path) in (0..).zip(["Top", "Top.Hobbies.Astronomy", "Top.Science", "Top.Science.Astronomy.Stars"]) {
+/// let all = ["Top", "Top.Hobbies.Astronomy", "Top.Science", "Top.Science.Astronomy.Stars"];
+/// for (n, path) in (0..).zip(all) {
 ///     store.transact(|txn| topics.put(txn, &path.parse()?, &n))?;
 /// }
 /// let paths = Paths::new(topics.space());
 /// let snapshot = store.snapshot()?;
 /// let pattern = "Top.*{1}.Astro*.*".parse::<Lquery>()?.into();
 /// let found = paths.matching(&snapshot, &pattern, Order::Ascending)?;
-/// let found = found.map(|found| Ok(found?.path()?.to_string())).collect::<keyloom::Result<Vec<_>>>()?;
+/// let found =
+///     found.map(|found| Ok(found?.path()?.to_string())).collect::<keyloom::Result<Vec<_>>>()?;
 /// assert_eq!(found, ["Top.Hobbies.Astronomy", "Top.Science.Astronomy.Stars"]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -45,17 +47,17 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The paths that the keys of `space` begin with.
+    /// The paths at the start of the keys of `space`.
     pub fn new(space: &Subspace) -> Self {
         Self { space: space.clone() }
     }
 
-    /// Where they are.
+    /// The subspace of the keys.
     pub fn space(&self) -> &Subspace {
         &self.space
     }
 
-    /// The key of a path that goes on with `rest`: `()`, or what begins with anything but a string.
+    /// The key of a path followed by `rest`: `()`, or elements of which the first is not a string.
     ///
     /// ```
     /// use keyloom::Subspace;
@@ -68,15 +70,14 @@ impl Paths {
         self.space.child(path).pack(&rest)
     }
 
-    /// The keys whose paths `pattern` matches, in `order`, with their values.
+    /// Returns the keys whose paths `pattern` matches, in `order`, with their values.
     ///
-    /// A skip scan: it reads the range of the literal beginning of the pattern, and after a key
-    /// that does not match it goes on where the next one can be that does. Costs 1 range, what is
-    /// found, and for each place where keys are left out at most 16 steps and 1 range; see
-    /// [`Scan::explain`].
+    /// A skip scan: it reads the range of the literal prefix of the pattern. After a key that does
+    /// not match, it continues at the next key that can match. Costs 1 range, the matches, and for
+    /// each gap at most 16 steps and 1 range; see [`Scan::explain`].
     ///
     /// # Errors
-    /// What the store says; the iterator, also when a label is no text.
+    /// Any error of the store. The iterator also returns an error if a label is not valid text.
     pub fn matching<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -86,7 +87,7 @@ impl Paths {
         PathMatches::scan(reader, &self.space, pattern, literal_range(pattern, &self.space), order)
     }
 
-    /// At most `limit` of the keys of [`matching`](Paths::matching), beginning behind `after`.
+    /// Returns at most `limit` of the keys of [`matching`](Paths::matching), after `after`.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace, Writer};
@@ -106,7 +107,7 @@ impl Paths {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; else as
+    /// [`Error::InvalidArgument`] for a continuation of another query; otherwise as
     /// [`matching`](Paths::matching).
     pub fn page<'r, R: Reader>(
         &self,
@@ -116,8 +117,8 @@ impl Paths {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<PathMatch<R::Bytes<'r>>>> {
-        // The continuation is the key behind what names the pattern and the subspace, so that no
-        // other query takes it.
+        // The continuation is the key, prefixed with an id of the pattern and the subspace, so that
+        // no other query accepts it.
         let answers = Subspace::new(&pattern_id(pattern)).child(self.space.prefix());
         let whole = answers.self_and_children();
         let mut range = literal_range(pattern, &self.space);
@@ -135,7 +136,7 @@ impl Paths {
         Ok(Page { items, next })
     }
 
-    /// How many keys `pattern` matches. Costs what [`matching`](Paths::matching) does.
+    /// Returns how many keys `pattern` matches. Costs the same as [`matching`](Paths::matching).
     ///
     /// # Errors
     /// As [`matching`](Paths::matching).
@@ -145,7 +146,7 @@ impl Paths {
     }
 }
 
-/// Tells patterns apart.
+/// A hash that identifies a pattern.
 fn pattern_id(pattern: &PathPattern) -> u64 {
     let mut hash = Fnv::new();
     hash.add(pattern.to_string().as_bytes());
@@ -205,7 +206,7 @@ impl<R: Reader> Reading for PathMatches<'_, R> {
     }
 }
 
-/// A key that a pattern matches, and its value.
+/// A key that matches a pattern, and its value.
 #[derive(Clone, Debug)]
 pub struct PathMatch<B> {
     key: B,
@@ -224,7 +225,7 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
         &self.value
     }
 
-    /// Key and value, as the reader gave them.
+    /// Key and value, as returned by the reader.
     pub fn into_entry(self) -> Entry<B> {
         (self.key, self.value)
     }
@@ -232,12 +233,12 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     /// The path.
     ///
     /// # Errors
-    /// When a label is no text, naming the key.
+    /// If a label is not valid text; the error contains the key.
     pub fn path(&self) -> Result<LabelPath> {
         self.parts().map(|(path, _)| path)
     }
 
-    /// What follows the path in the key.
+    /// The elements after the path in the key.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace, Writer};
@@ -255,14 +256,14 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     /// ```
     ///
     /// # Errors
-    /// When that is no `T`, naming the key.
+    /// If the rest is not a `T`; the error contains the key.
     pub fn rest<'k, T: Unpack<'k>>(&'k self) -> Result<T> {
         let (_, rest_at) = self.parts()?;
         let rest = self.key.get(rest_at..).unwrap_or_default();
         keyloom::unpack(rest).map_err(|error| Error::from(error).at(&self.key))
     }
 
-    /// The value as the codec `C` of a table reads it.
+    /// The value, decoded with the codec `C` of a table.
     ///
     /// ```
     /// use keyloom::{Memory, Order, Store, Subspace, value::Postcard};
@@ -274,18 +275,19 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     /// let snapshot = store.snapshot()?;
     /// let pattern = "*.Science".parse::<Lquery>()?.into();
     /// let found = Paths::new(topics.space()).matching(&snapshot, &pattern, Order::Ascending)?;
-    /// let records: Result<Vec<u32>, _> = found.map(|found| found?.record::<Postcard, _>()).collect();
+    /// let records: Result<Vec<u32>, _> =
+    ///     found.map(|found| found?.record::<Postcard, _>()).collect();
     /// assert_eq!(records?, [7]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// When it is no `V`, naming the key.
+    /// If the value is not a `V`; the error contains the key.
     pub fn record<C: Codec<V>, V>(&self) -> Result<V> {
         C::decode(&self.value).map_err(|error| error.at(&self.key))
     }
 
-    /// The path, and where it ends.
+    /// The path, and its end in the key.
     fn parts(&self) -> Result<(LabelPath, usize)> {
         let path = self.key.get(self.path_at..).unwrap_or_default();
         let mut input = Unpacker::new(path);

@@ -1,4 +1,4 @@
-//! What the notations have in common: characters with their positions, and labels.
+//! The common parts of the notations: characters with their positions, and labels.
 
 use std::fmt::{self, Write};
 use std::str::Chars;
@@ -6,20 +6,20 @@ use std::str::Chars;
 use super::error::{Notation, SyntaxError, SyntaxProblem};
 use super::{MAX_LABEL_CHARS, MAX_LABELS};
 
-/// How much of a text an error repeats.
+/// How many characters of a text an error shows.
 pub(super) const SHOWN_CHARS: usize = 80;
 
-/// Whether a label may hold this character without quotes.
+/// Whether an unquoted label may contain this character.
 pub(super) fn is_label_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
 
-/// A text and a place in it.
+/// A text and a position in it.
 pub(super) struct Cursor<'t> {
     notation: Notation,
     text: &'t str,
     rest: Chars<'t>,
-    /// The place, in characters from 1, as people count.
+    /// The position, in characters, counted from 1.
     position: usize,
 }
 
@@ -59,12 +59,12 @@ impl<'t> Cursor<'t> {
         self.error_at(self.position, problem)
     }
 
-    /// Why the text cannot go on here as it does.
+    /// The error for the current character.
     pub(super) fn unexpected(&self) -> SyntaxError {
         self.error(self.peek().map_or(SyntaxProblem::UnexpectedEnd, SyntaxProblem::Unexpected))
     }
 
-    /// Refuses one item more than there may be.
+    /// Refuses one more item if there are too many.
     pub(super) fn room_for_more(&self, items: usize) -> Result<(), SyntaxError> {
         match items < MAX_LABELS {
             true => Ok(()),
@@ -72,7 +72,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Reads a label, bare or quoted, if there is one.
+    /// Reads a label, unquoted or quoted, if there is one.
     pub(super) fn label(&mut self) -> Result<Option<String>, SyntaxError> {
         let label = match self.peek() {
             Some('"') => self.quoted()?,
@@ -109,7 +109,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Reads what stands behind the backslash at a position.
+    /// Reads the escape after the backslash at a position.
     fn escaped(&mut self, at: usize) -> Result<char, SyntaxError> {
         let bad = self.error_at(at, SyntaxProblem::BadEscape);
         match self.bump() {
@@ -132,7 +132,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Writes a label: bare where it can stand so, else in double quotes.
+/// Writes a label, in double quotes if necessary.
 pub(super) fn write_label(f: &mut fmt::Formatter<'_>, label: &str) -> fmt::Result {
     if !label.is_empty() && label.chars().all(is_label_char) {
         return f.write_str(label);

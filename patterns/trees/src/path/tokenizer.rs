@@ -1,11 +1,11 @@
-//! The hierarchy in the text of a path.
+//! Splits the text of a path into its hierarchy.
 
 use std::fmt;
 
 use super::label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
 
-/// How a text becomes a path, and which tokens it has: all paths above it and itself. As the
-/// `path_hierarchy` tokenizer of Elasticsearch, by the same options.
+/// Converts a text to a path and its tokens: the path itself and all its ancestors. It has the
+/// options of the `path_hierarchy` tokenizer of Elasticsearch.
 ///
 /// ```
 /// use keyloom_trees::path::PathTokenizer;
@@ -17,8 +17,8 @@ use super::label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
 ///
 /// # As labels
 ///
-/// A path has one label per token, from the root: a token is some first labels of it. What stands
-/// between two labels is left out of them. A delimiter before the first one stays with it, since
+/// A path has one label per token, from the root: each token is a prefix of the labels. Delimiters
+/// between labels are not part of them. A leading delimiter stays with the first label, since
 /// `/one` and `one` are different tokens:
 ///
 /// ```
@@ -29,9 +29,8 @@ use super::label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
 /// assert_eq!(host.labels().collect::<Vec<_>>(), ["org", "example", "www"]);
 /// ```
 ///
-/// With a [replacement](PathTokenizer::replacement), a text that holds the replacement itself has
-/// tokens that do not tell where its labels end: [`path_of_token`](PathTokenizer::path_of_token)
-/// splits there too.
+/// With a [replacement](PathTokenizer::replacement), a text that contains the replacement character
+/// has ambiguous tokens: [`path_of_token`](PathTokenizer::path_of_token) splits there too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathTokenizer {
     delimiter: char,
@@ -56,30 +55,30 @@ impl Default for PathTokenizer {
 }
 
 impl PathTokenizer {
-    /// Splits at `/`.
+    /// Creates a tokenizer that splits at `/`.
     pub fn new() -> Self {
         Self { delimiter: '/', replacement: None, skip: 0, is_reverse: false }
     }
 
-    /// Splits at this character.
+    /// Sets the delimiter.
     #[must_use]
     pub fn delimiter(self, delimiter: char) -> Self {
         Self { delimiter, ..self }
     }
 
-    /// Writes this character in the tokens where the text has the delimiter.
+    /// Sets the character that the tokens contain instead of the delimiter.
     #[must_use]
     pub fn replacement(self, replacement: char) -> Self {
         Self { replacement: Some(replacement), ..self }
     }
 
-    /// Leaves out that many parts: the first ones, or the last ones in reverse.
+    /// Skips that many parts: the first ones, or in reverse the last ones.
     #[must_use]
     pub fn skip(self, parts: usize) -> Self {
         Self { skip: parts, ..self }
     }
 
-    /// The root is the end of the text, as in the names of hosts.
+    /// Puts the root at the end of the text, as in host names.
     #[must_use]
     pub fn reverse(self) -> Self {
         Self { is_reverse: true, ..self }
@@ -91,14 +90,13 @@ impl PathTokenizer {
 
     /// The path of a text.
     ///
-    /// Never fails: what a [`LabelPath`] may not have is cut off, a label at its
-    /// [`MAX_LABEL_CHARS`] characters and the path at its [`MAX_LABELS`] labels. Neither fits into
-    /// a key.
+    /// Never fails. A label is cut off at [`MAX_LABEL_CHARS`] characters and the path at
+    /// [`MAX_LABELS`] labels, the limits of a [`LabelPath`]; neither fits into a key anyway.
     pub fn path(&self, text: &str) -> LabelPath {
         self.split(text, self.delimiter, self.skip)
     }
 
-    /// The path whose [`token`](PathTokenizer::token) this is.
+    /// The path with this [`token`](PathTokenizer::token).
     ///
     /// ```
     /// use keyloom_trees::path::PathTokenizer;
@@ -115,10 +113,10 @@ impl PathTokenizer {
         if self.is_reverse {
             parts.reverse();
         }
-        // With a delimiter at the root end there is nothing before it.
+        // With a delimiter at the root end, the first part is empty.
         let is_led = parts.first() == Some(&"");
         let led_by = usize::from(is_led);
-        // Then the first label begins with the delimiter, which is one of its characters.
+        // Then the first label begins with the delimiter, which counts as one of its characters.
         let has_joint = is_led || skip > 0;
         let room = |at: usize| MAX_LABEL_CHARS - usize::from(at == 0 && has_joint);
         let parts = parts.into_iter().skip(led_by + skip).take(MAX_LABELS).enumerate();
@@ -143,7 +141,7 @@ impl PathTokenizer {
         labels.join(self.joint().encode_utf8(&mut [0; 4]))
     }
 
-    /// The tokens of a text: from the root, or towards it in reverse.
+    /// The tokens of a text: from the root down, or in reverse up to the root.
     pub fn tokens(&self, text: &str) -> Vec<String> {
         let path = self.path(text);
         let tokens = (1..=path.nlevel())

@@ -1,4 +1,4 @@
-//! The labels of the key that a walk is at, and where it can go on from there.
+//! The labels of the current key of a walk, and the next possible keys.
 
 use std::borrow::Cow;
 
@@ -8,31 +8,31 @@ use keyloom::{KeyRange, Order, Result, Subspace};
 use super::next::NextLabel;
 use super::pattern::{PathPattern, State, Verdict};
 
-/// The type code of a string, which every label begins with; see [`keyloom::key`].
+/// The type code of a string, the first byte of every label; see [`keyloom::key`].
 const STRING: u8 = 0x02;
 
-/// The end of an element is no end when this follows.
+/// After the end byte of an element: the element does not end there.
 const ESCAPE: u8 = 0xFF;
 
-/// What a key says of the pattern.
+/// Whether a key matches the pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Match,
-    /// This key does not match; it is known what comes behind it.
+    /// This key does not match; the rest of the walk is known.
     NoMatch,
 }
 
-/// A node on the way to the key.
+/// A node on the path of the key.
 #[derive(Debug)]
 struct Level {
-    /// Where its key ends.
+    /// The end of its key.
     end: usize,
     state: State,
     verdict: Verdict,
 }
 
-/// The nodes above a key, each with the state of the pattern there. What a key has in common with
-/// the one before it is not looked at again.
+/// The ancestors of a key, each with the state of the pattern there. The prefix shared with the
+/// previous key is not processed again.
 #[derive(Debug)]
 pub(super) struct Trail {
     pattern: PathPattern,
@@ -48,10 +48,10 @@ impl Trail {
         Self { pattern: pattern.clone(), key: space.prefix().to_vec(), levels: vec![root] }
     }
 
-    /// Goes to a key of the subspace.
+    /// Advances to a key of the subspace.
     ///
     /// # Errors
-    /// When a label is no string, naming the key.
+    /// If a label is not a string; the error contains the key.
     #[inline]
     pub(super) fn go_to(&mut self, key: &[u8]) -> Result<Outcome> {
         if let [.., Level { end, verdict: Verdict::Whole, .. }] = self.levels.as_slice()
@@ -69,8 +69,8 @@ impl Trail {
         self.descend().map_err(|error| error.at(key))
     }
 
-    /// From the last level that the key has in common with the one before down to its own, as far
-    /// as that makes a difference.
+    /// Processes the labels from the last level shared with the previous key, until the outcome is
+    /// decided.
     fn descend(&mut self) -> Result<Outcome> {
         while let Some(level) = self.levels.last() {
             match level.verdict {
@@ -94,14 +94,14 @@ impl Trail {
         Ok(Outcome::NoMatch)
     }
 
-    /// Why what follows a node is no label, told by its place in the whole key.
+    /// The error for an element that is not a label, with its position in the whole key.
     #[cold]
     fn no_label(&self, above: &Level, error: DecodeError) -> DecodeError {
         self.node(above).unpack::<String>(&self.key).err().unwrap_or(error)
     }
 
-    /// What of the subspace can still match after the key, in `order`, where the key itself does
-    /// not: a range that reaches to the end of the walk. `None` when nothing can.
+    /// The range that can still match after a key that does not match, in `order`, up to the end of
+    /// the walk. `None` if nothing can.
     pub(super) fn rest(&self, order: Order) -> Option<KeyRange<'static>> {
         let depth = self.levels.len() - 1;
         let level = self.levels.last()?;
@@ -109,8 +109,9 @@ impl Trail {
             return self.beside(depth, order);
         }
         let parent = self.node(level);
-        // The node's own keys stand around its children: those that end with it, or go on with what
-        // sorts before strings, and those that go on with anything else.
+        // The node's own keys are on both sides of its children. Keys that end with the node, or
+        // continue with an element that sorts before strings, precede the children. Keys that
+        // continue with any other element follow them.
         let is_before_children = self.key.get(level.end).is_none_or(|code| *code < STRING);
         let is_behind_key = is_before_children == (order == Order::Ascending);
         let child = if is_behind_key { self.child(level, None, order) } else { None };
@@ -120,7 +121,7 @@ impl Trail {
         }
     }
 
-    /// What can match in `order` behind the node of `depth`, wherever in it the key is.
+    /// The range that can match after the node of `depth`, in `order`, wherever in it the key is.
     fn beside(&self, depth: usize, order: Order) -> Option<KeyRange<'static>> {
         for depth in (1..=depth).rev() {
             let [above, level] = self.levels.get(depth - 1..=depth)? else { return None };
@@ -157,7 +158,7 @@ impl Trail {
     }
 }
 
-/// Reads the labels at the beginning of some packed elements, up to the first element that is none.
+/// Reads the labels at the start of packed elements, up to the first element that is not a string.
 pub(super) fn labels(input: &mut Unpacker<'_>, packed: &[u8]) -> Result<Vec<String>, DecodeError> {
     let mut labels = Vec::new();
     while packed.get(input.offset()) == Some(&STRING) {
@@ -172,7 +173,7 @@ fn is_below(parent: Option<&[u8]>, key: &[u8]) -> bool {
     rest.is_some_and(|rest| rest.first() != Some(&ESCAPE))
 }
 
-/// The children of a node from the next label on, and all that comes behind them in `order`.
+/// The range from the next child of a node to the end of the walk in `order`.
 fn bound(parent: &Subspace, next: &NextLabel<'_>, order: Order) -> KeyRange<'static> {
     let range = match next {
         NextLabel::Any => parent.string_prefix(""),
@@ -185,17 +186,17 @@ fn bound(parent: &Subspace, next: &NextLabel<'_>, order: Order) -> KeyRange<'sta
     }
 }
 
-/// What comes behind all children of a node in `order`.
+/// The range after all children of a node in `order`.
 fn beside_children(parent: &Subspace, order: Order) -> KeyRange<'static> {
     match order {
-        // The empty tuple is the least element behind the strings.
+        // The empty tuple is the least element after the strings.
         Order::Ascending => KeyRange::starting_at(&parent.pack(&((),))).into_owned(),
         Order::Descending => KeyRange::all().before(&parent.pack("")).into_owned(),
     }
 }
 
-/// The keys of `space` that a pattern can match, as far as one range holds them: its literal
-/// beginning.
+/// The smallest single range of `space` that contains all possible matches: the range of the
+/// literal prefix of the pattern.
 pub(super) fn literal_range(pattern: &PathPattern, space: &Subspace) -> KeyRange<'static> {
     let (mut node, mut state) = (space.clone(), pattern.start());
     while pattern.verdict(&state) == Verdict::Open {

@@ -1,30 +1,30 @@
-//! A label in a pattern, with what may follow it.
+//! A label in a pattern, with its modifiers.
 
 use std::fmt::{self, Write};
 
 use super::next::NextLabel;
 use super::syntax::{Cursor, write_label};
 
-/// A label to compare with, and how.
+/// A label to compare with, and how to compare.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Word {
     text: String,
-    /// The text without regard to case, where that is asked for.
+    /// The case-folded text, if case is ignored.
     folded: Option<String>,
-    /// Labels that begin with the text count too.
+    /// Whether labels with this prefix match too.
     any_end: bool,
-    /// Each word between underscores is compared for itself.
+    /// Whether words between underscores are compared separately.
     by_words: bool,
 }
 
-/// Text as it is compared without regard to case.
+/// Folds the case of a text.
 fn folded(text: &str) -> String {
-    // Character by character: as a whole, a sigma at the end of a word would become another one.
+    // Character by character: converting the whole text would map a final sigma differently.
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
 impl Word {
-    /// Exactly this label.
+    /// A word that matches exactly this label.
     pub(super) fn exactly(text: String) -> Self {
         Self { text, folded: None, any_end: false, by_words: false }
     }
@@ -43,7 +43,7 @@ impl Word {
         }
     }
 
-    /// Whether a label is meant.
+    /// Whether a label matches.
     pub(super) fn matches(&self, label: &str) -> bool {
         match &self.folded {
             Some(text) => self.compare(text, &folded(label)),
@@ -62,7 +62,7 @@ impl Word {
         }
     }
 
-    /// The labels that match, if they are one range.
+    /// The matching labels, if they are one range.
     pub(super) fn next_label(&self) -> NextLabel<'_> {
         match self {
             Self { folded: None, by_words: false, any_end: false, text } => {

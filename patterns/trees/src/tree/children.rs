@@ -1,4 +1,4 @@
-//! The children of a node in memory: a vector whose depth costs no stack.
+//! The children of a node in memory: a vector that is processed without recursion.
 
 use std::fmt::{self, Debug, Write as _};
 use std::hash::{Hash, Hasher};
@@ -10,11 +10,11 @@ use super::Nested;
 use super::nested::Builder;
 use levels::Level;
 
-/// The children of a [`Nested`], in order: a [`Vec`] by all that it derefs to.
+/// The children of a [`Nested`], in order. It derefs to a [`Vec`].
 ///
-/// A type of its own because trees may have any depth: it is dropped, cloned, compared, hashed and
-/// printed without recursion. A serializer recurses by its nature, so with serde a tree may have at
-/// most [`MAX_LEVELS`](Children::MAX_LEVELS) levels.
+/// It is a separate type because trees may have any depth: it is dropped, cloned, compared, hashed
+/// and printed without recursion. A serializer is recursive by nature, so with serde a tree may
+/// have at most [`MAX_LEVELS`](Children::MAX_LEVELS) levels.
 ///
 /// ```
 /// use keyloom_trees::{Children, Nested};
@@ -28,15 +28,15 @@ use levels::Level;
 pub struct Children<V>(Vec<Nested<V>>);
 
 impl<V> Children<V> {
-    /// How many levels of children serde reads or writes; one more is an error. Within it the stack
-    /// of a thread with 2 MiB suffices. [`serde_json`](https://docs.rs/serde_json) reads 63 of them
-    /// unless told otherwise.
+    /// The maximum number of levels of children that serde reads or writes; a deeper tree is an
+    /// error. Up to this depth a thread's stack of 2 MiB is large enough.
+    /// [`serde_json`](https://docs.rs/serde_json) reads 63 levels by default.
     ///
-    /// A deeper tree is written as the rows of its [preorder](Nested::preorder), and built by
+    /// Write a deeper tree as the rows of its [preorder](Nested::preorder), and rebuild it with
     /// [`Nested::from_preorder`].
     pub const MAX_LEVELS: usize = 128;
 
-    /// The nodes with their depths, 0 for the children themselves, each before its own children.
+    /// The nodes with their depths, in preorder; the children themselves have depth 0.
     fn preorder(&self) -> impl Iterator<Item = (u32, &Nested<V>)> {
         self.0.iter().flat_map(Nested::preorder)
     }
@@ -126,7 +126,7 @@ impl<V: Clone> Clone for Children<V> {
     }
 }
 
-/// A preorder with its depths is one tree only, so two trees are equal when their rows are.
+/// A preorder with depths determines a tree, so two trees are equal if their rows are.
 impl<V: PartialEq> PartialEq for Children<V> {
     fn eq(&self, other: &Self) -> bool {
         self.preorder().map(row).eq(other.preorder().map(row))
@@ -140,7 +140,7 @@ impl<V: Hash> Hash for Children<V> {
         for node in self.preorder() {
             row(node).hash(state);
         }
-        // No row has this depth, so the rows of one list do not run into what is hashed after them.
+        // No row has this depth, so it separates the rows of one list from what is hashed next.
         u32::MAX.hash(state);
     }
 }
@@ -149,7 +149,7 @@ fn row<V>((depth, node): (u32, &Nested<V>)) -> (u32, u64, &str, &V) {
     (depth, node.id, &node.name, &node.value)
 }
 
-/// In the form of a derived implementation, on one line also for `{:#?}`: an indent per level would
+/// Prints the form of a derived implementation, but on one line also for `{:#?}`: indentation would
 /// be quadratic in the depth.
 impl<V: Debug> Debug for Children<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -191,7 +191,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Children<V> {
     }
 }
 
-/// How deep the calls of serde are in this thread.
+/// The current depth of serde calls in this thread.
 mod levels {
     use std::cell::Cell;
 
@@ -199,7 +199,7 @@ mod levels {
         static LEVELS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// A level that has been entered, and is left when this is dropped.
+    /// A level that was entered; dropping it leaves the level.
     pub(super) struct Level;
 
     impl Level {

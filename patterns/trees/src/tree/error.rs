@@ -1,4 +1,4 @@
-//! What trees refuse, and what is not as it should be in one.
+//! Errors of trees, and helpers for checks.
 
 use std::ops::ControlFlow;
 
@@ -7,60 +7,60 @@ use keyloom::{Error, KeyBuf, Result, Subspace};
 use super::NodeId;
 use keyloom_tables::{Inconsistency, Rule};
 
-/// What a tree refuses. It comes as an [`Error::Other`]; get it back with [`Error::downcast_ref`].
+/// An error of a tree. It is returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// There is no node of this id. Insert it first, or take another.
+    /// There is no node with this id. Insert it first, or use another id.
     #[error("the tree {tree} has no node {node}; insert it first, or name another")]
     UnknownNode {
         /// The subspace of the tree.
         tree: String,
-        /// The id asked for.
+        /// The unknown id.
         node: NodeId,
     },
-    /// There is a node of this id already. Take another id, or move the node.
+    /// A node with this id exists already. Use another id, or move that node.
     #[error("the tree {tree} has a node {node} already; take another id, or move that node")]
     NodeExists {
         /// The subspace of the tree.
         tree: String,
-        /// The id that was given.
+        /// The id.
         node: NodeId,
     },
-    /// A node can not be placed below or beside itself, or below what lies below it. Move that one
-    /// out first.
+    /// A node cannot be placed below or beside itself, or below one of its descendants. Move that
+    /// descendant out first.
     #[error(
         "node {node} cannot go to {target}, which is itself or lies below it; move {target} out of it first"
     )]
     BelowItself {
         /// The node to be moved.
         node: NodeId,
-        /// The node below or beside which it should go.
+        /// The node below or beside which it would go.
         target: NodeId,
     },
-    /// The parent has fewer other children than should stand before the node. Take
+    /// The parent has fewer other children than the position requires. Use
     /// [`InsertAt::Last`](super::InsertAt::Last).
     #[error("position {position} does not fit: there are {children} other children of {parent}; take a smaller one, or the last place", parent = parent_name(*.parent))]
     NoSuchPosition {
-        /// The parent, `None` for the roots.
+        /// The parent; `None` for the roots.
         parent: Option<NodeId>,
-        /// The position that was asked for.
+        /// The requested position.
         position: u64,
-        /// How many children there are, without the one that is moved.
+        /// The number of children, without the node being moved.
         children: u64,
     },
-    /// A sibling has this name, in a tree whose names are unique among siblings. Take another name.
+    /// A sibling has this name, and the tree requires unique names among siblings. Use another
+    /// name.
     #[error("the name {name:?} below {parent} belongs to node {taken_by}; take another name", parent = parent_name(*.parent))]
     NameTaken {
-        /// The parent, `None` for the roots.
+        /// The parent; `None` for the roots.
         parent: Option<NodeId>,
         /// The name.
         name: String,
-        /// Who has it.
+        /// The sibling with this name.
         taken_by: NodeId,
     },
-    /// In this tree siblings stand in the order of their names. Ask for
-    /// [`InsertAt::Sorted`](super::InsertAt::Sorted).
+    /// This tree orders siblings by name. Use [`InsertAt::Sorted`](super::InsertAt::Sorted).
     #[error(
         "siblings of the tree {tree} stand in the order of their names; ask for a sorted place"
     )]
@@ -68,46 +68,45 @@ pub enum TreeError {
         /// The subspace of the tree.
         tree: String,
     },
-    /// The path of a node makes a key longer than a key may be. Shorten names, or use ids as the
+    /// A key with the path of the node exceeds the limit of a key. Shorten names, or use ids as the
     /// segments.
     #[error(
         "the path of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten names or the tree, or let ids be the segments"
     )]
     PathTooLong {
-        /// The node whose path it is.
+        /// The node with this path.
         node: NodeId,
-        /// How long the key would be.
+        /// The length of the key.
         bytes: usize,
-        /// How long it may be.
+        /// The maximum length of a key.
         limit: usize,
     },
-    /// Where names are unique a name is a part of a key, and this one makes it longer than a key
-    /// may be. Shorten the name.
+    /// In a tree with unique names, the name is part of a key. With this name the key exceeds the
+    /// limit. Shorten the name.
     #[error(
         "the name of node {node} makes a key of {bytes} bytes, the limit is {limit}; shorten the name"
     )]
     NameTooLong {
-        /// The node whose name it is.
+        /// The node with this name.
         node: NodeId,
-        /// How long the key would be.
+        /// The length of the key.
         bytes: usize,
-        /// How long it may be.
+        /// The maximum length of a key.
         limit: usize,
     },
-    /// The tree has no room for more nodes. Keep what lies below some of them in trees of their
-    /// own.
+    /// The tree has no room for more nodes. Keep some subtrees as trees of their own.
     #[error(
         "the tree {tree} takes no more than {limit} nodes; keep parts of it as trees of their own"
     )]
     TooManyNodes {
         /// The subspace of the tree.
         tree: String,
-        /// How many nodes it takes.
+        /// The maximum number of nodes.
         limit: u64,
     },
-    /// [Nested sets](crate::NestedSets) have no free label at this place, and too many nodes would
-    /// have to give way for one transaction of this store. Call
-    /// [`make_room`](crate::NestedSets::make_room), then run the change again; for a move call
+    /// [Nested sets](crate::NestedSets) have no free label at this place, and relabelling would
+    /// write too many keys for one transaction of this store. Call
+    /// [`make_room`](crate::NestedSets::make_room) and repeat the change; for a move, call
     /// [`move_in_steps`](super::Tree::move_in_steps).
     #[error(
         "the tree {tree} has no free label there, and to make room writes {keys} keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)"
@@ -115,10 +114,10 @@ pub enum TreeError {
     NoRoom {
         /// The subspace of the tree.
         tree: String,
-        /// How many keys would have to be written beside the change.
+        /// The number of keys to be written in addition to the change.
         keys: u64,
     },
-    /// A node lies below itself, or below a node that is not there. See
+    /// A node lies below itself, or below a node that does not exist. See
     /// [`check`](super::Tree::check) and [`repair`](super::Tree::repair).
     #[error(
         "node {node} of the tree {tree} lies below itself, or is not there though others lie below it; run repair"
@@ -126,18 +125,18 @@ pub enum TreeError {
     Broken {
         /// The subspace of the tree.
         tree: String,
-        /// The node at which the way ends.
+        /// The node at which the path to the root ends.
         node: NodeId,
     },
-    /// A move or a deletion in steps has not ended, and the change would meet it. Finish it with
-    /// [`resume`](super::Tree::resume).
+    /// A move or a deletion in steps has not finished, and the change would affect the same nodes.
+    /// Finish it with [`resume`](super::Tree::resume).
     #[error(
         "node {node} of the tree {tree} is being moved or deleted in steps; finish that first (resume)"
     )]
     InSteps {
         /// The subspace of the tree.
         tree: String,
-        /// The root of the subtree that is moved or deleted.
+        /// The root of the subtree being moved or deleted.
         node: NodeId,
     },
 }
@@ -146,13 +145,13 @@ fn parent_name(parent: Option<NodeId>) -> String {
     parent.map_or_else(|| "no node (a root)".into(), |parent| format!("node {parent}"))
 }
 
-/// The error for a node that is not there.
+/// The error for a node that does not exist.
 #[cold]
 pub(crate) fn unknown(tree: &Subspace, node: NodeId) -> Error {
     TreeError::UnknownNode { tree: tree.to_string(), node }.into()
 }
 
-/// The error for a node that is there already.
+/// The error for a node that exists already.
 #[cold]
 pub(crate) fn exists(tree: &Subspace, node: NodeId) -> Error {
     TreeError::NodeExists { tree: tree.to_string(), node }.into()
@@ -164,7 +163,7 @@ impl From<TreeError> for Error {
     }
 }
 
-/// Tells what a check finds, until nobody wants to hear more.
+/// Passes faults to a callback until the callback breaks.
 pub(crate) struct Findings<F> {
     found: F,
     stopped: bool,
@@ -188,7 +187,7 @@ impl<F: FnMut(Inconsistency) -> ControlFlow<()>> Findings<F> {
     }
 }
 
-/// The same function, which is not called again after it has broken.
+/// Wraps a callback so that it is not called again after it has broken.
 pub(crate) fn stoppable(
     mut found: impl FnMut(Inconsistency) -> ControlFlow<()>,
 ) -> impl FnMut(Inconsistency) -> ControlFlow<()> {
@@ -199,11 +198,11 @@ pub(crate) fn stoppable(
     }
 }
 
-/// What decodes, `None` where it does not; an error where its format is newer.
+/// Returns the decoded value, `None` if it does not decode, or an error if its format is newer.
 ///
-/// Only for a definition, the one entry that says how all others of the tree are read: under a
-/// newer one this program can neither check nor repair any of them. Any other entry that does not
-/// decode is one fault, whatever its format byte says.
+/// Use it only for a definition: the entry that determines how all other entries of the tree are
+/// read. With a newer definition this program can neither check nor repair any of them. Any other
+/// entry that does not decode is one fault, whatever its format byte.
 pub(crate) fn unless_newer<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),
@@ -218,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Each kind has its number, so that no kind can come which is not looked at below.
+    /// The match is exhaustive, so a new variant must be added to the test below.
     fn kind(error: &TreeError) -> usize {
         match error {
             TreeError::UnknownNode { .. } => 0,

@@ -1,13 +1,13 @@
-//! Tree: the contract that all models of a hierarchy keep.
+//! Tree: the contract that all models of a hierarchy implement.
 //!
-//! A tree is a forest of nodes. A node has an *id*, a number that the program gives it and that
-//! never changes, a *name*, and a *value*. Siblings stand in an order; where a node goes is said by
-//! a [`InsertAt`]. The models differ in where they put the nodes on the keys of the store, so in
-//! what each operation costs, but not in what it does. One form takes less than the others: [paths
-//! of names](super::MaterializedPath::of_names) have no places but sorted ones, and no two siblings
-//! of one name.
+//! A tree is a forest of nodes. A node has an *id*, a *name* and a *value*. The program assigns the
+//! id, a number that never changes. Siblings are ordered; an [`InsertAt`] says where a node goes.
+//! The models differ in their key layout and therefore in the cost of each operation, but not in
+//! its result. One form is more restricted than the others: [paths of
+//! names](super::MaterializedPath::of_names) accept only sorted places, and no two siblings with
+//! the same name.
 //!
-//! Depth-first order, a node before its children, is the order of every walk.
+//! Every walk is in depth-first preorder: a node before its children.
 
 mod children;
 mod error;
@@ -16,15 +16,14 @@ mod nested;
 mod node;
 mod place;
 pub mod records;
-mod steps;
 
-use std::ops::{Deref, RangeBounds};
+use std::ops::{ControlFlow, Deref, RangeBounds};
 
 #[cfg(doc)]
 use keyloom::Error;
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_tables::Inconsistency;
+use keyloom_tables::{Inconsistency, Progress};
 
 pub use children::Children;
 pub use error::TreeError;
@@ -37,12 +36,11 @@ pub use place::{InsertAt, OnDelete};
 pub(crate) use records::NodeRecords;
 pub(crate) use records::NodeTable;
 pub use records::{NodeCodec, NodeRecord, TreeModel};
-pub use steps::{MoveProgress, MoveStep};
 
 pub(crate) use nested::{dot_of, dump_of};
 
-/// The id of a node. For keys of another kind see `DenseIds` of keyloom-bitmaps, for fresh numbers
-/// [`Sequence`](keyloom_tables::Sequence).
+/// The id of a node. To map other keys to ids, see `DenseIds` of keyloom-bitmaps; to allocate new
+/// ids, see [`Sequence`](keyloom_tables::Sequence).
 pub type NodeId = u64;
 
 pub(crate) type NodeOf<'r, T, R> =
@@ -50,17 +48,28 @@ pub(crate) type NodeOf<'r, T, R> =
 pub(crate) type VisitOf<'r, T, R> =
     Visit<<T as Tree>::Bytes<'r, R>, <T as Tree>::Value, <T as Tree>::Codec>;
 
+/// Reports work that was done in one transaction.
+fn at_once(mut progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Progress {
+    let finished = Progress::complete();
+    // The work has ended, so there is nothing to stop.
+    let _ = progress(&finished);
+    finished
+}
+
 /// A hierarchy on ordered keys.
 ///
-/// What every method says of errors: a node that is not there is a [`TreeError::UnknownNode`], and
-/// whatever is refused is refused before anything is written. A parent `None` stands for the roots,
-/// and walks from `None` go through the whole forest. Costs are told by the models.
+/// A parent of `None` stands for the roots, and a walk from `None` visits the whole forest. The
+/// documentation of each model lists the costs.
+///
+/// Methods return [`TreeError::UnknownNode`] for a node that does not exist; [`get`](Tree::get)
+/// returns `None`. Every method can also return any error of the store, and an error for an entry
+/// that does not decode. A change that is refused is refused before anything is written.
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Result, Store, Subspace, Writer};
 /// use keyloom_trees::{AdjacencyList, NestedSets, InsertAt, Tree};
 ///
-/// /// Works with every model: which one it is, is said where it is made.
+/// /// Works with every model: only the constructor names the model.
 /// fn goods(tree: &impl Tree<Value = u32>, txn: &mut impl Writer) -> Result<()> {
 ///     tree.insert(txn, 1, "fruit", &0, InsertAt::last(None))?;
 ///     tree.insert(txn, 2, "pears", &40, InsertAt::last(1))?;
@@ -81,35 +90,35 @@ pub(crate) type VisitOf<'r, T, R> =
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Tree: Clone + Send + Sync + 'static {
-    /// What a node holds beside its name.
+    /// The type of the value of a node.
     type Value;
-    /// How values are stored.
+    /// The codec of the values.
     type Codec: Codec<Self::Value>;
-    /// The stored bytes of a node, as a reader lends them.
+    /// The stored bytes of a node, borrowed from the reader if the store allows it.
     type Bytes<'r, R: Reader + 'r>: Deref<Target = [u8]>;
 
-    /// Where the tree is.
+    /// The subspace of the tree.
     fn space(&self) -> &Subspace;
 
-    // ---- what there is
+    // ---- reads
     // ------------------------------------------------------------------------------------------
 
-    /// A node, `None` where there is none of this id.
+    /// Returns a node, or `None` if there is no node with this id.
     ///
     /// # Errors
-    /// What the store says; a node that does not decode.
+    /// Any error of the store; an error if the node does not decode.
     fn get<'r, R: Reader>(&self, reader: &'r R, id: NodeId) -> Result<Option<NodeOf<'r, Self, R>>>;
 
-    /// The parent of a node, `None` of a root.
+    /// Returns the parent of a node, or `None` for a root.
     ///
     /// # Errors
-    /// As all of the [contract](Tree).
+    /// [`TreeError::UnknownNode`].
     fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>>;
 
-    /// The children of a node, or the roots, from the first to the last or the other way round.
+    /// Returns the children of a node, or the roots, in ascending or descending order.
     ///
     /// # Errors
-    /// As all of the [contract](Tree); the iterator what the store says.
+    /// [`TreeError::UnknownNode`]. The iterator returns any error of the store.
     fn children<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -117,12 +126,12 @@ pub trait Tree: Clone + Send + Sync + 'static {
         order: Order,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>>;
 
-    /// What lies below a node, depth-first, as far as `depths` say: `1..` leaves the node itself
-    /// out, `..` takes it in, `1..=2` are its children and theirs. Of the whole forest the roots
-    /// have depth 1.
+    /// Returns the nodes below a node in depth-first order, limited to `depths`: `1..` excludes the
+    /// node itself, `..` includes it, `1..=2` selects its children and grandchildren. From `None`,
+    /// the roots have depth 1.
     ///
     /// # Errors
-    /// As [`children`](Tree::children).
+    /// [`TreeError::UnknownNode`]. The iterator returns any error of the store.
     fn descendants<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -130,20 +139,21 @@ pub trait Tree: Clone + Send + Sync + 'static {
         depths: impl RangeBounds<u32>,
     ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>>;
 
-    /// The parent of a node, its parent, and so on up to the root.
+    /// Returns the ancestors of a node: its parent, then the parent's parent, and so on up to the
+    /// root.
     ///
     /// # Errors
-    /// As all of the [contract](Tree).
+    /// [`TreeError::UnknownNode`].
     fn ancestors<'r, R: Reader>(
         &self,
         reader: &'r R,
         id: NodeId,
     ) -> Result<Vec<NodeOf<'r, Self, R>>>;
 
-    /// The sibling behind a node ([`Order::Ascending`]) or before it.
+    /// Returns the next sibling of a node ([`Order::Ascending`]) or the previous one.
     ///
     /// # Errors
-    /// As all of the [contract](Tree).
+    /// [`TreeError::UnknownNode`].
     fn sibling<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -151,19 +161,19 @@ pub trait Tree: Clone + Send + Sync + 'static {
         order: Order,
     ) -> Result<Option<NodeOf<'r, Self, R>>>;
 
-    /// How many children a node has, or how many roots there are.
+    /// Returns the number of children of a node, or of roots.
     ///
     /// # Errors
-    /// As all of the [contract](Tree).
+    /// [`TreeError::UnknownNode`].
     fn child_count(&self, reader: &impl Reader, parent: impl Into<Option<NodeId>>) -> Result<u64> {
         let children = self.children(reader, parent, Order::Ascending)?;
         children.map(|child| child.map(|_| 1)).sum()
     }
 
-    /// How many nodes lie below a node, itself not counted, or how many there are.
+    /// Returns the number of nodes below a node, not counting itself, or of all nodes.
     ///
     /// # Errors
-    /// As all of the [contract](Tree).
+    /// [`TreeError::UnknownNode`].
     fn descendant_count(
         &self,
         reader: &impl Reader,
@@ -172,28 +182,28 @@ pub trait Tree: Clone + Send + Sync + 'static {
         self.descendants(reader, from, 1..)?.map(|visit| visit.map(|_| 1)).sum()
     }
 
-    /// How many ancestors a node has: 0 of a root.
+    /// Returns the number of ancestors of a node; 0 for a root.
     ///
     /// # Errors
-    /// As all of the [contract](Tree).
+    /// [`TreeError::UnknownNode`].
     fn depth(&self, reader: &impl Reader, id: NodeId) -> Result<u32> {
         Ok(u32::try_from(self.ancestors(reader, id)?.len()).unwrap_or(u32::MAX))
     }
 
-    /// Whether `node` lies below `ancestor`; no node lies below itself.
+    /// Returns whether `node` lies below `ancestor`; no node lies below itself.
     ///
     /// # Errors
-    /// As all of the [contract](Tree), of both nodes.
+    /// [`TreeError::UnknownNode`] if either node does not exist.
     fn is_ancestor(&self, reader: &impl Reader, ancestor: NodeId, node: NodeId) -> Result<bool> {
         self.expect(reader, ancestor)?;
         Ok(self.ancestors(reader, node)?.iter().any(|found| found.id() == ancestor))
     }
 
-    /// The lowest node that has both nodes in its subtree, which may be one of them; `None` where
-    /// they have different roots.
+    /// Returns the lowest node whose subtree contains both nodes; it may be one of them. Returns
+    /// `None` if they have different roots.
     ///
     /// # Errors
-    /// As all of the [contract](Tree), of both nodes.
+    /// [`TreeError::UnknownNode`] if either node does not exist.
     fn lowest_common_ancestor(
         &self,
         reader: &impl Reader,
@@ -206,8 +216,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(common.map(|(common, _)| *common))
     }
 
-    /// The nodes without children below a node, or of the forest; a node without children is its
-    /// own leaf.
+    /// Returns the nodes without children in the subtree of a node, or in the forest. A node
+    /// without children is its own leaf.
     ///
     /// # Errors
     /// As [`children`](Tree::children).
@@ -225,7 +235,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
                 };
                 match visits.peek() {
                     Some(Ok(next)) if next.depth > visit.depth => {}
-                    // Nobody knows what comes behind this one: the error does.
+                    // The next visit failed, so whether this node is a leaf is unknown: return the
+                    // error.
                     Some(Err(_)) => {}
                     _ => return Some(Ok(visit.node)),
                 }
@@ -233,10 +244,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
         }))
     }
 
-    /// The first child that has this name, or the first root.
+    /// Returns the first child, or the first root, with this name.
     ///
     /// # Errors
-    /// As all of the [contract](Tree).
+    /// [`TreeError::UnknownNode`].
     fn child_named(
         &self,
         reader: &impl Reader,
@@ -246,10 +257,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
         first_named(self.children(reader, parent, Order::Ascending)?, name)
     }
 
-    /// The node that these names lead to, beginning with the name of a root.
+    /// Returns the node at a path of names, which begins with the name of a root.
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     fn node_at<'n>(
         &self,
         reader: &impl Reader,
@@ -258,10 +269,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
         follow(self, reader, names)
     }
 
-    /// An error unless the node is there.
+    /// Returns an error unless the node exists.
     ///
     /// # Errors
-    /// [`TreeError::UnknownNode`]; what the store says.
+    /// [`TreeError::UnknownNode`]; any error of the store.
     fn expect(&self, reader: &impl Reader, id: NodeId) -> Result<()> {
         match self.get(reader, id)? {
             Some(_) => Ok(()),
@@ -270,13 +281,15 @@ pub trait Tree: Clone + Send + Sync + 'static {
     }
 
     // ---- changes
-    // ------------------------------------------------------------------------------------------------
 
-    /// Adds a node. Below a node of an [adjacency list](super::AdjacencyList) that is deleted in
-    /// steps, a later step may delete it too; see [`delete_in_steps`](Tree::delete_in_steps).
+    /// Adds a node. In an [adjacency list](super::AdjacencyList), if the parent is being deleted in
+    /// steps, a later step may delete the new node too; see
+    /// [`delete_in_steps`](Tree::delete_in_steps).
     ///
     /// # Errors
-    /// [`TreeError`]: the node is there already, the place is not, a path or a name is too long.
+    /// [`TreeError::NodeExists`]; [`TreeError::UnknownNode`] if the place names a node that does
+    /// not exist; [`TreeError::NoSuchPosition`]; any other [`TreeError`] of the model, such as
+    /// [`TreeError::PathTooLong`] or [`TreeError::NameTooLong`].
     fn insert(
         &self,
         txn: &mut impl Writer,
@@ -286,43 +299,45 @@ pub trait Tree: Clone + Send + Sync + 'static {
         place: InsertAt,
     ) -> Result<()>;
 
-    /// Gives a node another name. It stays where it is, also where it had been
-    /// [sorted](InsertAt::Sorted) in, unless the model orders siblings by name.
+    /// Renames a node. It stays where it is, even if it was [sorted](InsertAt::Sorted) in by name,
+    /// unless the model orders siblings by name.
     ///
     /// # Errors
-    /// As all of the [contract](Tree).
+    /// [`TreeError::UnknownNode`]; [`TreeError::NameTaken`], [`TreeError::NameTooLong`] or
+    /// [`TreeError::PathTooLong`] if the model uses names in keys.
     fn rename(&self, txn: &mut impl Writer, id: NodeId, name: &str) -> Result<()>;
 
-    /// Gives a node another value.
+    /// Sets the value of a node.
     ///
     /// # Errors
-    /// As all of the [contract](Tree).
+    /// [`TreeError::UnknownNode`].
     fn set_value(&self, txn: &mut impl Writer, id: NodeId, value: &Self::Value) -> Result<()>;
 
-    /// Moves a node, with all below it. Where it stands there already, also directly before or
-    /// after itself, nothing is written.
+    /// Moves a node with all its descendants. If it is already at that place, or `place` is
+    /// directly before or after itself, nothing is written.
     ///
     /// # Errors
-    /// [`TreeError::BelowItself`], and as [`insert`](Tree::insert). When a model writes more than
-    /// the store takes in a transaction, [what is too much at once](Error::is_batch_too_large): see
-    /// [`move_in_steps`](Tree::move_in_steps).
+    /// [`TreeError::BelowItself`], and as [`insert`](Tree::insert). If the model writes more than
+    /// the store accepts in one transaction, the error is a [batch that is too
+    /// large](Error::is_batch_too_large): see [`move_in_steps`](Tree::move_in_steps).
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()>;
 
-    /// Deletes a node and all below it, and tells how many nodes that were.
+    /// Deletes a node and all its descendants, and returns the number of deleted nodes.
     ///
     /// # Errors
-    /// As all of the [contract](Tree). When it is too much at once, see
+    /// [`TreeError::UnknownNode`]. If the [batch is too large](Error::is_batch_too_large), use
     /// [`delete_in_steps`](Tree::delete_in_steps).
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64>;
 
-    /// Deletes a node alone. Its children take its place, or become roots.
+    /// Deletes a single node. Its children take its place, or become roots.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_trees::{AdjacencyList, Nested, OnDelete, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
+    /// let trees = [Nested::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// store.transact(|txn| tree.delete_node(txn, 2, OnDelete::Reparent))?;
     /// assert_eq!(tree.parent(&store.snapshot()?, 3)?, Some(1));
@@ -332,11 +347,12 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// As all of the [contract](Tree); a name that is taken where its children go.
+    /// [`TreeError::UnknownNode`]; [`TreeError::NameTaken`] if a child's name is taken at its new
+    /// place.
     fn delete_node(&self, txn: &mut impl Writer, id: NodeId, orphans: OnDelete) -> Result<()>;
 
-    /// Adds whole trees, as the last children of `parent`. Below a node that is deleted in steps as
-    /// with [`insert`](Tree::insert).
+    /// Adds whole trees as the last children of `parent`. The note on deletions in steps of
+    /// [`insert`](Tree::insert) applies.
     ///
     /// # Errors
     /// As [`insert`](Tree::insert).
@@ -347,13 +363,12 @@ pub trait Tree: Clone + Send + Sync + 'static {
         trees: &[Nested<Self::Value>],
     ) -> Result<()>;
 
-    // ---- the whole
-    // ----------------------------------------------------------------------------------------------
+    // ---- whole trees
 
-    /// A node and all below it in memory, or the whole forest.
+    /// Returns a node with all its descendants in memory, or the whole forest.
     ///
     /// # Errors
-    /// As [`descendants`](Tree::descendants); a value that does not decode.
+    /// As [`descendants`](Tree::descendants); an error if a value does not decode.
     fn export(
         &self,
         reader: &impl Reader,
@@ -362,17 +377,22 @@ pub trait Tree: Clone + Send + Sync + 'static {
         dump_of(self.descendants(reader, from, ..)?)
     }
 
-    /// A node and all below it, or the whole forest, as a graph in the DOT language of Graphviz.
+    /// Returns a node with all its descendants, or the whole forest, as a graph in Graphviz's DOT
+    /// language.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_trees::{AdjacencyList, Nested, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
+    /// let trees = [Nested::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// let dot = tree.dot(&store.snapshot()?, 2)?;
-    /// assert_eq!(dot, "digraph tree {\n    2 [label=\"two\"];\n    3 [label=\"three\"];\n    2 -> 3;\n}\n");
+    /// assert_eq!(
+    ///     dot,
+    ///     "digraph tree {\n    2 [label=\"two\"];\n    3 [label=\"three\"];\n    2 -> 3;\n}\n"
+    /// );
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -382,7 +402,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         dot_of(self.descendants(reader, from, ..)?)
     }
 
-    /// Adds all that another tree holds to this one, as the last roots: how one model is turned
+    /// Adds all nodes of another tree to this one, as the last roots. Use it to convert one model
     /// into another.
     ///
     /// ```
@@ -399,8 +419,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// The other tree is in memory meanwhile, and this one is written in one transaction. Where a
-    /// store does not take [so much at once](Error::is_batch_too_large), do it in parts:
+    /// The other tree is held in memory, and this one is written in one transaction. If the store
+    /// refuses a [batch that large](Error::is_batch_too_large), copy in parts:
     /// [`export`](Tree::export) one root, or one node and its children, at a time, and
     /// [`import`](Tree::import) each in a transaction of its own.
     ///
@@ -417,13 +437,15 @@ pub trait Tree: Clone + Send + Sync + 'static {
         })
     }
 
-    // ---- work that is longer than a transaction
-    // -----------------------------------------------------------------
+    // ---- work that spans several transactions
 
-    /// [`move_to`](Tree::move_to) of a subtree that is too large for one transaction. Readers see
-    /// the old tree or the new one, never half of either. `progress` is told after each
-    /// transaction; where it stops the work, or the program dies, [`resume`](Tree::resume) goes on.
-    /// Models in which a move is a few writes do it in one.
+    /// [`move_to`](Tree::move_to) for a subtree that is too large for one transaction. Readers see
+    /// either the old tree or the new one, never half of each. `progress` is called after each
+    /// transaction. If it stops the work, or the program dies, [`resume`](Tree::resume) continues
+    /// it. Models in which a move is a few writes do it in one transaction, and report no keys.
+    ///
+    /// Nested sets may relabel other nodes first. A move that stops during that has not begun:
+    /// [`resume`](Tree::resume) then writes and removes nothing. Call the move again.
     ///
     /// # Errors
     /// As [`move_to`](Tree::move_to).
@@ -432,34 +454,35 @@ pub trait Tree: Clone + Send + Sync + 'static {
         store: &S,
         id: NodeId,
         place: InsertAt,
-        progress: impl FnMut(&MoveProgress) -> std::ops::ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         store.transact(|txn| self.move_to(txn, id, place))?;
-        Ok(steps::at_once(progress))
+        Ok(at_once(progress))
     }
 
-    /// [`delete_subtree`](Tree::delete_subtree) of one that is too large for one transaction, as
-    /// [`move_in_steps`](Tree::move_in_steps). From the first transaction on no walk from above
-    /// comes to the nodes, and in all models but the [adjacency list](super::AdjacencyList) no
-    /// reader finds them by their ids either; the ids are free again when the deletion has ended,
-    /// and refused until then ([`TreeError::InSteps`]).
+    /// [`delete_subtree`](Tree::delete_subtree) for a subtree that is too large for one
+    /// transaction; it runs like [`move_in_steps`](Tree::move_in_steps). From the first transaction
+    /// on, no walk from above reaches the nodes. In all models but the [adjacency
+    /// list](super::AdjacencyList), no reader finds them by their ids either. The ids can be used
+    /// again when the deletion has ended; until then they are refused ([`TreeError::InSteps`]).
     ///
-    /// An adjacency list refuses changes only at nodes that a step has come to. A change below a
-    /// node of the subtree that none has come to is taken, and a later step deletes what it wrote:
-    /// add and move nothing below the subtree after the first transaction.
+    /// An adjacency list refuses changes only at nodes that a step has already reached. It accepts
+    /// a change below any other node of the subtree, and a later step deletes what that change
+    /// wrote. So do not add or move nodes into the subtree after the first transaction.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_trees::{AdjacencyList, MoveStep, Nested, Tree};
+    /// use keyloom_trees::{AdjacencyList, Nested, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
+    /// let trees = [Nested::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// let done = tree.delete_in_steps(&store, 2, |progress| {
-    ///     println!("{:?}: {} keys", progress.step, progress.keys);
+    ///     println!("{} keys written, {} removed", progress.written, progress.removed);
     ///     std::ops::ControlFlow::Continue(())
     /// })?;
-    /// assert_eq!(done.step, MoveStep::Finished);
+    /// assert!(done.finished);
     /// assert_eq!(tree.descendant_count(&store.snapshot()?, None)?, 1);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -470,14 +493,14 @@ pub trait Tree: Clone + Send + Sync + 'static {
         &self,
         store: &S,
         id: NodeId,
-        progress: impl FnMut(&MoveProgress) -> std::ops::ControlFlow<()>,
-    ) -> Result<MoveProgress> {
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         store.transact(|txn| self.delete_subtree(txn, id))?;
-        Ok(steps::at_once(progress))
+        Ok(at_once(progress))
     }
 
-    /// Goes on with what was begun in steps and did not end; does nothing where all has ended. A
-    /// program that moves or deletes in steps calls it when it starts.
+    /// Continues moves and deletions in steps that did not finish; does nothing if there are none.
+    /// A program that moves or deletes in steps should call it at startup.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -487,7 +510,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let store = Memory::new();
     /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()))];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
-    /// // It stops after the first transaction, as a program that is killed.
+    /// // Stop after the first transaction, as if the program were killed.
     /// tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(()))?;
     /// assert!(store.transact(|txn| tree.import(txn, None, &trees)).is_err());
     /// tree.resume(&store, |_| ControlFlow::Continue(()))?;
@@ -496,17 +519,17 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     fn resume<S: Store>(
         &self,
         _store: &S,
-        progress: impl FnMut(&MoveProgress) -> std::ops::ControlFlow<()>,
-    ) -> Result<MoveProgress> {
-        Ok(steps::at_once(progress))
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        Ok(at_once(progress))
     }
 
-    /// Everything that is not as it should be, told to `found` until it stops; returns how many
-    /// keys were looked at.
+    /// Checks the tree. Calls `found` for each fault until it breaks, and returns the number of
+    /// keys read.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -514,52 +537,58 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// use keyloom_trees::{AdjacencyList, Nested, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
+    /// let trees = [Nested::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// use std::ops::ControlFlow;
     /// use keyloom::Writer;
-    /// store.transact(|txn| txn.put(&tree.space().pack("other"), b"of somebody else"))?;
+    /// store.transact(|txn| txn.put(&tree.space().pack("other"), b"foreign"))?;
     /// let mut found = Vec::new();
     /// tree.check(&store.snapshot()?, |fault| {
     ///     found.push((fault.to_string(), fault.rule));
     ///     ControlFlow::Continue(())
     /// })?;
-    /// assert_eq!(found, [(r#"the key ("tree", "other") is of another kind of data"#.into(), Rule::Foreign)]);
+    /// assert_eq!(
+    ///     found,
+    ///     [(r#"the key ("tree", "other") is of another kind of data"#.into(), Rule::Foreign)]
+    /// );
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::NewerFormat`] where a definition has a newer format: the head of a document, or the
-    /// record of work in steps. It says how all other keys are read. Any other entry that does not
-    /// decode is a fault, whatever its format byte says.
+    /// [`Error::NewerFormat`] if a definition has a newer format. Definitions are the head of a
+    /// document and the record of work in steps; all other keys are read according to them. Any
+    /// other entry that does not decode is a fault, whatever its format byte.
     fn check(
         &self,
         reader: &impl Reader,
-        found: impl FnMut(Inconsistency) -> std::ops::ControlFlow<()>,
+        found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64>;
 
-    /// Makes what can be derived what it should be, and returns how many keys were written or
-    /// removed. The module of the model says what it takes for the truth and what it derives. Keys
-    /// that are nothing of the tree stay where they are.
+    /// Rewrites all data that can be derived, and returns the number of keys written or removed.
+    /// The module of each model documents which keys it trusts and which it derives. Keys that do
+    /// not belong to the tree are left alone.
     ///
-    /// After it the tree can be walked and changed, and another check finds [lost
-    /// values](keyloom_tables::Rule::Undecodable) at most. Of a node that cannot be read every
-    /// model makes the same:
+    /// After a repair the tree can be read and changed, and another check finds at most [lost
+    /// values](keyloom_tables::Rule::Undecodable). All models treat a node that cannot be read the
+    /// same way:
     ///
-    /// | what cannot be read | after a repair |
+    /// | unreadable part | after a repair |
     /// |---|---|
-    /// | the value | the node is as it was; check reports [`Rule::Undecodable`](keyloom_tables::Rule::Undecodable) until [`set_value`](Tree::set_value) or a deletion |
-    /// | the name too | a *placeholder*: the node has its id, its place and its children, the name `lost` and its id (where paths are of names: the name of the path), and no value. The damaged bytes stay in the store until it has a value |
-    /// | also where it was | as before, but it is the last root; its children stay below it, or where intervals say where they are, move up |
+    /// | the value | the node is unchanged; check reports [`Rule::Undecodable`](keyloom_tables::Rule::Undecodable) until [`set_value`](Tree::set_value) or a deletion |
+    /// | the name too | a *placeholder*: the node has its id, place and children, the name `lost` followed by its id (in paths of names: the name in the path), and no value. The damaged bytes stay in the store until a value is set |
+    /// | the place too | a placeholder as above, but it becomes the last root. Its children stay below it; in a model that locates them by intervals they move up |
     ///
-    /// A node whose id another one has gets its own id back where that is known, or a new one.
+    /// If two nodes have the same id, one of them gets its original id back if that is known, or a
+    /// new one.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_trees::{AdjacencyList, Nested, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
-    /// let trees = [Nested::new(1, "one", ()).with(Nested::new(2, "two", ()).with(Nested::new(3, "three", ())))];
+    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
+    /// let trees = [Nested::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// use keyloom::Writer;
     /// store.transact(|txn| txn.delete(&tree.space().pack(&("node", 2))))?;
@@ -569,11 +598,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// What the store says.
+    /// Any error of the store.
     fn repair<S: Store>(&self, store: &S) -> Result<u64>;
 }
 
-/// The ids from the root down to a node.
+/// The ids on the path from the root to a node.
 fn path_to<B, V, C>(ancestors: &[TreeNode<B, V, C>], node: NodeId) -> Vec<NodeId> {
     let mut path: Vec<NodeId> = ancestors.iter().rev().map(TreeNode::id).collect();
     path.push(node);

@@ -1,4 +1,4 @@
-//! From names to nodes.
+//! Finding nodes by name.
 
 use std::ops::Deref;
 
@@ -6,7 +6,7 @@ use keyloom::{Reader, Result};
 
 use super::{NodeId, Tree, TreeNode};
 
-/// The first of some nodes that has this name.
+/// The first of the nodes with this name.
 pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
     nodes: impl Iterator<Item = Result<TreeNode<B, V, C>>>,
     name: &str,
@@ -20,7 +20,7 @@ pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
     Ok(None)
 }
 
-/// The node that these names lead to, one after the other, of a tree.
+/// The node at a path of names.
 pub(crate) fn follow<'n>(
     tree: &impl Tree,
     reader: &impl Reader,
@@ -29,7 +29,7 @@ pub(crate) fn follow<'n>(
     follow_names(names, |parent, name| tree.child_named(reader, parent, name))
 }
 
-/// The node that these names lead to; `child` tells which child has a name.
+/// The node at a path of names; `child` returns the child with a name.
 pub(crate) fn follow_names<'n>(
     names: impl IntoIterator<Item = &'n str>,
     mut child: impl FnMut(Option<NodeId>, &str) -> Result<Option<NodeId>>,

@@ -1,4 +1,4 @@
-//! A tree in memory: what is loaded, what is dumped.
+//! A tree in memory, for import and export.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -9,15 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{Children, NodeId, Visit};
 
-/// A node with everything below it, in memory: what [`import`](super::Tree::import) takes and
-/// [`export`](super::Tree::export) gives. With serde it is the nested form of JSON and the like, of
-/// up to [128 levels](Children::MAX_LEVELS). Nothing else about it depends on the depth: a tree may
-/// have any number of levels.
+/// A node with all its descendants in memory: the input of [`import`](super::Tree::import) and the
+/// output of [`export`](super::Tree::export). With serde it has the nested form of JSON and similar
+/// formats, with at most [128 levels](Children::MAX_LEVELS). Apart from serde, a tree may have any
+/// number of levels.
 ///
 /// ```
 /// use keyloom_trees::Nested;
-/// let tree = Nested::new(1, "fruit", ()).with(Nested::new(2, "apple", ())).with(Nested::new(3, "pear", ()));
-/// let names: Vec<(u32, &str)> = tree.preorder().map(|(depth, node)| (depth, node.name.as_str())).collect();
+/// let tree = Nested::new(1, "fruit", ()).with(Nested::new(2, "apple", ())).with(Nested::new(
+///     3,
+///     "pear",
+///     (),
+/// ));
+/// let names: Vec<(u32, &str)> =
+///     tree.preorder().map(|(depth, node)| (depth, node.name.as_str())).collect();
 /// assert_eq!(names, [(0, "fruit"), (1, "apple"), (1, "pear")]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -33,20 +38,20 @@ pub struct Nested<V> {
 }
 
 impl<V> Nested<V> {
-    /// A node without children.
+    /// Creates a node without children.
     pub fn new(id: NodeId, name: impl Into<String>, value: V) -> Self {
         Self { id, name: name.into(), value, children: Children::default() }
     }
 
-    /// The same with one more child, the last.
+    /// Returns the node with one more child, the last.
     #[must_use]
     pub fn with(mut self, child: Self) -> Self {
         self.children.push(child);
         self
     }
 
-    /// The node and all below it, each before its children, with their depths: 0 for the node
-    /// itself. Does not recurse, so a tree may be of any depth.
+    /// The node and its descendants in preorder, with their depths: 0 for the node itself. Does not
+    /// recurse, so a tree may have any depth.
     pub fn preorder(&self) -> impl Iterator<Item = (u32, &Self)> {
         let mut open = vec![(0, std::slice::from_ref(self).iter())];
         std::iter::from_fn(move || {
@@ -64,16 +69,21 @@ impl<V> Nested<V> {
         })
     }
 
-    /// The trees of some rows in [preorder](Nested::preorder): depth, id, name and value of each
-    /// node. A node lies below the last one before it that has a smaller depth; where there is
-    /// none, it is a root.
+    /// Builds trees from rows in [preorder](Nested::preorder): depth, id, name and value of each
+    /// node. A node is a child of the last preceding row with a smaller depth; if there is none, it
+    /// is a root.
     ///
-    /// How a tree of any depth is stored or sent:
+    /// This is how to store or send a tree of any depth:
     ///
     /// ```
     /// use keyloom_trees::Nested;
-    /// let tree = Nested::new(1, "fruit", 7).with(Nested::new(2, "apple", 3)).with(Nested::new(3, "pear", 4));
-    /// let rows: Vec<_> = tree.preorder().map(|(depth, node)| (depth, node.id, node.name.clone(), node.value)).collect();
+    /// let tree = Nested::new(1, "fruit", 7)
+    ///     .with(Nested::new(2, "apple", 3))
+    ///     .with(Nested::new(3, "pear", 4));
+    /// let rows: Vec<_> = tree
+    ///     .preorder()
+    ///     .map(|(depth, node)| (depth, node.id, node.name.clone(), node.value))
+    ///     .collect();
     /// assert_eq!(Nested::from_preorder(rows), [tree]);
     /// ```
     pub fn from_preorder(rows: impl IntoIterator<Item = (u32, NodeId, String, V)>) -> Vec<Self> {
@@ -85,7 +95,7 @@ impl<V> Nested<V> {
     }
 }
 
-/// The trees that a walk goes through.
+/// Builds the trees of a walk.
 pub(crate) fn dump_of<B: Deref<Target = [u8]>, V, C: Codec<V>>(
     visits: impl Iterator<Item = Result<Visit<B, V, C>>>,
 ) -> Result<Vec<Nested<V>>> {
@@ -97,7 +107,7 @@ pub(crate) fn dump_of<B: Deref<Target = [u8]>, V, C: Codec<V>>(
     Ok(builder.finish())
 }
 
-/// The trees that a walk goes through, as a graph in the DOT language.
+/// Writes the trees of a walk as a graph in the DOT language.
 pub(crate) fn dot_of<B: Deref<Target = [u8]>, V, C>(
     visits: impl Iterator<Item = Result<Visit<B, V, C>>>,
 ) -> Result<String> {
@@ -109,10 +119,10 @@ pub(crate) fn dot_of<B: Deref<Target = [u8]>, V, C>(
     Ok(dot.finish())
 }
 
-/// Trees that are built from a walk: nodes in preorder with their depths.
+/// Builds trees from a walk: nodes in preorder with their depths.
 pub(super) struct Builder<V> {
     roots: Vec<Nested<V>>,
-    /// The path to the last node that came.
+    /// The path to the latest node.
     open: Vec<(u32, Nested<V>)>,
 }
 
@@ -131,7 +141,7 @@ impl<V> Builder<V> {
         self.roots
     }
 
-    /// Ends all nodes of this depth or a greater one.
+    /// Closes all open nodes at this depth or deeper.
     fn close(&mut self, depth: u32) {
         while self.open.last().is_some_and(|(open, _)| *open >= depth) {
             let Some((_, node)) = self.open.pop() else { return };
@@ -146,7 +156,7 @@ impl<V> Builder<V> {
 /// A graph in the DOT language of Graphviz, written line by line.
 struct Dot {
     text: String,
-    /// The path to the last node that came.
+    /// The path to the latest node.
     open: Vec<(u32, NodeId)>,
 }
 
@@ -160,7 +170,7 @@ impl Dot {
             self.open.pop();
         }
         let label = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        // To write into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "    {id} [label=\"{label}\"];");
         if let Some((_, parent)) = self.open.last() {
             let _ = writeln!(self.text, "    {parent} -> {id};");

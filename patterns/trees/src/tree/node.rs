@@ -1,4 +1,4 @@
-//! A node as a reader finds it.
+//! A node as it is stored and read.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,26 +11,26 @@ use super::NodeId;
 use crate::number;
 use keyloom_tables::Rule;
 
-/// The first byte of what is stored of a node: the format.
+/// The first byte of a stored node: the format.
 const FORMAT: u8 = 1;
-/// The first byte of a placeholder: a node of which only the name is known. What was damaged stands
-/// where the value was.
+/// The first byte of a placeholder: a node of which only the name is known. The damaged bytes
+/// replace the value.
 const PLACEHOLDER: u8 = 0;
 
-/// Appends what all models store of a node alike: the format, the length of the name (LEB128), the
-/// name, the value.
+/// Appends the part of a node that all models store: the format, the length of the name (LEB128),
+/// the name, the value.
 pub(crate) fn encode_node<V, C: Codec<V>>(name: &str, value: &V, out: &mut Vec<u8>) -> Result<()> {
     put(FORMAT, name, &[], out);
     C::encode(value, out)
 }
 
-/// What a repair stores of a node that cannot be read: a name, and the damaged bytes, which stay
-/// there until the node has a value again or is deleted.
+/// The bytes that a repair stores for an unreadable node: a name and the damaged bytes. They stay
+/// until the node gets a value or is deleted.
 pub(crate) fn placeholder(id: NodeId, damaged: &[u8]) -> Vec<u8> {
     named_placeholder(&format!("lost {id}"), damaged)
 }
 
-/// [`placeholder`], where the name is known.
+/// Like [`placeholder`], for a node whose name is known.
 pub(crate) fn named_placeholder(name: &str, damaged: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(damaged.len() + 32);
     put(PLACEHOLDER, name, damaged, &mut out);
@@ -44,8 +44,8 @@ fn put(format: u8, name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// An id that no node has, for one of two nodes of the same id. It is the id with another highest
-/// bit, or near that.
+/// An unused id, for one of two nodes with the same id: the id with its highest bit flipped, or the
+/// next unused one.
 pub(crate) fn fresh_id(
     id: NodeId,
     mut is_taken: impl FnMut(NodeId) -> Result<bool>,
@@ -57,7 +57,7 @@ pub(crate) fn fresh_id(
     Ok(fresh)
 }
 
-/// The format, the name, and what follows it.
+/// Splits stored bytes into the format, the name, and the rest.
 fn split(bytes: &[u8]) -> Result<(u8, &str, &[u8])> {
     match bytes.split_first() {
         Some((&format @ (FORMAT | PLACEHOLDER), rest)) => {
@@ -75,7 +75,7 @@ fn split(bytes: &[u8]) -> Result<(u8, &str, &[u8])> {
     }
 }
 
-/// The name in what is stored of a node.
+/// The name in the stored bytes of a node.
 pub(super) fn stored_name(bytes: &[u8]) -> Result<&str> {
     Ok(split(bytes)?.1)
 }
@@ -91,19 +91,19 @@ fn refused(why: &'static str) -> Error {
     Error::Value { codec: "a node of a tree", action: "decode", source }
 }
 
-/// A node: its id, its name and its value, which are decoded when they are asked for.
+/// A node: its id, its name and its value. Name and value are decoded on access.
 ///
-/// On stores that lend their bytes (memory, LMDB) nothing is copied.
+/// Stores that lend their bytes (memory, LMDB) copy nothing.
 pub struct TreeNode<B, V, C> {
     id: NodeId,
     bytes: B,
-    /// Where in the bytes that begins which all models store alike.
+    /// The offset in `bytes` of the part that all models store alike.
     from: usize,
     types: PhantomData<fn() -> (V, C)>,
 }
 
 impl<B, V, C> TreeNode<B, V, C> {
-    /// A node of which `bytes` from `from` on are what [`encode_node`] wrote.
+    /// Creates a node from `bytes`; from the offset `from` on they were written by [`encode_node`].
     pub(crate) fn new(id: NodeId, bytes: B, from: usize) -> Self {
         Self { id, bytes, from, types: PhantomData }
     }
@@ -115,7 +115,7 @@ impl<B, V, C> TreeNode<B, V, C> {
 }
 
 impl<B: Deref<Target = [u8]>, V, C> TreeNode<B, V, C> {
-    /// What all models store alike.
+    /// The part of the bytes that all models store alike.
     pub(crate) fn stored(&self) -> &[u8] {
         self.bytes.get(self.from..).unwrap_or_default()
     }
@@ -123,12 +123,12 @@ impl<B: Deref<Target = [u8]>, V, C> TreeNode<B, V, C> {
     /// The name of the node.
     ///
     /// # Errors
-    /// When the stored bytes are no node.
+    /// If the stored bytes do not encode a node ([`Error::Value`], or [`Error::NewerFormat`]).
     pub fn name(&self) -> Result<&str> {
         Ok(split(self.stored())?.1)
     }
 
-    /// The value as its codec wrote it.
+    /// The encoded value.
     fn value_bytes(&self) -> Result<&[u8]> {
         match split(self.stored())? {
             (PLACEHOLDER, ..) => Err(refused("its value is lost: set another, or delete the node")),
@@ -136,7 +136,7 @@ impl<B: Deref<Target = [u8]>, V, C> TreeNode<B, V, C> {
         }
     }
 
-    /// What is stored of the node under another name, whatever its value is.
+    /// The stored bytes of the node with another name; the value is copied without decoding it.
     pub(crate) fn renamed(&self, name: &str) -> Result<Vec<u8>> {
         let (format, _, value) = split(self.stored())?;
         let mut renamed = Vec::with_capacity(value.len() + name.len() + 8);
@@ -154,7 +154,7 @@ impl<B: Deref<Target = [u8]>, V, C: Codec<V>> TreeNode<B, V, C> {
     /// The value of the node.
     ///
     /// # Errors
-    /// When the stored bytes are no node, or hold no such value.
+    /// If the stored bytes do not encode a node, or the value does not decode.
     pub fn value(&self) -> Result<V> {
         C::decode(self.value_bytes()?)
     }
@@ -164,7 +164,7 @@ impl<B: Deref<Target = [u8]>, V, C: Codec<V>> TreeNode<B, V, C> {
         self.fault().is_none()
     }
 
-    /// The rule that the node breaks by itself.
+    /// The rule that the node violates on its own.
     pub(crate) fn fault(&self) -> Option<Rule> {
         match self.is_named() {
             false => Some(Rule::Foreign),
@@ -183,9 +183,10 @@ impl<B: Deref<Target = [u8]>, V, C> fmt::Debug for TreeNode<B, V, C> {
     }
 }
 
-/// A node that a walk comes to, and how far it lies below where the walk began.
+/// A node visited by a walk, and its depth below the start of the walk.
 pub struct Visit<B, V, C> {
-    /// 0 is where the walk began, 1 its children. Of a walk over the whole forest the roots have 1.
+    /// 0 is the start of the walk, 1 its children. In a walk over the whole forest the roots have
+    /// depth 1.
     pub depth: u32,
     /// The node.
     pub node: TreeNode<B, V, C>,
@@ -197,7 +198,7 @@ impl<B: Deref<Target = [u8]>, V, C> fmt::Debug for Visit<B, V, C> {
     }
 }
 
-/// The least and the greatest depth that is asked for, `None` where none is.
+/// The least and the greatest depth of a range; `None` if the range is empty.
 pub(crate) fn depth_bounds(depths: &impl RangeBounds<u32>) -> Option<(u32, u32)> {
     let least = match depths.start_bound() {
         Bound::Included(least) => *least,

@@ -1,8 +1,9 @@
-//! Where a node goes.
+//! Places of nodes among their siblings.
 
 use super::NodeId;
 
-/// Where a node goes, or is moved to. `None` as the parent stands for the roots of the forest.
+/// The place where a node is inserted, or to which it is moved. The parent `None` stands for the
+/// roots.
 ///
 /// ```
 /// use keyloom_trees::InsertAt;
@@ -14,17 +15,17 @@ use super::NodeId;
 pub enum InsertAt {
     /// Before all other children of the parent.
     First(Option<NodeId>),
-    /// Behind all other children of the parent.
+    /// After all other children of the parent.
     Last(Option<NodeId>),
-    /// So that this many of the other children stand before it.
+    /// At a position: this many of the other children precede the node.
     At(Option<NodeId>, u64),
-    /// Before the first of the other children whose name is greater, byte by byte: children that
-    /// were all placed so stand in the order of their names.
+    /// Before the first of the other children whose name is greater, compared byte by byte.
+    /// Children that were all placed this way are ordered by name.
     Sorted(Option<NodeId>),
-    /// Directly before this sibling ("left" of it). To move a node directly before or after itself
+    /// Directly before this sibling (to its left). Moving a node directly before or after itself
     /// changes nothing.
     Before(NodeId),
-    /// Directly behind this sibling ("right" of it).
+    /// Directly after this sibling (to its right).
     After(NodeId),
 }
 
@@ -49,12 +50,13 @@ impl InsertAt {
         Self::Sorted(parent.into())
     }
 
-    /// Whether it is directly before or after this node: of a move there it is where it stands.
+    /// Whether it is directly before or after this node; moving the node itself there changes
+    /// nothing.
     pub(crate) fn is_beside(self, id: NodeId) -> bool {
         matches!(self, Self::Before(sibling) | Self::After(sibling) if sibling == id)
     }
 
-    /// The parent or the sibling that it names, `None` for the roots.
+    /// The parent or the sibling in this place; `None` for the roots.
     pub(crate) fn named(self) -> Option<NodeId> {
         match self {
             Self::First(parent)
@@ -66,11 +68,11 @@ impl InsertAt {
     }
 }
 
-/// What becomes of the children of a node that is [deleted alone](super::Tree::delete_node).
+/// What happens to the children of a node that is [deleted on its own](super::Tree::delete_node).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDelete {
     /// They take the place of the deleted node, in their order.
     Reparent,
-    /// They become roots, behind the other roots, in their order.
+    /// They become roots, after the other roots, in their order.
     Promote,
 }

@@ -1,41 +1,41 @@
 //! The nodes of a tree as records of a table, from which indexes and other data are derived.
 //!
-//! A tree that is given derived data, or that a [schema](crate::DeclareTree::tree) opens, also
-//! keeps the name and the value of each node in a [`Table`] of [`NodeRecord`]s. Every change of a
-//! tree that adds, renames or deletes a node, or sets its value, writes the table in the same
-//! transaction. A move changes neither, and does not write it.
+//! If derived data are attached to a tree, or a [schema](crate::DeclareTree::tree) opens it, the
+//! tree also keeps the name and the value of each node in a [`Table`] of [`NodeRecord`]s. Every
+//! change that adds, renames or deletes a node, or sets its value, writes the table in the same
+//! transaction. A move changes neither name nor value and does not write the table.
 //!
 //! # Layout
 //!
 //! | key | value |
 //! |---|---|
-//! | subspace of the table, id | the name and the value of the node, in the bytes that the tree itself stores |
+//! | subspace of the table, id | the name and the value of the node, in the same bytes as the tree itself stores |
 //!
-//! Without a schema the table lies at `("value")` in the subspace of the tree.
+//! Without a schema the table is at `("value")` in the subspace of the tree.
 //!
 //! # Invariants
 //!
-//! The table has a record of each node of the tree, in the same bytes, and no other record.
+//! The table has a record for each node of the tree, in the same bytes, and no other record.
 //! [`check`](super::Tree::check) compares the two, and [`repair`](super::Tree::repair) writes the
-//! table from the tree. A node whose value cannot be read keeps the record that it had. A node that
-//! is deleted in steps keeps its record until the step that frees its id.
+//! table from the tree. A node whose value cannot be read keeps the record that it had. A node
+//! being deleted in steps keeps its record until the step that frees its id.
 //!
 //! # Cost
 //!
-//! For each node added, renamed, deleted, or given a value: 1 get and 1 key written, and the
-//! difference in what is derived. The gets of one call take one round trip. In a schema, each
-//! transaction that changes the tree, by a move too, also gets the entry of the table. A check
-//! reads the record and the node of each id, one after the other: 3 gets or more per node. A tree
-//! without the table costs nothing more.
+//! Each node that is added, renamed, deleted or given a value costs 1 get and 1 key written, plus
+//! the changes of the derived data. The gets of one call take one round trip. In a schema, each
+//! transaction that changes the tree also gets the entry of the table, even for a move. A check
+//! reads the record and the node of each id sequentially: 3 gets or more per node. A tree without
+//! the table has no additional cost.
 //!
-//! A change that the derived data refuse, such as a name that a unique index has already, is
-//! refused after the tree has written its part: the transaction [does not
+//! Derived data may refuse a change, for example a name that a unique index already has. The error
+//! comes after the tree has written its part: the transaction [does not
 //! commit](keyloom::Writer#a-failed-write).
 //!
 //! # When not to use it
 //!
 //! A [`TreeDocument`](super::super::TreeDocument) has no such table: its changes rewrite pieces of
-//! many nodes, and it finds a node by reading the document.
+//! many nodes, and finding a node requires reading the document.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -52,12 +52,12 @@ use keyloom_tables::kit::{is_undecodable, unless_undecodable};
 use keyloom_tables::table::Table;
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many ids are compared in a transaction of a repair.
+/// How many ids a repair compares in one transaction.
 const BATCH: usize = 500;
 
-/// The name and the value of a node: what an index of nodes is computed from.
+/// The name and the value of a node: the input of an index on nodes.
 pub struct NodeRecord<V> {
-    /// Exactly what the tree stores of the node, so that the two can be compared.
+    /// Exactly the bytes that the tree stores, so that the two can be compared.
     stored: Vec<u8>,
     name: String,
     value: V,
@@ -82,7 +82,7 @@ impl<V: fmt::Debug> fmt::Debug for NodeRecord<V> {
     }
 }
 
-/// Writes a [`NodeRecord`], whose value the codec `C` encodes.
+/// The codec of a [`NodeRecord`]; `C` is the codec of its value.
 pub struct NodeCodec<C>(PhantomData<fn() -> C>);
 
 impl<C> fmt::Debug for NodeCodec<C> {
@@ -105,8 +105,8 @@ impl<V, C: Codec<V>> Codec<NodeRecord<V>> for NodeCodec<C> {
     }
 }
 
-/// In a tree, a format byte that is too great is damage: the record can be deleted and written
-/// again.
+/// In this table, a format byte that is too great counts as damage: the record can be deleted and
+/// written again.
 fn damaged(error: Error) -> Error {
     match error {
         error @ Error::NewerFormat { .. } => {
@@ -117,16 +117,17 @@ fn damaged(error: Error) -> Error {
     }
 }
 
-/// The nodes of a tree as records, by id.
+/// The nodes of a tree as records, keyed by id.
 pub(crate) type NodeTable<V, C = Postcard> = Table<NodeId, NodeRecord<V>, NodeCodec<C>>;
 
-/// A model of a tree from whose nodes data can be derived.
+/// A model of a tree that supports data derived from its nodes.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
 /// use keyloom_trees::{NestedSets, NodeRecord, InsertAt, Tree, TreeModel};
 /// use keyloom_tables::{Index, entry};
-/// let by_name = Index::new(&Subspace::new("by_name"), |_, node: &NodeRecord<u32>| entry(node.name()));
+/// let by_name =
+///     Index::new(&Subspace::new("by_name"), |_, node: &NodeRecord<u32>| entry(node.name()));
 /// let dirs = NestedSets::<u32>::new(&Subspace::new("dirs")).with(&by_name);
 /// let store = Memory::new();
 /// store.transact(|txn| {
@@ -140,18 +141,18 @@ pub(crate) type NodeTable<V, C = Postcard> = Table<NodeId, NodeRecord<V>, NodeCo
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait TreeModel: Tree {
-    /// The name of the model and its options: everything that the keys depend on, the value and its
-    /// codec apart. A [schema](crate::DeclareTree::tree) stores it.
+    /// The name of the model and its options: everything that determines the keys, except for the
+    /// value type and its codec. A [schema](crate::DeclareTree::tree) stores it.
     fn definition(&self) -> String;
 
-    /// The same tree, which keeps its nodes in this table too. The table must be outside the
-    /// subspace of any other data, and is written by this tree alone.
+    /// Returns the same tree, which also keeps its nodes in this table. The table must be outside
+    /// the subspace of any other data, and only this tree may write it.
     ///
-    /// For nodes that exist already, [`repair`](Tree::repair) writes the records.
+    /// Call [`repair`](Tree::repair) to write the records of existing nodes.
     #[must_use]
     fn with_nodes(self, nodes: NodeTable<Self::Value, Self::Codec>) -> Self;
 
-    /// The table of the nodes. Do not write to it: the tree does.
+    /// The table of the nodes. Only the tree may write it.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the tree keeps none: neither a
@@ -159,12 +160,12 @@ pub trait TreeModel: Tree {
     /// [`with_nodes`](TreeModel::with_nodes) made it.
     fn nodes(&self) -> Result<&NodeTable<Self::Value, Self::Codec>>;
 
-    /// The same tree with `derived` attached: from now on changes through this value maintain it,
-    /// as [`Table::with`] does. For nodes that exist already, call [`repair`](Tree::repair).
+    /// Returns the same tree with `derived` attached. Changes through the returned value maintain
+    /// it, as with [`Table::with`]. For existing nodes, call [`repair`](Tree::repair).
     ///
-    /// The tree refuses every change that would write `derived` if that lies in the subspace of the
-    /// tree, among other data attached to it, or if a [schema](keyloom_tables::Schema) owns the
-    /// tree.
+    /// The tree refuses every change that would write `derived` in three cases: its subspace is
+    /// inside that of the tree, it overlaps other attached data, or a
+    /// [schema](keyloom_tables::Schema) owns the tree.
     #[must_use]
     fn with<const HOW: u8>(
         self,
@@ -179,7 +180,7 @@ pub trait TreeModel: Tree {
     }
 }
 
-/// The table of the nodes of a tree, if it keeps one.
+/// The table of the nodes of a tree, if the tree keeps one.
 pub(crate) struct NodeRecords<V, C>(Option<NodeTable<V, C>>);
 
 impl<V, C> Clone for NodeRecords<V, C> {
@@ -195,8 +196,8 @@ impl<V, C> NodeRecords<V, C> {
         Self(Some(table))
     }
 
-    /// Refuses writes after an option was set on a tree of a schema, which has stored the options
-    /// before.
+    /// Refuses writes after an option was set on a tree of a schema: the schema has already stored
+    /// the options.
     pub(crate) fn refuse_option(&mut self, option: &str) {
         self.0 = self.0.take().map(|table| match table.is_owned() {
             false => table,
@@ -218,13 +219,14 @@ impl<V, C> NodeRecords<V, C> {
 }
 
 impl<V, C: Codec<V>> NodeRecords<V, C> {
-    /// Refuses a change that writes no record if the schema refuses those that do, as after a drop.
+    /// Refuses a change that writes no record if the schema refuses writes, for example after a
+    /// drop.
     pub(crate) fn expect_writable(&self, txn: &mut impl Writer) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |table| table.expect_writable(txn))
     }
 
-    /// Sets the record of a node to `stored`, which [`encode_node`] wrote. A value that is lost has
-    /// no record.
+    /// Sets the record of a node to `stored`, which [`encode_node`] wrote. A node whose value is
+    /// lost has no record.
     pub(crate) fn put(&self, txn: &mut impl Writer, id: NodeId, stored: &[u8]) -> Result<()> {
         let Some(table) = &self.0 else { return Ok(()) };
         match unless_undecodable(NodeCodec::<C>::decode(stored))? {
@@ -251,8 +253,8 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         table.delete_many(txn, ids).map(drop)
     }
 
-    /// Filters what a check of the tree alone reports: the keys of the table are checked
-    /// separately.
+    /// Removes the faults in keys of the table from what a check of the tree reports; the table is
+    /// checked separately.
     pub(crate) fn outside<'f>(
         &'f self,
         mut found: impl FnMut(Inconsistency) -> ControlFlow<()> + 'f,
@@ -264,7 +266,7 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         }
     }
 
-    /// Compares the table with a tree, whose nodes have keys in `nodes`.
+    /// Compares the table with a tree whose node keys are in `nodes`.
     pub(crate) fn check<T: Tree<Value = V, Codec = C>>(
         &self,
         tree: &T,
@@ -281,7 +283,7 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
                 for id in ids {
                     keys += 1;
                     let fault = fault_of(tree, nodes, table, reader, id)?;
-                    // The record of a node that is there is compared by the key of the node.
+                    // A node that exists was already compared in the pass over `nodes`.
                     let is_first = |rule: &_| space == nodes || *rule == Rule::Dangling;
                     if let Some(rule) = fault.filter(is_first) {
                         findings.tell(&table.space().pack(&id), rule);
@@ -294,8 +296,8 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         Ok(keys)
     }
 
-    /// Writes the table from the tree, in bounded transactions; returns how many records it wrote
-    /// or removed.
+    /// Writes the table from the tree in bounded transactions; returns the number of records
+    /// written or removed.
     pub(crate) fn repair<T: Tree<Value = V, Codec = C>, S: Store>(
         &self,
         tree: &T,
@@ -349,7 +351,7 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
     }
 }
 
-/// Which rule the record of a node breaks.
+/// The rule that the record of a node violates.
 fn fault_of<T: Tree>(
     tree: &T,
     nodes: &Subspace,
@@ -361,7 +363,7 @@ fn fault_of<T: Tree>(
     if reader.get(&nodes.pack(&id))?.is_none() {
         return Ok(record.map(|_| Rule::Dangling));
     }
-    // What a check of the tree itself reports is not compared.
+    // Skip nodes that the check of the tree itself reports.
     let node = match tree.get(reader, id) {
         Ok(Some(node)) if node.is_readable() => node,
         Ok(_) => return Ok(None),
@@ -374,8 +376,8 @@ fn fault_of<T: Tree>(
     })
 }
 
-/// Whether a node does not decode. A format byte that is too great is damage too: the check of the
-/// tree has refused newer formats of the definition before.
+/// Whether a node does not decode. A format byte that is too great counts too: the check of the
+/// tree has already refused newer formats of the definition.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::At { source, .. } => is_damage(source),
@@ -384,8 +386,8 @@ fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// The ids after a key of a subspace, and the last key if there are more. Other keys are passed
-/// over.
+/// A page of the ids after a key of a subspace, and its last key if there are more. Skips other
+/// keys.
 fn ids_of(
     reader: &impl Reader,
     space: &Subspace,

@@ -1,4 +1,4 @@
-//! What changes a document in memory.
+//! Changes of a document in memory.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::preorder::{Preorder, Row};
 use crate::tree::{encode_node, exists};
 use crate::{InsertAt, Nested, NodeId, OnDelete, TreeError};
 
-/// Between which rows a node goes.
+/// An insert position among the rows.
 struct Spot {
     position: usize,
     depth: u32,
@@ -21,7 +21,8 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// Adds a node.
     ///
     /// # Errors
-    /// [`TreeError`]: the node is there already, the place is not; a value that cannot be encoded.
+    /// [`TreeError::NodeExists`]; [`TreeError::UnknownNode`] or [`TreeError::NoSuchPosition`] for
+    /// the place; an error if the value cannot be encoded.
     pub fn insert(&mut self, id: NodeId, name: &str, value: &V, place: InsertAt) -> Result<()> {
         self.expect_absent(id)?;
         let spot = self.spot(&self.rows, place, name)?;
@@ -30,7 +31,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(())
     }
 
-    /// Gives a node another name. It stays where it is.
+    /// Renames a node. It stays at its place.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`].
@@ -45,10 +46,10 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(())
     }
 
-    /// Gives a node another value.
+    /// Sets the value of a node.
     ///
     /// # Errors
-    /// [`TreeError::UnknownNode`]; a value that cannot be encoded.
+    /// [`TreeError::UnknownNode`]; an error if the value cannot be encoded.
     pub fn set_value(&mut self, id: NodeId, value: &V) -> Result<()> {
         let position = self.position(id)?;
         let node = self.rows.node::<V, C>(position);
@@ -59,7 +60,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(())
     }
 
-    /// Moves a node, with all below it.
+    /// Moves a node with all its descendants.
     ///
     /// # Errors
     /// [`TreeError::BelowItself`], and as [`insert`](Document::insert).
@@ -71,7 +72,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         let subtree = self.rows.subtree(position);
         self.expect_outside(id, &subtree, place)?;
         let node = self.rows.node::<V, C>(position);
-        // The place is sought among the others, and only then is anything changed.
+        // Find the place among the other rows first, and change the document only after that.
         let mut others = self.rows.clone();
         let mut moved = others.remove(subtree);
         let spot = self.spot(&others, place, node.name()?)?;
@@ -82,7 +83,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(())
     }
 
-    /// Deletes a node and all below it, and tells how many nodes that were.
+    /// Deletes a node and all its descendants, and returns the number of deleted nodes.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`].
@@ -91,7 +92,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(self.rows.remove(subtree).len() as u64)
     }
 
-    /// Deletes a node alone. Its children take its place, or become roots.
+    /// Deletes a single node. Its children take its place, or become roots.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`].
@@ -108,10 +109,10 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(())
     }
 
-    /// Adds whole trees, as the last children of `parent`.
+    /// Adds whole trees as the last children of `parent`.
     ///
     /// # Errors
-    /// As [`insert`](Document::insert); then none of them was added.
+    /// As [`insert`](Document::insert). After an error none of the trees was added.
     pub fn import(&mut self, parent: impl Into<Option<NodeId>>, trees: &[Nested<V>]) -> Result<()> {
         let Some(first) = trees.first() else { return Ok(()) };
         self.expect_absent(first.id)?;
@@ -134,7 +135,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(())
     }
 
-    /// Where among `rows` a place is.
+    /// The position of a place among `rows`.
     fn spot(&self, rows: &Preorder, place: InsertAt, name: &str) -> Result<Spot> {
         let known = |id| rows.position(id).ok_or_else(|| self.unknown(id));
         match place {
@@ -158,7 +159,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         }
     }
 
-    /// Where among the children of a node a place is.
+    /// The position of a place among the children of a node.
     fn position_below(
         &self,
         rows: &Preorder,
@@ -189,7 +190,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         }
     }
 
-    /// An error where the target of a move is not there, or goes with the node.
+    /// An error if the target of a move does not exist, or is inside the moved subtree.
     fn expect_outside(&self, id: NodeId, subtree: &Range<usize>, place: InsertAt) -> Result<()> {
         let Some(target) = place.named() else { return Ok(()) };
         if subtree.contains(&self.position(target)?) {

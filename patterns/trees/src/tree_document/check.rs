@@ -1,4 +1,4 @@
-//! What is not as it should be in a stored document, and what can be done about it.
+//! Check and repair of a stored document.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use crate::tree::unless_newer;
 use keyloom_tables::BatchSize;
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many pieces that nobody needs are removed in one transaction.
+/// How many unneeded pieces are removed in one transaction.
 const STEP_KEYS: usize = 1_000;
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
@@ -29,13 +29,13 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         if let Some(head) = head.filter(|_| is_whole) {
             self.find_wrong_rows(reader, &head, &mut wrong)?;
         }
-        // One found too many does no harm: there are few, since one document is one piece of memory
+        // Collecting all faults first is cheap: there are few, and the document is in memory
         // anyway.
         let _ = wrong.into_iter().try_for_each(|(key, rule)| found(Inconsistency::new(key, rule)));
         Ok(keys)
     }
 
-    /// Looks at each key of the subspace.
+    /// Checks each key of the subspace.
     fn find_wrong_keys(
         &self,
         reader: &impl Reader,
@@ -68,7 +68,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
                     is_past_next |=
                         is_next && (pieces.is_empty() || expected.contains_key(&number));
                     match expected.remove(&number) {
-                        // Without a head nobody knows which pieces are the document.
+                        // Without a head it is unknown which pieces belong to the document.
                         _ if head.is_none() => continue,
                         Some(length) if length == bytes.len() => continue,
                         Some(_) => Rule::Wrong,
@@ -80,11 +80,11 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
             };
             wrong.push((KeyBuf::from_slice(&key), rule));
         }
-        // The next new piece would be written over a piece of the document.
+        // The next new piece would overwrite a piece of the document.
         if is_past_next {
             wrong.push((head_key.clone(), Rule::Wrong));
         }
-        // A head is written before the first piece, and stays.
+        // The head is written before the first piece, and is never deleted.
         if has_pieces && !is_there {
             wrong.push((head_key, Rule::Missing));
         }
@@ -92,14 +92,14 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         Ok(head)
     }
 
-    /// Looks at each row of the text.
+    /// Checks each row of the text.
     fn find_wrong_rows(
         &self,
         reader: &impl Reader,
         head: &Head,
         wrong: &mut Vec<(KeyBuf, Rule)>,
     ) -> Result<()> {
-        // What the store says is an error, and no damage.
+        // An error of the store is returned; it is not a fault of the document.
         let text = match head.pieces.is_empty() {
             true => head.text.clone(),
             false => self.text(reader, &head.pieces)?,
@@ -114,7 +114,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         let mut ids = HashSet::new();
         for (position, row) in rows.rows().iter().enumerate() {
             let key = || self.key_of(&head.pieces, row.at.start);
-            // A key of the document holds more than this node, and is not foreign.
+            // A key of the document holds more than this node, so it is not foreign.
             let fault = rows.node::<V, C>(position).fault().map(|rule| match rule {
                 Rule::Foreign => Rule::Wrong,
                 rule => rule,
@@ -127,8 +127,8 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         Ok(())
     }
 
-    /// Writes again what can be read of a document that cannot be read as a whole, and removes the
-    /// pieces that no head names.
+    /// Rewrites a damaged document from its readable rows, and removes the pieces that the head
+    /// does not list.
     pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
         let mut is_whole = true;
         self.find_wrong(&store.snapshot()?, |fault| {
@@ -139,8 +139,8 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         Ok(salvaged + self.remove_dangling(store)?)
     }
 
-    /// Removes the pieces that no head names. So that a write in steps which is under way does not
-    /// name them later, the version goes up.
+    /// Removes the pieces that the head does not list. It increments the version, so that a
+    /// concurrent write in steps cannot list them later.
     pub(super) fn remove_dangling<S: Store>(&self, store: &S) -> Result<u64> {
         let mut removed = 0;
         let mut size = BatchSize::new(STEP_KEYS);
@@ -154,7 +154,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     }
 
     fn remove_some_dangling(&self, txn: &mut impl Writer, most: usize) -> Result<u64> {
-        // Where the head is lost, pieces that nobody names are all that is left of the document.
+        // If the head is lost, unlisted pieces are all that is left of the document: keep them.
         let Some(head) = self.stored_head(txn)? else { return Ok(0) };
         let named: HashSet<u64> = head.pieces.iter().map(|piece| piece.number).collect();
         let mut dangling = Vec::new();
@@ -180,7 +180,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     }
 }
 
-/// Whether a document with this fault can be read all the same.
+/// Whether a document with this fault can still be read.
 fn is_beside(rule: Rule) -> bool {
     matches!(rule, Rule::Dangling | Rule::Foreign | Rule::Undecodable)
 }

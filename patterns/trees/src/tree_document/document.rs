@@ -1,4 +1,4 @@
-//! A document that was read: the tree in memory.
+//! A document in memory.
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -12,11 +12,10 @@ use super::preorder::{DocumentBytes, Preorder, owned, visits};
 use crate::tree::{dot_of, dump_of, first_named, follow_names, unknown};
 use crate::{Nested, NodeId, TreeNode, Visit};
 
-/// A whole tree in memory, as it was at one version: it is asked, searched and changed without the
-/// store, and [written back](TreeDocument::write) if no other process has written since.
+/// A whole tree in memory, as of one version. It is read, searched and changed without the store,
+/// and [written back](TreeDocument::write) unless another process has written in the meantime.
 ///
-/// Its methods do what those of the same name in [`Tree`](crate::Tree) do, and refuse what those
-/// refuse.
+/// Its methods behave like those of the same name in [`Tree`](crate::Tree), including their errors.
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -33,15 +32,16 @@ use crate::{Nested, NodeId, TreeNode, Visit};
 /// assert_eq!(document.version(), version);
 /// assert_eq!(document.parent(2)?, Some(1));
 /// for path in document.find(|node| Ok(node.value()?.contains("Indeed"))) {
-///     let names: Vec<String> = path?.iter().map(|node| Ok(node.name()?.to_owned())).collect::<keyloom::Result<_>>()?;
+///     let names: Vec<String> =
+///         path?.iter().map(|node| Ok(node.name()?.to_owned())).collect::<keyloom::Result<_>>()?;
 ///     assert_eq!(names, ["Ada", "Bob"]);
 /// }
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct Document<V, C = Postcard> {
     pub(super) tree: TreeDocument<V, C>,
-    /// What was read: the version, and where the text was. The text itself is the beginning of that
-    /// of the rows.
+    /// The version that was read, and its pieces. The text that was read is the beginning of the
+    /// text of the rows.
     pub(super) head: Head,
     pub(super) text_bytes: usize,
     pub(super) rows: Preorder,
@@ -69,22 +69,22 @@ impl<V, C> fmt::Debug for Document<V, C> {
 }
 
 impl<V, C> Document<V, C> {
-    /// Which version was read; 0 where nothing was ever written.
+    /// The version that was read; 0 if nothing was ever written.
     pub fn version(&self) -> u64 {
         self.head.version
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.rows.rows().len()
     }
 
-    /// Whether there is no node.
+    /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.rows.rows().is_empty()
     }
 
-    /// The text as it was read.
+    /// The text that was read.
     pub(super) fn text_read(&self) -> &[u8] {
         self.rows.text().get(..self.text_bytes).unwrap_or_default()
     }
@@ -104,12 +104,12 @@ impl<V, C> Document<V, C> {
 }
 
 impl<V, C: Codec<V>> Document<V, C> {
-    /// A node, `None` where there is none of this id.
+    /// Returns a node, or `None` if there is no node with this id.
     pub fn get(&self, id: NodeId) -> Option<TreeNode<DocumentBytes, V, C>> {
         Some(self.rows.node(self.rows.position(id)?))
     }
 
-    /// The parent of a node, `None` of a root.
+    /// Returns the parent of a node, or `None` for a root.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`](crate::TreeError::UnknownNode).
@@ -118,7 +118,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(parent.map(|parent| self.rows.id(parent)))
     }
 
-    /// The children of a node, or the roots.
+    /// Returns the children of a node, or the roots.
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
@@ -144,7 +144,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(children)
     }
 
-    /// What lies below a node, depth-first.
+    /// Returns the nodes below a node in depth-first order.
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
@@ -157,7 +157,8 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(visits(&self.rows, from, owned(&depths)))
     }
 
-    /// The parent of a node, its parent, and so on up to the root.
+    /// Returns the ancestors of a node: its parent, then the parent's parent, and so on up to the
+    /// root.
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
@@ -166,7 +167,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(self.rows.ancestors(position).map(|above| self.rows.node(above)).collect())
     }
 
-    /// The sibling behind a node ([`Order::Ascending`]) or before it.
+    /// Returns the next sibling of a node ([`Order::Ascending`]) or the previous one.
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
@@ -184,7 +185,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(found.map(|sibling| self.rows.node(sibling)))
     }
 
-    /// How many children a node has, or how many roots there are.
+    /// Returns the number of children of a node, or of roots.
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
@@ -193,7 +194,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(self.rows.children(parent).count() as u64)
     }
 
-    /// How many nodes lie below a node, itself not counted, or how many there are.
+    /// Returns the number of nodes below a node, not counting itself, or of all nodes.
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
@@ -202,7 +203,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(self.rows.below(from).len() as u64)
     }
 
-    /// How many ancestors a node has: 0 of a root.
+    /// Returns the number of ancestors of a node; 0 for a root.
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
@@ -210,21 +211,21 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(self.rows.depth(self.position(id)?))
     }
 
-    /// Whether `node` lies below `ancestor`; no node lies below itself.
+    /// Returns whether `node` lies below `ancestor`; no node lies below itself.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent), of both nodes.
+    /// As [`parent`](Document::parent), for both nodes.
     pub fn is_ancestor(&self, ancestor: NodeId, node: NodeId) -> Result<bool> {
         let ancestor = self.position(ancestor)?;
         let node = self.position(node)?;
         Ok(self.rows.below(Some(ancestor)).contains(&node))
     }
 
-    /// The lowest node that has both nodes in its subtree, which may be one of them; `None` where
-    /// they have different roots.
+    /// Returns the lowest node whose subtree contains both nodes; it may be one of them. Returns
+    /// `None` if they have different roots.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent), of both nodes.
+    /// As [`parent`](Document::parent), for both nodes.
     pub fn lowest_common_ancestor(&self, one: NodeId, other: NodeId) -> Result<Option<NodeId>> {
         let one = self.position(one)?;
         let other = self.position(other)?;
@@ -233,8 +234,8 @@ impl<V, C: Codec<V>> Document<V, C> {
         Ok(common.map(|common| self.rows.id(common)))
     }
 
-    /// The nodes without children below a node, or of the forest; a node without children is its
-    /// own leaf.
+    /// Returns the nodes without children in the subtree of a node, or in the forest. A node
+    /// without children is its own leaf.
     ///
     /// # Errors
     /// As [`parent`](Document::parent).
@@ -253,10 +254,10 @@ impl<V, C: Codec<V>> Document<V, C> {
         }))
     }
 
-    /// The first child that has this name, or the first root.
+    /// Returns the first child, or the first root, with this name.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent); a node that does not decode.
+    /// As [`parent`](Document::parent); an error if a node does not decode.
     pub fn child_named(
         &self,
         parent: impl Into<Option<NodeId>>,
@@ -265,18 +266,19 @@ impl<V, C: Codec<V>> Document<V, C> {
         first_named(self.children(parent, Order::Ascending)?.map(Ok), name)
     }
 
-    /// The node that these names lead to, beginning with the name of a root.
+    /// Returns the node at a path of names, which begins with the name of a root.
     ///
     /// # Errors
-    /// A node that does not decode.
+    /// An error if a node does not decode.
     pub fn node_at<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Option<NodeId>> {
         follow_names(names, |parent, name| self.child_named(parent, name))
     }
 
-    /// The nodes for which `is_meant` says so, each with the path to it: from its root to itself.
-    /// Each node is shown to `is_meant` in preorder; what that does not ask for is not decoded.
+    /// Returns the nodes for which `is_meant` returns true, each with its path from the root.
+    /// `is_meant` is called with each node in preorder; a name or value that it does not read is
+    /// not decoded.
     ///
-    /// The iterator yields the errors of `is_meant`, and goes on behind them.
+    /// The iterator returns the errors of `is_meant` and continues after them.
     pub fn find(
         &self,
         mut is_meant: impl FnMut(&TreeNode<DocumentBytes, V, C>) -> Result<bool>,
@@ -295,18 +297,19 @@ impl<V, C: Codec<V>> Document<V, C> {
         path
     }
 
-    /// A node and all below it in the nested form, or the whole forest.
+    /// Returns a node with all its descendants in the nested form, or the whole forest.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent); a node that does not decode.
+    /// As [`parent`](Document::parent); an error if a node does not decode.
     pub fn export(&self, from: impl Into<Option<NodeId>>) -> Result<Vec<Nested<V>>> {
         dump_of(self.descendants(from, ..)?.map(Ok))
     }
 
-    /// A node and all below it, or the whole forest, as a graph in the DOT language of Graphviz.
+    /// Returns a node with all its descendants, or the whole forest, as a graph in Graphviz's DOT
+    /// language.
     ///
     /// # Errors
-    /// As [`parent`](Document::parent); a node that does not decode.
+    /// As [`parent`](Document::parent); an error if a node does not decode.
     pub fn dot(&self, from: impl Into<Option<NodeId>>) -> Result<String> {
         dot_of(self.descendants(from, ..)?.map(Ok))
     }

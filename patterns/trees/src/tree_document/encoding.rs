@@ -1,18 +1,18 @@
-//! The text of a document: rows in preorder, one behind the other.
+//! The text of a document: the rows in preorder, one after the other.
 
 use keyloom::Error;
 
 use super::preorder::{Preorder, Row};
 use crate::{NodeId, TreeNode, number};
 
-/// A document as it is stored, and where it may be cut into pieces.
+/// The encoded document, and the ends of its pieces.
 pub(super) struct Text {
     pub(super) bytes: Vec<u8>,
-    /// Where pieces end; the last one at the end of the text.
+    /// The ends of the pieces; the last one is the end of the text.
     pub(super) ends: Vec<usize>,
 }
 
-/// Writes the rows, and cuts them into pieces of at most `piece_bytes`.
+/// Encodes the rows, and cuts the text into pieces of at most `piece_bytes`.
 pub(super) fn encode(tree: &Preorder, piece_bytes: usize) -> Text {
     let mut cutter = Cutter { piece_bytes, start: 0, ends: Vec::new() };
     let mut bytes = Vec::with_capacity(tree.text().len() + tree.rows().len());
@@ -31,7 +31,7 @@ pub(super) fn encode(tree: &Preorder, piece_bytes: usize) -> Text {
     Text { bytes, ends: cutter.ends }
 }
 
-/// Reads what [`encode`] wrote.
+/// Decodes the output of [`encode`].
 pub(super) fn decode(text: Vec<u8>) -> Result<Preorder, Broken> {
     let mut rows = Vec::with_capacity(text.len() / 32);
     let (mut rest, mut deepest) = (&text[..], 0_u32);
@@ -44,20 +44,20 @@ pub(super) fn decode(text: Vec<u8>) -> Result<Preorder, Broken> {
     Ok(Preorder::new(text, rows))
 }
 
-/// A row as it stands in the text.
+/// A row in the text.
 #[derive(Clone, Copy)]
 pub(super) struct Frame<'t> {
-    /// How far above the deepest place that it could have the node lies.
+    /// How many levels the node is above the deepest possible level.
     pub(super) rises: u32,
     pub(super) id: NodeId,
-    /// How many bytes stand before those of the node.
+    /// The number of bytes before those of the node.
     pub(super) header: usize,
     pub(super) node: &'t [u8],
-    /// What follows it.
+    /// The text after the row.
     pub(super) rest: &'t [u8],
 }
 
-/// The row that a text begins with.
+/// The first row of a text.
 pub(super) fn take_frame(text: &[u8]) -> Option<Frame<'_>> {
     let (rises, id, length, rest) = take_header(text)?;
     let header = text.len() - rest.len();
@@ -65,7 +65,7 @@ pub(super) fn take_frame(text: &[u8]) -> Option<Frame<'_>> {
     Some(Frame { rises, id, header, node, rest })
 }
 
-/// How far the first row rises, its id, how many bytes its node has, and what follows these
+/// The levels that the first row rises, its id, the length of its node, and the text after these
 /// numbers.
 fn take_header(text: &[u8]) -> Option<(u32, NodeId, usize, &[u8])> {
     let mut rest = text;
@@ -75,18 +75,18 @@ fn take_header(text: &[u8]) -> Option<(u32, NodeId, usize, &[u8])> {
     Some((rises, id, length, rest))
 }
 
-/// Whether a text ends in the middle of its first row, after the name.
+/// Whether a text ends inside its first row, after the name.
 pub(super) fn is_cut_off(text: &[u8]) -> bool {
     take_header(text).is_some_and(|(_, _, length, node)| length > node.len() && is_named(node))
 }
 
-/// Whether the bytes of a node begin with a name, in a format that this program knows.
+/// Whether the bytes of a node begin with a name, in a supported format.
 pub(super) fn is_named(node: &[u8]) -> bool {
     TreeNode::<_, (), ()>::new(0, node, 0).is_named()
 }
 
-/// Whether as many bytes follow the format of a node as its name is long, whatever format and name
-/// are.
+/// Whether enough bytes follow the format byte for a name of the stored length. Does not check the
+/// format and the name.
 pub(super) fn holds_name(node: &[u8]) -> bool {
     let Some((_, mut rest)) = node.split_first() else { return false };
     number::take(&mut rest).is_some_and(|length| length <= rest.len() as u64)
@@ -100,7 +100,7 @@ fn take_row(rest: &mut &[u8], text_bytes: usize, deepest: u32) -> Option<Row> {
     Some(Row::new(frame.id, start..start + frame.node.len(), depth))
 }
 
-/// At which byte of its text a document breaks off.
+/// The byte offset at which the text of a document does not decode.
 #[derive(Debug, thiserror::Error)]
 #[error("no row begins or ends at byte {0} of its text; run repair")]
 pub(super) struct Broken(pub(super) usize);
@@ -112,13 +112,13 @@ impl From<Broken> for Error {
     }
 }
 
-/// Says where pieces end.
+/// Decides where pieces end.
 ///
-/// Whether one ends behind a row depends on that row alone, as far as the piece is neither too
-/// small nor too large. So a change moves the ends of pieces near to it, and none of the others.
+/// Whether a piece ends after a row depends only on that row, unless the piece would become too
+/// small or too large. So a change moves only the piece boundaries near it.
 struct Cutter {
     piece_bytes: usize,
-    /// Where the piece begins.
+    /// The start of the piece.
     start: usize,
     ends: Vec<usize>,
 }
@@ -136,9 +136,9 @@ impl Cutter {
         }
     }
 
-    /// Once in half a piece, on average.
+    /// True once per half a piece, on average.
     fn chooses(&self, id: NodeId, row_bytes: usize) -> bool {
-        // Multiplicative hashing (Knuth): ids that follow each other are spread evenly.
+        // Multiplicative hashing (Knuth) spreads consecutive ids evenly.
         let hash = id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let every = (self.piece_bytes / 2).max(1) as u64;
         hash < (row_bytes as u64).saturating_mul(1 << 32) / every

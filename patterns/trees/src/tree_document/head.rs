@@ -1,29 +1,29 @@
-//! The head of a document: its version, and where its text is.
+//! The head of a document: its version, and the list of its pieces or its text.
 
 use keyloom::{Error, Result};
 
 use crate::number;
 
-/// The format that this code writes.
+/// The format that this version writes.
 const FORMAT: u8 = 1;
 
-/// A part of the text under a key of its own.
+/// A part of the text with a key of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) number: u64,
     pub(super) bytes: usize,
 }
 
-/// What is at the key "head".
+/// The value at the key "head".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
-    /// 0 where nothing was ever written.
+    /// 0 if nothing was ever written.
     pub(super) version: u64,
-    /// The next number for a piece; those from here on were never given out.
+    /// The next piece number. This and greater numbers were never assigned.
     pub(super) next: u64,
-    /// The pieces in the order of the text; none where the text is in the head.
+    /// The pieces in the order of the text; empty if the text is in the head.
     pub(super) pieces: Vec<Piece>,
-    /// The text, where it has no pieces.
+    /// The text, if there are no pieces.
     pub(super) text: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! The nodes of a document in memory: a row for each, in preorder.
+//! The nodes of a document in memory: one row each, in preorder.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -10,8 +10,8 @@ use keyloom::Result;
 
 use crate::{NodeId, TreeNode, Visit};
 
-/// The bytes of a node: a part of the document, which stays in memory as long as one of its nodes
-/// does.
+/// The bytes of a node: a slice of the document. The document stays in memory as long as one of its
+/// nodes does.
 #[derive(Clone, Debug)]
 pub struct DocumentBytes {
     text: Arc<Vec<u8>>,
@@ -26,31 +26,31 @@ impl Deref for DocumentBytes {
     }
 }
 
-/// A node of the document. Where it stands among the rows is its *position*.
+/// A node of the document. Its index among the rows is its *position*.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) id: NodeId,
-    /// Where in the text its bytes are.
+    /// The range of its bytes in the text.
     pub(super) at: Range<usize>,
     /// 0 for a root.
     pub(super) depth: u32,
     /// The position of its parent, [`NO_PARENT`] for a root.
     parent: u32,
-    /// How many rows its subtree has, its own among them.
+    /// The number of rows in its subtree, including itself.
     span: u32,
 }
 
 const NO_PARENT: u32 = u32::MAX;
 
 impl Row {
-    /// A row that is not among others yet.
+    /// A row that is not yet in a [`Preorder`].
     pub(super) fn new(id: NodeId, at: Range<usize>, depth: u32) -> Self {
         Self { id, at, depth, parent: NO_PARENT, span: 1 }
     }
 }
 
-/// Rows, and the text that holds the bytes of their nodes. The text only grows: a changed node has
-/// its bytes at the end.
+/// Rows, and the text with the bytes of their nodes. The text only grows: the bytes of a changed
+/// node are appended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Preorder {
     text: Arc<Vec<u8>>,
@@ -63,7 +63,7 @@ impl Preorder {
         Self { text: Arc::new(text), ..Self::default() }.with_rows(rows)
     }
 
-    /// The same text with other rows.
+    /// Other rows over the same text.
     pub(super) fn with_rows(&self, rows: Vec<Row>) -> Self {
         let mut this = Self { text: Arc::clone(&self.text), rows, index: Index::default() };
         this.link();
@@ -78,7 +78,7 @@ impl Preorder {
         &self.rows
     }
 
-    /// Says of each row where its parent is and where its subtree ends.
+    /// Sets the parent and the span of each row.
     fn link(&mut self) {
         let mut open: Vec<u32> = Vec::new();
         for position in 0..self.rows.len() {
@@ -106,19 +106,18 @@ impl Preorder {
         }
     }
 
-    // ---- where nodes are
-    // ----------------------------------------------------------------------------------------
+    // ---- positions of nodes
 
     pub(super) fn position(&self, id: NodeId) -> Option<usize> {
         self.index.position(&self.rows, id)
     }
 
-    /// The rows of the node and all below it.
+    /// The rows of the node and its descendants.
     pub(super) fn subtree(&self, position: usize) -> Range<usize> {
         position..position + self.rows.get(position).map_or(1, |row| row.span as usize)
     }
 
-    /// The rows below a node, or all.
+    /// The rows below a node, or all rows.
     pub(super) fn below(&self, parent: Option<usize>) -> Range<usize> {
         match parent {
             Some(parent) => parent + 1..self.subtree(parent).end,
@@ -143,7 +142,7 @@ impl Preorder {
             .map(|parent| parent as usize)
     }
 
-    /// The parent, its parent, and so on.
+    /// The parent, the parent's parent, and so on.
     pub(super) fn ancestors(&self, position: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(self.parent(position), |&above| self.parent(above))
     }
@@ -156,8 +155,7 @@ impl Preorder {
         self.rows.get(position).map_or(0, |row| row.id)
     }
 
-    // ---- the nodes themselves
-    // -----------------------------------------------------------------------------------
+    // ---- nodes
 
     pub(super) fn node<V, C>(&self, position: usize) -> TreeNode<DocumentBytes, V, C> {
         let (id, at) = self.rows.get(position).map_or((0, 0..0), |row| (row.id, row.at.clone()));
@@ -165,9 +163,8 @@ impl Preorder {
     }
 
     // ---- changes
-    // ------------------------------------------------------------------------------------------------
 
-    /// Lets `write` put the bytes of a node at the end of the text, and tells where they are.
+    /// Calls `write` to append the bytes of a node to the text; returns their range.
     pub(super) fn append(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Result<()>,
@@ -181,20 +178,20 @@ impl Preorder {
         Ok(start..text.len())
     }
 
-    /// Gives the node at a position other bytes.
+    /// Sets the bytes of the node at a position.
     pub(super) fn set(&mut self, position: usize, at: Range<usize>) {
         if let Some(row) = self.rows.get_mut(position) {
             row.at = at;
         }
     }
 
-    /// Puts rows before the position.
+    /// Inserts rows before the position.
     pub(super) fn insert(&mut self, position: usize, rows: impl IntoIterator<Item = Row>) {
         self.rows.splice(position..position, rows);
         self.changed();
     }
 
-    /// Takes rows out, and gives them.
+    /// Removes rows, and returns them.
     pub(super) fn remove(&mut self, rows: Range<usize>) -> Vec<Row> {
         let removed = self.rows.splice(rows, []).collect();
         self.changed();
@@ -207,14 +204,14 @@ impl Preorder {
     }
 }
 
-/// A walk in preorder. The rows are those of a document that is kept, or belong to the walk.
+/// A walk in preorder, over a borrowed document or over rows that the walk owns.
 pub(super) fn visits<V, C, B: Borrow<Preorder>>(
     rows: B,
     from: Option<usize>,
     depths: (Bound<u32>, Bound<u32>),
 ) -> impl Iterator<Item = Visit<DocumentBytes, V, C>> {
     let tree: &Preorder = rows.borrow();
-    // Of the whole forest the roots have depth 1.
+    // In a walk over the whole forest the roots have depth 1.
     let (mut walk, top, first) = match from {
         Some(from) => (tree.subtree(from), tree.depth(from), 0),
         None => (tree.below(None), 0, 1),
@@ -228,13 +225,13 @@ pub(super) fn visits<V, C, B: Borrow<Preorder>>(
     })
 }
 
-/// Bounds that do not borrow.
+/// Copies the bounds, so that they do not borrow.
 pub(super) fn owned(depths: &impl RangeBounds<u32>) -> (Bound<u32>, Bound<u32>) {
     (depths.start_bound().cloned(), depths.end_bound().cloned())
 }
 
-/// Where the ids are. A few questions are answered by looking through the rows, which is quicker
-/// than to make a map; when more come, it is made.
+/// The positions of ids. The first few lookups scan the rows, which is faster than building a map;
+/// after that the map is built.
 #[derive(Debug, Default)]
 struct Index {
     asked: AtomicU32,

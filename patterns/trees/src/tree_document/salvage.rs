@@ -1,12 +1,12 @@
-//! What a repair saves of a document that cannot be read: all rows that can.
+//! Salvages the readable rows of a damaged document.
 //!
-//! Pieces that are there are read in the order that the head says, or of their numbers where there
-//! is none. A row with a name stays as it is, also where its value does not decode. A row that is
-//! framed but has no name becomes a placeholder. Where the frame is lost, the text is searched for
-//! the next row that is followed by another. Depths follow from the rows that are left.
+//! Existing pieces are read in the order listed in the head, or by number if there is no head. A
+//! row with a name stays as it is, even if its value does not decode. A row with an intact frame
+//! but no name becomes a placeholder. If the frame is lost, the text is searched for the next row
+//! that is followed by another. Depths follow from the remaining rows.
 //!
-//! A head may decode though it is damaged. If it names no piece, its own text does not decode, and
-//! there are pieces, then the rows of both are read.
+//! A damaged head may still decode. If it lists no piece, its own text does not decode, and there
+//! are pieces, then the rows of both are read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,29 +22,29 @@ use super::preorder::{Preorder, Row};
 use crate::tree::{fresh_id, named_placeholder, placeholder, unless_newer};
 use crate::{NodeId, TreeNode};
 
-/// How many rows without a name may stand between two rows that have one, so that each of them
-/// becomes a placeholder.
+/// How many consecutive rows without a name, between two rows with one, become placeholders.
 const UNNAMED_ROWS: usize = 64;
 
-/// What is stored of a document.
+/// The remaining parts of a stored document.
 struct Remains {
     /// The bytes of the head.
     stored: Option<Vec<u8>>,
     head: Head,
-    /// The parts of the text, in order; between two of them something is lost.
+    /// The parts of the text, in order; there is a gap between any two of them.
     parts: Vec<Part>,
 }
 
-/// A part of a text, in which nothing is lost.
+/// A part of a text without gaps.
 struct Part {
     text: Vec<u8>,
-    /// Whether it is known to begin where a row begins.
+    /// Whether it is known to begin at the start of a row.
     is_aligned: bool,
 }
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
-    /// Writes a document of all rows that can be read, under new numbers, and then the head; the
-    /// old pieces dangle. Where the head has changed meanwhile, the new pieces do.
+    /// Writes a document of all readable rows under new piece numbers, and then the head; the old
+    /// pieces become dangling. If another writer has changed the head in the meantime, the new
+    /// pieces are dangling instead.
     pub(super) fn salvage<S: Store>(&self, store: &S) -> Result<u64> {
         let Remains { stored, head, parts } = self.remains(&store.snapshot()?)?;
         let mut rows = Rows::<V, C>::new();
@@ -82,7 +82,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
         let head = stored.as_deref().map(|bytes| unless_newer(Head::decode(bytes))).transpose();
         let mut head = head.map_err(|error| error.at(&key))?.flatten();
         let unaligned = |text| Part { text, is_aligned: false };
-        // The first of the pieces that are left need not be the first of the document.
+        // The first remaining piece may not be the first of the document.
         let joined =
             |pieces: BTreeMap<u64, Vec<u8>>| unaligned(pieces.into_values().flatten().collect());
         let parts: Vec<Part> = match &mut head {
@@ -107,16 +107,16 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     }
 }
 
-/// Whether a head that decodes is damaged, and so are its fields: it names no piece, but a piece
-/// has a number that was not given out yet, or there are pieces and the text that it holds is none.
-/// Pieces beside a whole text are those of a write in steps that did not end.
+/// Whether a head that decodes is damaged. It lists no piece, and either a piece has a number that
+/// was not assigned yet, or there are pieces and its own text does not decode. Pieces beside an
+/// intact text come from a write in steps that did not finish.
 fn has_lost_its_pieces(head: &Head, pieces: &BTreeMap<u64, Vec<u8>>) -> bool {
     let Some((last, _)) = pieces.last_key_value() else { return false };
     head.pieces.is_empty() && (*last >= head.next || decode(head.text.clone()).is_err())
 }
 
-/// Pieces of a text joined, each with the length that it had, as far as nothing between them is
-/// lost: a row may go on from one to the next.
+/// Joins pieces, each with its listed length, where nothing is missing between them: a row may
+/// continue from one piece to the next.
 fn runs(pieces: impl Iterator<Item = (usize, Option<Vec<u8>>)>) -> Vec<Part> {
     let mut runs = vec![Part { text: Vec::new(), is_aligned: true }];
     for (length, piece) in pieces {
@@ -131,20 +131,20 @@ fn runs(pieces: impl Iterator<Item = (usize, Option<Vec<u8>>)>) -> Vec<Part> {
     runs
 }
 
-/// A version that no lost head had: versions count changes one by one, and this counts the
-/// microseconds since 1970.
+/// A version greater than that of any lost head: versions count changes, this counts microseconds
+/// since 1970.
 fn version_of_today() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX / 2)
 }
 
-/// Rows that are read from damaged text.
+/// The rows read from damaged text.
 struct Rows<V, C> {
     text: Vec<u8>,
     rows: Vec<Row>,
-    /// Where the bytes of each id are.
+    /// The range of the bytes of each id.
     ids: HashMap<NodeId, std::ops::Range<usize>>,
-    /// How deep the next row may lie.
+    /// The maximum depth of the next row.
     deepest: u32,
     types: std::marker::PhantomData<fn() -> (V, C)>,
 }
@@ -155,21 +155,21 @@ impl<V, C: Codec<V>> Rows<V, C> {
         Self { text, rows, ids, deepest: 0, types: std::marker::PhantomData }
     }
 
-    /// Reads a part of a text, which begins with a row, or with the end of one.
+    /// Reads a part of a text, which may begin inside a row.
     fn read(&mut self, part: &Part) -> Result<()> {
         let mut rest = match part.is_aligned {
             true => &part.text[..],
             false => next_row(&part.text, self.deepest),
         };
         while let Some((_, after)) = rest.split_first() {
-            // All rows up to here are known, so a row begins here.
+            // All rows before this point are known, so a row begins here.
             let frame = take_frame(rest);
             if let Some(frame) = frame.filter(|frame| self.is_right(frame)) {
                 self.push_damaged(&frame, frame.node)?;
                 rest = frame.rest;
                 continue;
             }
-            // The length of the row is wrong: it ends where the next one begins, wherever that is.
+            // The length of the row is wrong: it ends where the next row begins.
             let next = next_row(after, self.deepest);
             let end = rest.len() - next.len();
             let frame = frame.filter(|frame| frame.rises <= self.deepest);
@@ -182,8 +182,8 @@ impl<V, C: Codec<V>> Rows<V, C> {
         Ok(())
     }
 
-    /// Whether a frame ends where its row ends: rows follow it, or its node can be read, or nothing
-    /// follows and it has a name.
+    /// Whether a frame ends at the end of its row: rows follow it, or its node can be read, or it
+    /// is the last one and has a name.
     fn is_right(&self, frame: &Frame<'_>) -> bool {
         let is_last = frame.rest.is_empty() && is_named(frame.node);
         let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
@@ -193,7 +193,7 @@ impl<V, C: Codec<V>> Rows<V, C> {
     fn push_damaged(&mut self, frame: &Frame<'_>, damaged: &[u8]) -> Result<()> {
         let node = TreeNode::<_, V, C>::new(frame.id, frame.node, 0);
         let stored = match node.name() {
-            // At most the value does not decode: it stays as it is.
+            // At most the value does not decode: keep the row as it is.
             Ok(_) if damaged.len() == frame.node.len() => frame.node.to_vec(),
             Ok(name) => named_placeholder(name, damaged),
             Err(_) => placeholder(frame.id, damaged),
@@ -206,7 +206,7 @@ impl<V, C: Codec<V>> Rows<V, C> {
         let mut own = id;
         if let Some(at) = self.ids.get(&id) {
             if self.text.get(at.clone()) == Some(node) {
-                // A copy: a write in steps that did not end left it.
+                // A copy left by an unfinished write in steps.
                 return Ok(());
             }
             own = fresh_id(id, |id| Ok(self.ids.contains_key(&id)))?;
@@ -220,9 +220,9 @@ impl<V, C: Codec<V>> Rows<V, C> {
     }
 }
 
-/// The rest from the first row on: the first frame with a name that is followed by another one, or
-/// by the end of the part. By chance one alone is found soon: of a node without a value five bytes
-/// may look like a row.
+/// The rest of the text from the first row on: the first frame with a name that is followed by
+/// another row, or by the end of the part. A single frame is not enough evidence: a row of a node
+/// without a value may be as short as five bytes.
 fn next_row(text: &[u8], deepest: u32) -> &[u8] {
     let is_row = |from: &&[u8]| {
         take_frame(from).is_some_and(|frame| {
@@ -233,9 +233,9 @@ fn next_row(text: &[u8], deepest: u32) -> &[u8] {
     (0..text.len()).filter_map(|at| text.get(at..)).find(is_row).unwrap_or_default()
 }
 
-/// Whether rows follow a frame: one that has a name, or up to [`UNNAMED_ROWS`] that have lost it
-/// before that, or before the end. Such a row counts if it lies where it can and a name may have
-/// stood in it, so that other bytes are rarely taken for one.
+/// Whether rows follow a frame: a row with a name, after at most [`UNNAMED_ROWS`] rows whose name
+/// is lost, or such rows up to the end. A row without a name counts only if its depth is possible
+/// and it has room for a name, so that other bytes are rarely taken for a row.
 fn is_followed(frame: &Frame<'_>, deepest: u32) -> bool {
     let (mut rest, mut deepest) = (frame.rest, deepest.saturating_sub(frame.rises) + 1);
     for unnamed in 0..=UNNAMED_ROWS {

@@ -1,4 +1,4 @@
-//! How documents are read from a store, and what of them is written.
+//! Reading documents from a store, and writing their changes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -14,29 +14,29 @@ use keyloom_tables::BatchSize;
 use keyloom_tables::versioned::{Expected, RecordConflict, VersionedRecord};
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many bytes of pieces are written in one transaction of a [write in
-/// steps](TreeDocument::write_in_steps): etcd takes 1.3 MiB, FoundationDB 10 MB.
+/// How many bytes of pieces a [write in steps](TreeDocument::write_in_steps) puts in one
+/// transaction: etcd accepts 1.3 MiB, FoundationDB 10 MB.
 const STEP_BYTES: usize = 1 << 20;
 /// How many pieces are removed in one transaction.
 const STEP_KEYS: usize = 1_000;
 
-/// What makes the text of a store that of a document.
+/// The difference between the stored text and a document.
 pub(super) struct Change {
     pub(super) head: Head,
-    /// The text that goes into pieces.
+    /// The text that the pieces are cut from.
     text: Vec<u8>,
-    /// The pieces to be written.
+    /// The pieces to write.
     pub(super) fresh: Vec<(u64, Range<usize>)>,
-    /// The numbers of the pieces that are not needed any more.
+    /// The numbers of the pieces to remove.
     obsolete: Vec<u64>,
 }
 
-/// Which numbers new pieces get.
+/// The numbers for new pieces.
 #[derive(Clone, Copy, PartialEq)]
 enum Numbers {
-    /// Those of the pieces that are replaced, as far as these go.
+    /// Reuse the numbers of replaced pieces, as far as there are any.
     Reused,
-    /// New ones, so that nobody sees the pieces before the head names them.
+    /// New ones, so that the pieces are invisible until the head lists them.
     New,
 }
 
@@ -52,8 +52,8 @@ impl<V, C> TreeDocument<V, C> {
     pub(super) fn head(&self, reader: &impl Reader) -> Result<Head> {
         match self.stored_head(reader)? {
             Some(head) => Ok(head),
-            // A head is written before the first piece, and stays: pieces without one are a
-            // document that lost it.
+            // The head is written before the first piece, and is never deleted. So pieces without a
+            // head are a document that lost it.
             None if reader.first(self.space.range_of(&"piece"))?.is_some() => {
                 Err(self.broken(&self.head_key(), Rule::Missing))
             }
@@ -67,11 +67,11 @@ impl<V, C> TreeDocument<V, C> {
         stored.map(|bytes| Head::decode(&bytes)).transpose().map_err(|error| error.at(&key))
     }
 
-    /// The whole tree, in memory. Costs one get, and where the document has pieces one
+    /// Reads the whole tree into memory. Costs one get, and if the document has pieces one
     /// [`get_many`](Reader::get_many) of all of them: at most two round trips.
     ///
     /// # Errors
-    /// What the store says; what does not decode, naming the key.
+    /// Any error of the store; an error with the key if the document does not decode.
     pub fn read(&self, reader: &impl Reader) -> Result<Document<V, C>> {
         let mut head = self.head(reader)?;
         let text = match head.pieces.is_empty() {
@@ -89,7 +89,7 @@ impl<V, C> TreeDocument<V, C> {
     pub(super) fn text(&self, reader: &impl Reader, pieces: &[Piece]) -> Result<Vec<u8>> {
         let keys: Vec<KeyBuf> = pieces.iter().map(|piece| self.piece_key(piece.number)).collect();
         let found = reader.get_many(&keys)?;
-        // As long as what is there, not as what a damaged head says.
+        // Reserve what was read, not the lengths in a possibly damaged head.
         let mut text = Vec::with_capacity(found.iter().flatten().map(|bytes| bytes.len()).sum());
         for ((stored, piece), key) in found.into_iter().zip(pieces).zip(&keys) {
             match stored {
@@ -106,16 +106,15 @@ impl<V, C> TreeDocument<V, C> {
         Error::other(Inconsistency::new(key.clone(), rule))
     }
 
-    /// Writes a document if its version is still the one that is stored, and tells the new version:
-    /// one more, or the same where nothing had been changed, and then nothing is written.
+    /// Writes a document if its version is still the stored one. Returns the new version: one more,
+    /// or the same if nothing has changed; then nothing is written.
     ///
-    /// Costs one get, and what the change costs: the head, and the pieces that are not among those
-    /// stored.
+    /// Costs one get, and writes the head and the pieces that are not already stored.
     ///
     /// # Errors
-    /// [`RecordConflict<()>`](RecordConflict) in an [`Error::Other`], naming both versions, when
-    /// another has written since the document was read; nothing was written then. What the store
-    /// says: where the document is [too much at once](Error::is_batch_too_large), see
+    /// [`RecordConflict<()>`](RecordConflict) in an [`Error::Other`], with both versions, if
+    /// another writer has written since the document was read; nothing is written then. Any error
+    /// of the store. If the [batch is too large](Error::is_batch_too_large), see
     /// [`write_in_steps`](TreeDocument::write_in_steps).
     pub fn write(&self, txn: &mut impl Writer, document: &Document<V, C>) -> Result<u64> {
         txn.guarded(|txn| {
@@ -124,7 +123,7 @@ impl<V, C> TreeDocument<V, C> {
         })
     }
 
-    /// Writes a document over the one that it was read as in the same transaction.
+    /// Replaces the document that was read in the same transaction.
     pub(super) fn replace(
         &self,
         txn: &mut impl Writer,
@@ -159,9 +158,9 @@ impl<V, C> TreeDocument<V, C> {
         Err(Error::other(RecordConflict { key, expected, current }))
     }
 
-    /// What is to be written, `None` where nothing is.
+    /// The writes of a change; `None` if there are none.
     ///
-    /// A piece that is in the store already stays where it is, wherever in the text it has come to.
+    /// A piece that is already stored keeps its key, even if its place in the text has changed.
     fn change(
         &self,
         document: &Document<V, C>,
@@ -187,7 +186,7 @@ impl<V, C> TreeDocument<V, C> {
         let mut start = 0;
         for end in text.ends {
             let bytes = text.bytes.get(start..end).unwrap_or_default();
-            // A number that is not known yet is given below.
+            // A missing number is assigned below.
             let number = stored.remove(bytes).filter(|number| obsolete.remove(number));
             if number.is_none() {
                 fresh.push((head.pieces.len(), start..end));
@@ -215,24 +214,27 @@ impl<V, C> TreeDocument<V, C> {
         Error::other("it has had all 2^64 versions").at(&self.head_key())
     }
 
-    /// [`write`](TreeDocument::write) of a document that may be more than the store takes in one
-    /// transaction: where it is, the pieces are written first, in as many transactions as they
-    /// need, under numbers that nobody knows of; one more transaction looks at the version and
-    /// writes the head, which makes them the document; then the old pieces are removed. So readers
-    /// see the old document or the new one.
+    /// [`write`](TreeDocument::write) for a document that may be too large for one transaction. In
+    /// that case the pieces are written first, in as many transactions as needed, under numbers not
+    /// yet in use. One more transaction checks the version and writes the head, which makes the new
+    /// pieces the document. Then the old pieces are removed. So readers see either the old document
+    /// or the new one.
     ///
-    /// Where the program dies in between, pieces stay that no head names:
-    /// [`check`](crate::Tree::check) finds them dangling, [`repair`](crate::Tree::repair) removes
-    /// them. The head itself, some 6 bytes per piece, must fit into a transaction.
+    /// If the program dies in between, pieces remain that no head lists:
+    /// [`check`](crate::Tree::check) reports them as dangling, and [`repair`](crate::Tree::repair)
+    /// removes them. The head itself, about 6 bytes per piece, must fit into one transaction.
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Store, Subspace};
     /// use keyloom_trees::{InsertAt, TreeDocument};
     /// let outline = TreeDocument::<String>::new(&Subspace::new("outline"));
-    /// let store = Memory::builder().limits(Limits::etcd()).build(); // some 1.5 MB in a transaction
+    /// // etcd accepts about 1.5 MB per transaction.
+    /// let store = Memory::builder().limits(Limits::etcd()).build();
     /// let mut document = outline.read(&store.snapshot()?)?;
     /// document.insert(1, "long", &"four megabytes ".repeat(280_000), InsertAt::last(None))?;
-    /// assert!(store.transact(|txn| outline.write(txn, &document)).unwrap_err().is_batch_too_large());
+    /// assert!(
+    ///     store.transact(|txn| outline.write(txn, &document)).unwrap_err().is_batch_too_large()
+    /// );
     /// assert_eq!(outline.write_in_steps(&store, &document)?, 1);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -247,7 +249,7 @@ impl<V, C> TreeDocument<V, C> {
     }
 
     fn write_hidden<S: Store>(&self, store: &S, document: &Document<V, C>) -> Result<u64> {
-        // The numbers are taken before they are used, so that no other writer takes them too.
+        // Reserve the numbers before using them, so that no other writer takes them too.
         let change = store.transact(|txn| {
             let head = self.expect_version(txn, document)?;
             let change = self.change(document, head.next, Numbers::New)?;
@@ -261,7 +263,7 @@ impl<V, C> TreeDocument<V, C> {
         self.write_fresh(store, &change)?;
         let switched = store.transact(|txn| {
             let now = self.expect_version(txn, document)?;
-            // Others may have taken numbers since, without having written.
+            // Other writers may have reserved numbers since, without finishing their write.
             let head = Head { next: now.next, ..change.head.clone() };
             txn.put(&self.head_key(), &head.encode())
         });
@@ -278,7 +280,7 @@ impl<V, C> TreeDocument<V, C> {
         Ok(change.head.version)
     }
 
-    /// All of a document as a change, under numbers that no piece has.
+    /// A change that writes all of a document under new piece numbers.
     pub(super) fn fresh_copy(&self, document: &Document<V, C>, next: u64) -> Result<Change> {
         if let Some(change) = self.change(document, next, Numbers::New)? {
             return Ok(change);
@@ -297,14 +299,14 @@ impl<V, C> TreeDocument<V, C> {
         })
     }
 
-    /// The key under which a byte of the text is.
+    /// The key of the piece that contains a byte of the text.
     pub(super) fn key_of(&self, pieces: &[Piece], at: usize) -> KeyBuf {
         let mut end = 0_usize;
         let piece = pieces.iter().find(|piece| {
             end = end.saturating_add(piece.bytes);
             at < end
         });
-        // Past the end it is in the last.
+        // An offset past the end is in the last piece.
         let piece = piece.or(pieces.last());
         piece.map_or_else(|| self.head_key(), |piece| self.piece_key(piece.number))
     }
@@ -316,7 +318,7 @@ impl<V, C> TreeDocument<V, C> {
     }
 }
 
-/// The pieces of a text by what they hold.
+/// The numbers of the pieces of a text, by content.
 fn pieces_of<'t>(text: &'t [u8], pieces: &[Piece]) -> HashMap<&'t [u8], u64> {
     let mut rest = text;
     let mut by_bytes = HashMap::with_capacity(pieces.len());

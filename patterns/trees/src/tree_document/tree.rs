@@ -1,4 +1,4 @@
-//! The contract, kept by one document: each operation reads it, and writes what it changed.
+//! The [`Tree`] contract of a document: each operation reads the document, and writes its changes.
 
 use std::ops::{ControlFlow, RangeBounds};
 
@@ -13,7 +13,7 @@ use crate::{InsertAt, Nested, NodeId, OnDelete, Tree};
 use keyloom_tables::Inconsistency;
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
-    /// Reads the document, lets `change` work on it, and writes it.
+    /// Reads the document, applies `change`, and writes it.
     fn update<W: Writer, T>(
         &self,
         txn: &mut W,
@@ -176,10 +176,10 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         self.find_wrong(reader, found)
     }
 
-    /// Nothing in a document is derived from anything else. Pieces that no head names, which a
-    /// [write in steps](TreeDocument::write_in_steps) left that never came to its end, are removed;
-    /// the version goes up with it. A document that cannot be read is written again from all rows
-    /// that can: see the [module](super).
+    /// Nothing in a document is derived. The repair removes pieces that the head does not list,
+    /// left by an unfinished [write in steps](TreeDocument::write_in_steps); this increments the
+    /// version. A document that cannot be read is rewritten from its readable rows: see the
+    /// [module](super).
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
         self.repair_all(store)
     }

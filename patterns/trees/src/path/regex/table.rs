@@ -11,22 +11,22 @@ use regex_automata::{Anchored, MatchKind};
 /// The number of a state.
 pub(super) type StateId = u16;
 
-/// From here nothing matches any more.
+/// No continuation matches from this state.
 pub(super) const DEAD: StateId = 0;
 
-/// How many states a table may have: with them it takes 4 MiB.
+/// The maximum number of states in a table, which then takes 4 MiB.
 const MAX_STATES: usize = 8_192;
 
-/// How much memory each of the steps of compiling may take.
+/// The memory limit of each step of the compilation.
 const MAX_COMPILE_BYTES: usize = 8 << 20;
 const MAX_NFA_BYTES: usize = 2 << 20;
 
 const BYTES: usize = 256;
 
-/// For each state and each byte the next state, which is [`DEAD`] when nothing can match behind it.
+/// For each state and byte the next state, [`DEAD`] if no match can follow.
 ///
-/// The engine's own automaton is not kept: it knows that a state is dead only when no step leads
-/// out of it, and it tells a match one byte late.
+/// The engine's own automaton is not kept. It recognizes a state as dead only if no transition
+/// leaves it, and it reports a match one byte late.
 pub(super) struct Table {
     next: Vec<[StateId; BYTES]>,
     is_match: Vec<bool>,
@@ -34,11 +34,10 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Compiles an expression that must match the whole text, or says why it cannot be.
+    /// Compiles an expression that must match the whole text, or returns why it cannot be compiled.
     pub(super) fn compile(expression: &str) -> Result<Self, String> {
         let limits = dense::Config::new()
-            // All matches, not the leftmost-first one: a match that ends earlier hides no longer
-            // one.
+            // All matches, not the leftmost-first one: an earlier end must not hide a longer match.
             .match_kind(MatchKind::All)
             .start_kind(StartKind::Anchored)
             .dfa_size_limit(Some(MAX_COMPILE_BYTES))
@@ -54,7 +53,7 @@ impl Table {
         Self::of(&dfa, start).map(Self::without_the_hopeless)
     }
 
-    /// All states that can be reached.
+    /// Builds the table of all reachable states.
     fn of(dfa: &dense::DFA<Vec<u32>>, start: StateID) -> Result<Self, String> {
         let mut table = Self { next: vec![[DEAD; BYTES]], is_match: vec![false], start: 1 };
         let mut numbers = HashMap::from([(start, table.start)]);
@@ -80,12 +79,12 @@ impl Table {
         Ok(table)
     }
 
-    /// Lets no step lead to a state behind which nothing matches.
+    /// Redirects transitions to [`DEAD`] if no match can follow.
     fn without_the_hopeless(mut self) -> Self {
         let mut before = vec![vec![]; self.next.len()];
         for (from, row) in self.next.iter().enumerate() {
             for (at, to) in row.iter().enumerate() {
-                // Many steps in a row lead to the same state.
+                // Many consecutive bytes lead to the same state.
                 if at.checked_sub(1).and_then(|at| row.get(at)) != Some(to)
                     && let Some(before) = before.get_mut(usize::from(*to))
                 {
@@ -129,10 +128,10 @@ impl Table {
     }
 }
 
-/// What to do about an expression that takes too much.
+/// Advice for an expression that takes too much memory.
 const SMALLER: &str = "let it count less, or match fewer characters";
 
-/// Why an expression cannot be compiled, and what to write instead.
+/// Why an expression cannot be compiled, and how to change it.
 fn refusal(error: &dense::BuildError) -> String {
     let told = with_sources(error);
     if error.is_size_limit_exceeded() || told.contains("exceeded limit") {
@@ -144,7 +143,7 @@ fn refusal(error: &dense::BuildError) -> String {
     }
 }
 
-/// What an error says, and what its sources say.
+/// The messages of an error and its sources.
 fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
