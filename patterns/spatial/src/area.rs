@@ -1,4 +1,4 @@
-//! What a query asks about: areas on the sphere, and how they lie to a cell.
+//! Areas on the sphere, and their relation to cells.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
@@ -7,19 +7,19 @@ use keyloom::{Error, Result};
 use super::position::{Centre, EARTH_RADIUS, Haversine, check_latitude, check_longitude};
 use super::position::{LatLng, cosine, half_sine_squared, normalize, turned};
 
-/// How an area lies to a cell.
+/// The relation of an area to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// They have no position in common.
     Outside,
-    /// They may have some in common.
+    /// They may have positions in common.
     Across,
     /// All positions of the cell are in the area.
     Inside,
 }
 
-/// The edges of a cell, in degrees. They belong to it; a cell does not cross the meridian at ±180
-/// degrees.
+/// The edges of a cell, in degrees. They belong to the cell. A cell does not cross the meridian at
+/// ±180 degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellBounds {
     /// The southern edge.
@@ -32,12 +32,12 @@ pub struct CellBounds {
     pub east: f64,
 }
 
-/// An area on the sphere: which positions are in it, and how it lies to cells.
+/// An area on the sphere. It defines which positions it contains, and its relation to cells.
 ///
-/// [`Circle`], [`BoundingBox`] and [`Polygon`](super::Polygon) are areas, and a program may have
-/// others. Queries find exactly the positions that the area [contains](Area::contains); a
-/// [relation](Area::relation) that says too little ([`Relation::Across`]) costs time, one that says
-/// too much loses positions.
+/// [`Circle`], [`BoundingBox`] and [`Polygon`](super::Polygon) are areas, and a program may define
+/// others. Queries find exactly the positions that the area [contains](Area::contains). A
+/// [relation](Area::relation) of [`Relation::Across`] is always correct and only costs time. A
+/// wrong [`Relation::Outside`] loses positions, and a wrong [`Relation::Inside`] adds some.
 ///
 /// ```
 /// use keyloom_spatial::{Area, CellBounds, Relation};
@@ -63,13 +63,13 @@ pub trait Area {
     /// Whether a position is in the area.
     fn contains(&self, position: &LatLng) -> bool;
 
-    /// How the area lies to a cell.
+    /// The relation of the area to a cell.
     fn relation(&self, cell: &CellBounds) -> Relation;
 
-    /// A box that has the whole area in it; all of the world unless the area knows a smaller one.
+    /// A box that contains the whole area. The default is the whole world.
     ///
-    /// A query that met what is of no use goes on where the curve enters this box again. One that
-    /// is too large costs time, one that is too small loses positions.
+    /// After positions outside the area, a query continues where the curve enters this box again. A
+    /// box that is too large costs time, one that is too small loses positions.
     fn bounds(&self) -> BoundingBox {
         BoundingBox::WORLD
     }
@@ -89,12 +89,12 @@ impl<A: Area + ?Sized> Area for &A {
     }
 }
 
-/// What rounding may do to a [`Haversine`], relative and absolute: far more than it does, and far
-/// less than any distance that matters.
+/// Bounds on the rounding error of a [`Haversine`], relative and absolute: far above the real
+/// error, and far below any distance that matters.
 const RELATIVE: f64 = 1e-12;
 const ABSOLUTE: f64 = 1e-30;
 
-/// All that is within a distance of a position.
+/// All positions within a distance of a centre.
 ///
 /// ```
 /// use keyloom_spatial::Area;
@@ -108,23 +108,23 @@ const ABSOLUTE: f64 = 1e-30;
 pub struct Circle {
     centre: Centre,
     radius: f64,
-    /// Whoever is nearer is within the radius, whatever the rounding.
+    /// Positions nearer than this are within the radius despite rounding.
     surely_in: Haversine,
-    /// And whoever is farther is not.
+    /// Positions farther than this are outside the radius despite rounding.
     surely_out: Haversine,
-    /// The latitudes between which the circle lies, in degrees.
+    /// The circle lies between these latitudes, in degrees.
     south: f64,
     north: f64,
-    /// How far it reaches to either side, in degrees of longitude.
+    /// How far the circle reaches to either side, in degrees of longitude.
     half_width: f64,
 }
 
 impl Circle {
-    /// All that is at most `radius` metres from `centre`. A radius of more than half the way around
-    /// the Earth takes in everything.
+    /// All positions at most `radius` metres from `centre`. A radius of more than half of the
+    /// Earth's circumference contains everything.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a radius that is negative or no finite number.
+    /// [`Error::InvalidArgument`] for a radius that is negative or not finite.
     pub fn new(centre: LatLng, radius: f64) -> Result<Self> {
         if !radius.is_finite() || radius < 0.0 {
             return Err(Error::InvalidArgument {
@@ -158,12 +158,12 @@ impl Circle {
         })
     }
 
-    /// The middle.
+    /// The centre.
     pub fn centre(&self) -> LatLng {
         self.centre.position
     }
 
-    /// In metres.
+    /// The radius in metres.
     pub fn radius(&self) -> f64 {
         self.radius
     }
@@ -208,22 +208,22 @@ impl Area for Circle {
     }
 }
 
-/// How near a cell comes to a position; never more than the distance to any position of the cell,
-/// as it is computed.
+/// The distance to the nearest position of a cell, rounded down. It is never more than the computed
+/// distance to any position of the cell.
 pub(super) fn nearest(centre: &Centre, cell: &CellBounds) -> Haversine {
     let (Haversine(nearest), _) = Sides::of(centre, cell).distances(centre, cell);
     Haversine((nearest * (1.0 - RELATIVE) - ABSOLUTE).max(0.0))
 }
 
-/// How far the farthest position of a cell is; never less than the distance to any, as it is
-/// computed.
+/// The distance to the farthest position of a cell, rounded up. It is never less than the computed
+/// distance to any position of the cell.
 pub(super) fn farthest(centre: &Centre, cell: &CellBounds) -> Haversine {
     let (_, Haversine(farthest)) = Sides::of(centre, cell).distances(centre, cell);
     Haversine(farthest * (1.0 + RELATIVE) + ABSOLUTE)
 }
 
-/// How far the nearest and the farthest meridian of a cell are from that of a position, in degrees
-/// from 0 to 180.
+/// The differences in longitude between a position and the nearest and the farthest meridian of a
+/// cell, in degrees from 0 to 180.
 struct Sides {
     nearest: f64,
     farthest: f64,
@@ -232,8 +232,8 @@ struct Sides {
 impl Sides {
     fn of(centre: &Centre, cell: &CellBounds) -> Self {
         let longitude = centre.position.longitude();
-        // Rounded as the difference to a position there is: what is nearer than an edge is not
-        // computed as farther.
+        // Computed and rounded in the same way as the difference to a position. So a position that
+        // is nearer than an edge is not computed as farther.
         let [west, east] = [cell.west, cell.east].map(|edge| turned(edge - longitude));
         let is_between = |meridian: f64| cell.west <= meridian && meridian <= cell.east;
         let opposite = if longitude < 0.0 { longitude + 180.0 } else { longitude - 180.0 };
@@ -245,10 +245,10 @@ impl Sides {
 
     /// The smallest and the largest distance to the positions of the cell.
     ///
-    /// On every parallel the distance grows with the difference of longitude, so the two are on the
-    /// nearest and on the farthest meridian. On a meridian the distance has one extremum, where the
-    /// great circle through the position meets it at a right angle: a minimum on the near half of
-    /// the sphere, a maximum on the far one.
+    /// On every parallel the distance grows with the difference in longitude, so the two are on the
+    /// nearest and the farthest meridian. On a meridian the distance has one extremum, where the
+    /// great circle through the position meets it at a right angle. It is a minimum on the near
+    /// half of the sphere, and a maximum on the far half.
     fn distances(&self, centre: &Centre, cell: &CellBounds) -> (Haversine, Haversine) {
         let north = Parallel::new(centre, cell.north);
         let south = Parallel::new(centre, cell.south);
@@ -266,11 +266,11 @@ impl Sides {
     }
 }
 
-/// A parallel, seen from a position.
+/// A parallel relative to a position.
 struct Parallel {
     sine: f64,
     cosine: f64,
-    /// The haversine of the difference of latitude.
+    /// The haversine of the difference in latitude.
     difference: f64,
 }
 
@@ -282,12 +282,12 @@ impl Parallel {
     }
 }
 
-/// A meridian, seen from a position.
+/// A meridian relative to a position.
 struct Meridian {
-    /// The haversine of the difference of longitude, times the cosine of the position's latitude.
+    /// The haversine of the difference in longitude, times the cosine of the position's latitude.
     scaled: f64,
     difference: f64,
-    /// Of the difference of longitude.
+    /// The cosine of the difference in longitude.
     cosine: f64,
 }
 
@@ -301,13 +301,13 @@ impl Meridian {
         parallel.difference + parallel.cosine * self.scaled
     }
 
-    /// The extremum between two parallels, if it is there: the distance to the great circle of the
+    /// The extremum between two parallels, if there is one: the distance to the great circle of the
     /// meridian, on the near or the far side.
     fn extremum(&self, centre: &Centre, south: &Parallel, north: &Parallel) -> Option<f64> {
         let slope = |parallel: &Parallel| {
             parallel.sine * centre.cosine * self.cosine - parallel.cosine * centre.sine
         };
-        // Rising to the north of a minimum, falling to the north of a maximum.
+        // The slope rises north of a minimum and falls north of a maximum.
         let (at_south, at_north) = (slope(south), slope(north));
         let is_between = (at_south <= 0.0) != (at_north <= 0.0);
         is_between.then(|| {
@@ -321,7 +321,7 @@ impl Meridian {
     }
 }
 
-/// All that lies between two parallels and two meridians.
+/// All positions between two parallels and two meridians.
 ///
 /// ```
 /// use keyloom_spatial::Area;
@@ -337,7 +337,7 @@ impl Meridian {
 pub struct BoundingBox {
     south: f64,
     north: f64,
-    /// Normalized. Where the box crosses ±180 degrees, the west is greater than the east.
+    /// Normalized. If the box crosses ±180 degrees, `west` is greater than `east`.
     west: f64,
     east: f64,
 }
@@ -346,14 +346,14 @@ impl BoundingBox {
     /// All positions.
     pub const WORLD: Self = Self { south: -90.0, north: 90.0, west: -180.0, east: 180.0 };
 
-    /// From the south-western to the north-eastern corner, edges included. With `west` greater than
-    /// `east` it crosses the meridian at ±180 degrees; with 360 degrees or more between them it
-    /// takes in all longitudes. A box that reaches a pole contains the pole, which has all
-    /// longitudes.
+    /// The box from the south-western to the north-eastern corner, edges included. With `west`
+    /// greater than `east` it crosses the meridian at ±180 degrees. With 360 degrees or more
+    /// between them it contains all longitudes. A box that reaches a pole contains the pole, which
+    /// has all longitudes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for latitudes beyond ±90 degrees, for a `south` that is north of
-    /// `north`, and for what is no finite number.
+    /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, for a `south` that is north of
+    /// `north`, and for a number that is not finite.
     pub fn new(south: f64, west: f64, north: f64, east: f64) -> Result<Self> {
         check_latitude("the south of the box", south)?;
         check_latitude("the north of the box", north)?;
@@ -367,8 +367,8 @@ impl BoundingBox {
             });
         }
         let (width, west, east) = (east - west, normalize(west), normalize(east));
-        // Of less than 360 degrees by a hair, and the eastern edge was rounded onto the western one
-        // or over it.
+        // The box is slightly narrower than 360 degrees, and rounding moved the eastern edge onto
+        // or past the western one.
         let has_lost_a_turn = width > 359.0 && (0.0..1.0).contains(&(east - west));
         if width >= 360.0 || has_lost_a_turn {
             return Ok(Self { south, north, west: -180.0, east: 180.0 });
@@ -376,7 +376,7 @@ impl BoundingBox {
         Ok(Self { south, north, west, east })
     }
 
-    /// What was stored of a box.
+    /// A box from its stored edges.
     pub(super) fn stored([south, west, north, east]: [f64; 4]) -> Self {
         Self { south, north, west, east }
     }
@@ -396,13 +396,13 @@ impl BoundingBox {
         self.north
     }
 
-    /// The longitude of the eastern edge; less than the western one where the box crosses ±180
+    /// The longitude of the eastern edge. It is less than the western one if the box crosses ±180
     /// degrees.
     pub fn east(&self) -> f64 {
         self.east
     }
 
-    /// The longitudes, as one stretch or as two.
+    /// The longitudes as two intervals. They are equal unless the box crosses ±180 degrees.
     pub(super) fn stretches(&self) -> [(f64, f64); 2] {
         match self.west <= self.east {
             true => [(self.west, self.east); 2],
@@ -427,7 +427,7 @@ impl Area for BoundingBox {
         if cell.south > self.north || cell.north < self.south {
             return Relation::Outside;
         }
-        // A pole is kept at longitude 0.
+        // A pole is stored with longitude 0.
         let has_pole = (cell.north >= 90.0 && self.north >= 90.0
             || cell.south <= -90.0 && self.south <= -90.0)
             && cell.west <= 0.0

@@ -1,4 +1,4 @@
-//! Cells: the parts that the sphere is divided into, as integers and as geohashes.
+//! Cells: the parts of a recursively divided sphere, as integers and as geohashes.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -12,11 +12,11 @@ use super::cover::Region;
 use super::curve::Morton;
 use super::position::{EARTH_RADIUS, LatLng};
 
-/// A cell: what all positions have in common whose codes begin with the same bits.
+/// A cell: all positions whose codes begin with the same bits.
 ///
-/// A code has 64 bits, which are those of a geohash: the first says whether the position is in the
-/// eastern half, the second whether it is in the northern half of that, and so on in turns. A
-/// geohash has 5 of these bits in each of its characters.
+/// A code has 64 bits, which are those of a geohash. The first bit selects the eastern or western
+/// half, the second the northern or southern half of that, and so on in turn. A geohash has 5 of
+/// these bits per character.
 ///
 /// ```
 /// use keyloom_spatial::GeoCell;
@@ -35,17 +35,18 @@ pub struct GeoCell {
 }
 
 const BITS_PER_CHARACTER: u32 = 5;
-/// What the crate `geohash` takes.
+/// The limit of the crate `geohash`.
 const MOST_CHARACTERS: usize = 12;
 
 impl GeoCell {
     /// The whole sphere.
     pub const WORLD: Self = Self { first: 0, bits: 0 };
 
-    /// The cell of a position, of 0 (the world) to 64 bits (a centimetre or less).
+    /// The cell of a position with a number of bits, from 0 (the world) to 64 (a centimetre or
+    /// less).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for more bits.
+    /// [`Error::InvalidArgument`] for more than 64 bits.
     pub fn of(position: &LatLng, bits: u32) -> Result<Self> {
         if bits > u64::BITS {
             return Err(Error::InvalidArgument {
@@ -62,10 +63,10 @@ impl GeoCell {
         Self { first, bits }
     }
 
-    /// The cell that a geohash names, of 12 characters at most.
+    /// The cell of a geohash, which has at most 12 characters.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for what is no geohash.
+    /// [`Error::InvalidArgument`] if the string is not a geohash.
     pub fn from_geohash(geohash: &str) -> Result<Self> {
         let refused =
             |why| Error::InvalidArgument { what: "the geohash", value: geohash.into(), why };
@@ -84,7 +85,7 @@ impl GeoCell {
     /// The geohash of this cell.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when the bits are no multiple of 5 up to 60.
+    /// [`Error::InvalidArgument`] unless the number of bits is a multiple of 5 and at most 60.
     pub fn geohash(&self) -> Result<String> {
         let characters = (self.bits / BITS_PER_CHARACTER) as usize;
         if !self.bits.is_multiple_of(BITS_PER_CHARACTER) || characters > MOST_CHARACTERS {
@@ -102,34 +103,34 @@ impl GeoCell {
         geohash::encode(middle, characters).map_err(Error::other)
     }
 
-    /// How many bits the codes in it have in common.
+    /// How many leading bits the codes of the cell share.
     pub fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// The codes of the positions in it.
+    /// The codes of the positions in the cell.
     pub fn codes(&self) -> RangeInclusive<u64> {
         self.first..=self.first | u64::MAX.checked_shr(self.bits).unwrap_or(0)
     }
 
-    /// Its edges.
+    /// The edges of the cell.
     pub fn bounds(&self) -> CellBounds {
         bounds(self.first.decode(), self.codes().end().decode())
     }
 
-    /// The cell of one bit less, which this one is half of; `None` of the world.
+    /// The cell with one bit less, of which this one is half; `None` for the world.
     pub fn parent(&self) -> Option<Self> {
         Some(Self::of_code(self.first, self.bits.checked_sub(1)?))
     }
 
-    /// The halves of the cell; `None` of one with all 64 bits.
+    /// The halves of the cell; `None` for a cell with 64 bits.
     pub fn children(&self) -> Option<[Self; 2]> {
         let bits = self.bits + 1;
         let bit = u64::BITS.checked_sub(bits)?;
         Some([Self { bits, ..*self }, Self { bits, first: self.first | 1 << bit }])
     }
 
-    /// The cell so many steps of its own size to the east and to the north. Goes on over the
+    /// The cell at a distance of this many cells to the east and to the north. Crosses the
     /// antimeridian; `None` beyond a pole.
     ///
     /// ```
@@ -152,15 +153,15 @@ impl GeoCell {
         outer_bounds(self.first.decode(), self.codes().end().decode())
     }
 
-    /// The code in this cell whose place is nearest to that of another, in steps to the north and
-    /// to the east.
+    /// The code in this cell that is nearest to another code, in grid steps to the north and to the
+    /// east.
     pub(super) fn nearest_code(&self, other: u64) -> u64 {
         let [x, y]: [u32; 2] = other.decode();
         let ([west, south], [east, north]): ([u32; 2], [u32; 2]) =
             (self.first.decode(), self.codes().end().decode());
         let x = match (west..=east).contains(&x) {
             true => x,
-            // The shorter way around.
+            // Go the shorter way around.
             false if west.wrapping_sub(x) < x.wrapping_sub(east) => west,
             false => east,
         };
@@ -204,7 +205,7 @@ impl fmt::Display for GeoCell {
     }
 }
 
-/// The steps that a circle of longitude or a meridian is divided into.
+/// The number of steps per axis: 360 degrees of longitude, or 180 degrees of latitude.
 const STEPS: f64 = (1_u64 << 32) as f64;
 
 /// The code of a position.
@@ -213,10 +214,10 @@ pub(super) fn code(position: &LatLng) -> u64 {
     u64::encode(coordinates(position.latitude(), position.longitude()))
 }
 
-/// The column and the row of a place, which grow with its longitude and its latitude.
+/// The column and the row of a position. They grow with longitude and latitude.
 #[inline]
 pub(super) fn coordinates(latitude: f64, longitude: f64) -> [u32; 2] {
-    // Saturating, as latitude 90 belongs to the last row.
+    // The cast saturates: latitude 90 belongs to the last row.
     let x = ((longitude + 180.0) * (STEPS / 360.0)) as u32;
     let y = ((latitude + 90.0) * (STEPS / 180.0)) as u32;
     [x, y]
@@ -234,11 +235,11 @@ fn bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
     }
 }
 
-/// What rounding may do to a coordinate, in degrees, with a large reserve: far less than a step of
-/// the code.
+/// A bound on the rounding error of a coordinate, in degrees, with a large reserve. It is far less
+/// than a step of the code.
 const MARGIN: f64 = 1e-11;
 
-/// The edges of a block of codes, so wide that no position of it lies outside, whatever the
+/// The edges of a block of codes, with a margin so that no position of the block is outside despite
 /// rounding.
 pub(super) fn outer_bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
     let CellBounds { south, west, north, east } = bounds(low, high);
@@ -250,7 +251,7 @@ pub(super) fn outer_bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
     }
 }
 
-/// An area, as a region of the curve.
+/// An area as a region of the curve.
 pub(super) struct OnSphere<A>(pub(super) A);
 
 impl<A: Area> Region<2> for OnSphere<A> {
@@ -258,7 +259,7 @@ impl<A: Area> Region<2> for OnSphere<A> {
         self.0.relation(&outer_bounds(low, high))
     }
 
-    /// In square metres, about.
+    /// The approximate area in square metres.
     fn size(&self, low: [u32; 2], high: [u32; 2]) -> f64 {
         let CellBounds { south, west, north, east } = bounds(low, high);
         let height = (north - south).to_radians() * EARTH_RADIUS;
@@ -268,7 +269,7 @@ impl<A: Area> Region<2> for OnSphere<A> {
 
     fn hull(&self) -> ([u32; 2], [u32; 2]) {
         let bounds = self.0.bounds();
-        // A pole has all longitudes, and is kept at one of them.
+        // A pole has all longitudes but is stored with one of them.
         let has_pole = bounds.south() <= -90.0 || bounds.north() >= 90.0;
         let (west, east) = match has_pole || bounds.west() > bounds.east() {
             true => (-180.0, 180.0),

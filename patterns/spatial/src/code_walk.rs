@@ -1,4 +1,4 @@
-//! A walk along a curve, through the stretches of a cover.
+//! A walk along a curve, through the runs of a cover.
 
 use std::ops::Deref;
 
@@ -14,23 +14,23 @@ use keyloom_tables::kit::Walk;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::within;
 
-/// After so many entries in a row that are of no use, a new range is begun where the next can be
-/// that is: that costs about as much as they did.
+/// After this many entries in a row outside the region, the walk seeks to the next entry that may
+/// be inside. A seek costs about as much as these entries did.
 const MOST_IN_A_ROW: usize = 8;
 
-/// About as many steps take the time of a seek.
+/// The number of steps that take about as long as a seek.
 const STEPS_PER_SEEK: usize = 16;
 
-/// How many ranges a query begins with on a local store, and how many times more it goes on with,
-/// unless it is told otherwise.
+/// The default number of ranges that a query begins with on a local store, and the factor by which
+/// it increases them.
 pub(super) const FIRST_RANGES: usize = 4;
 const MORE_RANGES: usize = 4;
-/// As many keys are read in the time that one more range takes: to be found, and to be begun.
+/// The number of keys read in the time that one more range takes to compute and to begin.
 const KEYS_PER_RANGE: usize = 32;
 
-/// How many ranges a query begins with, unless it is told otherwise. Where entries are prefetched,
-/// each range is a round trip and its first page is free: one range, from whose pages the walk
-/// leaps where they end in vain.
+/// The default number of ranges that a query begins with. If entries are prefetched, each range is
+/// a round trip and its first page is free. Such a query begins with one range, and seeks only
+/// after a useless page.
 pub(super) fn first_ranges(reader: &impl Reader) -> usize {
     match reader.prefetched() {
         0 => FIRST_RANGES,
@@ -38,16 +38,16 @@ pub(super) fn first_ranges(reader: &impl Reader) -> usize {
     }
 }
 
-/// When more ranges pay.
+/// Decides when more ranges pay off.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
-    /// How many ranges there were first.
+    /// The initial number of ranges.
     first: usize,
-    /// How many ranges there would be next.
+    /// The number of ranges at the next increase.
     next: usize,
-    /// What each of them costs, in keys.
+    /// The cost of a range, in keys.
     keys_per_range: usize,
-    /// Keys read in vain since there are as many ranges as there are.
+    /// Keys read outside the region since the last increase.
     in_vain: usize,
 }
 
@@ -57,12 +57,13 @@ impl Patience {
         Self { first: first_ranges(reader), next: 0, keys_per_range, in_vain: 0 }.anew()
     }
 
-    /// The same, before any key was read.
+    /// The same state before any key was read.
     fn anew(self) -> Self {
         Self { next: self.first * MORE_RANGES, in_vain: 0, ..self }
     }
 
-    /// A key was read in vain. Whether it is time for more ranges, and for how many.
+    /// Counts a key outside the region. Returns the new number of ranges if it is time for an
+    /// increase.
     fn lose(&mut self) -> Option<usize> {
         self.in_vain += 1;
         if self.next > MOST_RANGES || self.in_vain < self.next * self.keys_per_range {
@@ -74,17 +75,17 @@ impl Patience {
     }
 }
 
-/// Which records a query takes, by their keys.
+/// Selects records by their keys.
 pub(super) type Only<'q, K> = &'q dyn Fn(&K) -> bool;
 
-/// Where an entry lies.
+/// The location of an entry relative to the cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Between the runs of the cover.
     InGap,
-    /// In a run across the border: it must be looked at.
+    /// In a run across the border: the exact position must be checked.
     Across,
-    /// In a run that is in the region as a whole.
+    /// In a run that is completely inside the region.
     Inside,
 }
 
@@ -92,32 +93,32 @@ pub(super) struct CodeWalk<'r, R: Reader> {
     walk: Walk<'r, R>,
     space: Subspace,
     cover: Cover,
-    /// The range that the walk is in, from 1, and the run that it is in or before.
+    /// The current range, from 1, and the run that the walk is in or before.
     range: usize,
     run: usize,
-    /// Entries in a row that were of no use.
+    /// Entries in a row outside the region.
     useless: usize,
-    /// The code of the entry before the last one.
+    /// The code of the previous entry.
     before: Option<u64>,
-    /// `None`: the ranges stay as they are.
+    /// `None` if the ranges do not change.
     patience: Option<Patience>,
 }
 
 impl<'r, R: Reader> CodeWalk<'r, R> {
-    /// Through the entries of `space`, whose keys begin with a code.
+    /// A walk through the entries of `space`, whose keys begin with a code.
     pub(super) fn new(reader: &'r R, space: &Subspace, cover: Cover) -> Self {
         let walk = Walk::new(reader, Order::Ascending, cover.ranges.len());
         let space = space.clone();
         Self { walk, space, cover, range: 0, run: 0, useless: 0, before: None, patience: None }
     }
 
-    /// The same walk, which begins with the cover of [`first_ranges`] and takes more ranges where
-    /// they pay; see [`CodeWalk::next_in_finer`].
+    /// The same walk, which begins with the cover of [`first_ranges`] and uses more ranges when
+    /// they pay off; see [`CodeWalk::next_in_finer`].
     pub(super) fn that_refines(self, reader: &R) -> Self {
         Self { patience: Some(Patience::new(reader)), ..self }
     }
 
-    /// Goes on with the entries of another space, through another cover.
+    /// Continues with the entries of another space, through another cover.
     pub(super) fn go_on(&mut self, space: Subspace, cover: Cover) {
         self.walk.end();
         self.walk.explain.ranges += cover.ranges.len() as u64;
@@ -125,7 +126,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
     }
 
-    /// The same, where more ranges have to pay again.
+    /// Like `go_on`, but resets the count that decides about more ranges.
     pub(super) fn begin(&mut self, space: Subspace, cover: Cover) {
         self.patience = self.patience.map(Patience::anew);
         self.go_on(space, cover);
@@ -139,8 +140,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         Ok(first)
     }
 
-    /// The next of those that `has` takes, and whose records `only` takes, with its code. Only what
-    /// lies across the border is shown to `has`.
+    /// The next entry that `has` and `only` accept, with its code. `has` is called only for entries
+    /// in runs across the border. `only` is called with the record key.
     #[inline]
     pub(super) fn next_placed<K: RecordKey, P: Covered>(
         &mut self,
@@ -150,8 +151,8 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         self.next_in_finer(has, only, |_| Cover::none())
     }
 
-    /// The same, where `cover` gives a cover of the same region in so many ranges, for when more of
-    /// them pay.
+    /// The same. `cover` returns a cover of the region with the given number of ranges, for the
+    /// case that more of them pay off.
     #[inline]
     pub(super) fn next_in_finer<K: RecordKey, P: Covered>(
         &mut self,
@@ -198,25 +199,25 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         }
     }
 
-    /// Leaves out what lies before a code, which no entry was read of yet.
+    /// Skips everything before a code. No entry from this code on may have been returned yet.
     pub(super) fn skip_to(&mut self, code: u64) {
         self.walk.end();
         self.cover.skip_to(code);
         (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
     }
 
-    /// How many entries may be stepped over before a seek is worth its cost.
+    /// How many entries to step over before a seek is cheaper.
     pub(super) fn steps_per_seek(&self) -> usize {
         self.walk.at_hand().max(STEPS_PER_SEEK)
     }
 
-    /// Lets nothing more come.
+    /// Ends the walk.
     pub(super) fn end(&mut self) {
         self.walk.end();
         self.range = self.cover.ranges.len();
     }
 
-    /// Where the entry lies that has this code and was read last.
+    /// The location of the entry with this code, which was read last.
     #[inline]
     fn place(&mut self, code: u64) -> Place {
         match self.run_at(code) {
@@ -226,7 +227,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         }
     }
 
-    /// The run that a code, behind all those before, is in or before.
+    /// The run that a code is in or before. The code must be greater than all previous ones.
     #[inline]
     fn run_at(&mut self, code: u64) -> Option<Run> {
         let runs = self.cover.runs.get(self.run..).unwrap_or_default();
@@ -235,15 +236,16 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         runs.get(passed).copied()
     }
 
-    /// Counts an entry that was of no use. When there have been too many, goes on where the next
-    /// can be that is.
+    /// Counts an entry outside the region. After too many of them, seeks to the next entry that may
+    /// be inside.
     fn useless(
         &mut self,
         code: u64,
         is_first: bool,
         cover: &impl Fn(usize) -> Cover,
     ) -> Result<()> {
-        // Of the entries with the same code none is read again behind one that was taken.
+        // Restart only at the first entry of a code: others with this code may have been returned
+        // already.
         if is_first && let Some(ranges) = self.patience.as_mut().and_then(Patience::lose) {
             let mut finer = cover(ranges);
             finer.skip_to(code);
@@ -257,7 +259,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         let next = self.cover.hull.first_from(code);
         let next = next.and_then(|next| Some(self.run_at(next)?.first.max(next)));
         match next {
-            // What is of no use itself may share its code with what is.
+            // Another entry with the same code may be inside.
             Some(next) if next == code => Ok(()),
             Some(next) => {
                 self.useless = 0;
@@ -270,12 +272,12 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         }
     }
 
-    /// The run behind the range that the walk is in; `None` before the first.
+    /// The first run after the current range; `None` before the first range.
     fn behind_range(&self) -> Option<usize> {
         self.cover.ranges.get(self.range.checked_sub(1)?).copied()
     }
 
-    /// Begins the range that the walk is in at a code, or ends it when that is behind it.
+    /// Begins the current range at a code, or ends it if the code is after its end.
     fn seek(&mut self, from: u64) -> Result<()> {
         let last = self.behind_range().and_then(|behind| behind.checked_sub(1));
         match last.and_then(|last| self.cover.runs.get(last)) {
@@ -290,7 +292,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     }
 }
 
-/// Whether a query takes the record of an entry.
+/// Whether a query accepts the record of an entry.
 pub(super) fn is_taken<B, K>(only: Option<Only<'_, K>>, found: &Found<B, K>) -> Result<bool>
 where
     B: Deref<Target = [u8]>,
@@ -305,8 +307,8 @@ impl<R: Reader> Reading for CodeWalk<'_, R> {
     }
 }
 
-/// Refuses an index in which there are entries that begin with another number than `made_with`:
-/// they would be missed. Costs two seeks, which find nothing when all is well.
+/// Returns an error if the index has entries that begin with a number other than `made_with`: the
+/// query would miss them. Costs two seeks, which normally find nothing.
 pub(super) fn refuse_others<R: Reader>(
     walk: &mut CodeWalk<'_, R>,
     space: &Subspace,

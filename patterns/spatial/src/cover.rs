@@ -1,4 +1,4 @@
-//! Which stretches of a curve an area takes: its cover.
+//! Covers: the runs of a curve that a region occupies.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -6,31 +6,31 @@ use std::collections::BinaryHeap;
 use super::area::Relation;
 use super::curve::Morton;
 
-/// Something in the space of a Z-order curve of `N` dimensions.
+/// A region in the space of a Z-order curve of `N` dimensions.
 pub(super) trait Region<const N: usize> {
-    /// How it lies to a block, of which the lowest and the highest coordinates are given.
+    /// The relation of the region to a block, given by its lowest and highest coordinates.
     fn relation(&self, low: [u32; N], high: [u32; N]) -> Relation;
 
-    /// How large a block is, in any unit: the largest are divided first.
+    /// The size of a block in any unit. The largest blocks are divided first.
     fn size(&self, low: [u32; N], high: [u32; N]) -> f64;
 
-    /// The corners of a box that it does not leave.
+    /// The corners of a box that contains the region.
     fn hull(&self) -> ([u32; N], [u32; N]);
 }
 
-/// A box that has all of a region in it, on the curve.
+/// A box on the curve that contains a region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hull {
     pub(super) low: u64,
     pub(super) high: u64,
-    /// The first code behind one that is between two corners, with what the number of dimensions is
-    /// known to.
+    /// Finds the first code after `code` that is in the box. A function pointer, which hides the
+    /// number of dimensions.
     next: fn(code: u64, low: u64, high: u64) -> Option<u64>,
     has: fn(code: u64, low: u64, high: u64) -> bool,
 }
 
 impl Hull {
-    /// Of a region that may have any code.
+    /// The hull of a region that may have any code.
     const EVERYTHING: Self =
         Self { low: 0, high: u64::MAX, next: |_, _, _| None, has: |_, _, _| true };
 
@@ -47,7 +47,7 @@ impl Hull {
         }
     }
 
-    /// The first code in it that is not before this one.
+    /// The first code in the box that is not before this one.
     pub(super) fn first_from(&self, code: u64) -> Option<u64> {
         match (self.has)(code, self.low, self.high) {
             true => Some(code),
@@ -56,39 +56,39 @@ impl Hull {
     }
 }
 
-/// A stretch of a curve, from one code to another; both belong to it.
+/// An interval of the curve from one code to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) first: u64,
     pub(super) last: u64,
-    /// Whether all of it is in the region.
+    /// Whether the whole run is inside the region.
     pub(super) is_inside: bool,
 }
 
-/// The stretches of a curve that a region takes, in order and apart from each other, and the ranges
-/// that they are read in, which may have gaps in them.
+/// The runs of a curve that a region occupies, sorted and disjoint, and the ranges in which they
+/// are read. A range may contain gaps.
 #[derive(Clone, Debug)]
 pub(super) struct Cover {
     pub(super) runs: Vec<Run>,
-    /// For each range, behind which run it ends.
+    /// For each range, the index after its last run.
     pub(super) ranges: Vec<usize>,
     pub(super) hull: Hull,
 }
 
-/// So many blocks are made for each range that is wanted: neighbours on the curve become one, and
-/// what is still too much is joined over the smallest gaps.
+/// The number of blocks per range of the budget. Blocks that are adjacent on the curve are merged,
+/// and what still exceeds the budget is joined over the smallest gaps.
 pub(super) const BLOCKS_PER_RANGE: usize = 4;
 
 impl Cover {
-    /// The cover of nothing.
+    /// The empty cover.
     pub(super) fn none() -> Self {
         Self::of_runs(Vec::new(), 0)
     }
 
     /// The cover of `region` in at most `budget` ranges.
     ///
-    /// Divides the largest of the blocks that lie across the border, in two each time, until there
-    /// are enough.
+    /// Repeatedly halves the largest block that is across the border, until there are enough
+    /// blocks.
     pub(super) fn of<const N: usize>(region: &impl Region<N>, budget: usize) -> Self
     where
         u64: Morton<N, Coordinate = u32>,
@@ -113,7 +113,7 @@ impl Cover {
         Self { hull: Hull::of(region), ..Self::of_runs(runs, budget) }
     }
 
-    /// The cover of these runs, which have no code in common, in at most `budget` ranges.
+    /// The cover of these disjoint runs in at most `budget` ranges.
     pub(super) fn of_runs(mut runs: Vec<Run>, budget: usize) -> Self {
         runs.sort_unstable_by_key(|run| run.first);
         runs.dedup_by(|next, run| run.take_in(next));
@@ -121,7 +121,7 @@ impl Cover {
         Self { runs, ranges, hull: Hull::EVERYTHING }
     }
 
-    /// The same cover without what lies before a code, if there is one.
+    /// The same cover without the part before a code, if one is given.
     pub(super) fn from(mut self, code: Option<u64>) -> Self {
         if let Some(code) = code {
             self.skip_to(code);
@@ -129,7 +129,7 @@ impl Cover {
         self
     }
 
-    /// Leaves out what lies before a code.
+    /// Removes the part before a code.
     pub(super) fn skip_to(&mut self, code: u64) {
         let skipped = self.runs.partition_point(|run| run.last < code);
         self.runs.drain(..skipped);
@@ -157,13 +157,13 @@ fn add<const N: usize>(
     }
 }
 
-/// Where each of at most `budget` ranges ends, with as little in their gaps as can be.
+/// The ends of at most `budget` ranges. Their gaps are as small as possible.
 fn ranges(runs: &[Run], budget: usize) -> Vec<usize> {
     let gap = |at: &usize| match runs.get(at.wrapping_sub(1)..=*at) {
         Some([before, behind]) => behind.first - before.last - 1,
         _ => 0,
     };
-    // Runs that touch, of which one is inside and the other is not, are no two ranges.
+    // Adjacent runs, one inside and one across, stay in one range.
     let mut ends: Vec<usize> = (1..runs.len()).filter(|at| gap(at) > 0).collect();
     let kept = budget.saturating_sub(1);
     if ends.len() > kept {
@@ -178,7 +178,7 @@ fn ranges(runs: &[Run], budget: usize) -> Vec<usize> {
 }
 
 impl Run {
-    /// Takes in the next one if nothing lies between them and they are of one kind.
+    /// Merges the next run into this one if they are adjacent and both inside or both across.
     fn take_in(&mut self, next: &Self) -> bool {
         let is_one =
             self.is_inside == next.is_inside && self.last.checked_add(1) == Some(next.first);
@@ -189,12 +189,12 @@ impl Run {
     }
 }
 
-/// A part of the curve that begins with the same bits: a box in space.
+/// All codes that begin with the same bits: a box in space.
 #[derive(Clone, Copy, Debug)]
 struct Block<const N: usize> {
     /// The first code.
     first: u64,
-    /// How many bits are the same.
+    /// The number of shared bits.
     bits: u32,
 }
 
@@ -202,7 +202,7 @@ impl<const N: usize> Block<N>
 where
     u64: Morton<N, Coordinate = u32>,
 {
-    /// Bits of a whole code.
+    /// The number of bits of a whole code.
     const CODE_BITS: u32 = <u64 as Morton<N>>::BITS * N as u32;
 
     fn whole() -> Self {
@@ -229,7 +229,7 @@ where
     }
 }
 
-/// In the order of the size.
+/// A block, ordered by its size.
 struct Sized<const N: usize> {
     size: f64,
     block: Block<N>,

@@ -1,4 +1,4 @@
-//! What a query reads, for those who want to see it before they ask.
+//! The parts of the curve that a query will read.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use super::area::Relation;
 use super::cell::GeoCell;
 use super::cover::{Cover, Run};
 
-/// A stretch of codes that a query reads; see
+/// A run of codes that a query reads; see
 /// [`AreaQuery::cover_parts`](super::AreaQuery::cover_parts).
 ///
 /// ```
@@ -34,7 +34,7 @@ pub struct CoverPart {
 }
 
 impl CoverPart {
-    /// In which of the ranges of the query it is, counted from 0.
+    /// The range of the query that this part belongs to, counted from 0.
     pub fn range(&self) -> usize {
         self.range
     }
@@ -44,21 +44,21 @@ impl CoverPart {
         self.codes.clone()
     }
 
-    /// How the area lies to it. What is [`Inside`](Relation::Inside) is returned as it is read,
-    /// what is [`Across`](Relation::Across) is looked at one by one. [`Outside`](Relation::Outside)
-    /// is a gap within a range: what is there is dropped. After a few entries in a row that were of
-    /// no use, what cannot be in the area is leapt over.
+    /// The relation of the area to this part. Points in an [`Inside`](Relation::Inside) part are
+    /// returned without a check; those in an [`Across`](Relation::Across) part are checked one by
+    /// one. [`Outside`](Relation::Outside) is a gap within a range; its points are dropped. After a
+    /// few points in a row outside the area, the query skips codes that cannot be in it.
     pub fn relation(&self) -> Relation {
         self.relation
     }
 
-    /// The cells that it is made of, the largest that fit, in the order of their codes.
+    /// The largest cells that make up the part, in code order.
     pub fn cells(&self) -> impl Iterator<Item = GeoCell> + use<> {
         let last = *self.codes.end();
         let mut next = Some(*self.codes.start());
         std::iter::from_fn(move || {
             let first = next.filter(|first| *first <= last)?;
-            // A cell of so many bits may begin here; it may be too long.
+            // A cell with `widest` bits may begin here, but it may be too long.
             let widest = u64::BITS - first.trailing_zeros();
             let cell = (widest..=u64::BITS)
                 .map(|bits| GeoCell::of_code(first, bits))

@@ -13,8 +13,8 @@ use keyloom_tables::kit::stands_on_index;
 use keyloom_tables::parts::AnyParts;
 use keyloom_tables::table::RecordKey;
 
-/// An index of the records of a [`Table`](keyloom_tables::Table) by what they extend over: which of
-/// them does a box touch?
+/// An index of the records of a [`Table`](keyloom_tables::Table) by their extents: which of them
+/// overlap a box?
 ///
 /// ```
 /// use keyloom::{Memory, Store, Subspace};
@@ -49,38 +49,40 @@ use keyloom_tables::table::RecordKey;
 /// |---|---|
 /// | subspace, code, record key as one element | header, edges: south, west, north, east |
 ///
-/// An entry of an [`Index`] whose part is the code and which covers the edges in degrees.
+/// The entries are those of an [`Index`] with the code as the part. They cover the edges, in
+/// degrees.
 ///
-/// The sphere is an element; it has four quarters, which have four each, and so on, 27 times. An
-/// element holds those extents that begin in it with their south-western corner and end in it or in
-/// what is as large to the north and to the east of it: it is **enlarged** to twice its width and
-/// height. So an extent comes no higher than its size makes it, whatever edges it lies across: its
-/// enlarged element is less than four times as large as it, in one direction. To the east elements
-/// go on across the antimeridian.
+/// The sphere is an element. It has four quarters, which have four each, and so on, 27 times. Each
+/// element is **enlarged** to twice its width and height, to the north and to the east. It holds
+/// the extents whose south-western corner is in the element and which end in the enlarged element.
+/// So the level of an extent depends on its size, not on the edges that it crosses: in one
+/// direction, its enlarged element is less than four times as large as the extent. To the east,
+/// elements continue across the antimeridian.
 ///
 /// ```text
 ///  +-------+-------+
-///  |       | ####  |    The element in the south-west, enlarged to the whole picture, holds the extent: its corner
-///  |     ##|#####  |    is there. None of the quarters of this element would.
-///  +-----##+#####--+
+///  |       | ####  |    The element in the south-west, enlarged to the whole picture,
+///  |     ##|#####  |    holds the extent: its corner is in the element. None of the
+///  +-----##+#####--+    quarters of this element would hold it.
 ///  |     ##|#####  |
 ///  |       |       |
 ///  +-------+-------+
 /// ```
 ///
-/// The code says which element it is. Elements are counted so that each comes before its quarters:
-/// 0 is the sphere, and an element with all that is below it is one stretch of codes. Those of 27
-/// levels take 7 bytes in a key; the smallest elements are 0.3 m by 0.15 m, and an extent that is
-/// smaller, such as a point, is in one of these.
+/// The code identifies the element. Elements are numbered so that each comes before its quarters: 0
+/// is the sphere, and an element with all elements below it is one run of codes. With 27 levels, a
+/// code takes 7 bytes in a key. The smallest elements are 0.3 m by 0.15 m. A smaller extent, such
+/// as a point, is in one of these.
 ///
 /// # Invariants
 ///
-/// * A record has one entry if the function gives an extent for it, and none if not.
-/// * The entry stands under the smallest element that holds the extent, which it covers.
+/// * A record has one entry if the function returns an extent for it, else none.
+/// * The code of the entry is that of the smallest element that holds the extent. The entry covers
+///   the extent.
 ///
 /// # Exactness
 ///
-/// Queries compare the edges that are stored, so they find exactly what overlaps, by
+/// Queries compare the stored edges, so they find exactly the extents that overlap, as defined by
 /// [`BoundingBox::overlaps`]: edges belong to a box, ±180 degrees are one meridian, and a pole has
 /// all longitudes. An extent may be a point, a line, or the whole sphere.
 ///
@@ -88,32 +90,33 @@ use keyloom_tables::table::RecordKey;
 ///
 /// | operation | cost |
 /// |---|---|
-/// | put of a record | 1 key written where it is new, or its extent changes within its element; 2 when the element changes; 0 when it stays |
-/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`inside`](ExtentIndex::inside) | as many ranges as the query is told, 16 at most else, and some keys read in vain |
+/// | put of a record | 1 key written if it is new, or if its extent changes within its element; 2 if the element changes; 0 if the extent is unchanged |
+/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`inside`](ExtentIndex::inside) | at most the given number of ranges, by default 16, and some keys that do not match |
 /// | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 ///
-/// **Large extents are read by every query near them**, as nothing but a look at its edges tells
-/// whether an extent of the size of a continent overlaps: 1 key each. An extent under an element of
-/// level `n` is read by the queries in about `4 / 4^n` of the sphere. Those wider than 180 degrees
-/// of longitude or higher than 90 of latitude, and some of half that size, are in the uppermost
-/// five elements, of levels 0 and 1: nearly every query reads each of them. Where most extents are
-/// so large, an index is of no use.
+/// **Large extents are read by every query near them**, 1 key each: only their edges tell whether
+/// an extent of the size of a continent overlaps. An extent in an element of level `n` is read by
+/// the queries in about `4 / 4^n` of the sphere. Extents wider than 180 degrees of longitude or
+/// higher than 90 of latitude, and some of half that size, are in the top five elements, of levels
+/// 0 and 1: nearly every query reads each of them. If most extents are that large, an index is
+/// useless.
 ///
-/// A query that reaches a pole also looks through what lies along it, all around: it reads more in
-/// vain than others do.
+/// A query that reaches a pole also reads the extents along the pole at all longitudes, so it reads
+/// more keys that do not match.
 ///
 /// # When not to use it
 ///
-/// For points, which a [`PointIndex`](super::PointIndex) finds within circles and polygons as well,
-/// and nearest first. For overlap with a circle or a polygon: ask for its bounding box, and look at
-/// what comes; an [`Area`](super::Area) tells which positions are in it, and not whether any of a
-/// box is.
+/// For points: a [`PointIndex`](super::PointIndex) also finds them within circles and polygons, and
+/// nearest first. For overlap with a circle or a polygon: query its bounding box, and check each
+/// result. An [`Area`](super::Area) defines which positions it contains, but not whether it
+/// overlaps a box.
 ///
 /// # Source
 ///
 /// C. Böhm, G. Klump and H.-P. Kriegel, *XZ-Ordering: A Space-Filling Curve for Objects with
-/// Spatial Extension* (SSD 1999). There an element counts as found where the enlarged one is in the
-/// query. Here it is enough that the element itself is, since the south-western corners are in it.
+/// Spatial Extension* (SSD 1999). There an element is inside a query if the enlarged element is.
+/// Here it is enough that the element itself is inside, since it contains the south-western
+/// corners.
 pub struct ExtentIndex<K, V> {
     index: Index<K, V, AnyParts>,
 }
@@ -131,11 +134,11 @@ impl<K, V> fmt::Debug for ExtentIndex<K, V> {
 }
 
 impl<K: RecordKey, V> ExtentIndex<K, V> {
-    /// An index in `space`, of the extents that `function` gives; a record for which it gives none
-    /// is not in the index. Nothing else may be in `space`.
+    /// An index in `space` of the extents that `function` returns. A record for which it returns
+    /// `None` is not in the index. Nothing else may be in `space`.
     ///
-    /// An error of the function, such as that of [`BoundingBox::new`], refuses the put. Records
-    /// that were in the table before, and for which it fails, are not in the index.
+    /// If the function returns an error, such as that of [`BoundingBox::new`], the put fails.
+    /// Existing records for which it fails are not in the index.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Result<Option<BoundingBox>> + Send + Sync + 'static,
@@ -157,13 +160,13 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
         ExtentQuery::new(self.index.space(), area, Wanted::Overlapping)
     }
 
-    /// A query for the extents that contain a position, on their edges too.
+    /// A query for the extents that contain a position, edges included.
     pub fn containing<'q>(&self, position: LatLng) -> ExtentQuery<'q, K> {
         let (latitude, longitude) = (position.latitude(), position.longitude());
         self.overlapping(BoundingBox::stored([latitude, longitude, latitude, longitude]))
     }
 
-    /// A query for the extents of which every position is in `area`.
+    /// A query for the extents that are completely in `area`.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};

@@ -47,11 +47,11 @@ impl<'q, K> ExtentQuery<'q, K> {
         Self { space: space.clone(), area, wanted, ranges: RANGES, only: None }
     }
 
-    /// The same query in at most so many ranges, instead of 16.
+    /// The same query in at most this many ranges, instead of 16.
     ///
-    /// More ranges leave out more of what is not wanted, and more ranges are begun. Many are good
-    /// where much is found; few where little is found, and on a store behind a network, where each
-    /// of them is a round trip.
+    /// With more ranges, fewer keys that do not match are read, but more ranges are begun. Use many
+    /// ranges if the result is large. Use few if it is small, and on a store behind a network,
+    /// where each range is a round trip.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for 0.
@@ -59,7 +59,7 @@ impl<'q, K> ExtentQuery<'q, K> {
         Ok(Self { ranges: at_most(most)?, ..self })
     }
 
-    /// The same query for those records only whose keys `only` takes.
+    /// The same query, limited to records with keys that `only` accepts.
     #[must_use]
     pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
         Self { only: Some(only), ..self }
@@ -69,12 +69,12 @@ impl<'q, K> ExtentQuery<'q, K> {
         cover(&self.area, self.wanted, self.ranges)
     }
 
-    /// How many ranges the query takes.
+    /// The number of ranges of the query.
     pub fn ranges(&self) -> usize {
         self.cover().ranges.len()
     }
 
-    /// A name of this query and of no other, whatever the number of its ranges.
+    /// A unique name of this query, independent of the number of its ranges.
     fn name(&self) -> Subspace {
         let edges = (self.area.south(), self.area.west(), self.area.north(), self.area.east());
         Subspace::new(&(self.wanted == Wanted::Inside, edges))
@@ -82,10 +82,11 @@ impl<'q, K> ExtentQuery<'q, K> {
 }
 
 impl<'q, K: RecordKey> ExtentQuery<'q, K> {
-    /// The extents, in the order of their codes.
+    /// The extents in code order.
     ///
     /// # Errors
-    /// What the store says; the iterator too.
+    /// Any error of the store, here or from the iterator. The iterator also returns
+    /// [`Error::At`](keyloom::Error::At) for a malformed entry.
     pub fn extents<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -106,21 +107,21 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
         })
     }
 
-    /// How many there are. Reads all of them.
+    /// How many extents there are. Reads all of them.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of [`extents`](ExtentQuery::extents).
     pub fn count(self, reader: &impl Reader) -> Result<u64> {
         count(self.extents(reader)?)
     }
 
-    /// At most `limit` of the extents in the order of their codes, beginning behind `after`.
+    /// At most `limit` extents in code order, beginning after `after`.
     ///
-    /// The number of ranges may be another one from page to page.
+    /// The number of ranges may differ from page to page.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another
-    /// query; what the store says.
+    /// query; errors of [`extents`](ExtentQuery::extents).
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,

@@ -1,4 +1,4 @@
-//! How many points there are in each cell, and in which cells there are any.
+//! Counts the points in each cell, and finds the cells with points.
 
 use keyloom::{Error, Reader, Result};
 
@@ -9,7 +9,7 @@ use keyloom_tables::Explain;
 use keyloom_tables::kit::Reading;
 use keyloom_tables::table::RecordKey;
 
-/// Points, cell by cell.
+/// A walk through points, cell by cell.
 pub(super) struct InCells<'r, 'q, R: Reader, K, A> {
     points: Points<'r, 'q, R, K, A>,
     bits: u32,
@@ -29,7 +29,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
         Ok(Self { points, bits, ahead: None })
     }
 
-    /// The next cell, one of whose points has been read.
+    /// The next cell. Its first point has then been read.
     fn cell(&mut self) -> Result<Option<GeoCell>> {
         let code = match self.ahead.take() {
             Some(code) => Some(code),
@@ -38,7 +38,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
         Ok(code.map(|code| GeoCell::of_code(code, self.bits)))
     }
 
-    /// Goes on through a cell. Whether there was another point in it.
+    /// Reads the next point and returns whether it is in the cell.
     fn is_in(&mut self, cell: &GeoCell) -> Result<bool> {
         let code = self.points.step()?.map(|(code, _)| code);
         self.ahead = code.filter(|code| !cell.contains(*code));
@@ -55,8 +55,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
         Ok(Some((cell, count)))
     }
 
-    /// Steps through a cell that holds little, and seeks the next one behind a cell that holds
-    /// much.
+    /// The next cell with points. Steps through a cell with few points, and seeks the next cell
+    /// after one with many.
     pub(super) fn occupied(&mut self) -> Result<Option<GeoCell>> {
         let Some(cell) = self.cell()? else { return Ok(None) };
         for _ in 0..self.points.walk.steps_per_seek() {

@@ -2,25 +2,26 @@
 
 use super::area::Relation;
 
-/// The cells of one dimension that some values are in, when cells grow with values: what is in a
-/// cell between the first and the last is between them itself.
+/// The cells of one dimension that contain some interval of values. Cells grow with values, so all
+/// values of a cell between the first and the last one are in the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
-    /// The cells that may hold some, none where the first is behind the last.
+    /// The first and the last cell that may contain values. The interval is empty if the first is
+    /// after the last.
     pub(super) first: u32,
     pub(super) last: u32,
-    /// Whether all that is in the first or in the last of these cells is taken.
+    /// Whether all values of the first cell, or of the last one, are in the interval.
     pub(super) has_all_of_first: bool,
     pub(super) has_all_of_last: bool,
 }
 
 impl Interval {
-    /// All cells up to the last.
+    /// The interval of all cells up to `last`.
     pub(super) fn all(last: u32) -> Self {
         Self { first: 0, last, has_all_of_first: true, has_all_of_last: true }
     }
 
-    /// How it lies to a block of cells.
+    /// The relation to a block of cells.
     pub(super) fn relation(&self, low: u32, high: u32) -> Relation {
         if self.first > self.last || high < self.first || low > self.last {
             return Relation::Outside;
@@ -30,14 +31,14 @@ impl Interval {
         if begins_inside && ends_inside { Relation::Inside } else { Relation::Across }
     }
 
-    /// How many cells of a block are in it.
+    /// How many cells of a block are in the interval.
     pub(super) fn overlap(&self, low: u32, high: u32) -> u32 {
         let (first, last) = (low.max(self.first), high.min(self.last));
         last.checked_sub(first).map_or(0, |cells| cells.saturating_add(1))
     }
 }
 
-/// How what is bounded in several dimensions lies to a block, from how it does in each of them.
+/// The relation of a region to a block, from the relations in each dimension.
 pub(super) fn all_of(relations: impl IntoIterator<Item = Relation>) -> Relation {
     relations.into_iter().fold(Relation::Inside, |all, one| match (all, one) {
         (Relation::Outside, _) | (_, Relation::Outside) => Relation::Outside,

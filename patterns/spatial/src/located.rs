@@ -1,4 +1,4 @@
-//! What the indexes of this pattern find.
+//! The results of spatial queries.
 
 use std::ops::Deref;
 
@@ -9,7 +9,7 @@ use super::position::LatLng;
 use keyloom_tables::index::Found;
 use keyloom_tables::table::RecordKey;
 
-/// An entry that a query found, and its place `P`: the [`LatLng`] of a point, the [`BoundingBox`]
+/// An entry that a query found, with its place `P`: the [`LatLng`] of a point, the [`BoundingBox`]
 /// of an extent, the position and the time of an event, or the numbers in a
 /// [`CurveIndex`](super::CurveIndex).
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Located<B, K, P> {
     place: P,
 }
 
-/// What an entry covers.
+/// A place that index entries cover.
 pub(super) trait Covered: Sized {
     fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self>;
 }
@@ -46,7 +46,8 @@ impl<B: Deref<Target = [u8]>, K, P> Located<B, K, P> {
     /// The key of the record.
     ///
     /// # Errors
-    /// When the bytes there are not a `K`.
+    /// [`Error::Key`](keyloom::Error::Key) or [`Error::At`](keyloom::Error::At) if the bytes are
+    /// not a `K`.
     pub fn record_key(&self) -> Result<K>
     where
         K: RecordKey,
@@ -56,7 +57,7 @@ impl<B: Deref<Target = [u8]>, K, P> Located<B, K, P> {
 }
 
 impl<B, K> Located<B, K, LatLng> {
-    /// Where the point is.
+    /// The position of the point.
     pub fn position(&self) -> LatLng {
         self.place
     }
@@ -71,7 +72,7 @@ impl Covered for LatLng {
 }
 
 impl<B, K> Located<B, K, BoundingBox> {
-    /// What the record extends over.
+    /// The extent of the record.
     pub fn bounds(&self) -> &BoundingBox {
         &self.place
     }
@@ -86,12 +87,12 @@ impl Covered for BoundingBox {
 }
 
 impl<B, K> Located<B, K, (LatLng, i64)> {
-    /// Where the event is.
+    /// The position of the event.
     pub fn position(&self) -> LatLng {
         self.place.0
     }
 
-    /// When the event is, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     pub fn time(&self) -> i64 {
         self.place.1
     }
@@ -106,7 +107,7 @@ impl Covered for (LatLng, i64) {
 }
 
 impl<B, K, const N: usize> Located<B, K, [f64; N]> {
-    /// The numbers, as the function of the index gave them.
+    /// The numbers that the function of the index returned.
     pub fn values(&self) -> [f64; N] {
         self.place
     }

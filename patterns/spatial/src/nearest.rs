@@ -1,4 +1,4 @@
-//! What is nearest: points in the order of their distance, read as they are asked for.
+//! Nearest points: points sorted by distance, read on demand.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -17,29 +17,29 @@ use keyloom_tables::kit::Reading;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::within;
 
-/// So many entries are read of a stretch before it is divided.
+/// How many entries of a run are read before the rest is divided.
 const ENTRIES_PER_READ: usize = 16;
-/// A cell that could be divided so many times more is large.
+/// A cell counts as large if it could be divided more often than this.
 const LEVELS_OF_LARGE: u32 = 2;
 
 /// A walk through points in the order of their distance from a position.
 ///
-/// Best-first search. A priority queue holds points and stretches of the curve, by the least
-/// distance that a point there can have. The nearest stretch is read, or divided if it holds many
-/// points; a point that leaves the queue is nearer than everything that was not read.
+/// This is a best-first search. A priority queue holds points and runs of the curve, sorted by the
+/// least distance that a point in them can have. The nearest run is read, and divided if it holds
+/// many points. A point that leaves the queue is nearer than everything that was not read.
 pub(super) struct Nearest<'r, 'q, R: Reader, K, A> {
     reader: &'r R,
     space: Subspace,
     centre: Centre,
     area: A,
     only: Option<Only<'q, K>>,
-    /// What came before is known.
+    /// The last point of the previous page.
     after: Option<Rank>,
     queue: BinaryHeap<Candidate<R::Bytes<'r>, K>>,
     explain: Explain,
 }
 
-/// A point, and how far it is.
+/// A point with its distance.
 #[derive(Clone, Debug)]
 pub struct NearestPoint<B, K> {
     point: Located<B, K, LatLng>,
@@ -47,7 +47,7 @@ pub struct NearestPoint<B, K> {
 }
 
 impl<B: Deref<Target = [u8]>, K> NearestPoint<B, K> {
-    /// In metres, along the sphere.
+    /// The distance in metres, along the sphere.
     pub fn distance(&self) -> f64 {
         self.haversine.metres()
     }
@@ -62,14 +62,14 @@ impl<B: Deref<Target = [u8]>, K: RecordKey> NearestPoint<B, K> {
     /// The key of the record.
     ///
     /// # Errors
-    /// When the bytes there are not a `K`.
+    /// [`Error::Key`](keyloom::Error::Key) or [`Error::At`](keyloom::Error::At) if the bytes are
+    /// not a `K`.
     pub fn record_key(&self) -> Result<K> {
         self.point.record_key()
     }
 }
 
-/// The place of a point in the answer: by distance, and by the keys of the entries where that is
-/// the same.
+/// The place of a point in the result: sorted by distance, then by the key of the entry.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub(super) struct Rank {
     haversine: f64,
@@ -86,7 +86,7 @@ impl Rank {
         answers.pack(&(self.haversine, &self.entry[..]))
     }
 
-    /// What `rest` begins behind.
+    /// The rank after which `rest` begins.
     pub(super) fn behind(answers: &Subspace, rest: &KeyRange<'_>) -> Result<Self> {
         use std::ops::Bound::{Excluded, Included};
         let key = match rest.normalized() {
@@ -100,13 +100,13 @@ impl Rank {
     }
 }
 
-/// A stretch of codes within a cell.
+/// A run of codes within a cell.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     cell: GeoCell,
     first: u64,
     last: u64,
-    /// Whether there may be far more in it than one read brings.
+    /// Whether it may contain far more points than one read returns.
     is_large: bool,
 }
 
@@ -137,8 +137,8 @@ impl<B: Deref<Target = [u8]>, K> Candidate<B, K> {
     }
 }
 
-/// The greatest is what comes first: the nearest, and of equally near ones a stretch, for there may
-/// be a point of that distance in it.
+/// The greatest candidate comes first: the nearest. At equal distance a run comes before a point,
+/// because it may contain a point of that distance.
 impl<B: Deref<Target = [u8]>, K> Ord for Candidate<B, K> {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_distance = other.haversine().total_cmp(&self.haversine());
@@ -182,7 +182,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         nearest
     }
 
-    /// Begins behind what came before.
+    /// Begins after the last point of the previous page.
     pub(super) fn resume(&mut self, after: Rank) {
         self.after = Some(after);
         self.queue.clear();
@@ -204,11 +204,11 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         }
     }
 
-    /// Reads the beginning of a stretch, and divides what is left of it into stretches that hold
-    /// about as much.
+    /// Reads the beginning of a run, and divides the rest into runs that contain about as many
+    /// points as one read.
     ///
-    /// Of a stretch that may be large the beginning is where it comes nearest to the position: how
-    /// close the points are there tells how to divide it.
+    /// If the run may be large, the read begins where the run is nearest to the position. The
+    /// density of the points there determines how to divide it.
     fn explore(&mut self, stretch: Stretch) -> Result<()> {
         let Stretch { cell, first, last, is_large } = stretch;
         let from = match is_large {
@@ -226,7 +226,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         Ok(())
     }
 
-    /// Takes the points of some codes, until there have been many. Tells at which code it stopped.
+    /// Reads points from the code `first` on, up to a limit. Returns the code at which it stopped.
     fn read(&mut self, first: u64, last: u64) -> Result<Option<u64>> {
         let range = within(first..=last).key_range(&self.space);
         self.explain.seeks += 1;
@@ -235,7 +235,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
             self.explain.keys_scanned += 1;
             let found = Found::new(&self.space, entry?)?;
             let code: u64 = found.parts_as()?;
-            // What lies at one place stays together.
+            // Points with the same code are not separated.
             if number >= ENTRIES_PER_READ && before != Some(code) {
                 return Ok(Some(code));
             }
@@ -258,8 +258,8 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         Ok(())
     }
 
-    /// Lets the codes from `first` to `last` wait in cells of `bits`, and in larger ones where all
-    /// of such a cell is to be read.
+    /// Queues the codes from `first` to `last` as cells of `bits` bits. A larger cell is queued as
+    /// a whole if all its codes are to be read.
     fn divide(&mut self, cell: GeoCell, first: u64, last: u64, bits: u32) {
         let (start, end) = cell.codes().into_inner();
         if first > end || last < start {
@@ -294,7 +294,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
 }
 
 impl<R: Reader, K, A> Reading for Nearest<'_, '_, R, K, A> {
-    /// The range is the whole index.
+    /// Reports the whole index as one range.
     fn explain(&self) -> Explain {
         self.explain
     }

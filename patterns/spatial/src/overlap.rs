@@ -1,10 +1,10 @@
-//! How two boxes lie to each other.
+//! Overlap and containment of two boxes.
 
 use super::area::BoundingBox;
 use super::xz::{has_north_pole, has_south_pole};
 
 impl BoundingBox {
-    /// Whether the two have a position in common; edges belong to both.
+    /// Whether the two boxes have a position in common. The edges belong to a box.
     ///
     /// A pole has all longitudes, so two boxes that both reach it overlap there.
     ///
@@ -41,7 +41,7 @@ impl BoundingBox {
         let is_in = |(west, east): &(f64, f64)| {
             of_other.iter().any(|(other_west, other_east)| other_west <= west && east <= other_east)
         };
-        // Nothing of it but a pole.
+        // The box is only a pole.
         let is_pole = self.south() >= 90.0 || self.north() <= -90.0;
         other.south() <= self.south()
             && self.north() <= other.north()

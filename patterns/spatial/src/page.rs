@@ -1,4 +1,4 @@
-//! Pages of what a walk along a curve finds.
+//! Pages of the results of a walk along a curve.
 
 use std::ops::{Bound, Deref};
 
@@ -8,11 +8,11 @@ use super::located::Located;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::{Continuation, Page};
 
-/// At most `limit` of what a query finds among the entries of `space`, beginning behind `after`.
+/// At most `limit` results of a query on the entries of `space`, beginning after `after`.
 ///
-/// The continuation belongs to the query that `query` names, and to this `space`: it is the key of
-/// the last entry behind these two. `walk` is told which `elements` that key begins with, and may
-/// leave out what lies before them.
+/// The continuation belongs to the query named by `query` and to this `space`: these two, followed
+/// by the key of the last entry. `walk` receives the first `elements` elements of that key, and may
+/// skip everything before them.
 pub(super) fn page<B: Deref<Target = [u8]>, K: RecordKey, P, F: for<'k> Unpack<'k>, I>(
     query: &Subspace,
     (space, elements): (&Subspace, usize),
@@ -44,7 +44,7 @@ where
     Ok(Page { items, next })
 }
 
-/// The elements that the first key of a range of answers begins with.
+/// The leading elements of the first key in a range of results.
 fn first_elements<F: for<'k> Unpack<'k>>(
     answers: &Subspace,
     space: &Subspace,

@@ -17,7 +17,7 @@ use keyloom_tables::parts::AnyParts;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::within;
 
-/// An index of the records of a [`Table`](keyloom_tables::Table) by where they are; see the
+/// An index of the records of a [`Table`](keyloom_tables::Table) by position; see the
 /// [module](super).
 ///
 /// ```
@@ -59,11 +59,11 @@ impl<K, V> fmt::Debug for PointIndex<K, V> {
 }
 
 impl<K: RecordKey, V> PointIndex<K, V> {
-    /// An index in `space`, of the positions that `function` gives; a record for which it gives
-    /// none is not in the index. Nothing else may be in `space`.
+    /// An index in `space` of the positions that `function` returns. A record for which it returns
+    /// `None` is not in the index. Nothing else may be in `space`.
     ///
-    /// An error of the function, such as that of [`LatLng::new`], refuses the put. Records that
-    /// were in the table before, and for which it fails, are not in the index.
+    /// If the function returns an error, such as that of [`LatLng::new`], the put fails. Existing
+    /// records for which it fails are not in the index.
     pub fn new(
         space: &Subspace,
         function: impl Fn(&K, &V) -> Result<Option<LatLng>> + Send + Sync + 'static,
@@ -87,15 +87,16 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         AreaQuery::new(self.index.space(), area)
     }
 
-    /// All records, the nearest to `from` first. Reads as it goes: take as many as are wanted. All
-    /// records at one place are read together.
+    /// All records, the nearest to `from` first. Reads on demand, so take as many as needed. All
+    /// records at one position are read together.
     ///
-    /// Some of the records, or pages of them: [`within`](PointIndex::within) an area, or
-    /// [`GeoCell::WORLD`], and [`by_distance`](AreaQuery::by_distance) or
+    /// For a part of the records or for pages use [`within`](PointIndex::within) with an area or
+    /// with [`GeoCell::WORLD`], and then [`by_distance`](AreaQuery::by_distance) or
     /// [`page_by_distance`](AreaQuery::page_by_distance).
     ///
     /// # Errors
-    /// What the store says; the iterator too.
+    /// Any error of the store, here or from the iterator. The iterator also returns
+    /// [`Error::At`](keyloom::Error::At) for a malformed entry.
     pub fn nearest<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -104,11 +105,12 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         self.within(GeoCell::WORLD).by_distance(reader, from)
     }
 
-    /// The records in a cell, in the order of their codes: one range. A [`GeoCell`] is an area as
-    /// well, for what else can be asked [`within`](PointIndex::within) one.
+    /// The records in a cell, in code order. Costs one range. A [`GeoCell`] is also an area, for
+    /// the other queries [`within`](PointIndex::within) an area.
     ///
     /// # Errors
-    /// What the store says; the iterator too.
+    /// Any error of the store, here or from the iterator. The iterator also returns
+    /// [`Error::At`](keyloom::Error::At) for a malformed entry.
     pub fn in_cell<'r, R: Reader>(
         &self,
         reader: &'r R,

@@ -7,12 +7,12 @@ use keyloom::{Error, Result};
 use super::area::{Area, BoundingBox, CellBounds, Relation};
 use super::position::{LatLng, check_latitude, check_longitude};
 
-/// A polygon, which may have holes. Its edges belong to it, those of its holes too.
+/// A polygon, which may have holes. Its edges and the edges of its holes belong to it.
 ///
 /// An edge is a straight line in degrees, as on a map with equal steps of latitude and longitude,
-/// and as GeoJSON has it (RFC 7946, 3.1.1); it is not the shortest way on the sphere. A polygon
-/// that crosses the meridian at ±180 degrees goes on counting: from 170 to 190. One that lies
-/// around a pole has an edge along the pole: from -180 to 180 at latitude 90.
+/// and as in GeoJSON (RFC 7946, 3.1.1). It is not the shortest path on the sphere. The longitudes
+/// of a polygon that crosses the meridian at ±180 degrees continue beyond it: from 170 to 190. A
+/// polygon around a pole has an edge along the pole: from -180 to 180 at latitude 90.
 ///
 /// ```
 /// use keyloom_spatial::{Area, Polygon};
@@ -29,32 +29,32 @@ use super::position::{LatLng, check_latitude, check_longitude};
 #[derive(Clone, Debug)]
 pub struct Polygon {
     polygon: geo::Polygon<f64>,
-    /// Of the shell and the holes.
+    /// The edges of the shell and the holes.
     edges: Vec<Line<f64>>,
     bounds: Rect<f64>,
 }
 
-/// Whole turns by which a longitude may be off from those of a polygon.
+/// Whole turns by which a longitude may differ from those of a polygon.
 const TURNS: [f64; 3] = [0.0, 360.0, -360.0];
-/// In degrees: what rounding may do to a corner.
+/// A bound on the rounding error of a corner, in degrees.
 const MARGIN: f64 = 1e-9;
 
 impl Polygon {
-    /// The polygon within a ring of latitudes and longitudes, whose last corner is the first.
+    /// The polygon inside a ring of latitudes and longitudes. The last corner must equal the first.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a ring that is not closed, has fewer than three corners,
-    /// crosses itself, or is wider than 360 degrees, for latitudes beyond ±90 degrees and for what
-    /// is no finite number.
+    /// crosses itself, or is wider than 360 degrees; for a latitude beyond ±90 degrees; and for a
+    /// number that is not finite.
     pub fn new(ring: &[(f64, f64)]) -> Result<Self> {
         Self::valid(geo::Polygon::new(line_string(ring)?, Vec::new()))
     }
 
-    /// The same polygon without what is within `ring`.
+    /// The same polygon without the area inside `ring`.
     ///
     /// # Errors
-    /// As [`new`](Polygon::new), and for a hole that is not within the polygon or lies across
-    /// another one.
+    /// Errors of [`new`](Polygon::new), and [`Error::InvalidArgument`] for a hole that is not
+    /// within the polygon or overlaps another one.
     pub fn with_hole(self, ring: &[(f64, f64)]) -> Result<Self> {
         let mut polygon = self.polygon;
         polygon.interiors_push(line_string(ring)?);
@@ -63,12 +63,13 @@ impl Polygon {
 
     /// A polygon of the crate `geo`, with its holes: x is the longitude, y the latitude.
     ///
-    /// Many corners cost: that rings do not cross is seen by comparing each two edges, and a query
-    /// looks at all edges for each cell of its cover. Of a border with thousands of corners take a
-    /// simplified one.
+    /// Many corners are expensive: checking that rings do not cross compares every pair of edges,
+    /// and a query checks all edges for each cell of its cover. Simplify a border with thousands of
+    /// corners.
     ///
     /// # Errors
-    /// As [`new`](Polygon::new) and [`with_hole`](Polygon::with_hole). (`geo` closes rings itself.)
+    /// Errors of [`new`](Polygon::new) and [`with_hole`](Polygon::with_hole). (`geo` closes rings
+    /// itself.)
     pub fn from_geo(polygon: geo::Polygon<f64>) -> Result<Self> {
         for ring in std::iter::once(polygon.exterior()).chain(polygon.interiors()) {
             let corners: Vec<_> = ring.coords().map(|corner| (corner.y, corner.x)).collect();
@@ -77,7 +78,7 @@ impl Polygon {
         Self::valid(polygon)
     }
 
-    /// The polygon as the crate `geo` has it: x is the longitude, y the latitude.
+    /// The polygon as a type of the crate `geo`: x is the longitude, y the latitude.
     pub fn as_geo(&self) -> &geo::Polygon<f64> {
         &self.polygon
     }
@@ -105,7 +106,7 @@ impl Polygon {
         self.bounds.intersects(&corner) && self.polygon.intersects(&corner)
     }
 
-    /// The relation to a cell that was turned to the longitudes of the polygon.
+    /// The relation to a cell, shifted to the longitudes of the polygon.
     fn relation_to(&self, cell: &Rect<f64>) -> Relation {
         if !self.bounds.intersects(cell) {
             Relation::Outside
@@ -151,8 +152,8 @@ impl Area for Polygon {
     }
 }
 
-/// Whether a line touches a rectangle: they overlap on both axes, and the corners are not all on
-/// one side.
+/// Whether a line touches a rectangle: their projections overlap on both axes, and the corners are
+/// not all on one side of the line.
 fn crosses(line: &Line<f64>, cell: &Rect<f64>) -> bool {
     let (low, high) = (cell.min(), cell.max());
     let (from, to) = (line.start, line.end);

@@ -1,22 +1,22 @@
-//! Positions on the sphere, and how far they are from each other.
+//! Positions on the sphere, and their distances.
 
 use std::fmt;
 
 use keyloom::{Error, Result};
 
-/// The radius of the sphere in metres: the mean radius of the Earth, as the IUGG has it (Moritz,
+/// The radius of the sphere in metres: the mean radius of the Earth according to the IUGG (Moritz,
 /// *Geodetic Reference System 1980*).
 ///
-/// The Earth is flatter. A distance on this sphere is up to 0.57 % longer than the geodesic on the
-/// WGS84 ellipsoid (a short one along a meridian at the equator), and up to 0.45 % shorter (at a
-/// pole). To find every place within a geodesic distance, use a radius that is 0.57 % larger, and
-/// measure what is found.
+/// The Earth is an ellipsoid. A distance on this sphere is up to 0.57 % longer than the geodesic on
+/// the WGS84 ellipsoid (a short one along a meridian at the equator), and up to 0.45 % shorter (at
+/// a pole). To find every place within a geodesic distance, use a radius that is 0.57 % larger, and
+/// compute the geodesic distance of each result.
 pub const EARTH_RADIUS: f64 = 6_371_008.8;
 
 /// A position: latitude and longitude in degrees.
 ///
-/// The longitude is normalized to -180 (included) to 180 (not included), so both names of the
-/// meridian at 180 degrees are one; a pole, which has all longitudes, gets 0.
+/// The longitude is normalized to -180 (included) to 180 (excluded), so the meridian at 180 degrees
+/// has one representation. A pole, which has all longitudes, gets longitude 0.
 ///
 /// ```
 /// use keyloom_spatial::LatLng;
@@ -38,27 +38,27 @@ impl LatLng {
     /// A position.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, and for what is no finite
-    /// number.
+    /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, and for a number that is not
+    /// finite.
     pub fn new(latitude: f64, longitude: f64) -> Result<Self> {
         check_latitude("the latitude", latitude)?;
         check_longitude("the longitude", longitude)?;
         let longitude = if latitude.abs() == 90.0 { 0.0 } else { normalize(longitude) };
-        // No negative zeros: equal positions have equal bits.
+        // Adding 0.0 removes negative zeros, so that equal positions have equal bits.
         Ok(Self { latitude: latitude + 0.0, longitude: longitude + 0.0 })
     }
 
-    /// What was stored of a position.
+    /// A position from its stored coordinates.
     pub(super) fn stored(latitude: f64, longitude: f64) -> Self {
         Self { latitude, longitude }
     }
 
-    /// In degrees, north of the equator.
+    /// The latitude in degrees, positive north of the equator.
     pub fn latitude(&self) -> f64 {
         self.latitude
     }
 
-    /// In degrees, east of Greenwich.
+    /// The longitude in degrees, positive east of Greenwich.
     pub fn longitude(&self) -> f64 {
         self.longitude
     }
@@ -101,25 +101,25 @@ pub(super) fn check_longitude(what: &'static str, longitude: f64) -> Result<()> 
     })
 }
 
-/// To -180 (included) to 180 (not included).
+/// Normalizes a longitude to -180 (included) to 180 (excluded).
 pub(super) fn normalize(longitude: f64) -> f64 {
     if (-180.0..180.0).contains(&longitude) {
         return longitude;
     }
     let turned = (longitude + 180.0).rem_euclid(360.0) - 180.0;
-    // What is a hair below -180 is rounded up to the other name of the same meridian.
+    // A value slightly below -180 is rounded up to 180, the same meridian.
     if turned >= 180.0 { -180.0 } else { turned }
 }
 
-/// How far two positions are from each other: the square of the sine of half the angle between
-/// them, from 0 to 1. It grows with the distance, and needs no inverse function.
+/// The distance of two positions as the square of the sine of half the angle between them, from 0
+/// to 1. It grows with the distance, and needs no inverse function.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) struct Haversine(pub(super) f64);
 
 impl Haversine {
     pub(super) const ANTIPODE: Self = Self(1.0);
 
-    /// Of a distance in metres.
+    /// The haversine of a distance in metres.
     pub(super) fn of_metres(metres: f64) -> Self {
         let half_angle = metres / EARTH_RADIUS / 2.0;
         if half_angle >= std::f64::consts::FRAC_PI_2 {
@@ -133,7 +133,7 @@ impl Haversine {
     }
 }
 
-/// A position from which many distances are asked.
+/// A position from which many distances are computed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Centre {
     pub(super) position: LatLng,
@@ -147,7 +147,7 @@ impl Centre {
         Self { position, sine, cosine: cosine(position.latitude) }
     }
 
-    /// How far `other` is.
+    /// The distance to `other`.
     #[inline]
     pub(super) fn haversine(&self, other: &LatLng) -> Haversine {
         let north = half_sine_squared(other.latitude - self.position.latitude);
@@ -156,15 +156,16 @@ impl Centre {
     }
 }
 
-/// A difference of longitudes, the shorter way around: from 0 to 180 degrees. The sine of half of
-/// nearly a whole turn would tell little.
+/// A difference in longitude, the shorter way around: from 0 to 180 degrees. Without this, the sine
+/// of half a nearly full turn would lose precision.
 #[inline]
 pub(super) fn turned(difference: f64) -> f64 {
     let difference = difference.abs();
     if difference > 180.0 { 360.0 - difference } else { difference }
 }
 
-/// Of a latitude in degrees, as exact near a pole, where it is small, as elsewhere.
+/// The cosine of a latitude in degrees. Near a pole, where it is small, it is as precise as
+/// elsewhere.
 #[inline]
 pub(super) fn cosine(latitude: f64) -> f64 {
     let from_equator = latitude.abs();
@@ -175,7 +176,7 @@ pub(super) fn cosine(latitude: f64) -> f64 {
     }
 }
 
-/// Of an angle in degrees.
+/// The square of the sine of half an angle in degrees.
 #[inline]
 pub(super) fn half_sine_squared(degrees: f64) -> f64 {
     let sine = (degrees * (std::f64::consts::PI / 360.0)).sin();

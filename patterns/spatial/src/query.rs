@@ -1,4 +1,4 @@
-//! Queries for what is in an area.
+//! Queries for the points in an area.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ use keyloom_tables::{Explain, Scan};
 pub struct AreaQuery<'q, K, A> {
     space: Subspace,
     area: A,
-    /// `None`: as many as pay.
+    /// `None` uses as many ranges as pay off.
     ranges: Option<usize>,
     only: Option<Only<'q, K>>,
 }
@@ -44,13 +44,13 @@ impl<K, A: fmt::Debug> fmt::Debug for AreaQuery<'_, K, A> {
     }
 }
 
-/// How many ranges other queries take unless they are told otherwise.
+/// The default number of ranges of other queries.
 pub(super) const RANGES: usize = 16;
 
-/// What a query takes at most, whatever it is told: finding more costs more than they save.
+/// The maximum number of ranges of a query. Computing more costs more than they save.
 pub(super) const MOST_RANGES: usize = 16_384;
 
-/// A number of ranges that was asked for.
+/// Checks and limits a number of ranges.
 pub(super) fn at_most(ranges: usize) -> Result<usize> {
     if ranges == 0 {
         return Err(Error::InvalidArgument {
@@ -67,13 +67,14 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
         Self { space: space.clone(), area, ranges: None, only: None }
     }
 
-    /// The same query in at most so many ranges.
+    /// The same query in at most this many ranges.
     ///
-    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun.
-    /// By default a query begins with 4, and takes 4 times as many for the rest of the area
-    /// whenever as many keys were read in vain as these cost: about 32 keys each. A query that
-    /// reads 100 keys or more costs at most about twice what the best number of ranges would cost.
-    /// One that reads fewer costs its 4 ranges, where 1 may do.
+    /// With more ranges, fewer keys outside the area are read, but more ranges are begun. By
+    /// default a query begins with 4. It then multiplies their number by 4 for the rest of the
+    /// area, each time the keys read outside the area have cost as much as the new ranges will:
+    /// about 32 keys per range. A query that reads 100 keys or more costs at most about twice as
+    /// much as with the best number of ranges. One that reads fewer costs its 4 ranges, where 1 may
+    /// be enough.
     ///
     /// On a remote store a range is a round trip and returns a page. There a query begins with 1
     /// range, and a range costs as much as a page.
@@ -84,13 +85,13 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
         Ok(Self { ranges: Some(at_most(most)?), ..self })
     }
 
-    /// The same query for those records only whose keys `only` takes.
+    /// The same query, limited to records with keys that `only` accepts.
     #[must_use]
     pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
         Self { only: Some(only), ..self }
     }
 
-    /// A name of this query, whatever the number of its ranges: by the box around its area.
+    /// A name of this query, independent of the number of its ranges: the bounding box of its area.
     fn name(&self) -> Subspace {
         let area = self.area.bounds();
         Subspace::new(&(area.south(), area.west(), area.north(), area.east()))
@@ -100,28 +101,30 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
         Cover::of(&OnSphere(&self.area), self.ranges.unwrap_or(first_ranges))
     }
 
-    /// What the query reads, in the order of the codes: for each of its ranges the parts that lie
-    /// in the area or across its border, and the gaps between them. Nothing is read to tell it.
+    /// The parts that the query reads, in code order. For each of its ranges these are the parts in
+    /// the area or across its border, and the gaps between them. This call reads nothing.
     ///
-    /// This is what [`points`](AreaQuery::points), [`count`](AreaQuery::count),
-    /// [`grid`](AreaQuery::grid) and the first [`page`](AreaQuery::page) go through when the query
-    /// was told [how many ranges](AreaQuery::in_ranges) it may take; else it is what they begin
-    /// with on a local store. What is sorted by distance is found in another way.
+    /// If the [number of ranges](AreaQuery::in_ranges) is set, [`points`](AreaQuery::points),
+    /// [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) and the first
+    /// [`page`](AreaQuery::page) read exactly these parts. Otherwise they begin with them on a
+    /// local store. Queries by distance use a different algorithm.
     pub fn cover_parts(&self) -> Vec<CoverPart> {
         self.cover(FIRST_RANGES).parts()
     }
 
-    /// How many ranges the query takes; by default, how many it begins with on a local store.
+    /// The number of ranges of the query; by default, the number that it begins with on a local
+    /// store.
     pub fn ranges(&self) -> usize {
         self.cover(FIRST_RANGES).ranges.len()
     }
 }
 
 impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
-    /// The points, in the order of their codes.
+    /// The points in code order.
     ///
     /// # Errors
-    /// What the store says; the iterator too.
+    /// Any error of the store, here or from the iterator. The iterator also returns [`Error::At`]
+    /// for a malformed entry.
     pub fn points<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -147,19 +150,18 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         Points { walk, area: self.area, only: self.only }
     }
 
-    /// How many there are. Reads all of them.
+    /// How many points there are. Reads all of them.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of [`points`](AreaQuery::points).
     pub fn count(self, reader: &impl Reader) -> Result<u64> {
         count(self.points(reader)?)
     }
 
-    /// How many there are in each cell of so many bits, for those cells in which there are any, in
-    /// the order of their codes.
+    /// Counts the points in each cell of `bits` bits. Returns the cells with points in code order.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for more than 64 bits; what the store says, the iterator too.
+    /// [`Error::InvalidArgument`] for more than 64 bits; errors of [`points`](AreaQuery::points).
     pub fn grid<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -168,13 +170,13 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::counted))
     }
 
-    /// The cells of so many bits in which there are points, in the order of their codes.
+    /// The cells of `bits` bits that contain points, in code order.
     ///
-    /// A skip scan: behind the first points of a cell it seeks the next one. Costs one range per
-    /// cell that holds much, however much that is.
+    /// This is a skip scan: after the first points of a cell it seeks the next cell. Costs one
+    /// range per cell with many points, however many they are.
     ///
     /// # Errors
-    /// As [`grid`](AreaQuery::grid).
+    /// Errors of [`grid`](AreaQuery::grid).
     pub fn occupied<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -186,7 +188,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// The points, the nearest to `from` first.
     ///
     /// # Errors
-    /// What the store says; the iterator too.
+    /// Errors of [`points`](AreaQuery::points).
     pub fn by_distance<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -200,12 +202,12 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         Nearest::new(reader, &self.space, from, self.area, self.only)
     }
 
-    /// At most `limit` of the points, the nearest to `from` first, beginning behind `after`.
+    /// At most `limit` points, the nearest to `from` first, beginning after `after`.
     ///
-    /// What lies nearer than the end of the page before is not read again, but for the border.
+    /// Points nearer than the end of the previous page are not read again, except at the border.
     ///
     /// # Errors
-    /// As [`page`](AreaQuery::page).
+    /// Errors of [`page`](AreaQuery::page).
     pub fn page_by_distance<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -213,7 +215,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<NearestPoint<R::Bytes<'r>, K>>> {
-        // The continuation names a distance and a record, which stand in the order of the answer.
+        // The continuation contains a distance and a key, which have the order of the result.
         let answers = self.name().child(&(self.space.prefix(), from.latitude(), from.longitude()));
         let whole = answers.range();
         let mut nearest = self.nearest(reader, from);
@@ -230,15 +232,16 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         Ok(Page { items, next })
     }
 
-    /// At most `limit` of the points in the order of their codes, beginning behind `after`.
+    /// At most `limit` points in code order, beginning after `after`.
     ///
-    /// A continuation belongs to the index and to the [box around the area](Area::bounds); the
-    /// number of ranges may be another one from page to page. A page begins with the points at the
-    /// place where the one before ended: where many are at one place each of its pages reads all of
-    /// them.
+    /// A continuation belongs to the index and to the [box around the area](Area::bounds). The
+    /// number of ranges may differ from page to page. A page reads again the points with the code
+    /// at which the previous page ended. If many points share a code, each of their pages reads all
+    /// of them.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; what the store says.
+    /// [`Error::InvalidArgument`] for a continuation of another query; errors of
+    /// [`points`](AreaQuery::points).
     pub fn page<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -254,7 +257,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     }
 }
 
-/// How many there are.
+/// Counts the results.
 pub(super) fn count<P>(mut found: impl Iterator<Item = Result<P>>) -> Result<u64> {
     let mut count = 0;
     found.try_for_each(|found| found.map(|_| count += 1))?;
@@ -271,7 +274,7 @@ pub(super) struct Points<'r, 'q, R: Reader, K, A> {
 type CodedPoint<B, K> = (u64, Located<B, K, LatLng>);
 
 impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
-    /// The next point, after its code.
+    /// The next point with its code.
     pub(super) fn step(&mut self) -> Result<Option<CodedPoint<R::Bytes<'r>, K>>> {
         let area = &self.area;
         self.walk.next_in_finer(

@@ -1,4 +1,4 @@
-//! XZ-ordering: which code an extent has, and which stretches of codes a query reads.
+//! XZ-ordering: the codes of extents, and the runs of codes that a query reads.
 
 use std::collections::VecDeque;
 
@@ -6,24 +6,24 @@ use super::area::{BoundingBox, Relation};
 use super::cell::coordinates;
 use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
 
-/// How often the sphere is divided in four at most: the most often for which codes take 7 bytes in
-/// a key. The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
+/// How many times the sphere is divided in four. This is the maximum for which codes take 7 bytes
+/// in a key. The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
 pub(super) const RESOLUTION: u32 = 27;
 
-/// So many elements a query is made of, if it can be, however few its ranges are: the gaps between
-/// them are what a walk can leave out.
+/// The minimum number of elements into which a query is divided, if possible, however few its
+/// ranges are. A walk can skip the gaps between them.
 const LEAST_ELEMENTS: usize = 128;
 
-/// Of one of the two axes of the grid.
+/// The number of bits of each axis of the grid.
 const BITS: u32 = u32::BITS;
 
-/// How many elements an element of a level has below it, itself included; its codes.
+/// The number of codes of an element: itself and all elements below it.
 const fn codes(level: u32) -> u64 {
     (4_u64.pow(RESOLUTION - level + 1) - 1) / 3
 }
 
-/// Steps of longitude: from a first one, so many further ones to the east, on around the sphere if
-/// need be.
+/// Steps of longitude: a first one, and the number of further ones to the east, around the sphere
+/// if necessary.
 #[derive(Clone, Copy, Debug)]
 struct Arc {
     first: u32,
@@ -44,7 +44,7 @@ impl Arc {
     }
 }
 
-/// Steps of latitude. These have two ends.
+/// Steps of latitude, from the lowest to the highest.
 #[derive(Clone, Copy, Debug)]
 struct Rows {
     low: u32,
@@ -61,7 +61,7 @@ impl Rows {
     }
 }
 
-/// The steps that something touches.
+/// The grid steps that an area touches.
 #[derive(Clone, Copy, Debug)]
 struct Steps {
     x: Arc,
@@ -72,14 +72,13 @@ impl Steps {
     fn of(area: &BoundingBox) -> Self {
         let [west, south] = coordinates(area.south(), area.west());
         let [east, north] = coordinates(area.north(), area.east());
-        // Where both ends are in one step, all or nothing else is between them.
+        // Both ends are in the same step, but the box goes around the sphere.
         let is_around = area.west() > area.east() && west == east;
         let further = if is_around { u32::MAX } else { east.wrapping_sub(west) };
         Self { x: Arc { first: west, further }, y: Rows { low: south, high: north } }
     }
 
-    /// The steps of which all positions are in `area`: a step is in part outside where an edge is
-    /// in it.
+    /// The steps that are completely in `area`. A step that contains an edge is partly outside.
     fn inside(area: &BoundingBox) -> Option<Self> {
         let Self { x, y } = Self::of(area);
         let is_whole = area.west() == -180.0 && area.east() == 180.0;
@@ -87,7 +86,7 @@ impl Steps {
             true => Arc::WHOLE,
             false => Arc { first: x.first.wrapping_add(1), further: x.further.checked_sub(2)? },
         };
-        // Beyond a pole there is nothing.
+        // There is nothing beyond a pole.
         let low = if has_south_pole(area) { 0 } else { y.low.checked_add(1)? };
         let high = if has_north_pole(area) { u32::MAX } else { y.high.checked_sub(1)? };
         (low <= high).then_some(Self { x, y: Rows { low, high } })
@@ -110,9 +109,9 @@ pub(super) fn has_south_pole(area: &BoundingBox) -> bool {
     area.south() <= -90.0
 }
 
-/// An element: a quarter of a quarter and so on of the sphere, for the extents that begin in it,
-/// with their south-western corner, and end in it or in what is as large to the north and to the
-/// east of it.
+/// An element: the sphere, or a quarter of an element. It holds the extents whose south-western
+/// corner is in it, and which end in the element enlarged to twice its size, to the north and to
+/// the east.
 #[derive(Clone, Copy, Debug)]
 struct Element {
     level: u32,
@@ -124,7 +123,7 @@ struct Element {
 impl Element {
     const WHOLE: Self = Self { level: 0, first: [0, 0], code: 0 };
 
-    /// Of steps which begin in this element, the quarter in which they begin.
+    /// The quarter in which steps begin. `bits` are the next bits of their first steps.
     fn quarter(&self, bits: [u32; 2]) -> Self {
         let level = self.level + 1;
         let [x, y] = bits;
@@ -139,12 +138,12 @@ impl Element {
         (0..quarters).map(|quarter| self.quarter([quarter >> 1, quarter & 1]))
     }
 
-    /// What the south-western corners of its extents touch.
+    /// The steps that the south-western corners of its extents can touch.
     fn corners(&self) -> Steps {
         self.grown(1)
     }
 
-    /// What its extents touch: twice as wide, and twice as high.
+    /// The steps that its extents can touch: twice the width and twice the height.
     fn extents(&self) -> Steps {
         self.grown(2)
     }
@@ -159,7 +158,7 @@ impl Element {
         }
     }
 
-    /// The codes of it and all below it.
+    /// The codes of the element and of all elements below it.
     fn run(&self, is_inside: bool) -> Run {
         Run { first: self.code, last: self.code + codes(self.level) - 1, is_inside }
     }
@@ -169,12 +168,12 @@ impl Element {
     }
 }
 
-/// The code of an extent: that of the smallest element which holds it.
+/// The code of an extent: that of the smallest element that holds it.
 pub(super) fn code(extent: &BoundingBox) -> u64 {
     let Steps { x, y } = Steps::of(extent);
     let holds = |level: u32| {
         let size = 1 << (BITS - level);
-        // How far it reaches, from the beginning of the element that it begins in.
+        // How far the extent reaches from the beginning of the element in which it begins.
         let reach = |first: u32, further: u32| u64::from(first) % size + u64::from(further);
         reach(x.first, x.further) < 2 * size && reach(y.low, y.high - y.low) < 2 * size
     };
@@ -186,7 +185,7 @@ pub(super) fn code(extent: &BoundingBox) -> u64 {
     element.code
 }
 
-/// Which extents are wanted.
+/// Which extents a query selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// Those that have a position in common with the area.
@@ -195,10 +194,10 @@ pub(super) enum Wanted {
     Inside,
 }
 
-/// A query, in steps.
+/// A query in grid steps.
 struct Query {
     wanted: Wanted,
-    /// What the area touches, and what is inside it as a whole.
+    /// The steps that the area touches, and those that are completely inside it.
     touched: Steps,
     inside: Option<Steps>,
     has_north_pole: bool,
@@ -216,10 +215,11 @@ impl Query {
         }
     }
 
-    /// How the extents of an element and of all below it lie to the query.
+    /// The relation of the query to the extents of an element and of all elements below it.
     ///
-    /// An extent whose south-western corner is in the area overlaps it, and one whose corner is not
-    /// in it is not inside. So each of the two questions needs the enlarged element only once.
+    /// An extent whose south-western corner is in the area overlaps it. One whose corner is not in
+    /// the area is not inside it. So each kind of query needs the enlarged element for only one of
+    /// the two tests.
     fn relation(&self, element: &Element) -> Relation {
         let (may_be, must_be) = match self.wanted {
             Wanted::Overlapping => (element.extents(), element.corners()),
@@ -246,7 +246,7 @@ impl Query {
     }
 }
 
-/// The codes that the extents may have which are wanted, in at most `budget` ranges.
+/// The codes that selected extents may have, in at most `budget` ranges.
 ///
 /// Divides the largest elements first, until there are enough.
 pub(super) fn cover(area: &BoundingBox, wanted: Wanted, budget: usize) -> Cover {

@@ -1,24 +1,25 @@
-//! A numeric dimension, cut into cells.
+//! A numeric dimension, divided into cells.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use keyloom::{Error, Result};
 
-/// A range of numbers that becomes a coordinate of a curve: cut into 2^bits cells of equal width.
+/// A range of numbers that is mapped to a coordinate of a curve: it is divided into 2^bits cells of
+/// equal width.
 ///
-/// Any number will do that has an order: a price, a rating, a longitude, a temperature; an integer
-/// up to 2^53 and a time in milliseconds since 1970 are exact as `f64`.
+/// Any ordered number is possible: a price, a rating, a longitude, a temperature. An integer up to
+/// 2^53 and a time in milliseconds since 1970 are exact as `f64`.
 ///
-/// * *Monotone*: from x ≤ y follows that the cell of x is not behind that of y. So the values of a
-///   box are in the cells between those of its corners.
-/// * *Nested*: without its last bit, a cell is the cell of one bit less.
-/// * *Clamped*: a value outside of the range is in the first or the last cell.
+/// * *Monotone*: if x ≤ y, the cell of x is not after the cell of y. So the values of a box are in
+///   the cells between those of its corners.
+/// * *Nested*: a cell without its last bit is the cell with one bit less.
+/// * *Clamped*: a value outside the range is in the first or the last cell.
 ///
-/// Each cell holds its lower end and not its upper one, but for the last, which holds both. The
-/// ends are exact up to the rounding of `f64`; so the value itself, beside the key, decides what is
-/// inside of a box and what only shares a cell with it. The range is part of the format of what is
-/// kept under its cells.
+/// Each cell includes its lower end and excludes its upper one; the last includes both. The ends
+/// are exact up to the rounding of `f64`. So the value itself, stored beside the key, decides
+/// whether it is inside a box or only shares a cell with it. The range is part of the stored
+/// format.
 ///
 /// ```
 /// use keyloom_spatial::curve::{Dimension, Morton};
@@ -39,7 +40,7 @@ use keyloom::{Error, Result};
 pub struct Dimension {
     start: f64,
     width: f64,
-    /// 1, or 1/2 where the width of the range is beyond the largest number.
+    /// 1, or 1/2 if the width of the range exceeds the largest `f64`.
     scale: f64,
 }
 
@@ -55,7 +56,7 @@ impl Dimension {
     /// The dimension of the numbers in `range`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when an end of the range is no finite number, or its start is not
+    /// [`Error::InvalidArgument`] if an end of the range is not finite, or if its start is not
     /// below its end.
     pub fn new(range: RangeInclusive<f64>) -> Result<Self> {
         let (start, end) = (*range.start(), *range.end());
@@ -73,18 +74,17 @@ impl Dimension {
         Ok(Self { start: start * scale, width: end * scale - start * scale, scale })
     }
 
-    /// The bits of the range: equal where the cells are.
+    /// The bits that define the range. Equal bits mean equal cells.
     pub(in super::super) fn bits_of_range(&self) -> [u64; 3] {
         [self.start, self.width, self.scale].map(|number| (number + 0.0).to_bits())
     }
 
-    /// The cell of a value, of 2^`bits` cells, counted from 0.
+    /// The cell of a value among 2^`bits` cells, counted from 0.
     ///
-    /// A value has 53 significant bits, and no more of them than that tell one cell from another.
+    /// A value has 53 significant bits, so at most that many distinguish cells.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a value that is no number, and for another number of bits
-    /// than 1 to 64.
+    /// [`Error::InvalidArgument`] for NaN, and for a number of bits other than 1 to 64.
     pub fn quantize(&self, value: f64, bits: u32) -> Result<u64> {
         if !(1..=64).contains(&bits) {
             return Err(Error::InvalidArgument {
@@ -100,10 +100,10 @@ impl Dimension {
                 why: "it has no place in the order of numbers; leave it out of the index",
             });
         }
-        // Each step is monotone, also where it is rounded; to scale by a power of two is exact.
+        // Each step is monotone, even when rounded. Scaling by a power of two is exact.
         let share = (value * self.scale - self.start) / self.width;
         let cell = share * 2_f64.powi(bits as i32);
-        // The cast cuts off the fraction, and what is beyond its ends.
+        // The cast truncates the fraction and saturates.
         Ok((cell as u64).min(u64::MAX >> (64 - bits)))
     }
 }

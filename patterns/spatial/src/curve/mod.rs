@@ -1,15 +1,15 @@
-//! Space-filling curves: where does a cell of a grid stand in one order, so that what is near stays
+//! Space-filling curves: how are the cells of a grid put into one order, so that near cells stay
 //! near?
 //!
-//! A store has one order, and a place has two coordinates, an event three or four. A key `x, y`
-//! keeps near what has the same x, and tears apart what has the same y. A space-filling curve goes
-//! through all cells of a grid, square by square: it does not leave a square of 2^k by 2^k cells,
-//! of those that the grid is divided into, before it has seen the whole of it. So each such square
-//! is *one* range of keys, and a box is a few.
+//! A store has one order, but a position has two coordinates, and an event three or four. Keys of
+//! `x, y` keep cells with the same x together and separate cells with the same y. A space-filling
+//! curve visits all cells of a grid square by square. If the grid is divided into squares of 2^k by
+//! 2^k cells, the curve visits all cells of one square before it leaves it. So each such square is
+//! *one* range of keys, and a box is a few ranges.
 //!
-//! Z-order takes the bits of the coordinates in turn; [`Morton`] has it in 2, 3 and 4 dimensions.
-//! Here it goes through 4 by 4 cells, with coordinate 0 to the right, coordinate 1 upwards, and the
-//! place of each cell in order:
+//! Z-order interleaves the bits of the coordinates; [`Morton`] implements it for 2, 3 and 4
+//! dimensions. This is its path through 4 by 4 cells. Coordinate 0 runs to the right, coordinate 1
+//! upwards, and each cell shows its place in the order:
 //!
 //! ```text
 //!  3 |  5   7  13  15
@@ -24,11 +24,11 @@
 //! ```
 //!
 //! A square of 4 by 4 cells takes 6.3 ranges on average, one of 16 by 16 takes 30.0, and one of 32
-//! by 32 takes 61.9. The corners of a box are its first and its last cell on the curve, and a scan
-//! leaps to the [next cell inside the box](Morton::next_inside), one seek for each leap. So an
-//! answer is exact with any number of ranges down to one.
+//! by 32 takes 61.9. The corners of a box are its first and its last cell on the curve. A scan can
+//! seek to the [next cell inside the box](Morton::next_inside), one seek per jump. So the result is
+//! exact with any number of ranges, even one.
 //!
-//! Numbers that are no coordinates yet become some by a [`Dimension`]: prices, ratings, times.
+//! A [`Dimension`] maps other numbers to coordinates: prices, ratings, times.
 //!
 //! # Source
 //!

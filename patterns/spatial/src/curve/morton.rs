@@ -1,13 +1,13 @@
-//! Z-order: the bits of the coordinates, taken in turn.
+//! Z-order: the interleaved bits of the coordinates.
 
 use super::next_inside::{is_inside, last_inside, next_inside};
 use super::word::Word;
 
 /// The place of a cell of an `N`-dimensional grid on the Z-order curve; see the [module](super).
 ///
-/// The bits of the coordinates stand in turn, the most significant ones first, and in each group
-/// that of coordinate 0 first. With a longitude as coordinate 0 and a latitude as coordinate 1 this
-/// is the order of geohashes.
+/// The bits of the coordinates are interleaved, the most significant ones first. In each group the
+/// bit of coordinate 0 is the first. With longitude as coordinate 0 and latitude as coordinate 1
+/// this is the order of geohashes.
 ///
 /// | code | `N` | bits per coordinate | bits of the code | coordinate |
 /// |---|---|---|---|---|
@@ -18,14 +18,15 @@ use super::word::Word;
 /// | `u128` | 3 | 42 | 126 | `u64` |
 /// | `u128` | 4 | 32 | 128 | `u64` |
 ///
-/// A code is a plain number: it goes into a key as it is, and compares as the curve runs. Each
-/// operation takes a fixed number of masks and shifts, whatever the bits are, and none of it fails.
+/// A code is a plain number: it is stored in a key as it is, and its order is that of the curve.
+/// Each operation takes a fixed number of masks and shifts, whatever the bits are, and never fails.
 ///
-/// **Spare bits.** Bits of a coordinate above [`BITS`](Self::BITS) are ignored. A number above
-/// [`LAST`](Self::LAST), of which there are some with three dimensions, is no cell: it is inside no
-/// box, and behind all of them. [`decode`](Self::decode) ignores its spare bits.
+/// **Spare bits.** Bits of a coordinate above [`BITS`](Self::BITS) are ignored. With three
+/// dimensions there are numbers above [`LAST`](Self::LAST). Such a number is not a cell: it is
+/// inside no box and after all of them. [`decode`](Self::decode) ignores its spare bits.
 ///
-/// One number is a code of 2, 3 or 4 dimensions, so `N` must be named where nothing else tells it:
+/// A number may be a code of 2, 3 or 4 dimensions, so `N` must be given where it cannot be
+/// inferred:
 ///
 /// ```
 /// use keyloom_spatial::curve::Morton;
@@ -37,12 +38,12 @@ use super::word::Word;
 pub trait Morton<const N: usize>: Word {
     /// A coordinate of a cell.
     type Coordinate;
-    /// How many bits of each coordinate there are in a code.
+    /// The number of bits of each coordinate in a code.
     const BITS: u32;
     /// The last code of the curve: the cell whose coordinates have all their bits set.
     const LAST: Self;
-    /// The bits of the last coordinate. Those of the coordinate before it are the same ones,
-    /// shifted by one to the left, and so on.
+    /// The bits of the last coordinate. Those of the previous coordinate are the same, shifted left
+    /// by one, and so on.
     const LANE: Self;
 
     /// The code of a cell. Bits of a coordinate above [`BITS`](Self::BITS) are ignored.
@@ -51,16 +52,15 @@ pub trait Morton<const N: usize>: Word {
     /// The cell of a code: the inverse of [`encode`](Self::encode).
     fn decode(self) -> [Self::Coordinate; N];
 
-    /// Whether the cell is inside the box with the least corner `low` and the greatest corner
-    /// `high`, both of which belong to it. Nothing is inside a box with `low` above `high` in some
-    /// dimension.
+    /// Whether the cell is inside the box from the corner `low` to the corner `high`, both
+    /// included. A box with `low` above `high` in some dimension contains nothing.
     ///
     /// Cost: two comparisons per dimension; no coordinate is decoded.
     ///
     /// ```
     /// use keyloom_spatial::curve::Morton;
     /// let [low, high]: [u64; 2] = [[2, 2], [6, 3]].map(Morton::<2>::encode);
-    /// // Between the corners on the curve, and not between them on the grid.
+    /// // Between the corners on the curve, but not on the grid.
     /// let code: u64 = Morton::encode([0, 6]);
     /// assert!(low < code && code < high && !Morton::<2>::is_inside(code, low, high));
     /// ```
@@ -68,14 +68,15 @@ pub trait Morton<const N: usize>: Word {
         is_inside(self, low, high)
     }
 
-    /// The first code behind this one that is inside the box from `low` to `high` (BIGMIN),
-    /// wherever this one is; `None` when there is none. A box with `low` above `high` in some
+    /// The first code after this one that is inside the box from `low` to `high` (BIGMIN); `None`
+    /// if there is none. This code may be anywhere. A box with `low` above `high` in some
     /// dimension, or with a corner above [`LAST`](Self::LAST), has no cells.
     ///
-    /// A scan of a box that meets a run of foreign cells goes on there, and loses none of its own.
+    /// A scan of a box can continue there after cells outside the box, and misses no cell inside
+    /// it.
     ///
-    /// Cost: a few operations per dimension; no coordinate is decoded, and no bit is looked at by
-    /// itself.
+    /// Cost: a few operations per dimension. No coordinate is decoded, and bits are not examined
+    /// one by one.
     ///
     /// ```
     /// use keyloom_spatial::curve::Morton;
@@ -86,10 +87,10 @@ pub trait Morton<const N: usize>: Word {
         next_inside(self, low, high)
     }
 
-    /// The last code before this one that is inside the box from `low` to `high` (LITMAX), wherever
-    /// this one is; `None` when there is none. The mirror image of
-    /// [`next_inside`](Self::next_inside), at the same cost, for scans in descending order and for
-    /// where to cut a range in two.
+    /// The last code before this one that is inside the box from `low` to `high` (LITMAX); `None`
+    /// if there is none. This code may be anywhere. It is the mirror image of
+    /// [`next_inside`](Self::next_inside), at the same cost. Use it for scans in descending order,
+    /// and to find where to split a range.
     ///
     /// ```
     /// use keyloom_spatial::curve::Morton;
@@ -101,8 +102,8 @@ pub trait Morton<const N: usize>: Word {
     }
 }
 
-/// Where the first `bits` bits of a number are when they stand in groups of `width`, each of which
-/// begins `dimensions` times `width` bits above the one before.
+/// A mask of the first `bits` bits of a number, spread into groups of `width` bits. Each group
+/// begins `dimensions` times `width` bits above the previous one.
 const fn groups(bits: u32, dimensions: u32, width: u32) -> u64 {
     let mut mask = 0;
     let mut bit = 0;
@@ -113,7 +114,7 @@ const fn groups(bits: u32, dimensions: u32, width: u32) -> u64 {
     mask
 }
 
-/// One step of spreading: each group is cut into two of `width`, of which the upper one moves up.
+/// One step of spreading: splits each group into two of `width` bits and moves the upper one up.
 macro_rules! spread {
     ($word:ident, $n:literal, $bits:literal, [$($width:literal)*]) => {
         $({
@@ -123,7 +124,7 @@ macro_rules! spread {
     };
 }
 
-/// One step of gathering: two groups of `width` become one.
+/// One step of gathering: joins two groups of `width` bits.
 macro_rules! gather {
     ($word:ident, $n:literal, $bits:literal, [$($width:literal)*]) => {
         $({
@@ -164,8 +165,8 @@ morton!(2 dimensions of 32 bits: spread [16 8 4 2 1], gather [1 2 4 8 16]);
 morton!(3 dimensions of 21 bits: spread [16 8 4 2 1], gather [1 2 4 8 16]);
 morton!(4 dimensions of 16 bits: spread [8 4 2 1], gather [1 2 4 8]);
 
-/// A code of twice the bits is the code of the upper halves of the coordinates, followed by that of
-/// the lower halves.
+/// A code with twice the bits is the code of the upper halves of the coordinates, followed by that
+/// of the lower halves.
 impl<const N: usize> Morton<N> for u128
 where
     u64: Morton<N, Coordinate = u32>,
@@ -192,7 +193,7 @@ where
     }
 }
 
-/// The bits of a code of `N` dimensions in 64.
+/// The number of used bits in a 64-bit code of `N` dimensions.
 const fn half_bits<const N: usize>() -> u32
 where
     u64: Morton<N>,

@@ -1,13 +1,13 @@
-//! The next code inside a box, and the last one before: BIGMIN and LITMAX.
+//! The next code inside a box, and the previous one: BIGMIN and LITMAX.
 //!
-//! Tropf and Herzog go through the bits one by one with a table of cases. All of it can be had from
-//! whole words. Masked to the bits of one dimension, codes compare as the coordinates do; and the
-//! highest bit in which two of them differ is where one leaves the other. So the search takes a few
-//! operations per dimension, and is the same for any number of dimensions.
+//! Tropf and Herzog examine the bits one by one with a table of cases. The same result follows from
+//! operations on whole words. Masked to the bits of one dimension, codes compare like the
+//! coordinates. The highest bit in which two codes differ is where they diverge. So the search
+//! takes a few operations per dimension, and is the same for any number of dimensions.
 
 use super::morton::Morton;
 
-/// The bits of each dimension, of the last one first.
+/// The bits of each dimension, beginning with the last one.
 fn lanes<M: Morton<N>, const N: usize>() -> impl Iterator<Item = M> {
     (0..N).map(|dimension| M::LANE << dimension)
 }
@@ -21,7 +21,7 @@ pub(super) fn next_inside<M: Morton<N>, const N: usize>(code: M, low: M, high: M
     first_from(code.successor()?, low, high)
 }
 
-/// The curve read backwards is the curve with all bits turned over, and so is the box.
+/// With all bits inverted, the curve runs backwards, and the corners of the box change places.
 pub(super) fn last_inside<M: Morton<N>, const N: usize>(code: M, low: M, high: M) -> Option<M> {
     let turned = |code: M| M::LAST ^ code;
     first_from(turned(code.predecessor()?.min(M::LAST)), turned(high), turned(low)).map(turned)
@@ -29,9 +29,9 @@ pub(super) fn last_inside<M: Morton<N>, const N: usize>(code: M, low: M, high: M
 
 /// The first code inside the box that is not before `from`.
 ///
-/// A code behind `from` has its bits down to some 0 of `from`, has a 1 there, and anything below.
-/// The lower this *step* is, the sooner the code comes; and below it, it takes the least that the
-/// box allows.
+/// A code after `from` keeps the bits of `from` above some 0, has a 1 in its place, and anything
+/// below. The lower this *step* is, the smaller is the code. Below the step, the code has the
+/// smallest bits that the box allows.
 fn first_from<M: Morton<N>, const N: usize>(from: M, low: M, high: M) -> Option<M> {
     let is_box = low.is_inside(low, high) && high <= M::LAST;
     if !is_box || from > M::LAST {
@@ -47,15 +47,15 @@ fn first_from<M: Morton<N>, const N: usize>(from: M, low: M, high: M) -> Option<
             outside |= at ^ most;
         }
         if at < most {
-            // The zeros that can become ones without passing `high`: those from the first
-            // difference on.
+            // The zeros of `from` that can become ones without exceeding `high`: those from the
+            // first difference on.
             room |= (at ^ most).up_to_highest_bit() & lane & !from;
         }
     }
     if outside == M::ZERO {
         return Some(from);
     }
-    // With this bit the cells that begin as `from` does are all outside.
+    // All cells whose codes agree with `from` down to this bit are outside.
     let left = outside.up_to_highest_bit();
     let leaving = left ^ (left >> 1);
     let is_below_the_box = from & leaving == M::ZERO;

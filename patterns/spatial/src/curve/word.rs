@@ -1,9 +1,9 @@
-//! What the search for the next code needs of the numbers that codes are.
+//! The operations on codes that the search for the next code needs.
 
 use std::fmt::Debug;
 use std::ops::{BitAnd, BitOr, BitOrAssign, BitXor, Not, Shl, Shr};
 
-/// A number of 64 or 128 bits. Outside of this crate it can be used, and not implemented.
+/// A number of 64 or 128 bits. Other crates can use the trait but not implement it.
 pub trait Word:
     Copy
     + Ord
@@ -16,15 +16,15 @@ pub trait Word:
     + Shl<usize, Output = Self>
     + Shr<usize, Output = Self>
 {
-    /// No bit.
+    /// Zero.
     const ZERO: Self;
-    /// The highest bit and all bits below it; none when there is no bit.
+    /// The highest set bit and all bits below it; zero for zero.
     fn up_to_highest_bit(self) -> Self;
-    /// The lowest bit alone; none when there is no bit.
+    /// The lowest set bit; zero for zero.
     fn lowest_bit(self) -> Self;
     /// The next number.
     fn successor(self) -> Option<Self>;
-    /// The number before.
+    /// The previous number.
     fn predecessor(self) -> Option<Self>;
 }
 

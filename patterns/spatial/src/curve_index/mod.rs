@@ -1,9 +1,10 @@
 //! Several numbers at once: which records have each of two, three or four numbers between two
 //! bounds?
 //!
-//! Price and rating, width and height, temperature and humidity: an [`Index`] orders by one number
-//! first, and reads all that has it, whatever the others are. Here the numbers are cut into cells,
-//! and a Z-order curve goes through these; a box is a few ranges of the curve.
+//! Examples are price and rating, width and height, temperature and humidity. An [`Index`] sorts by
+//! one number first, and reads all entries in its range, whatever the other numbers are. Here the
+//! numbers are divided into cells, and a Z-order curve visits the cells. A box is a few ranges of
+//! the curve.
 //!
 //! # Layout
 //!
@@ -16,39 +17,41 @@
 //!  subspace            hash        code                 record key
 //! ```
 //!
-//! The entries are those of an [`Index`]. The code is a [`Morton`] code of 64 bits: 32 bits of each
-//! number with two dimensions, 21 with three, 16 with four. Its precision is no limit of the
-//! answer, nor are the ends of a [`Dimension`]: the numbers themselves stand beside the code, and
-//! decide wherever a cell is not taken as a whole.
+//! The entries are those of an [`Index`]. The code is a [`Morton`] code of 64 bits: 32 bits per
+//! number with two dimensions, 21 with three, 16 with four. Neither its precision nor the ends of a
+//! [`Dimension`] limit the exactness of queries. The numbers themselves are stored beside the code,
+//! and are compared unless a cell is completely inside.
 //!
 //! # Invariants
 //!
-//! * An entry is there exactly if the function of the index gives numbers for a record that is
-//!   there; its numbers are those, and its code is theirs.
-//! * All entries were made with the same dimensions. A program that declares others is refused by
-//!   every query, as it would miss these entries; [`repair`](keyloom_tables::Maintained::repair)
-//!   makes them again, with the new dimensions.
+//! * An entry exists exactly if the function of the index returns numbers for an existing record.
+//!   It holds these numbers, and its code is theirs.
+//! * All entries have the same dimensions. If a program declares others, every query returns an
+//!   error, because it would miss these entries. [`repair`](keyloom_tables::Maintained::repair)
+//!   writes them again with the new dimensions.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
-//! | put of a record | 1 key written; 1 deleted too when its numbers move to another code; 0 when they stay |
-//! | [`points`](CurveQuery::points), [`count`](CurveQuery::count) | 2 ranges that find nothing, then [a few](CurveQuery::in_ranges), besides those that leap over what is of no use |
-//! | [`page`](CurveQuery::page) | the same, from where it goes on |
+//! | put of a record | 1 key written; also 1 deleted if its numbers move to another code; 0 if they are unchanged |
+//! | [`points`](CurveQuery::points), [`count`](CurveQuery::count) | 2 empty ranges, then [a few](CurveQuery::in_ranges), and seeks that skip entries outside |
+//! | [`page`](CurveQuery::page) | the same, from its beginning on |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
-//! Keys read for each that is found, in cubes that hold a hundredth of half a million points: 1.13
-//! in two dimensions, 1.54 in three, 2.3 in four, whether in 1 range or in 16, as the walk leaps;
-//! where they hold a ten-thousandth, 2.0, 4.3 and 8.1 in 4 ranges, and 1.06, 1.7 and 4.2 in 64.
+//! Keys read per record found, in cubes that contain a hundredth of half a million points: 1.13 in
+//! two dimensions, 1.54 in three, 2.3 in four. This holds for 1 range and for 16, since the walk
+//! skips ahead. In cubes that contain a ten-thousandth: 2.0, 4.3 and 8.1 in 4 ranges, and 1.06, 1.7
+//! and 4.2 in 64.
 //!
-//! The dimensions should take in what the values are: what lies beyond them shares the outermost
-//! cells, and is told apart there one by one.
+//! Choose dimensions that include the actual values: values beyond their ends share the outermost
+//! cells, and are compared there one by one.
 //!
 //! # When not to use it
 //!
-//! When queries bound one number only: an [`Index`] does that in one range. For more than four
-//! numbers: half of each in five dimensions is a thirty-second of all, and so is half of one.
+//! When queries bound only one number: an [`Index`] answers them in one range. For more than four
+//! numbers: half of the range in each of five dimensions is a thirty-second of all points, and so
+//! is the same share of a single dimension.
 //!
 //! # Source
 //!
@@ -112,7 +115,7 @@ impl<K, V, const N: usize> Clone for CurveIndex<K, V, N> {
 }
 
 impl<K, V, const N: usize> CurveIndex<K, V, N> {
-    /// What the bytes depend on, as a schema stores it.
+    /// The options that the stored bytes depend on, for the definition in a schema.
     pub(crate) fn options(&self) -> String {
         let dimensions = self.quantizer.dimensions.map(|dimension| dimension.to_string());
         format!("dimensions {}", dimensions.join(", "))
@@ -132,14 +135,14 @@ impl<K: RecordKey, V, const N: usize> CurveIndex<K, V, N>
 where
     u64: Morton<N, Coordinate = u32>,
 {
-    /// An index in `space`, of the numbers that `function` gives, one for each of the dimensions; a
-    /// record for which it gives none is not in the index. Nothing else may be in `space`.
+    /// An index in `space` of the numbers that `function` returns, one for each dimension. A record
+    /// for which it returns `None` is not in the index. Nothing else may be in `space`.
     ///
-    /// An error of the function refuses the put, and so does a NaN. Records that were in the table
-    /// before, and of which that is so, are not in the index. Infinite numbers, and those beyond
-    /// the ends of a dimension, are found like all others.
+    /// If the function returns an error or a NaN, the put fails. Existing records with an error or
+    /// a NaN are not in the index. Infinite numbers and numbers beyond the ends of a dimension are
+    /// found like all others.
     ///
-    /// The dimensions belong to what is stored.
+    /// The dimensions are part of the stored format.
     pub fn new(
         space: &Subspace,
         dimensions: [Dimension; N],
@@ -160,8 +163,8 @@ where
         Self { index: index.untyped(), quantizer }
     }
 
-    /// A query for the records whose numbers are in `ranges`, one for each dimension. Bounds of
-    /// several kinds are written as pairs of [`Bound`](std::ops::Bound)s.
+    /// A query for the records with numbers in `ranges`, one for each dimension. Bounds of
+    /// different kinds are written as pairs of [`Bound`](std::ops::Bound)s.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a bound that is NaN.
@@ -172,7 +175,7 @@ where
 
 stands_on_index!(CurveIndex, N; |_| "curve", options |index| index.options());
 
-/// How the numbers are cut into cells.
+/// The mapping from numbers to cells.
 #[derive(Clone, Copy, Debug)]
 struct Quantizer<const N: usize> {
     dimensions: [Dimension; N],
@@ -184,8 +187,8 @@ where
 {
     const BITS: u32 = <u64 as Morton<N>>::BITS;
 
-    /// What the entries begin with: short, as it is in every key, and another for other dimensions,
-    /// but for one in four thousand million.
+    /// The first part of all entries, a short hash because it is in every key. Different dimensions
+    /// have the same hash with a probability of 1 in four thousand million.
     fn made_with(&self) -> u64 {
         let mut hash = Fnv::new();
         let numbers = self.dimensions.iter().flat_map(Dimension::bits_of_range);
@@ -202,7 +205,7 @@ where
             });
         }
         let cell = self.dimensions.get(dimension).map(|range| range.quantize(value, Self::BITS));
-        // A cell has 32 bits at most.
+        // A cell has at most 32 bits.
         Ok(cell.transpose()?.unwrap_or_default() as u32)
     }
 
@@ -215,7 +218,7 @@ where
     }
 }
 
-/// Numbers, each an element of a tuple.
+/// Numbers, each packed as an element of a tuple.
 #[derive(Clone, Copy, Debug)]
 struct Values<const N: usize>([f64; N]);
 

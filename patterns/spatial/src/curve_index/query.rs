@@ -19,16 +19,16 @@ use keyloom_tables::kit::scan;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::{Continuation, Page};
 
-/// A query for the records whose numbers are in a box; see
+/// A query for the records with numbers in a box; see
 /// [`CurveIndex::within`](super::CurveIndex::within).
 pub struct CurveQuery<'q, K, const N: usize> {
-    /// Of the entries of these dimensions, in that of the index.
+    /// The entries with the current dimensions, within the subspace of the index.
     space: Subspace,
     index: Subspace,
     made_with: u64,
     bounds: Bounds<N>,
     cells: Cells<N>,
-    /// `None`: as many as pay.
+    /// `None` uses as many ranges as pay off.
     ranges: Option<usize>,
     only: Option<Only<'q, K>>,
 }
@@ -49,7 +49,7 @@ impl<K, const N: usize> fmt::Debug for CurveQuery<'_, K, N> {
     }
 }
 
-/// What is asked for in each dimension.
+/// The bounds in each dimension.
 #[derive(Clone, Copy, Debug)]
 struct Bounds<const N: usize>([(Bound<f64>, Bound<f64>); N]);
 
@@ -58,7 +58,7 @@ impl<const N: usize> Bounds<N> {
         self.0.iter().zip(values).all(|(bounds, value)| bounds.contains(&value))
     }
 
-    /// A name of a query for them.
+    /// A name for queries with these bounds.
     fn name(&self) -> Subspace {
         let end = |end: &Bound<f64>| match *end {
             Bound::Included(number) => (0_u64, number),
@@ -75,7 +75,7 @@ impl<const N: usize> Bounds<N> {
 struct Cells<const N: usize>([Interval; N]);
 
 impl<const N: usize> Cells<N> {
-    /// Each dimension of a block.
+    /// The interval and the edges of a block in each dimension.
     fn with(&self, low: [u32; N], high: [u32; N]) -> impl Iterator<Item = (&Interval, u32, u32)> {
         self.0.iter().zip(low).zip(high).map(|((cells, low), high)| (cells, low, high))
     }
@@ -86,7 +86,7 @@ impl<const N: usize> Region<N> for Cells<N> {
         all_of(self.with(low, high).map(|(cells, low, high)| cells.relation(low, high)))
     }
 
-    /// In cells: what of the block is not in the box.
+    /// The number of cells of the block outside the box.
     fn size(&self, low: [u32; N], high: [u32; N]) -> f64 {
         let mut whole = 1.0;
         let mut inside = 1.0;
@@ -136,11 +136,11 @@ where
         })
     }
 
-    /// The same query in at most so many ranges.
+    /// The same query in at most this many ranges.
     ///
-    /// More ranges lie closer to the box: fewer keys are read in vain, and more ranges are begun.
-    /// By default a query begins with 4, or with 1 on a remote store, and takes more where they
-    /// pay; see [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
+    /// With more ranges, fewer keys outside the box are read, but more ranges are begun. By default
+    /// a query begins with 4, or with 1 on a remote store, and uses more when they pay off; see
+    /// [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for 0.
@@ -148,7 +148,7 @@ where
         Ok(Self { ranges: Some(at_most(most)?), ..self })
     }
 
-    /// The same query for those records only whose keys `only` takes.
+    /// The same query, limited to records with keys that `only` accepts.
     #[must_use]
     pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
         Self { only: Some(only), ..self }
@@ -163,11 +163,12 @@ impl<'q, K: RecordKey, const N: usize> CurveQuery<'q, K, N>
 where
     u64: Morton<N, Coordinate = u32>,
 {
-    /// The points, in the order of their codes.
+    /// The points in code order.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when there are entries of other dimensions in the index; what the
-    /// store says; the iterator too.
+    /// [`Error::InvalidArgument`] if the index has entries of other dimensions; any error of the
+    /// store, here or from the iterator. The iterator also returns [`Error::At`] for a malformed
+    /// entry.
     pub fn points<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -199,18 +200,18 @@ where
         }))
     }
 
-    /// How many there are. Reads all of them.
+    /// How many points there are. Reads all of them.
     ///
     /// # Errors
-    /// As [`points`](CurveQuery::points).
+    /// Errors of [`points`](CurveQuery::points).
     pub fn count(self, reader: &impl Reader) -> Result<u64> {
         count(self.points(reader)?)
     }
 
-    /// At most `limit` of the points in the order of their codes, beginning behind `after`.
+    /// At most `limit` points in code order, beginning after `after`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; else as
+    /// [`Error::InvalidArgument`] for a continuation of another query; errors of
     /// [`points`](CurveQuery::points).
     pub fn page<'r, R: Reader>(
         self,

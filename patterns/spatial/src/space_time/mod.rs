@@ -1,10 +1,10 @@
 //! Space and time: what was where, and when?
 //!
-//! An event has a place and a time, and a query asks for both: the earthquakes within 300 km of a
-//! place between Monday and Tuesday. Time has no end, so it is cut into *bins* of one width, such
-//! as a week. In each bin a Z-order curve of three dimensions runs through longitude, latitude and
-//! the offset in the bin; a query goes from bin to bin, and in each of them through a few ranges of
-//! the curve.
+//! An event has a position and a time, and a query bounds both: the earthquakes within 300 km of a
+//! place between Monday and Tuesday. Time has no end, so it is divided into *bins* of one width,
+//! such as a week. In each bin a Z-order curve of three dimensions combines longitude, latitude and
+//! the offset in the bin. A query visits bin after bin, and reads a few ranges of the curve in
+//! each.
 //!
 //! # Layout
 //!
@@ -13,39 +13,40 @@
 //! | subspace, width of the bins in milliseconds, number of the bin, code, record key as one element | header, latitude, longitude, milliseconds |
 //!
 //! ```text
-//! ("quakes", "by_event", 86400000, 17569, 2419901681931848284, "ci37868143") -> header, 34.4945, -118.6671667, 1517966773840
+//! ("quakes", "by_event", 86400000, 17569, 2419901681931848284, "ci37868143")
 //!  subspace              a day     bin    code                 record key
+//!     -> header, 34.4945, -118.6671667, 1517966773840
 //! ```
 //!
 //! The entries are those of an [`Index`]. The number of a bin is the time divided by the width,
-//! rounded down, so times before 1970 are in bins below 0. The code has 21 bits of each dimension,
-//! of longitude first: 19 m at the equator, and a two-millionth of the width, 0.3 seconds of a
-//! week. Its precision is no limit of the answer: what shares a cell with the border is looked at
-//! by the exact values beside it.
+//! rounded down, so times before 1970 are in negative bins. The code has 21 bits per dimension,
+//! longitude first. Their resolution is 19 m at the equator, and a two-millionth of the width: 0.3
+//! seconds for a week. This does not limit the exactness of queries: events in cells at the border
+//! are compared by their exact values, which are stored beside the code.
 //!
 //! # Invariants
 //!
-//! * An entry is there exactly if the function of the index gives an event for a record that is
-//!   there; its values are those of that event, and its bin and its code are theirs.
-//! * All entries have one width. A program that declares another is refused by every query, as it
-//!   would miss the others; [`repair`](keyloom_tables::Maintained::repair) makes them again, with
-//!   the new width.
+//! * An entry exists exactly if the function of the index returns an event for an existing record.
+//!   It holds the values of that event, and its bin and code are theirs.
+//! * All entries have one width. If a program declares another, every query returns an error,
+//!   because it would miss the other entries. [`repair`](keyloom_tables::Maintained::repair) writes
+//!   them again with the new width.
 //!
 //! # Cost
 //!
 //! | operation | cost |
 //! |---|---|
-//! | put of a record | 1 key written; 1 deleted too when the event moves to another code; 0 when it stays |
-//! | [`points`](SpaceTimeQuery::points), [`count`](SpaceTimeQuery::count) | 2 ranges that find nothing, and for each bin in which there is something 1 key to find it and [a few](SpaceTimeQuery::in_ranges) ranges, besides those that leap over what is of no use |
+//! | put of a record | 1 key written; also 1 deleted if the event moves to another code; 0 if it is unchanged |
+//! | [`points`](SpaceTimeQuery::points), [`count`](SpaceTimeQuery::count) | 2 empty ranges; for each non-empty bin 1 key to find it, [a few](SpaceTimeQuery::in_ranges) ranges, and seeks that skip events outside |
 //! | within one bin | the same, without the key to find it |
-//! | a bin in which there is nothing | none |
-//! | [`page`](SpaceTimeQuery::page) | the same, from where it goes on |
+//! | an empty bin | nothing |
+//! | [`page`](SpaceTimeQuery::page) | the same, from its beginning on |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
-//! The width decides. Where queries are about many bins, each of them costs its ranges again; where
-//! they are about the smallest part of one, a code has few bits that tell it from the rest. Take
-//! bins a few times as wide as the usual query is long. A query of long times and a small area is
-//! the dear one: each slice of time has the area again. Keys read for each that is found, with a
+//! The width determines the cost. If queries span many bins, each bin costs its ranges again. If
+//! they span a small part of one bin, few bits of a code separate that part from the rest. Choose
+//! bins a few times as wide as a typical query is long. Queries over a long time and a small area
+//! are expensive: each slice of time contains the area again. Keys read per event found, with a
 //! million events all over the Earth within ten weeks:
 //!
 //! | circle of 300 km | bins | 4 ranges | 16 | 64 |
@@ -58,16 +59,17 @@
 //!
 //! # When not to use it
 //!
-//! When queries ask for a place and take all times: a [`PointIndex`](super::PointIndex) with the
-//! time looked at reads less. When they ask for a time and take all places: an [`Index`] by time
-//! does. For things that last, which an event does not, and for tracks, whose points are only
-//! together what they are.
+//! * When queries bound the position and not the time: use a [`PointIndex`](super::PointIndex),
+//!   which reads less, and check the time of each result.
+//! * When queries bound the time and not the position: use an [`Index`] by time.
+//! * For things with a duration.
+//! * For tracks, whose points have a meaning only together.
 //!
 //! # Source
 //!
 //! Time bins and a curve of three dimensions: the Z3 index of GeoMesa (J. Hughes and others,
 //! *GeoMesa: a distributed architecture for spatio-temporal fusion*, SPIE 2015). Here the borders
-//! are exact, and bins in which nothing is are not asked.
+//! are exact, and empty bins are not queried.
 
 mod query;
 
@@ -90,8 +92,8 @@ use keyloom_tables::table::RecordKey;
 
 pub use query::SpaceTimeQuery;
 
-/// An index of the records of a [`Table`](keyloom_tables::Table) by where and when they are; see
-/// the [module](self).
+/// An index of the records of a [`Table`](keyloom_tables::Table) by position and time; see the
+/// [module](self).
 ///
 /// ```
 /// use std::time::Duration;
@@ -139,22 +141,22 @@ impl<K, V> fmt::Debug for SpaceTimeIndex<K, V> {
 }
 
 impl<K, V> SpaceTimeIndex<K, V> {
-    /// What the bytes depend on, as a schema stores it.
+    /// The options that the stored bytes depend on, for the definition in a schema.
     pub(crate) fn options(&self) -> String {
         format!("bins of {} ms", self.bins.width_ms)
     }
 }
 
 impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
-    /// An index in `space`, of the positions and the times that `function` gives, in milliseconds
-    /// since 1970; a record for which it gives none is not in the index. Nothing else may be in
-    /// `space`.
+    /// An index in `space` of the positions and times that `function` returns. Times are in
+    /// milliseconds since 1970. A record for which it returns `None` is not in the index. Nothing
+    /// else may be in `space`.
     ///
-    /// An error of the function, such as that of [`LatLng::new`], refuses the put. Records that
-    /// were in the table before, and for which it fails, are not in the index.
+    /// If the function returns an error, such as that of [`LatLng::new`], the put fails. Existing
+    /// records for which it fails are not in the index.
     ///
-    /// The width of the bins belongs to what is stored; see the [module](self#cost) for which to
-    /// take.
+    /// The width of the bins is part of the stored format; see the [module](self#cost) for how to
+    /// choose it.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a width that is not a whole number of milliseconds from 1 to
@@ -178,9 +180,9 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
         Ok(Self { index: index.untyped(), bins })
     }
 
-    /// A query for the events in `area`, a [`Circle`](super::Circle), a
-    /// [`BoundingBox`](super::BoundingBox), a [`Polygon`](super::Polygon), or a program's own, at
-    /// `times`, in milliseconds since 1970.
+    /// A query for the events in `area` at `times`, in milliseconds since 1970. The area is a
+    /// [`Circle`](super::Circle), a [`BoundingBox`](super::BoundingBox), a
+    /// [`Polygon`](super::Polygon), or a program's own.
     pub fn within<'q, A: Area>(
         &self,
         area: A,
@@ -192,14 +194,14 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
 
 stands_on_index!(SpaceTimeIndex; |_| "points in space and time", options |index| index.options());
 
-/// The bits of each dimension of a code.
+/// The number of bits of each dimension in a code.
 const BITS: u32 = <u64 as Morton<3>>::BITS;
-/// The last cell of a bin, in time.
+/// The last cell of a bin in the time dimension.
 const LAST_CELL: u32 = (1 << BITS) - 1;
-/// A place on the sphere has so many bits more.
+/// How many more bits a coordinate on the sphere has.
 const MORE_BITS: u32 = u32::BITS - BITS;
 
-/// How time is cut into bins.
+/// The division of time into bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bins {
     width_ms: i64,
@@ -219,7 +221,7 @@ impl Bins {
         }
     }
 
-    /// What the entries begin with.
+    /// The first part of all entries.
     fn made_with(self) -> u64 {
         self.width_ms.unsigned_abs()
     }
@@ -231,7 +233,7 @@ impl Bins {
     fn cell(self, time: i64) -> u32 {
         let offset = time.rem_euclid(self.width_ms).unsigned_abs();
         let cell = (u128::from(offset) << BITS) / u128::from(self.made_with());
-        // It is less than 2^21, as the offset is less than the width.
+        // Less than 2^21, because the offset is less than the width.
         cell as u32
     }
 
@@ -240,7 +242,7 @@ impl Bins {
         u64::encode([x >> MORE_BITS, y >> MORE_BITS, self.cell(time)])
     }
 
-    /// The cells of a bin in which times from the first to the last are.
+    /// The cells of a bin that contain the times from `first` to `last`.
     fn interval(self, bin: i64, first: i64, last: i64) -> Interval {
         let (begins, ends) = (bin == self.bin(first), bin == self.bin(last));
         Interval {
@@ -252,18 +254,18 @@ impl Bins {
     }
 }
 
-/// An area, at some of the times of a bin, as a region of the curve.
+/// An area at some times of a bin, as a region of the curve.
 struct InBin<A> {
     area: OnSphere<A>,
     times: Interval,
 }
 
-/// The place of a block with that of its time.
+/// Splits a corner of a block into the coordinates on the sphere and the time.
 fn split([x, y, time]: [u32; 3]) -> ([u32; 2], u32) {
     ([x << MORE_BITS, y << MORE_BITS], time)
 }
 
-/// The highest coordinates on the sphere that are in the same cells.
+/// The highest coordinates on the sphere in the same cells.
 fn last_of(place: [u32; 2]) -> [u32; 2] {
     place.map(|coordinate| coordinate | ((1 << MORE_BITS) - 1))
 }

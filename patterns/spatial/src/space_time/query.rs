@@ -1,4 +1,4 @@
-//! Queries for what was in an area at some times.
+//! Queries for the events in an area at some times.
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -28,9 +28,9 @@ pub struct SpaceTimeQuery<'q, K, A> {
     space: Subspace,
     bins: Bins,
     area: A,
-    /// The first and the last.
+    /// The first and the last time.
     times: Option<(i64, i64)>,
-    /// `None`: as many as pay.
+    /// `None` uses as many ranges as pay off.
     ranges: Option<usize>,
     only: Option<Only<'q, K>>,
 }
@@ -52,7 +52,7 @@ impl<K, A: fmt::Debug> fmt::Debug for SpaceTimeQuery<'_, K, A> {
     }
 }
 
-/// The first and the last of some times, `None` where there are none.
+/// The first and the last of some times; `None` if there are none.
 fn inclusive(times: &impl RangeBounds<i64>) -> Option<(i64, i64)> {
     let first = match times.start_bound() {
         Bound::Included(first) => Some(*first),
@@ -73,13 +73,13 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
         Self { space: space.clone(), bins, area, times, ranges: None, only: None }
     }
 
-    /// The same query in at most so many ranges in each bin.
+    /// The same query in at most this many ranges per bin.
     ///
-    /// More ranges lie closer to the area: fewer keys are read in vain, and more ranges are begun.
-    /// By default a query begins each bin with 4, or with 1 on a remote store, and takes more where
-    /// they pay; see [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
+    /// With more ranges, fewer keys outside the area are read, but more ranges are begun. By
+    /// default a query begins each bin with 4, or with 1 on a remote store, and uses more when they
+    /// pay off; see [`AreaQuery::in_ranges`](super::super::AreaQuery::in_ranges).
     ///
-    /// It is for each bin, since each holds the whole area again.
+    /// The limit is per bin, since each bin contains the whole area.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for 0.
@@ -87,7 +87,7 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
         Ok(Self { ranges: Some(at_most(most)?), ..self })
     }
 
-    /// The same query for those records only whose keys `only` takes.
+    /// The same query, limited to records with keys that `only` accepts.
     #[must_use]
     pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
         Self { only: Some(only), ..self }
@@ -99,13 +99,13 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
         InBin { area: OnSphere(&self.area), times }
     }
 
-    /// The first and the last of the bins that the times are in.
+    /// The first and the last bin of the times.
     fn bins(&self) -> Option<(i64, i64)> {
         self.times.map(|(first, last)| (self.bins.bin(first), self.bins.bin(last)))
     }
 
-    /// A name of this query, whatever the number of its ranges: by its times, and the box around
-    /// its area.
+    /// A name of this query, independent of the number of its ranges: its times and the bounding
+    /// box of its area.
     fn name(&self) -> Subspace {
         let area = self.area.bounds();
         let edges = (area.south(), area.west(), area.north(), area.east());
@@ -115,11 +115,12 @@ impl<'q, K, A: Area> SpaceTimeQuery<'q, K, A> {
 }
 
 impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
-    /// The events, by bins, and in each of them in the order of their codes.
+    /// The events, sorted by bin and then by code.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when there are entries of another width in the index; what the
-    /// store says; the iterator too.
+    /// [`Error::InvalidArgument`] if the index has entries of another width; any error of the
+    /// store, here or from the iterator. The iterator also returns [`Error::At`] for a malformed
+    /// entry.
     pub fn points<'r, R: Reader>(
         self,
         reader: &'r R,
@@ -154,19 +155,19 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         Ok(scan(events, Events::step))
     }
 
-    /// How many there are. Reads all of them.
+    /// How many events there are. Reads all of them.
     ///
     /// # Errors
-    /// As [`points`](SpaceTimeQuery::points).
+    /// Errors of [`points`](SpaceTimeQuery::points).
     pub fn count(self, reader: &impl Reader) -> Result<u64> {
         count(self.points(reader)?)
     }
 
-    /// At most `limit` of the events, in the order of [`points`](SpaceTimeQuery::points), beginning
-    /// behind `after`.
+    /// At most `limit` events, in the order of [`points`](SpaceTimeQuery::points), beginning after
+    /// `after`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a continuation of another query; else as
+    /// [`Error::InvalidArgument`] for a continuation of another query; errors of
     /// [`points`](SpaceTimeQuery::points).
     pub fn page<'r, R: Reader>(
         self,
@@ -186,15 +187,15 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
 struct Events<'r, 'q, R: Reader, K, A> {
     query: SpaceTimeQuery<'q, K, A>,
     walk: CodeWalk<'r, R>,
-    /// The one that the walk is in.
+    /// The current bin.
     bin: i64,
-    /// The first and the last of those to come.
+    /// The first and the last bin still to visit.
     bins: Option<(i64, i64)>,
-    /// Where the first of them begins, when it is not at its beginning.
+    /// The bin and the code to resume at, if the walk resumes.
     from: Option<(i64, u64)>,
-    /// How many ranges each bin begins with.
+    /// The initial number of ranges per bin.
     ranges: usize,
-    /// The cover of a bin all of whose times are asked for: it is the same in each.
+    /// The cover of a bin of which all times are queried. All such bins share it.
     whole: Option<Cover>,
 }
 
@@ -224,7 +225,7 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Events<'r, '_, R, K, A> {
         }
     }
 
-    /// The next bin, of several one in which there is something.
+    /// The next bin. If several are left, skips empty ones.
     fn next_bin(&mut self) -> Result<Option<i64>> {
         let Some((next, last)) = self.bins.take() else { return Ok(None) };
         let bin = if next == last { Some(next) } else { self.next_occupied(next, last)? };
