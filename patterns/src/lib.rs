@@ -1,7 +1,7 @@
-//! The patterns of keyloom: how relations, indexes and what else a program needs are laid out on
-//! ordered keys. One module per pattern, under the name that the catalogue gives it.
+//! The data-modeling patterns of keyloom: how tables, indexes and other data structures are laid
+//! out on ordered keys. Each pattern is one module; its docs name the pattern of the catalogue.
 //!
-//! Every pattern is a *value* that describes where its data lie and what its functions are. It
+//! A pattern is a *value* that describes where its data is stored and which functions derive it. It
 //! holds no store and no transaction: reads take `&impl Reader`, writes take `&mut impl Writer`. So
 //! any number of patterns work in one atomic transaction, on any store.
 //!
@@ -29,7 +29,7 @@
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!
-//! After a write operation of a pattern has failed, the transaction [does not
+//! If a write operation of a pattern fails, the transaction [does not
 //! commit](https://docs.rs/keyloom/latest/keyloom/trait.Writer.html#a-failed-write), even if the
 //! program swallows the error: part of the operation may have been made, and derived data would be
 //! wrong. Read first, in the same transaction, what the write depends on; or drop the transaction
@@ -38,30 +38,33 @@
 //! | module or crate | the question it answers |
 //! |---|---|
 //! | [`schema`] | which tables and indexes does a store hold, and which program may write to them? |
-//! | [`table`] | how do typed records live in a store, with everything derived from them kept in step? |
-//! | [`derived`] | how is derived data maintained, checked and repaired, whatever its kind? |
+//! | [`table`] | how are typed records stored, with all derived data kept consistent? |
+//! | [`derived`] | how is derived data of any kind maintained, checked and repaired? |
 //! | [`index`] | how are records found by the leading parts of several fields? |
 //! | [`aggregate`] | how is data counted, summed and ranked per group, on the fly or kept up to date? |
 //! | [`join`] | how are records of several tables read together? |
 //! | [`denormalize`] | how does a record carry fields of another? |
 //! | [`entity`] | how does one entity of many parts live under one key, without a schema? |
-//! | [`sequence`] | which key comes next, and which were before it? |
-//! | [`versioned`] | how does a change take effect only if the record is still what it was thought to be? |
+//! | [`sequence`] | how are keys assigned in order, and read back in that order? |
+//! | [`versioned`] | how is a record changed only if it is unchanged since it was read? |
 //! | [`property_index`] | how are items found by a property, in a store that is atomic for one key at a time? |
-//! | [`spatial`] (feature) | how do many dimensions stand on one ordered key, so that what is near stays near? |
+//! | [`spatial`] (feature) | how are several dimensions mapped to one ordered key, so that neighbours stay close? |
 //! | [`bitmaps`] (feature) | which records have these properties, and how many of each kind are there? |
-//! | [`trees`] (feature) | what lies below what, in four models of one contract? |
-//! | [`trees::path`] | which paths match a pattern, and how few keys tell? |
+//! | [`trees`] (feature) | how are hierarchies stored and queried, in four models with one interface? |
+//! | [`trees::path`] | which paths match a pattern, and how are they found with few reads? |
+//! | [`graph`] (feature) | which vertices are adjacent, and which paths lead from one to another? |
 //! | [`parts`] | which queries fit the parts of an index? |
-//! | `conformance` (feature) | does a kind of derived data keep the laws that a schema relies on? |
+//! | `conformance` (feature) | does a kind of derived data satisfy the laws that a schema relies on? |
 //!
-//! Each family is a crate of its own, which a program may name instead: `keyloom-tables`,
-//! `keyloom-bitmaps`, `keyloom-spatial`, `keyloom-trees`.
+//! Each family is a crate of its own, which a program may depend on instead: `keyloom-tables`,
+//! `keyloom-bitmaps`, `keyloom-graph`, `keyloom-spatial`, `keyloom-trees`.
 
 #[cfg(feature = "bitmaps")]
 pub use keyloom_bitmaps::{
     self as bitmaps, BitSliced, Bitmap, BitmapExpr, DenseIds, InvertedIndex,
 };
+#[cfg(feature = "graph")]
+pub use keyloom_graph::{self as graph, Graph};
 #[cfg(feature = "polygons")]
 pub use keyloom_spatial::Polygon;
 #[cfg(feature = "spatial")]

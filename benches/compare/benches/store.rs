@@ -1,5 +1,6 @@
-//! keyloom on LMDB beside raw heed with the very same bytes, and the memory store beside the
-//! standard `BTreeMap`: one million records of 100 bytes under random keys of 16 bytes.
+//! keyloom on LMDB beside raw heed and keyloom on redb beside raw redb, with the same bytes, and
+//! and the memory store beside the standard `BTreeMap`: one million records of 100 bytes under
+//! random keys of 16 bytes.
 //!
 //! The promise is that the layer costs nothing, so the two of a pair do the same work: one
 //! transaction for all gets, one for all puts, every value touched. Both files are written without
@@ -16,6 +17,8 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use keyloom::lmdb::Durability;
 use keyloom::{KeyRange, Lmdb, Memory, Order, Reader, Store, Writer};
 use keyloom_compare::compare;
+use keyloom_redb::Redb;
+use redb::{Database as RedbDatabase, ReadableDatabase, ReadableTable, TableDefinition};
 
 const RECORDS: usize = 1_000_000;
 const VALUE: [u8; 100] = [0x2A; 100];
@@ -29,6 +32,7 @@ fn main() {
     let keys: Vec<Key> = (0..RECORDS as u64).map(key).collect();
     let asked: Vec<Key> = (0..RECORDS as u64).map(|n| key(n * 7_919 % RECORDS as u64)).collect();
     lmdb(&keys, &asked);
+    redb(&keys, &asked);
     memory(&keys, &asked);
 }
 
@@ -152,6 +156,93 @@ fn lmdb(keys: &[Key], asked: &[Key]) {
         "raw heed, rev_range",
         || sum(&snapshot, half.clone(), Order::Descending),
         || database.rev_range(&txn, &bounds).unwrap().map(|entry| touch(entry.unwrap())).sum(),
+    );
+}
+
+const RAW_TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
+const CACHE_BYTES: usize = 1 << 30;
+
+fn open_redb(directory: &tempfile::TempDir) -> Redb {
+    let options = Redb::options().durability(keyloom_redb::Durability::MayLoseCommits);
+    options.cache_bytes(CACHE_BYTES).open(directory.path().join("redb")).unwrap()
+}
+
+fn open_raw_redb(directory: &tempfile::TempDir) -> RedbDatabase {
+    let mut options = RedbDatabase::builder();
+    options.set_cache_size(CACHE_BYTES).create(directory.path().join("redb")).unwrap()
+}
+
+fn put_raw_redb(database: &RedbDatabase, keys: &[Key]) {
+    let mut txn = database.begin_write().unwrap();
+    txn.set_durability(redb::Durability::None).unwrap();
+    {
+        let mut table = txn.open_table(RAW_TABLE).unwrap();
+        for key in keys {
+            table.insert(&key[..], &VALUE[..]).unwrap();
+        }
+    }
+    txn.commit().unwrap();
+}
+
+fn redb(keys: &[Key], asked: &[Key]) {
+    compare(
+        "redb: put 1 million into a new file",
+        RECORDS,
+        5,
+        &mut [
+            ("keyloom", &mut || {
+                let directory = tempfile::tempdir().unwrap();
+                put(&open_redb(&directory), keys);
+            }),
+            ("raw redb", &mut || {
+                let directory = tempfile::tempdir().unwrap();
+                put_raw_redb(&open_raw_redb(&directory), keys);
+            }),
+        ],
+    );
+    let directories = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (store, raw) = (open_redb(&directories.0), open_raw_redb(&directories.1));
+    put(&store, keys);
+    put_raw_redb(&raw, keys);
+    compare(
+        "redb: overwrite 10,000 in one transaction",
+        10_000,
+        41,
+        &mut [
+            ("keyloom", &mut || put(&store, &asked[..10_000])),
+            ("raw redb", &mut || put_raw_redb(&raw, &asked[..10_000])),
+        ],
+    );
+    let snapshot = store.snapshot().unwrap();
+    let table = raw.begin_read().unwrap().open_table(RAW_TABLE).unwrap();
+    let mut batches = asked.chunks(10_000).cycle();
+    let mut raw_batches = batches.clone();
+    compare(
+        "redb: get",
+        10_000,
+        200,
+        &mut [
+            ("keyloom", &mut || {
+                for key in batches.next().unwrap() {
+                    black_box(snapshot.get(key).unwrap().unwrap()[0]);
+                }
+            }),
+            ("raw redb", &mut || {
+                for key in raw_batches.next().unwrap() {
+                    black_box(table.get(&key[..]).unwrap().unwrap().value()[0]);
+                }
+            }),
+        ],
+    );
+    compare_scans(
+        "redb: scan 1 million",
+        RECORDS,
+        "raw redb, iter",
+        || sum(&snapshot, KeyRange::all(), Order::Ascending),
+        || {
+            let entries = table.iter().unwrap().map(|entry| entry.unwrap());
+            entries.map(|(key, value)| touch((key.value(), value.value()))).sum()
+        },
     );
 }
 

@@ -4,6 +4,8 @@
 //! So contenders are not measured one after the other but in turns, in small batches, and compared
 //! within a round. The median over the rounds is the result; times are shown for orientation.
 
+pub mod rmat;
+
 use std::time::{Duration, Instant};
 
 /// Somebody who runs the same batch of work as the others: a name and a closure that runs it once.

@@ -1,4 +1,4 @@
-//! Countries and their cities: groups found on the fly, and totals and ranks that are kept.
+//! Countries and their cities: groups computed at query time, and maintained totals and ranks.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// How many cities one transaction visits while totals and ranks are built.
+/// The number of cities per transaction of a build of totals and ranks.
 const BATCH: usize = 10_000;
 
 pub struct Aggregation {
@@ -119,7 +119,7 @@ impl Step for Aggregation {
     }
 }
 
-/// A folded group as its value and its name.
+/// Converts a group and its folded value to the value and the name of the group.
 fn named<P>(by: &Grouping<P>) -> impl Fn((keyloom::KeyBuf, u64)) -> Result<(u64, String)> {
     move |(key, count)| Ok((count, by.group(&key)?))
 }

@@ -1,4 +1,5 @@
-//! Aircraft that struck wildlife: audiences by Boolean expressions, broken down and summed.
+//! Wildlife strikes of aircraft: records selected by Boolean expressions, counted by group and
+//! summed.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -16,10 +17,10 @@ use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// How many strikes one transaction puts.
+/// The number of strikes per transaction.
 const BATCH: usize = 10_000;
 
-/// A strike, as the Federal Aviation Administration of the USA has it.
+/// A strike, as recorded by the Federal Aviation Administration of the USA.
 #[derive(Serialize, Deserialize)]
 struct Strike {
     #[serde(rename(deserialize = "Origin State"))]
@@ -61,7 +62,7 @@ impl Inverted {
     }
 }
 
-/// The strikes of the file, numbered.
+/// The strikes of the file, with their numbers.
 fn read(data: &Path) -> TourResult<Vec<(u32, Strike)>> {
     let path = data.join("birdstrikes.csv.gz");
     let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -71,7 +72,7 @@ fn read(data: &Path) -> TourResult<Vec<(u32, Strike)>> {
     Ok((0..).zip(strikes).collect())
 }
 
-/// The first rows of a breakdown, and what it took.
+/// The first rows of a breakdown, and its cost.
 fn lines<P: Display, M: Copy + Ord>(
     found: &Breakdown<P, M>,
     most: usize,
@@ -79,10 +80,12 @@ fn lines<P: Display, M: Copy + Ord>(
 ) -> Result<Vec<String>> {
     let top = found.top(most).into_iter();
     let top = top.map(|(value, row)| Ok(format!("{value}: {}", show(*row)?)));
-    top.chain([Ok(format!("({})", found.explain.way))]).collect()
+    let way =
+        if found.walked { "walked in the forward index" } else { "intersected with each value" };
+    top.chain([Ok(format!("({way})"))]).collect()
 }
 
-/// What strikes cost, which is never less than nothing.
+/// The cost of strikes, which is never negative.
 fn dollars(cost: i128) -> Result<String> {
     let cost = u64::try_from(cost)
         .map_err(|_| Error::other(format!("{cost} dollars: no strike costs less than nothing")))?;

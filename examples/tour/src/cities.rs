@@ -1,5 +1,5 @@
-//! The cities of the world: what a record holds, the table and its first indexes, and how the file
-//! is read.
+//! The cities of the world: their record type, their table with its first indexes, and the reader
+//! of the file.
 
 use std::fmt;
 use std::fs::File;
@@ -21,7 +21,7 @@ pub struct City {
     pub country: String,
     /// The first administrative division, in the numbering of its country.
     pub admin1: String,
-    /// GeoNames' code of what kind of place it is.
+    /// GeoNames' code of the kind of place.
     pub feature: String,
     pub population: u64,
     pub latitude: f64,
@@ -31,7 +31,7 @@ pub struct City {
 /// An index of cities, whose entries begin with `P`.
 pub type CityIndex<P> = Attached<Index<u32, City, P>>;
 
-/// The table of cities, and the indexes with which it is loaded.
+/// The table of cities, and the indexes that exist when it is loaded.
 #[derive(Clone)]
 pub struct Cities {
     pub table: Table<u32, City>,
@@ -52,7 +52,7 @@ impl Cities {
     }
 }
 
-/// How many rows `cities.csv.gz` has.
+/// The number of rows of `cities.csv.gz`.
 pub const ROWS: u64 = 135_233;
 
 #[derive(Deserialize)]
@@ -73,7 +73,7 @@ pub fn read(data: &Path) -> TourResult<impl Iterator<Item = TourResult<(u32, Cit
     let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let damaged = move |error: csv::Error| format!("{} is damaged: {error}", path.display());
     let mut rows = csv::Reader::from_reader(MultiGzDecoder::new(file));
-    // A file whose very first bytes are unreadable would else pass for one without rows.
+    // Otherwise a file whose first bytes are unreadable would count as a file without rows.
     rows.headers().map_err(&damaged)?;
     let rows = rows.into_deserialize::<Row>();
     Ok(rows.map(move |row| row.map(Row::into_city).map_err(|error| damaged(error).into())))

@@ -1,4 +1,4 @@
-//! The countries of the world: the table that cities are joined with.
+//! The countries of the world: the table for the joins with cities.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ struct Row {
     continent: String,
 }
 
-/// Puts all of them into `countries`. Putting them again changes nothing.
+/// Puts all countries into `countries`. Idempotent.
 pub fn load(store: &TourStore, countries: &Table<String, Country>, data: &Path) -> TourResult {
     let path = data.join("countries.csv");
     let damaged = |error: csv::Error| format!("{}: {error}", path.display());

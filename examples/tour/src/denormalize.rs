@@ -1,4 +1,4 @@
-//! Cities that carry the name of their country; and a country that changes its name.
+//! Cities with a copy of the name of their country, and a country that changes its name.
 
 use keyloom::{Order, Result, Store};
 use keyloom_patterns::denormalize::DenormalizedFields;
@@ -11,10 +11,10 @@ use crate::options::Options;
 use crate::report::{ask, grouped, say};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// The countries whose cities are copied: those of one that has changed its name.
+/// The country whose cities are used: it has changed its name.
 const COUNTRY: &str = "TR";
 
-/// A city with what its country calls itself.
+/// A city with a copy of the name of its country.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Place {
     name: String,
@@ -52,7 +52,7 @@ impl Denormalization {
         store.transact(|txn| self.countries.put(txn, &code, &country))
     }
 
-    /// How many places carry which name, as they are read and as they are when freshened.
+    /// The name in the first place after a refresh, and the number of copies that were stale.
     fn names(&self, reader: &impl keyloom::Reader) -> Result<Vec<String>> {
         let mut places =
             self.places.range(reader, (), Order::Ascending)?.collect::<Result<Vec<_>>>()?;
@@ -83,7 +83,7 @@ impl Step for Denormalization {
             }
         }
         drop(snapshot);
-        // 1,000 of two writes each fit every store.
+        // 1,000 places with two writes each fit every store.
         for some in places.chunks(1_000) {
             store.transact(|txn| self.names.at(txn)?.put_many(txn, some.to_vec()))?;
         }
@@ -99,7 +99,7 @@ impl Step for Denormalization {
         let (done, cost) = store.measure(|store| names.propagate(store));
         say!("\n  propagated to {} places: {cost}", grouped(done?.written));
         ask(store, "And now?", |snapshot| Ok((self.names(snapshot)?, ())))?;
-        // The next run finds the country as this one did.
+        // Restore the name, so that the next run begins with the same data.
         self.rename(store, "Turkey")?;
         self.names.at(&store.snapshot()?)?.propagate(store)?;
         Ok(())

@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say, some_of};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// How many cities one transaction loads, where the store takes so many.
+/// The number of cities per transaction of the load, if the store allows as many.
 const BATCH: usize = 10_000;
 
 pub struct CompositeKeyIndex {
@@ -49,7 +49,7 @@ impl Step for CompositeKeyIndex {
         let started = Instant::now();
         let style = ProgressStyle::with_template("cities     {bar:40} {human_pos} of {human_len}")?;
         let progress = ProgressBar::new(cities::ROWS).with_style(style);
-        // Putting a city again changes nothing, so a load that was interrupted simply runs again.
+        // Putting a city is idempotent, so an interrupted load can run again.
         let mut rows = cities::read(&options.data)?;
         let mut size = BatchSize::new(BATCH);
         loop {

@@ -1,5 +1,4 @@
-//! An index that comes later: by name, built over the cities that are there, covering where they
-//! are.
+//! An index that is added later: by name, built over existing cities. It covers country and region.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -12,10 +11,10 @@ use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
 use crate::{Step, TourResult, TourStore};
 
-/// How many cities one transaction visits, where the store takes so many.
+/// The number of cities per transaction of the build, if the store allows as many.
 const BATCH: usize = 10_000;
 
-/// Other steps derive other data from the table.
+/// The indexes of this table; other steps declare other derived data of it.
 const INDEXES: [&str; 3] = ["by_name", "by_place", "by_size"];
 
 pub struct IndexTable;

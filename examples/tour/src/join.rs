@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::report::{ask, grouped, say};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// More than there are countries.
+/// An upper bound of the number of countries.
 const MOST_COUNTRIES: usize = 500;
 
 pub struct JoinsStep {

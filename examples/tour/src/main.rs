@@ -12,6 +12,7 @@ mod cities;
 mod countries;
 mod denormalize;
 mod entity;
+mod graph;
 mod index;
 mod index_table;
 mod join;
@@ -34,7 +35,7 @@ use countries::Country;
 use options::Options;
 use report::say;
 
-/// Every step works on this store, so that each answer comes with what it touched.
+/// The store of all steps, which counts the reads and writes of each answer.
 type TourStore = Metered<AnyStore>;
 type TourResult<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -43,24 +44,24 @@ trait Step {
     /// The name of the pattern, as in the catalogue.
     fn name(&self) -> &'static str;
 
-    /// Puts the data of the step into the store, unless it is there already.
+    /// Stores the data of the step, unless it is stored already.
     fn load(&self, store: &TourStore, options: &Options) -> TourResult;
 
-    /// Asks the questions that the pattern answers.
+    /// Runs the queries of the step.
     fn ask(&self, store: &TourStore) -> TourResult;
 }
 
-/// What several steps work on.
+/// The data that several steps use.
 struct Tour<'s> {
     schema: Schema<'s, TourStore>,
     cities: Cities,
     countries: Table<String, Country>,
 }
 
-/// A step, whose derived data are declared when the tour comes to it.
+/// Makes a step, and declares its derived data.
 type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
 
-const STEPS: [NewStep; 12] = [
+const STEPS: [NewStep; 13] = [
     |tour| Ok(Box::new(index::CompositeKeyIndex::new(tour))),
     |_| Ok(Box::new(index_table::IndexTable)),
     |tour| Ok(Box::new(aggregate::Aggregation::new(tour)?)),
@@ -70,6 +71,7 @@ const STEPS: [NewStep; 12] = [
     |tour| Ok(Box::new(spatial::DimensionalityReduction::new(tour)?)),
     |tour| Ok(Box::new(bitmaps::Inverted::new(tour)?)),
     |tour| Ok(Box::new(trees::Hierarchies::new(tour)?)),
+    |tour| Ok(Box::new(graph::AdjacencyLists::new(tour)?)),
     |tour| Ok(Box::new(join::JoinsStep::new(tour))),
     |tour| Ok(Box::new(denormalize::Denormalization::new(tour)?)),
     |tour| Ok(Box::new(property_index::IndexWithoutTransactions::new(tour))),
@@ -105,7 +107,7 @@ fn run() -> TourResult {
     Ok(())
 }
 
-/// What to know of a store to read its times.
+/// A remark on the store that helps to interpret its times.
 fn nature(store: &AnyStore) -> &'static str {
     match store {
         AnyStore::Memory(_) => ", gone when the tour ends",
@@ -114,7 +116,7 @@ fn nature(store: &AnyStore) -> &'static str {
     }
 }
 
-/// Where the keys are now.
+/// The location of the keys.
 fn place(store: &AnyStore) -> TourResult<String> {
     Ok(match store {
         AnyStore::Memory(_) => " in memory".into(),

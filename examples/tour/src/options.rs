@@ -22,13 +22,13 @@ Usage: tour [OPTIONS]
 ";
 
 pub struct Options {
-    /// As [`AnyStore::open`](keyloom::AnyStore::open) takes it.
+    /// The address of the store, for [`AnyStore::open`](keyloom::AnyStore::open).
     pub store: String,
     pub data: PathBuf,
 }
 
 impl Options {
-    /// `None` when help was asked for and given.
+    /// `None` after printing the help.
     pub fn from_arguments() -> TourResult<Option<Self>> {
         use lexopt::prelude::*;
         let mut store = None;

@@ -1,4 +1,4 @@
-//! The cities of Andorra by their size, with one key to a commit.
+//! The cities of Andorra by size, in a store that commits one key at a time.
 
 use keyloom::{Order, Result, Store, Subspace};
 use keyloom_patterns::Table;

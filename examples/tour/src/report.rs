@@ -1,4 +1,4 @@
-//! How questions and their answers are printed.
+//! Prints questions and their answers.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -9,7 +9,7 @@ use keyloom::Store;
 
 use crate::{TourResult, TourStore};
 
-/// Prints a line. A reader that has gone, as after `tour | head`, ends the tour without an error.
+/// Prints a line. A closed output, as after `tour | head`, ends the tour without an error.
 macro_rules! say {
     ($($line:tt)*) => { $crate::report::print_line(format_args!($($line)*)) };
 }
@@ -22,7 +22,7 @@ pub fn print_line(line: std::fmt::Arguments<'_>) {
     }
 }
 
-/// Answers a question on a snapshot and prints the answer with the time and the cost of it.
+/// Runs a query on a snapshot, and prints the answer with its time and cost.
 pub fn ask<T>(
     store: &TourStore,
     question: &str,
@@ -39,7 +39,7 @@ pub fn ask<T>(
     Ok(value)
 }
 
-/// Does something to the store, and prints what came of it with the time and the cost.
+/// Changes the store, and prints the result with its time and cost.
 pub fn act(
     store: &TourStore,
     what: &str,
@@ -54,7 +54,7 @@ pub fn act(
     Ok(())
 }
 
-/// The first of some lines, and how many there are in all.
+/// The number of lines, and the first `most` of them.
 pub fn some_of<T: Display>(all: &[T], most: usize, what: &str) -> Vec<String> {
     let mut lines = vec![format!("{} {what}", grouped(all.len() as u64))];
     lines.extend(all.iter().take(most).map(|line| format!("  {line}")));
@@ -64,7 +64,7 @@ pub fn some_of<T: Display>(all: &[T], most: usize, what: &str) -> Vec<String> {
     lines
 }
 
-/// A number with its thousands apart: `2,138,551`.
+/// A number with thousands separators: `2,138,551`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

@@ -1,5 +1,5 @@
-//! Cities by where they are: around a place, the nearest to one, within an outline, and how many
-//! where.
+//! Cities by position: around a place, nearest to a place, within an outline, and their number per
+//! area.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -17,10 +17,10 @@ use crate::options::Options;
 use crate::report::{ask, grouped, say, some_of};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// How many cities one transaction visits while the index is built.
+/// The number of cities per transaction of the build of the index.
 const BATCH: usize = 10_000;
 #[cfg(feature = "polygons")]
-/// A country from afar, by latitude and longitude: Switzerland, drawn by hand.
+/// A rough outline of Switzerland, by latitude and longitude, drawn by hand.
 const SWITZERLAND: [(f64, f64); 18] = [
     (46.13, 5.96), // Geneva
     (46.60, 6.11),
@@ -58,7 +58,7 @@ impl DimensionalityReduction {
         Ok(Self { cities, by_position })
     }
 
-    /// The cities of some ids, in their order.
+    /// The cities with these ids, in the order of the ids.
     fn cities(&self, snapshot: &impl Reader, ids: &[u32]) -> Result<Vec<City>> {
         Ok(self.cities.get_many(snapshot, ids)?.into_iter().flatten().collect())
     }

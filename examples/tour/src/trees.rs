@@ -1,5 +1,5 @@
-//! A directory tree, by the names of its paths and as one document; cities below their regions and
-//! countries.
+//! A directory tree, both by the names of its paths and as one document; cities below their regions
+//! and countries.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,14 +20,14 @@ use crate::options::Options;
 use crate::report::{act, ask, grouped, some_of};
 use crate::{Step, Tour, TourResult, TourStore};
 
-/// Bytes, as far as the listing says.
+/// The size in bytes, if the listing has it.
 type Size = Option<u64>;
 
 pub struct Hierarchies {
     files: MaterializedPath<Size>,
     by_name: Attached<Index<NodeId, NodeRecord<Size>, String>, NodeCodec<Postcard>>,
     copy: TreeDocument<Size>,
-    /// Inhabitants.
+    /// The values are the numbers of inhabitants.
     world: TreeDocument<u64>,
 }
 
@@ -62,13 +62,13 @@ impl Step for Hierarchies {
             self.world.write_in_steps(store, &world)?;
         }
         self.by_name.build(store)?;
-        // The last directory: where it is, all are.
+        // If the last directory exists, the load is complete.
         if self.files.node_at(&store.snapshot()?, ["yaml-tests"])?.is_some() {
             return Ok(());
         }
         let mut pieces = Vec::new();
         split(None, directory_tree(&options.data)?, &mut pieces);
-        // A tour that was stopped here goes on after what it has loaded.
+        // Pieces that an interrupted tour has loaded are skipped.
         BatchSize::new(100).transact_all(store, &pieces, |txn, batch| {
             for (parent, directory) in batch {
                 if self.files.get(txn, directory.id)?.is_none() {
@@ -143,8 +143,8 @@ impl Step for Hierarchies {
 /// The parent of a subtree, and the subtree.
 type Piece = (Option<NodeId>, Nested<Size>);
 
-/// Divides trees into subtrees that fit a transaction of every store, each after the one with its
-/// parent.
+/// Divides trees into subtrees that fit into a transaction of every store. Each subtree comes after
+/// the one that contains its parent.
 fn split(parent: Option<NodeId>, trees: Vec<Nested<Size>>, pieces: &mut Vec<Piece>) {
     const MOST: usize = 500;
     for mut tree in trees {
@@ -162,7 +162,7 @@ fn nodes(tree: &Nested<Size>) -> usize {
     1 + tree.children.iter().map(nodes).sum::<usize>()
 }
 
-/// The files and directories, each directory in the order of its names.
+/// The files and directories; each directory is sorted by name.
 fn directory_tree(data: &Path) -> TourResult<Vec<Nested<Option<u64>>>> {
     let path = data.join("directory-tree.tsv.gz");
     let named = |error| format!("{}: {error}", path.display());
@@ -172,7 +172,7 @@ fn directory_tree(data: &Path) -> TourResult<Vec<Nested<Option<u64>>>> {
     let mut files = Vec::new();
     for line in text.lines() {
         let (bytes, path) = line.split_once('\t').ok_or("a line without a size")?;
-        // Of one file the listing says "BAD" instead of a size.
+        // For one file the listing has "BAD" instead of a size.
         files.push((path.split('/').collect::<Vec<_>>(), bytes.parse().ok()));
     }
     files.sort();
@@ -195,8 +195,8 @@ fn countries(data: &Path) -> TourResult<Vec<Nested<u64>>> {
     ))
 }
 
-/// The tree of sorted paths. The last name of a path is a leaf with a value, of which there may be
-/// several; the others are there once.
+/// The forest of sorted paths. The last name of a path is a leaf with a value, and may occur
+/// several times; the other names occur once.
 fn forest<V: Default>(paths: Vec<(Vec<&str>, V)>) -> Vec<Nested<V>> {
     let mut forest = Vec::new();
     let mut ids = 1..;

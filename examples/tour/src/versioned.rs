@@ -28,7 +28,7 @@ impl Step for AtomicAggregates {
         "atomic aggregates"
     }
 
-    /// Begins again each time, so that the versions are those of the first run.
+    /// Replaces the data in each run, so that the versions are those of the first run.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let paris = self.cities.get(&store.snapshot()?, &PARIS)?.ok_or("there is no Paris")?;
         store.transact(|txn| {

@@ -1,4 +1,4 @@
-//! The tour as its users meet it: a program with a command line.
+//! Runs the tour as users do: as a program with a command line.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::fs;
@@ -27,8 +27,8 @@ fn fails_with(arguments: &[&Path], words: &[&str]) {
     assert!(!said.contains("panicked"), "{said}");
 }
 
-/// Runs the tour and returns its answers, which are what `zcat cities.csv.gz | grep ',FR,' | wc -l`
-/// and its like say.
+/// Runs the tour and checks its answers. The expected values come from commands such as
+/// `zcat cities.csv.gz | grep ',FR,' | wc -l`. Returns the answers.
 fn answers_are_right(address: &str) -> Vec<String> {
     let output = tour(&["--store".as_ref(), address.as_ref()]);
     let text = said(&output);
@@ -77,7 +77,7 @@ fn answers_are_right(address: &str) -> Vec<String> {
     [format!("loaded: {loaded}")].into_iter().chain(answers).collect()
 }
 
-/// The first run loads, the second one does not, and both answer the same.
+/// The first run loads the data, the second does not, and both give the same answers.
 fn runs_twice_on(address: &str) {
     let (first, second) = (answers_are_right(address), answers_are_right(address));
     assert_eq!((&*first[0], &*second[0]), ("loaded: true", "loaded: false"));
@@ -154,12 +154,12 @@ fn damaged_data_are_named_and_a_later_run_with_good_data_completes() {
     fails_with(&with_data, &["cities.csv.gz", "damaged"]);
     fs::write(&file, "geoname_id,name\n1,x\n").unwrap();
     fails_with(&with_data, &["cities.csv.gz", "damaged"]);
-    // What was loaded from the halves does no harm.
+    // The records loaded from the truncated file do no harm.
     let text = said(&tour(&["--store".as_ref(), address.as_ref()]));
     assert!(text.contains("135,233 loaded") && text.contains("855429 keys"), "{text}");
 }
 
-/// As `tour | head -1` does.
+/// As in `tour | head -1`.
 #[test]
 fn a_closed_pipe_ends_the_tour_without_an_error() {
     let mut tour = Command::new(env!("CARGO_BIN_EXE_tour"))

@@ -6,7 +6,7 @@ use std::path::Path;
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Reader, Store, Subspace};
 use keyloom_patterns::Table;
-use keyloom_patterns::bitmaps::{BitmapExpr, InvertedIndex, Report, ReportExplain, ReportWay, one};
+use keyloom_patterns::bitmaps::{BitmapExpr, Breakdown, InvertedIndex, Report, one};
 use serde::{Deserialize, Serialize};
 
 use crate::clicks::{Audience, Clicks};
@@ -19,6 +19,12 @@ pub struct User {
 }
 
 pub type Users = InvertedIndex<u32, User>;
+
+/// Which index a report reads.
+pub type Way = for<'i> fn(Report<'i, u32, User>) -> Report<'i, u32, User>;
+pub const CHOSEN: Way = |report| report;
+pub const INTERSECTED: Way = |report| report.intersect();
+pub const WALKED: Way = |report| report.walk();
 
 /// The fields whose values have bitmaps.
 pub const FIELDS: [&str; 3] = ["category", "city", "site"];
@@ -63,17 +69,6 @@ pub fn audience(index: &Users, audience: &Audience) -> BitmapExpr {
     with - index.term("category", audience.not_category).unwrap()
 }
 
-pub fn report(
-    index: &Users,
-    reader: &impl Reader,
-    asked: &Audience,
-    way: Option<ReportWay>,
-) -> (Vec<(u32, u64)>, ReportExplain) {
-    let report = index.report(audience(index, asked));
-    let report = match way {
-        Some(way) => Report::by(report, way),
-        None => report,
-    };
-    let breakdown = report.breakdown(reader, "category").unwrap();
-    (breakdown.rows, breakdown.explain)
+pub fn report(index: &Users, reader: &impl Reader, asked: &Audience, way: Way) -> Breakdown<u32> {
+    way(index.report(audience(index, asked))).breakdown(reader, "category").unwrap()
 }

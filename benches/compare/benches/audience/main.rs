@@ -27,7 +27,6 @@ use std::time::Instant;
 use ::keyloom::{Lmdb, Store};
 use clicks::{Audience, CATEGORIES, CITIES, Clicks, SITES};
 use keyloom_compare::{Contender, compare};
-use keyloom_patterns::bitmaps::ReportWay;
 use rusqlite::Connection;
 use search::Tantivy;
 
@@ -89,18 +88,16 @@ fn report(
     assert_eq!(tantivy.report(audience), expected);
     let (sql, slow_ms) = quickest(sqlite, audience, &expected);
     let (index, snapshot) = (keyloom::index(), lmdb.snapshot().unwrap());
-    for way in [None, Some(ReportWay::Intersect), Some(ReportWay::Walk)] {
-        let (found, explain) = keyloom::report(&index, &snapshot, audience, way);
-        assert_eq!(found, expected);
-        if way.is_none() {
-            println!("    {explain}");
-        }
+    for way in [keyloom::CHOSEN, keyloom::INTERSECTED, keyloom::WALKED] {
+        let found = keyloom::report(&index, &snapshot, audience, way);
+        assert_eq!(found.rows, expected);
+        println!("    walked: {}; {}", found.walked, found.explain);
     }
-    let ask = |way| keyloom::report(&index, &snapshot, audience, way).0.len();
-    let mut own = || assert_eq!(ask(None), expected.len());
+    let ask = |way| keyloom::report(&index, &snapshot, audience, way).rows.len();
+    let mut own = || assert_eq!(ask(keyloom::CHOSEN), expected.len());
     let mut of_tantivy = || assert_eq!(tantivy.report(audience).len(), expected.len());
     compare(name, 1, 60, &mut [("keyloom", &mut own), ("tantivy", &mut of_tantivy)]);
-    let own = || assert_eq!(ask(None), expected.len());
+    let own = || assert_eq!(ask(keyloom::CHOSEN), expected.len());
     let mut query = sqlite.prepare(sql).unwrap();
     let mut of_sqlite = || assert_eq!(sqlite::report(&mut query, audience).len(), expected.len());
     // Once in turns, each coming to a machine whose caches are full of what the other has read, and
@@ -116,8 +113,8 @@ fn report(
         compare(&name, times, rounds.clamp(5, 30), contenders);
     }
     tell_what_is_gone(&own, &mut || _ = sqlite::report(&mut query, audience));
-    let mut intersect = || assert_eq!(ask(Some(ReportWay::Intersect)), expected.len());
-    let mut walk = || assert_eq!(ask(Some(ReportWay::Walk)), expected.len());
+    let mut intersect = || assert_eq!(ask(keyloom::INTERSECTED), expected.len());
+    let mut walk = || assert_eq!(ask(keyloom::WALKED), expected.len());
     let mut count = || _ = keyloom::audience(&index, audience).count(&snapshot).unwrap();
     let contenders: &mut [Contender<'_>] = &mut [
         ("intersected", &mut intersect),

@@ -1,0 +1,118 @@
+//! Flights between the airports of the United States.
+
+use std::fs::File;
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use keyloom::Store;
+use keyloom_patterns::BatchSize;
+use keyloom_patterns::graph::{Direction, Graph, Hop};
+use serde::Deserialize;
+
+use crate::options::Options;
+use crate::report::{ask, grouped, say};
+use crate::{Step, Tour, TourResult, TourStore};
+
+const FLIES_TO: &str = "flies to";
+
+/// Airports by their IATA code. The value of an edge is the number of flights in a year.
+type Flights = Graph<String, (), u32>;
+
+#[derive(Deserialize)]
+struct Route {
+    origin: String,
+    destination: String,
+    count: u32,
+}
+
+pub struct AdjacencyLists {
+    flights: Flights,
+}
+
+impl AdjacencyLists {
+    pub fn new(tour: &Tour<'_>) -> keyloom::Result<Self> {
+        Ok(Self { flights: Graph::directed(&tour.schema, "flights")? })
+    }
+}
+
+impl Step for AdjacencyLists {
+    fn name(&self) -> &'static str {
+        "adjacency lists"
+    }
+
+    fn load(&self, store: &TourStore, options: &Options) -> TourResult {
+        let snapshot = store.snapshot()?;
+        if self.flights.at(&snapshot)?.edge("ATL", FLIES_TO, "BOS")?.is_some() {
+            say!("flights    in the store already");
+            return Ok(());
+        }
+        drop(snapshot);
+        let routes = read(&options.data)?;
+        let edges = routes.iter().map(|route| {
+            let (from, to) = (route.origin.clone(), route.destination.clone());
+            ((from, FLIES_TO.to_owned(), to), route.count)
+        });
+        let edges: Vec<_> = edges.collect();
+        BatchSize::new(1_000).transact_all(store, &edges, |txn, part| {
+            self.flights.put_edges(txn, part.iter().cloned())
+        })?;
+        say!("flights    {} routes", grouped(routes.len() as u64));
+        Ok(())
+    }
+
+    fn ask(&self, store: &TourStore) -> TourResult {
+        ask(store, "Which airports have flights to Key West (EYW)?", |snapshot| {
+            let view = self.flights.at(snapshot)?;
+            let from = view.neighbours("EYW", Direction::In, None)?;
+            let from = from.map(|airport| Ok(airport?.into_vertex()));
+            Ok((vec![from.collect::<keyloom::Result<Vec<_>>>()?.join(", ")], ()))
+        })?;
+        ask(store, "Which of the large airports have most routes?", |snapshot| {
+            let view = self.flights.at(snapshot)?;
+            let mut airports = Vec::new();
+            for airport in ["ATL", "ORD", "DFW", "DEN", "IAH", "BOS", "SEA"] {
+                airports.push((view.degree(airport, Direction::Out, None)?, airport));
+            }
+            airports.sort_unstable_by(|a, b| b.cmp(a));
+            let line = |(routes, airport): &(u64, &str)| format!("{airport}: {routes} routes");
+            Ok((airports.iter().take(4).map(line).collect(), ()))
+        })?;
+        ask(
+            store,
+            "How does one get from Adak (ADK) to Key West with the fewest flights?",
+            |snapshot| {
+                let view = self.flights.at(snapshot)?;
+                let path = view.search("ADK").shortest_path("EYW")?.found;
+                Ok((vec![path.map_or("not at all".into(), |path| path.vertices.join(" → "))], ()))
+            },
+        )?;
+        ask(
+            store,
+            "From Boise (BOI) to Key West with at most two stops, on the busiest routes?",
+            |snapshot| {
+                let view = self.flights.at(snapshot)?;
+                let rarity = |hop: &Hop<'_, String, u32>| 1.0 / f64::from(hop.properties.max(1));
+                let paths =
+                    view.search("BOI").max_depth(3).k_cheapest_paths("EYW", 3, rarity)?.found;
+                Ok((paths.iter().map(|path| path.vertices.join(" → ")).collect(), ()))
+            },
+        )?;
+        ask(store, "Which airports are two flights from Boise, and not one? (steps)", |snapshot| {
+            let view = self.flights.at(snapshot)?;
+            let near = view.from(["BOI"]).out([FLIES_TO]).dedup().vertices()?.found;
+            let far = view.from(["BOI"]).repeat(2, |steps| steps.out([FLIES_TO]).dedup());
+            let far = far.vertices()?;
+            let new = far.found.iter().filter(|airport| !near.contains(airport));
+            let line = format!("{} airports; {}", new.count(), far.explain);
+            Ok((vec![line], ()))
+        })
+    }
+}
+
+fn read(data: &Path) -> TourResult<Vec<Route>> {
+    let path = data.join("flights-airport.csv.gz");
+    let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let rows = csv::Reader::from_reader(MultiGzDecoder::new(file)).into_deserialize();
+    let routes = rows.collect::<Result<Vec<Route>, _>>();
+    routes.map_err(|error| format!("{} is damaged: {error}", path.display()).into())
+}

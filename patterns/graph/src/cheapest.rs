@@ -1,0 +1,308 @@
+//! Cheapest paths: Dijkstra's algorithm, A* and Yen's algorithm.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{Reader, Result};
+use keyloom_tables::Explain;
+
+use crate::expand::Hop;
+use crate::graph::{VertexId, shown};
+use crate::search::{Search, Searched};
+use crate::{GraphError, Path};
+
+/// How many open vertices are expanded together on a store behind a network.
+const TOGETHER: usize = 64;
+
+/// Vertices and edges that a search must not use: what Yen's algorithm takes out of the graph.
+pub(crate) struct Avoid<I> {
+    vertices: HashSet<I>,
+    edges: HashSet<(I, String, I)>,
+}
+
+impl<I> Default for Avoid<I> {
+    fn default() -> Self {
+        Self { vertices: HashSet::new(), edges: HashSet::new() }
+    }
+}
+
+impl<I: VertexId> Avoid<I> {
+    fn has<E>(&self, hop: &Hop<'_, I, E>) -> bool {
+        let has_edge = || !self.edges.is_empty() && self.edges.contains(&edge(hop));
+        self.vertices.contains(hop.to) || has_edge()
+    }
+}
+
+/// A vertex, and the number of edges that lead to it if the search bounds that number: the cheapest
+/// way to a vertex may have too many edges for the rest of the path.
+type State<I> = (I, usize);
+
+/// An open state, ordered so that the heap gives the smallest estimate first, and the smaller state
+/// among equals.
+struct Open<I> {
+    estimate: f64,
+    cost: f64,
+    state: State<I>,
+}
+
+impl<I: Ord> Ord for Open<I> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.estimate.total_cmp(&self.estimate).then_with(|| other.state.cmp(&self.state))
+    }
+}
+
+impl<I: Ord> PartialOrd for Open<I> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<I: Ord> PartialEq for Open<I> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<I: Ord> Eq for Open<I> {}
+
+/// The best ways so far: the cost, and the state and the label before.
+type Ways<I> = HashMap<State<I>, (f64, Option<(State<I>, String)>)>;
+
+/// Where a search begins and ends, and what it must not use.
+pub(crate) struct Task<'t, I> {
+    from: &'t I,
+    target: &'t I,
+    max_edges: usize,
+    avoid: &'t Avoid<I>,
+}
+
+pub(crate) fn cheapest<I, V, E, C, R>(
+    search: &Search<'_, '_, '_, I, V, E, C, R>,
+    target: &I,
+    weight: &impl Fn(&Hop<'_, I, E>) -> f64,
+    estimate: &impl Fn(&I) -> f64,
+    explain: &mut Explain,
+) -> Result<Option<Path<I>>>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    let (from, max_edges, avoid) = (&search.from, search.max_depth, &Avoid::default());
+    run(search, &Task { from, target, max_edges, avoid }, weight, estimate, explain)
+}
+
+/// A state is expanded again when a cheaper way to it is found, so several can be expanded at once.
+fn run<I, V, E, C, R>(
+    search: &Search<'_, '_, '_, I, V, E, C, R>,
+    task: &Task<'_, I>,
+    weight: &impl Fn(&Hop<'_, I, E>) -> f64,
+    estimate: &impl Fn(&I) -> f64,
+    explain: &mut Explain,
+) -> Result<Option<Path<I>>>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    let together = if search.view.reader.prefetched() > 0 { TOGETHER } else { 1 };
+    let is_bounded = task.max_edges < usize::MAX;
+    let begin = (task.from.clone(), 0);
+    let mut ways = Ways::from([(begin.clone(), (0.0, None))]);
+    let mut end = (task.from == task.target).then(|| (0.0, begin.clone()));
+    let mut heap = BinaryHeap::from([Open { estimate: 0.0, cost: 0.0, state: begin }]);
+    loop {
+        let bound = end.as_ref().map_or(f64::INFINITY, |(cost, _)| *cost);
+        let open = next_states(&mut heap, &ways, bound, task.max_edges, together);
+        let Some(first) = open.first() else { return Ok(end.map(|(_, end)| path(&ways, end))) };
+        let mut vertices = vec![first.0.clone()];
+        vertices.extend(open.iter().skip(1).map(|(vertex, _)| vertex.clone()));
+        vertices.sort_unstable();
+        vertices.dedup();
+        search.expand(&vertices, explain, |_, hop| {
+            if task.avoid.has(&hop) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let step = weight(&hop);
+            if !(step >= 0.0 && step.is_finite()) {
+                let edge = shown(&search.view.graph.edges.space().pack(&edge(&hop)));
+                return Err(GraphError::BadWeight { edge, weight: step.to_string() }.into());
+            }
+            for before in open.iter().filter(|(vertex, _)| vertex == hop.from) {
+                let Some((cost, _)) = ways.get(before) else { continue };
+                let (cost, edges) = (cost + step, if is_bounded { before.1 + 1 } else { 0 });
+                let state = (hop.to.clone(), edges);
+                if ways.get(&state).is_some_and(|(now, _)| *now <= cost) {
+                    continue;
+                }
+                if hop.to == task.target && end.as_ref().is_none_or(|(now, _)| cost < *now) {
+                    end = Some((cost, state.clone()));
+                }
+                let estimate = cost + estimate(hop.to);
+                heap.push(Open { estimate, cost, state: state.clone() });
+                ways.insert(state, (cost, Some((before.clone(), hop.label.to_owned()))));
+                search.refuse_more(ways.len())?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+}
+
+/// The next states to expand: those whose estimate is below the cost of the best path so far.
+fn next_states<I: VertexId>(
+    heap: &mut BinaryHeap<Open<I>>,
+    ways: &Ways<I>,
+    bound: f64,
+    max_edges: usize,
+    most: usize,
+) -> Vec<State<I>> {
+    let mut open = Vec::new();
+    while open.len() < most {
+        let Some(next) = heap.pop().filter(|next| next.estimate < bound) else { break };
+        let is_best = ways.get(&next.state).is_some_and(|(cost, _)| *cost == next.cost);
+        if is_best && next.state.1 < max_edges {
+            open.push(next.state);
+        }
+    }
+    open
+}
+
+fn edge<I: Clone, E>(hop: &Hop<'_, I, E>) -> (I, String, I) {
+    (hop.from.clone(), hop.label.to_owned(), hop.to.clone())
+}
+
+/// The path that ends in a state.
+fn path<I: VertexId>(ways: &Ways<I>, end: State<I>) -> Path<I> {
+    let cost = ways.get(&end).map_or(0.0, |(cost, _)| *cost);
+    let (mut vertices, mut labels) = (vec![end.0.clone()], Vec::new());
+    let mut at = &end;
+    while let Some((_, Some((before, label)))) = ways.get(at) {
+        vertices.push(before.0.clone());
+        labels.push(label.clone());
+        at = before;
+    }
+    vertices.reverse();
+    labels.reverse();
+    Path { vertices, labels, cost }
+}
+
+/// Yen's algorithm: each further path leaves one of those found before at some vertex, the spur,
+/// and does not come back to the vertices before it.
+pub(crate) fn k_cheapest<I, V, E, C, R>(
+    search: &Search<'_, '_, '_, I, V, E, C, R>,
+    target: &I,
+    k: usize,
+    weight: &impl Fn(&Hop<'_, I, E>) -> f64,
+) -> Result<Searched<Vec<Path<I>>>>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    let mut explain = Explain::default();
+    let (mut found, mut candidates) = (Vec::<Path<I>>::new(), Vec::<Path<I>>::new());
+    let first = cheapest(search, target, weight, &|_| 0.0, &mut explain)?;
+    candidates.extend(first);
+    while found.len() < k {
+        let cheaper = |a: &&Path<I>, b: &&Path<I>| {
+            a.cost
+                .total_cmp(&b.cost)
+                .then_with(|| (&a.vertices, &a.labels).cmp(&(&b.vertices, &b.labels)))
+        };
+        let Some(next) = candidates.iter().min_by(cheaper).cloned() else { break };
+        candidates.retain(|path| *path != next);
+        for spur in 0..next.labels.len() {
+            let path = spur_path(search, target, weight, &found, &next, spur, &mut explain)?;
+            if let Some(path) =
+                path.filter(|path| !candidates.contains(path) && !found.contains(path))
+            {
+                candidates.push(path);
+            }
+        }
+        found.push(next);
+    }
+    Ok(Searched { found, explain })
+}
+
+/// The cheapest path that begins like `path` up to its vertex number `spur`, and then takes an edge
+/// that no path in `found` takes there.
+fn spur_path<I, V, E, C, R>(
+    search: &Search<'_, '_, '_, I, V, E, C, R>,
+    target: &I,
+    weight: &impl Fn(&Hop<'_, I, E>) -> f64,
+    found: &[Path<I>],
+    path: &Path<I>,
+    spur: usize,
+    explain: &mut Explain,
+) -> Result<Option<Path<I>>>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    let root = |path: &Path<I>| {
+        Some((path.vertices.get(..=spur)?.to_vec(), path.labels.get(..spur)?.to_vec()))
+    };
+    let Some((vertices, labels)) = root(path) else { return Ok(None) };
+    let mut avoid = Avoid::default();
+    avoid.vertices.extend(vertices.iter().take(spur).cloned());
+    for other in found.iter().chain([path]) {
+        let steps =
+            (other.vertices.get(spur), other.labels.get(spur), other.vertices.get(spur + 1));
+        let same_root =
+            root(other).is_some_and(|other| other == (vertices.clone(), labels.clone()));
+        if let (true, (Some(a), Some(label), Some(b))) = (same_root, steps) {
+            avoid.edges.insert((a.clone(), label.clone(), b.clone()));
+        }
+    }
+    let Some(at) = vertices.last() else { return Ok(None) };
+    let max_edges = match search.max_depth {
+        usize::MAX => usize::MAX,
+        bound => bound.saturating_sub(spur),
+    };
+    let task = Task { from: at, target, max_edges, avoid: &avoid };
+    let Some(rest) = run(search, &task, weight, &|_| 0.0, explain)? else { return Ok(None) };
+    let cost = cost_of(search, &vertices, &labels, weight, explain)? + rest.cost;
+    let vertices = vertices.into_iter().take(spur).chain(rest.vertices).collect();
+    Ok(Some(Path { vertices, labels: [labels, rest.labels].concat(), cost }))
+}
+
+/// The sum of the weights along a path.
+fn cost_of<I, V, E, C, R>(
+    search: &Search<'_, '_, '_, I, V, E, C, R>,
+    vertices: &[I],
+    labels: &[String],
+    weight: &impl Fn(&Hop<'_, I, E>) -> f64,
+    explain: &mut Explain,
+) -> Result<f64>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    let mut cost = 0.0;
+    for (ends, label) in vertices.windows(2).zip(labels) {
+        let [a, b] = ends else { continue };
+        let mut least = f64::INFINITY;
+        search.expand(std::slice::from_ref(a), explain, |_, hop| {
+            if hop.to == b && hop.label == *label {
+                least = least.min(weight(&hop));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        cost += least;
+    }
+    Ok(cost)
+}

@@ -1,0 +1,160 @@
+//! The edges of many vertices, in as few round trips as the store needs.
+
+use std::borrow::Cow;
+use std::ops::{ControlFlow, Deref};
+
+use keyloom::value::Codec;
+use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, unpack};
+use keyloom_tables::Explain;
+
+use crate::graph::VertexId;
+use crate::incoming::{FORMAT, NotAnEdge};
+use crate::view::{Direction, GraphView, range};
+
+/// How many ranges are read together, and how many edges of each at first.
+const RANGES: usize = 1_024;
+const EDGES: usize = 128;
+
+/// Which edges are followed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Along {
+    pub(crate) direction: Option<Direction>,
+    /// None stands for all labels.
+    pub(crate) labels: Vec<String>,
+}
+
+/// An edge as a traversal meets it, from the vertex that it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hop<'h, I, E> {
+    /// The vertex that the traversal came from.
+    pub from: &'h I,
+    /// The label of the edge.
+    pub label: &'h str,
+    /// The vertex at the other end.
+    pub to: &'h I,
+    /// Whether the edge is followed against its direction. In an undirected graph this says
+    /// nothing.
+    pub is_backward: bool,
+    /// The properties of the edge.
+    pub properties: E,
+}
+
+/// One range that is read: the edges of `from` on one side.
+struct Side<'i, I> {
+    /// The place of `from` in the list of vertices.
+    place: usize,
+    from: &'i I,
+    /// The length of what all keys of `from` begin with.
+    own: usize,
+    is_mirror: bool,
+    range: KeyRange<'static>,
+}
+
+/// Calls `visit` with every edge of the vertices `from`, and the place of its vertex. The edges of
+/// one vertex and label come in order; those of a vertex with many edges come after the first edges
+/// of the others.
+///
+/// A store behind a network reads the edges of up to 1,024 vertices in one round trip.
+pub(crate) fn expand<I, V, E, C, R>(
+    view: &GraphView<'_, '_, I, V, E, C, R>,
+    from: &[I],
+    along: &Along,
+    explain: &mut Explain,
+    mut visit: impl FnMut(usize, Hop<'_, I, E>) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    let sides = from.iter().enumerate();
+    let sides = sides.flat_map(|(n, from)| self::sides(view, n, from, along)).collect::<Vec<_>>();
+    for sides in sides.chunks(RANGES) {
+        let mut left: Vec<(usize, KeyRange<'static>)> =
+            sides.iter().map(|side| side.range.clone()).enumerate().collect();
+        let mut limit = EDGES;
+        // Pages of one side come in order; sides with more edges come again in the next round.
+        while !left.is_empty() {
+            let ranges: Vec<_> = left.iter().map(|(_, range)| range.clone()).collect();
+            let pages = view.reader.range_many(&ranges, limit)?;
+            explain.ranges += ranges.len() as u64;
+            let mut rest = Vec::new();
+            for ((n, range), page) in left.into_iter().zip(pages) {
+                let Some(side) = sides.get(n) else { continue };
+                explain.keys_scanned += page.entries.len() as u64;
+                for entry in &page.entries {
+                    if follow(view, side, entry, explain, &mut visit)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                if let Some(last) = page.last {
+                    rest.push((n, range.resume(Order::Ascending, &last).into_owned()));
+                }
+            }
+            (left, limit) = (rest, (limit * 8).min(RANGES * EDGES));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// The ranges of one vertex.
+fn sides<'i, I, V, E, C, R>(
+    view: &GraphView<'_, '_, I, V, E, C, R>,
+    place: usize,
+    from: &'i I,
+    along: &Along,
+) -> Vec<Side<'i, I>>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    let mut sides = Vec::new();
+    for is_mirror in view.graph.sides(along.direction.unwrap_or(Direction::Out)) {
+        let space = view.graph.side(*is_mirror);
+        let mut side = |label: Option<&str>| {
+            let (own, range) = (space.pack(&(from,)).len(), range(space, from, label));
+            sides.push(Side { place, from, own, is_mirror: *is_mirror, range });
+        };
+        match along.labels.is_empty() {
+            true => side(None),
+            false => along.labels.iter().for_each(|label| side(Some(label))),
+        }
+    }
+    sides
+}
+
+/// Calls `visit` with the edge of an entry, but not for the second entry of a loop in an undirected
+/// graph.
+fn follow<B, I, V, E, C, R>(
+    view: &GraphView<'_, '_, I, V, E, C, R>,
+    side: &Side<'_, I>,
+    (key, value): &Entry<B>,
+    explain: &mut Explain,
+    visit: &mut impl FnMut(usize, Hop<'_, I, E>) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>>
+where
+    B: Deref<Target = [u8]>,
+    I: VertexId,
+    E: 'static,
+    C: Codec<E>,
+{
+    let properties = match (side.is_mirror, &**value) {
+        (false, bytes) | (true, [FORMAT, bytes @ ..]) => C::decode(bytes),
+        (true, _) => Err(Error::other(NotAnEdge)),
+    };
+    let properties = properties.map_err(|error| error.at(key))?;
+    let rest = key.get(side.own..).unwrap_or_default();
+    let ends = unpack::<(Cow<'_, str>, I)>(rest);
+    let (label, to) = ends.map_err(|error| Error::from(error).at(key))?;
+    if side.is_mirror && to == *side.from && !view.graph.is_directed() {
+        return Ok(ControlFlow::Continue(()));
+    }
+    explain.keys_returned += 1;
+    let (from, is_backward) = (side.from, side.is_mirror);
+    visit(side.place, Hop { from, label: &label, to: &to, is_backward, properties })
+}

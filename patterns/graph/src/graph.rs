@@ -1,0 +1,351 @@
+//! A graph in a schema: declaration and writes.
+
+use std::fmt;
+use std::hash::Hash;
+
+use keyloom::key::display;
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Pack, Reader, Result, Store, Subspace, Writer};
+use keyloom_tables::aggregate::Contributions;
+use keyloom_tables::parts::{PackAs, Parts};
+use keyloom_tables::{Attached, Inconsistency, Progress, RecordKey, Schema, Table, Totals};
+
+use crate::GraphError;
+use crate::incoming::Incoming;
+use crate::view::{Direction, GraphView};
+
+/// What the id of a vertex must be: a number, a string, or another record key that can be compared
+/// and hashed.
+pub trait VertexId:
+    RecordKey + Parts<Owned = Self> + PackAs<Self> + Clone + Ord + Hash + fmt::Debug + Send + Sync
+{
+}
+
+impl<I> VertexId for I where
+    I: RecordKey + Parts<Owned = I> + PackAs<I> + Clone + Ord + Hash + fmt::Debug + Send + Sync
+{
+}
+
+/// The key of an edge: source, label, target.
+pub type EdgeKey<I> = (I, String, I);
+
+/// The parts of a degree: 0 for outgoing and 1 for incoming edges, the vertex, the label.
+type DegreeKey<I> = (u8, I, String);
+
+/// A graph in a [`Schema`]: vertices with the id `I` and the properties `V`, edges with the
+/// properties `E`, both written with the codec `C`. See the [crate](crate).
+///
+/// Cheap to clone.
+pub struct Graph<I: VertexId, V = (), E: 'static = (), C: Codec<E> + 'static = Postcard> {
+    pub(crate) vertices: Table<I, V, C>,
+    pub(crate) edges: Table<EdgeKey<I>, E, C>,
+    pub(crate) incoming: Attached<Incoming<I, E, C>, C>,
+    pub(crate) degrees: Attached<Totals<EdgeKey<I>, E, DegreeKey<I>>, C>,
+    missing: Missing<V>,
+}
+
+/// What to do if an end of a new edge is not in the table of vertices.
+enum Missing<V> {
+    Allow,
+    Refuse,
+    Create(fn() -> V),
+}
+
+impl<V> Clone for Missing<V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Allow => Self::Allow,
+            Self::Refuse => Self::Refuse,
+            Self::Create(make) => Self::Create(*make),
+        }
+    }
+}
+
+impl<I: VertexId, V, E, C: Codec<E>> Clone for Graph<I, V, E, C> {
+    fn clone(&self) -> Self {
+        Self {
+            vertices: self.vertices.clone(),
+            edges: self.edges.clone(),
+            incoming: self.incoming.clone(),
+            degrees: self.degrees.clone(),
+            missing: self.missing.clone(),
+        }
+    }
+}
+
+impl<I: VertexId, V, E, C: Codec<E>> fmt::Debug for Graph<I, V, E, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph")
+            .field("vertices", &self.vertices)
+            .field("edges", &self.edges)
+            .field("directed", &self.is_directed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Graph<I, V, E, C> {
+    /// Declares a directed graph in `schema`, and enters its tables if they are new.
+    ///
+    /// # Errors
+    /// Errors of [`Schema::table_with`] and [`Schema::derive`]: if the store has an undirected
+    /// graph of this name, or other types,
+    /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError).
+    pub fn directed<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self> {
+        Self::declare(schema, name, true)
+    }
+
+    /// Declares an undirected graph: each edge is stored once and walked from both ends.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_graph::{Direction, Graph};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "club")?;
+    /// let friends = Graph::<u32>::undirected(&schema, "friends")?;
+    /// store.transact(|txn| friends.put_edge(txn, &7, "knows", &2, &()))?;
+    /// let snapshot = store.snapshot()?;
+    /// let view = friends.at(&snapshot)?;
+    /// for (one, other) in [(7, 2), (2, 7)] {
+    ///     let found = view.neighbours(&one, Direction::Out, None)?.next().expect("an edge")?;
+    ///     assert_eq!(*found.vertex(), other);
+    /// }
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`directed`](Graph::directed).
+    pub fn undirected<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self> {
+        Self::declare(schema, name, false)
+    }
+
+    fn declare<S: Store>(schema: &Schema<'_, S>, name: &str, directed: bool) -> Result<Self> {
+        let vertices = schema.table_with(&format!("{name} vertices"), 1)?;
+        let edges = schema.table_with(&format!("{name} edges"), 1)?;
+        let mirror = |space: &Subspace| Ok(Incoming::new(space, directed));
+        let incoming = schema.derive(&edges, "incoming", 1, mirror)?;
+        let degrees = schema.totals(&edges, "degrees", 1, |key: &EdgeKey<I>, _: &E| {
+            let (source, label, target) = key;
+            Contributions::from_iter([((0_u8, source, label), 1), ((1_u8, target, label), 1)])
+        })?;
+        Ok(Self { vertices, edges, incoming, degrees, missing: Missing::Allow })
+    }
+
+    /// The same graph, which refuses an edge whose ends are not in the table of vertices. Costs 2
+    /// gets more per new edge, in 1 round trip. Delete vertices with
+    /// [`delete_vertex`](Graph::delete_vertex), which deletes their edges, too.
+    ///
+    /// Without it, a vertex exists as soon as an edge names it, and needs no properties.
+    #[must_use]
+    pub fn refuse_missing_vertices(mut self) -> Self {
+        self.missing = Missing::Refuse;
+        self
+    }
+
+    /// The same graph, which creates the ends of a new edge that are not in the table of vertices,
+    /// with default properties. Costs 2 gets more per new edge, in 1 round trip.
+    #[must_use]
+    pub fn create_missing_vertices(mut self) -> Self
+    where
+        V: Default,
+    {
+        self.missing = Missing::Create(V::default);
+        self
+    }
+
+    /// The vertices as a table: to put, read and delete their properties, and to derive data from
+    /// them.
+    pub fn vertices(&self) -> &Table<I, V, C> {
+        &self.vertices
+    }
+
+    /// The edges as a table by `(source, label, target)`: to derive data from them, such as an
+    /// index by a property. An undirected graph has the smaller end as the source; write its edges
+    /// with the methods of the graph.
+    pub fn edges(&self) -> &Table<EdgeKey<I>, E, C> {
+        &self.edges
+    }
+
+    /// The graph in a snapshot or a transaction, for reading. Costs one get, and checks that the
+    /// incoming edges are readable.
+    ///
+    /// # Errors
+    /// Errors of [`Attached::at`].
+    pub fn at<'g, 'r, R: Reader>(
+        &'g self,
+        reader: &'r R,
+    ) -> Result<GraphView<'g, 'r, I, V, E, C, R>> {
+        self.incoming.at(reader)?;
+        Ok(GraphView::new(self, reader))
+    }
+
+    /// Sets an edge and its properties. The ends of an undirected edge may come in either order.
+    ///
+    /// # Errors
+    /// [`GraphError::EmptyLabel`]; [`GraphError::MissingVertex`] in a graph that
+    /// [refuses](Graph::refuse_missing_vertices) those; errors of [`Table::put`].
+    pub fn put_edge<Q>(
+        &self,
+        txn: &mut impl Writer,
+        source: &Q,
+        label: &str,
+        target: &Q,
+        properties: &E,
+    ) -> Result<()>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        txn.guarded(|txn| {
+            let key = self.edge_key((source.to_owned(), label.to_owned(), target.to_owned()))?;
+            self.settle_ends(txn, std::slice::from_ref(&key))?;
+            self.edges.put(txn, &key, properties)
+        })
+    }
+
+    /// Sets many edges: what they replace is read in one round trip, and the entries are written in
+    /// the order of their keys. This is the way to load a graph.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_graph::{Direction, Graph};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let ring = Graph::<u32>::directed(&Schema::open(&store, "test")?, "ring")?;
+    /// let edges = (0..100_u32).map(|n| ((n, "next".to_owned(), (n + 1) % 100), ()));
+    /// store.transact(|txn| ring.put_edges(txn, edges.clone()))?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(ring.at(&snapshot)?.degree(&0, Direction::In, Some("next"))?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`put_edge`](Graph::put_edge); nothing is written if the label of one is empty.
+    pub fn put_edges(
+        &self,
+        txn: &mut impl Writer,
+        edges: impl IntoIterator<Item = (EdgeKey<I>, E)>,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let edges = edges.into_iter().map(|(key, edge)| Ok((self.edge_key(key)?, edge)));
+            let edges = edges.collect::<Result<Vec<_>>>()?;
+            if !matches!(self.missing, Missing::Allow) {
+                let keys: Vec<_> = edges.iter().map(|(key, _)| key.clone()).collect();
+                self.settle_ends(txn, &keys)?;
+            }
+            self.edges.put_many(txn, edges)
+        })
+    }
+
+    /// Deletes an edge, and returns whether it was there.
+    ///
+    /// # Errors
+    /// Errors of [`Table::delete`].
+    pub fn delete_edge<Q>(
+        &self,
+        txn: &mut impl Writer,
+        source: &Q,
+        label: &str,
+        target: &Q,
+    ) -> Result<bool>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        txn.guarded(|txn| {
+            let key = self.edge_key((source.to_owned(), label.to_owned(), target.to_owned()))?;
+            self.edges.delete(txn, &key)
+        })
+    }
+
+    /// Reports every inconsistency between the edges and what is derived from them.
+    ///
+    /// # Errors
+    /// Errors of [`Attached::check`].
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut found = self.incoming.check(reader)?;
+        found.extend(self.degrees.check(reader)?);
+        Ok(found)
+    }
+
+    /// Fixes the incoming edges and the degrees, in bounded transactions, and returns what was
+    /// written for each of the two.
+    ///
+    /// # Errors
+    /// Errors of [`Attached::repair`].
+    pub fn repair(&self, store: &impl Store) -> Result<[Progress; 2]> {
+        Ok([self.incoming.repair(store)?, self.degrees.repair(store)?])
+    }
+
+    /// The key under which an edge is stored.
+    fn edge_key(&self, key: EdgeKey<I>) -> Result<EdgeKey<I>> {
+        if key.1.is_empty() {
+            return Err(
+                GraphError::EmptyLabel { edge: shown(&self.edges.space().pack(&key)) }.into()
+            );
+        }
+        Ok(self.stored_key(key))
+    }
+
+    /// The smaller end of an undirected edge is its source.
+    pub(crate) fn stored_key(&self, (source, label, target): EdgeKey<I>) -> EdgeKey<I> {
+        match self.is_directed() || source <= target {
+            true => (source, label, target),
+            false => (target, label, source),
+        }
+    }
+
+    /// Refuses or creates the ends of `edges` that are not in the table of vertices.
+    fn settle_ends(&self, txn: &mut impl Writer, edges: &[EdgeKey<I>]) -> Result<()> {
+        if matches!(self.missing, Missing::Allow) {
+            return Ok(());
+        }
+        let mut ends: Vec<(&I, usize)> =
+            edges.iter().enumerate().flat_map(|(n, (a, _, b))| [(a, n), (b, n)]).collect();
+        ends.sort_unstable();
+        ends.dedup_by_key(|(end, _)| *end);
+        let keys: Vec<_> = ends.iter().map(|(end, _)| self.vertices.space().pack(*end)).collect();
+        let found: Vec<bool> = txn.get_many(&keys)?.iter().map(Option::is_some).collect();
+        let missing = ends.iter().zip(found).filter(|(_, found)| !found).map(|(end, _)| *end);
+        match &self.missing {
+            Missing::Create(make) => {
+                let new = missing.map(|(end, _)| (end.clone(), make())).collect::<Vec<_>>();
+                self.vertices.put_many(txn, new)
+            }
+            _ => missing.take(1).try_for_each(|(end, n)| {
+                let edge = edges.get(n).map(|edge| self.edges.space().pack(edge));
+                Err(GraphError::MissingVertex {
+                    edge: edge.map_or_else(String::new, |edge| shown(&edge)),
+                    vertex: shown(&self.vertices.space().pack(end)),
+                }
+                .into())
+            }),
+        }
+    }
+}
+
+impl<I: VertexId, V, E, C: Codec<E>> Graph<I, V, E, C> {
+    /// Whether edges have a direction.
+    pub fn is_directed(&self) -> bool {
+        self.incoming.pattern().directed
+    }
+
+    /// The ranges that have the edges of a vertex: `false` for the table, `true` for the mirror.
+    pub(crate) fn sides(&self, direction: Direction) -> &'static [bool] {
+        match (self.is_directed(), direction) {
+            (true, Direction::Out) => &[false],
+            (true, Direction::In) => &[true],
+            (false, _) | (true, Direction::Both) => &[false, true],
+        }
+    }
+
+    /// The subspace of the table, or that of the mirror.
+    pub(crate) fn side(&self, is_mirror: bool) -> &Subspace {
+        match is_mirror {
+            false => self.edges.space(),
+            true => &self.incoming.pattern().space,
+        }
+    }
+}
+
+pub(crate) fn shown(key: &[u8]) -> String {
+    display(key).to_string()
+}

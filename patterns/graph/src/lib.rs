@@ -1,0 +1,106 @@
+//! Graphs on ordered keys: vertices, labelled edges and their properties, walked in both
+//! directions.
+//!
+//! *Which vertices does this vertex point to, and which point to it? How does one get from here to
+//! there?* The catalogue calls the layout an **adjacency list**: all edges of a vertex are one
+//! range of keys.
+//!
+//! ```
+//! use keyloom::{Memory, Result, Store};
+//! use keyloom_graph::{Direction, Graph};
+//! use keyloom_tables::Schema;
+//! let store = Memory::new();
+//! let schema = Schema::open(&store, "travel")?;
+//! let flights = Graph::<String, (), u32>::directed(&schema, "flights")?;
+//! store.transact(|txn| {
+//!     flights.put_edge(txn, "ATL", "flies to", "JFK", &1_200)?;
+//!     flights.put_edge(txn, "ATL", "flies to", "BOS", &900)?;
+//!     flights.put_edge(txn, "BOS", "flies to", "JFK", &2_000)
+//! })?;
+//! let snapshot = store.snapshot()?;
+//! let view = flights.at(&snapshot)?;
+//! let to = |id: &str, direction| -> Result<Vec<String>> {
+//!     view.neighbours(id, direction, None)?.map(|n| Ok(n?.into_vertex())).collect()
+//! };
+//! assert_eq!(to("ATL", Direction::Out)?, ["BOS", "JFK"]);
+//! assert_eq!(to("JFK", Direction::In)?, ["ATL", "BOS"]);
+//! assert_eq!(view.degree("JFK", Direction::In, None)?, 2);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Key layout
+//!
+//! A graph `g` is two tables of a [schema](keyloom_tables::schema) and what is derived from the
+//! second one:
+//!
+//! | in the schema | key | value |
+//! |---|---|---|
+//! | table `g vertices` | `(vertex)` | properties of the vertex |
+//! | table `g edges` | `(source, label, target)` | properties of the edge |
+//! | its derived data `incoming` | `(target, label, source)` | format, properties of the edge |
+//! | its derived data `degrees` | `(0, source, label)` | number of outgoing edges |
+//! | | `(1, target, label)` | number of incoming edges |
+//!
+//! Since the edges are a table, whatever can be derived from a table can be derived from them: an
+//! index by a property, totals per label. The same holds for vertices.
+//!
+//! In an **undirected** graph the smaller of the two ends is the source. Reads give the edges of a
+//! vertex from both ranges.
+//!
+//! # Invariants
+//!
+//! 1. `incoming` has exactly one entry for each edge, with the same properties: an edge that is
+//!    followed backward costs one read, like one that is followed forward.
+//! 2. The degrees are the numbers of edges.
+//! 3. Two edges with the same source, label and target are one edge. Parallel edges have different
+//!    labels.
+//!
+//! [`Graph::check`] reports violations of 1 and 2, [`Graph::repair`] fixes them. Whether the ends
+//! of an edge must be vertices of the table is the program's choice: see
+//! [`Graph::refuse_missing_vertices`].
+//!
+//! # Cost
+//!
+//! | operation | reads | writes |
+//! |---|---|---|
+//! | [`put_edge`](Graph::put_edge) | 2 gets in 1 round trip | the edge, its mirror entry, 2 counters by atomic add |
+//! | [`delete_edge`](Graph::delete_edge) | the same | the same |
+//! | [`at`](Graph::at) | 1 get | |
+//! | [`neighbours`](GraphView::neighbours) | 1 range; 2 for both directions; nothing but the edges asked for | |
+//! | [`degree`](GraphView::degree) | 1 get per label and direction, or 1 range over the labels of the vertex | |
+//!
+//! # When not to use it
+//!
+//! When every vertex has one parent: the trees of `keyloom-trees` answer questions about subtrees
+//! with one range. When edges are only followed from one side and have no properties: an
+//! [index](keyloom_tables::Index) does. When a whole graph that fits into memory is processed once:
+//! load it into a library such as petgraph.
+//!
+//! # Source
+//!
+//! "Adjacency lists" and "batch graph processing" of the catalogue of NoSQL data-modeling patterns;
+//! the edge store of JanusGraph and the double-written edges of Dgraph and of TAO keep the same two
+//! ranges.
+
+mod bidirectional;
+mod cheapest;
+mod error;
+mod expand;
+mod graph;
+mod incoming;
+mod neighbours;
+mod page;
+mod path;
+mod remove;
+pub mod search;
+pub mod steps;
+mod view;
+
+pub use error::GraphError;
+pub use expand::Hop;
+pub use graph::{EdgeKey, Graph, VertexId};
+pub use neighbours::Neighbour;
+pub use path::Path;
+pub use search::{Search, Searched, Visit};
+pub use steps::Steps;
+pub use view::{Direction, GraphView};

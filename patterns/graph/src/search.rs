@@ -1,0 +1,419 @@
+//! Searches from one vertex: breadth first, depth first, shortest and cheapest paths.
+//!
+//! # Cost
+//!
+//! A search reads the edges of each vertex that it expands once. Of a search that expands n
+//! vertices with m edges, at depth d:
+//!
+//! | search | keys read | round trips, of a store behind a network |
+//! |---|---|---|
+//! | [`breadth_first`](Search::breadth_first) | m | d, and 1 more for each 1,024 vertices of a level |
+//! | [`depth_first`](Search::depth_first), [`simple_paths`](Search::simple_paths) | m | n |
+//! | [`shortest_path`](Search::shortest_path), [`reaches`](Search::reaches) | the edges around both ends, up to half of the distance each | d |
+//! | [`cheapest_path`](Search::cheapest_path) | m; a vertex that a cheaper way is found to is read again | n / 64 at best, n at worst |
+//!
+//! Vertices with more than 128 edges cost further round trips, each of which reads 8 times as many.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{Pack, Reader, Result};
+use keyloom_tables::Explain;
+
+use crate::expand::{Along, Hop, expand};
+use crate::graph::{VertexId, shown};
+use crate::view::{Direction, GraphView};
+use crate::{GraphError, Path};
+
+/// How many vertices a search visits at most by default.
+const VISITED: usize = 1_000_000;
+
+/// What a search found, and what it read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Searched<T> {
+    /// What it found.
+    pub found: T,
+    /// What it read: one range per vertex and label, and the entries of these.
+    pub explain: Explain,
+}
+
+/// A vertex that a search visited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit<I> {
+    /// The vertex.
+    pub vertex: I,
+    /// The number of edges from the first vertex.
+    pub depth: usize,
+    /// The place in the list of the vertex that it was reached from, `None` for the first one.
+    pub parent: Option<usize>,
+}
+
+type Filter<'f, I, E> = Box<dyn Fn(&Hop<'_, I, E>) -> bool + 'f>;
+
+/// A search from one vertex: what [`GraphView::search`] returns. See the [module](self).
+pub struct Search<'v, 'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
+    pub(crate) view: &'v GraphView<'g, 'r, I, V, E, C, R>,
+    pub(crate) from: I,
+    pub(crate) along: Along,
+    pub(crate) max_depth: usize,
+    max_visited: usize,
+    filter: Option<Filter<'v, I, E>>,
+}
+
+impl<I: VertexId, V, E, C: Codec<E>, R> fmt::Debug for Search<'_, '_, '_, I, V, E, C, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Search").field("along", &self.along).finish_non_exhaustive()
+    }
+}
+
+impl<'g, 'r, I, V, E, C, R> GraphView<'g, 'r, I, V, E, C, R>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    /// A search from the vertex `from`, by default along outgoing edges of all labels. Reads
+    /// nothing yet.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_graph::Graph;
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "travel")?;
+    /// let flights = Graph::<String, (), f64>::directed(&schema, "flights")?;
+    /// store.transact(|txn| {
+    ///     let all = [("A", "B", 1.0), ("B", "C", 1.5), ("A", "C", 4.0), ("C", "D", 1.0)];
+    ///     for (from, to, hours) in all {
+    ///         flights.put_edge(txn, from, "flies to", to, &hours)?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// let snapshot = store.snapshot()?;
+    /// let view = flights.at(&snapshot)?;
+    /// let fewest = view.search("A").shortest_path("D")?.found.expect("a way");
+    /// assert_eq!(fewest.vertices, ["A", "C", "D"]);
+    /// let quickest = view.search("A").cheapest_path("D", |hop| hop.properties)?.found.expect("a way");
+    /// assert_eq!((quickest.vertices.concat(), quickest.cost), ("ABCD".to_owned(), 3.5));
+    /// let near = view.search("A").max_depth(1).breadth_first()?.found;
+    /// assert_eq!(near.len(), 3);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn search<'v, Q>(&'v self, from: &Q) -> Search<'v, 'g, 'r, I, V, E, C, R>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        Search {
+            view: self,
+            from: from.to_owned(),
+            along: Along::default(),
+            max_depth: usize::MAX,
+            max_visited: VISITED,
+            filter: None,
+        }
+    }
+}
+
+impl<'v, I, V, E, C, R> Search<'v, '_, '_, I, V, E, C, R>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    /// Follows edges in this direction.
+    #[must_use]
+    pub fn direction(mut self, direction: Direction) -> Self {
+        self.along.direction = Some(direction);
+        self
+    }
+
+    /// Follows only edges with one of these labels.
+    #[must_use]
+    pub fn labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
+        self.along.labels = labels.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Follows only edges for which `filter` returns true.
+    #[must_use]
+    pub fn filter(mut self, filter: impl Fn(&Hop<'_, I, E>) -> bool + 'v) -> Self {
+        self.filter = Some(Box::new(filter));
+        self
+    }
+
+    /// Goes at most so many edges away.
+    #[must_use]
+    pub fn max_depth(mut self, edges: usize) -> Self {
+        self.max_depth = edges;
+        self
+    }
+
+    /// Visits at most so many vertices; a search that would visit more is an error. Provided:
+    /// 1,000,000, which bounds the memory.
+    #[must_use]
+    pub fn max_visited(mut self, vertices: usize) -> Self {
+        self.max_visited = vertices;
+        self
+    }
+
+    /// Every vertex that can be reached, in the order of the distance, the first vertex included.
+    ///
+    /// # Errors
+    /// [`GraphError::TooManyVisited`]; any error of the store; an edge that does not decode.
+    pub fn breadth_first(&self) -> Result<Searched<Vec<Visit<I>>>> {
+        let mut explain = Explain::default();
+        let mut visits = vec![Visit { vertex: self.from.clone(), depth: 0, parent: None }];
+        let mut seen = HashSet::from([self.from.clone()]);
+        let (mut begin, mut depth) = (0, 0);
+        while begin < visits.len() && depth < self.max_depth {
+            depth += 1;
+            let level: Vec<I> =
+                visits.iter().skip(begin).map(|visit| visit.vertex.clone()).collect();
+            begin = visits.len();
+            let first = begin - level.len();
+            self.expand(&level, &mut explain, |place, hop| {
+                if !seen.contains(hop.to) {
+                    self.refuse_more(visits.len() + 1)?;
+                    seen.insert(hop.to.clone());
+                    let parent = Some(first + place);
+                    visits.push(Visit { vertex: hop.to.clone(), depth, parent });
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        Ok(Searched { found: visits, explain })
+    }
+
+    /// Every vertex that can be reached, depth first: a vertex, then all that its first edge leads
+    /// to, then all that its second edge leads to. Costs one round trip per vertex.
+    ///
+    /// # Errors
+    /// Errors of [`breadth_first`](Search::breadth_first).
+    pub fn depth_first(&self) -> Result<Searched<Vec<Visit<I>>>> {
+        let mut explain = Explain::default();
+        let (mut visits, mut seen) = (Vec::new(), HashSet::new());
+        let mut open = vec![Visit { vertex: self.from.clone(), depth: 0, parent: None }];
+        while let Some(visit) = open.pop() {
+            if !seen.insert(visit.vertex.clone()) {
+                continue;
+            }
+            self.refuse_more(visits.len() + 1)?;
+            let (depth, parent, begin) = (visit.depth + 1, Some(visits.len()), open.len());
+            if visit.depth < self.max_depth {
+                self.expand(std::slice::from_ref(&visit.vertex), &mut explain, |_, hop| {
+                    if !seen.contains(hop.to) {
+                        open.push(Visit { vertex: hop.to.clone(), depth, parent });
+                    }
+                    Ok(ControlFlow::Continue(()))
+                })?;
+            }
+            if let Some(own) = open.get_mut(begin..) {
+                own.reverse();
+            }
+            visits.push(visit);
+        }
+        Ok(Searched { found: visits, explain })
+    }
+
+    /// Whether `target` can be reached, along the labels and the edges that are allowed.
+    ///
+    /// # Errors
+    /// Errors of [`breadth_first`](Search::breadth_first).
+    pub fn reaches<Q>(&self, target: &Q) -> Result<Searched<bool>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        let Searched { found, explain } = self.shortest_path(target)?;
+        Ok(Searched { found: found.is_some(), explain })
+    }
+
+    /// A path with the fewest edges, `None` if there is none. Searches from both ends, each time
+    /// from the one with fewer open vertices.
+    ///
+    /// # Errors
+    /// Errors of [`breadth_first`](Search::breadth_first).
+    pub fn shortest_path<Q>(&self, target: &Q) -> Result<Searched<Option<Path<I>>>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        crate::bidirectional::shortest(self, target.to_owned())
+    }
+
+    /// A path with the smallest sum of weights, `None` if there is none (Dijkstra's algorithm).
+    /// With [`max_depth`](Search::max_depth), the cheapest one among those with at most so many
+    /// edges. A store behind a network reads the edges of up to 64 open vertices in one round trip.
+    ///
+    /// # Errors
+    /// [`GraphError::BadWeight`] for a weight that is negative or not a number; errors of
+    /// [`breadth_first`](Search::breadth_first).
+    pub fn cheapest_path<Q>(
+        &self,
+        target: &Q,
+        weight: impl Fn(&Hop<'_, I, E>) -> f64,
+    ) -> Result<Searched<Option<Path<I>>>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        self.cheapest_path_with(target, weight, |_| 0.0)
+    }
+
+    /// [`cheapest_path`](Search::cheapest_path) with an estimate of the rest of the way from a
+    /// vertex to the target (A\*). The estimate must never be greater than the true rest: then the
+    /// path is the cheapest one, and vertices that lead away from the target are not expanded.
+    ///
+    /// # Errors
+    /// Errors of [`cheapest_path`](Search::cheapest_path).
+    pub fn cheapest_path_with<Q>(
+        &self,
+        target: &Q,
+        weight: impl Fn(&Hop<'_, I, E>) -> f64,
+        estimate: impl Fn(&I) -> f64,
+    ) -> Result<Searched<Option<Path<I>>>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        let mut explain = Explain::default();
+        let target = target.to_owned();
+        let found = crate::cheapest::cheapest(self, &target, &weight, &estimate, &mut explain)?;
+        Ok(Searched { found, explain })
+    }
+
+    /// The `k` cheapest paths without a repeated vertex, the cheapest first (Yen's algorithm).
+    /// Costs up to k searches per vertex of a path.
+    ///
+    /// # Errors
+    /// Errors of [`cheapest_path`](Search::cheapest_path).
+    pub fn k_cheapest_paths<Q>(
+        &self,
+        target: &Q,
+        k: usize,
+        weight: impl Fn(&Hop<'_, I, E>) -> f64,
+    ) -> Result<Searched<Vec<Path<I>>>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        crate::cheapest::k_cheapest(self, &target.to_owned(), k, &weight)
+    }
+
+    /// Every path to `target` without a repeated vertex and with at most `max_edges` edges, depth
+    /// first. There can be exponentially many: `visit` receives one after the other, until it
+    /// breaks.
+    ///
+    /// # Errors
+    /// Errors of [`breadth_first`](Search::breadth_first).
+    pub fn simple_paths<Q>(
+        &self,
+        target: &Q,
+        max_edges: usize,
+        mut visit: impl FnMut(Path<I>) -> ControlFlow<()>,
+    ) -> Result<Explain>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        let (target, mut explain) = (target.to_owned(), Explain::default());
+        let max_edges = max_edges.min(self.max_depth);
+        let mut path = Path { vertices: vec![self.from.clone()], labels: Vec::new(), cost: 0.0 };
+        // For each vertex of the path, the hops that are not tried yet. Its own recursion, so that
+        // a long path needs no deep stack.
+        let mut open: Vec<std::vec::IntoIter<(String, I)>> = Vec::new();
+        if self.from == target {
+            return Ok(match visit(path) {
+                ControlFlow::Continue(()) | ControlFlow::Break(()) => explain,
+            });
+        }
+        open.push(self.hops(&self.from, &mut explain)?.into_iter());
+        while let Some(hops) = open.last_mut() {
+            let Some((label, to)) = hops.next() else {
+                open.pop();
+                path.vertices.pop();
+                path.labels.pop();
+                continue;
+            };
+            if path.vertices.contains(&to) || path.labels.len() >= max_edges {
+                continue;
+            }
+            path.vertices.push(to);
+            path.labels.push(label);
+            let last = path.vertices.last().unwrap_or(&self.from);
+            if *last != target && path.labels.len() < max_edges {
+                open.push(self.hops(last, &mut explain)?.into_iter());
+                continue;
+            }
+            if *last == target {
+                explain.keys_returned += 1;
+                let cost = path.labels.len() as f64;
+                if visit(Path { cost, ..path.clone() }).is_break() {
+                    break;
+                }
+            }
+            path.vertices.pop();
+            path.labels.pop();
+        }
+        Ok(explain)
+    }
+
+    /// The labels and the other ends of all allowed edges of one vertex.
+    fn hops(&self, from: &I, explain: &mut Explain) -> Result<Vec<(String, I)>> {
+        let mut hops = Vec::new();
+        self.expand(std::slice::from_ref(from), explain, |_, hop| {
+            hops.push((hop.label.to_owned(), hop.to.clone()));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(hops)
+    }
+
+    /// Calls `visit` with the allowed edges of `from`.
+    pub(crate) fn expand(
+        &self,
+        from: &[I],
+        explain: &mut Explain,
+        mut visit: impl FnMut(usize, Hop<'_, I, E>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let allowed = |hop: &Hop<'_, I, E>| self.filter.as_ref().is_none_or(|filter| filter(hop));
+        expand(self.view, from, &self.along, explain, |place, hop| match allowed(&hop) {
+            true => visit(place, hop),
+            false => Ok(ControlFlow::Continue(())),
+        })
+        .map(drop)
+    }
+
+    /// The same against the direction of the search; the hops lead from their `from` to a vertex of
+    /// `to`, as the search would follow them.
+    pub(crate) fn expand_backward(
+        &self,
+        to: &[I],
+        explain: &mut Explain,
+        mut visit: impl FnMut(usize, Hop<'_, I, E>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let direction = match self.along.direction.unwrap_or(Direction::Out) {
+            Direction::Out => Direction::In,
+            Direction::In => Direction::Out,
+            Direction::Both => Direction::Both,
+        };
+        let along = Along { direction: Some(direction), labels: self.along.labels.clone() };
+        let allowed = |hop: &Hop<'_, I, E>| self.filter.as_ref().is_none_or(|filter| filter(hop));
+        expand(self.view, to, &along, explain, |place, mut hop| {
+            std::mem::swap(&mut hop.from, &mut hop.to);
+            hop.is_backward = !hop.is_backward;
+            match allowed(&hop) {
+                true => visit(place, hop),
+                false => Ok(ControlFlow::Continue(())),
+            }
+        })
+        .map(drop)
+    }
+
+    pub(crate) fn refuse_more(&self, visited: usize) -> Result<()> {
+        if visited <= self.max_visited {
+            return Ok(());
+        }
+        let from = shown(&self.view.graph.vertices.space().pack(&self.from));
+        Err(GraphError::TooManyVisited { from, bound: self.max_visited }.into())
+    }
+}

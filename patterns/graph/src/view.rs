@@ -1,0 +1,221 @@
+//! Reading a graph.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace};
+use keyloom_tables::kit::Untyped;
+use keyloom_tables::{Continuation, Page};
+
+use crate::graph::{EdgeKey, Graph, VertexId};
+use crate::neighbours::Neighbour;
+
+/// Which edges of a vertex. An undirected graph gives all of them, whatever the direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Those that begin at the vertex.
+    Out,
+    /// Those that end at it.
+    In,
+    /// Both: first those that begin there, then those that end there. A loop of a directed graph
+    /// comes twice.
+    Both,
+}
+
+/// A graph in a snapshot or a transaction: what [`Graph::at`] returns.
+pub struct GraphView<'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
+    pub(crate) graph: &'g Graph<I, V, E, C>,
+    pub(crate) reader: &'r R,
+}
+
+impl<I: VertexId, V, E, C: Codec<E>, R> Clone for GraphView<'_, '_, I, V, E, C, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I: VertexId, V, E, C: Codec<E>, R> Copy for GraphView<'_, '_, I, V, E, C, R> {}
+
+impl<I: VertexId, V, E, C: Codec<E>, R> fmt::Debug for GraphView<'_, '_, I, V, E, C, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphView").field("graph", self.graph).finish_non_exhaustive()
+    }
+}
+
+impl<'g, 'r, I, V, E, C, R> GraphView<'g, 'r, I, V, E, C, R>
+where
+    I: VertexId,
+    V: 'static,
+    E: 'static,
+    C: Codec<V> + Codec<E> + 'static,
+    R: Reader,
+{
+    pub(crate) fn new(graph: &'g Graph<I, V, E, C>, reader: &'r R) -> Self {
+        Self { graph, reader }
+    }
+
+    /// The properties of a vertex, `None` if the table of vertices does not have it. Costs one get.
+    ///
+    /// # Errors
+    /// Errors of [`Table::get`](keyloom_tables::Table::get).
+    pub fn vertex<Q: Pack + ?Sized>(&self, id: &Q) -> Result<Option<V>>
+    where
+        I: Borrow<Q>,
+    {
+        self.graph.vertices.get(self.reader, id)
+    }
+
+    /// The properties of an edge. Costs one get.
+    ///
+    /// # Errors
+    /// Errors of [`Table::get`](keyloom_tables::Table::get).
+    pub fn edge<Q>(&self, source: &Q, label: &str, target: &Q) -> Result<Option<E>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        let key = (source.to_owned(), label.to_owned(), target.to_owned());
+        self.graph.edges.get(self.reader, &self.graph.stored_key(key))
+    }
+
+    /// The edges of a vertex, of one label or of all, in the order of label and other end. Streams:
+    /// a vertex may have millions.
+    ///
+    /// # Errors
+    /// Any error of the store; the iterator, also if a key is not that of an edge.
+    pub fn neighbours<Q: Pack + ?Sized>(
+        &self,
+        id: &Q,
+        direction: Direction,
+        label: Option<&str>,
+    ) -> Result<impl Iterator<Item = Result<Neighbour<R::Bytes<'r>, I>>> + use<'r, I, V, E, C, R, Q>>
+    where
+        I: Borrow<Q>,
+    {
+        let mut both = [None, None];
+        let directed = self.graph.is_directed();
+        let sides = self.graph.sides(direction);
+        for (entries, is_mirror) in both.iter_mut().zip(sides) {
+            let space = self.graph.side(*is_mirror);
+            let own = space.pack(&(id,));
+            let entries_of_side = self.reader.range(range(space, id, label), Order::Ascending)?;
+            *entries = Some(entries_of_side.filter_map(move |entry| {
+                let neighbour =
+                    entry.and_then(|entry| Neighbour::decode(entry, own.len(), *is_mirror));
+                match neighbour {
+                    // The same edge stands in the table.
+                    Ok(found) if !directed && *is_mirror && is_loop(&found, &own) => None,
+                    found => Some(found),
+                }
+            }));
+        }
+        Ok(both.into_iter().flatten().flatten())
+    }
+
+    /// A page of the [`neighbours`](GraphView::neighbours) of a vertex, for vertices with more
+    /// edges than an answer may have. It holds label and vertex of each. Costs one range per
+    /// direction.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_graph::{Direction, Graph};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let follows = Graph::<u32>::directed(&Schema::open(&store, "social")?, "follows")?;
+    /// store.transact(|txn| follows.put_edges(txn, (0..5).map(|n| ((n, "follows".to_owned(), 9), ()))))?;
+    /// let snapshot = store.snapshot()?;
+    /// let view = follows.at(&snapshot)?;
+    /// let one = view.page(&9, Direction::In, None, 3, None)?;
+    /// let two = view.page(&9, Direction::In, None, 3, one.next.as_ref())?;
+    /// assert_eq!((one.items.len(), two.items.len()), (3, 2));
+    /// assert_eq!(two.items[1], ("follows".to_owned(), 4));
+    /// assert!(two.next.is_none());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`neighbours`](GraphView::neighbours);
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the continuation of another
+    /// query.
+    pub fn page<Q: Pack + ?Sized>(
+        &self,
+        id: &Q,
+        direction: Direction,
+        label: Option<&str>,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<(String, I)>>
+    where
+        I: Borrow<Q>,
+    {
+        crate::page::page(self, id, direction, label, limit, after)
+    }
+
+    /// The number of edges of a vertex, of one label or of all; of both directions, a loop counts
+    /// twice. Costs one get per direction with a label, else one range over the labels, after one
+    /// get for the state of the counters.
+    ///
+    /// # Errors
+    /// Errors of [`Attached::at`](keyloom_tables::Attached::at) and of
+    /// [`Totals::get`](keyloom_tables::Totals::get).
+    pub fn degree<Q: Pack + ?Sized>(
+        &self,
+        id: &Q,
+        direction: Direction,
+        label: Option<&str>,
+    ) -> Result<u64>
+    where
+        I: Borrow<Q>,
+    {
+        let degrees = self.graph.degrees.at(self.reader)?;
+        let mut sum = 0;
+        for is_mirror in self.graph.sides(direction) {
+            let side = u8::from(*is_mirror);
+            sum += match label {
+                Some(label) => self.reader.counter(&degrees.space().pack(&(side, id, label)))?,
+                None => {
+                    let labels =
+                        degrees.range(self.reader, Untyped((side, id)), Order::Ascending)?;
+                    labels.map(|total| total.map(|(_, count)| count)).sum::<Result<i64>>()?
+                }
+            };
+        }
+        Ok(u64::try_from(sum).unwrap_or(0))
+    }
+
+    /// Calls `visit` with every edge and its properties, in the order of the keys, until it breaks.
+    /// Costs one range over all edges.
+    ///
+    /// # Errors
+    /// Any error of the store; if an edge does not decode.
+    pub fn each_edge(&self, mut visit: impl FnMut(EdgeKey<I>, E) -> ControlFlow<()>) -> Result<()> {
+        for edge in self.graph.edges.range(self.reader, (), Order::Ascending)? {
+            let (key, properties) = edge?;
+            if visit(key, properties).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keys of the edges of a vertex.
+pub(crate) fn range<Q: Pack + ?Sized>(
+    space: &Subspace,
+    id: &Q,
+    label: Option<&str>,
+) -> KeyRange<'static> {
+    match label {
+        Some(label) => space.range_of(&(id, label)),
+        None => space.range_of(&(id,)),
+    }
+}
+
+/// Whether the other end is the vertex that `own` stands for.
+pub(crate) fn is_loop<B, I: VertexId>(found: &Neighbour<B, I>, own: &KeyBuf) -> bool
+where
+    B: std::ops::Deref<Target = [u8]>,
+{
+    own.ends_with(&keyloom::pack(&(found.vertex(),)))
+}

@@ -1,0 +1,39 @@
+//! Graphs: what is read is what was written, searches find what other implementations find.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod bad_input;
+mod cost;
+mod faults;
+mod model;
+mod searches;
+mod steps;
+
+use keyloom::Store;
+use keyloom_graph::Graph;
+use keyloom_tables::Schema;
+use keyloom_testing::on_every_store_and_server;
+
+/// Vertices are numbers, edges have a weight.
+type Numbers = Graph<u32, u8, u32>;
+
+fn directed(store: &impl Store) -> Numbers {
+    Graph::directed(&Schema::open(store, "test").unwrap(), "numbers").unwrap()
+}
+
+fn undirected(store: &impl Store) -> Numbers {
+    Graph::undirected(&Schema::open(store, "test").unwrap(), "numbers").unwrap()
+}
+
+on_every_store_and_server! {
+    model::reads_agree_with_a_naive_model,
+    model::pages_make_up_the_neighbours,
+    model::vertices_with_many_edges_are_deleted_in_steps,
+    searches::searches_agree_with_petgraph,
+    searches::bounded_cheapest_paths_agree_with_layers,
+    steps::steps_agree_with_a_naive_evaluation,
+    bad_input::bad_input_is_refused_and_nothing_lost,
+    cost::steps_cost_one_round_trip_each,
+    faults::damage_is_found_and_repaired,
+    faults::faults_leave_nothing_half_done,
+    faults::conflicts_are_retried_to_the_same_end,
+}

@@ -1,0 +1,78 @@
+//! Queries by steps beside a naive evaluation: one walk after the other.
+
+use keyloom::Store;
+use keyloom_graph::Direction;
+use keyloom_testing::laws::{clear, long_property};
+use proptest::prelude::*;
+
+use super::model::{Edges, edges, neighbours, put, stored};
+
+/// The walks that continue `walks` by one edge. The order of the edges of a walk does not matter.
+fn next(
+    walks: Vec<Vec<u32>>,
+    model: &Edges,
+    directed: bool,
+    direction: Direction,
+    allowed: impl Fn(&str, u32) -> bool,
+) -> Vec<Vec<u32>> {
+    let mut next = Vec::new();
+    for walk in walks {
+        for (label, to, weight) in neighbours(model, directed, *walk.last().unwrap(), direction) {
+            if allowed(&label, weight) {
+                next.push([walk.as_slice(), &[to]].concat());
+            }
+        }
+    }
+    next
+}
+
+fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort();
+    values
+}
+
+pub fn steps_agree_with_a_naive_evaluation(store: &impl Store) {
+    long_property((any::<bool>(), edges(6, 20)), |(directed, all)| {
+        clear(store);
+        let graph = put(store, directed, &all);
+        let model = stored(&all, directed);
+        store
+            .transact(|txn| (0..3).try_for_each(|n| graph.put_vertex(txn, &n, &(n as u8))))
+            .unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let view = graph.at(&snapshot).unwrap();
+        let begin = || vec![vec![0], vec![1], vec![0]];
+
+        let found =
+            view.from(&[0, 1, 0]).out(["a"]).in_(["a", "b"]).has_edge(|hop| hop.properties > 3);
+        let one = next(begin(), &model, directed, Direction::Out, |label, _| label == "a");
+        let two = next(one, &model, directed, Direction::In, |label, w| label != "a\0" && w > 3);
+        assert_eq!(sorted(found.paths().unwrap().found), sorted(two.clone()));
+        assert_eq!(found.count().unwrap().found, two.len());
+        let ends: Vec<u32> = two.iter().map(|walk| walk[2]).collect();
+        assert_eq!(sorted(found.vertices().unwrap().found), sorted(ends.clone()));
+        let groups = found.group_count().unwrap().found;
+        assert_eq!(groups.values().sum::<u64>(), ends.len() as u64);
+        assert!(
+            groups.iter().all(|(end, n)| ends.iter().filter(|e| *e == end).count() as u64 == *n)
+        );
+
+        // Only some vertices have properties.
+        let kept = found.has(|id, age| *id == u32::from(*age) && *age > 0).dedup();
+        let mut distinct = sorted(ends.into_iter().filter(|end| (1..3).contains(end)).collect());
+        distinct.dedup();
+        assert_eq!(sorted(kept.vertices().unwrap().found), distinct);
+
+        let twice = view.from(&[0]).repeat(2, |steps| steps.both([""; 0]));
+        let any = |_: &str, _| true;
+        let walks = next(vec![vec![0]], &model, directed, Direction::Both, any);
+        let walks = next(walks, &model, directed, Direction::Both, any);
+        assert_eq!(sorted(twice.paths().unwrap().found), sorted(walks.clone()));
+        let some = twice.limit(3).paths().unwrap().found;
+        assert_eq!(some.len(), walks.len().min(3));
+        assert!(some.iter().all(|walk| walks.contains(walk)));
+        let first = view.from(&[0]).out([""; 0]).limit(2).paths().unwrap().found;
+        let all_of_first = next(vec![vec![0]], &model, directed, Direction::Out, any);
+        assert_eq!(first.len(), all_of_first.len().min(2));
+    });
+}
