@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Order, Store, Subspace};
 use keyloom_patterns::sequence::{
-    IdBlocks, Positions, Sequence, Sharded, VersionstampedLog, first_id_at, time_ordered_id,
+    IdBlocks, Sequence, Sharded, VersionstampedLog, first_id_at, time_ordered_id,
 };
 use keyloom_patterns::{AppendLog, TimeBuckets};
 
@@ -70,7 +70,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     });
     group.bench_function("50 of each of 8 shards", |b| {
         b.iter(|| {
-            let mut seen = Positions::default();
+            let mut seen = Vec::new();
             sharded.read_new(&snapshot, &1, &mut seen, 50).unwrap().len()
         });
     });

@@ -6,7 +6,6 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Store, Subspace};
-use keyloom_patterns::versioned::AppendLimit;
 use keyloom_patterns::{Counters, Table, VersionedTable};
 
 const RECORDS: u32 = 10_000;
@@ -54,8 +53,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
         });
     });
     group.bench_function("append to a list of 100", |b| {
-        let limit = AppendLimit::DropOldest(100);
-        b.iter(|| store.transact(|txn| lists.append(txn, &1, 7, limit)).unwrap());
+        b.iter(|| store.transact(|txn| lists.append_dropping_oldest(txn, &1, 7, 100)).unwrap());
     });
     group.bench_function("add to a counter", |b| {
         b.iter(|| store.transact(|txn| counters.add(txn, &1, 1)).unwrap());

@@ -1,13 +1,14 @@
-//! Derived data built over many records while a writer commits: how long does the writer wait?
+//! Builds derived data over many records while a writer commits. How long does the writer wait?
 //!
 //! ```text
 //! cargo run --release -p keyloom-examples --bin online_build
-//! cargo run --release -p keyloom-examples --bin online_build -- --records 100000 --batch 200 --unsynced
+//! cargo run --release -p keyloom-examples --bin online_build -- \
+//!     --records 100000 --batch 200 --unsynced
 //! ```
 //!
-//! Loads records into an LMDB store, lets one thread change records of it, one to a transaction,
-//! and meanwhile builds an index that covers a field, a unique index, totals, bitmaps and points.
-//! At the end every entry is checked.
+//! Loads records into an LMDB store. Then one thread changes records, one per transaction, while
+//! another builds a covering index, a unique index, totals, bitmaps and points. At the end the
+//! program checks every entry.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -78,7 +79,7 @@ impl Users {
         Ok(Self { table, by_city, by_email, ages, cities, places })
     }
 
-    /// Does some work with each kind.
+    /// Runs `work` for each kind of derived data.
     fn each<W: KindWork>(&self, work: &mut W) -> keyloom::Result<()> {
         work.run("index", &self.by_city)?;
         work.run("unique", &self.by_email)?;
@@ -88,7 +89,7 @@ impl Users {
     }
 }
 
-/// What is done with derived data of any kind.
+/// Work on derived data of any kind.
 trait KindWork {
     fn run<D>(&mut self, name: &str, attached: &Attached<D>) -> keyloom::Result<()>
     where
@@ -99,7 +100,7 @@ fn position(user: &User) -> keyloom::Result<LatLng> {
     LatLng::new(f64::from(user.age) - 50.0, f64::from(user.city) / 400.0)
 }
 
-/// Some user: the same for the same numbers.
+/// A generated user, determined by the id and the version.
 fn user(id: u32, version: u32) -> User {
     let mixed = (id ^ version.rotate_left(16)).wrapping_mul(0x9E37_79B9);
     User {
@@ -110,15 +111,15 @@ fn user(id: u32, version: u32) -> User {
     }
 }
 
-/// What the threads know of each other.
+/// State shared by the threads.
 #[derive(Default)]
 struct Course {
     is_over: AtomicBool,
-    /// How many batches have begun.
+    /// The number of batches begun.
     batches: AtomicU64,
 }
 
-/// How long some things took.
+/// A list of durations.
 #[derive(Default)]
 struct Times(Vec<Duration>);
 
@@ -172,7 +173,8 @@ fn options() -> Result<Option<Options>, Box<dyn Error>> {
     Ok(Some(options))
 }
 
-/// Whether all was as promised.
+/// Returns whether the check found no faults, the index has an entry per record, and at most one
+/// batch began while the writer waited.
 fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let store = Lmdb::options().durability(options.durability).open(directory.path())?;
@@ -186,7 +188,7 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let course = Course::default();
     let mut is_kept = true;
     thread::scope(|scope| -> Result<(), Box<dyn Error>> {
-        // Whatever happens to the builds, the writer is to come to an end.
+        // Stop the writer even if a build fails.
         let writer = scope.spawn(|| write(&store, &users, options.records, &course));
         let (batch, longest_batch) = (options.batch, Duration::ZERO);
         let mut build = Build { store: &store, batch, course: &course, longest_batch };
@@ -222,8 +224,8 @@ fn load(store: &Lmdb, records: u32) -> keyloom::Result<()> {
     })
 }
 
-/// Builds derived data, and prints how long the batches took from the moment on that they had the
-/// store.
+/// Builds derived data, and prints the durations of its batches, measured from the moment when each
+/// transaction got the store.
 struct Build<'b> {
     store: &'b Lmdb,
     batch: usize,
@@ -276,8 +278,8 @@ impl KindWork for Check<'_> {
     }
 }
 
-/// Changes one record after the other, and tells how long it waited each time before it could
-/// begin, and how many batches of a build began in any of these times at most.
+/// Changes one record after another. Returns how long each transaction waited before it began, and
+/// the largest number of build batches that began during one of these waits.
 fn write(
     store: &Lmdb,
     users: &Users,

@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Store, Subspace};
 use keyloom_patterns::Table;
-use keyloom_patterns::bitmaps::{BitmapExpr, InvertedIndex, ReportWay, one};
+use keyloom_patterns::bitmaps::{BitmapExpr, InvertedIndex, one};
 
 const USERS: u32 = 100_000;
 
@@ -41,8 +41,8 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     ];
     for (of, audience) in &audiences {
         group.throughput(Throughput::Elements(audience.count(&snapshot).unwrap()));
-        for (way, by) in [("walked", ReportWay::Walk), ("intersected", ReportWay::Intersect)] {
-            let report = index.report(audience).by(by);
+        let report = || index.report(audience);
+        for (way, report) in [("walked", report().walk()), ("intersected", report().intersect())] {
             group.bench_function(format!("breakdown of {of}, {way}"), |b| {
                 b.iter(|| report.breakdown::<u16>(&snapshot, "category").unwrap().rows.len());
             });

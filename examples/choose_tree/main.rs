@@ -1,14 +1,14 @@
-//! Which model of a hierarchy? The same operations on all of them, and what each one costs.
+//! Which model of a hierarchy? Runs the same operations on all models and prints their costs.
 //!
 //! ```text
 //! cargo run --release -p keyloom-examples --bin choose_tree
 //! cargo run --release -p keyloom-examples --bin choose_tree -- 20000
 //! ```
 //!
-//! On a real directory tree (or give it another number of operations): mostly reads, mostly new
-//! nodes at the end, many moves. Every model answers the same, and the program stops if one does
-//! not. What is counted does not depend on the machine; the times are those of LMDB with
-//! `Durability::MayLoseStore`, one transaction per change.
+//! The data is a real directory tree. The three mixes of operations are mostly reads, mostly new
+//! nodes at the end, and many moves; the argument is the number of operations. All models must
+//! return the same answers, otherwise the program stops. The counts do not depend on the machine.
+//! The times are those of LMDB with `Durability::MayLoseStore`, one transaction per change.
 
 mod operations;
 mod replay;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A line for each operation and model: what one of them costs on average.
+/// Prints a line for each operation and model: the average cost of one operation.
 fn print(models: &[(&str, Costs)]) -> Result<(), Box<dyn Error>> {
     let Some((_, first)) = models.first() else { return Ok(()) };
     println!("| operation | model | keys written | keys read | round trips | µs |");

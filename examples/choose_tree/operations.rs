@@ -1,4 +1,4 @@
-//! What is done: operations as data, each of which can be done when its turn comes.
+//! The operations as data, each of which is valid when its turn comes.
 
 use std::error::Error;
 use std::fs::File;
@@ -19,9 +19,9 @@ pub enum Operation {
     /// A new node as the last child.
     Append(NodeId, NodeId),
     Rename(NodeId),
-    /// A node with all below it becomes the last child of another.
+    /// A node, with its descendants, becomes the last child of another node.
     Move(NodeId, NodeId),
-    /// With all below it.
+    /// Deletes the node with its descendants.
     Delete(NodeId),
 }
 
@@ -42,8 +42,8 @@ impl Operation {
 
 pub struct Mix {
     pub name: &'static str,
-    /// How many of a hundred are drawn, of which those that cannot be done are left out: gets,
-    /// children, descendants, ancestors, appends, renames, moves, deletions.
+    /// Shares in percent: gets, children, descendants, ancestors, appends, renames, moves,
+    /// deletions. Operations that are not possible are skipped.
     of_hundred: [u32; 8],
 }
 
@@ -53,8 +53,8 @@ pub const MIXES: [Mix; 3] = [
     Mix { name: "many moves", of_hundred: [10, 10, 5, 10, 10, 10, 40, 5] },
 ];
 
-/// Random operations, the same ones in each run. A document in memory goes along, so that each one
-/// can be done.
+/// Random operations, the same ones in each run. They are also applied to a document in memory, so
+/// that each operation is valid.
 pub fn operations(forest: &[Nested<u64>], mix: &Mix, count: usize) -> Result<Vec<Operation>> {
     let nowhere = TreeDocument::<u64>::new(&Subspace::root());
     let mut tree = nowhere.read(&Memory::new().snapshot()?)?;
@@ -96,7 +96,8 @@ pub fn operations(forest: &[Nested<u64>], mix: &Mix, count: usize) -> Result<Vec
     Ok(operations)
 }
 
-/// Not to itself or below, and no more than a thousand nodes, as people do.
+/// Whether a node can be moved to another: not below itself, and not with 1,000 descendants or
+/// more, since such moves are rare in practice.
 fn can_move(tree: &Document<u64>, node: NodeId, to: NodeId) -> Result<bool> {
     Ok(node != to && !tree.is_ancestor(node, to)? && tree.descendant_count(node)? < 1_000)
 }
@@ -112,8 +113,7 @@ fn chosen(mix: &Mix, mut number: u32) -> usize {
     kind.unwrap_or_default()
 }
 
-/// The files and directories of a source tree, with their sizes, each directory in the order of its
-/// names.
+/// The files and directories of a source tree, with their sizes; each directory is sorted by name.
 pub fn directory_tree() -> std::result::Result<Vec<Nested<u64>>, Box<dyn Error>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/directory-tree.tsv.gz");
     let mut text = String::new();
@@ -121,7 +121,7 @@ pub fn directory_tree() -> std::result::Result<Vec<Nested<u64>>, Box<dyn Error>>
     let mut files: Vec<(Vec<&str>, u64)> = Vec::new();
     for line in text.lines() {
         let (bytes, path) = line.split_once('\t').ok_or("a line without a size")?;
-        // The size of one file is not known.
+        // The size of one file is unknown.
         files.push((path.split('/').collect(), bytes.parse().unwrap_or(0)));
     }
     files.sort();

@@ -1,4 +1,4 @@
-//! One model does what it is told, and everything is counted.
+//! Runs the operations on one model, and counts their costs.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,7 +11,7 @@ use keyloom_patterns::trees::{InsertAt, Nested, Tree};
 
 use crate::operations::Operation;
 
-/// What the operations of one kind cost together.
+/// The total cost of the operations of one kind.
 #[derive(Default)]
 pub struct CostOf {
     pub times: u64,
@@ -21,10 +21,10 @@ pub struct CostOf {
     pub time: Duration,
 }
 
-/// What each kind of operation cost, and what was answered.
+/// The costs of each kind of operation, and the answers.
 pub struct Costs {
     pub of: BTreeMap<&'static str, CostOf>,
-    /// How many nodes each read has found, and the whole tree at the end.
+    /// The result of each operation (for a read that of `ask`), and the whole tree at the end.
     pub answers: (Vec<u64>, Vec<Nested<u64>>),
 }
 
@@ -81,7 +81,7 @@ fn perform<T: Tree<Value = u64>>(
     Ok(1)
 }
 
-/// Reads the names of what it finds, and counts their bytes and the nodes.
+/// Reads the names of the nodes found. Returns the sum of their bytes and of the number of nodes.
 fn ask<T: Tree<Value = u64>>(tree: &T, reader: &impl Reader, operation: &Operation) -> Result<u64> {
     let mut sum = 0;
     match *operation {

@@ -1,5 +1,5 @@
-//! What is within 2,000 km of Suva: on a map whose ends meet there, and around the meridian at 180
-//! degrees.
+//! The area within 2,000 km of Suva: on a map that ends at the 180th meridian, and on one centred
+//! on it.
 
 use keyloom::Subspace;
 use keyloom_patterns::spatial::{CellBounds, CoverPart};
@@ -10,7 +10,7 @@ use crate::card::Card;
 use crate::map::{self, Flat};
 
 const RADIUS: f64 = 2_000_000.0;
-/// All longitudes, as the keys have them.
+/// All longitudes, in the order of the keys.
 const WORLD: Flat = Flat {
     left: 0.0,
     top: 30.0,
@@ -18,7 +18,7 @@ const WORLD: Flat = Flat {
     height: 120.0,
     bounds: CellBounds { south: -45.0, west: -180.0, north: 15.0, east: 180.0 },
 };
-/// Around the meridian at 180 degrees.
+/// The area around the 180th meridian.
 const PACIFIC: Flat = Flat {
     left: 0.0,
     top: 186.0,

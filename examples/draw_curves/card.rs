@@ -1,10 +1,11 @@
-//! A picture on a light card of its own, so that it is read on a page of any colour.
+//! A picture with a light background of its own, so that it is legible on a page of any colour.
 
 use svg::Document;
 use svg::node::Node;
 use svg::node::element::{Description, Path, Rectangle, Style, Text, Title};
 
-/// What is looked at one by one is amber, what is taken as it is green, what is read in vain red.
+/// Colours: entries that are checked one by one are amber, entries that are accepted without a
+/// check are green, entries that are read in vain are red.
 const STYLE: &str = "\
 text{font:13px sans-serif;fill:#2b2b2b}\
 path{fill:none}\
@@ -21,13 +22,13 @@ path{fill:none}\
 
 const BACKGROUND: &str = "#fffdf8";
 
-/// A picture in the making.
+/// A picture under construction.
 pub struct Card {
     document: Document,
 }
 
 impl Card {
-    /// With what is read to those who do not see it.
+    /// A picture with a title and a description for screen readers.
     pub fn new(width: u32, height: u32, title: &str, description: &str) -> Self {
         let mut document = Document::new()
             .set("viewBox", (0, 0, width, height))
@@ -42,13 +43,13 @@ impl Card {
         card
     }
 
-    /// Covers what has been drawn there.
+    /// Covers a rectangle with the background colour.
     pub fn blank(&mut self, x: u32, y: u32, width: u32, height: u32) {
         let blank = Rectangle::new().set("x", x).set("y", y).set("width", width);
         self.document.append(blank.set("height", height).set("fill", BACKGROUND));
     }
 
-    /// A path of a class of the style; nothing when there is nothing to draw.
+    /// Adds a path with a class of the style, unless `data` is empty.
     pub fn path(&mut self, class: &str, data: String) {
         if !data.is_empty() {
             self.document.append(Path::new().set("class", class).set("d", data));
@@ -59,7 +60,7 @@ impl Card {
         self.document.append(Text::new(text).set("x", x).set("y", y));
     }
 
-    /// Swatches of the classes of cells, and what they mean.
+    /// Swatches of the classes of cells, with their meanings.
     pub fn legend(&mut self, y: u32) {
         let swatches = [
             (10, "inside edges", "taken as read"),

@@ -1,4 +1,4 @@
-//! Where the cities are.
+//! The positions of the cities.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is within 100 km of Paris, and what is read to find it.
+//! The area within 100 km of Paris, and the reads of a query for it.
 
 use keyloom::{Memory, Store, Subspace};
 use keyloom_patterns::spatial::{AreaQuery, CellBounds};
@@ -9,7 +9,7 @@ use crate::card::Card;
 use crate::map::{self, Flat};
 
 const RADIUS: f64 = 100_000.0;
-/// What the map shows, with degrees of longitude that are two thirds as long as those of latitude.
+/// The area of the map; a degree of longitude is drawn two thirds as long as a degree of latitude.
 const MAP: Flat = Flat {
     left: 0.0,
     top: 0.0,
@@ -50,7 +50,7 @@ pub fn picture(cities: &[LatLng], ranges: usize) -> Drawn<String> {
     Ok(card.finish())
 }
 
-/// What the query reads of these cities.
+/// The reads of the query over these cities.
 fn explain(
     by_position: &PointIndex<u32, (f64, f64)>,
     query: AreaQuery<'_, u32, Circle>,

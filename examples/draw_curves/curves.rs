@@ -6,7 +6,7 @@ use crate::card::Card;
 
 /// The bits of a coordinate.
 const ORDER: u32 = 3;
-/// Of a cell, in pixels.
+/// The side of a cell, in pixels.
 const SIDE: u32 = 38;
 const TOP: u32 = 34;
 

@@ -1,5 +1,5 @@
-//! Draws the pictures of the book's chapter on dimensionality reduction: the curve by the library's
-//! own codes, and what its queries read of real cities.
+//! Draws the pictures of the book's chapter on dimensionality reduction: the curve, from the codes
+//! of the library, and the reads of queries over real cities.
 //!
 //! ```text
 //! cargo run -p keyloom-examples --bin draw_curves      writes book/src/pictures
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 type Drawn<T> = Result<T, Box<dyn Error>>;
 
-/// How many ranges the queries of the pictures take, one picture each.
+/// The maximum number of ranges of the queries; each gets a picture.
 const BUDGETS: [usize; 3] = [4, 16, 64];
 
 fn main() -> ExitCode {
@@ -47,7 +47,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/src/pictures")
 }
 
-/// The names and the texts of all pictures.
+/// The names and the contents of all pictures.
 fn pictures() -> Drawn<Vec<(String, String)>> {
     let cities = cities::read()?;
     let mut pictures = vec![
@@ -69,10 +69,10 @@ mod tests {
 
     use super::{directory, pictures};
 
-    /// What one wants to load with a page.
+    /// The size limit of a picture, as it is loaded with a page.
     const MOST_BYTES: usize = 60_000;
 
-    /// What lies beside them and is not drawn here.
+    /// Other pictures in the same directory, which are not drawn here.
     const OTHERS: [&str; 2] = ["four_trees.svg", "two_indexes.svg"];
 
     #[test]

@@ -1,4 +1,4 @@
-//! Places on paper: cells, dots and circles under a projection.
+//! Positions on the picture: cells, dots and circles under a projection.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,18 +11,17 @@ use crate::card::Card;
 /// A part of the world with equal steps of longitude and of latitude.
 #[derive(Clone, Copy)]
 pub struct Flat {
-    /// Where the north-western corner is on paper.
+    /// The position of the north-western corner on the picture.
     pub left: f64,
     pub top: f64,
     pub width: f64,
     pub height: f64,
-    /// What is there, in degrees; longitudes may go on behind 180.
+    /// The area of the map, in degrees; longitudes may exceed 180.
     pub bounds: CellBounds,
 }
 
 impl Flat {
-    /// Longitudes that go on behind the eastern edge come in from the west as they are on the
-    /// globe.
+    /// Adds 360 degrees to a longitude west of the map, which may be on it beyond 180 degrees.
     fn turned(&self, longitude: f64) -> f64 {
         if longitude < self.bounds.west { longitude + 360.0 } else { longitude }
     }
@@ -37,7 +36,7 @@ impl Flat {
         self.top + (north - latitude) * self.height / (north - south)
     }
 
-    /// What of a cell is on the map, in degrees.
+    /// The part of a cell that is on the map, in degrees.
     fn clipped(&self, cell: &CellBounds) -> Option<CellBounds> {
         let turn = if cell.east <= self.bounds.west { 360.0 } else { 0.0 };
         let clipped = CellBounds {
@@ -49,7 +48,7 @@ impl Flat {
         (clipped.south < clipped.north && clipped.west < clipped.east).then_some(clipped)
     }
 
-    /// The outline of a cell, empty when it is not on the map.
+    /// The outline of a cell, empty if it is not on the map.
     pub fn cell(&self, cell: &CellBounds) -> String {
         let Some(CellBounds { south, west, north, east }) = self.clipped(cell) else {
             return String::new();
@@ -58,12 +57,12 @@ impl Flat {
         format!("M{left:.1} {top:.1}H{right:.1}V{bottom:.1}H{left:.1}z")
     }
 
-    /// Where the map ends on paper.
+    /// The horizontal positions of the edges of the map on the picture.
     pub fn ends(&self) -> [f64; 2] {
         [self.left, self.left + self.width]
     }
 
-    /// Where a position is on paper, if it is on the map.
+    /// The position on the picture, if it is on the map.
     pub fn place(&self, position: &LatLng) -> Option<(f64, f64)> {
         let CellBounds { south, west, north, east } = self.bounds;
         let (latitude, longitude) = (position.latitude(), self.turned(position.longitude()));
@@ -72,7 +71,7 @@ impl Flat {
     }
 }
 
-/// The cells of a cover, drawn by `outline`, in their colours.
+/// Draws the cells of a cover by `outline`, in the colours of their classes.
 pub fn cells(card: &mut Card, parts: &[CoverPart], outline: impl Fn(&CellBounds) -> String) {
     let classes = [
         (Relation::Outside, "gap edges"),
@@ -86,8 +85,8 @@ pub fn cells(card: &mut Card, parts: &[CoverPart], outline: impl Fn(&CellBounds)
     }
 }
 
-/// The cities of a map as dots: found, read in vain, not read. Of those that fall within so many
-/// pixels, one.
+/// Draws the cities of a map as dots: found, read in vain, not read. Draws one dot for all cities
+/// of a class within `pixels` pixels.
 pub fn cities(
     card: &mut Card,
     circle: &Circle,
@@ -113,7 +112,7 @@ pub fn cities(
     }
 }
 
-/// Whether a city is in what a query reads.
+/// Whether a query reads a city.
 pub fn is_read(parts: &[CoverPart], city: &LatLng) -> bool {
     let Ok(cell) = GeoCell::of(city, u64::BITS) else { return false };
     let code = *cell.codes().start();
@@ -121,13 +120,13 @@ pub fn is_read(parts: &[CoverPart], city: &LatLng) -> bool {
     parts.iter().take(begun).next_back().is_some_and(|part| part.codes().contains(&code))
 }
 
-/// With at most one digit behind the point.
+/// Rounds to one decimal.
 fn tenths(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }
 
-/// The edge of a circle as a line on paper. Where it leaves a map at one of its `ends`, it comes in
-/// at the other.
+/// The circumference of a circle as a line on the picture. If it leaves a map at one of its `ends`,
+/// it continues at the other.
 pub fn edge(
     circle: &Circle,
     ends: [f64; 2],
@@ -156,7 +155,7 @@ pub fn edge(
     data
 }
 
-/// Where one comes on the edge of a circle when one leaves its centre with this bearing.
+/// The point on the circumference of a circle that lies in this direction from its centre.
 fn destination(circle: &Circle, bearing: f64) -> Option<LatLng> {
     let angle = circle.radius() / EARTH_RADIUS;
     let latitude = circle.centre().latitude().to_radians();

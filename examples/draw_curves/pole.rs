@@ -1,5 +1,5 @@
-//! What is within 1,500 km of Longyearbyen, the pole included: seen from above the pole, and as the
-//! keys have it.
+//! The area within 1,500 km of Longyearbyen, which includes the pole: seen from above the pole, and
+//! in the order of the keys.
 
 use keyloom::Subspace;
 use keyloom_patterns::spatial::CellBounds;
@@ -12,10 +12,10 @@ use crate::map::{self, Flat};
 const RADIUS: f64 = 1_500_000.0;
 /// The southern edge of both maps.
 const SOUTH: f64 = 62.0;
-/// Of the map from above: its middle, and how long a degree of latitude is.
+/// The centre of the map from above; `DEGREE` is the length of a degree of latitude.
 const MIDDLE: (f64, f64) = (350.0, 176.0);
 const DEGREE: f64 = 12.0;
-/// From the pole, along the upper edge, down.
+/// The map in the order of the keys: the pole is its upper edge.
 const STRIP: Flat = Flat {
     left: 0.0,
     top: 550.0,
@@ -49,7 +49,7 @@ pub fn picture(cities: &[LatLng]) -> Drawn<String> {
     Ok(card.finish())
 }
 
-/// Greenwich is below, the east to the right.
+/// The prime meridian points down, the east to the right.
 fn polar(latitude: f64, longitude: f64) -> (f64, f64) {
     let (far, angle) = ((90.0 - latitude) * DEGREE, longitude.to_radians());
     (MIDDLE.0 + far * angle.sin(), MIDDLE.1 + far * angle.cos())

@@ -1,13 +1,16 @@
-//! What a store far away costs: how often one waits for it, and how often a transaction runs where
-//! many writers meet. The tables of the book's chapter on such stores come from here.
+//! Measures the costs of a remote store: how often an operation waits for the server, and how often
+//! a transaction runs when many writers conflict. The book's chapter on remote stores contains the
+//! tables that it prints.
 //!
 //! ```text
 //! cargo run --release -p keyloom-examples --bin far_away
-//! cargo run --release -p keyloom-examples --bin far_away --features postgres,etcd -- postgres://user@host/database
-//! cargo run --release -p keyloom-examples --bin far_away --features foundationdb -- fdb:CLUSTER_FILE
+//! cargo run --release -p keyloom-examples --bin far_away \
+//!     --features keyloom/postgres,keyloom/etcd -- postgres://user@host/database
+//! cargo run --release -p keyloom-examples --bin far_away \
+//!     --features keyloom/foundationdb -- fdb:CLUSTER_FILE
 //! ```
 //!
-//! Everything lies in the subspace `far_away`, which is emptied before and after.
+//! All data is in the subspace `far_away`, which is cleared before and after.
 
 mod meeting;
 mod patterns;
@@ -18,7 +21,7 @@ use std::process::ExitCode;
 
 use keyloom::{AnyStore, Memory, Metered, Store, Subspace, Writer};
 
-/// Each step works on this store.
+/// The store of all steps.
 type FarStore = Metered<AnyStore>;
 type FarResult<T = ()> = Result<T, Box<dyn Error>>;
 

@@ -1,4 +1,4 @@
-//! How often a transaction runs until it is committed, where many writers meet.
+//! Measures how often a transaction runs until it commits, when many writers conflict.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -10,22 +10,23 @@ use keyloom_patterns::{BatchSize, Index, Table, entry};
 use crate::{FarResult, FarStore};
 
 const WRITERS: u64 = 8;
-/// How many transactions each of them commits.
+/// The number of transactions that each writer commits.
 const EACH: u64 = 100;
-/// How many records stand in each part of a sequence before the writers begin.
+/// The number of records in each part of a sequence before the writers begin.
 const BEFORE: u64 = 1_000;
 
-/// A transaction of a writer: which writer, and which of its transactions it is.
+/// A transaction of a writer. The arguments are the number of the writer, and the number of the
+/// transaction.
 pub type Body<'b> = &'b (dyn Fn(&mut Txn<'_>, u64, u64) -> Result<()> + Sync);
 type Txn<'t> = <FarStore as Store>::Transaction<'t>;
 
-/// How `writers` fared that committed `each` transactions at the same time.
+/// The result of `writers` that each committed `each` transactions concurrently.
 pub struct Met {
     pub runs_per_commit: f64,
     pub commits_per_second: f64,
 }
 
-/// Lets them meet.
+/// Runs the transactions of all writers concurrently.
 pub fn meet(store: &FarStore, writers: u64, each: u64, body: Body<'_>) -> FarResult<Met> {
     let (runs, given_up) = (AtomicU64::default(), AtomicU64::default());
     let started = Instant::now();
@@ -96,7 +97,7 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     let by_name = Index::new(&space.child("by_name"), |_id: &(u64, u64), name: &u64| entry(name));
     let people = Table::<(u64, u64), u64>::new(&space.child("people")).with(&by_name);
     let name = || fastrand::u64(..);
-    // In one part, and in a part for each writer.
+    // First all writers share one part, then each has a part of its own.
     for (parts, what) in [
         (1, "put records of a table behind its last one"),
         (WRITERS, "the same, the key begins with the writer"),
@@ -117,7 +118,7 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     Ok(())
 }
 
-/// Lets `put` put `n` numbered items.
+/// Calls `put` for the numbers below `n`, in batches.
 fn fill(store: &FarStore, n: u64, put: impl Fn(&mut Txn<'_>, u64) -> Result<()>) -> Result<()> {
     let numbers: Vec<u64> = (0..n).collect();
     let mut size = BatchSize::new(1_000);

@@ -1,4 +1,4 @@
-//! How often a transaction runs with each pattern, where one to sixteen writers meet in one
+//! Measures how often a transaction of each pattern runs, when one to sixteen writers share a
 //! container.
 
 use std::num::NonZeroU32;
@@ -13,14 +13,14 @@ use crate::meeting::{Body, meet};
 use crate::{FarResult, FarStore};
 
 const WRITERS: [u64; 5] = [1, 2, 4, 8, 16];
-/// How many transactions each of them commits.
+/// The number of transactions that each writer commits.
 const EACH: u64 = 50;
 
 pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     print!("\n{:<64}", "runs per commit, by the number of writers");
     WRITERS.iter().for_each(|writers| print!(" {writers:>6}"));
     println!();
-    // A round begins where nothing is, or with what `prepare` puts there.
+    // Each round begins with an empty subspace, or with the data of `prepare`.
     let line = |what: &str, prepare: &dyn Fn() -> FarResult, body: Body<'_>| {
         print!("{what:<64}");
         for writers in WRITERS {
@@ -95,7 +95,7 @@ fn node(writer: u64, n: u64) -> NodeId {
     1_000 * (writer + 1) + n
 }
 
-/// Roots for the writers to insert below.
+/// Inserts roots, below which the writers insert nodes.
 trait Roots {
     fn insert_root(&self, store: &FarStore, id: u64) -> FarResult;
 }

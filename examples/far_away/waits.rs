@@ -1,13 +1,13 @@
-//! How often an operation waits for the server.
+//! Measures how often an operation waits for the server.
 
-use keyloom::{Order, Reader, Result, Store, Subspace, Transaction, Writer};
+use keyloom::{KeyRange, Order, Reader, Result, Store, Subspace, Transaction, Writer};
 use keyloom_patterns::{BatchSize, Index, Table, entry};
 
 use crate::{FarResult, FarStore};
 
-/// How many keys there are to read.
+/// The number of keys to read.
 const KEYS: u32 = 30_000;
-/// How many records there are to find, a third of them in each town.
+/// The number of records, a third of them in each town.
 const PEOPLE: u32 = 3_000;
 
 pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
@@ -33,6 +33,10 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     line("a get", &|| snapshot.get(&key(7)).map(drop))?;
     line("1,000 gets", &|| thousand.iter().try_for_each(|key| snapshot.get(key).map(drop)))?;
     line("get_many of 1,000 keys", &|| snapshot.get_many(&thousand).map(drop))?;
+    let ends: Vec<_> = (0..1_000).map(|n| key(n * 29 + 10)).collect();
+    let ranges: Vec<_> =
+        thousand.iter().zip(&ends).map(|(start, end)| KeyRange::half_open(start, end)).collect();
+    line("range_many of 1,000 ranges of 10", &|| snapshot.range_many(&ranges, 10).map(drop))?;
     line("first", &|| snapshot.first(numbers.range()).map(drop))?;
     line("last", &|| snapshot.last(numbers.range()).map(drop))?;
     line("a page of 100", &|| snapshot.page(numbers.range(), Order::Ascending, 100).map(drop))?;
