@@ -1,4 +1,4 @@
-//! A module for each chapter in `SUMMARY.md`, whose documentation is the chapter.
+//! Generates a module for each chapter in `SUMMARY.md`; its documentation is the chapter.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -6,16 +6,15 @@
 //! mdbook build book              renders it
 //! ```
 //!
-//! A test holds the chapters to their rules: each is listed in `SUMMARY.md`, from which
-//! `build.rs` makes the modules, and no
-//! Rust block is kept from running.
+//! `build.rs` generates the modules from `SUMMARY.md`. A test checks that every chapter is listed
+//! there and that every Rust block runs.
 
 pub mod geo;
 pub mod places;
 
 include!(concat!(env!("OUT_DIR"), "/chapters.rs"));
 
-// The README is not a chapter, but its blocks run all the same.
+// The README is not a chapter, but its blocks run too.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub mod readme {}

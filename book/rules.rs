@@ -1,4 +1,4 @@
-//! The rules of the book, and that the checker which holds them can fail.
+//! The rules of the book, and negative controls for their checker.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// Languages of blocks that are not meant to run.
 const NOT_RUST: [&str; 4] = ["text", "sh", "python", "toml"];
 
-/// A fenced block: the line on which it begins, what stands behind the fence, and its lines.
+/// A fenced block: its first line, the info string after the fence, and its lines.
 struct Block<'t> {
     line: usize,
     info: &'t str,
@@ -44,10 +44,9 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Why a block is not run although it is Rust, or proves nothing although it is run.
+/// Why a Rust block does not run, or runs without a check.
 ///
-/// The words that are taken are listed, not those that are refused: a word that nobody thought of
-/// is refused as well.
+/// This is a list of accepted info strings, so that an unforeseen one is refused.
 fn broken_rule(block: &Block<'_>) -> Option<&'static str> {
     let has = |needle: &str| block.lines.iter().any(|line| line.contains(needle));
     let begins = |needle: &str| block.lines.iter().any(|line| line.trim().starts_with(needle));
@@ -90,7 +89,7 @@ fn chapter_files() -> BTreeSet<String> {
     names.filter(|name| name != "SUMMARY.md" && name != PICTURES).collect()
 }
 
-/// The folder of what chapters show.
+/// The folder of the pictures in the chapters.
 const PICTURES: &str = "pictures";
 
 fn pictures() -> BTreeSet<String> {
@@ -99,7 +98,7 @@ fn pictures() -> BTreeSet<String> {
     files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// The pictures that a chapter shows, in the form `![what is seen](pictures/file.svg)`.
+/// The pictures in a chapter, in the form `![description](pictures/file.svg)`.
 fn shown(text: &str) -> BTreeSet<String> {
     let images = text.split("![").skip(1).filter_map(|rest| rest.split_once("](pictures/"));
     let described = images.filter(|(described, _)| !described.is_empty());
