@@ -32,6 +32,21 @@ const fn step(name: &'static str, when: When, command: &'static str) -> Step {
     Step { name, when, command }
 }
 
+/// Tests beside servers. Every step selects the same packages and features, so that cargo builds
+/// them once.
+macro_rules! on_servers {
+    ($tests:literal) => {
+        concat!(
+            "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 ",
+            "tests/servers/with.sh cargo test --locked -p keyloom-graph -p keyloom-on-servers ",
+            "-p keyloom-patterns -p keyloom-tables -p keyloom-tour -p keyloom-trees ",
+            "--features keyloom-on-servers/postgres,keyloom-on-servers/etcd,keyloom-on-servers/tls,",
+            "keyloom-tour/polygons,keyloom-tour/postgres,keyloom-tour/etcd,keyloom-tour/tls ",
+            $tests
+        )
+    };
+}
+
 /// All steps, in the order of the run.
 const STEPS: &[Step] = &[
     step("fmt", When::Always, "cargo fmt --all --check"),
@@ -55,18 +70,12 @@ const STEPS: &[Step] = &[
     step("tour-again", When::Full, TOUR),
     // The round trips that the book gives, counted in memory.
     step("far-away", When::Full, "cargo run --locked --release -p keyloom-examples --bin far_away"),
-    // What is compiled for one step, and waits for servers or runs for seconds, is not optimized.
-    // The encoding of keys beside another crate's, bit for bit.
-    step(
-        "compare",
-        When::Full,
-        "CARGO_PROFILE_TEST_OPT_LEVEL=0 cargo test --locked -p keyloom-compare",
-    ),
-    // Hostile bytes without a fuzzer; the tables of promises are those of the result files.
+    // The encoding of keys beside another crate's, bit for bit; hostile bytes without a fuzzer; the
+    // tables of promises are those of the result files.
     step(
         "hostile",
         When::Full,
-        "CARGO_PROFILE_TEST_OPT_LEVEL=0 cargo test --locked -p keyloom-fuzz -p keyloom-campaigns",
+        "KEYLOOM_FUZZ_INPUTS=600 cargo test --locked -p keyloom-compare -p keyloom-fuzz -p keyloom-campaigns",
     ),
     step("campaigns", When::Full, "cargo campaign ci --results target/campaigns"),
     step("mutants", When::FullWithParent, "tests/mutants.sh --in-diff HEAD~1"),
@@ -76,50 +85,32 @@ const STEPS: &[Step] = &[
     step(
         "servers-stores",
         When::Full,
-        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
-         tests/servers/with.sh cargo test --locked \
-         -p keyloom-on-servers --features postgres,etcd,tls -- \
-         --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
+        on_servers!(
+            "--test etcd --test graph --test kills --test path --test postgres --test servers -- \
+             --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb \
+             --skip metered_ --skip faulty_"
+        ),
     ),
     step(
         "servers-tables",
         When::Full,
-        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
-         tests/servers/with.sh cargo test --locked \
-         -p keyloom-tables --test tables --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
-         index::on_ versioned::on_ --skip property_index --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
+        on_servers!(
+            "--test tables -- index::on_ versioned::on_ --skip property_index --skip on_memory \
+             --skip on_optimistic_memory --skip on_lmdb --skip on_redb"
+        ),
     ),
-    step(
-        "servers-paths",
-        When::Full,
-        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
-         tests/servers/with.sh cargo test --locked \
-         -p keyloom-trees --test path -- \
-         --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb --skip metered_ --skip faulty_",
-    ),
-    step(
-        "servers-tour",
-        When::Full,
-        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
-         tests/servers/with.sh cargo test --locked \
-         -p keyloom-tour --test tour \
-         --features polygons,postgres,etcd,tls,keyloom-testing/postgres,keyloom-testing/etcd -- \
-         on_postgres on_etcd",
-    ),
+    step("servers-tour", When::Full, on_servers!("--test tour -- on_postgres on_etcd")),
     step(
         "servers-schema",
         When::Full,
-        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
-         tests/servers/with.sh cargo test --locked \
-         -p keyloom-patterns --test schema --features keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls -- \
-         opening_an_unchanged_schema processes::on_postgres totals_keep",
+        on_servers!(
+            "--test schema -- opening_an_unchanged_schema processes::on_postgres totals_keep"
+        ),
     ),
     step(
         "servers-doc",
         When::Full,
-        "CARGO_PROFILE_TEST_OPT_LEVEL=0 KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 \
-         tests/servers/with.sh cargo test --locked \
-         --doc --package keyloom --features postgres,etcd,tls",
+        "KEYLOOM_REQUIRE_SERVERS=1 tests/servers/with.sh cargo test --locked --doc -p keyloom --features postgres,etcd,tls",
     ),
     step("test", When::Always, "cargo test --locked"),
 ];
