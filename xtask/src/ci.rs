@@ -17,6 +17,8 @@ enum When {
     Full,
     /// The full one, if there is a commit to compare with.
     FullWithParent,
+    /// Neither: a form of its own, for what takes long to build and differs little on servers.
+    Servers,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +26,7 @@ struct Step {
     name: &'static str,
     when: When,
     /// As in a shell: variables first. Words are separated by spaces; `SCRATCH` stands for a
-    /// directory that is empty when the run begins.
+    /// directory that is empty when the run begins, `RELEASE` for that of the release builds.
     command: &'static str,
 }
 
@@ -42,7 +44,10 @@ macro_rules! on_servers {
             "-p keyloom-patterns -p keyloom-tables -p keyloom-tour -p keyloom-trees ",
             "--features keyloom-on-servers/postgres,keyloom-on-servers/etcd,keyloom-on-servers/tls,",
             "keyloom-tour/polygons,keyloom-tour/postgres,keyloom-tour/etcd,keyloom-tour/tls ",
-            $tests
+            $tests,
+            // Stores without a server are tested by the last step.
+            " --skip in_memory --skip on_memory --skip on_optimistic_memory --skip on_lmdb ",
+            "--skip on_redb --skip metered_ --skip faulty_"
         )
     };
 }
@@ -65,57 +70,51 @@ const STEPS: &[Step] = &[
         When::Full,
         "cargo build --locked -p keyloom -p keyloom-patterns --no-default-features",
     ),
+    // Together, so that cargo builds what they share once.
+    step(
+        "release",
+        When::Full,
+        "cargo build --locked --release -p keyloom-tour -p keyloom-examples -p keyloom-campaigns \
+         --bin tour --bin far_away --bin campaigns",
+    ),
     step("tour", When::Full, TOUR),
     // The second run finds the store of the first.
     step("tour-again", When::Full, TOUR),
     // The round trips that the book gives, counted in memory.
-    step("far-away", When::Full, "cargo run --locked --release -p keyloom-examples --bin far_away"),
-    // The encoding of keys beside another crate's, bit for bit; hostile bytes without a fuzzer; the
-    // tables of promises are those of the result files.
-    step(
-        "hostile",
-        When::Full,
-        "KEYLOOM_FUZZ_INPUTS=600 cargo test --locked -p keyloom-compare -p keyloom-fuzz -p keyloom-campaigns",
-    ),
-    step("campaigns", When::Full, "cargo campaign ci --results target/campaigns"),
+    step("far-away", When::Full, "RELEASE/far_away"),
+    step("campaigns", When::Full, "RELEASE/campaigns ci --results target/campaigns"),
     step("mutants", When::FullWithParent, "tests/mutants.sh --in-diff HEAD~1"),
     // tests/fuzz/run.sh and tests/memory.sh would take ten minutes more, most of them to build.
     step("miri", When::Full, "tests/miri.sh"),
-    // What differs on servers. Stores without one are tested by the last step.
     step(
-        "servers-stores",
+        "servers",
         When::Full,
         on_servers!(
-            "--test etcd --test graph --test kills --test path --test postgres --test servers -- \
-             --skip on_memory --skip on_optimistic_memory --skip on_lmdb --skip on_redb \
-             --skip metered_ --skip faulty_"
+            "--test etcd --test graph --test kills --test path --test postgres --test servers \
+             --test tour --"
         ),
     ),
     step(
         "servers-tables",
-        When::Full,
-        on_servers!(
-            "--test tables -- index::on_ versioned::on_ --skip property_index --skip on_memory \
-             --skip on_optimistic_memory --skip on_lmdb --skip on_redb"
-        ),
+        When::Servers,
+        on_servers!("--test tables -- index::on_ versioned::on_ --skip property_index"),
     ),
-    step("servers-tour", When::Full, on_servers!("--test tour -- on_postgres on_etcd")),
     step(
         "servers-schema",
-        When::Full,
+        When::Servers,
         on_servers!(
             "--test schema -- opening_an_unchanged_schema processes::on_postgres totals_keep"
         ),
     ),
     step(
         "servers-doc",
-        When::Full,
+        When::Servers,
         "KEYLOOM_REQUIRE_SERVERS=1 tests/servers/with.sh cargo test --locked --doc -p keyloom --features postgres,etcd,tls",
     ),
     step("test", When::Always, "cargo test --locked"),
 ];
 
-const TOUR: &str = "cargo run --locked --release -p keyloom-tour -- --store lmdb:SCRATCH/tour";
+const TOUR: &str = "RELEASE/tour --store lmdb:SCRATCH/tour";
 
 /// Prints the steps.
 pub(crate) fn list() {
@@ -124,7 +123,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the steps of `--quick` or `--full`, or those that are named.
+/// Runs the steps of `--quick`, `--full` or `--servers`, or those that are named.
 pub(crate) fn run(root: &Path, chosen: &[&str]) -> Result<()> {
     let steps = choose(STEPS, chosen, has_parent(root))?;
     run_steps(root, &steps)
@@ -136,6 +135,7 @@ fn choose(steps: &[Step], chosen: &[&str], has_parent: bool) -> Result<Vec<Step>
     };
     match chosen {
         ["--quick"] => by_form(&[When::Always, When::Quick]),
+        ["--servers"] => by_form(&[When::Servers]),
         ["--full"] if has_parent => by_form(&[When::Always, When::Full, When::FullWithParent]),
         ["--full"] => by_form(&[When::Always, When::Full]),
         names => names.iter().map(|name| by_name(steps, name)).collect(),
@@ -193,9 +193,12 @@ fn run_step(root: &Path, step: &Step, scratch: &Path) -> Result<bool> {
         variables.extend(variable.split_once('='));
     }
     let program = words.next().with_context(|| format!("step {} has no command", step.name))?;
-    let scratch = scratch.to_str().context("the path of the repository is not UTF-8")?;
-    let mut command = Command::new(program);
-    command.args(words.map(|word| word.replace("SCRATCH", scratch)));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
+    let release = target.join("release");
+    let [scratch, release] = [scratch, &*release].map(|path| path.to_string_lossy());
+    let filled = |word: &str| word.replace("SCRATCH", &scratch).replace("RELEASE", &release);
+    let mut command = Command::new(filled(program));
+    command.args(words.map(filled));
     let status = command.envs(variables).current_dir(root).status();
     Ok(status.with_context(|| format!("{program} does not start"))?.success())
 }
@@ -224,7 +227,8 @@ mod tests {
     #[test]
     fn full_run_has_every_step_but_the_quick_clippy() {
         let full = choose(STEPS, &["--full"], true).unwrap();
-        assert_eq!(full.len(), STEPS.len() - 1);
+        let others = |step: &&Step| matches!(step.when, When::Quick | When::Servers);
+        assert_eq!(full.len(), STEPS.len() - STEPS.iter().filter(others).count());
         let shallow = choose(STEPS, &["--full"], false).unwrap();
         assert!(!names(&shallow).contains(&"mutants"));
         assert_eq!(shallow.len(), full.len() - 1);
