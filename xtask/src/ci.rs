@@ -47,7 +47,7 @@ macro_rules! on_servers {
             $tests,
             // Stores without a server are tested by the last step.
             " --skip in_memory --skip on_memory --skip on_optimistic_memory --skip on_lmdb ",
-            "--skip on_redb --skip metered_ --skip faulty_"
+            "--skip on_redb --skip metered_ --skip faulty_ --skip damaged_data_"
         )
     };
 }
