@@ -60,6 +60,70 @@ pub enum GraphError {
         /// The weight.
         weight: String,
     },
+    /// A program sent a message to a vertex that the graph did not have when the run began.
+    #[error(
+        "a message was sent to the vertex {vertex}, which was not in the graph when the run began; \
+         correct the program or the graph, `clear` the run, and run it again"
+    )]
+    UnknownTarget {
+        /// The receiver, as its key.
+        vertex: String,
+    },
+    /// The edges of a vertex are not those that it had when the run began.
+    #[error(
+        "the edges of the vertex {vertex} have changed since the run began; `clear` the run, and \
+         run it again while no edges change"
+    )]
+    ChangedGraph {
+        /// The vertex, as its key.
+        vertex: String,
+    },
+    /// A vertex has more edges and messages than may be in memory.
+    #[error(
+        "the state, edges and messages of the vertex {vertex} take more than {bound} bytes; raise \
+         `max_vertex_bytes`, or give the program a combiner of messages"
+    )]
+    VertexTooLarge {
+        /// The vertex, as its key.
+        vertex: String,
+        /// The bound.
+        bound: usize,
+    },
+    /// A run has done all the supersteps that it may.
+    #[error(
+        "the run has not ended after {bound} supersteps; raise `max_supersteps`, or let all \
+         vertices of the program vote to halt"
+    )]
+    NeverHalts {
+        /// The bound.
+        bound: u64,
+    },
+    /// The results of a run were read before it had finished.
+    #[error("the run with the checkpoint {key} has not finished; call `run` until it has")]
+    NotFinished {
+        /// The key of the checkpoint.
+        key: String,
+    },
+    /// The store has a run of the same name with another version or other options.
+    #[error(
+        "the stored run is of {stored}, the program declares {declared}; declare the same, or \
+         `clear` the run, and run it again"
+    )]
+    OtherRun {
+        /// The version and the options in the store.
+        stored: String,
+        /// Those of the program.
+        declared: String,
+    },
+    /// A run has data but no checkpoint: it is being cleared, or it is damaged.
+    #[error(
+        "the run has data, but nothing at key {key}: it was cleared in part, or is damaged; \
+         `clear` it, and run it again"
+    )]
+    NoCheckpoint {
+        /// The missing key.
+        key: String,
+    },
 }
 
 impl From<GraphError> for keyloom::Error {

@@ -143,10 +143,7 @@ where
     E: 'static,
     C: Codec<E>,
 {
-    let properties = match (side.is_mirror, &**value) {
-        (false, bytes) | (true, [FORMAT, bytes @ ..]) => C::decode(bytes),
-        (true, _) => Err(Error::other(NotAnEdge)),
-    };
+    let properties = decode_properties(side.is_mirror, value, C::decode);
     let properties = properties.map_err(|error| error.at(key))?;
     let rest = key.get(side.own..).unwrap_or_default();
     let ends = unpack::<(Cow<'_, str>, I)>(rest);
@@ -157,4 +154,16 @@ where
     explain.keys_returned += 1;
     let (from, is_backward) = (side.from, side.is_mirror);
     visit(side.place, Hop { from, label: &label, to: &to, is_backward, properties })
+}
+
+/// The properties in the value of an edge. In the mirror, the format comes first.
+pub(crate) fn decode_properties<E>(
+    is_mirror: bool,
+    value: &[u8],
+    decode: impl FnOnce(&[u8]) -> Result<E>,
+) -> Result<E> {
+    match (is_mirror, value) {
+        (false, bytes) | (true, [FORMAT, bytes @ ..]) => decode(bytes),
+        (true, _) => Err(Error::other(NotAnEdge)),
+    }
 }

@@ -88,6 +88,7 @@ mod error;
 mod expand;
 mod graph;
 mod incoming;
+pub mod messages;
 mod neighbours;
 mod page;
 mod path;

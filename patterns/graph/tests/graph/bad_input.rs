@@ -7,7 +7,7 @@ use keyloom_testing::laws::dump_all;
 
 use super::directed;
 
-fn graph_error<T: std::fmt::Debug>(outcome: Result<T>) -> GraphError {
+pub fn graph_error<T: std::fmt::Debug>(outcome: Result<T>) -> GraphError {
     let error = outcome.unwrap_err();
     error.downcast_ref::<GraphError>().unwrap_or_else(|| panic!("{error}")).clone()
 }

@@ -4,6 +4,7 @@
 mod bad_input;
 mod cost;
 mod faults;
+mod messages;
 mod model;
 mod searches;
 mod steps;

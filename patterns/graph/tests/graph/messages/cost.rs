@@ -1,0 +1,47 @@
+//! What runs read and write.
+
+use keyloom::{Memory, Metered, Store};
+use keyloom_graph::messages::programs::{BreadthFirst, PageRank};
+use keyloom_testing::laws::counts;
+
+use super::{declare, edge};
+
+#[test]
+fn batches_cost_few_ranges_and_no_gets_per_vertex() {
+    let store = Metered::new(Memory::new());
+    let graph = super::super::directed(&store);
+    // The numbers of incoming edges differ, and so do the ranks.
+    let to = |n: u32, step: u32| (n + step * (1 + n % 3)) % 1_000;
+    let edges = (0..1_000).flat_map(|n| (1..=10).map(move |step| edge(n, to(n, step), 1)));
+    store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
+    let run = declare(&store, &graph, PageRank::new(4)).max_batch_vertices(250);
+    let (done, cost) = store.measure(|store| run.run(store).unwrap());
+    // The first pass and 5 supersteps. The last one sends no messages; the others combine those of
+    // each batch.
+    let messages = done.written - 6_000;
+    assert_eq!(done.records, 6_000);
+    assert!((3_000..=16_000).contains(&messages), "{messages} messages");
+    let batches = cost.commits - 1;
+    assert_eq!(batches, 6 * 4);
+    let [gets, ranges, keys_read, _] = counts(cost);
+    assert!(ranges <= 4 * batches + 16, "{ranges} ranges of {batches} batches");
+    assert!(gets <= 5 * batches + 16, "{gets} gets of {batches} batches");
+    // All edges in both directions; in supersteps: states, outgoing edges, messages.
+    let most = 2 * 10_000 + 5 * (1_000 + 10_000) + messages;
+    assert!(keys_read <= most + 16 * batches, "{keys_read} keys read of {most}");
+}
+
+#[test]
+fn supersteps_of_few_vertices_read_few_entries() {
+    let store = Metered::new(Memory::new());
+    let graph = super::super::directed(&store);
+    let path = (0..1_000).map(|n| edge(n, n + 1, 1));
+    store.transact(|txn| graph.put_edges(txn, path.clone())).unwrap();
+    let run = declare(&store, &graph, BreadthFirst::new(0));
+    let (done, cost) = store.measure(|store| run.run(store).unwrap());
+    // The first pass, the first superstep, and then one vertex per superstep.
+    assert_eq!(done.records, 2 * 1_001 + 1_000);
+    let [_, ranges, keys_read, _] = counts(cost);
+    assert!(ranges < 6 * 1_000, "{ranges} ranges");
+    assert!(keys_read < 60 * 1_000, "{keys_read} keys read");
+}
