@@ -17,8 +17,8 @@ enum When {
     Full,
     /// The full one, if there is a commit to compare with.
     FullWithParent,
-    /// Neither: a form of its own, for what takes long to build and differs little on servers.
-    Servers,
+    /// Neither: a form of its own, for what takes long to build and seldom fails alone.
+    Nightly,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ struct Step {
     name: &'static str,
     when: When,
     /// As in a shell: variables first. Words are separated by spaces; `SCRATCH` stands for a
-    /// directory that is empty when the run begins, `RELEASE` for that of the release builds.
+    /// directory that is empty when the run begins, `TARGET` for that of the builds.
     command: &'static str,
 }
 
@@ -39,15 +39,15 @@ const fn step(name: &'static str, when: When, command: &'static str) -> Step {
 macro_rules! on_servers {
     ($tests:literal) => {
         concat!(
-            "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=24 KEYLOOM_ISOLATION_TRANSACTIONS=3000 ",
+            "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=16 KEYLOOM_ISOLATION_TRANSACTIONS=3000 ",
             "tests/servers/with.sh cargo test --locked -p keyloom-graph -p keyloom-on-servers ",
             "-p keyloom-patterns -p keyloom-tables -p keyloom-tour -p keyloom-trees ",
             "--features keyloom-on-servers/postgres,keyloom-on-servers/etcd,keyloom-on-servers/tls,",
             "keyloom-tour/polygons,keyloom-tour/postgres,keyloom-tour/etcd,keyloom-tour/tls ",
             $tests,
             // Stores without a server are tested by the last step.
-            " --skip in_memory --skip on_memory --skip on_optimistic_memory --skip on_lmdb ",
-            "--skip on_redb --skip metered_ --skip faulty_ --skip damaged_data_"
+            " --skip on_memory --skip on_optimistic_memory --skip on_lmdb ",
+            "--skip on_redb --skip metered_ --skip faulty_"
         )
     };
 }
@@ -60,7 +60,7 @@ const STEPS: &[Step] = &[
     step(
         "clippy",
         When::Full,
-        "cargo clippy --locked --workspace --all-targets --all-features -- -D warnings",
+        "cargo clippy --locked --workspace --exclude keyloom-compare --all-targets --all-features -- -D warnings",
     ),
     step("xtask", When::Always, "cargo test --locked -p xtask"),
     step("doc", When::Full, "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --all-features"),
@@ -70,19 +70,6 @@ const STEPS: &[Step] = &[
         When::Full,
         "cargo build --locked -p keyloom -p keyloom-patterns --no-default-features",
     ),
-    // Together, so that cargo builds what they share once.
-    step(
-        "release",
-        When::Full,
-        "cargo build --locked --release -p keyloom-tour -p keyloom-examples -p keyloom-campaigns \
-         --bin tour --bin far_away --bin campaigns",
-    ),
-    step("tour", When::Full, TOUR),
-    // The second run finds the store of the first.
-    step("tour-again", When::Full, TOUR),
-    // The round trips that the book gives, counted in memory.
-    step("far-away", When::Full, "RELEASE/far_away"),
-    step("campaigns", When::Full, "RELEASE/campaigns ci --results target/campaigns"),
     step("mutants", When::FullWithParent, "tests/mutants.sh --in-diff HEAD~1"),
     // tests/fuzz/run.sh and tests/memory.sh would take ten minutes more, most of them to build.
     step("miri", When::Full, "tests/miri.sh"),
@@ -90,31 +77,48 @@ const STEPS: &[Step] = &[
         "servers",
         When::Full,
         on_servers!(
-            "--test etcd --test graph --test kills --test path --test postgres --test servers \
-             --test tour --"
+            "--test etcd --test graph --test kills --test path --test postgres --test servers --"
         ),
     ),
+    step("test", When::Always, "cargo test --locked"),
+    // The programs that the tests built.
+    step("tour", When::Full, TOUR),
+    // The second run finds the store of the first.
+    step("tour-again", When::Full, TOUR),
+    step("campaigns", When::Full, "TARGET/debug/campaigns ci --results target/campaigns"),
+    step("compare", When::Nightly, "cargo check --locked -p keyloom-compare --all-targets"),
+    step(
+        "release",
+        When::Nightly,
+        "cargo run --locked --release -p keyloom-tour -- --store lmdb:SCRATCH/release",
+    ),
+    // The round trips that the book gives, counted in memory.
+    step(
+        "far-away",
+        When::Nightly,
+        "cargo run --locked --release -p keyloom-examples --bin far_away",
+    ),
+    step("servers-tour", When::Nightly, on_servers!("--test tour -- on_postgres on_etcd")),
     step(
         "servers-tables",
-        When::Servers,
+        When::Nightly,
         on_servers!("--test tables -- index::on_ versioned::on_ --skip property_index"),
     ),
     step(
         "servers-schema",
-        When::Servers,
+        When::Nightly,
         on_servers!(
             "--test schema -- opening_an_unchanged_schema processes::on_postgres totals_keep"
         ),
     ),
     step(
         "servers-doc",
-        When::Servers,
+        When::Nightly,
         "KEYLOOM_REQUIRE_SERVERS=1 tests/servers/with.sh cargo test --locked --doc -p keyloom --features postgres,etcd,tls",
     ),
-    step("test", When::Always, "cargo test --locked"),
 ];
 
-const TOUR: &str = "RELEASE/tour --store lmdb:SCRATCH/tour";
+const TOUR: &str = "TARGET/debug/tour --store lmdb:SCRATCH/tour";
 
 /// Prints the steps.
 pub(crate) fn list() {
@@ -123,7 +127,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the steps of `--quick`, `--full` or `--servers`, or those that are named.
+/// Runs the steps of `--quick`, `--full` or `--nightly`, or those that are named.
 pub(crate) fn run(root: &Path, chosen: &[&str]) -> Result<()> {
     let steps = choose(STEPS, chosen, has_parent(root))?;
     run_steps(root, &steps)
@@ -135,7 +139,7 @@ fn choose(steps: &[Step], chosen: &[&str], has_parent: bool) -> Result<Vec<Step>
     };
     match chosen {
         ["--quick"] => by_form(&[When::Always, When::Quick]),
-        ["--servers"] => by_form(&[When::Servers]),
+        ["--nightly"] => by_form(&[When::Nightly]),
         ["--full"] if has_parent => by_form(&[When::Always, When::Full, When::FullWithParent]),
         ["--full"] => by_form(&[When::Always, When::Full]),
         names => names.iter().map(|name| by_name(steps, name)).collect(),
@@ -194,9 +198,8 @@ fn run_step(root: &Path, step: &Step, scratch: &Path) -> Result<bool> {
     }
     let program = words.next().with_context(|| format!("step {} has no command", step.name))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
-    let release = target.join("release");
-    let [scratch, release] = [scratch, &*release].map(|path| path.to_string_lossy());
-    let filled = |word: &str| word.replace("SCRATCH", &scratch).replace("RELEASE", &release);
+    let [scratch, target] = [scratch, &*target].map(|path| path.to_string_lossy());
+    let filled = |word: &str| word.replace("SCRATCH", &scratch).replace("TARGET", &target);
     let mut command = Command::new(filled(program));
     command.args(words.map(filled));
     let status = command.envs(variables).current_dir(root).status();
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn full_run_has_every_step_but_the_quick_clippy() {
         let full = choose(STEPS, &["--full"], true).unwrap();
-        let others = |step: &&Step| matches!(step.when, When::Quick | When::Servers);
+        let others = |step: &&Step| matches!(step.when, When::Quick | When::Nightly);
         assert_eq!(full.len(), STEPS.len() - STEPS.iter().filter(others).count());
         let shallow = choose(STEPS, &["--full"], false).unwrap();
         assert!(!names(&shallow).contains(&"mutants"));

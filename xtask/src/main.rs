@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 const USAGE: &str = "\
 usage: cargo xtask ci --quick     fmt, words, clippy, the default tests
        cargo xtask ci --full      all steps that must pass before a change lands
-       cargo xtask ci --servers   more tests beside servers
+       cargo xtask ci --nightly   what takes long to build and seldom fails alone
        cargo xtask ci --list      the steps and their commands
        cargo xtask ci NAME...     these steps
        cargo xtask words          the wording of comments and chapters, and the names of tests

@@ -272,7 +272,7 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
     /// [`Table::put`]. After an error the transaction [does not commit](super#after-a-refusal),
     /// although nothing was written after the first two.
     pub fn append(&self, txn: &mut impl Writer, key: &K, item: T, most: usize) -> Result<u64> {
-        self.append_at_most(txn, key, item, most, false)
+        txn.guarded(|txn| self.append_at_most(txn, key, item, most, false))
     }
 
     /// Appends an item to the list of `key`, and drops the oldest ones if it then has more than
@@ -299,7 +299,7 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
         item: T,
         most: usize,
     ) -> Result<u64> {
-        self.append_at_most(txn, key, item, most, true)
+        txn.guarded(|txn| self.append_at_most(txn, key, item, most, true))
     }
 
     fn append_at_most(
@@ -310,24 +310,22 @@ impl<K: RecordKey, T: Clone, C: Codec<Vec<T>>> VersionedTable<K, Vec<T>, C> {
         most: usize,
         drops: bool,
     ) -> Result<u64> {
-        txn.guarded(|txn| {
-            if most == 0 {
-                return Err(Error::InvalidArgument {
-                    what: "the limit of a list",
-                    value: "0".into(),
-                    why: "it takes at least 1 item",
-                });
+        if most == 0 {
+            return Err(Error::InvalidArgument {
+                what: "the limit of a list",
+                value: "0".into(),
+                why: "it takes at least 1 item",
+            });
+        }
+        let grown = |old: Option<&Vec<T>>| {
+            let old = old.map_or(&[][..], Vec::as_slice);
+            if !drops && old.len() >= most {
+                let full = Full { key: self.shown(key), items: old.len(), limit: most };
+                return Err(Error::other(full));
             }
-            let grown = |old: Option<&Vec<T>>| {
-                let old = old.map_or(&[][..], Vec::as_slice);
-                if !drops && old.len() >= most {
-                    let full = Full { key: self.shown(key), items: old.len(), limit: most };
-                    return Err(Error::other(full));
-                }
-                let kept = old.get((old.len() + 1).saturating_sub(most)..).unwrap_or_default();
-                Ok(Some(kept.iter().cloned().chain([item]).collect()))
-            };
-            Ok(self.modify(txn, key, grown)?.unwrap_or_default())
-        })
+            let kept = old.get((old.len() + 1).saturating_sub(most)..).unwrap_or_default();
+            Ok(Some(kept.iter().cloned().chain([item]).collect()))
+        };
+        Ok(self.modify(txn, key, grown)?.unwrap_or_default())
     }
 }
