@@ -129,7 +129,7 @@ where
     }
 
     /// Ends a batch once the states, edges and messages that it has read or sent take so many
-    /// bytes. They are estimated as the stored bytes and 64 for each entry read, 256 for each
+    /// bytes. They are estimated as the stored bytes and 64 for each entry read, 384 for each
     /// message sent. Default: 16 MiB. It is stored with the run.
     ///
     /// Values that are much larger in memory than in Postcard need a smaller bound.

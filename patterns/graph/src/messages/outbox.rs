@@ -52,7 +52,7 @@ impl<M: Clone + Serialize + DeserializeOwned> Outbox<M> {
     pub(super) fn add(&mut self, payload: &Payload<M>, to: Vec<KeyBuf>) {
         for to in to {
             // It is in a map at first, and then in a list of entries.
-            let size = to.len() + 4 * OVERHEAD;
+            let size = to.len() + 6 * OVERHEAD;
             match payload {
                 Payload::Combined(message, combine) => {
                     let combined = self.combined.entry(to).or_default();
