@@ -80,12 +80,15 @@ const STEPS: &[Step] = &[
             "--test etcd --test graph --test kills --test path --test postgres --test servers --"
         ),
     ),
-    step("test", When::Always, "cargo test --locked"),
-    // The programs that the tests built.
+    step("test-quick", When::Quick, "cargo test --locked"),
+    // With a quarter of the random cases.
+    step("test", When::Full, "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 cargo test --locked"),
+    // The program that the tests built.
     step("tour", When::Full, TOUR),
     // The second run finds the store of the first.
     step("tour-again", When::Full, TOUR),
-    step("campaigns", When::Full, "TARGET/debug/campaigns ci --results target/campaigns"),
+    step("campaigns", When::Nightly, "cargo campaign ci --results target/campaigns"),
+    step("test-all", When::Nightly, "cargo test --locked"),
     step("compare", When::Nightly, "cargo check --locked -p keyloom-compare --all-targets"),
     step(
         "release",
@@ -224,7 +227,7 @@ mod tests {
     #[test]
     fn quick_run_has_fmt_words_clippy_and_tests() {
         let quick = choose(STEPS, &["--quick"], true).unwrap();
-        assert_eq!(names(&quick), ["fmt", "words", "clippy-quick", "xtask", "test"]);
+        assert_eq!(names(&quick), ["fmt", "words", "clippy-quick", "xtask", "test-quick"]);
     }
 
     #[test]
