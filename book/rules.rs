@@ -106,7 +106,7 @@ fn shown(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_picture_that_is_shown_is_there_and_every_one_there_is_shown() {
+fn every_shown_picture_exists_and_every_picture_is_shown() {
     let shown: BTreeSet<String> =
         chapter_files().iter().flat_map(|name| shown(&read(&format!("src/{name}")))).collect();
     assert!(!shown.is_empty());

@@ -29,7 +29,7 @@ mod limits {
     }
 
     #[test]
-    fn of_a_transaction_count_bytes_and_operations_and_keep_what_was_before() {
+    fn of_a_transaction_count_bytes_and_operations() {
         let mut limits = Limits::etcd();
         limits.max_transaction_operations = Some(128);
         let store = Memory::builder().limits(limits).build();
@@ -208,7 +208,7 @@ mod side_by_side {
     }
 
     #[test]
-    fn a_transaction_that_only_read_commits_whatever_happened_meanwhile() {
+    fn read_only_transaction_commits_despite_concurrent_writes() {
         let store = Memory::builder().optimistic(true).build();
         let reader = store.begin().unwrap();
         assert_eq!(reader.count(KeyRange::all()).unwrap(), 0);

@@ -58,7 +58,7 @@ count() { # DIRECTORY KIND
 }
 
 # The offset that an error inside a descending element shows is the matter of one test alone.
-lonely=an_error_inside_a_descending_element_counts_the_bytes_of_the_key
+lonely=error_offset_in_a_descending_element_counts_bytes_of_the_key
 mutate control --re complemented_len -- -- "--skip=$lonely" >/dev/null || true
 unnoticed=$(count control missed)
 echo "without the test $lonely, $unnoticed mutants are missed"

@@ -88,7 +88,7 @@ fn each_entry_of_a_load_may_be_the_one_that_fails() {
 }
 
 #[test]
-fn conflicts_without_end_are_given_up_with_the_number_of_attempts() {
+fn endless_conflicts_end_with_the_number_of_attempts() {
     let pause = Duration::from_micros(10);
     let policy = RetryPolicy {
         max_attempts: 5,
@@ -275,7 +275,7 @@ fn a_refused_commit_means_what_its_source_means() {
 }
 
 #[test]
-fn dropping_a_transaction_rolls_it_back_and_lets_the_next_one_in() {
+fn dropping_a_transaction_rolls_it_back_and_frees_the_store() {
     let store = Memory::new();
     let mut txn = store.begin().unwrap();
     put(&mut txn).unwrap();

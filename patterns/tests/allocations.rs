@@ -174,7 +174,7 @@ fn expressions_of_bitmaps_allocate_no_more_for_more_chunks() {
 }
 
 #[test]
-fn packing_and_unpacking_a_key_of_usual_length_allocates_nothing() {
+fn packing_and_unpacking_a_usual_key_allocates_nothing() {
     let packing = allocations(|| pack(&("users", 42_u64, "Zürich", -1_i32, 2.5)));
     assert_eq!(packing, 0);
     let key = pack(&("users", 42_u64, "Zürich", -1_i32, 2.5));

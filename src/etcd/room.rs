@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limits_of_a_store_with_default_options_are_those_that_memory_imitates() {
+    fn limits_with_default_options_are_those_of_limits_etcd() {
         let room = Room::new(128, 1_572_864, "keyloom/".len());
         assert_eq!(room.limits(), Limits::etcd());
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_layout_holds_its_writes_within_the_budget_of_the_server() {
+    fn every_layout_holds_its_writes_within_the_server_limits() {
         for max_operations in [16, 17, 33, 128, 1_000, 100_000] {
             for max_request_bytes in [64 << 10, 1_572_864, 64 << 20] {
                 let room = Room::new(max_operations, max_request_bytes, 65);

@@ -325,7 +325,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_codec_gives_back_what_it_took_and_refuses_less_and_more(record in record()) {
+        fn codecs_round_trip_and_refuse_truncated_or_extended_bytes(record in record()) {
             comes_back::<Postcard>(&record);
             comes_back::<Json>(&record);
             comes_back::<MessagePack>(&record);

@@ -33,7 +33,7 @@ fn are_stores_as_of_one_moment_and_smaller_when_compacted() {
 }
 
 #[test]
-fn within_a_transaction_of_the_same_thread_are_refused_and_do_not_hang() {
+fn in_a_transaction_of_the_same_thread_are_refused() {
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path().join("store")).unwrap();
     let _open = store.begin().unwrap();

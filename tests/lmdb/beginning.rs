@@ -44,7 +44,7 @@ fn shows_a_commit_only_when_it_is_done_and_does_not_wait_for_it() {
 }
 
 #[test]
-fn needs_a_second_slot_while_a_commit_waits_for_the_disk_or_waits_too() {
+fn waits_during_a_commit_unless_a_second_slot_is_free() {
     let directory = tempdir().unwrap();
     let store = quick().max_readers(2).open(directory.path()).unwrap();
     put(&store, 1);

@@ -127,7 +127,7 @@ fn a_load_in_the_middle_fills_pages_as_one_at_the_end_does() {
 }
 
 #[test]
-fn a_load_in_the_middle_that_outgrows_the_map_runs_again_and_leaves_nothing_else() {
+fn load_that_outgrows_the_map_is_retried_and_file_is_sound() {
     let directory = tempdir().unwrap();
     let store = quick().map_bytes(256 << 10).open(directory.path()).unwrap();
     store.transact(|txn| txn.put(b"z", b"")).unwrap();
@@ -214,7 +214,7 @@ fn a_load_in_turns_at_many_places_fills_pages_less_well() {
 }
 
 #[test]
-fn a_load_before_everything_else_fills_pages_as_one_at_the_end_does() {
+fn load_before_all_entries_fills_pages_like_a_load_at_the_end() {
     let (load, others) =
         (load(5_000), (0..1_000_u32).map(|n| (format!("z{n:08}").into_bytes(), vec![1; 40])));
     let (others, at_the_end) = (others.collect::<Vec<_>>(), pages_of_load(&load, 0, false));

@@ -60,7 +60,7 @@ fn statistics_count_what_is_there() {
 }
 
 #[test]
-fn the_longest_key_is_stored_and_one_byte_more_is_refused_and_not_absent() {
+fn longest_key_is_stored_and_a_longer_one_is_an_error() {
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path()).unwrap();
     let longest = vec![7; MAX_KEY_BYTES];

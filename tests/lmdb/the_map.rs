@@ -23,7 +23,7 @@ fn grows_by_running_the_transaction_again() {
 }
 
 #[test]
-fn grows_for_bodies_with_errors_of_their_own_and_for_those_that_begin_by_hand() {
+fn grows_for_custom_errors_and_for_manual_transactions() {
     let directory = tempdir().unwrap();
     let store = small().open(directory.path()).unwrap();
     let outcome = store.try_transact(|txn| {
@@ -168,7 +168,7 @@ fn that_another_process_made_larger_is_taken_over() {
 
 /// Found by the campaign `kill`: a store could not be opened while somebody made it larger.
 #[test]
-fn that_another_process_makes_larger_while_it_is_opened_is_taken_over() {
+fn enlarged_by_another_process_during_opening_is_adopted() {
     let directory = tempdir().unwrap();
     let store = quick().map_bytes(64 << 20).open(directory.path()).unwrap();
     let mut txn = store.begin().unwrap();

@@ -228,7 +228,7 @@ fn many_faults_are_counted_and_not_listed() {
 }
 
 #[test]
-fn databases_with_several_values_per_key_are_not_checked_and_told() {
+fn databases_with_duplicate_keys_are_reported_as_unsupported() {
     use heed::types::Bytes;
     let directory = tempfile::tempdir().unwrap();
     let env = crate::store::open_env(directory.path());

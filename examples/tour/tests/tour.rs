@@ -139,7 +139,7 @@ fn a_path_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn damaged_data_are_named_and_a_later_run_with_good_data_completes() {
+fn damaged_data_file_is_named_and_good_data_completes_the_run() {
     let directory = tempfile::tempdir().unwrap();
     let (store, data) = (directory.path().join("store"), directory.path().join("data"));
     fs::create_dir(&data).unwrap();

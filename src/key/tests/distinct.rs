@@ -23,7 +23,7 @@ fn strings_bytes_and_lists_of_numbers_are_of_different_types() {
 }
 
 #[test]
-fn a_tuple_alone_is_its_elements_and_within_another_a_nested_tuple() {
+fn top_level_tuple_is_flat_and_an_inner_tuple_is_nested() {
     assert_eq!(&pack(&("a", 1))[..], b"\x02a\0\x15\x01");
     assert_eq!(&pack(&(("a", 1),))[..], b"\x05\x02a\0\x15\x01\0");
 }

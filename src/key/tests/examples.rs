@@ -45,7 +45,7 @@ fn integers_beyond_eight_bytes_carry_their_length() {
 }
 
 #[test]
-fn the_largest_eight_byte_integers_are_written_like_java_and_read_like_python_too() {
+fn largest_eight_byte_integers_in_both_encodings_are_read() {
     assert_bytes!(i128: (1 << 64) - 1, [0x1C, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]);
     assert_bytes!(i128: -(1 << 64) + 1, [0x0C, 0, 0, 0, 0, 0, 0, 0, 0]);
     let python = b"\x1D\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF";

@@ -145,7 +145,7 @@ fn nesting_beyond_what_a_key_can_hold_is_refused() {
 }
 
 #[test]
-fn descending_elements_nest_and_are_bounded_together_with_tuples() {
+fn descending_elements_and_tuples_share_one_depth_limit() {
     let nested = (0..8)
         .fold(Element::from("a"), |inner, _| Element::Desc(Box::new(Element::Tuple(vec![inner]))));
     assert_eq!(unpack::<Element>(&pack(&nested)), Ok(nested));
@@ -243,7 +243,7 @@ fn errors_say_where_and_what() {
 }
 
 #[test]
-fn an_error_inside_a_descending_element_counts_the_bytes_of_the_key() {
+fn error_offset_in_a_descending_element_counts_bytes_of_the_key() {
     // 05, "\0", a nested tuple where an integer is expected: E = 05 02 00 FF 00 05 ...
     let key = pack(&(1, Desc(("\0", ("a",)))));
     let error = unpack::<(u8, Desc<(String, u8)>)>(&key).unwrap_err();
@@ -269,7 +269,7 @@ fn errors_tell_truncated_from_padded_integers() {
 }
 
 #[test]
-fn the_strict_reading_is_strict_inside_descending_elements_and_tuples_too() {
+fn strict_unpacking_is_strict_in_descending_elements_and_tuples() {
     // 16 00 07 is a padded 7.
     for bytes in [&b"\x40\xE9\xFF\x00\xF8\xFF\xFF"[..], b"\x05\x16\x00\x07\x00"] {
         assert!(elements(bytes).is_ok());

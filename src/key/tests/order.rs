@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn types_sort_by_their_codes_and_numbers_of_different_types_do_not_mix() {
+fn elements_of_different_types_sort_by_type_code() {
     let ascending = [
         Element::Null,
         Element::from(&b"\xFF"[..]),

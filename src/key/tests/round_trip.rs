@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn text_is_borrowed_from_the_key_exactly_if_nothing_in_it_is_escaped(text in values::text()) {
+    fn text_is_borrowed_from_the_key_unless_it_is_escaped(text in values::text()) {
         let key = pack(&(1, &text));
         let (_, cow) = unpack::<(u8, Cow<'_, str>)>(&key).unwrap();
         prop_assert_eq!(&cow, &text);

@@ -62,7 +62,7 @@ proptest! {
 }
 
 #[test]
-fn a_key_that_only_begins_with_the_bytes_of_the_prefix_is_outside() {
+fn key_that_only_begins_with_the_prefix_bytes_is_outside() {
     let a = Subspace::new("a");
     let key = pack("a\0b");
     assert!(key.starts_with(a.prefix()));

@@ -14,7 +14,7 @@ fn the_table_of_promises_is_that_of_the_result_files() {
 }
 
 #[test]
-fn a_result_file_of_before_commits_and_workloads_were_noted_is_read() {
+fn old_result_file_without_commit_and_workloads_is_read() {
     let text = r#"{"campaign": "kill", "command": "cargo campaign kill", "date": "2026-11-21", "seed": 7,
         "count": 1, "unit": "kills", "failures": 0, "seconds": 1, "controls": {"one": true}}"#;
     let record: Record = serde_json::from_str(text).unwrap();

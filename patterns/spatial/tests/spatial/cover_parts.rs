@@ -66,7 +66,7 @@ fn ranges_of(parts: &[CoverPart]) -> usize {
 const BUDGETS: [usize; 4] = [1, 4, 16, 256];
 
 #[test]
-fn the_parts_are_in_order_and_a_range_neither_begins_nor_ends_with_a_gap() {
+fn parts_are_ordered_and_no_range_begins_or_ends_with_a_gap() {
     for area in areas() {
         for budget in BUDGETS {
             let query = by_position().within(&*area).in_ranges(budget).unwrap();
@@ -107,7 +107,7 @@ fn the_cells_of_a_part_are_all_of_it_and_the_largest_that_fit() {
 }
 
 #[test]
-fn a_part_tells_where_it_lies_and_nothing_of_the_area_is_left_out() {
+fn relation_of_each_part_is_right_and_parts_cover_the_area() {
     let places = places();
     let mut seen = HashSet::new();
     for area in areas() {

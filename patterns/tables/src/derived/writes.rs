@@ -275,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_there_in_the_end_is_what_one_write_after_the_other_leaves(
+        fn sorted_writes_leave_the_same_entries_as_single_writes(
             writes in vec((key(), prop::option::of(vec(any::<u8>(), 0..4))), 0..200)
         ) {
             let store = Metered::new(Memory::new());

@@ -261,7 +261,7 @@ mod tests {
         }
 
         #[test]
-        fn a_window_that_is_relabelled_gives_each_node_a_label_of_its_own(
+        fn relabelling_of_a_window_gives_each_node_its_own_label(
             around in any::<u128>(), shift in 0..128_u32, level in 2..=14_u32, parts in [0..100_u64, 0..100], side in 0..3,
         ) {
             let window = LabelSpace::WHOLE.window(around >> shift, level);

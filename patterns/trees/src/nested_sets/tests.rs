@@ -151,7 +151,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_tree_that_gives_way_all_the_time_is_the_tree_that_it_should_be(
+    fn tree_that_is_often_relabelled_agrees_with_the_model(
         operations in vec((0..10_u8, any::<[u8; 4]>()), 0..80), levels in 3..=6_u32,
     ) {
         let tree = with_levels(levels);
@@ -360,7 +360,7 @@ fn a_tree_of_the_first_format_is_read_and_changed() {
 }
 
 #[test]
-fn a_full_tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
+fn tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
     const CHILDREN: u64 = 33_000;
     let tree = NestedSets::<u32>::new(&Subspace::new("tree"));
     let old = first_format(CHILDREN);

@@ -234,7 +234,7 @@ fn inserts_at_the_ends_have_short_ranks() {
 }
 
 #[test]
-fn inserts_at_one_place_between_two_are_ranked_anew_now_and_then() {
+fn repeated_inserts_at_one_place_rerank_siblings_rarely() {
     let last = |id: NodeId| if id == 10 { 2 } else { id - 1 };
     type Run = (&'static str, u64, fn(NodeId, NodeId) -> InsertAt);
     let many = many(100_000).max(3_000);
@@ -371,7 +371,7 @@ fn whatever_is_lost_or_damaged_is_found_and_mended() {
 }
 
 #[test]
-fn a_tree_whose_records_are_all_lost_comes_back_from_the_child_entries() {
+fn repair_restores_lost_records_from_the_child_entries() {
     let tree = tree().with_unique_names();
     let trees = [fan(1, 4), fan(10, 2).with(fan(20, 3))];
     let store = filled(Memory::new(), &tree, &trees);
@@ -453,7 +453,7 @@ fn a_stray_child_entry_that_closes_a_circle_ends_the_walk() {
 }
 
 #[test]
-fn a_repair_looks_at_many_records_in_one_round_trip_and_writes_no_more_than_a_store_takes() {
+fn repair_batches_its_reads_and_obeys_the_limits_of_writes() {
     let tree = tree();
     let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2_500)]);
     let whole = dump_all(&store);
@@ -606,7 +606,7 @@ fn a_name_too_long_for_a_key_is_refused() {
 }
 
 #[test]
-fn writers_at_the_end_of_one_parent_all_come_in_and_each_in_its_order() {
+fn concurrent_appends_below_one_parent_keep_each_writers_order() {
     let tree = tree();
     let store = filled(optimistic_memory(), &tree, &[fan(1, 0)]);
     std::thread::scope(|scope| {

@@ -451,7 +451,7 @@ fn a_document_of_any_size_is_written_in_steps() {
 }
 
 #[test]
-fn a_write_in_steps_that_stops_anywhere_shows_the_old_document_or_the_new_one() {
+fn interrupted_write_in_steps_shows_the_old_or_new_document() {
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(4);
     let tree = comments().piece_bytes(2_000);
@@ -494,7 +494,7 @@ fn a_write_in_steps_that_stops_anywhere_shows_the_old_document_or_the_new_one() 
 }
 
 #[test]
-fn a_repair_in_the_middle_of_a_write_in_steps_makes_it_decide_anew() {
+fn repair_during_a_write_in_steps_makes_the_write_decide_again() {
     // The repair runs when the pieces are written and the head is not: after so many operations.
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(4);

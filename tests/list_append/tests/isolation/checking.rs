@@ -281,7 +281,7 @@ fn g2_item_write_skew() {
 /// second one's write and not yet the first one's. Who looks by a snapshot that shows commits in
 /// their order is not told of an order of transactions.
 #[test]
-fn a_read_only_anomaly_is_one_of_transactions_and_none_of_snapshots_in_commit_order() {
+fn read_only_anomaly_is_allowed_for_snapshots_in_commit_order() {
     let looked = || {
         Told::default()
             .then([read(1, &[]), append(2, &[], 2)])

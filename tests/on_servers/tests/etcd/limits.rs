@@ -23,7 +23,7 @@ fn put_exactly(txn: &mut impl Writer, count: usize, bytes: usize) -> keyloom::Re
 }
 
 #[test]
-fn of_operations_and_bytes_together_with_as_many_checks_as_there_may_be() {
+fn of_operations_bytes_and_checks_can_be_reached_together() {
     let (store, _cleanup) = fresh!();
     let limits = store.limits();
     let bytes = limits.max_transaction_bytes.unwrap();
@@ -82,7 +82,7 @@ fn one_above_is_refused_before_the_server() {
 /// What the limits cannot say: each key that is put into a range which the transaction deletes ends
 /// one piece of the range and begins another.
 #[test]
-fn keys_put_into_a_deleted_range_count_three_times_and_are_refused_before_the_server() {
+fn key_put_into_a_deleted_range_counts_three_times() {
     let (store, _cleanup) = fresh!();
     let (error, cost) = waits(&store, || {
         let mut txn = store.begin().unwrap();

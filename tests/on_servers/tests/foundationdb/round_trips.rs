@@ -68,7 +68,7 @@ fn a_transaction_that_only_writes_costs_two() {
 }
 
 #[test]
-fn a_transaction_costs_one_for_its_version_one_for_each_read_and_one_for_the_commit() {
+fn transaction_costs_one_for_version_each_read_and_commit() {
     let store = fresh!();
     contract::a_transaction_costs_one_for_each_read_and_one_for_the_commit(&*store, &CONTRACT);
 }

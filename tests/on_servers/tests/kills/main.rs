@@ -85,7 +85,7 @@ fn an_etcd_cluster_behind_proxies_that_lose_answers() {
 
 keyloom_testing::foundationdb! {
 #[test]
-fn a_foundationdb_cluster_whose_processes_are_killed_one_after_the_other() {
+fn foundationdb_cluster_survives_kills_of_its_processes() {
     let start = || servers::FoundationDbCluster::start(4);
     let Some(mut cluster) = or_skip(Server::FoundationDb, start) else { return };
     let store = keyloom::FoundationDb::open(&cluster.address()).unwrap();

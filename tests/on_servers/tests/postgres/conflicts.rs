@@ -6,7 +6,7 @@ use keyloom_testing::servers::stores::postgres::open;
 use keyloom_testing::servers::{self, Server, or_skip};
 
 #[test]
-fn a_conflict_is_said_and_the_transaction_says_that_it_must_run_again() {
+fn conflict_is_reported_and_retryable() {
     let Some(store) = open() else { return };
     store.transact(|txn| txn.put(b"a", b"0")).unwrap();
     let mut one = store.begin().unwrap();
@@ -33,7 +33,7 @@ fn a_conflict_is_said_and_the_transaction_says_that_it_must_run_again() {
 }
 
 #[test]
-fn transactions_on_different_keys_of_a_small_table_do_not_conflict() {
+fn transactions_on_other_keys_of_a_small_table_do_not_conflict() {
     let Some(store) = open() else { return };
     store.transact(|txn| (0..5_000_u32).try_for_each(|n| txn.put(&n.to_be_bytes(), b"0"))).unwrap();
     let key = |n: u32| (n * 2_500 + 1_000).to_be_bytes();

@@ -108,7 +108,7 @@ fn a_commit_without_an_answer_is_unknown_and_runs_once() {
 
 /// Whoever closes a connection between two statements leaves nothing in doubt.
 #[test]
-fn a_connection_that_was_closed_before_the_commit_is_lost_and_not_unknown() {
+fn connection_closed_before_the_commit_is_lost_not_unknown() {
     let Some(address) = address() else { return };
     let table = fresh_name();
     let parameters = format!("?table={table}&options=-c%20idle_in_transaction_session_timeout=100");
@@ -133,7 +133,7 @@ fn a_connection_that_was_closed_before_the_commit_is_lost_and_not_unknown() {
 }
 
 #[test]
-fn a_silent_server_is_given_up_in_time_and_its_connections_make_room_for_others() {
+fn silent_server_times_out_and_frees_its_connections() {
     let Some(server) = or_skip(Server::Postgres, servers::Postgres::start) else { return };
     let proxy = Proxy::to(server.socket());
     let timeout = Duration::from_millis(500);

@@ -47,7 +47,7 @@ fn what_the_server_refuses_is_said_in_its_own_words() {
 }
 
 #[test]
-fn a_table_is_made_only_if_asked_for_and_another_kind_of_table_is_refused() {
+fn table_is_created_only_on_request_and_foreign_ones_refused() {
     let Some(address) = address() else { return };
     let table = fresh_name();
     let error = Postgres::options().table(&table).create(false).open(&address).unwrap_err();
@@ -114,7 +114,7 @@ fn it_works_within_an_async_runtime() {
 }
 
 #[test]
-fn a_snapshot_can_be_kept_in_a_struct_and_sent_to_another_thread() {
+fn snapshot_is_stored_in_a_struct_and_sent_to_a_thread() {
     struct Report {
         snapshot: keyloom::postgres::PostgresSnapshot,
     }

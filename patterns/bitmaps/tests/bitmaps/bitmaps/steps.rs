@@ -242,7 +242,7 @@ fn every_form_is_stored_and_none_is_larger_than_it_need_be() {
 
 /// Ids that come and go in one chunk write that chunk alone.
 #[test]
-fn an_id_rewrites_one_chunk_and_nothing_where_it_changes_nothing() {
+fn insert_of_an_id_writes_one_chunk_or_nothing_if_present() {
     let store = Metered::new(keyloom::Memory::new());
     let bitmap = bitmap();
     put(&store, &bitmap, &random_set(3, 0..200_000, 4));

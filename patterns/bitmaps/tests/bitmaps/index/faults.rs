@@ -122,7 +122,7 @@ pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
 
 /// On a store that takes less as a value than some columns come to.
 #[test]
-fn a_column_that_the_store_does_not_take_is_refused_and_nothing_is_written() {
+fn column_above_the_value_limit_is_refused_and_nothing_written() {
     let mut limits = Limits::foundationdb();
     // A slow machine is another matter.
     limits.max_age_ms = None;

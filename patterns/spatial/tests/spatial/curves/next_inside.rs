@@ -51,7 +51,7 @@ where
 }
 
 #[test]
-fn every_search_in_small_grids_finds_what_a_look_at_all_cells_finds() {
+fn searches_in_small_grids_agree_with_a_full_enumeration() {
     assert_eq!(first_mistake::<2>(8, Morton::<2>::next_inside, Morton::<2>::last_inside), None);
     assert_eq!(first_mistake::<3>(4, Morton::<3>::next_inside, Morton::<3>::last_inside), None);
     assert_eq!(first_mistake::<4>(2, Morton::<4>::next_inside, Morton::<4>::last_inside), None);
@@ -220,7 +220,7 @@ fn a_box_that_is_none_has_no_cells() {
 }
 
 #[test]
-fn a_number_above_the_last_code_is_behind_all_boxes_and_no_corner() {
+fn number_above_the_last_code_is_after_all_boxes_and_no_corner() {
     let (last, beyond) = (<u64 as Morton<3>>::LAST, 1 << 63 | 7);
     assert!(!Morton::<3>::is_inside(beyond, 0, last));
     assert_eq!(Morton::<3>::next_inside(beyond, 0, last), None);

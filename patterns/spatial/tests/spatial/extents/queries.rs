@@ -72,7 +72,7 @@ pub fn queries_along_every_edge_find_what_a_look_at_all_extents_finds(
 
 /// The controls: entries under codes that are wrong in the usual ways.
 #[test]
-fn codes_that_forget_the_extent_or_the_turn_lose_extents_and_are_caught() {
+fn codes_without_extent_or_rotation_are_caught() {
     let (extents, areas) = along_every_edge();
     let bends = [(Bend::None, 0), (Bend::TooDeep, 10), (Bend::NoTurn, 10), (Bend::CornerOnly, 100)];
     for (bend, at_least) in bends {
@@ -87,7 +87,7 @@ fn codes_that_forget_the_extent_or_the_turn_lose_extents_and_are_caught() {
 }
 
 #[test]
-fn an_entry_stands_under_the_smallest_element_that_holds_the_extent() {
+fn entry_has_the_code_of_the_smallest_cell_around_the_extent() {
     let (things, store) = (Things::new(), Memory::new());
     property(anywhere(), |edges| {
         things.put(&store, &[edges]);

@@ -257,7 +257,7 @@ impl Area for Flat {
 }
 
 #[test]
-fn an_area_that_ends_at_the_antimeridian_or_narrows_at_a_pole_is_noticed() {
+fn area_cut_at_the_antimeridian_or_at_a_pole_is_noticed() {
     let (store, places) = (Memory::new(), Places::new());
     places.put(&store, &[(10.0, 179.9), (10.0, -179.9), (89.0, 0.0), (89.0, 90.0)]);
     let snapshot = store.snapshot().unwrap();
@@ -362,7 +362,7 @@ fn occupied_cells_cost_a_seek_each_however_full_they_are() {
 }
 
 #[test]
-fn polygons_with_holes_across_the_antimeridian_and_around_a_pole() {
+fn polygons_with_holes_span_the_antimeridian_and_a_pole() {
     let ring = |points: &[(f64, f64)]| points.to_vec();
     let square = |south: f64, west: f64, size: f64| {
         let (north, east) = (south + size, west + size);

@@ -217,7 +217,7 @@ pub fn a_repair_whose_last_node_is_deleted_meanwhile_ends_right(store: &(impl St
 }
 
 #[test]
-fn ranks_cost_a_few_ranges_and_some_dozen_keys_however_many_entries_there_are() {
+fn cost_of_ranks_is_independent_of_the_number_of_entries() {
     let store = Metered::new(keyloom::Memory::new());
     let clicks = Clicks::new();
     let table = clicks.bare().with(&clicks.ranked);

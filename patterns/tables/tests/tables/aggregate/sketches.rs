@@ -95,7 +95,7 @@ fn the_error_is_what_the_number_of_registers_says() {
 }
 
 #[test]
-fn more_groups_than_are_kept_in_memory_are_rebuilt_in_several_passes() {
+fn groups_that_exceed_memory_are_rebuilt_in_several_passes() {
     let store = Memory::new();
     let sketches =
         Sketches::new(&Subspace::new("s"), 4, |id: &u32, _: &()| Seen::one(id % 5_000, id));

@@ -187,7 +187,7 @@ fn groups_of_few_entries_are_stepped_over() {
 }
 
 #[test]
-fn long_groups_are_sought_and_short_ones_behind_them_stepped_over_again() {
+fn long_groups_are_skipped_by_seeks_and_short_ones_by_steps() {
     let store = Metered::new(Memory::new());
     let space = space();
     let long = (0..50u32).flat_map(|group| (0..100u32).map(move |n| (group, n)));
@@ -233,7 +233,7 @@ impl<R: Reader> Reader for Paged<'_, R> {
 }
 
 #[test]
-fn where_a_page_is_at_hand_it_is_used_up_before_another_range_is_begun() {
+fn fetched_page_is_used_up_before_the_next_range_begins() {
     let store = Memory::new();
     let space = space();
     let by = Grouping::new(&space, 1);

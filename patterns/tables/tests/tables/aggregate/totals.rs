@@ -153,7 +153,7 @@ fn totals_and_their_table_must_lie_apart() {
 }
 
 #[test]
-fn writers_into_one_total_do_not_conflict_where_the_store_adds_by_itself() {
+fn writers_of_one_total_do_not_conflict_with_atomic_add() {
     let clicks = Clicks::new();
     let store = keyloom_testing::optimistic_memory();
     let conflicts_in =

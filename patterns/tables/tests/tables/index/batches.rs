@@ -310,7 +310,7 @@ fn what_is_too_large_by_itself_and_other_errors_come_out() {
 }
 
 #[test]
-fn a_writer_behind_a_pointer_asks_the_store_for_no_more_than_it_was_asked_for() {
+fn dyn_writer_costs_as_many_reads_as_the_writer_inside() {
     let store = Metered::new(Memory::new());
     let keys = [[1u8], [2], [3]];
     store.transact(|txn| keys.iter().try_for_each(|key| txn.put(key, b"value"))).unwrap();

@@ -35,7 +35,7 @@ pub fn a_repair_that_was_stopped_goes_on_where_it_was(store: &(impl Store + Clon
 }
 
 #[test]
-fn an_index_and_its_table_that_lie_inside_each_other_are_refused_before_harm_is_done() {
+fn index_and_table_in_overlapping_subspaces_are_refused() {
     let store = keyloom::Memory::new();
     let space = Subspace::new("geo");
     for (index_space, table_space) in [
@@ -87,7 +87,7 @@ fn subspaces_that_only_begin_with_the_same_bytes_lie_apart() {
 }
 
 #[test]
-fn a_repair_takes_smaller_steps_where_a_store_takes_no_large_ones() {
+fn repair_takes_smaller_steps_within_the_limits_of_the_store() {
     let mut limits = keyloom::Limits::etcd();
     limits.max_transaction_operations = Some(128);
     let store = keyloom::Memory::builder().limits(limits).build();

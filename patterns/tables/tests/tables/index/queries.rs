@@ -467,7 +467,7 @@ pub fn prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes(store: &(im
 }
 
 #[test]
-fn entries_of_different_records_are_different_whatever_their_parts_hold() {
+fn entries_of_different_records_differ_for_any_parts() {
     use keyloom::List;
     type Words = List<Vec<String>>;
     let words = |all: &[&str]| List(all.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
@@ -506,7 +506,7 @@ fn a_beginning_of_no_string_is_the_whole_of_what_was_named() {
 }
 
 #[test]
-fn types_can_be_named_in_the_fields_of_a_struct_and_shared_between_threads() {
+fn types_fit_in_struct_fields_and_are_send_and_sync() {
     fn shared<T: Send + Sync + Clone + 'static>() {}
     shared::<Cities>();
     shared::<Table<u32, City, keyloom::value::Json>>();

@@ -163,7 +163,7 @@ fn cases() -> u64 {
 }
 
 #[test]
-fn no_value_is_lost_and_nothing_stale_stays_whatever_races_and_dies() {
+fn races_and_crashes_leave_no_lost_and_no_stale_value() {
     let (narrow, wide) = (Pattern::new(1), Pattern::new(1_000));
     for seed in 0..cases() {
         let pattern = if seed % 4 == 0 { &narrow } else { &wide };

@@ -137,7 +137,7 @@ fn a_value_that_moves_to_a_new_level_is_found_at_every_point() {
 }
 
 #[test]
-fn a_value_that_is_written_by_somebody_who_does_not_know_the_new_level_is_found_at_every_point() {
+fn value_of_a_writer_with_the_old_level_is_found_at_every_point() {
     for before in 0..14 {
         for first in 0..14 {
             let scene = Scene::new();

@@ -147,7 +147,7 @@ fn a_value_that_does_not_decode_is_told() {
 }
 
 #[test]
-fn a_node_of_an_id_that_another_has_gets_its_own_again_or_a_new_one() {
+fn repair_gives_a_node_with_a_duplicate_id_its_own_or_a_new_id() {
     for (model, rules) in both() {
         let store = Memory::new();
         filled(&store, &model, rules);
@@ -190,7 +190,7 @@ fn a_node_of_an_id_that_another_has_gets_its_own_again_or_a_new_one() {
 }
 
 #[test]
-fn a_record_of_names_without_an_id_gets_it_back_and_keeps_its_children() {
+fn repair_restores_the_id_of_a_record_and_keeps_its_children() {
     let (model, rules) = &both()[1];
     for damaged in [&b""[..], b"short", b"\0\0\0\0\0\0\0\x0b\0no node"] {
         let store = Memory::new();

@@ -82,7 +82,7 @@ impl Work {
 }
 
 #[test]
-fn readers_see_the_old_tree_or_the_new_one_after_every_transaction() {
+fn readers_between_steps_see_the_old_tree_or_the_new_one() {
     for (model, rules) in both() {
         for work in Work::some(rules) {
             let store = small(12);
@@ -182,7 +182,7 @@ fn others_may_write_and_it_is_locked(store: &Memory, model: &Paths, work: &Work,
 }
 
 #[test]
-fn what_others_insert_beside_the_new_place_stands_where_they_put_it() {
+fn concurrent_inserts_beside_the_target_keep_their_place() {
     let (model, rules) = &both()[0];
     let store = small(8);
     let mut oracle = filled(&store, model, *rules);
@@ -203,7 +203,7 @@ fn what_others_insert_beside_the_new_place_stands_where_they_put_it() {
 }
 
 #[test]
-fn a_fault_at_any_operation_of_steps_leaves_the_old_tree_or_the_new_one() {
+fn fault_at_any_operation_of_steps_leaves_the_old_or_new_tree() {
     for (model, rules) in both() {
         for work in [Work::Move(12, InsertAt::sorted(21)), Work::Delete(12)] {
             let store = Faulty::new(small(8));

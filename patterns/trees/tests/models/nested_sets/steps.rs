@@ -86,7 +86,7 @@ fn one_by_one(
 }
 
 #[test]
-fn a_move_that_stops_after_every_transaction_shows_the_old_tree_or_the_new_one() {
+fn interrupted_move_shows_the_old_tree_or_the_new_one() {
     for place in [
         InsertAt::last(100),
         InsertAt::first(103),
@@ -106,7 +106,7 @@ fn a_move_that_stops_after_every_transaction_shows_the_old_tree_or_the_new_one()
 }
 
 #[test]
-fn a_deletion_that_stops_after_every_transaction_shows_the_old_tree_or_the_new_one() {
+fn interrupted_deletion_shows_the_old_tree_or_the_new_one() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
     one_by_one(
@@ -153,7 +153,7 @@ fn a_walk_ends_at_a_damaged_row_while_steps_are_unfinished() {
 }
 
 #[test]
-fn meanwhile_the_rest_takes_changes_and_the_subtree_refuses_them() {
+fn move_in_steps_refuses_changes_of_its_subtree_only() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
     insert(&tree, &store, 50, InsertAt::last(0));
@@ -258,7 +258,7 @@ fn an_id_is_free_again_when_its_deletion_has_ended() {
 }
 
 #[test]
-fn progress_is_told_after_every_transaction_and_of_a_repair_every_key() {
+fn progress_is_reported_per_transaction_and_per_repaired_key() {
     let (tree, store) = (tree(), Metered::new(Memory::new()));
     fill(&tree, &store);
     let mut told = Vec::new();
@@ -278,7 +278,7 @@ fn progress_is_told_after_every_transaction_and_of_a_repair_every_key() {
 }
 
 #[test]
-fn a_repair_deletes_a_damaged_record_of_steps_and_keeps_all_nodes() {
+fn repair_deletes_a_damaged_record_of_steps_and_keeps_all_nodes() {
     let (tree, store) = (tree(), small());
     fill(&tree, &store);
     let whole = answers(&tree, &store.snapshot().unwrap());
