@@ -30,7 +30,7 @@ pub enum AtomicOp<'v> {
 pub struct VersionstampedKey<'k> {
     /// What stands before the stamp, the [type code](Versionstamp::TYPE_CODE) of one at its end.
     pub prefix: &'k [u8],
-    /// What stands behind it.
+    /// The bytes of the key after the stamp.
     pub suffix: &'k [u8],
     /// The key of the counter that gives the stamps of this prefix on a store that makes none
     /// itself. Nothing else is to use it.
@@ -44,7 +44,8 @@ impl VersionstampedKey<'_> {
     /// use keyloom::VersionstampedKey;
     /// use keyloom::key::Versionstamp;
     /// let key = VersionstampedKey { prefix: b"log\x33", suffix: b"", clock: b"clock" };
-    /// assert_eq!(key.with(Versionstamp::new([7; 10], 1)), b"log\x33\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x00\x01");
+    /// let stamped = key.with(Versionstamp::new([7; 10], 1));
+    /// assert_eq!(stamped, [&b"log\x33"[..], &[7; 10], &[0, 1]].concat());
     /// ```
     pub fn with(&self, stamp: Versionstamp) -> Vec<u8> {
         [self.prefix, &stamp.0, self.suffix].concat()
@@ -71,7 +72,7 @@ pub(crate) enum Applied {
 }
 
 impl AtomicOp<'_> {
-    /// What a store is told beside the key: the number as in a counter, or the bytes.
+    /// The operand as bytes: a number in the encoding of a counter, or the bytes themselves.
     ///
     /// ```
     /// use keyloom::AtomicOp;

@@ -382,9 +382,8 @@ pub enum Error {
         /// What was waited for, or what the system said.
         source: SharedError,
     },
-    /// The cluster asks to run the transaction again later: it recovers, is behind, or limits the
-    /// load. Nothing of this one was kept; [`Store::transact`](crate::Store::transact) runs it
-    /// again by itself.
+    /// The cluster cannot run the transaction now: it recovers, is behind, or limits the load.
+    /// Nothing was committed; [`Store::transact`](crate::Store::transact) retries it.
     #[error("{store} asks to run the transaction again: {source}; nothing was committed")]
     ServerBusy {
         /// The cluster.

@@ -30,12 +30,12 @@
 //!
 //! | noun | what it is |
 //! |---|---|
-//! | [`Store`] | gives out snapshots and transactions; [`Store::transact`] is the door |
+//! | [`Store`] | creates snapshots and transactions; [`Store::transact`] is the entry point |
 //! | [`Reader`] | what can be read: a snapshot or a transaction |
 //! | [`Writer`] | what can also be changed; patterns take this |
 //! | [`Transaction`] | a writer that its owner can commit |
 //! | [`KeyRange`] | a contiguous set of keys; the only code that makes a bound |
-//! | [`Subspace`] | a prefix, and typed keys behind it; see [`key`] for the encoding |
+//! | [`Subspace`] | a prefix, and typed keys after it; see [`key`] for the encoding |
 //! | [`Limits`] | what a store takes |
 //! | [`Error`] | what went wrong, what to do next, and whether to run again |
 //!

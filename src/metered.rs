@@ -19,16 +19,18 @@ use crate::{
 /// use keyloom::{Cost, Memory, Metered, Reader, Store, Writer};
 /// let store = Metered::new(Memory::new());
 /// let (_, cost) = store.measure(|store| store.transact(|txn| txn.put(b"key", b"value")));
-/// assert_eq!(cost, Cost { keys_written: 1, bytes_written: 8, commits: 1, round_trips: 1, ..Cost::default() });
+/// let put = Cost { keys_written: 1, bytes_written: 8, ..Cost::default() };
+/// assert_eq!(cost, Cost { commits: 1, round_trips: 1, ..put });
 ///
 /// let (_, cost) = store.measure(|store| store.snapshot()?.get(b"key").map(drop));
-/// assert_eq!(cost, Cost { gets: 1, keys_read: 1, bytes_read: 5, round_trips: 1, ..Cost::default() });
+/// let get = Cost { gets: 1, keys_read: 1, bytes_read: 5, ..Cost::default() };
+/// assert_eq!(cost, Cost { round_trips: 1, ..get });
 /// ```
 #[derive(Clone, Debug)]
 pub struct Metered<S> {
     store: S,
     meter: Arc<Meter>,
-    /// How often somebody had waited for the server when the store was wrapped.
+    /// The round trips of the inner store before it was wrapped.
     waits_before: u64,
 }
 
@@ -136,7 +138,8 @@ impl<S: Store> Metered<S> {
         }
     }
 
-    /// Runs `work` and tells what it cost. Other threads' work at the same time is counted too.
+    /// Runs `work` and returns its result and cost. The cost includes concurrent work of other
+    /// threads.
     pub fn measure<T>(&self, work: impl FnOnce(&Self) -> T) -> (T, Cost) {
         let before = self.cost();
         let result = work(self);

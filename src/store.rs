@@ -9,7 +9,8 @@
 //! 1. Keys are 1 to 511 bytes, ordered as unsigned bytes; anything else is an error, in reads too.
 //! 2. A snapshot never changes. A transaction sees its own writes. A commit is all or nothing, and
 //!    committed transactions are serializable. A transaction that is dropped changed nothing.
-//! 3. [`Store::transact`] is the door: it runs a body, commits, and runs it again on a conflict.
+//! 3. [`Store::transact`] is the entry point: it runs a body, commits, and runs it again on a
+//!    conflict.
 //! 4. An iterator that failed or ended stays ended, never leaves its range, and yields the same
 //!    entries in both directions.
 //! 5. What was committed before an error stays.
@@ -69,9 +70,9 @@ pub trait Store: Send + Sync + 'static {
         RetryPolicy::default()
     }
 
-    /// How often callers have waited for a server since the store was opened, through all its
-    /// handles; `None` where there is no server to wait for. Messages that are under way together
-    /// are one wait. [`Metered`](crate::Metered) tells the difference.
+    /// The round trips to a server since the store was opened, of all its handles; `None` if the
+    /// store has no server. Concurrent messages count as one round trip.
+    /// [`Metered`](crate::Metered) measures the difference.
     fn round_trips(&self) -> Option<u64> {
         None
     }
@@ -240,7 +241,8 @@ pub trait Reader {
     /// let one = snapshot.page(KeyRange::all(), Order::Ascending, 3)?;
     /// assert_eq!(one.entries.len(), 3);
     /// let last = one.last.expect("there is more");
-    /// let two = snapshot.page(KeyRange::all().resume(Order::Ascending, &last), Order::Ascending, 3)?;
+    /// let rest = KeyRange::all().resume(Order::Ascending, &last);
+    /// let two = snapshot.page(rest, Order::Ascending, 3)?;
     /// assert_eq!(two.entries.len(), 2);
     /// assert_eq!(two.last, None);
     /// # Ok::<(), keyloom::Error>(())
@@ -336,7 +338,7 @@ pub type Entry<B> = (B, B);
 pub struct Page<B> {
     /// The entries, in the order asked for.
     pub entries: Vec<Entry<B>>,
-    /// The key of the last entry when there are more behind it, `None` when this was all.
+    /// The key of the last entry if there are more after it, otherwise `None`.
     pub last: Option<KeyBuf>,
 }
 
@@ -569,8 +571,10 @@ pub trait Writer: Reader {
     ///     store.transact(|txn| txn.put_versionstamped(&key, line.as_bytes()))?;
     /// }
     /// let snapshot = store.snapshot()?;
-    /// let entries = snapshot.range(log.range(), Order::Ascending)?.collect::<Result<Vec<_>, _>>()?;
-    /// let (one, two): (Versionstamp, Versionstamp) = (log.unpack(entries[0].0)?, log.unpack(entries[1].0)?);
+    /// let entries = snapshot.range(log.range(), Order::Ascending)?;
+    /// let entries = entries.collect::<Result<Vec<_>, _>>()?;
+    /// let one: Versionstamp = log.unpack(entries[0].0)?;
+    /// let two: Versionstamp = log.unpack(entries[1].0)?;
     /// assert!(one < two && entries[1].1 == b"two");
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -584,8 +588,8 @@ pub trait Writer: Reader {
 
 /// A writer whose writes become permanent together: what [`Store::begin`] returns.
 ///
-/// Patterns take `&mut impl Writer` and so cannot commit: that is for whoever began. Dropping a
-/// transaction rolls it back.
+/// Patterns take `&mut impl Writer` and so cannot commit; only the owner of the transaction can.
+/// Dropping a transaction rolls it back.
 pub trait Transaction: Writer {
     /// Makes the writes permanent, all of them or none.
     ///
@@ -595,11 +599,10 @@ pub trait Transaction: Writer {
     /// says.
     fn commit(self) -> Result<()>;
 
-    /// True once an operation of this transaction failed in a way that only running the whole
-    /// transaction again can repair. [`Store::try_transact`] asks this.
+    /// Whether an operation of this transaction has failed such that the whole transaction must run
+    /// again. [`Store::try_transact`] calls this.
     ///
-    /// A store whose operations never fail so, because conflicts show at commit only, has nothing
-    /// to do here.
+    /// A store that reports conflicts at commit only keeps the default.
     fn must_restart(&self) -> bool {
         false
     }

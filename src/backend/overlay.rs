@@ -34,7 +34,8 @@ use crate::{KeyBuf, KeyRange, Order, Result};
 /// assert_eq!(overlay.get(b"c"), None, "not written: the snapshot knows");
 ///
 /// let all = KeyRange::all();
-/// let entries = overlay.entries(&all, Order::Ascending, snapshot.range(all.clone(), Order::Ascending)?);
+/// let stored = snapshot.range(all.clone(), Order::Ascending)?;
+/// let entries = overlay.entries(&all, Order::Ascending, stored);
 /// let keys = entries.map(|entry| Ok(entry?.0.to_vec())).collect::<keyloom::Result<Vec<_>>>()?;
 /// assert_eq!(keys, [b"b", b"c"]);
 /// # Ok::<(), keyloom::Error>(())

@@ -168,7 +168,7 @@ impl Spans {
     }
 }
 
-/// Whether an end lies at `other` or behind it.
+/// Whether an end equals `other` or is after it.
 #[cfg(any(feature = "_remote", test))]
 fn reaches(end: Option<&KeyBuf>, other: Option<&KeyBuf>) -> bool {
     match (end, other) {

@@ -197,7 +197,8 @@ pub(super) fn fill<S: Store>(store: &S, pairs: &[Pair]) -> Result<()> {
     })
 }
 
-/// Commits each of `keys` with a value that tells the key, and returns what is there then.
+/// Commits each of `keys` with a value that is derived from the key. Returns all entries after the
+/// commit.
 pub(super) fn plant<S: Store, K: AsRef<[u8]>>(store: &S, keys: &[K]) -> Result<Model> {
     let pair = |key: &K| (blob(key), Blob([b"v", tail(key.as_ref())].concat()));
     let pairs: Vec<Pair> = keys.iter().map(pair).collect();

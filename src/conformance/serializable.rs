@@ -187,8 +187,8 @@ pub(super) fn a_deleted_range_meets_what_was_read_of_it<S: Store>(store: &S) -> 
         on_threads(2, |me| {
             insist(|| {
                 store.transact(|txn| {
-                    // Thread 0 says whether `m` is there; thread 1 deletes it unless somebody said
-                    // so.
+                    // Thread 0 records in `said` whether `m` exists; thread 1 deletes `m` unless
+                    // `said` exists.
                     let key: &[u8] = if me == 0 { b"m" } else { b"said" };
                     let is_there = look.finds(txn, key)?;
                     meeting.wait();

@@ -15,7 +15,7 @@ use crate::error::shown;
 use crate::remote::{Buffer, Span};
 use crate::{Error, KeyBuf, Result};
 
-/// What a commit asks the server to check.
+/// The conditions of a commit's request, which the server checks.
 pub(super) struct Checks {
     checks: Vec<Check>,
     names: bool,
@@ -60,7 +60,7 @@ impl Checks {
         Ok((Self { checks, names, revision }, request))
     }
 
-    /// What somebody else has changed, as far as the answer says.
+    /// The conflict with another writer's commit, with the key if `answer` contains it.
     pub(super) fn conflict(&self, keys: &Keyspace, answer: &TxnResponse) -> Error {
         let named = self.named(keys, answer);
         Error::Conflict { what: named.unwrap_or_else(|| "something that it had read".into()) }
@@ -200,7 +200,7 @@ fn compare(keys: &Keyspace, check: &Check, revision: i64) -> Compare {
     }
 }
 
-/// What tells whether `check` is the one that failed.
+/// The request that shows whether `check` is the one that failed.
 fn question(keys: &Keyspace, check: &Check, revision: i64) -> TxnOp {
     let options = GetOptions::new().with_keys_only();
     match check {

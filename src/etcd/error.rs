@@ -40,7 +40,7 @@ pub(super) enum Failed {
     LoginRefused,
     /// The server refused it for good. It did nothing.
     Refused(&'static str),
-    /// Nobody knows.
+    /// It may have been committed or not.
     Unknown,
 }
 
@@ -157,8 +157,8 @@ pub(super) fn of_read(link: &Link, error: &EtcdError, revision: Option<i64>) -> 
     }
 }
 
-/// The error of a commit. `is_unchanged` asks the cluster whether nothing was written since before
-/// the commit was sent.
+/// The error of a commit. `is_unchanged` queries the cluster and returns whether nothing was
+/// written since before the commit was sent.
 pub(super) fn of_commit(
     link: &Link,
     error: &EtcdError,

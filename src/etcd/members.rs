@@ -28,8 +28,9 @@ pub(super) struct Members {
 
 struct Member {
     url: String,
-    /// For what a member may answer alone, and for what needs a leader: there it is told to refuse
-    /// at once while it knows of none, and not to wait and leave it open what happened.
+    /// The first client is for requests that a member may answer alone, the second for requests
+    /// that need a leader. With the second, a member that has no leader refuses at once; it does
+    /// not wait, because after a time-out the outcome would be unknown.
     clients: [Mutex<Option<Client>>; 2],
 }
 
@@ -49,7 +50,7 @@ impl Members {
         Self { members, options, preferred }
     }
 
-    /// Asks one member after the other until one answers, or until asking again is no use.
+    /// Sends the request to one member after the other, until one answers or a retry cannot help.
     ///
     /// `ask` receives whether a member may answer from its own state (at a `revision` that it has
     /// reached), or must confirm with the leader.
@@ -114,7 +115,7 @@ impl Members {
         ask(self.client(member, needs).await?).await
     }
 
-    /// Asks one member, once, for what must not be asked twice. Sets `sent` when it begins to.
+    /// Sends to one member, once, a request that must not be repeated. Sets `sent` when it begins.
     pub(super) async fn write<T>(
         &self,
         sent: &Cell<bool>,

@@ -34,8 +34,8 @@
 //! |---|---|
 //! | `snapshot` | 1 |
 //! | `get`, `first`, `last`, `page`, `count` | 1; a `count` in a transaction brings all keys of the range |
-//! | `get_many` | 1, in up to 16 requests of 128 keys at once; more keys in turns of as many; as the first read of a transaction 1 more if somebody commits between its requests |
-//! | `range_many` | 1, in up to 16 requests of 128 ranges at once; more ranges in turns of as many; 1 more for all ranges with more entries than their share of 262,144; as the first read of a transaction as `get_many` |
+//! | `get_many` | 1, in up to 16 requests of 128 keys at once; 1 for each further 2,048 keys; as the first read of a transaction 1 more if another writer commits between its requests |
+//! | `range_many` | 1, in up to 16 requests of 128 ranges at once; 1 for each further 2,048 ranges; 1 more for all ranges with more entries than their share of 262,144; as the first read of a transaction 1 more, as for `get_many` |
 //! | `range` | 1 for each page of 1,024, 4,096 and 16,384 entries; in a transaction the first has 128 |
 //! | `begin` | 0 |
 //! | a write | 0; writes wait for the commit |
@@ -143,10 +143,10 @@
 //!
 //! # The history
 //!
-//! Snapshots read the history that etcd keeps, and what is compacted away answers
-//! [`Compacted`](crate::Error::Compacted). etcd keeps all of it unless it is told otherwise, until
-//! the quota is used up, so run it with `--auto-compaction-mode=periodic
-//! --auto-compaction-retention=1h`, where the hour is longer than any snapshot lives.
+//! Snapshots read the history that etcd keeps. A read of a compacted revision fails with
+//! [`Compacted`](crate::Error::Compacted). By default etcd keeps all history until the quota is used
+//! up, so run it with `--auto-compaction-mode=periodic --auto-compaction-retention=1h`; choose a
+//! retention that is longer than any snapshot lives.
 //!
 //! # What was tested
 //!

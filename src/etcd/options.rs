@@ -54,8 +54,8 @@ pub(super) struct Plan {
 
 /// How long a connection may take to be opened.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// After how much silence a member is asked whether it is still there, while somebody waits for it.
-/// Not less than the server allows (`--grpc-keepalive-min-time`, 5 s).
+/// The interval of keep-alive pings while a request waits for a silent member. Not less than the
+/// server allows (`--grpc-keepalive-min-time`, 5 s).
 const KEEP_ALIVE: Duration = Duration::from_secs(6);
 /// How long it may take to say so.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(4);
@@ -126,8 +126,8 @@ impl EtcdOptions {
         self
     }
 
-    /// Who asks. A user in the address comes before this one. Default: nobody, for a cluster
-    /// without users.
+    /// The user and password. A user in the address takes precedence. Default: none, for a cluster
+    /// without authentication.
     ///
     /// The user's role needs `readwrite` on the range from `<name>/` to `<name>0` and on
     /// the key `<name>.deleted`.
@@ -166,11 +166,11 @@ impl EtcdOptions {
     /// one host may be left out. Name all members of the cluster, so that one may be down. In the
     /// name and password of the user, `%40` and its like stand for other characters.
     ///
-    /// Asks the cluster once whether it answers.
+    /// Sends one request to verify that the cluster answers.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`], [`Error::ConnectionLost`] when nobody is there, or what the
-    /// cluster says, of a wrong password for example.
+    /// [`Error::InvalidArgument`], [`Error::ConnectionLost`] if no member answers, or the
+    /// cluster's error, for example about a wrong password.
     pub fn open(self, address: &str) -> Result<Etcd> {
         Etcd::from_plan(self.plan(address)?)
     }

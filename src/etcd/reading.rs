@@ -37,7 +37,7 @@ pub(super) const MOST_RANGES: usize = MOST_UNDER_WAY * 128;
 const MOST_ENTRIES: usize = 1 << 18;
 
 impl Shared {
-    /// Asks the members, and counts it as one wait.
+    /// Sends a request to the members and counts it as one round trip.
     fn ask<T>(
         &self,
         revision: Option<i64>,
@@ -146,7 +146,8 @@ impl Shared {
             let of_one_moment = revision.is_some() || answers.iter().all(|(_, each)| *each == at);
             let answers = match of_one_moment {
                 true => answers,
-                // Somebody committed in between: again, all of them at the newest moment seen.
+                // Another writer committed in between: read all of them again, at the newest
+                // revision seen.
                 false => {
                     self.link.waited_also(turns);
                     ask(Some(at), true).await?

@@ -90,7 +90,7 @@ impl Part {
 type Gap = (Reverse<usize>, u8);
 
 /// At most `most` parts that hold all of `parts`, which are in order. The widest gaps stay open,
-/// because whoever writes into a gap that is closed conflicts for nothing.
+/// because a write into a closed gap is a false conflict.
 fn merged(parts: Vec<Part>, most: usize) -> Vec<Part> {
     let mut gaps: Vec<(Gap, usize)> = parts
         .iter()

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use foundationdb::{FdbError, FdbResult, Transaction, TransactionCommitError};
 
-/// A transaction that failed, so that the next one of its thread waits as long as the cluster
-/// wants.
+/// A transaction that failed. The next one of its thread first waits for the back-off that
+/// [`Transaction::on_error`] computes.
 ///
-/// How long that is, [`Transaction::on_error`] knows: longer with each failure of the same
-/// transaction, and longest where the cluster limits the load.
+/// The back-off grows with each failure of the same transaction. It is longest where the cluster
+/// limits the load.
 pub(super) enum Failed {
     Read(Transaction, FdbError),
     Commit(TransactionCommitError),
@@ -31,8 +31,8 @@ impl Failed {
 #[derive(Default)]
 pub(super) struct Again(Mutex<HashMap<ThreadId, (Instant, Failed)>>);
 
-/// After how long nobody means to run it again: who does begins at once, but for the few
-/// milliseconds of the retry policy.
+/// After this time a failed transaction is not retried any more. A retry begins at once, except for
+/// the few milliseconds of the retry policy.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(1);
 
 impl Again {

@@ -121,8 +121,8 @@ pub(super) fn move_last() {
 }
 
 fn add(owner: &'static u8) -> bool {
-    // SAFETY: the handler has the type that the C library calls, takes no argument, and lives as long
-    // as the program.
+    // SAFETY: the handler has the type that the C library calls, takes no argument, and lives as
+    // long as the program.
     #[allow(unsafe_code, reason = "the C library has the list of what runs at exit")]
     let result = unsafe { __cxa_atexit(at_exit, ptr::null_mut(), ptr::from_ref(owner).cast()) };
     result == 0

@@ -18,8 +18,9 @@
 //!
 //! A store is all keys that begin with one prefix: the tuple of its
 //! [name](FoundationDbOptions::name), or [bytes](FoundationDbOptions::prefix) such as the prefix of
-//! a directory. Behind it a key is as it is everywhere in keyloom, and a value too. So other
-//! bindings read what [`Subspace`](crate::Subspace), [`pack`](crate::pack) and the patterns make:
+//! a directory. The rest of a key, and the value, have the same bytes as in every other store. So
+//! other bindings read what [`Subspace`](crate::Subspace), [`pack`](crate::pack) and the patterns
+//! write:
 //!
 //! ```python
 //! space = fdb.Subspace(("geo",))          # a store opened with name=geo
@@ -34,11 +35,11 @@
 //! # What is needed
 //!
 //! The client library `libfdb_c`, 7.3 or newer, to link and to run, and libclang to build. The
-//! library has the cluster's version; for an older cluster put its own library beside, as
-//! FoundationDB's [multi-version
-//! client](https://apple.github.io/foundationdb/api-general.html#multi-version-client-api) wants
-//! it. Where it lies on no default path, `LIBRARY_PATH` names its directory to build and
-//! `LD_LIBRARY_PATH` to run.
+//! library must have the cluster's version. For an older cluster, also install that version's
+//! library as FoundationDB's [multi-version
+//! client](https://apple.github.io/foundationdb/api-general.html#multi-version-client-api)
+//! requires. If the library is not on a default path, `LIBRARY_PATH` names its directory for the
+//! build and `LD_LIBRARY_PATH` for the run.
 //!
 //! *Tested: FoundationDB 7.3.79*, client and cluster, on one machine: the conformance suite, every
 //! pattern, the isolation campaign, the tour, the Python binding of the same version, and processes
@@ -62,14 +63,15 @@
 //!
 //! [`add`](crate::Writer::add), [`min`](crate::Writer::min), [`max`](crate::Writer::max),
 //! [`append_if_fits`](crate::Writer::append_if_fits) and
-//! [`compare_and_clear`](crate::Writer::compare_and_clear) are the cluster's own here. They read
-//! nothing, so a counter that all writers add to never conflicts; and they do not look at what is
-//! there: what is no counter is not refused, but taken for one ([`apply`](crate::Writer::apply)).
+//! [`compare_and_clear`](crate::Writer::compare_and_clear) are the cluster's atomic operations.
+//! They read nothing, so a counter that all writers add to never conflicts. They do not validate
+//! the old value either: a value that is not a counter is not refused, but truncated or extended to
+//! one ([`apply`](crate::Writer::apply)).
 //! [`put_versionstamped`](crate::Writer::put_versionstamped) writes the version of the commit into
-//! the key. **Read before you stamp**: behind it FoundationDB refuses to read the keys among which
-//! the new one may land, which are those from the version that the transaction reads on, or all
-//! stamps of the prefix if it has read nothing before. The error is not retryable. Other stores
-//! allow the read, so tests in memory do not notice.
+//! the key. **Read before you stamp**: afterwards FoundationDB refuses to read the range into which
+//! the new key may fall. That range begins at the transaction's read version, or holds all stamps
+//! of the prefix if the transaction has read nothing. The error is not retryable. Other stores
+//! allow the read, so tests in memory do not find the mistake.
 //!
 //! None of these but `min` and `max` is idempotent. After a
 //! [`CommitUnknown`](crate::Error::CommitUnknown) run them again only together with a read that
@@ -81,12 +83,12 @@
 //! | operation | waits for the cluster |
 //! |---|---|
 //! | snapshot | 1 |
-//! | begin | 0; what the back-off takes, at most the time-out, where the thread's last transaction failed |
+//! | begin | 0; if the thread's last transaction failed, its back-off, at most the time-out |
 //! | the first read of a transaction, or the commit of one that read nothing | 1 more, for a version |
 //! | get, get_many, first, last, page | 1 |
 //! | range_many | 1 for each 1,024 ranges; 1 more for all ranges with more than 80 kB to send |
-//! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at 80 kB, which is what a server sends and the client asks for at once |
-//! | count | as a range: nobody counts for the client |
+//! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at 80 kB, the most that a server sends at once |
+//! | count | as a range: the servers do not count |
 //! | put, delete, delete_range, and what reads nothing | 0 |
 //! | commit | 1; 0 of a transaction that wrote nothing |
 //!

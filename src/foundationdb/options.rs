@@ -113,9 +113,9 @@ impl FoundationDbOptions {
         self
     }
 
-    /// Whether an [`Error::Conflict`] names the key on which transactions met. Default: `true`. The
-    /// client asks the cluster for that key with each commit; where conflicts are many and their
-    /// keys are not looked at, `false` saves it.
+    /// Whether an [`Error::Conflict`] names the conflicting key. Default: `true`. The client
+    /// requests that key with each commit. `false` saves this request if conflicts are many and
+    /// their keys are not used.
     ///
     /// In a build with debug assertions a transaction that read many or long keys does not name it:
     /// the binding would panic there (`foundationdb` 0.11).

@@ -55,7 +55,7 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 enum Broken {
     /// The cluster said so, when the transaction was so old.
     Said(FdbError, Duration),
-    /// Nobody said anything.
+    /// No answer came in time.
     Silent,
 }
 
@@ -106,7 +106,7 @@ impl FoundationDbSession {
         }
     }
 
-    /// What everybody is told who asks this transaction after it has failed.
+    /// The error of every operation after this transaction has failed.
     fn error(&self, broken: Broken) -> Error {
         match broken {
             Broken::Said(error, age) => error::of(error, Asked::Read, age, &self.shared.link),
@@ -128,7 +128,7 @@ impl FoundationDbSession {
         let txn = self.txn()?;
         if self.began.get().is_none() {
             self.began.set(Some(Instant::now()));
-            // The client asks for the version first.
+            // The client fetches the read version first.
             self.shared.link.waited_also(1);
         }
         let (age, asked) = (self.age(), Instant::now());
@@ -289,7 +289,7 @@ impl WriteSession for FoundationDbSession {
         let (actual, limit) = (self.stamped as usize + 1, 1 << 16);
         let too_many = |_| Error::TransactionTooLarge { unit: "versionstamps", actual, limit };
         let number = u16::try_from(self.stamped).map_err(too_many)?;
-        // Ten bytes are for the cluster to fill in, and after the key it is told where they stand.
+        // The cluster fills in ten bytes of the key. Their offset is appended to the key.
         let mut outer = self.shared.keys.outer(&key.with(Versionstamp::new([0; 10], number)));
         let place = self.shared.keys.prefix_bytes() + key.prefix.len();
         outer.extend(u32::try_from(place).unwrap_or(u32::MAX).to_le_bytes());
@@ -329,7 +329,7 @@ impl WriteSession for FoundationDbSession {
         self.txn()?;
         let Some(txn) = self.txn.take().filter(|_| self.has_written) else { return Ok(()) };
         if self.began.get().is_none() {
-            // The client asks for a version first, for the ranges that it writes.
+            // The client fetches a read version first, for the ranges that it writes.
             self.shared.link.waited_also(1);
         }
         let age = self.age();

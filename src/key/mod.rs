@@ -69,11 +69,11 @@
 //! * Round trip: `unpack(&pack(k)) == k`, floats bit for bit.
 //! * No two tuples share their bytes: `("ab", "c")` and `("a", "bc")` differ, and so do a list of
 //!   one empty string and an empty list.
-//! * No element begins with `FF`. Hence `t FF` lies behind every key that continues the tuple `t`,
-//!   which is what [`KeyRange::children`](crate::KeyRange::children) stands on.
-//! * Any bytes may be given to [`unpack`]: they decode or are refused with an offset and a reason.
-//!   Decoding does not panic, does not nest deeper than [`MAX_DEPTH`], and never allocates by a
-//!   length that it was told, only for bytes that are there.
+//! * No element begins with `FF`. Hence `t FF` is after every key that continues the tuple `t`;
+//!   [`KeyRange::children`](crate::KeyRange::children) depends on this.
+//! * [`unpack`] accepts any bytes: it decodes them or returns an error with an offset and a reason.
+//!   Decoding does not panic and does not nest deeper than [`MAX_DEPTH`]. It allocates only for
+//!   bytes that exist, never for an encoded length.
 //!
 //! Integers of all widths share one encoding, so a field can grow from `u32` to `u64` under stored
 //! data. [`unpack`] takes the bytes that any FoundationDB binding writes; [`unpack_strict`] takes

@@ -6,8 +6,8 @@ use super::code;
 use super::{DecodeError, DecodeErrorKind, Subspace, Type, Unpacker};
 
 impl Subspace {
-    /// The prefix of this subspace and the first `elements` elements behind it: the bytes that all
-    /// keys of one group begin with, as a part of `key`.
+    /// The prefix of this subspace and the first `elements` elements after it: the part of `key`
+    /// that all keys of one group begin with.
     ///
     /// Nothing is decoded, so the types of the elements need not be known, and a string of any
     /// length costs one search for its end.
@@ -81,7 +81,7 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Steps over a type code and the `len` bytes behind it.
+    /// Steps over a type code and the `len` bytes after it.
     #[inline]
     fn skip_bytes(&mut self, len: usize, within: Type) -> Result<(), DecodeError> {
         self.advance(1);

@@ -73,7 +73,8 @@ impl Subspace {
     /// use keyloom::key::{Subspace, pack};
     /// let users = Subspace::new("users");
     /// let error = users.unpack::<u32>(&pack(&("cities", 7))).unwrap_err();
-    /// assert_eq!(error.to_string(), r#"at byte 0: the key ("cities", 7) is not in the subspace ("users",)"#);
+    /// let text = r#"at byte 0: the key ("cities", 7) is not in the subspace ("users",)"#;
+    /// assert_eq!(error.to_string(), text);
     /// ```
     ///
     /// # Errors

@@ -37,7 +37,8 @@ pub trait Unpack<'k>: Sized {
 /// let key = pack(&("users", 42));
 /// assert_eq!(unpack::<(&str, u64)>(&key)?, ("users", 42));
 /// let error = unpack::<(&str,)>(&key).unwrap_err();
-/// assert_eq!(error.to_string(), "at byte 7: the tuple goes on with an integer where its end was expected");
+/// let text = "at byte 7: the tuple goes on with an integer where its end was expected";
+/// assert_eq!(error.to_string(), text);
 /// # Ok::<(), keyloom::key::DecodeError>(())
 /// ```
 ///
@@ -98,7 +99,7 @@ impl<'k> Unpacker<'k> {
         Unpacker { strict: self.strict, depth: self.depth, ..Unpacker::new(content) }
     }
 
-    /// Reads a value and expects the end behind it.
+    /// Reads a value that must end where the input ends.
     #[inline(always)]
     pub(super) fn whole<K: Unpack<'k>>(mut self) -> Result<K, DecodeError> {
         let key = K::unpack(&mut self)?;

@@ -4,7 +4,7 @@
 use std::io;
 use std::ptr;
 
-/// Asks for `bytes` of address space and gives them back. Takes no memory.
+/// Reserves `bytes` of address space and releases them. Takes no memory.
 ///
 /// # Errors
 /// The error of the system, such as a limit that is reached.

@@ -10,9 +10,9 @@
 //! | [`put_sorted`](crate::Writer::put_sorted) | as puts; pages are left full wherever 64 entries or more come together between two others |
 //! | commit | writes the copied pages; with [`Durability::Full`] two waits for the disk |
 //!
-//! What is committed is as safe as [`Durability`] says. A store is a *trusted local file*: bytes
-//! that somebody else damaged can make the engine crash, see [`Lmdb::verify`] for a check that
-//! cannot. Do not put it on a network file system.
+//! [`Durability`] decides which commits survive a crash. A store is a *trusted local file*: damaged
+//! bytes can make the engine crash. [`Lmdb::verify`] is a check that cannot crash. Do not put a
+//! store on a network file system.
 //!
 //! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
 //!   [`Lmdb::statistics`] returns the oldest one of all processes.
@@ -315,12 +315,13 @@ impl Lmdb {
         })
     }
 
-    /// Checks every page of the store in the directory `path`, which must not be written to
-    /// meanwhile: nobody has it open, or it is a [backup](Lmdb::backup).
+    /// Checks every page of the store in the directory `path`. No process may write to it
+    /// meanwhile: close it first, or check a [backup](Lmdb::backup).
     ///
     /// The file is read and not mapped, so nothing in it can crash the program. `progress` receives
-    /// now and then how many pages are done, and of how many. About 100 ms for 200 MB that the
-    /// system has in memory. See [`file`](mod@file) for what is found, and what cannot be.
+    /// at intervals the number of pages checked and the total. The check takes about 100 ms for
+    /// 200 MB in the page cache. [`file`](mod@file) lists the faults that are found, and those that
+    /// cannot be found.
     ///
     /// [`open`](Lmdb::open) itself looks at the meta pages and the length of the file, and walks
     /// the file only when these are odd.
@@ -369,7 +370,7 @@ impl Lmdb {
 }
 
 impl Shared {
-    /// Makes the map larger if a transaction found it full and nobody did so since.
+    /// Enlarges the map if a transaction found it full and it has not been enlarged since.
     fn grow_if_full(&self, deadline: &Deadline<'_>) -> Result<()> {
         let full_at = self.full_at_bytes.load(Ordering::Acquire);
         if full_at == 0 {

@@ -46,8 +46,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
         // Taken before the list is locked, so that other threads of this process do not wait for
         // another process that opens the store.
         let opening_lock = OpeningLock::take(&path, others)?;
-        // One at a time: between the look at what is open and the entry in the list nobody may
-        // pass.
+        // The lock is held from the search in the list of open files until the new entry is in it,
+        // so that two threads cannot open one file twice.
         let mut open_files = open_files();
         let file = existing(&data)?.filter(|file| file.len() > 0);
         match &file {
@@ -141,8 +141,8 @@ fn open_in(
     if options.read_only {
         return open_database(env, &locks.readers, options, path);
     }
-    // Whoever made the file may have died before its name was on the disk, or may not have waited
-    // for it. So everybody waits who will tell of a commit that it survives.
+    // The process that made the file may have died before its directory entry was synced, or may
+    // not have synced it. So every process syncs it that promises durable commits.
     if options.durability != Durability::MayLoseStore {
         sync_names(path)?;
     }
@@ -274,8 +274,8 @@ pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
     }
 }
 
-/// What a power cut leaves of a store that was just being made is not a store. It is not thrown
-/// away here, since the beginning of a store that somebody damaged looks the same.
+/// The hint for a file that may be the rest of a store whose creation was cut off by a power
+/// failure. The file is not deleted, since a damaged store can have the same contents.
 fn hint_at_birth(path: &Path) -> &'static str {
     /// No store is as small for long.
     const MOST_BYTES: u64 = 64 << 10;
@@ -322,7 +322,7 @@ fn begin_first<'e, T>(
     path: &Path,
     begin: impl Fn(&'e Env<WithoutTls>) -> heed::Result<T>,
 ) -> Result<T> {
-    // SAFETY: the engine was opened by this call of `open` and nobody else has a handle; each of its
+    // SAFETY: the engine was opened by this call of `open`, which has the only handle. Each of its
     // transactions ends before the next one begins.
     unsafe { map_size::adopting(env, path, begin) }
 }

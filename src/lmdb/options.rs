@@ -89,8 +89,8 @@ impl LmdbOptions {
         self
     }
 
-    /// How many snapshots may be open at once, in all processes together. One that begins while
-    /// somebody commits needs a second place for a moment. Default: 1,024.
+    /// How many snapshots may be open at once, in all processes together. A snapshot that begins
+    /// during a commit briefly occupies a second slot. Default: 1,024.
     #[must_use]
     pub fn max_readers(mut self, readers: u32) -> Self {
         self.max_readers = readers;

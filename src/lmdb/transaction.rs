@@ -285,8 +285,8 @@ impl Transaction for LmdbTransaction<'_> {
         let Self { txn, shared, full, .. } = self;
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Io(source) if shared.may_be_unusable() => {
-                // The page that makes the transaction valid was being written. The engine took it
-                // back in memory, but what is on the disk nobody knows.
+                // The write of the meta page failed. The engine restored the page in memory, but
+                // the state of the disk is unknown.
                 let (path, source) = (shared.path.clone(), Some(source.into()));
                 let unusable = Error::Unusable { path, source };
                 Error::CommitUnknown { source: unusable.into() }

@@ -1,10 +1,10 @@
 //! The store in memory: a persistent B+tree, so that a snapshot is one reference.
 //!
-//! It is the *strictest* store, on purpose. A program that is tested on it should not meet
-//! surprises elsewhere, so it can be told to
+//! It is the *strictest* store, on purpose: a program that passes its tests on it should not fail
+//! on another store. Options make it
 //!
-//! * take no more than another store does ([`MemoryBuilder::limits`]),
-//! * let transactions run side by side and refuse at commit the one whose reads went stale
+//! * refuse what exceeds the limits of another store ([`MemoryBuilder::limits`]),
+//! * run transactions concurrently and refuse at commit the one whose reads are stale
 //!   ([`MemoryBuilder::optimistic`]), as FoundationDB, etcd and PostgreSQL do,
 //! * report a conflict on demand ([`Memory::conflict_next`]).
 //!

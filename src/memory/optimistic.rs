@@ -160,8 +160,8 @@ impl<'s> Footprint<'s> {
         Tracked { entries, walk: Some(walk) }
     }
 
-    /// Applies the writes unless somebody overwrote a read. `tree` is the state after the writes if
-    /// no other process wrote meanwhile.
+    /// Applies the writes unless another transaction overwrote a read. `tree` is the state after
+    /// the writes if no other transaction wrote meanwhile.
     pub(super) fn commit(self, tree: Tree) -> Result<()> {
         if self.writes.is_empty() {
             // What it read was true at the moment when it began, and it changes nothing.

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!              branch   separators:     "k"      "t"
-//!                       children:    *       *       *      child i holds separator i-1 <= key < separator i
-//!                                   /        |        \
+//!                       children:    *       *       *      child i:
+//!                                   /        |        \     separator i-1 <= key < separator i
 //!              leaf     [a..j]   [k..s]   [t..z]            entries in the order of their keys
 //! ```
 //!
@@ -13,9 +13,9 @@
 //! and allocates to find the key before a given one. Here a leaf is walked as a slice and a walk
 //! allocates nothing.
 //!
-//! A separator is the shortest string that tells its neighbours apart, so it mostly lies in the
-//! branch itself. A node that runs empty is taken out; nodes that are only thin are left as they
-//! are (free-at-empty), which keeps deletion simple and costs little where keys come back.
+//! A separator is the shortest string between its neighbours, so it is mostly stored inline in the
+//! branch. A node that becomes empty is removed; underfull nodes are not merged (free-at-empty).
+//! This keeps deletion simple and costs little if deleted keys are inserted again.
 
 use std::fmt;
 use std::ops::Bound;

@@ -19,7 +19,7 @@ struct Said {
 }
 
 impl Said {
-    /// Whether the client gave up while it logged in: the server asks for a password and there is
+    /// Whether the login failed on the client's side: the server requires a password and there is
     /// none, or the server did not prove that it knows the password.
     fn is_about_login(&self) -> bool {
         ["password missing", "authentication"].iter().any(|words| self.words.contains(words))

@@ -19,9 +19,9 @@
 //! | `key` | `bytea`, primary key | compares as unsigned bytes, which is the order of keys |
 //! | `value` | `bytea` | |
 //!
-//! One table (`keyloom`, or [another](PostgresOptions::table)) is one store. To make it the user
-//! needs `CREATE` on the schema. Or somebody else runs `CREATE TABLE keyloom (key bytea PRIMARY
-//! KEY, value bytea NOT NULL)` and grants `SELECT, INSERT, UPDATE, DELETE` on it.
+//! One table (`keyloom`, or [another](PostgresOptions::table)) is one store. To create it the user
+//! needs `CREATE` on the schema. Alternatively, an administrator runs `CREATE TABLE keyloom (key
+//! bytea PRIMARY KEY, value bytea NOT NULL)` and grants `SELECT, INSERT, UPDATE, DELETE` on it.
 //!
 //! # Which engines
 //!
@@ -94,10 +94,10 @@
 //! every statement is served by the one index. PostgreSQL records the reads of a serializable
 //! transaction as index pages. After many pages (`max_pred_locks_per_relation`, by default 32) it
 //! records the whole table, and the transaction conflicts with every writer.
-//! Transactions that read much *and* write want larger `max_pred_locks_per_transaction`,
+//! For transactions that read much *and* write, raise `max_pred_locks_per_transaction`,
 //! `max_pred_locks_per_relation` and `max_pred_locks_per_page`. Serializability holds among
-//! serializable transactions: somebody who changes the table by hand at another level is not
-//! noticed.
+//! serializable transactions: changes by other programs at a weaker isolation level are not
+//! detected.
 //!
 //! Statements are prepared when a connection opens, and settings belong to the session, so a pooler
 //! in *transaction* mode (PgBouncer) cannot stand in between; in session mode it can.

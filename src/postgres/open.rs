@@ -21,7 +21,7 @@ use super::{Postgres, PostgresOptions, Shared, error};
 use crate::remote::{Link, Outcome};
 use crate::{Error, Result};
 
-/// How long a connection may be silent before the system asks whether the other side is there.
+/// The idle time of a connection before the system sends a TCP keep-alive probe.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
 impl PostgresOptions {

@@ -75,10 +75,11 @@ impl PostgresOptions {
     }
 
     /// How long the server may take to answer one message, or to accept a connection. Default: 30
-    /// seconds. The server is told to cancel a statement a little before that, which is an
-    /// [`Error::StatementCancelled`](crate::Error::StatementCancelled) and not run again; a server
-    /// that says nothing is an [`Error::ConnectionLost`](crate::Error::ConnectionLost), or for a
-    /// commit an [`Error::CommitUnknown`](crate::Error::CommitUnknown).
+    /// seconds. `statement_timeout` is a little shorter. It cancels the statement with
+    /// [`Error::StatementCancelled`](crate::Error::StatementCancelled), which is not retried. If the
+    /// server does not answer at all, the error is
+    /// [`Error::ConnectionLost`](crate::Error::ConnectionLost), or for a commit
+    /// [`Error::CommitUnknown`](crate::Error::CommitUnknown).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

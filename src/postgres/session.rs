@@ -43,7 +43,7 @@ enum State {
     Failed {
         restart: bool,
     },
-    /// Nobody knows what the server is doing, or nobody wants to: the connection is closed.
+    /// The state of the server is unknown or of no use any more: the connection is closed.
     Astray {
         restart: bool,
     },
@@ -116,9 +116,9 @@ impl PostgresSession {
         let begin =
             async { if is_fresh { client.batch_execute(self.kind.begin()).await } else { Ok(()) } };
         let request = request(client);
-        // In their order on the wire: `biased` asks the first one first.
+        // In their order on the wire: `biased` polls the first one first.
         let both = async { tokio::join!(biased; begin, request) };
-        // Until there is an answer, nobody knows.
+        // Until the answer arrives, the state is unknown.
         self.state.set(State::Astray { restart: false });
         match self.shared.link.wait(both) {
             Outcome::Refused(error) => Err(error),

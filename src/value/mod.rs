@@ -241,7 +241,8 @@ where
 /// let mut bytes = Vec::new();
 /// <V2 as Codec<u32>>::encode(&7, &mut bytes)?;
 /// assert_eq!(bytes, [2, 7]);
-/// assert!(matches!(<V1 as Codec<u32>>::decode(&bytes), Err(keyloom::Error::NewerFormat { found: 2, .. })));
+/// let decoded = <V1 as Codec<u32>>::decode(&bytes);
+/// assert!(matches!(decoded, Err(keyloom::Error::NewerFormat { found: 2, .. })));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Clone, Copy, Default)]

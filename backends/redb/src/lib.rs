@@ -71,7 +71,8 @@ pub enum Durability {
 /// use keyloom_redb::{Durability, Redb};
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("cache");
-/// let store = Redb::options().durability(Durability::MayLoseCommits).cache_bytes(1 << 26).open(&path)?;
+/// let options = Redb::options().durability(Durability::MayLoseCommits).cache_bytes(1 << 26);
+/// let store = options.open(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

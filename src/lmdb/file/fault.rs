@@ -98,7 +98,7 @@ pub enum Rule {
     Lost,
     /// A page's header has the number of its place.
     PageNumber,
-    /// A page is of the kind that its level in the tree asks for.
+    /// A page has the kind that its level in the tree requires.
     PageKind,
     /// The free space of a page lies inside it, between offsets and entries.
     FreeSpace,

@@ -13,7 +13,8 @@
 //! page    0       8     10      12       14       16
 //! header  | number | pad | flags | lower | upper | ...        branch, leaf
 //!         | number | pad | flags |     pages     | value      overflow run, first page only
-//!           u64      u16   u16     u16     u16                flags: 1 branch, 2 leaf, 4 overflow, 8 meta
+//!           u64      u16   u16     u16     u16                flags: 1 branch, 2 leaf,
+//!                                                                    4 overflow, 8 meta
 //!
 //! branch  | header | offset u16 of each entry | free space | entries, packed |
 //! or leaf 0        16                       lower        upper        page size
@@ -52,15 +53,15 @@
 //!
 //! # A commit that the disk did not take
 //!
-//! When writing a meta page fails, the engine writes the old last page and the old transaction
-//! back, but leaves the new trees there. The page is then older than the other one and not used, so
-//! its trees are not looked at.
+//! If the write of a meta page fails, the engine restores the old last page and the old transaction
+//! in that meta page, but leaves the new trees in it. The meta page is then older than the other
+//! one and not used, so its trees are not checked.
 //!
-//! # A file that somebody writes to
+//! # A file that another process writes to
 //!
-//! A walk takes a while, and a transaction committed meanwhile may reuse pages of the state that is
-//! being walked, which then looks damaged. Check a file that nobody has open for writing, or a copy
-//! made with [`Lmdb::backup`](crate::Lmdb::backup).
+//! A walk takes time. A transaction that commits meanwhile may reuse pages of the state that is
+//! being walked, so that a sound file appears damaged. Check a file that no process has open for
+//! writing, or a copy made with [`Lmdb::backup`](crate::Lmdb::backup).
 
 mod fault;
 mod free_list;
@@ -93,9 +94,9 @@ pub enum QuickCheck {
     Complete(Meta),
     /// The meta pages are sound, but the file ends before the last page.
     ///
-    /// A healthy file may do so: LMDB does not write a page that one transaction allocates and
-    /// frees again, not even when it is the last one. A truncated file looks the same, and kills a
-    /// program that maps it. [`verify`] tells them apart.
+    /// A sound file may do so: LMDB does not write a page that one transaction allocates and frees
+    /// again, not even if it is the last one. A truncated file has the same form, and a program
+    /// that maps it crashes. [`verify`] distinguishes the two.
     Short {
         /// What the newest meta page says.
         meta: Meta,
@@ -183,13 +184,13 @@ pub struct DatabaseReport {
     pub overflow_pages: u64,
 }
 
-/// What the newest sound meta page of the data file `path` says. Costs two reads.
+/// Reads the newest sound meta page of the data file `path`. Costs two reads.
 ///
 /// The engine refuses a file in which either meta page is unreadable, and uses the newer one even
-/// when what it says is impossible; [`quick_check`] tells both.
+/// if its contents are impossible. [`quick_check`] reports both cases.
 ///
 /// # Errors
-/// [`FileError`], when there is no sound meta page.
+/// [`FileError`] if there is no sound meta page.
 pub fn read_meta(path: impl AsRef<Path>) -> Result<Meta, FileError> {
     Ok(MetaPages::read(&open(path.as_ref())?.0)?.newest)
 }

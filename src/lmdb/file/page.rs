@@ -136,7 +136,7 @@ impl<'p> Page<'p> {
     }
 }
 
-/// Reads the header of an overflow run and tells how many pages it has.
+/// Reads the header of an overflow run and returns its number of pages.
 pub(super) fn run_pages(header: &[u8], number: u64) -> Result<u64, Fault> {
     check_header(header, number, OVERFLOW)
         .map_err(|(rule, detail)| Fault::new(number, rule, detail))?;

@@ -48,7 +48,7 @@ pub(super) struct Place<'k> {
     pub(super) page: u64,
     /// 1 for a root.
     pub(super) level: u16,
-    /// Every key is this one or behind it.
+    /// A lower bound of the keys, inclusive.
     pub(super) first: Option<&'k [u8]>,
     /// Every key is before this one.
     pub(super) end: Option<&'k [u8]>,

@@ -197,7 +197,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             self.check_freeing_transaction(key, number)?;
         }
         match points_to {
-            // A branch has been told from a leaf by now.
+            // The flags were checked when the page was read as a branch.
             Target::Child(_) => Ok(()),
             Target::Value(value) => match tree.holds {
                 Holds::FreePages => self.free_inline(value, number),
