@@ -33,7 +33,7 @@ fn node(id: &mut NodeId, levels_below: u32) -> Nested<u32> {
 
 const NODES: NodeId = 11_110;
 
-/// What the contract asks of every model.
+/// The operations of the trait, for one model.
 fn operations<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, make: impl Fn(&Subspace) -> T) {
     let tree = make(&Subspace::new("bench"));
     on_a_store(c, &format!("{name}/memory"), &tree, &Memory::new());

@@ -15,7 +15,7 @@ use keyloom::{
 };
 use keyloom_patterns::bitmaps::{BitSliced, Bitmap, BitmapExpr, CHUNK_IDS};
 
-/// The system's allocator, counting what each thread asks for.
+/// The system's allocator, counting the allocations of each thread.
 struct Counting;
 
 thread_local! {
@@ -23,7 +23,7 @@ thread_local! {
 }
 
 fn count_one() {
-    // A thread that is ending has no counter any more, and nobody looks at it.
+    // The counter of a thread that is ending has been dropped; no test reads it.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -56,7 +56,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often this thread asks for memory during `work`.
+/// The number of allocations of this thread during `work`.
 fn allocations<T>(work: impl FnOnce() -> T) -> u64 {
     let before = ALLOCATIONS.get();
     black_box(work());

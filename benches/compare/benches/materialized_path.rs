@@ -99,7 +99,7 @@ fn open_raw(directory: &tempfile::TempDir) -> Raw {
     (env, database)
 }
 
-/// `by_hand` tells the depth and the id by what stands behind the prefix, and the record.
+/// `by_hand` returns the depth and the id from the key after the prefix and from the record.
 fn of(
     make: impl Fn(&Subspace) -> Paths,
     by_hand: impl Fn(&[u8], &[u8]) -> (u32, u64),

@@ -8,7 +8,7 @@ pub mod rmat;
 
 use std::time::{Duration, Instant};
 
-/// Somebody who runs the same batch of work as the others: a name and a closure that runs it once.
+/// A name, and a closure that runs once the batch of work that all contenders run.
 pub type Contender<'c> = (&'c str, &'c mut dyn FnMut());
 
 /// How the first contender compares with one of the others.
@@ -40,7 +40,7 @@ pub fn compare(
     for round in 0..rounds + untimed {
         let turns = contenders.len();
         for turn in 0..turns {
-            // Each round begins with another one, so that nobody always follows the same batch.
+            // Each round begins with another one, so that none always runs after the same batch.
             let who = (round + turn) % turns;
             let (Some((_, batch)), Some(times)) = (contenders.get_mut(who), times.get_mut(who))
             else {

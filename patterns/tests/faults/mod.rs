@@ -1,6 +1,6 @@
-//! A campaign against a store: writers commit numbered transactions and a reader watches, while
-//! somebody disturbs the store. At the end each transaction must have become what its writer was
-//! told.
+//! A campaign against a store: writers commit numbered transactions and a reader checks them, while
+//! faults are injected into the store. At the end each transaction must have the outcome that was
+//! reported to its writer.
 //!
 //! A test crate takes it with `#[path = "../faults/mod.rs"] mod faults;`:
 //!
@@ -360,7 +360,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         Ok(seen.transfers)
     }
 
-    /// At the end, when nobody writes any more: there is exactly what was acknowledged.
+    /// Called after the last write: the store contains exactly what was acknowledged.
     fn compare(&self, logs: &[Vec<Transfer>]) {
         let begun = Instant::now();
         let seen = loop {

@@ -9,8 +9,7 @@ use keyloom_patterns::bitmaps::BitmapExpr;
 
 use crate::clicks::{Audience, CATEGORIES, CITIES, SITES};
 
-/// Audiences of the kind that is reported, as somebody would save them: of sites that are well
-/// known.
+/// Audiences of the kind that is reported and saved: of well-known sites.
 fn audiences(index: &super::keyloom::Users, count: u32) -> Vec<BitmapExpr> {
     let audience = |n: u32| Audience {
         site: n % (SITES / 10),

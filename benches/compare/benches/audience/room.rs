@@ -80,8 +80,7 @@ fn copied(store: &Lmdb, space: &Subspace) -> u64 {
     bytes_of_pages(&copy) - empty
 }
 
-/// Deletes the entries of a subspace, and tells of how many bytes the pages are that the store has
-/// less of.
+/// Deletes the entries of a subspace. Returns the size in bytes of the pages that this freed.
 fn delete(store: &Lmdb, space: &Subspace) -> u64 {
     let before = bytes_of_pages(store);
     store.transact(|txn| txn.delete_range(space.range())).unwrap();

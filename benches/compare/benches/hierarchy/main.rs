@@ -253,7 +253,7 @@ fn moves<T: Tree<Value = u64>>(model: &Model<T>, sqlite: &Connection, cities: &C
     let contenders: &mut [(&str, &mut dyn FnMut())] =
         &mut [(model.name, &mut own), ("SQLite, the parent", &mut of_rows)];
     let rows = compare("move", 1, 1_000, contenders);
-    // Whoever has gone comes back, so that both begin at home.
+    // Move the regions back, so that both contenders begin with the same tree.
     back_home(own_n, own_move);
     if row_n % 2 == 0 {
         let (region, _, to) = step(&mut row_n);

@@ -210,7 +210,7 @@ pub fn a_universe_that_was_made_smaller_only_refuses_ids_beyond_it(store: &(impl
     assert_eq!(store.transact(|txn| few.assign(txn, &names(5..6))).unwrap(), [5]);
     let gone = store.transact(|txn| few.release(txn, &names(4..6))).unwrap();
     assert_eq!(gone, [Some(4), Some(5)]);
-    // Those are free, and nobody gets them.
+    // Ids 4 and 5 are free but outside the universe, so they are not assigned.
     let error = refused(store, |txn| few.assign(txn, &names(7..8)).map(drop));
     assert!(matches!(error.downcast_ref(), Some(InvertedIndexError::NoIdLeft { universe: 3, .. })));
     store.transact(|txn| few.release(txn, &names(1..2))).unwrap();

@@ -340,7 +340,7 @@ pub fn lmdb(path: &str) -> Lmdb {
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
-/// Not a test by itself: does what a test in another process asks for.
+/// Not a test by itself: runs the command of a test in another process.
 #[test]
 fn in_a_process_of_its_own() {
     let Ok(part) = std::env::var(PART) else { return };

@@ -171,8 +171,8 @@ fn ranks(store: &impl Store, parent: NodeId) -> (usize, usize) {
     lengths.fold((0, 0), |(longest, total), length| (longest.max(length), total + length))
 }
 
-/// As many as the figures are promised for, or fewer where nothing is optimized and nobody asks for
-/// more.
+/// The number of operations that the documented figures are for. Fewer in a build without
+/// optimization, unless the environment sets a number.
 fn many(of: u64) -> u64 {
     let asked = std::env::var_os("KEYLOOM_TREE_OPERATIONS").is_some();
     if cfg!(debug_assertions) && !asked { of / 50 } else { of }
@@ -352,7 +352,7 @@ fn whatever_is_lost_or_damaged_is_found_and_mended() {
         assert_eq!(tree.repair(&store).unwrap(), 1);
         assert_eq!(dump_all(&store), whole);
     }
-    // What nobody asked for goes, but for what is nothing of a tree.
+    // A repair deletes unreferenced entries, but not those that are not the tree's.
     let foreign = [
         space().pack(&("child", 1, "no rank", 2)),
         space().pack(&("child", Some(1_u64), &[0x90_u8][..], 99_u64)),
@@ -507,7 +507,8 @@ fn a_value_that_does_not_decode_is_found() {
 fn before_an_error_no_inner_node_is_told_as_a_leaf() {
     let tree = tree();
     let store = filled(Memory::new(), &tree, &[fan(1, 2)]);
-    // What should be the first child of node 2 is none: nobody knows whether the node has children.
+    // The first child entry of node 2 is undecodable, so it is unknown whether the node has
+    // children.
     store.transact(|txn| txn.put(&space().pack(&("child", 2, "no rank")), b"")).unwrap();
     let snapshot = store.snapshot().unwrap();
     let leaves: Vec<_> = tree.leaves(&snapshot, 1).unwrap().collect();
@@ -541,7 +542,7 @@ fn nodes_without_a_way_up_are_found_and_become_roots() {
     assert!(says(20, "has a parent that does not exist"), "{found:?}");
     assert!(says(30, "lies below itself") && says(40, "lies below itself"), "{found:?}");
     assert_eq!(found.len(), 3, "{found:?}");
-    // Nobody goes round forever.
+    // Reads of a cycle end.
     for id in [30, 33, 40, 21] {
         let error = tree.ancestors(&snapshot, id).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(TreeError::Broken { .. })), "{error}");

@@ -12,7 +12,7 @@ use crate::oracle::{Oracle, Rules};
 use crate::questions::{ask, compare_whole, outcome};
 use keyloom_testing::laws::clear;
 
-/// How many operations each model has on each store: some, or what the environment asks for.
+/// The number of operations for each model on each store: a default, or the environment's number.
 fn operations() -> usize {
     std::env::var("KEYLOOM_TREE_OPERATIONS").map_or(400, |asked| asked.parse().unwrap())
 }

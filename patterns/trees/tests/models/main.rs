@@ -97,8 +97,7 @@ macro_rules! model {
     };
 }
 
-// One line for each model: its name, what it asks beyond the contract, how one is made in a
-// subspace.
+// One line for each model: its name, its requirements beyond the contract, its constructor.
 model!(adjacency_list_laws, Rules::NONE, AdjacencyList::<u32>::new);
 model!(adjacency_list_with_unique_names, Rules::UNIQUE_NAMES, |space: &Subspace| {
     AdjacencyList::<u32>::new(space).with_unique_names()

@@ -115,7 +115,7 @@ fn bytes_of_a_stranger_that_nest_without_end_are_an_error() {
     });
 }
 
-/// 2 MiB, as the threads of a program have unless it asks for another size.
+/// 2 MiB, the default stack size of a thread.
 fn on_a_common_stack(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     thread.spawn(work).unwrap().join().unwrap();

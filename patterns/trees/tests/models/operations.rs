@@ -142,7 +142,7 @@ pub fn name(rng: &mut Rng) -> String {
     }
 }
 
-/// Does an operation to a model; tells how many nodes it deleted where it does.
+/// Applies an operation to a model. Returns the number of nodes that it deleted.
 pub fn perform<T: Tree<Value = u32>>(
     model: &T,
     txn: &mut impl Writer,

@@ -6,7 +6,7 @@ use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, TreeError};
 
 use super::operations::Operation;
 
-/// What a model asks beyond the contract.
+/// The requirements of a model beyond the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Siblings have different names.
@@ -77,7 +77,7 @@ impl Oracle {
         self.nodes.len()
     }
 
-    /// Does an operation and returns what it tells; what is refused changes nothing.
+    /// Applies an operation and returns its result. An operation that is refused changes nothing.
     pub fn perform(&mut self, operation: &Operation) -> Outcome<u64> {
         let before = self.clone();
         let outcome = self.try_to(operation);

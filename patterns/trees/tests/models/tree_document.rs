@@ -137,7 +137,7 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
     assert_eq!(ask(&|| count(tree.export(&snapshot, None).unwrap().len())), [1, 1, 0]);
     assert_eq!(ask(&|| assert!(tree.dot(&snapshot, None).unwrap().contains("3 -> 7"))), [1, 1, 0]);
     drop(snapshot);
-    // A document in memory asks the store for nothing, and is written with one look at the version.
+    // A document in memory reads nothing from the store. Its write reads the version only.
     let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
     let version = document.version();
     document.rename(8, "acht").unwrap();
@@ -241,7 +241,7 @@ fn nodes_are_found_with_their_paths(store: &(impl Store + Clone)) {
     }
     assert_eq!(found.len(), 30);
     assert_eq!(found, wanted);
-    // An error of the question comes out, and the rest behind it.
+    // An error of the predicate is returned; the iteration continues after it.
     let mut asked = 0;
     let answers = document.find(|_| {
         asked += 1;
@@ -622,7 +622,7 @@ fn adjacent_placeholders_stay_when_a_repair_runs_again() {
     let adjacent = &ids[50..54];
     // No name begins with the name of another one.
     assert!(adjacent.iter().all(|id| *id >= 10), "{adjacent:?}");
-    // From the last to the first, so that each has a placeholder behind it.
+    // From the last to the first, so that each has a placeholder after it.
     for id in adjacent.iter().rev() {
         overwrite(&tree, &store, &format!("node {id}"), 0xFF);
         tree.repair(&store).unwrap();

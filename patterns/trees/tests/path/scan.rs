@@ -87,8 +87,8 @@ pub fn random_case(rng: &mut Rng) -> Case {
     }
 }
 
-/// A regular expression of few parts; the other engine searches, so it is told where the text
-/// begins and ends.
+/// A regular expression of few parts. The other engine searches for a substring, so its expression
+/// is anchored at both ends.
 fn expression(rng: &mut Rng) -> Case {
     const PARTS: [&str; 16] = [
         "a", "b", "c", "/", "/", "ab", "[^/]*", ".*", "(a|b)", "(ab?|c)", "é", "[a-c]+", "a?",

@@ -23,8 +23,8 @@ fn value_of(set: &Set) -> Vec<u8> {
     dump(&store.snapshot().unwrap(), bitmap().space().range()).into_values().next().unwrap()
 }
 
-/// Whatever the bytes are: each read ends, with an answer or with an error that names the key.
-/// Where a check finds nothing, all reads agree. Tells how many faults it finds.
+/// For any bytes, each read ends with a result or with an error that names the key. If the check
+/// finds no fault, all reads agree. Returns the number of faults.
 fn reads_end(store: &Memory, bitmap: &Bitmap, key: &[u8]) -> usize {
     let snapshot = store.snapshot().unwrap();
     let name = format!("at key {}: ", display(key));

@@ -91,7 +91,7 @@ impl Endless {
         let ids = sets.iter().flatten();
         edges.extend(ids.flat_map(|id| [*id, id.saturating_add(1)]));
         let edges: Vec<u64> = edges.into_iter().collect();
-        // The last id is an edge of its own when something ends behind it.
+        // If a range ends at the last id, `saturating_add` makes that id an edge too.
         let ends = edges[1..].iter().map(|next| next - 1).chain([u64::MAX]);
         let ranges = edges.iter().copied().zip(ends).map(|(first, last)| first..=last);
         ranges.filter(|range| self.has(sets, *range.start())).collect()

@@ -1,4 +1,4 @@
-//! Results that go into a bitmap, and ranges that nobody could write out.
+//! Results that are written to a bitmap, and ranges too long to be listed id by id.
 
 use keyloom::{Order, Result, Store};
 use keyloom_bitmaps::{Bitmap, BitmapExpr, CHUNK_IDS};

@@ -26,7 +26,7 @@ fn whose<K: Ord + Clone>(model: &BTreeMap<K, User>, is_so: impl Fn(&User) -> boo
     model.iter().filter(|(_, user)| is_so(user)).map(|(key, _)| key.clone()).collect()
 }
 
-/// Asks everything that can be asked of an index.
+/// Compares every query of an index with the model.
 pub fn compare<K: RecordKey + Ord + Clone + Debug>(
     of: &Audience<K>,
     reader: &impl Reader,

@@ -159,8 +159,8 @@ pub fn ask() -> impl Strategy<Value = Ask> {
     })
 }
 
-/// So many users in each of so many chunks, of whom every third lives in city 1, and nobody
-/// elsewhere.
+/// `in_each` users in each of the first `chunks` chunks. Every third lives in city 1; the others
+/// have no city.
 pub fn crowd(chunks: u32, in_each: u32) -> Users {
     let ids = (0..chunks).flat_map(|chunk| (0..in_each).map(move |n| chunk * CHUNK_IDS as u32 + n));
     let user = |id: u32| User {

@@ -14,7 +14,7 @@ fn distances_are_those_of_the_crate_geo() {
         let point = |(latitude, longitude): (f64, f64)| Point::new(longitude, latitude);
         let wanted = Haversine.distance(point(a), point(b));
         let found = position(a).distance(&position(b));
-        // Where the angle is near half a turn its sine tells little; a metre there is 1e-7 of a
+        // Near half a turn the sine is a poor measure of the angle: a metre there is 1e-7 of a
         // radian.
         let tolerance = if wanted > 2e7 { 1.0 } else { 1e-6 + wanted * 1e-9 };
         assert!((found - wanted).abs() < tolerance, "{a:?} to {b:?}: {found}, not {wanted}");

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::fixture::{Places, keys, place, places, position, radius};
 use keyloom_testing::laws::{clear, long_property, property};
 
-/// What a query asks for, and what it should find by a formula of its own.
+/// The area of a query. The expected result is computed by an independent formula.
 #[derive(Clone, Debug)]
 enum Asked {
     Circle {
@@ -74,7 +74,7 @@ fn is_in_ring(ring: &[(f64, f64)], position: &LatLng) -> bool {
 fn is_in_box(south_west: (f64, f64), north_east: (f64, f64), at: &LatLng) -> bool {
     let ((south, west), (north, east)) = (south_west, north_east);
     let is_high = south <= at.latitude() && at.latitude() <= north;
-    // Whoever goes east from the west comes to the position before the east.
+    // Going east from the western edge, the position comes before the eastern edge.
     let way = |to: f64| (to - west).rem_euclid(360.0);
     let longitude = at.longitude();
     let is_between = east - west >= 360.0

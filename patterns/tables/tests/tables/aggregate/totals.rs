@@ -130,7 +130,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     assert_eq!(written, there.len() as u64, "nothing is added twice");
     assert!(rounds as u64 > written / 7, "{rounds}");
     assert_eq!(clicks.roll_up.check(&store.snapshot().unwrap(), &clicks.table).unwrap(), []);
-    // A position of somebody else.
+    // A resume position of another table.
     let last = Some(keyloom::pack(&("elsewhere", 1)));
     options.resume =
         options.resume.map(|position| keyloom_tables::derived::RepairPosition { last, ..position });

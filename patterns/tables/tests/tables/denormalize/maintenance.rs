@@ -218,7 +218,7 @@ pub fn copies_chain(store: &(impl Store + Clone)) {
         |street: &mut Street, _, name| street.1 = name.unwrap_or_default(),
     );
     let by_country = Index::new(&space.child("by_country"), |_, city: &City| entry(city.0));
-    // Cities are rewritten through a table that tells their streets.
+    // Cities are rewritten through a table that propagates the change to their streets.
     let cities = cities.with(&by_country).with(&of_city);
     let of_country = DenormalizedFields::new(
         &space.child("of_country"),

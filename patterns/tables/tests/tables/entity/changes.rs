@@ -77,8 +77,8 @@ fn slot<'v>(root: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
     })
 }
 
-/// Does a change to a copy of the model; `None` where it should be refused, `Some` with what it
-/// tells.
+/// Applies a change to a copy of the model. Returns `None` if the change must be refused, otherwise
+/// `Some` with the expected return value.
 fn imitate(entity: &mut Option<Value>, change: &Change) -> Option<bool> {
     let there = entity.is_some();
     let mut copy = entity.clone().unwrap_or_else(|| Value::String("missing".into()));

@@ -353,7 +353,7 @@ fn going<S: Store>(
     web.collect(store, keep, options, |_| ControlFlow::Continue(())).map(|done| done.removed)
 }
 
-/// A deletion whose place somebody takes between two transactions of a collection.
+/// Another writer overwrites a tombstone between two transactions of a collection.
 #[test]
 fn a_value_that_replaces_a_deletion_is_not_collected_with_it() {
     let store = keyloom::Memory::new();
@@ -375,7 +375,7 @@ fn a_value_that_replaces_a_deletion_is_not_collected_with_it() {
     .unwrap();
     let found = web.get(&store.snapshot().unwrap(), &r, "f", "c", NOW).unwrap();
     assert_eq!(found.unwrap().value, b"new");
-    // And an older version that appears behind it keeps the deletion.
+    // And a deletion is kept if an older version is written after the collection has begun.
     store.transact(|txn| web.delete(txn, &r, "f", "c", 5)).unwrap();
     web.collect(&store, Keep::Since(9), &options, |progress| {
         if progress.entries == 1 {

@@ -281,7 +281,7 @@ fn what_is_too_large_by_itself_and_other_errors_come_out() {
     assert!(matches!(too_large, Err(Error::TransactionTooLarge { .. })));
     assert_eq!(size.get(), 1);
 
-    // Whoever meets it may say where: it is too large all the same.
+    // An error wrapped with its key is still recognized as too large.
     let mut size = BatchSize::new(8);
     let done = size.transact_all(&store, &[0u8; 8], |txn, some| {
         let too_large = |error: Error| Error::other(error.at(b"where"));
@@ -324,7 +324,7 @@ fn dyn_writer_costs_as_many_reads_as_the_writer_inside() {
             assert_eq!((page.entries.len(), page.last.as_deref()), (2, Some(&[2][..])));
         }
     };
-    // A page that walked a range would also read the entry behind it.
+    // A page that walked a range would also read the entry after it.
     assert_eq!(reading(&page(Order::Ascending)), [1, 0, 1, 2, 0]);
     assert_eq!(reading(&page(Order::Descending)), [1, 0, 1, 2, 0]);
     let ends = |txn: &DynWriter<'_>| {

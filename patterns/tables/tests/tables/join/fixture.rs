@@ -12,7 +12,7 @@ use keyloom_testing::laws::clear;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Message {
-    /// Nobody wrote what the house announces.
+    /// `None` for announcements of the publisher, which have no author.
     pub author: Option<u16>,
     pub text: String,
 }

@@ -92,7 +92,7 @@ pub fn every_query_finds_what_a_map_holds(store: &(impl Store + Clone)) {
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
-    // Nobody counts a bucket as wide as that, but for one update in a thousand billions.
+    // In a bucket as wide as that, about one update in a thousand billion counts the entries.
     let index = towns().bucket_width(1 << 43);
     let metered = Metered::new(store.clone());
     let mut stamps = Stamps::with_clock(1, || 1_000);

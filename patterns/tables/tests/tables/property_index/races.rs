@@ -13,7 +13,7 @@ use crate::property_index::per_key::PerKey;
 use crate::property_index::subjects::{Careless, Pattern, Subject};
 use crate::property_index::turns::Work;
 
-/// At the most; where there are fewer, updates of the same value race for the same item.
+/// The largest number of items. With fewer, updates of the same value race for the same item.
 const ITEMS: u8 = 2;
 const VALUES: u8 = 3;
 const HOUR_US: u64 = 3_600_000_000;
@@ -128,7 +128,7 @@ fn race(subject: &dyn Subject, seed: u64) -> Wrong {
     }
     wrong.faults += subject.faults(&store);
     let current = subject.current(&store.inner);
-    // Hours later nobody is on his way any more.
+    // Hours later no update is in flight.
     clock.advance(3 * HOUR_US);
     let mut stamps = clock.stamps(200, &mut rng);
     if rng.bool() {
@@ -145,7 +145,7 @@ fn race(subject: &dyn Subject, seed: u64) -> Wrong {
     wrong
 }
 
-/// Asks for every value, while nothing moves.
+/// Queries every value while no writer runs.
 fn look(subject: &dyn Subject, store: &PerKey, current: &BTreeMap<u8, u8>, wrong: &mut Wrong) {
     let asked_for: BTreeSet<u8> = current.values().copied().chain([0, VALUES]).collect();
     for value in asked_for {
@@ -192,7 +192,7 @@ fn the_same_seed_is_the_same_race() {
 
 #[test]
 fn an_update_that_took_too_long_gives_up_before_it_counts() {
-    // A clock that goes on by a minute whenever somebody looks at it.
+    // A clock that advances by a minute at every read.
     let minutes = AtomicU64::new(0);
     let mut stamps = Stamps::with_clock(1, move || minutes.fetch_add(60_000_000, Relaxed));
     let space = Subspace::new("slow");

@@ -26,8 +26,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// The item has its value; and an update of it has died when it was only intended, so that
-    /// nobody takes the value for settled and leaves it alone.
+    /// The item has its value. An update of it has died after it wrote its intention, so that
+    /// readers do not treat the value as settled.
     fn new() -> Self {
         let narrow = Sizes::new(&Subspace::new("sizes")).bucket_width(1);
         let scene = Self { store: PerKey::new(), narrow };
@@ -52,8 +52,8 @@ impl Scene {
         self.set(3, 30, ITEM, VALUE);
     }
 
-    /// Runs the workers for as many operations as the script says, one after the other, and then to
-    /// their ends; tells whether the query found the item.
+    /// Runs the workers in the order of the script, each for the given number of operations, and
+    /// then to their ends. Returns whether the query found the item.
     fn finds(&self, script: &[(usize, usize)], writers: Vec<Work<'_>>) -> bool {
         self.holds(script, writers, |reader| {
             let mut items = self.narrow.items_with(reader, &1, VALUE).unwrap();

@@ -1,5 +1,5 @@
 //! Threads that run one at a time, each from one operation on the store to the next, in an order
-//! that somebody picks.
+//! that the caller picks.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ const MOST: usize = 8;
 #[derive(Default)]
 pub struct Turns {
     state: Mutex<State>,
-    /// Tells the one who gives the turns that a worker waits, or is gone.
+    /// Notifies the scheduler that a worker waits or has ended.
     back: Condvar,
     /// Tell each worker that it is its turn.
     begin: [Condvar; MOST],
@@ -42,8 +42,8 @@ impl Turns {
         self.state.lock().unwrap()
     }
 
-    /// Called at each operation: waits for its turn, and fails from the moment on at which the
-    /// worker dies. Whoever is no worker goes on at once.
+    /// Called at each operation. Waits for the turn of the worker, and fails after the worker has
+    /// died. Returns at once in a thread that is not a worker.
     pub fn operation(&self) -> Result<()> {
         let Some(me) = WORKER.get() else { return Ok(()) };
         let mut state = self.wait_for_turn(me);
@@ -73,8 +73,8 @@ impl Turns {
         self.lock().step
     }
 
-    /// Runs the workers to their ends; between two turns, when all of them wait, `pick` is told who
-    /// they are and says whose turn it is. It is called once more in the end.
+    /// Runs the workers to their ends. Between two turns, when all of them wait, `pick` receives
+    /// the waiting workers and returns the next one. It is called once more at the end.
     pub fn run(
         &self,
         workers: Vec<(Option<usize>, Work<'_>)>,
@@ -104,7 +104,7 @@ impl Turns {
         });
     }
 
-    /// Waits until every worker waits, and tells whether there is one.
+    /// Blocks until every worker waits, and returns whether there is one.
     fn all_wait(&self) -> bool {
         let mut state = self.lock();
         while state.waiting.len() < state.live {

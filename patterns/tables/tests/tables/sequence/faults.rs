@@ -161,7 +161,7 @@ pub fn check_finds_and_repair_mends_a_sequence_that_is_behind(store: &(impl Stor
         .transact(|txn| {
             mail.append(txn, &ada, &"one".into())?;
             mail.append(txn, &bob, &"one".into())?;
-            // Somebody writes round the sequence.
+            // Another writer bypasses the sequence.
             mail.records().put(txn, &(bob.clone(), 7), &"seven".into())
         })
         .unwrap();

@@ -166,8 +166,8 @@ fn stamps_go_on_behind_those_of_another_store() {
 
 #[test]
 fn an_append_costs_what_the_documentation_says() {
-    // The wrapper sees what is asked for: one write. What the store beneath makes of it, the store
-    // tells.
+    // The wrapper counts the call: one write. The reads and writes of the inner store are not
+    // counted.
     let store = Metered::new(Memory::new());
     let append =
         |store: &Metered<Memory>| writing(store, |txn| events().append(txn, &1, &"text".into()));

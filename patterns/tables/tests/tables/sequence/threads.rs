@@ -14,7 +14,7 @@ use keyloom_testing::laws::clear;
 const THREADS: u64 = 4;
 const EACH: u64 = 30;
 
-/// Runs `work` in every thread, and then tells whoever looks that all is done.
+/// Runs `work` in every thread and then sets `done`.
 fn in_threads(done: &AtomicBool, work: impl Fn(u64) + Sync) {
     thread::scope(|scope| {
         for me in 0..THREADS {
@@ -25,7 +25,7 @@ fn in_threads(done: &AtomicBool, work: impl Fn(u64) + Sync) {
     done.store(true, Ordering::Release);
 }
 
-/// "Everything behind the last that I have seen" is right for a dense sequence.
+/// In a dense sequence, reading all entries after the last one seen misses none.
 pub fn numbers_are_dense_and_in_the_order_of_the_commits(store: &(impl Store + Clone)) {
     clear(store);
     let log = AppendLog::<u8, (u64, u64)>::new(&Subspace::new("log"));

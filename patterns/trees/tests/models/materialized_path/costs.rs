@@ -44,7 +44,7 @@ fn operations_cost_what_the_documentation_says() {
             assert_eq!(model.descendants(reader, 1, ..)?.count(), 16);
             Ok(())
         });
-        // One range; what is read is what is told, and where the node is.
+        // One range. It reads the entries that it returns, and the node's path is one more key.
         assert_eq!((descendants.ranges, descendants.keys_read), (1, 1 + 16));
         assert_eq!(descendants.round_trips, 2);
         let count = reading(&store, |reader| model.descendant_count(reader, 1));

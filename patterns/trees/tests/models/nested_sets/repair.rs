@@ -1,4 +1,4 @@
-//! What is wrong is told, and what can be derived is made right.
+//! A check reports every fault, and a repair rebuilds what can be derived.
 
 use keyloom::{Memory, Order, Reader, Store, Writer};
 use keyloom_trees::{InsertAt, Nested, Tree};
