@@ -1,5 +1,5 @@
-//! The checker of LMDB files: what the engine wrote is sound, what was damaged is told, and nothing
-//! that a file holds makes it panic or hang.
+//! The checker of LMDB files: it accepts what the engine wrote, reports damage, and does not panic
+//! or hang for any contents.
 #![cfg(feature = "lmdb")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -171,8 +171,7 @@ mod side_by_side {
 
     #[test]
     fn what_lies_behind_the_end_of_a_walk_does_not_conflict() {
-        // Only "b" is seen; "c" is behind it for a walk that ascends, before it for one that
-        // descends.
+        // `first` reads "b" only. "c" is after it, so an insert of "c" does not conflict.
         let first = |txn: &mut keyloom::memory::MemoryTransaction<'_>| {
             assert_eq!(txn.first(KeyRange::all()).unwrap().unwrap().0, b"b");
         };

@@ -1,4 +1,4 @@
-//! The door: how often a transaction runs, and what comes out.
+//! `Store::transact`: how often a transaction runs, and what it returns.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::error::Error as _;

@@ -14,7 +14,7 @@ pub enum Name {
     LostAppend,
     /// An element is there twice.
     DoubledAppend,
-    /// An element that nobody appended to this list.
+    /// An element that no transaction appended to this list.
     Unwritten,
     /// G1a: what an aborted transaction wrote was seen.
     G1a,

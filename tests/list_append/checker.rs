@@ -1,10 +1,10 @@
-//! The checker: whether some serial order of the transactions explains what they saw, and whether
+//! The checker: whether some serial order of the transactions explains what they read, and whether
 //! that order can agree with the clock.
 //!
-//! The way of Elle (Kingsbury and Alvaro, 2020). A list that only grows tells in which order it was
-//! written, and what is read of it tells which writes a transaction came after and before. A cycle
-//! of that is a proof that there is no such order. It is not the reverse: a history without an
-//! anomaly is one that shows none.
+//! The method is that of Elle (Kingsbury and Alvaro, 2020). An append-only list contains the order
+//! of its writes. So each read of a list shows which writes the reader came after and before. A
+//! cycle of these dependencies proves that there is no serial order. The reverse does not hold: a
+//! history without a cycle may still have an anomaly that no read shows.
 
 use crate::anomaly::{Anomaly, Name};
 use crate::cycles::cycles;
@@ -44,7 +44,7 @@ pub fn check_with_snapshots_in_commit_order(history: &History) -> Vec<Anomaly> {
 /// subsets of the transactions.
 pub fn check(history: &History) -> Vec<Anomaly> {
     let mut anomalies = Vec::new();
-    // An aborted transaction may have read anything: it was told to forget it.
+    // An aborted transaction may have read anything: its reads do not count.
     let mut forgotten = Vec::new();
     let digest = |(n, attempt): (usize, &Attempt)| {
         let aborted = attempt.outcome == Outcome::Aborted;

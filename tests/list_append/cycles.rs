@@ -48,7 +48,7 @@ pub fn cycles(graph: &Dependencies) -> Vec<Anomaly> {
         let flow = Kinds { reads: true, ..writes };
         let all = Kinds { overwrites: true, ..flow };
         for component in components(graph, all) {
-            // A tangle with a cycle already has more of them than anybody wants to read.
+            // One cycle of a strongly connected component is enough for a report.
             if time && component.iter().any(|node| known.contains(&node.index())) {
                 continue;
             }

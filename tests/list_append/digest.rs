@@ -1,7 +1,7 @@
-//! What one attempt saw of others, and what it did to them.
+//! The reads of one attempt that concern other transactions, and its writes.
 //!
-//! Of a list that a transaction reads several times, only the first sight tells about others; the
-//! rest must follow from that and from its own appends.
+//! If a transaction reads a list several times, only the first read shows writes of others. The
+//! other reads must follow from the first one and from the transaction's own appends.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

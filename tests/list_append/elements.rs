@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::history::Element;
 
-/// The elements of one process, each of which is handed out once.
+/// The elements of one process. Each is used once.
 ///
-/// Of `n` processes, each has every `n`-th number. One that sees what another has appended goes on
-/// behind it, so that all are at the same lists: Lamport's clock, told through the store under
-/// test.
+/// Of `n` processes, each has every `n`-th number. A process that reads an element of another one
+/// continues after it, so that all processes work on the same lists. This is a Lamport clock that
+/// is exchanged through the store under test.
 #[derive(Debug)]
 pub struct Elements {
     next: AtomicU64,

@@ -81,7 +81,7 @@ impl Edges<'_, '_> {
         }
     }
 
-    /// Behind whoever left the mark so, and before whoever changed it next.
+    /// Orders the reader of a mark after the writer of that state and before the next change.
     fn read_mark(
         &mut self,
         reader: usize,
@@ -117,10 +117,10 @@ impl Edges<'_, '_> {
         self.versions.origins.get(&element).map_or(Mark::Left, |origin| origin.mark)
     }
 
-    /// The elements that came after a mark was seen absent, where that is certain.
+    /// The elements that were certainly appended after a mark was read as absent.
     ///
-    /// A mark that was set and deleted may be seen absent before or after. Then the list tells, if
-    /// the same transaction saw it; otherwise nothing is concluded.
+    /// A mark that was set and deleted is absent before and after. If the same transaction read the
+    /// list, the list decides which of the two it was; otherwise nothing is concluded.
     fn behind_absence<'o>(
         &self,
         order: &'o [Element],

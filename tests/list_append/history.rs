@@ -17,7 +17,7 @@ pub type Element = u64;
 /// One step of an attempt, with what the store answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
-    /// The list was read, and put back with `element` behind it.
+    /// The list was read, and written with `element` at its end.
     Append { list: List, found: Vec<Element>, element: Element, mark: Mark },
     /// The list was read, alone or with others in one `get_many`. One that is absent is empty.
     Read { list: List, found: Vec<Element> },
@@ -29,10 +29,10 @@ pub enum Operation {
 
 /// What an append does with the mark of its list: a key beside it that comes and goes.
 ///
-/// A list only grows, and so says in which order things happened. A key that is deleted says
-/// nothing afterwards. So each write of a mark comes with an append to its list in the same
-/// transaction, and the mark holds the element: whoever sees the mark has seen that version of the
-/// list, and in a serializable store the two never disagree.
+/// A list only grows, so it contains the order of its writes. A deleted key contains no history. So
+/// each write of a mark comes with an append to its list in the same transaction, and the mark
+/// holds the element. A transaction that reads the mark thus reads a version of the list; in a
+/// serializable store the two always agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mark {
     /// Nothing. Most lists have no mark at all.

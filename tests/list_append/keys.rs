@@ -6,7 +6,7 @@ use keyloom::KeyRange;
 
 use crate::history::{Element, List};
 
-/// What nobody ever appends: stands for bytes that are no element.
+/// An element that is never appended. It stands for bytes that are not an element.
 pub const GARBLED: Element = 0;
 
 /// The keys of a campaign: all of them behind one prefix, each with the number of a list at its

@@ -50,7 +50,7 @@ pub use workload::Plan;
 /// How many transactions are checked at once. More are done in rounds, so that memory stays small.
 const ROUND: usize = 25_000;
 
-/// How many transactions a campaign runs: `default`, or what the environment asks for.
+/// The number of transactions of a campaign: `default`, or the environment's number.
 pub fn transactions(default: usize) -> usize {
     let asked = std::env::var("KEYLOOM_ISOLATION_TRANSACTIONS").ok();
     asked.map_or(default, |number| number.replace('_', "").parse().unwrap())

@@ -25,8 +25,8 @@ pub enum Step {
 /// How many lists are open at any time.
 const OPEN: List = 6;
 
-/// How many elements a list gets, about. Shorter lists are read faster, and more of them are
-/// created: each is a phantom for somebody.
+/// The approximate length of a list. Shorter lists are read faster, and more of them are created;
+/// each creation is a phantom for concurrent range reads.
 const LENGTH: u64 = 32;
 
 impl Step {
@@ -68,7 +68,7 @@ impl Step {
     }
 }
 
-/// A few lists side by side, the next ones that nobody has created yet among them.
+/// A few neighbouring lists, including the next ones that do not exist yet.
 fn range(rng: &mut Rng, first: List) -> Range<List> {
     let start = rng.u32(first - 1..first + OPEN);
     start..start + rng.u32(1..=3)

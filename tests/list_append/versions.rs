@@ -120,7 +120,7 @@ impl<'h> Versions<'h> {
                 let sights = [order.to_vec(), sight.elements.clone()];
                 let (name, transactions) = (Name::IncompatibleOrder, vec![number]);
                 anomalies.push(Anomaly::Sights { name, list, transactions, sights });
-                // The order does not hold these, so nobody has looked at them.
+                // These elements are not in the order, so their origin has not been checked.
                 for &element in sight.elements.iter().filter(|e| !order.contains(e)) {
                     self.look_at_origin(number, list, element, history, anomalies);
                 }

@@ -61,13 +61,13 @@ pub fn is_caught<S: Store + Clone>(
     report
 }
 
-/// Makes campaigns until one of them has found what is expected: at most `tries` of them, each told
-/// its number. An anomaly needs two who meet, and on a machine that is busy elsewhere they may miss
-/// each other for a whole campaign. One that must not show ends it at once. Gives the last report,
-/// and in what it differs.
+/// Runs up to `tries` campaigns, until one has found the expected anomalies. Each receives its
+/// number. An anomaly needs two concurrent transactions, and on a busy machine there may be none in
+/// a whole campaign. An anomaly that must not occur ends the loop at once. Returns the last report
+/// and how it differs from the expected one.
 ///
 /// # Errors
-/// The first of the campaigns.
+/// The first error of a campaign.
 pub fn until_shown<E>(
     tries: usize,
     expected: impl Fn(&Report) -> Expected,

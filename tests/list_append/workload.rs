@@ -88,7 +88,7 @@ pub fn run<S: Store>(store: &S, plan: &Plan) -> Result<History> {
     Ok(History { attempts: attempts(store, plan)?, end: end(store, plan)? })
 }
 
-/// Runs the writers of one process, and tells what they did and saw.
+/// Runs the writers of one process. Returns their attempts, with reads and writes.
 ///
 /// # Errors
 /// As [`run`].

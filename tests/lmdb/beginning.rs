@@ -1,7 +1,7 @@
 //! The moment in which a snapshot begins, while commits begin and end.
 //!
-//! A commit writes its meta page, waits for the disk, and then tells the number of its transaction
-//! in the lock file. These tests set that number back, to what it was during the wait.
+//! A commit writes its meta page, calls fsync, and then publishes the number of its transaction in
+//! the lock file. These tests set that number back, to what it was during the fsync.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ use super::*;
 /// Where the lock file holds the number of the newest commit.
 const NEWEST_COMMIT_AT: u64 = 8;
 
-/// Tells the number of the commit that is `back` before the newest one.
+/// Publishes the number of the commit that is `back` before the newest one.
 fn tell_commit(store: &Lmdb, back: u64) {
     let newest = read_meta(store.path().join("data.mdb")).unwrap().transaction_id;
     let lock = File::options().write(true).open(store.path().join("lock.mdb")).unwrap();

@@ -252,7 +252,7 @@ fn fork(path: &Path) {
             && matches!(store.flush(), Err(Error::Forked { .. }));
         // Its end must not free the parent's slot.
         drop(snapshot);
-        // What the error tells to do: drop the handle, and open the store again.
+        // The remedy that the error names: drop the handle, and open the store again.
         drop(store);
         let reopened = Lmdb::options()
             .max_readers(3)
@@ -308,7 +308,7 @@ fn fork_while_another_thread_writes(path: &Path) {
         }
     });
     wait_for_begun.recv().unwrap();
-    // SAFETY: the child asks once and leaves by `_exit`.
+    // SAFETY: the child calls the store once and exits by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let refuses = matches!(store.begin(), Err(Error::Forked { .. }));
@@ -422,9 +422,9 @@ fn no_writable_lock_file(path: &Path) {
     assert!(error.to_string().contains("`read_only(true)`"), "{error}");
 }
 
-/// As a user who may neither read nor write the store. Root may do everything, so a process that is
-/// root becomes nobody first; it has the store's directory opened for everybody but its files
-/// closed.
+/// As a user who may neither read nor write the store. Root may do everything, so a process of root
+/// first changes to an ordinary user. The store's directory is accessible to all users, its files
+/// are not.
 fn no_permission(path: &Path) {
     let closed = path.join("closed");
     std::fs::create_dir(&closed).unwrap();
@@ -448,7 +448,8 @@ fn no_permission(path: &Path) {
     let store = Lmdb::open(unreadable.join("new")).unwrap();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
     store.flush().unwrap();
-    // For the test to tidy up; nobody may not, and root needs not.
+    // So that the test can remove the directory. The ordinary user may not do this, and root
+// need not.
     drop(std::fs::set_permissions(&unreadable, std::fs::Permissions::from_mode(0o755)));
 }
 

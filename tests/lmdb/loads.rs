@@ -151,8 +151,8 @@ fn what_no_store_takes_is_refused_before_any_of_a_load_is_put() {
     assert_eq!(txn.count(KeyRange::all()).unwrap(), 0);
 }
 
-/// Puts a load into a store of others, side by side and one by one, and looks at what is there.
-/// Tells how many leaf pages there are then, of each.
+/// Puts a load into a store with other entries, by `put_sorted` and by single puts, and checks the
+/// contents. Returns the numbers of leaf pages after the two.
 fn put_both_ways(old: &[(Vec<u8>, Vec<u8>)], loads: &[Vec<(Vec<u8>, Vec<u8>)>]) -> [u64; 2] {
     let entries = || old.iter().chain(loads.iter().flatten()).cloned();
     let expected: Vec<_> = entries().collect::<BTreeMap<_, _>>().into_iter().collect();
@@ -266,8 +266,8 @@ fn entries(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(Vec<u8>,
 
 #[test]
 fn what_is_put_in_order_is_there_and_nothing_else() {
-    // Some among the load, and always one before it and one behind it, so that it does not come to
-    // the end of the store.
+    // Some old entries are between those of the load. One is always before it and one after it, so
+    // that the load is not at the end of the store.
     let old = entries(0..6).prop_map(|mut old| {
         old.extend([(vec![0], vec![1; 40]), (vec![9], vec![2; 40])]);
         old

@@ -192,7 +192,7 @@ fn waits_until_another_process_has_opened_or_died() {
         drop(opening);
         second.join().unwrap();
     });
-    // And whoever has it open keeps nobody from opening.
+    // An open store does not keep another process from opening it.
     let _store = quick().open(&store).unwrap();
     fs::File::open(&store).unwrap().try_lock().unwrap();
 }

@@ -166,7 +166,7 @@ fn that_another_process_made_larger_is_taken_over() {
     fill(&store, 10).unwrap();
 }
 
-/// Found by the campaign `kill`: a store could not be opened while somebody made it larger.
+/// Found by the campaign `kill`: a store could not be opened while another process enlarged it.
 #[test]
 fn enlarged_by_another_process_during_opening_is_adopted() {
     let directory = tempdir().unwrap();

@@ -21,7 +21,7 @@ pub(crate) struct Store {
 pub(crate) fn open_env(path: &Path) -> Env<WithoutTls> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(1 << 30).max_dbs(4);
-    // SAFETY: a new directory that nobody else knows.
+    // SAFETY: a new directory that no other code uses.
     unsafe { options.flags(heed::EnvFlags::NO_SYNC).open(path) }.unwrap()
 }
 

@@ -82,7 +82,7 @@ broken! {
     a_forgotten_refusal_is_caught: ForgottenRefusal;
 }
 
-/// A history that fails is told with its seed, and the seed brings it back.
+/// A failing history is reported with its seed, and the seed reproduces it.
 #[test]
 fn a_seed_brings_a_history_back() {
     let suite = Suite::new().operations(800).seed(42);

@@ -81,7 +81,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// What the command line asks of a campaign. `stop` is set when the user does not want to wait.
+    /// The context of a campaign, from the command line. `stop` is set when the user interrupts it.
     ///
     /// # Errors
     /// A temporary directory that cannot be made.

@@ -19,7 +19,7 @@ use keyloom_campaigns::{
 #[derive(Parser)]
 #[command(name = "cargo campaign")]
 struct Arguments {
-    /// A campaign; `list` tells them, `ci` runs the small form of all, `release`
+    /// A campaign; `list` prints their names, `ci` runs the small form of all, `release`
     /// the full form, `promises` writes the table of promises from the result files
     campaign: String,
     /// How many to do [default: the small form]
@@ -129,7 +129,7 @@ const SCRIPTS: [(&str, &str); 4] = [
     ("tests/miri.sh", "the tests of the core in Miri, on a nightly toolchain"),
 ];
 
-/// Runs a campaign and its controls, and tells what came of it. Whether all is well.
+/// Runs a campaign and its controls, and prints the result. Returns whether all passed.
 fn run_one(
     campaign: &dyn Campaign,
     arguments: &Arguments,
@@ -139,7 +139,7 @@ fn run_one(
     let Facts { name, unit, counts: (small, full), .. } = campaign.facts();
     if let Some(obstacle) = campaign.obstacle() {
         println!("{name}: not run, {obstacle}");
-        // Whoever asks for all of them must have them all.
+        // `ci` and `release` fail if a campaign cannot run.
         return Ok(false);
     }
     let budget = match (arguments.count, arguments.seconds) {

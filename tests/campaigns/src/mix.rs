@@ -15,8 +15,8 @@ pub type Watched = (Vec<u8>, Vec<u8>, WatchedBy);
 
 /// Workloads whose operations are mixed: a transaction does one to three of them.
 ///
-/// A transaction is named by a seed. With what it does it writes down how many transactions there
-/// were, so that a store that was interrupted tells how far it came.
+/// A transaction is named by a seed. It also writes the number of transactions so far, which shows
+/// the progress of a store that was interrupted.
 #[derive(Clone)]
 pub struct Mix {
     workloads: Vec<Arc<dyn Registered>>,
@@ -108,8 +108,8 @@ impl Mix {
         self.perform(transaction, number, txn)
     }
 
-    /// Writes how many transactions there were once more: a conflict for whoever has looked
-    /// meanwhile.
+    /// Writes the number of transactions again, unchanged: a conflict for every concurrent reader
+    /// of it.
     ///
     /// # Errors
     /// What the store says.

@@ -13,7 +13,7 @@ use crate::{campaigns, workloads};
 struct Promise {
     /// What is promised.
     promise: &'static str,
-    /// The names of the result files that stand behind it.
+    /// The names of the result files that show it.
     records: &'static [&'static str],
     /// What CI does where none of its result files does.
     in_ci: &'static str,
@@ -164,7 +164,7 @@ fn table(ci: &Records, release: &Records) -> Result<String> {
             format!("`{}`", record.map_or_else(|| command(name), |record| plain(&record.command)))
         });
         let shown_by = shown_by.collect::<Vec<_>>().join(", ");
-        // What nobody has run is said too.
+        // A campaign without a result file is listed too.
         let cell = |form: &Records, otherwise: &str| {
             let told: Result<Vec<String>> =
                 records.iter().filter_map(|name| form.get(*name)).map(outcome).collect();

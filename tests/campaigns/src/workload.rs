@@ -53,8 +53,8 @@ pub trait Workload: Send + Sync + 'static {
     /// What cannot be read is an error, and as wrong as a difference.
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>>;
 
-    /// Who notices when an entry of the workload's is deleted or its value is another: a control
-    /// does that. Whatever follows from other entries is the matter of the pattern's own `check`.
+    /// What detects that an entry of the workload was deleted or changed by a negative control.
+    /// For derived entries this is the pattern's own `check`.
     fn watched_by(&self, key: &[u8], value: &[u8], _: &Self::Model) -> WatchedBy {
         super::workloads::watched_by(self, key, value)
     }
@@ -67,16 +67,16 @@ pub trait Workload: Send + Sync + 'static {
     fn rebuild(&self, model: &Self::Model, txn: &mut DynWriter<'_>) -> Result<()>;
 }
 
-/// Who notices that an entry is not as it should be.
+/// What detects that an entry is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchedBy {
     /// The pattern's own `check`, which knows no model.
     Check,
-    /// The comparison with the model: nothing else tells what a record was.
+    /// The comparison with the model. Only the model has the expected record.
     Model,
     /// As `Model`, but the first so many bytes of the value may be others and mean the same.
     ModelFrom(usize),
-    /// Nobody who asks, since no answer differs; only a comparison of bytes.
+    /// No query, since all results are the same; only a comparison of bytes.
     Nobody,
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn index_entries(data: &[u8]) {
     for index in towns.indexes() {
         ask(&index, &towns, &store, order(input.descending));
     }
-    mend(&input, &towns, &store, &clean);
+    repair(&input, &towns, &store, &clean);
 }
 
 fn spoil(garbage: &Garbage, towns: &Towns, store: &Memory) {
@@ -125,8 +125,8 @@ fn ask(index: &Index<Id, Town, AnyParts>, towns: &Towns, store: &Memory, order: 
     }
 }
 
-/// Whatever was there, a check tells it, and a repair repairs it or says why it cannot.
-fn mend(input: &Input, towns: &Towns, store: &Memory, clean: &BTreeMap<Vec<u8>, Vec<u8>>) {
+/// A check reports every fault, and a repair removes it or reports why it cannot.
+fn repair(input: &Input, towns: &Towns, store: &Memory, clean: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let spoilt = dump(store);
     let within = |space: &Subspace, key: &[u8]| space.self_and_children().contains(key);
     let has_bad_records =
@@ -164,12 +164,12 @@ fn mend(input: &Input, towns: &Towns, store: &Memory, clean: &BTreeMap<Vec<u8>, 
     };
     // Where the records are those that were put, so are the entries again, byte for byte.
     if repaired == 3 && same_records(&spoilt) == same_records(clean) {
-        let mut mended = dump(store);
-        // What lies beside the subspaces, behind FF, is nobody's.
+        let mut repaired_store = dump(store);
+        // Keys beside the subspaces, after `FF`, belong to no index.
         let spaces = towns.indexes().map(|index| index.space().clone());
-        mended.retain(|key, _| {
+        repaired_store.retain(|key, _| {
             within(towns.table.space(), key) || spaces.iter().any(|space| within(space, key))
         });
-        assert_eq!(&mended, clean);
+        assert_eq!(&repaired_store, clean);
     }
 }

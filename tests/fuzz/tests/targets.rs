@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use keyloom_fuzz::{CONTROLS, TARGETS, Target};
 
-/// How many mutations are tried per target; `KEYLOOM_FUZZ_INPUTS` in the environment asks for more.
+/// The number of mutations per target. The environment variable `KEYLOOM_FUZZ_INPUTS` sets it.
 fn inputs() -> usize {
     std::env::var("KEYLOOM_FUZZ_INPUTS").map_or(600, |count| count.parse().unwrap())
 }

@@ -25,7 +25,7 @@ pub fn dump_all(store: &impl Store) -> Dump {
     dump(&store.snapshot().unwrap(), KeyRange::all())
 }
 
-/// Runs a property with the default number of cases, 256 unless the environment asks for another.
+/// Runs a property with the default number of cases: 256, or the environment's number.
 pub fn property<T: Debug>(strategy: impl Strategy<Value = T>, law: impl Fn(T)) {
     cases(ProptestConfig::default().cases, strategy, law);
 }
@@ -67,8 +67,8 @@ pub fn writing<S: Store>(
     counts(cost)
 }
 
-/// How often `work` waits at least, in a transaction of its own whose commit is one of them; on a
-/// store that has no server, which tells no more than that.
+/// The lower bound of the round trips of `work` and its commit, in a transaction of its own. It is
+/// exact on a store with a server; a store without one reports only the bound.
 pub fn waits<S: Store>(
     store: &Metered<S>,
     work: impl FnOnce(&mut DynWriter<'_>) -> Result<()>,

@@ -41,9 +41,9 @@ impl Campaign for Rebuild {
             attack(&context.quietly(most), mixes, &mut || vec![Box::new(Bent::new(flaw))])
         };
         let mut controls = vec![Control::sound("None", &bent(Flaw::None, &mixes, 16)?)];
-        // Of each workload alone: one that notices nothing would hide behind the others. It tells
-        // by its `check` or its model, by other bytes, or by what can no longer be done or read; a
-        // store that is bent never fails itself.
+        // Each workload alone, because the others could hide one that notices nothing. A workload
+        // notices by its `check`, by its model, by different bytes, or by an operation that fails.
+        // A mutant store itself returns no errors.
         const TOLD: &str =
             "are there instead of|not as when built at once|a transaction failed|cannot be read";
         for flaw in [Flaw::LostWrite, Flaw::ForgottenDelete] {
@@ -148,7 +148,7 @@ fn attack(context: &Context, mixes: &[Mix], targets: &mut dyn FnMut() -> Targets
                     let fails = |history: &[u64]| !target.judge(mix, history).is_empty();
                     let shortest = shrink(&history, fails);
                     let sequence = shortest.iter().map(|seed| mix.describe(*seed)).collect();
-                    // What is told is of what is shown.
+                    // Report the difference after the shortest history, which is the one printed.
                     let what = target.judge(mix, &shortest).into_iter().next();
                     let what = what.unwrap_or_else(|| first.clone());
                     let again = again(context.name(), "--count 1", seed, mix.only().as_deref());

@@ -24,7 +24,7 @@ pub(super) fn own<T: DeserializeOwned>() -> Result<T> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// A process that is told and tells lines. It ends with its handle.
+/// A process that exchanges lines with this one. It is killed when its handle is dropped.
 pub(super) struct Child {
     process: Process,
     input: ChildStdin,
@@ -77,7 +77,7 @@ impl Drop for Child {
     }
 }
 
-/// Does work on as many threads as there are processors; each is told its number.
+/// Runs `work` on as many threads as there are processors. Each receives its number.
 pub(super) fn side_by_side(work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     let workers = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {

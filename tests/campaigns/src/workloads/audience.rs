@@ -63,7 +63,7 @@ impl Model {
 const CITIES: [&str; 4] = ["", "a", "a\0", "Oslo"];
 const SITES: [&str; 3] = ["a.org", "b", "b.org"];
 
-/// The first key that no operation has: there is room behind it for one for each id.
+/// The first key that no operation uses. After it there is one key for each id.
 const NOBODY: u16 = 60_000;
 
 fn declare(index: InvertedIndex<u16, Visitor>) -> InvertedIndex<u16, Visitor> {
@@ -207,7 +207,7 @@ impl Workload for Audience {
     }
 
     fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
-        // Each id goes to who has it; those that are free now are given to somebody and taken back.
+        // Each assigned id goes to its key. Each free id is assigned to an unused key and released.
         let holders: BTreeMap<u64, u16> = model.ids.iter().map(|(key, id)| (*id, *key)).collect();
         let nobody = |id: u64| NOBODY + u16::try_from(id).unwrap_or(u16::MAX - NOBODY);
         for id in 0..model.next {

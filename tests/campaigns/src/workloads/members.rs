@@ -109,7 +109,7 @@ fn queue(data: &Subspace) -> Option<Subspace> {
     id.map(|id| Subspace::new(&(id - 1)))
 }
 
-/// Work in batches, each of which tells whether it was the last.
+/// Runs batches until one returns that it was the last.
 ///
 /// # Errors
 /// After more batches than there can be to do: on a store that forgets what is deleted, a queue is

@@ -121,7 +121,7 @@ pub fn nested_sets() -> Trees<NestedSets<u32>> {
 /// A tree in one document, of so many pieces that most changes cut it again.
 pub fn tree_document() -> Trees<TreeDocument<u32>> {
     // The format, the version and the number of the next piece, together 10 or 11 bytes, matter to
-    // whoever writes.
+    // writers only.
     Trees::new("tree_document", Rules::NONE, &[("head", 11), ("piece", 0)], &[], |space| {
         TreeDocument::new(space).piece_bytes(64)
     })
@@ -170,7 +170,7 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
         let space = self.model.space();
         match self.truth.iter().find(|(tag, _)| space.child(tag).contains(key)) {
             Some((_, free)) => WatchedBy::ModelFrom(*free),
-            // A counter that came down to 0 is there or not, which is the same to whoever asks.
+            // A counter of 0 and an absent one give the same results.
             None if value == [0; 8] => WatchedBy::Nobody,
             None => WatchedBy::Check,
         }

@@ -7,7 +7,7 @@ use keyloom_list_append::history::{
     Attempt, Element, End, History, List, Mark, Operation, Outcome,
 };
 
-/// A history in the making. Transactions run side by side unless told otherwise.
+/// Builds a history. Transactions are concurrent unless `then` orders them.
 #[derive(Default)]
 struct Told(History);
 
@@ -277,9 +277,9 @@ fn g2_item_write_skew() {
     told.shows(&[Name::G2Item]);
 }
 
-/// Fekete, O'Neil and O'Neil (2004): two transactions are fine until somebody looks, who sees the
-/// second one's write and not yet the first one's. Who looks by a snapshot that shows commits in
-/// their order is not told of an order of transactions.
+/// The read-only anomaly of Fekete, O'Neil and O'Neil (2004). Two transactions are serializable
+/// until a third one reads the second one's write and not yet the first one's. A snapshot that
+/// shows commits in their order may do so, because it promises no serial order of transactions.
 #[test]
 fn read_only_anomaly_is_allowed_for_snapshots_in_commit_order() {
     let looked = || {
@@ -293,7 +293,7 @@ fn read_only_anomaly_is_allowed_for_snapshots_in_commit_order() {
     let by_snapshot = looked().by_snapshot().left(&left);
     assert_ne!(check(&by_snapshot.0), []);
     assert_eq!(check_with_snapshots_in_commit_order(&by_snapshot.0), []);
-    // What is no matter of order is still told: a snapshot of half a transaction.
+    // An anomaly that no order permits is still reported: a snapshot of half a transaction.
     let torn = Told::default()
         .then([append(1, &[], 1), append(2, &[], 2)])
         .then([read(1, &[1]), read(2, &[])])

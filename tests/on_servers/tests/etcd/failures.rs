@@ -23,7 +23,7 @@ fn without_a_leader_a_commit_is_refused_and_not_unknown() {
     let snapshot = store.snapshot().unwrap();
     let others: Vec<usize> = (0..3).filter(|member| *member != survivor).collect();
     others.iter().for_each(|member| cluster.kill(*member));
-    // Until it finds out that nobody follows, a commit may be under way and come back with nothing.
+    // Until the leader detects that it has no followers, a commit may time out.
     let deadline = Instant::now() + Duration::from_secs(20);
     let error = loop {
         let error = commit(&store, 1, b"nobody follows").unwrap_err();

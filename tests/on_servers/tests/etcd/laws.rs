@@ -13,7 +13,7 @@ fn check<S: Store>(suite: &Suite, wrap: impl Fn(Etcd) -> S) {
     suite.check(make);
 }
 
-/// The wrappers are told apart from what they wrap by fewer operations.
+/// Fewer operations suffice to distinguish a wrapper from the store that it wraps.
 fn small() -> Suite {
     Suite::new().operations(500)
 }

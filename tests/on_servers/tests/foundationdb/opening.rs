@@ -55,7 +55,8 @@ fn a_prefix_that_reaches_the_keys_of_the_cluster_is_refused() {
 fn a_fork_is_refused_at_once() {
     let store = fresh!();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
-    // SAFETY: the child only asks the store, which refuses, and leaves without unwinding or handlers.
+    // SAFETY: the child only calls the store, which refuses, and exits without unwinding or
+// handlers.
     #[allow(unsafe_code)]
     let child = unsafe { libc::fork() };
     if child == 0 {

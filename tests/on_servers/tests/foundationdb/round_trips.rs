@@ -5,9 +5,9 @@ use keyloom::{KeyRange, Order, Reader, Store, Writer};
 use crate::cluster::{fresh, key, waits};
 use keyloom_on_servers::contract::{self, Contract};
 
-/// The client asks for a version before the first read, or at the commit of a transaction that read
-/// nothing. It knows the writes of a transaction itself; that it was asked for one counts as a wait
-/// all the same.
+/// The client fetches a version before the first read, or at the commit of a transaction that read
+/// nothing. It serves a transaction's own writes from memory, but such a read is counted as a round
+/// trip all the same.
 const CONTRACT: Contract = Contract { for_the_version: 1, of_writes: 2, of_own_write: 1 };
 
 #[test]

@@ -1,5 +1,5 @@
-//! Servers that die while a store is at work: every transaction becomes what its writer was told.
-//! `KEYLOOM_KILLS=25` kills them more often.
+//! Servers are killed under load: every transaction has the outcome that was reported to its
+//! writer. `KEYLOOM_KILLS=25` kills them more often.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "../../../../patterns/tests/faults/mod.rs"]
@@ -10,7 +10,7 @@ use keyloom_testing::servers::{self, Cut, Proxy};
 #[allow(unused_imports, reason = "as the features are")]
 use keyloom_testing::servers::{Server, or_skip};
 
-/// How often a server is killed under load: a few times, or what the environment asks for.
+/// The number of kills of a server under load: a few, or the environment's number.
 #[allow(dead_code, reason = "as the features are")]
 fn kills() -> usize {
     std::env::var("KEYLOOM_KILLS").map_or(5, |asked| asked.parse().unwrap())

@@ -18,7 +18,7 @@ fn conflict_is_reported_and_retryable() {
     assert!(error.is_retryable() && !error.maybe_committed());
     assert_eq!(store.snapshot().unwrap().get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
 
-    // A statement in the middle may be the one that is refused; everything behind it is, too.
+    // A statement in the middle may be the one that is refused; then all later ones are refused.
     let mut two = store.begin().unwrap();
     assert!(two.get(b"a").unwrap().is_some());
     store.transact(|txn| txn.put(b"a", b"3")).unwrap();

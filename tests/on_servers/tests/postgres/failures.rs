@@ -106,7 +106,7 @@ fn a_commit_without_an_answer_is_unknown_and_runs_once() {
     assert_eq!(direct.snapshot().unwrap().counter(b"n").unwrap(), 2);
 }
 
-/// Whoever closes a connection between two statements leaves nothing in doubt.
+/// If a connection is closed between two statements, the outcome is certain.
 #[test]
 fn connection_closed_before_the_commit_is_lost_not_unknown() {
     let Some(address) = address() else { return };

@@ -1,4 +1,4 @@
-//! How often somebody waits for the server.
+//! The round trips of operations on PostgreSQL.
 
 use keyloom::{
     Cost, KeyRange, Metered, Order, Postgres, Reader, Store, Subspace, Transaction, Writer,

@@ -82,7 +82,7 @@ fn tls_is_spoken_and_the_server_verified() {
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
     assert!(store.snapshot().unwrap().get(b"a").unwrap().is_some());
 
-    // Signed by nobody whom this client trusts.
+    // The certificate is signed by an authority that this client does not trust.
     let required = format!("{address}?sslmode=require");
     let other = Postgres::options().ca_certificate(made().cert.pem());
     for opened in [Postgres::open(&required), other.open(&address)] {

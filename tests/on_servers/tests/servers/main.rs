@@ -74,7 +74,7 @@ fn etcd_survives_its_leader_and_takes_it_back() {
         eprintln!("a new leader after {:?}", begun.elapsed());
         cluster.start_again(leader);
     }
-    // Nobody leads a minority; all come back.
+    // All members are killed, so there is no leader. After the restart one is elected.
     (0..3).for_each(|index| cluster.kill(index));
     (0..3).for_each(|index| cluster.start_again(index));
     cluster.leader();

@@ -36,7 +36,7 @@ impl EtcdCluster {
     /// The same, with more options of `etcd`.
     pub fn start_with(members: usize, options: &'static str) -> Self {
         let mut said = String::new();
-        // Somebody may take a port first.
+        // Another process may take a port first.
         for _ in 0..3 {
             let member = |_| Member { client: free_port(), peer: free_port(), process: None };
             let members = (0..members).map(member).collect();

@@ -35,7 +35,7 @@ impl Postgres {
         let settings: Vec<_> =
             settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let mut said = String::new();
-        // Somebody may take the port first.
+        // Another process may take the port first.
         for _ in 0..3 {
             let port = free_port();
             match run(&directory, port, &settings) {
@@ -97,7 +97,7 @@ impl Drop for Postgres {
         // The seventh line: the key and the id of that memory.
         let ids = lock.lines().nth(6).and_then(|line| line.split_whitespace().nth(1));
         if let Some(Ok(id)) = ids.map(str::parse) {
-            // SAFETY: nobody is attached to it; the server and its processes are gone.
+            // SAFETY: no process is attached to it; the server and its processes have ended.
             unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         }
     }
@@ -112,8 +112,8 @@ fn run(directory: &TempDir, port: u16, settings: &[(String, String)]) -> Result<
     Ok(process)
 }
 
-/// Whether the server takes connections: it asks for authentication (`R`) then, and answers with an
-/// error (`E`) while it starts or recovers.
+/// Whether the server accepts connections. It then requests authentication (`R`); while it starts
+/// or recovers, it answers with an error (`E`).
 fn is_ready(port: u16) -> std::io::Result<bool> {
     const VERSION: u32 = 3 << 16;
     let mut stream = TcpStream::connect(loopback(port))?;

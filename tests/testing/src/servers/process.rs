@@ -53,14 +53,14 @@ impl Process {
             return;
         }
         let pid = self.child.id();
-        // Stopped, it starts nobody any more and buries nobody, so every id below stays what it is.
+        // A stopped process starts no children and reaps none, so the ids below stay valid.
         signal(pid, libc::SIGSTOP);
         wait_while(|| !matches!(state(pid), Some('T' | 'Z') | None));
         let others = descendants(pid);
         others.iter().for_each(|&other| signal(other, libc::SIGKILL));
         signal(pid, libc::SIGKILL);
         let _ = self.child.wait();
-        // Whoever inherits them may bury them late; the dead hold nothing.
+        // The process that inherits them may reap them late; a zombie holds no resources.
         wait_while(|| others.iter().any(|&other| !matches!(state(other), Some('Z') | None)));
     }
 }
@@ -110,8 +110,8 @@ fn descendants(of: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// A port where nobody listens, below those that the system gives to outgoing connections: a server
-/// that is started again later finds it free.
+/// A port on which no process listens, below the range of ephemeral ports, so that a server that is
+/// restarted later finds it free.
 pub fn free_port() -> u16 {
     loop {
         let port = fastrand::u16(20_000..32_000);

@@ -1,4 +1,4 @@
-//! A proxy that breaks connections where a test wants them broken.
+//! A proxy that breaks connections at the request of a test.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -70,7 +70,7 @@ impl Connection {
 }
 
 impl Proxy {
-    /// A proxy in front of `server`, which forwards everything until told otherwise.
+    /// A proxy in front of `server`. It forwards everything until [`set`](Self::set) is called.
     pub fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();

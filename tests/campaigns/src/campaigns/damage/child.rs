@@ -1,5 +1,5 @@
-//! The process that reads damaged files. It says what it is about to do, so that its end tells
-//! where.
+//! The process that reads damaged files. It reports each step before it begins, so that after a
+//! crash the step is known.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -41,7 +41,7 @@ pub(super) enum Flaw {
     CallsNoneClean,
     /// The first page is lost when something is written.
     Scribbles,
-    /// The check is right; but whoever reads misses an entry of a file that was changed.
+    /// The check is right, but reads of a changed file miss an entry.
     LosesAnEntry,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Said {
 /// What came of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Outcome {
-    /// The check tells the damage.
+    /// The check reports the damage.
     Told,
     /// Called clean, and all is there.
     Unharmed,
@@ -73,7 +73,7 @@ pub(super) enum Outcome {
     Refused,
     /// Called clean, and reading is an error.
     Unreadable,
-    /// Called clean, and not opened, for a reason that the check should have told.
+    /// Called clean, and not opened, for a reason that the check should have reported.
     NotOpened,
     /// Called clean, and damaged by what is written.
     Spoilt,

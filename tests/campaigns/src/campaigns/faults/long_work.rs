@@ -169,7 +169,7 @@ impl Words {
         Ok([damaged, whole])
     }
 
-    /// Repairs the index, and tells what position was told last.
+    /// Repairs the index. Returns also the position that was reported last.
     fn repair(
         &self,
         store: &impl Store,

@@ -102,7 +102,7 @@ fn redb(directory: &Path) -> keyloom::Result<Redb> {
     options.durability(keyloom_redb::Durability::MayLoseCommits).open(directory.join("store"))
 }
 
-/// Conflicts are made here one at a time, so nobody needs to wait for anybody.
+/// Conflicts are injected one at a time, so a back-off is of no use.
 fn without_pauses() -> RetryPolicy {
     RetryPolicy { first_pause: std::time::Duration::ZERO, ..RetryPolicy::default() }
 }

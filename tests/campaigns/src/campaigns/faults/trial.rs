@@ -82,7 +82,7 @@ impl<S: Store> Trial<'_, S> {
         for n in 0.. {
             let (done, was_hit) = self.with_fault(n, Fault::Error, |trial| trial.run(step));
             match done {
-                // Whoever says that it is done must have done it all.
+                // An operation that returns `Ok` must be complete.
                 Ok(()) => {
                     self.holds(&step.after, n, Fault::Error)?;
                     self.restore(&step.before)?;
@@ -110,12 +110,12 @@ impl<S: Store> Trial<'_, S> {
         Ok(())
     }
 
-    /// A conflict that the store itself tells at commit.
+    /// A conflict that the store itself reports at commit.
     fn conflict_of_the_store(&mut self, step: &Step) -> Verdict {
         let store = self.faulty.inner();
         let mut txn = store.begin().map_err(told)?;
         self.body(step, &mut txn).map_err(told)?;
-        // What the body has looked at is written meanwhile, as it is.
+        // Another transaction overwrites a key that the body has read, with the same value.
         store.transact(|other| Mix::touch(other)).map_err(told)?;
         let done = txn.commit();
         if !done.as_ref().is_err_and(Error::is_retryable) {
@@ -181,7 +181,7 @@ impl<S: Store> Trial<'_, S> {
         }
     }
 
-    /// Does something with a fault at operation `n`, and tells whether it came so far.
+    /// Runs `work` with a fault at operation `n`. Returns also whether it reached that operation.
     pub fn with_fault<T>(&mut self, n: u64, fault: Fault, work: impl Fn(&Self) -> T) -> (T, bool) {
         self.faulty.fail_at(n, fault);
         let done = work(self);
@@ -216,7 +216,7 @@ fn copy(from: &Memory, to: &impl Store) -> Result<()> {
     })
 }
 
-/// An error that nobody made.
+/// The text of an error that was not injected.
 pub fn told(error: Error) -> String {
     format!("an operation that should work failed: {error}")
 }

@@ -188,7 +188,7 @@ trait Target {
 
     fn round(&self, plan: &Plan) -> Result<Report>;
 
-    /// Whether what was found is known of this store, and told in its documentation.
+    /// Whether the anomalies found are known for this store and documented.
     fn is_known(&self, _: &Report) -> bool {
         false
     }
@@ -225,8 +225,8 @@ impl Target for Processes {
         if self.waits { "LMDB in processes, on the disk" } else { "LMDB in processes" }
     }
 
-    /// The wait for the disk lies between the state's being valid and its number's being told,
-    /// which is when others look. It takes long, so it is done less.
+    /// The fsync comes after the state is valid and before its number is published. Other processes
+    /// must be tested in between. It takes long, so there are fewer rounds.
     fn quarters(&self) -> usize {
         if self.waits { 1 } else { 3 }
     }

@@ -20,7 +20,7 @@ pub const WRITER: &str = "isolation writer";
 const PROCESSES: usize = 4;
 pub const THREADS: usize = 2;
 
-/// What a process is told, in one line.
+/// The instructions for a process, in one line.
 #[derive(Serialize, Deserialize)]
 struct Task {
     store: PathBuf,

@@ -114,13 +114,13 @@ impl<'a> Episode<'a> {
         self.judge.ask(&self.job, self.keeps, what)
     }
 
-    /// What is wrong with the pages of the store, at every eighth kill. Nobody may write meanwhile.
+    /// The faults in the pages of the store, at every eighth kill. No process may write meanwhile.
     pub fn walk_now_and_then(&mut self) -> Result<Vec<String>> {
         let is_due = self.rng.u8(..8) == 0 && self.file_of_store().exists();
         if is_due { self.walk() } else { Ok(Vec::new()) }
     }
 
-    /// The same when nobody is going to write any more, unless something was found before.
+    /// The same after the last write, unless a fault was found before.
     pub fn walk_at_end(&mut self) -> Result<()> {
         // Without a kill there may be no store.
         if !self.tally.failures.is_empty() || !self.file_of_store().exists() {

@@ -1,4 +1,4 @@
-//! What a process of this campaign is told.
+//! The instructions for a process of this campaign.
 
 use std::path::PathBuf;
 
@@ -82,13 +82,13 @@ pub enum Habit {
     CommitsHalves,
     /// It acknowledges transactions that it keeps for a later commit.
     Buffers,
-    /// It asks for the number of its transaction before it is the only one to write.
+    /// It reads the number of its transaction before it is the only writer.
     AsksTooEarly,
     /// It never ends a transaction.
     NeverEnds,
-    /// It resumes behind the place that was reported.
+    /// It resumes after the position that was reported.
     ResumesTooFar,
-    /// It opens redb without the wait for the disk.
+    /// It opens redb without fsync.
     NeverFlushes,
     /// It opens the files of the store by other names, where no other process waits until it has
     /// opened.

@@ -22,15 +22,15 @@ use crate::{Mix, Oracle};
 pub enum What {
     /// A store with transactions of the history.
     History,
-    /// The file of a store that nobody writes to: a page that is in use and free, or used twice, is
-    /// not in the contents yet.
+    /// The file of a store without a writer. A page that is both used and free, or used twice, does
+    /// not show in the contents yet.
     File,
     /// The backup of a store that held so many transactions.
     Copy(u64),
     /// A load.
     Load,
-    /// A repair that told a position, `None` when it is finished; and whether somebody changed
-    /// records meanwhile, so that no other process knows what they should be.
+    /// A repair with the position that it reported, `None` if it is finished; and whether records
+    /// were changed meanwhile, so that the expected records are unknown.
     Repair { told: Option<Position>, is_disturbed: bool },
 }
 
@@ -47,8 +47,8 @@ struct Question {
 pub struct Verdict {
     /// How many transactions, or items.
     pub progress: u64,
-    /// How many of them a snapshot shows before somebody writes. Where the store stayed open, a
-    /// commit that was cut off at its very end may be seen only when the next transaction begins.
+    /// How many of them a snapshot shows before the next write. If the store stayed open, a commit
+    /// that was cut off at its very end may be seen only after the next transaction has begun.
     pub seen: u64,
     /// What is wrong with that.
     pub wrong: Vec<String>,
@@ -64,7 +64,7 @@ impl Judge {
         Ok(Self(started.context("the judge")?))
     }
 
-    /// Asks it. A judge that dies or hangs because of the question is a finding.
+    /// Requests a verdict. A judge that dies or hangs because of the request is a finding.
     pub fn ask(&mut self, job: &Job, keeps: bool, what: What) -> Result<Verdict> {
         let question = serde_json::to_string(&Question { job: job.clone(), keeps, what })?;
         // Where it is dead already, there is no answer either.
@@ -84,7 +84,7 @@ impl Judge {
     }
 }
 
-/// Answers until nobody asks.
+/// Answers requests until standard input ends.
 pub fn judge() -> Result<()> {
     let mut bench = Bench::default();
     for question in std::io::stdin().lock().lines() {

@@ -90,15 +90,15 @@ impl Pen {
         Ok(Self { pipe: File::from(std::io::stdout().as_fd().try_clone_to_owned()?) })
     }
 
-    /// Says something.
+    /// Writes a mark.
     ///
     /// # Errors
-    /// When nobody listens any more: the process is to end.
+    /// If the reader has closed the pipe: the process must end.
     pub fn mark(&self, kind: Kind, number: u64) -> keyloom::Result<()> {
         self.mark_key(kind, number, &[])
     }
 
-    /// Says something of a key, of which 255 bytes are told.
+    /// Writes a mark about a key, with at most 255 bytes of the key.
     pub fn mark_key(&self, kind: Kind, number: u64, key: &[u8]) -> keyloom::Result<()> {
         let written = (&self.pipe).write_all(&bytes_of(kind, number, key));
         written.map_err(|error| keyloom::Error::Backend(error.into()))

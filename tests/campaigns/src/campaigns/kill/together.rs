@@ -15,7 +15,7 @@ use super::victim::{Moment, Said, Victim, Waited};
 #[derive(Default)]
 struct Account {
     acknowledged: BTreeSet<u64>,
-    /// What the killed were committing: nobody knows.
+    /// Commits that were under way at a kill: their outcome is unknown.
     unknown: BTreeSet<u64>,
     wrong: Vec<String>,
 }
@@ -31,7 +31,8 @@ impl Account {
         self.unknown.extend(said.announced.filter(|_| said.last == Some(Kind::Committing)));
     }
 
-    /// Finds what nobody can have done, in a store that holds `progress` transactions.
+    /// Finds transactions that no writer can have committed, in a store that holds `progress`
+/// transactions.
     fn settle(&mut self, progress: u64) {
         let nobodys =
             |number: &u64| !self.acknowledged.contains(number) && !self.unknown.contains(number);
@@ -140,7 +141,7 @@ impl Episode<'_> {
         }
         let mut progress = 0;
         if wrong.is_empty() {
-            // The other writes on meanwhile: the judge asks in a transaction.
+            // The other process keeps writing, so the judge reads in a transaction.
             let verdict = self.ask(What::History)?;
             progress = verdict.progress;
             wrong.extend(verdict.wrong);

@@ -193,8 +193,8 @@ impl Drop for Victim {
     }
 }
 
-/// Hears what a writer says, also when nobody waits for it: one whose pipe is full would stop
-/// within a transaction, and keep the others out.
+/// Reads the output of a writer at all times. A writer whose pipe is full would block within a
+/// transaction, and so would all other writers.
 fn hear_all(mut pipe: ChildStdout) -> Receiver<Vec<u8>> {
     let (sender, heard) = channel();
     std::thread::spawn(move || {

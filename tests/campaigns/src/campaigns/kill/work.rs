@@ -169,13 +169,13 @@ pub fn repair(
         let entries = u64::from(position.entries);
         let last = position.last.as_deref().unwrap_or_default();
         let told = pen.mark_key(Kind::Reached, entries, last);
-        // Nobody listens: the parent is gone.
+        // The pipe is closed: the parent has ended.
         if told.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(())
 }
 
-/// Broken: skips what nobody has visited.
+/// Broken: skips a batch of records that were not visited.
 fn go_too_far(
     shelf: &Shelf,
     store: &AnyStore,
@@ -212,7 +212,8 @@ impl Position {
     }
 }
 
-/// What is wrong with a store after a repair told a position, or with `None` that it is finished.
+/// The faults of a store after a repair that reported the position `told`, or `None` if it is
+/// finished.
 pub fn judge_repair(
     job: &Job,
     reader: &impl Reader,

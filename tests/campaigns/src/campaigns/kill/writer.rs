@@ -13,7 +13,7 @@ use super::mark::{Kind, Pen};
 use super::work;
 use crate::Mix;
 
-/// Works until it is killed, or its work is done, or nobody listens.
+/// Works until it is killed, its work is done, or its pipe is closed.
 pub fn write() -> Result<()> {
     let job = Job::of_this_process()?;
     let pen = Pen::new()?;

@@ -38,9 +38,9 @@ pub struct Disk {
     pub is_opened: bool,
     /// How many transactions the program has begun.
     pub begun: u64,
-    /// How many transactions the program was told to be committed.
+    /// How many transactions were reported to the program as committed.
     pub acknowledged: u64,
-    /// How many transactions the program was told to be on the disk.
+    /// How many transactions were reported to the program as durable.
     pub flushed: u64,
 }
 
@@ -59,16 +59,16 @@ pub struct Crash {
     pub locks: Locks,
 }
 
-/// What is left of the file of locks. Nobody waits until it is on the disk, so it may be anything.
+/// The state of the lock file after a crash. It is never synced, so it may hold anything.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub enum Locks {
-    /// What somebody wrote before, or none.
+    /// The contents of an earlier write, or no file.
     #[default]
     AsBefore,
     Empty,
     /// What comes from a seed.
     Noise(u64),
-    /// The beginning of what somebody wrote before.
+    /// The beginning of the contents of an earlier write.
     Cut(u64),
 }
 

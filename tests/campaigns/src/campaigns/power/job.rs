@@ -1,4 +1,4 @@
-//! What the processes of the campaign are told.
+//! The instructions for the processes of the campaign.
 
 use std::path::PathBuf;
 

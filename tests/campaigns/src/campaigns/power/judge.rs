@@ -54,7 +54,7 @@ pub fn planned(job: &Job, disk: &Disk, number: usize) -> Crash {
     disk.crash(&mut Rng::with_seed(Mix::nth(seed, number as u64)))
 }
 
-/// Answers until nobody asks any more.
+/// Answers requests until standard input ends.
 pub fn play() -> Result<()> {
     let mut judge = Judge::new(Job::of_this_process()?)?;
     let mut answers = std::io::stdout().lock();
@@ -265,7 +265,7 @@ impl Plate {
         Ok(Self { directory, file, content: Vec::new(), digests: Vec::new() })
     }
 
-    /// Makes the file hold an image, and tells its digest. Only blocks that differ are written.
+    /// Writes an image to the file and returns its digest. Only blocks that differ are written.
     fn put(&mut self, image: &[u8]) -> Result<u64> {
         self.file.set_len(image.len() as u64)?;
         self.digests.resize(image.len().div_ceil(Self::BLOCK_BYTES), 0);

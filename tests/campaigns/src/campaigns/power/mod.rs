@@ -1,7 +1,7 @@
 //! Power loss, replayed in user space: whatever part of the unsynced writes has reached the disk,
 //! the store opens and holds what was acknowledged.
 //!
-//! A program runs transactions while strace writes down what it asks of its file. At each point of
+//! A program runs transactions while strace records the system calls on its file. At each point of
 //! this trace a crash leaves the file as of the last sync, and any part of what was written since:
 //! sectors of 512 bytes arrive whole, in any order, or not at all; the file may have grown or not;
 //! names of files that were not synced may be gone. Each such image is opened and judged in a
@@ -319,7 +319,7 @@ fn prepare(job: &Job, start: Option<&[u8]>) -> Result<()> {
 /// Where the files are: in memory, where the system has a directory for that, since nothing here
 /// needs to survive.
 struct Place {
-    /// Without links in it, as the trace tells paths.
+    /// Without symbolic links, as in the paths of the trace.
     path: PathBuf,
     _in_memory: Option<tempfile::TempDir>,
 }

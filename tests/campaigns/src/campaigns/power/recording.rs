@@ -58,7 +58,7 @@ impl Recording {
         self.events.iter().filter(is_flush).count() as u64
     }
 
-    /// Judges the images, as many as the context wants.
+    /// Judges as many images as the context requires.
     pub fn attack(
         &self,
         context: &Context,
@@ -132,7 +132,7 @@ impl Recording {
         Ok((image, verdict.progress))
     }
 
-    /// Tells a failure with the fewest sectors that still lead to it.
+    /// Returns a failure with the fewest sectors that still lead to it.
     fn explain(&self, number: usize, verdict: &Verdict) -> Result<Failure> {
         let point = self.plan[number];
         let crash = judge::planned(&self.job, &self.disk_at(point)?, number);

@@ -22,9 +22,9 @@ pub enum Event {
     Opened,
     /// The program begins the transaction that makes so many.
     Begun(u64),
-    /// The program was told that so many transactions are committed.
+    /// So many transactions were reported to the program as committed.
     Acknowledged(u64),
-    /// The program was told that so many transactions are on the disk, whatever they waited for.
+    /// So many transactions were reported to the program as durable, whatever their `Durability`.
     Flushed(u64),
     /// Bytes were written, and are nowhere but in memory.
     Write { at: usize, bytes: Vec<u8> },

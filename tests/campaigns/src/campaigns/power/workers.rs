@@ -30,7 +30,7 @@ impl Worker {
         self.answer()
     }
 
-    /// Judges the images of these numbers, until `hear` wants no more.
+    /// Judges the images of these numbers, until `hear` returns `false`.
     pub fn judge_planned(
         &mut self,
         from: usize,
@@ -40,7 +40,7 @@ impl Worker {
         let mut is_asked = false;
         for number in from..to {
             if !is_asked || self.running.is_none() {
-                // Behind an image that killed a process it goes on with the next one.
+                // After an image that killed a process, continue with the next one.
                 self.ask(&Request::Planned { from: number, to })?;
                 is_asked = true;
             }
@@ -75,7 +75,7 @@ impl Worker {
                 let status = running.wait()?;
                 self.running = None;
                 if status.code() == Some(1) {
-                    // It ended by itself and has told why.
+                    // It ended by itself and has printed the reason.
                     bail!("a judging process could not go on");
                 }
                 let fault = Some(format!("opening or reading it kills the program: {status}"));

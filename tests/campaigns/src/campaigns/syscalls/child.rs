@@ -36,7 +36,7 @@ pub(super) enum Flaw {
     Mumbles,
     /// An outcome that is not known passes for a failure.
     HidesDoubt,
-    /// A handle that asks to be opened again is not.
+    /// A handle that must be reopened is not.
     NeverReopens,
     /// A transaction is acknowledged before it is committed.
     AcksEarly,
@@ -267,7 +267,7 @@ impl Script {
         Ok(self.store.clone())
     }
 
-    /// Notes an error, and does what it tells to do.
+    /// Records an error, and applies the remedy that it names.
     fn hear(&mut self, step: &str, error: Error) {
         let error = match self.task.flaw {
             Flaw::Dies => std::process::abort(),

@@ -80,7 +80,7 @@ const FAULTS_PER_CONTROL: u64 = 40;
 /// disk. Linux interrupts these on network file systems only.
 const NOT_MADE_AGAIN: [&str; 6] =
     ["openat", "ftruncate", "pread64", "fdatasync", "write", "writev"];
-/// So many different ones are told.
+/// The largest number of different failures that are reported.
 const MOST_FAILURES: usize = 10;
 
 /// Histories one after the other; of each all faults, in an order of the seed's.

@@ -106,7 +106,7 @@ const INTERRUPTIBLE: [&str; 15] = [
     "writev",
 ];
 
-/// Calls by which data gets to the disk. Their failure must be told.
+/// Calls by which data gets to the disk. Their failure must be reported.
 pub(super) const WRITES: [&str; 8] =
     ["fdatasync", "fsync", "ftruncate", "msync", "pwrite64", "pwritev", "write", "writev"];
 
@@ -137,7 +137,7 @@ pub(super) fn obstacle() -> Option<String> {
     }
 }
 
-/// Runs a program, and tells the ways in which its calls between the marks can fail.
+/// Runs a program. Returns the ways in which its calls between the marks can fail.
 pub(super) fn record(program: &Command, log: &Path) -> Result<Vec<Fault>> {
     let status = traced(strace(log), program)?;
     ensure!(status.success(), "the program fails without any fault: {status}");
