@@ -168,7 +168,7 @@ macro_rules! opens {
 }
 
 opens!(lmdb, "lmdb", address => match address.strip_prefix("lmdb:") {
-    None | Some("") => Err(Error::refused_address(address, "behind lmdb: stands the directory of the store")),
+    None | Some("") => Err(Error::refused_address(address, "write the directory of the store after lmdb:")),
     Some(path) => Ok(Lmdb::open(path)?.into()),
 });
 opens!(postgres, "postgres", address => Ok(Postgres::open(address)?.into()));

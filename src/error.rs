@@ -18,7 +18,8 @@ pub type BoxedError = Box<dyn StdError + Send + Sync + 'static>;
 /// An error of another library, or of the program, that clones of an [`Error`] share.
 pub type SharedError = Shared<dyn StdError + Send + Sync + 'static>;
 
-/// What clones of an [`Error`] share, since it cannot be cloned itself. Dereferences to it.
+/// An error that clones of an [`Error`] share, since it cannot be cloned itself. Dereferences to
+/// it.
 ///
 /// ```
 /// use keyloom::SharedError;
@@ -65,13 +66,13 @@ impl From<std::io::Error> for Shared<std::io::Error> {
     }
 }
 
-/// Everything that can go wrong between a program and its store.
+/// Every failure of an operation on a store.
 ///
-/// Each variant says what happened, to which key or file, and what to do next. Two questions matter
-/// to a program more than the variant itself, and have methods: may the transaction simply run
-/// again ([`Error::is_retryable`]), and may its writes be there although an error came back
-/// ([`Error::maybe_committed`])? Both look through [`Error::Other`] and the chain of sources, so an
-/// error that a program wrapped in one of its own keeps its meaning.
+/// Each message contains what happened, the key or file, and the remedy. Two questions matter to a
+/// program more than the variant, and have methods: can the transaction run again unchanged
+/// ([`Error::is_retryable`]), and may its writes be in the store although it returned an error
+/// ([`Error::maybe_committed`])? Both search [`Error::Other`] and the chain of sources, so an error
+/// that a program wrapped in one of its own keeps its meaning.
 ///
 /// ```
 /// use keyloom::Error;
@@ -87,17 +88,17 @@ pub enum Error {
     /// The empty byte string is not a key. Give the key at least one element or byte.
     #[error("the key is empty; a key has 1 to {} bytes", crate::MAX_KEY_BYTES)]
     EmptyKey,
-    /// The key is longer than any backend may store. Shorten a field, or store a hash or a
-    /// [prefix](crate::KeyRange) of it.
+    /// The key is longer than any backend may store. Shorten a field, or store a hash or a prefix
+    /// of it.
     #[error(
         "the key {key} has {bytes} bytes, the limit is {limit}; shorten a field, or store a hash of it"
     )]
     KeyTooLong {
         /// The beginning of the key, printable.
         key: Box<str>,
-        /// How long it is.
+        /// The length of the key.
         bytes: usize,
-        /// How long it may be.
+        /// The greatest length allowed.
         limit: usize,
     },
     /// The value is longer than this store takes ([`Limits::max_value_bytes`](crate::Limits)).
@@ -108,9 +109,9 @@ pub enum Error {
     ValueTooLong {
         /// The key, printable.
         key: Box<str>,
-        /// How long the value is.
+        /// The length of the value.
         bytes: usize,
-        /// How long it may be.
+        /// The greatest length allowed.
         limit: usize,
     },
     /// Stored bytes are not the key that was expected there.
@@ -123,72 +124,74 @@ pub enum Error {
         codec: &'static str,
         /// `encode` or `decode`.
         action: &'static str,
-        /// What the codec said.
+        /// The error of the codec.
         source: SharedError,
     },
-    /// What went wrong at one key.
+    /// An error, with the key at which it happened.
     #[error("at key {key}: {source}")]
     At {
         /// The key, printable.
         key: Box<str>,
-        /// What went wrong.
+        /// The error.
         source: Box<Error>,
     },
-    /// A counter holds something else than 8 bytes.
-    #[error("the value of key {key} has {bytes} bytes and is no counter (8 bytes, little-endian)")]
+    /// The value of a counter does not have 8 bytes.
+    #[error(
+        "the value of key {key} has {bytes} bytes and is not a counter (8 bytes, little-endian)"
+    )]
     NotACounter {
         /// The key, printable.
         key: Box<str>,
-        /// How long the value is.
+        /// The length of the value.
         bytes: usize,
     },
-    /// A write met a store that was opened for reading only. Open it without `read_only`.
+    /// A write to a store that was opened for reading only. Open it without `read_only`.
     #[error("the store was opened for reading only; open it for writing to change it")]
     ReadOnly,
-    /// This thread has a transaction open on this store already, and would wait for itself. Use the
-    /// one that is open, or end it first.
-    #[error("this thread has a transaction open on this store already; use it, or end it first")]
+    /// This thread already has an open transaction on this store, and would wait for itself. Use
+    /// that transaction, or end it first.
+    #[error("this thread already has an open transaction on this store; use it, or end it first")]
     NestedTransaction,
-    /// A name or an option that a store cannot take.
+    /// A name or an option that is not valid.
     #[error("{what} {value:?} is not usable: {why}")]
     InvalidArgument {
         /// Which option.
         what: &'static str,
-        /// What was given.
+        /// The value that was given.
         value: String,
-        /// What would be taken.
+        /// The reason, or the values that are valid.
         why: &'static str,
     },
     /// A stored format is newer than this version of keyloom. Upgrade the program.
     #[error(
-        "{what} has format {found}, this program knows formats up to {supported}; upgrade the program"
+        "{what} has format {found}, this program reads formats up to {supported}; upgrade the program"
     )]
     NewerFormat {
-        /// What carries the format.
+        /// The data that have this format.
         what: String,
         /// The format found.
         found: u32,
-        /// The newest one known.
+        /// The newest format that this program reads.
         supported: u32,
     },
 
     // ---- limits: change the plan or give more room ----------------------------------------------
-    /// The transaction grew past what the store takes in one piece, and cannot be committed any
-    /// more. Nothing of it is kept; do the work in several smaller transactions.
+    /// The transaction exceeds the size limit of the store and can no longer be committed. Nothing
+    /// was committed; do the work in several smaller transactions.
     #[error(
         "the transaction is too large: {actual} {unit}, the limit of this store is {limit}; split the work into smaller transactions"
     )]
     TransactionTooLarge {
-        /// What was counted: `bytes` or `operations`.
+        /// The unit of the numbers: `bytes` or `operations`.
         unit: &'static str,
-        /// How much there was when it was refused.
+        /// The size when it was refused.
         actual: usize,
-        /// How much the store takes.
+        /// The limit of the store.
         limit: usize,
     },
-    /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) runs
-    /// the transaction again if dead readers were cleared, and otherwise grows the map, as long as
-    /// it may grow. Else end the oldest reader, delete something, or open the store with a larger
+    /// The memory map of an LMDB store is full. [`Store::transact`](crate::Store::transact) retries
+    /// the transaction if readers of dead processes were cleared, or if the map may still grow.
+    /// Otherwise end the oldest reader, delete something, or open the store with a larger
     /// `max_map_bytes`.
     #[error("the memory map of {map_bytes} bytes is full; {}", held.remedy(&map_remedy(*map_bytes, *max_map_bytes)))]
     MapFull {
@@ -199,55 +202,55 @@ pub enum Error {
         /// The readers that keep freed pages from being reused.
         held: HeldPages,
     },
-    /// The memory map of an LMDB store must grow, which needs a moment without snapshots, but some
-    /// stayed open. Drop them before writing; take long reads in pages.
+    /// The memory map of an LMDB store must grow, which is possible only without open snapshots,
+    /// but some stayed open. Drop them before writing; read long ranges in pages.
     #[error(
         "the memory map must grow but {open} snapshots or transactions stayed open for {waited_ms} ms; drop them before writing"
     )]
     MapHeld {
-        /// How many were open at the end of the wait.
+        /// The number of snapshots and transactions open at the end of the wait.
         open: usize,
-        /// How long the wait was.
+        /// The length of the wait.
         waited_ms: u64,
     },
     /// The write lock was not free within `begin_patience`. End the transaction that holds it, or
-    /// wait longer. Not retryable: the wait is over already.
+    /// wait longer. Not retryable, because the operation has already waited.
     #[error(
         "waited {waited_ms} ms for the write lock, now held by {}; end that transaction, or open the store with a larger `begin_patience`", writer(*holder)
     )]
     WriterBusy {
-        /// The process that holds the lock, this one or another one, if the system says which.
+        /// The process that holds the lock, this one or another one, if the system reports it.
         holder: Option<u32>,
-        /// How long the wait was.
+        /// The length of the wait.
         waited_ms: u64,
     },
     /// Another process has been opening the store for too long, has it open with
     /// `LmdbOptions::assume_no_writer`, or holds a lock (`flock`) on its
     /// directory for another reason. End that process, and open the store again.
     #[error(
-        "another process has held a lock on {path} for {waited_ms} ms, as one does that opens the store or has it open with `assume_no_writer(true)`; end that process and try again"
+        "another process has held a lock on {path} for {waited_ms} ms: it opens the store, or has it open with `assume_no_writer(true)`; end that process and try again"
     )]
     OpeningHeld {
         /// The directory of the store.
         path: PathBuf,
-        /// How long the wait was.
+        /// The length of the wait.
         waited_ms: u64,
     },
-    /// The system has no address space for the memory map when a store is opened, or for a larger
-    /// one. The map stays as it was, and so does the store. Raise the limit (`ulimit -v`), or set a
-    /// smaller `map_bytes` or `max_map_bytes`.
+    /// The system cannot reserve the address space for the memory map of a store that is opened, or
+    /// for a larger map. The store and its map are unchanged. Raise the limit (`ulimit -v`), or set
+    /// a smaller `map_bytes` or `max_map_bytes`.
     #[error(
-        "the system has no address space of {wanted_bytes} bytes for the memory map: {source}; raise the limit (`ulimit -v`) or set a smaller `map_bytes` or `max_map_bytes`"
+        "the system cannot reserve {wanted_bytes} bytes of address space for the memory map: {source}; raise the limit (`ulimit -v`) or set a smaller `map_bytes` or `max_map_bytes`"
     )]
     AddressSpace {
-        /// How much was asked for.
+        /// The size requested.
         wanted_bytes: usize,
-        /// What the system said.
+        /// The error of the system.
         source: Shared<std::io::Error>,
     },
-    /// A snapshot or a transaction lived longer than the store allows. Take long reads in
-    /// [pages](crate::Reader::page), each from a new snapshot, and long writes in several
-    /// transactions. Not retryable: the same work would take as long again.
+    /// A snapshot or a transaction lived longer than the store allows. Read long ranges in
+    /// [pages](crate::Reader::page), each from a new snapshot, and divide long writes into several
+    /// transactions. Not retryable, because the same work would take as long again.
     #[error(
         "the snapshot is {age_ms} ms old, the limit of this store is {limit_ms} ms; read page by page from new snapshots"
     )]
@@ -257,27 +260,27 @@ pub enum Error {
         /// The limit.
         limit_ms: u64,
     },
-    /// The server no longer keeps the moment that this snapshot or transaction reads: its history
-    /// was compacted meanwhile. Take long reads in [pages](crate::Reader::page), each from a new
-    /// snapshot, and long writes in several transactions; or let the server keep its history
-    /// longer.
+    /// The server has compacted the revision that this snapshot or transaction reads. Read long
+    /// ranges in [pages](crate::Reader::page), each from a new snapshot, and divide long writes into
+    /// several transactions; or let the server keep its history longer.
     #[error(
-        "revision {revision} is compacted away; read page by page from new snapshots, or let the server keep its history longer (etcd: --auto-compaction-retention)"
+        "revision {revision} has been compacted; read page by page from new snapshots, or let the server keep its history longer (etcd: --auto-compaction-retention)"
     )]
     Compacted {
-        /// The moment that was read.
+        /// The revision that was read.
         revision: i64,
-        /// What the server said.
+        /// The error of the server.
         source: SharedError,
     },
-    /// The disk took no more: it is full, or the file reached the size that the system allows. What
-    /// was committed before stays; free some room and run the transaction again. On LMDB,
-    /// [`Store::transact`](crate::Store::transact) runs it again if dead readers were cleared.
-    #[error("the disk took no more of {path}: {source}; {}", held.remedy("free some room and try again"))]
+    /// The disk is full, or the file reached the size that the system allows. Earlier commits are
+    /// kept; free some space and run the transaction again. On LMDB,
+    /// [`Store::transact`](crate::Store::transact) retries it if readers of dead processes were
+    /// cleared.
+    #[error("no room on the disk for {path}: {source}; {}", held.remedy("free some space and try again"))]
     DiskFull {
         /// The store.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: Shared<std::io::Error>,
         /// The readers that keep freed pages from being reused, on LMDB.
         held: HeldPages,
@@ -289,7 +292,7 @@ pub enum Error {
         "all {max_readers} reader slots are taken; drop snapshots earlier, or close the store in all processes and open it with a larger `max_readers`"
     )]
     ReadersFull {
-        /// How many slots there are.
+        /// The number of slots.
         max_readers: u32,
     },
 
@@ -299,38 +302,37 @@ pub enum Error {
         "all {max_connections} connections were in use for {waited_ms} ms; drop snapshots earlier or open the store with more connections"
     )]
     ConnectionsBusy {
-        /// How many the pool has.
+        /// The size of the pool.
         max_connections: usize,
-        /// How long the wait was.
+        /// The length of the wait.
         waited_ms: u64,
     },
 
     // ---- the outcome of a transaction: run it again, or look
     // ---------------------------------------
-    /// Another transaction changed what this one had read. Nothing of this one was kept; run it
-    /// again, as [`Store::transact`](crate::Store::transact) does by itself.
+    /// Another transaction changed a key or range that this one had read. Nothing of this one was
+    /// committed; run it again, as [`Store::transact`](crate::Store::transact) does.
     #[error("the transaction conflicts with another one on {what}; run it again")]
     Conflict {
         /// The key or the range of the conflict, if the store reports it.
         what: Box<str>,
     },
-    /// A transaction that conflicts, or finds no server, each time it runs was given up. Nothing of
-    /// it was kept. Where it conflicts, make it shorter or spread the keys that all writers touch;
-    /// else see to the server.
+    /// All attempts of a transaction failed with a conflict or without a server. Nothing was
+    /// committed. After conflicts, make the transaction shorter, or spread the writes over more
+    /// keys; otherwise check the server.
     #[error(
         "the transaction was given up after {attempts} attempts; the last one failed with: {source}"
     )]
     RetriesExhausted {
-        /// How often it ran.
+        /// The number of attempts.
         attempts: u32,
         /// The error of the last attempt.
         source: Box<Error>,
     },
     /// An earlier write of a pattern in this transaction failed, and its error was not returned
-    /// from the transaction. Part of that write may have been made, so the transaction does not
-    /// commit, and nothing of it was kept. Read what the write depends on first, in the same
-    /// transaction (for a unique index, whether the entry is there), or drop the transaction and
-    /// begin another.
+    /// from the transaction. The write may be incomplete, so the transaction does not commit.
+    /// Before such a write, check in the same transaction that it is possible (for a unique index,
+    /// that the entry does not exist); or drop the transaction and begin another one.
     #[error(
         "the transaction does not commit, because an earlier write in it failed: {source}; read first whether the write is possible, or begin another transaction"
     )]
@@ -339,13 +341,13 @@ pub enum Error {
         source: Box<Error>,
     },
     /// The connection to the server broke, or the server does not answer, and nothing was
-    /// committed. Run it again, as [`Store::transact`](crate::Store::transact) does by itself: it
-    /// comes through a server that is started again or a cluster that elects another leader.
+    /// committed. Run the transaction again, as [`Store::transact`](crate::Store::transact) does:
+    /// its retries bridge the restart of a server or the election of a leader.
     #[error("the connection to {store} was lost: {source}; nothing was committed, run it again")]
     ConnectionLost {
         /// The server, without a password.
         store: Box<str>,
-        /// What broke.
+        /// The error of the connection.
         source: SharedError,
     },
     /// The server refused the login. Check the user, the password, and the access rules of the
@@ -363,7 +365,7 @@ pub enum Error {
     /// operator ended it. Nothing of the transaction was kept. Not retryable: the same work would
     /// take as long again.
     #[error(
-        "{store} cancelled a statement: {source}; nothing was committed; do less in one transaction, look for another one that holds a lock, or raise `timeout` (a statement may take {limit_ms} ms)"
+        "{store} cancelled a statement: {source}; nothing was committed; do less in one transaction, find the one that holds a lock, or raise `timeout` (a statement may take {limit_ms} ms)"
     )]
     StatementCancelled {
         /// The server, without a password.
@@ -384,36 +386,39 @@ pub enum Error {
     },
     /// The cluster cannot run the transaction now: it recovers, is behind, or limits the load.
     /// Nothing was committed; [`Store::transact`](crate::Store::transact) retries it.
-    #[error("{store} asks to run the transaction again: {source}; nothing was committed")]
+    #[error(
+        "{store} cannot run the transaction now: {source}; nothing was committed, run it again"
+    )]
     ServerBusy {
         /// The cluster.
         store: Box<str>,
-        /// What it said.
+        /// The error of the cluster.
         source: SharedError,
     },
-    /// The store was lost during commit: the writes may be there or not, or come a moment later.
-    /// Make the transaction idempotent, and run it again: let it look first, *in the transaction
-    /// that writes*, whether it has happened. A look in a snapshot before may be too early.
+    /// The connection or the store failed during the commit. The writes may be in the store or not,
+    /// or appear a little later. Make the transaction idempotent, and run it again: it must first
+    /// check, *in the transaction that writes*, whether its writes exist. A check in an earlier
+    /// snapshot may come too early.
     #[error(
-        "the outcome of the commit is unknown: {source}; run it again only if the same transaction looks first whether it is there"
+        "the outcome of the commit is unknown: {source}; run it again only if the same transaction first checks whether its writes exist"
     )]
     CommitUnknown {
-        /// What was lost.
+        /// The failure.
         source: SharedError,
     },
 
     // ---- opening and the file beneath
     // ---------------------------------------------------------------
-    /// The directory that should hold the store is not there.
+    /// The directory of the store does not exist.
     #[error("there is no directory {path}; create it, or check the path")]
     MissingDirectory {
-        /// The directory looked for.
+        /// The directory.
         path: PathBuf,
     },
-    /// There is a directory but no store in it, and creating one was not asked for.
+    /// The directory contains no store, and the options do not allow creating one.
     #[error("there is no store in {path}; open it with `create(true)` to make one")]
     MissingStore {
-        /// The directory looked into.
+        /// The directory.
         path: PathBuf,
     },
     /// The system refuses the access.
@@ -450,12 +455,12 @@ pub enum Error {
         /// The store.
         path: PathBuf,
     },
-    /// The file is there but is not a keyloom store.
+    /// The file exists but is not a keyloom store.
     #[error("{path} is not a keyloom store: {why}")]
     NotAStore {
         /// The file.
         path: PathBuf,
-        /// What gave it away.
+        /// The reason.
         why: String,
     },
     /// The file is a store but is damaged. Restore it from a copy.
@@ -463,43 +468,42 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         why: String,
     },
-    /// The system failed in the middle of something that cannot be taken back, after which the
-    /// engine refuses everything. What was committed before stays. Drop every handle of the store
-    /// and open it again.
+    /// A system call failed within an operation that cannot be rolled back, and the engine now
+    /// refuses every operation. Earlier commits are kept. Drop every handle of the store and open
+    /// it again.
     #[error(
-        "a failure of the system left this handle of {path} unusable{}; drop all handles and open the store again",
+        "a failed system call left this handle of {path} unusable{}; drop all handles and open the store again",
         told(source.as_ref())
     )]
     Unusable {
         /// The store.
         path: PathBuf,
-        /// What the system said, from the call that it happened to.
+        /// The error of the system call, if it is known.
         source: Option<Shared<std::io::Error>>,
     },
-    /// The system could not do what a file of the store needs: the disk fails, too many files are
-    /// open, and the like. What was committed before stays. See to what the system says, and try
-    /// again.
-    #[error("the system failed at {path}: {source}; see to it and try again")]
+    /// A system call on a file of the store failed: the disk has a fault, too many files are open,
+    /// and the like. Earlier commits are kept. Fix the cause, and try again.
+    #[error("a system call failed at {path}: {source}; fix the cause and try again")]
     Io {
         /// The store, or the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: Shared<std::io::Error>,
     },
-    /// This process has the store open already. Clone the handle that there is: two maps of one
-    /// file in one process break each other's locks.
-    #[error("this process has {path} open already; clone the handle that there is")]
+    /// This process already has the store open. Clone that handle: two maps of one file in one
+    /// process break each other's locks.
+    #[error("this process already has {path} open; clone that handle")]
     AlreadyOpen {
         /// The file.
         path: PathBuf,
     },
-    /// Another handle has the file open, in this process or in another one, and the engine allows
+    /// Another handle, in this process or in another one, has the file open, and the engine allows
     /// only one. Clone the handle of this process, or end the other process.
     #[error(
-        "{path} is open already, in this process or in another one, and its engine allows one handle at a time; clone that handle, or end that process"
+        "{path} is already open, in this process or in another one, and its engine allows one handle at a time; clone that handle, or end that process"
     )]
     InUse {
         /// The file.
@@ -517,26 +521,25 @@ pub enum Error {
         opened_by: u32,
         /// The process that used it.
         here: u32,
-        /// What the child can do instead.
+        /// The remedy for the child process.
         remedy: &'static str,
     },
 
     // ---- everything else
     // ------------------------------------------------------------------------------
-    /// The backend said something that has no name above.
+    /// An error of the backend that has no variant of its own.
     #[error("the store failed: {0}")]
     Backend(#[source] SharedError),
-    /// An error of the program itself, carried through a transaction. Get it back with
+    /// An error of the program itself, returned through a transaction. Get it with
     /// [`Error::downcast_ref`].
     #[error(transparent)]
     Other(SharedError),
 }
 
 impl Error {
-    /// Carries an error of the program's own, so that `?` can leave a
-    /// [`transact`](crate::Store::transact) body with it. See also
-    /// [`try_transact`](crate::Store::try_transact), which lets the body have an error type of its
-    /// own.
+    /// Wraps an error of the program's own, so that a [`transact`](crate::Store::transact) body can
+    /// return it with `?`. In [`try_transact`](crate::Store::try_transact) the body has an error
+    /// type of its own.
     ///
     /// ```
     /// use keyloom::{Error, Memory, Store};
@@ -551,8 +554,8 @@ impl Error {
         Self::Other(SharedError::from(error))
     }
 
-    /// An address that cannot be opened. Of what was not understood any part may be a password, so
-    /// only a known scheme is shown.
+    /// An address that is not valid. Any part of it may be a password, so only a known scheme is
+    /// shown.
     pub(crate) fn refused_address(address: &str, why: &'static str) -> Self {
         const SCHEMES: [&str; 6] = ["memory", "lmdb", "postgres", "postgresql", "etcd", "fdb"];
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
@@ -563,14 +566,14 @@ impl Error {
         Self::InvalidArgument { what: "the address", value, why }
     }
 
-    /// A name in the options that cannot be used. It is shown, unless it looks like an address,
-    /// which may hold a password.
+    /// A name in the options that is not valid. It is shown, unless it resembles an address, which
+    /// may contain a password.
     #[cfg(feature = "_remote")]
     pub(crate) fn refused_name(what: &'static str, name: &str, why: &'static str) -> Self {
         Self::InvalidArgument { what, value: Self::shown_name(name).into(), why }
     }
 
-    /// A name, or dots in place of one that looks like an address.
+    /// The name, or dots if it resembles an address.
     #[cfg(feature = "_remote")]
     pub(crate) fn shown_name(name: &str) -> &str {
         let may_hold_password = name.contains([':', '@', '=', '%']);
@@ -579,7 +582,7 @@ impl Error {
 
     /// The error of type `T` that [`Error::other`] carries, or the first one among the sources.
     ///
-    /// Looks through every error that wraps it.
+    /// Searches the whole chain of sources.
     ///
     /// ```
     /// use keyloom::{Error, key::pack};
@@ -593,7 +596,7 @@ impl Error {
         self.chain().skip(1).find_map(|error| error.downcast_ref())
     }
 
-    /// This error, with the key where it happened in front.
+    /// This error, with the key at which it happened.
     ///
     /// ```
     /// use keyloom::{Error, key::pack};
@@ -605,9 +608,10 @@ impl Error {
         Self::At { key: shown(key), source: Box::new(self) }
     }
 
-    /// True when nothing of the transaction was kept and running it again, unchanged, can succeed.
+    /// Whether nothing of the transaction was committed and the same transaction can succeed when
+    /// it runs again.
     ///
-    /// Looks through every error that wraps this one.
+    /// Also true for an error that wraps this one.
     pub fn is_retryable(&self) -> bool {
         self.any(Self::asks_for_another_run)
             && !self.any(|error| matches!(error, Self::RetriesExhausted { .. }))
@@ -626,17 +630,17 @@ impl Error {
         }
     }
 
-    /// True when the writes of the transaction may be in the store although it reported an error.
+    /// Whether the writes of the transaction may be in the store although it returned an error.
     ///
-    /// Looks through every error that wraps this one.
+    /// Also true for an error that wraps this one.
     pub fn maybe_committed(&self) -> bool {
         self.any(|error| matches!(error, Self::CommitUnknown { .. }))
     }
 
-    /// True when the transaction was too large for the store, or took it too long, and nothing of
-    /// it was kept: the same work can succeed in smaller transactions.
+    /// Whether the transaction was too large or too long for the store, and nothing of it was
+    /// committed: the same work can succeed in smaller transactions.
     ///
-    /// Looks through every error that wraps this one.
+    /// Also true for an error that wraps this one.
     ///
     /// ```
     /// use keyloom::{Error, key::pack};
@@ -654,7 +658,7 @@ impl Error {
         self.chain().filter_map(|error| error.downcast_ref()).any(test)
     }
 
-    /// This error, and those that it wraps, one inside the other.
+    /// This error and the chain of errors that it wraps.
     fn chain(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
         let first: &(dyn StdError + 'static) = self;
         std::iter::successors(Some(first), |&error| {
@@ -677,8 +681,8 @@ impl Error {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeldPages {
-    /// How many readers of dead processes were just cleared. If there were any, running the
-    /// transaction again can succeed.
+    /// The number of readers of dead processes that were just cleared. If it is not 0, a retry of
+    /// the transaction can succeed.
     pub dead_readers: u32,
     /// The reader that sees the oldest commit, if there are newer ones.
     pub oldest_reader: Option<OldestReader>,
@@ -690,14 +694,14 @@ pub struct HeldPages {
 pub struct OldestReader {
     /// The process that holds it.
     pub process: u32,
-    /// How many transactions were committed since it began.
+    /// The number of commits since it began.
     pub commits: u64,
     /// How long it has been open; `None` for a snapshot of another process.
     pub age: Option<Duration>,
 }
 
 impl HeldPages {
-    /// What to do: `otherwise`, unless readers are the reason.
+    /// The remedy: `otherwise`, unless readers are the cause.
     fn remedy(&self, otherwise: &str) -> String {
         match (self.dead_readers, self.oldest_reader) {
             (0, None) => otherwise.into(),
@@ -725,7 +729,7 @@ impl fmt::Display for OldestReader {
     }
 }
 
-/// The writer that is waited for.
+/// The holder of the write lock, for a message.
 fn writer(holder: Option<u32>) -> String {
     match holder {
         Some(process) if process == std::process::id() => "another thread of this process".into(),
@@ -742,13 +746,12 @@ fn map_remedy(map_bytes: usize, max_map_bytes: usize) -> String {
     }
 }
 
-/// Shows what the system said, if it is known.
+/// The error of the system for a message, if it is known.
 fn told(source: Option<&Shared<std::io::Error>>) -> String {
     source.map(|source| format!(": {source}")).unwrap_or_default()
 }
 
-/// Shows a key in a message: as a tuple where it is one, else as bytes, and not more than 96
-/// characters of it.
+/// A key in a message: as a tuple if it is one, otherwise as bytes; at most 96 characters.
 pub(crate) fn shown(key: &[u8]) -> Box<str> {
     const MOST_CHARS: usize = 96;
     let mut text = crate::key::display(key).to_string();

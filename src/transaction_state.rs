@@ -29,7 +29,7 @@ pub struct TransactionState {
 
 /// Why a transaction is refused in which a write of a pattern has begun and not ended.
 #[derive(Debug, thiserror::Error)]
-#[error("a write of a pattern did not end: it panicked")]
+#[error("a write of a pattern panicked")]
 struct Unfinished;
 
 impl TransactionState {

@@ -49,7 +49,7 @@ impl Address {
                 if name.contains(':') {
                     // Names are shown, and a password may stand after the colon.
                     return Err(bad(
-                        "the name of a user has no colon; one that parts it from the password is not escaped",
+                        "the name of a user contains no colon; write the colon before the password unescaped",
                     ));
                 }
                 Some((name, password))

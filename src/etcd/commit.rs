@@ -63,7 +63,7 @@ impl Checks {
     /// The conflict with another writer's commit, with the key if `answer` contains it.
     pub(super) fn conflict(&self, keys: &Keyspace, answer: &TxnResponse) -> Error {
         let named = self.named(keys, answer);
-        Error::Conflict { what: named.unwrap_or_else(|| "something that it had read".into()) }
+        Error::Conflict { what: named.unwrap_or_else(|| "a key that it had read".into()) }
     }
 
     fn named(&self, keys: &Keyspace, answer: &TxnResponse) -> Option<Box<str>> {

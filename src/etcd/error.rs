@@ -70,7 +70,7 @@ impl Failed {
             }
             _ if says("etcdserver: rpc not supported for learner") => Self::NotNow,
             _ if says("etcdserver: corrupt cluster") => Self::Refused(
-                "the cluster has the alarm CORRUPT: members disagree, and a person must look",
+                "the cluster has the alarm CORRUPT: members disagree, and an operator must repair it",
             ),
             Code::OutOfRange if says("future revision") => Self::FutureRevision,
             Code::OutOfRange if says("has been compacted") => Self::Compacted,
@@ -100,7 +100,7 @@ impl Failed {
                 if is_etcd =>
             {
                 Self::Refused(
-                    "the server refuses what keyloom asks; is it etcd 3.4.23, 3.5.7 or newer?",
+                    "the server refuses a request of keyloom; is it etcd 3.4.23, 3.5.7 or newer?",
                 )
             }
             _ => Self::Unknown,
@@ -185,7 +185,7 @@ fn full(link: &Link) -> Error {
 }
 
 fn login_refused(link: &Link, said: Said) -> Error {
-    let remedy = "see whether the cluster has users at all";
+    let remedy = "check whether authentication is enabled on the cluster";
     Error::LoginRefused { store: link.place().into(), source: Refused { said, remedy }.into() }
 }
 

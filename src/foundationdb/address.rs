@@ -29,7 +29,7 @@ impl Address {
                 Some(name) if is_name(name) => (path, Some(name.to_owned())),
                 Some(_) => return Err(Error::refused_address(address, NAME_RULE)),
                 None => {
-                    let why = "behind the ? stands name=, and nothing else";
+                    let why = "only name= is allowed after the ?";
                     return Err(Error::refused_address(address, why));
                 }
             },
@@ -72,7 +72,7 @@ impl ClusterFile {
                 None => "its path is not UTF-8, which the client needs",
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                "there is no such file; it is made with the cluster and copied to its clients"
+                "there is no such file; copy it from a server of the cluster"
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 "this process may not read it; let it read and write the file, which the client \

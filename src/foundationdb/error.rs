@@ -30,7 +30,7 @@ struct Said {
 /// A read of what the transaction has put under a versionstamp, or could have.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this transaction put something under a versionstamp, so it cannot read the keys that it may stand among: {0}; read first, or in another transaction"
+    "this transaction has written a versionstamped key, so it cannot read the range into which that key may fall: {0}; read first, or in another transaction"
 )]
 struct Unreadable(Said);
 
@@ -45,15 +45,15 @@ pub(super) enum Asked {
 pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> Error {
     let said = Said { error };
     match (error.code(), asked) {
-        (code::NOT_COMMITTED, _) => Error::Conflict { what: "what it read".into() },
+        (code::NOT_COMMITTED, _) => Error::Conflict { what: "a key that it read".into() },
         (code::TRANSACTION_TOO_OLD, _) if has_aged(age) => {
             let limit_ms = Limits::foundationdb().max_age_ms.unwrap_or_default();
             Error::TooOld { age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX), limit_ms }
         }
         (code::TRANSACTION_TOO_LARGE, _) => {
             let limit = Limits::foundationdb().max_transaction_bytes.unwrap_or_default();
-            // What it read counts too, and the client does not say how much that is.
-            let unit = "bytes at the least, with what it read";
+            // Reads count too. The client does not report their size.
+            let unit = "bytes or more, reads included";
             Error::TransactionTooLarge { unit, actual: limit + 1, limit }
         }
         (code::ACCESSED_UNREADABLE, _) => Error::Backend(Unreadable(said).into()),
@@ -87,7 +87,7 @@ pub(super) fn of_setup(error: FdbError) -> Error {
 pub(super) fn of_opening(error: FdbError, file: &ClusterFile) -> Error {
     match error.code() {
         code::CONNECTION_STRING_INVALID => file.refused(
-            "it is no cluster file: its one line is like description:id@10.0.0.1:4500,10.0.0.2:4500",
+            "it is not a cluster file: its one line must be like description:id@10.0.0.1:4500,10.0.0.2:4500",
         ),
         code::API_VERSION_UNSET | code::NETWORK_NOT_SETUP => Error::InvalidArgument {
             what: "the option `network_runs`",

@@ -20,13 +20,13 @@ struct Network {
 /// Why the thread does not run. Kept, since the client cannot be started a second time.
 #[derive(Clone, Debug, thiserror::Error)]
 enum DoesNotStart {
-    #[error("the program has started FoundationDB's network itself")]
+    #[error("the program has already started FoundationDB's network")]
     RunsAlready,
     #[error(
         "FoundationDB's client does not start: {0}; it needs the library libfdb_c, 7.3 or newer"
     )]
     Refused(FdbError),
-    #[error("FoundationDB's client does not start: the system has no thread for it: {0}")]
+    #[error("FoundationDB's client does not start: the system cannot start a thread: {0}")]
     NoThread(Box<str>),
 }
 
@@ -61,7 +61,7 @@ impl User {
             Err(DoesNotStart::RunsAlready) => Err(Error::InvalidArgument {
                 what: "the option `network_runs`",
                 value: "false".into(),
-                why: "the program has started FoundationDB's network itself; set it to true",
+                why: "the program has already started FoundationDB's network; set it to true",
             }),
             Err(why) => Err(Error::Backend(why.clone().into())),
         }

@@ -94,11 +94,9 @@ impl FoundationDbOptions {
         self
     }
 
-    /// Whether the program has started FoundationDB's network itself, with the crate `foundationdb`
-    /// and its API version
-    /// 730. It can be started once in a process. Default: `false`; then it is started with the
-    ///      first store,
-    /// and stopped when the process exits.
+    /// Whether the program itself has already started FoundationDB's network, with the crate
+    /// `foundationdb` and its API version 730. It can be started once in a process. Default:
+    /// `false`; then it is started with the first store, and stopped when the process exits.
     #[must_use]
     pub fn network_runs(mut self, runs: bool) -> Self {
         self.network_runs = runs;

@@ -207,7 +207,7 @@ impl FoundationDbSession {
         let key = shown(keys.inner(begin));
         Some(match *end == *successor(begin) {
             true => format!("key {key}").into(),
-            false => format!("what it read from key {key} on").into(),
+            false => format!("the keys from {key} on").into(),
         })
     }
 

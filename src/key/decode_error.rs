@@ -189,10 +189,13 @@ impl fmt::Display for DecodeErrorKind {
             },
             Self::Trailing { found } => match Type::of(*found) {
                 Some(found) => {
-                    write!(f, "the tuple goes on with {found} where its end was expected")
+                    write!(f, "the tuple continues with {found} where its end was expected")
                 }
                 None => {
-                    write!(f, "the tuple goes on with byte {found:02X} where its end was expected")
+                    write!(
+                        f,
+                        "the tuple continues with byte {found:02X} where its end was expected"
+                    )
                 }
             },
             Self::UnknownCode { found } => write!(f, "{} {found:02X}", describe_code(*found)),
@@ -214,7 +217,9 @@ impl fmt::Display for DecodeErrorKind {
             Self::BadEscape { found } => {
                 write!(f, "an FF is followed by {found:02X} inside a descending element")
             }
-            Self::BadLength { found } => write!(f, "a long integer cannot have {found} bytes"),
+            Self::BadLength { found } => {
+                write!(f, "{found} is not a valid length of a long integer")
+            }
             Self::TooDeep => write!(f, "tuples are nested deeper than {}", super::MAX_DEPTH),
             Self::NotShortest => f.write_str("the integer is not in its shortest form"),
             Self::OutsideSubspace(outside) => {

@@ -37,7 +37,7 @@ pub trait Unpack<'k>: Sized {
 /// let key = pack(&("users", 42));
 /// assert_eq!(unpack::<(&str, u64)>(&key)?, ("users", 42));
 /// let error = unpack::<(&str,)>(&key).unwrap_err();
-/// let text = "at byte 7: the tuple goes on with an integer where its end was expected";
+/// let text = "at byte 7: the tuple continues with an integer where its end was expected";
 /// assert_eq!(error.to_string(), text);
 /// # Ok::<(), keyloom::key::DecodeError>(())
 /// ```

@@ -117,7 +117,7 @@ fn fill_and_name(
     let there_already = || Error::InvalidArgument {
         what: "the directory",
         value: directory.display().to_string(),
-        why: "there is a store in it already; a copy is made in a new one",
+        why: "it already contains a store; choose a new directory",
     };
     if existing(&name)?.is_some() {
         return Err(there_already());

@@ -457,7 +457,7 @@ pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
         },
         heed::Error::EnvAlreadyOpened => Error::AlreadyOpen { path },
         heed::Error::Mdb(MdbError::Invalid) => {
-            Error::NotAStore { path, why: "its first page is not LMDB's".into() }
+            Error::NotAStore { path, why: "its first page is not a page of LMDB".into() }
         }
         heed::Error::Mdb(MdbError::VersionMismatch) => {
             Error::NotAStore { path, why: "another version of LMDB wrote it".into() }

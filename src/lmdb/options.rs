@@ -207,16 +207,16 @@ impl LmdbOptions {
             return bad("the name", self.name, "a name has 1 to 100 bytes");
         }
         if self.name.contains('\0') {
-            return bad("the name", self.name, "a name holds no NUL character");
+            return bad("the name", self.name, "a name contains no NUL character");
         }
         if self.name == open::META_NAME {
-            return bad("the name", self.name, "keyloom keeps its format there");
+            return bad("the name", self.name, "keyloom stores its format under this name");
         }
         if self.assume_no_writer && !self.read_only {
-            return bad("assume_no_writer", "true".into(), "it goes with `read_only(true)` only");
+            return bad("assume_no_writer", "true".into(), "it requires `read_only(true)`");
         }
         if self.max_readers == 0 {
-            return bad("max_readers", "0".into(), "one reader is the least");
+            return bad("max_readers", "0".into(), "it must be at least 1");
         }
         self.map_bytes = whole_pages(self.map_bytes.max(LEAST_MAP_BYTES));
         self.max_map_bytes = whole_pages(self.max_map_bytes.max(self.map_bytes));

@@ -134,7 +134,7 @@ impl Transaction for MemoryTransaction<'_> {
         self.shared.check_age(self.started)?;
         self.written.check(&self.shared.limits)?;
         if self.shared.raises_conflict() {
-            return Err(Error::Conflict { what: "nothing: it was raised on demand".into() });
+            return Err(Error::Conflict { what: "no key: the conflict was injected".into() });
         }
         match self.mode {
             Mode::Optimistic(footprint) => footprint.commit(self.tree),

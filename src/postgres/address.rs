@@ -21,7 +21,7 @@ impl Address {
         let refused = |why| Error::refused_address(address, why);
         let is_url = ["postgres://", "postgresql://"].iter().any(|url| address.starts_with(url));
         if is_url && !marks_are_clear(address) {
-            return Err(refused("an @ or ? within a part of it is written %40 or %3F"));
+            return Err(refused("escape an @ or ? within a part of it as %40 or %3F"));
         }
         let (address, table) = if is_url { take_table(address) } else { (address.into(), None) };
         if table.as_deref().is_some_and(|table| !is_table(table)) {
@@ -41,7 +41,7 @@ impl Address {
         }
         if !shows_no_password(&config) {
             return Err(refused(
-                "the name of its host, user or database has a : = ? & or ; in it, behind which a password may stand",
+                "the name of its host, user or database contains one of : = ? & and ; after which there may be a password",
             ));
         }
         if config.get_ssl_mode() == SslMode::Prefer {

@@ -64,7 +64,9 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
     };
     match told.code() {
         &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => {
-            Error::Conflict { what: format!("what it read or wrote ({})", told.message()).into() }
+            Error::Conflict {
+                what: format!("a key that it read or wrote ({})", told.message()).into(),
+            }
         }
         &SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly,
         &SqlState::FEATURE_NOT_SUPPORTED if told.message().contains("hot standby") => {
@@ -82,7 +84,7 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
         &SqlState::INSUFFICIENT_PRIVILEGE => refused(
             error,
             link,
-            "grant SELECT, INSERT, UPDATE and DELETE on the table, and CREATE on its schema if it is to be made",
+            "grant SELECT, INSERT, UPDATE and DELETE on the table, and CREATE on its schema if it must be created",
         ),
         // An unknown database.
         &SqlState::INVALID_CATALOG_NAME => {

@@ -67,7 +67,7 @@ impl Kind {
 
 /// The server, or a proxy before it, closed the connection of an idle transaction.
 #[derive(Debug, thiserror::Error)]
-#[error("it was closed while the transaction did nothing")]
+#[error("it was closed while the transaction was idle")]
 struct ClosedMeanwhile;
 
 /// The error of everything after a statement that failed.

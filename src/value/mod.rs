@@ -79,7 +79,7 @@ fn failed<E: Into<BoxedError>>(codec: &'static str, action: &'static str) -> imp
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{0} bytes are left over")]
+#[error("{0} bytes are left")]
 struct LeftOver(usize);
 
 fn nothing_left(rest: &[u8]) -> Result<(), BoxedError> {
@@ -255,7 +255,7 @@ impl<C, const VERSION: u8> fmt::Debug for Versioned<C, VERSION> {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("it is of version {found}, this program reads version {expected}; rewrite the records")]
+#[error("it has version {found}, this program reads version {expected}; rewrite the records")]
 struct OlderVersion {
     found: u8,
     expected: u8,

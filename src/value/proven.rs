@@ -68,9 +68,9 @@ fn prove<F: Format, V: Serialize + DeserializeOwned>(
 enum Mismatch {
     #[error("`skip_serializing_if` leaves out the field `{field}` of `{of}`; {remedy}")]
     Skipped { of: &'static str, field: &'static str, remedy: &'static str },
-    #[error("its bytes are read as another value; {remedy}")]
+    #[error("its bytes decode to another value; {remedy}")]
     Altered { remedy: &'static str },
-    #[error("its bytes do not decode again: {source}; {remedy}")]
+    #[error("its bytes do not decode: {source}; {remedy}")]
     Unreadable { source: BoxedError, remedy: &'static str },
 }
 

@@ -170,7 +170,7 @@ fn concurrent_backups_into_one_directory_leave_one_whole_store() {
         });
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
         for error in outcomes.into_iter().filter_map(Result::err) {
-            assert!(error.to_string().contains("there is a store in it already"), "{error}");
+            assert!(error.to_string().contains("it already contains a store"), "{error}");
         }
         let report = Lmdb::verify(&copy, |_, _| ()).unwrap();
         assert!(report.is_sound(), "round {round}: {report:?}");

@@ -462,7 +462,7 @@ fn disk_full(path: &Path) {
         .unwrap_err();
     let Error::DiskFull { source, .. } = &error else { panic!("{error:?}") };
     assert_eq!(source.raw_os_error(), Some(libc::EFBIG), "{error}");
-    assert!(error.to_string().contains("free some room"), "{error}");
+    assert!(error.to_string().contains("free some space"), "{error}");
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 100);
     put(100).unwrap();
 }

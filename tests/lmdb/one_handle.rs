@@ -5,7 +5,7 @@ use super::*;
 fn refused(path: &Path) {
     let error = quick().open(path).unwrap_err();
     assert!(matches!(error, Error::AlreadyOpen { .. }), "{error}");
-    assert!(error.to_string().contains("clone the handle"));
+    assert!(error.to_string().contains("clone that handle"));
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl<'c> Container<'c> {
             }
             _ => None,
         };
-        parsed.ok_or_else(|| damaged("they are no chunk of a bitmap"))
+        parsed.ok_or_else(|| damaged("they are not a chunk of a bitmap"))
     }
 
     /// Checks that the ids are in order and match the stored count, which all other methods rely

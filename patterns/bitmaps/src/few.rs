@@ -23,7 +23,7 @@ const MANY_TIMES: usize = 16;
 /// For each number of ids in a block, a mask of the bytes that belong to the block.
 const LANES: [[u8; BITMAP as usize]; BITMAP as usize] = lanes();
 
-#[allow(clippy::indexing_slicing, reason = "the compiler evaluates it, and would say so")]
+#[allow(clippy::indexing_slicing, reason = "the compiler evaluates it")]
 const fn lanes() -> [[u8; BITMAP as usize]; BITMAP as usize] {
     let mut lanes = [[0; BITMAP as usize]; BITMAP as usize];
     let mut size = 0;

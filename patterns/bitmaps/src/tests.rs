@@ -219,7 +219,7 @@ fn a_newer_format_and_other_bytes_are_told_apart() {
     for bytes in
         [&[][..], &[0x11], &[0x01, 0, 0], &[0x15, 0, 0], &[0x12, 9, 0, 8, 0], &[0x11, 0, 0xFF]]
     {
-        assert!(why(bytes).contains("no chunk of a bitmap"), "{bytes:?}");
+        assert!(why(bytes).contains("not a chunk of a bitmap"), "{bytes:?}");
     }
     let unordered = [0x11, 2, 0, 1, 0];
     assert!(Container::parse(&unordered).unwrap().verify().is_err());

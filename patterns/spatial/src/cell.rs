@@ -52,7 +52,7 @@ impl GeoCell {
             return Err(Error::InvalidArgument {
                 what: "the bits of the cell",
                 value: bits.to_string(),
-                why: "a cell has 64 bits at the most",
+                why: "a cell has at most 64 bits",
             });
         }
         Ok(Self::of_code(code(position), bits))
@@ -71,7 +71,7 @@ impl GeoCell {
         let refused =
             |why| Error::InvalidArgument { what: "the geohash", value: geohash.into(), why };
         if geohash.len() > MOST_CHARACTERS {
-            return Err(refused("a geohash has 12 characters at the most here"));
+            return Err(refused("a geohash has at most 12 characters here"));
         }
         if geohash.is_empty() {
             return Ok(Self::WORLD);
@@ -92,7 +92,7 @@ impl GeoCell {
             return Err(Error::InvalidArgument {
                 what: "the bits of the cell",
                 value: self.bits.to_string(),
-                why: "a geohash has 5 bits in each character, and 12 characters at the most",
+                why: "a geohash has 5 bits in each character, and at most 12 characters",
             });
         }
         if characters == 0 {

@@ -23,7 +23,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
             return Err(Error::InvalidArgument {
                 what: "the bits of the cells",
                 value: bits.to_string(),
-                why: "a cell has 64 bits at the most",
+                why: "a cell has at most 64 bits",
             });
         }
         Ok(Self { points, bits, ahead: None })

@@ -82,13 +82,13 @@ impl Continuation {
                 supported: FORMAT.into(),
             }),
             [FORMAT, code, ..] if *code != order_code(order) => {
-                Err(refused("it belongs to the other order; begin the query anew"))
+                Err(refused("it belongs to the other order; begin the query again"))
             }
             [FORMAT, _, rest @ ..] => match rest.split_first_chunk::<HASH_BYTES>() {
                 Some((of, last)) if *of == hash(range) && range.contains(last) => Ok(last),
-                _ => Err(refused("it belongs to another query; begin this one anew")),
+                _ => Err(refused("it belongs to another query; begin this one again")),
             },
-            _ => Err(refused("these bytes are no continuation")),
+            _ => Err(refused("these bytes are not a continuation")),
         }
     }
 }
@@ -121,7 +121,7 @@ pub struct Page<T> {
 /// The enclosing error names the key. Delete, replace or repair the entry, or skip it with
 /// [`next`](UnreadableEntry::next). [`Error::downcast_ref`] returns this value.
 #[derive(Debug, thiserror::Error)]
-#[error("{source}; to leave it out, go on with `next` of the `UnreadableEntry` in this error")]
+#[error("{source}; to skip it, continue with `next` of the `UnreadableEntry` in this error")]
 pub struct UnreadableEntry {
     /// The continuation after the entry.
     pub next: Continuation,

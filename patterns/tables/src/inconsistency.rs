@@ -67,13 +67,13 @@ impl Rule {
         match self {
             Self::Missing => "is missing",
             Self::Wrong => "has a wrong value",
-            Self::Dangling => "dangles: nothing makes it",
+            Self::Dangling => "dangles: nothing produces it",
             Self::Foreign => "is of another kind of data",
-            Self::Contested => "belongs to another record than this one, which makes it too",
+            Self::Contested => "belongs to another record, but this one also produces it",
             Self::Undecodable => "has a value that does not decode; delete or replace it",
             Self::NoParent => "has a parent that does not exist",
-            Self::Cycle => "lies below itself",
-            Self::Pending => "is behind its source until that is propagated",
+            Self::Cycle => "is below itself",
+            Self::Pending => "is stale until its source is propagated",
         }
     }
 }
@@ -99,8 +99,7 @@ impl Inconsistency {
 
     /// An entry that two records make, and that does not belong to `record`.
     pub(crate) fn contested(entry: KeyBuf, record: KeyBuf) -> Self {
-        let text =
-            format!("belongs to another record than {}, which makes it too", display(&record));
+        let text = format!("belongs to another record, but {} also produces it", display(&record));
         Self { record: Some(record), ..Self::new(entry, Rule::Contested).with_text(text) }
     }
 }

@@ -570,7 +570,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Err(Error::InvalidArgument {
             what: "the table",
             value: self.space.to_string(),
-            why: "it does not maintain what is asked about: attach that with `Table::with`, or give the table that does",
+            why: "it does not maintain this derived data: attach it with `Table::with`, or pass the table that does",
         })
     }
 
@@ -945,8 +945,8 @@ impl<V> Met<V> {
 /// Remove the record with [`Table::delete_record_only`], and repair the derived data.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{source}; what is attached to the table cannot be brought in step without the old record: \
-     remove it with `delete_record_only`, and repair what is attached"
+    "{source}; the derived data of the table cannot be updated without the old record: \
+     remove it with `delete_record_only`, and repair the derived data"
 )]
 pub struct Undecodable {
     source: Error,

@@ -105,13 +105,11 @@ fn refuse_overlap<K, V>(
     let refused =
         |why| Err(Error::InvalidArgument { what: "the subspace", value: space.to_string(), why });
     if overlaps(table) {
-        return refused(
-            "the table and what is derived from it lie inside each other; give each its own",
-        );
+        return refused("the table and its derived data overlap; give each its own");
     }
     match given.iter().filter_map(|one| one.subspace()).any(overlaps) {
         true => refused(
-            "something derived from the table lies there; attach each once, in a subspace of its own",
+            "other derived data of the table is there; attach each once, in a subspace of its own",
         ),
         false => Ok(()),
     }
@@ -124,6 +122,6 @@ fn refuse_schemas(space: &Subspace) -> Result<()> {
     Err(Error::InvalidArgument {
         what: "the subspace",
         value: space.to_string(),
-        why: "subspaces that begin with a negative integer belong to schemas: declare the table and what is derived from it with `Schema`",
+        why: "subspaces that begin with a negative integer belong to schemas: declare the table and its derived data with `Schema`",
     })
 }

@@ -206,7 +206,7 @@ fn errors_say_where_and_what() {
     );
     assert_eq!(
         said(unpack::<((u8,), u8)>(&pack(&((1, "a"), 1))).unwrap_err()),
-        "at byte 3: the tuple goes on with a string where its end was expected"
+        "at byte 3: the tuple continues with a string where its end was expected"
     );
     assert_eq!(
         said(unpack::<&str>(b"\x02ab").unwrap_err()),
@@ -226,7 +226,7 @@ fn errors_say_where_and_what() {
     );
     assert_eq!(
         said(elements(b"\x1D\x07zzzzzzz").unwrap_err()),
-        "at byte 0: a long integer cannot have 7 bytes"
+        "at byte 0: 7 is not a valid length of a long integer"
     );
     assert_eq!(
         said(elements(b"\x1D\xFFzz").unwrap_err()),
@@ -327,7 +327,7 @@ fn every_type_is_named_where_another_was_expected() {
         let said = unpack::<()>(key).unwrap_err().to_string();
         assert_eq!(
             said,
-            format!("at byte 0: the tuple goes on with {name} where its end was expected")
+            format!("at byte 0: the tuple continues with {name} where its end was expected")
         );
         if *name != "a bool" {
             let said = unpack::<bool>(key).unwrap_err().to_string();
@@ -337,7 +337,7 @@ fn every_type_is_named_where_another_was_expected() {
     let said = unpack::<Element>(b"").unwrap_err().to_string();
     assert_eq!(said, "at byte 0: the tuple ends where an element was expected");
     let said = unpack::<()>(b"\xFF").unwrap_err().to_string();
-    assert_eq!(said, "at byte 0: the tuple goes on with byte FF where its end was expected");
+    assert_eq!(said, "at byte 0: the tuple continues with byte FF where its end was expected");
     let said = unpack::<&[u8]>(b"\x01a\0\xFF\0").unwrap_err().to_string();
     let why = "bytes with a NUL cannot be borrowed from the key; decode it as Cow<[u8]> or Vec<u8>";
     assert_eq!(said, format!("at byte 0: {why}"));

@@ -99,8 +99,9 @@ impl Meta {
             return None;
         }
         let last_page = self.last_page;
-        let detail =
-            format!("page {last_page}, but {file_bytes} bytes cannot list so many as free");
+        let detail = format!(
+            "page {last_page}, but a file of {file_bytes} bytes is too short to list the rest as free"
+        );
         Some(Fault::new(self.page, Rule::LastPage, detail))
     }
 
@@ -128,7 +129,7 @@ impl Meta {
         if self.page_bytes == page_bytes {
             return Ok(self);
         }
-        let detail = format!("pages of {} bytes where {page_bytes} are due", self.page_bytes);
+        let detail = format!("pages of {} bytes instead of {page_bytes}", self.page_bytes);
         Err(Fault::new(self.page, Rule::Meta, detail))
     }
 
@@ -159,11 +160,15 @@ impl Meta {
             return Some((Rule::Meta, detail));
         }
         if self.transaction_id != 0 && self.transaction_id % 2 != self.page {
-            let detail = format!("transaction {} writes the other one", self.transaction_id);
+            let detail =
+                format!("transaction {} belongs on the other meta page", self.transaction_id);
             return Some((Rule::TransactionIds, detail));
         }
         if self.transaction_id == 0 && last_page != 1 {
-            return Some((Rule::TransactionIds, "a state that none committed is not empty".into()));
+            return Some((
+                Rule::TransactionIds,
+                "a state before the first commit is not empty".into(),
+            ));
         }
         if self.free.flags & !FILE_FLAGS != INTEGER_KEYS || main_pad != 0 {
             let detail = format!("flags {:#06x}, pad {main_pad}", self.free.flags);

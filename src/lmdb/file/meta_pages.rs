@@ -167,5 +167,5 @@ fn not_lmdb(first: MetaBytes) -> Option<FileError> {
     if [MAGIC, MAGIC.swap_bytes()].contains(&magic_32_bit) {
         return Some(FileError::OtherLayout { layout: "32-bit" });
     }
-    Some(FileError::NotLmdb { why: "its magic number is not there" })
+    Some(FileError::NotLmdb { why: "its magic number is wrong" })
 }

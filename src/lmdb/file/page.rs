@@ -123,7 +123,7 @@ impl<'p> Page<'p> {
         let mut free_until = usize::from(u16_at(self.bytes, 14).unwrap_or_default());
         for &(start, end) in &*spans {
             if start != free_until {
-                let detail = format!("an entry starts at {start}, {free_until} is due");
+                let detail = format!("an entry starts at {start} instead of {free_until}");
                 return Err((Rule::Packing, detail));
             }
             free_until = end;
@@ -151,7 +151,7 @@ pub(super) fn pages_for(value_bytes: u32, page_bytes: usize) -> u64 {
 fn check_header(bytes: &[u8], number: u64, flags: u16) -> Result<(), Broken> {
     let found = u64_at(bytes, 0).unwrap_or_default();
     if found != number {
-        return Err((Rule::PageNumber, format!("the header says {found}")));
+        return Err((Rule::PageNumber, format!("the header contains {found}")));
     }
     let found = u16_at(bytes, 10).unwrap_or_default();
     if found != flags {

@@ -99,7 +99,10 @@ impl Tree {
                 self.is_before(least, entry.key) || (may_be_least && least == entry.key)
             });
             if !is_behind {
-                return fault(Rule::KeyOrder, format!("key {at} is not behind the one before"));
+                return fault(
+                    Rule::KeyOrder,
+                    format!("key {at} is not greater than the one before"),
+                );
             }
             (least, may_be_least) = (Some(entry.key), false);
         }
@@ -120,7 +123,7 @@ impl Tree {
         ];
         match counts.into_iter().find(|(_, found, said)| found != said) {
             Some((what, found, said)) => {
-                let detail = format!("{name} has {found} {what}, its record says {said}");
+                let detail = format!("{name} has {found} {what}, its record states {said}");
                 Err(Fault::new(page, Rule::Counts, detail))
             }
             None => Ok(()),
@@ -136,7 +139,7 @@ impl Found {
                 Ok(Self { page, name, record: parsed })
             }
             _ => {
-                let detail = format!("the record of the database {name:?} is none");
+                let detail = format!("the value of the database {name:?} is not a tree record");
                 Err(Fault::new(page, Rule::TreeRecord, detail))
             }
         }

@@ -295,7 +295,10 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             return fault(Rule::UsedAndFree, format!("it leads to page {page}, which is free"));
         }
         if !self.used.insert(page) {
-            return fault(Rule::UsedTwice, format!("it leads to page {page}, which another does"));
+            return fault(
+                Rule::UsedTwice,
+                format!("it leads to page {page}, which is also used elsewhere"),
+            );
         }
         self.tell_progress();
         Ok(())

@@ -159,7 +159,7 @@ impl<I: Iterator<Item = u64>> Chunks for Sorted<I> {
                 return Err(Error::InvalidArgument {
                     what: "the id",
                     value: id.to_string(),
-                    why: "it comes behind a larger one; sort the ids, or insert them with insert_many",
+                    why: "it comes after a larger one; sort the ids, or insert them with insert_many",
                 });
             }
             let (of, offset) = place_of(id);

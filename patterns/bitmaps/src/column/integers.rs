@@ -31,7 +31,7 @@ impl<'c> Integers<'c> {
     /// # Errors
     /// If the bytes are not a column of integers; the caller adds the key.
     pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
-        parse(bytes).ok_or_else(|| refuse(bytes, "they are no column of integers"))
+        parse(bytes).ok_or_else(|| refuse(bytes, "they are not a column of integers"))
     }
 
     /// The integer of the id at a place.

@@ -160,10 +160,10 @@ fn bytes_of_a_newer_program_and_of_another_kind_are_named() {
     let newer = Values::parse(&[0x21, 0]).unwrap_err().to_string();
     assert_eq!(
         newer,
-        "the forward index has format 2, this program knows formats up to 1; upgrade the program"
+        "the forward index has format 2, this program reads formats up to 1; upgrade the program"
     );
     let numbers = of_numbers(&[], &[(3, Some(1))].into()).unwrap();
-    assert!(Values::parse(&numbers).unwrap_err().to_string().contains("no column of values"));
+    assert!(Values::parse(&numbers).unwrap_err().to_string().contains("not a column of values"));
     let lists = of_lists(&[], &[(3, vec![KeyBuf::from_slice(b"x")])].into()).unwrap();
-    assert!(Integers::parse(&lists).unwrap_err().to_string().contains("no column of integers"));
+    assert!(Integers::parse(&lists).unwrap_err().to_string().contains("not a column of integers"));
 }

@@ -95,7 +95,7 @@ impl<'c> Dictionary<'c> {
         let to = self.ends.get(code as usize);
         let value = self.values.get(from as usize..to as usize);
         let value = value.filter(|value| code < self.len && !value.is_empty());
-        value.ok_or_else(|| damaged("a code stands for no value"))
+        value.ok_or_else(|| damaged("a code has no value"))
     }
 
     /// All values; an error unless they are in order.
@@ -115,7 +115,7 @@ impl<'c> Values<'c> {
     /// # Errors
     /// If the bytes are not a column of values; the caller adds the key.
     pub(crate) fn parse(bytes: &'c [u8]) -> Result<Self> {
-        parse(bytes).ok_or_else(|| refuse(bytes, "they are no column of values"))
+        parse(bytes).ok_or_else(|| refuse(bytes, "they are not a column of values"))
     }
 
     pub(crate) fn dictionary(&self) -> Dictionary<'c> {

@@ -38,7 +38,7 @@ pub enum InvertedIndexError {
     /// Select by a value as returned by the function of the field, or by the leading elements of a
     /// tuple.
     #[error(
-        "the selection {asked} of the field {field:?} of the inverted index {index} is of another type than its values, such as {holds}; select by a value as the function of the field returns it, or by the leading elements of a tuple"
+        "the selection {asked} of the field {field:?} of the inverted index {index} is of another type than its values, such as {holds}; select by a value that the function of the field returns, or by the leading elements of a tuple"
     )]
     OtherType {
         /// The subspace of the index.
@@ -62,7 +62,7 @@ pub enum InvertedIndexError {
     /// The key of a value's container would exceed the maximum length of a key. Shorten the value,
     /// or index a prefix or a hash of it.
     #[error(
-        "the value {value} of the field {field:?} makes a key of {bytes} bytes in the inverted index {index}, the limit is {limit}; shorten it, or give a beginning or a hash of it"
+        "the value {value} of the field {field:?} makes a key of {bytes} bytes in the inverted index {index}, the limit is {limit}; shorten it, or give a prefix or a hash of it"
     )]
     ValueTooLong {
         /// The subspace of the index.
@@ -96,7 +96,7 @@ pub enum InvertedIndexError {
     /// packed as its number, so the record could not be found by its id. Pack the key as this
     /// number, or let the index assign ids.
     #[error(
-        "the key {key} is the id {id} in the inverted index {index}, and is not packed as this number; pack it so, or let the index give out ids"
+        "the key {key} is the id {id} in the inverted index {index}, and is not packed as this number; pack it so, or let the index assign ids"
     )]
     OtherPacking {
         /// The subspace of the index.

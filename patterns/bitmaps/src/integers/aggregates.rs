@@ -295,7 +295,7 @@ fn nearest_rank(percent: f64, count: u64) -> Result<u64> {
         false => Err(Error::InvalidArgument {
             what: "the percentile",
             value: percent.to_string(),
-            why: "a percentile lies between 0 and 100",
+            why: "a percentile is between 0 and 100",
         }),
     }
 }

@@ -38,7 +38,7 @@ pub struct Batch<'i, K, V> {
 /// An audience of a [`Batch`] uses a bitmap that is not in the forward index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "audience {audience} of the batch has the bitmap in {bitmap}, which is none of the inverted index {index}; \
+    "audience {audience} of the batch has the bitmap in {bitmap}, which does not belong to the inverted index {index}; \
      read it into memory first, or evaluate the audience by itself"
 )]
 pub struct BatchError {

@@ -267,7 +267,7 @@ where
             return Err(Error::InvalidArgument {
                 what: "the index by source",
                 value: by_source.space().to_string(),
-                why: "it is deferred, and so does not have the targets that were put last; declare it with `index`",
+                why: "it is deferred, so the targets written last are missing; declare it with `index`",
             });
         }
         // The schema owns this copy as derived data of the sources, so the copy must not own the

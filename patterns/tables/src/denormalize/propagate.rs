@@ -198,5 +198,5 @@ where
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{0} is no mark of a source; is another kind of data in the subspace of the copies?")]
+#[error("{0} is not a mark of a source; is another kind of data in the subspace of the field?")]
 struct NoMark(String);

@@ -157,6 +157,6 @@ fn source_key<SK: RecordKey>(parts: &KeyBuf) -> Result<SK> {
     unpack(parts).map_err(|_| Error::InvalidArgument {
         what: "the parts of the index by source",
         value: keyloom::key::display(parts).to_string(),
-        why: "they are no key of a source; let the index have that key as its parts, and nothing more",
+        why: "they are not a key of a source; the index must have that key as its parts, and nothing more",
     })
 }

@@ -79,7 +79,7 @@ pub fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
         Some(last) => Err(Error::InvalidArgument {
             what: "the position to resume at",
             value: display(last).to_string(),
-            why: "it belongs to another repair; begin this one anew",
+            why: "it belongs to another repair; begin this one again",
         }),
     }
 }

@@ -338,7 +338,7 @@ impl<K: RecordKey> Aggregates<K> {
             _ => Err(Error::InvalidArgument {
                 what: "the entity",
                 value: display(entity.prefix()).to_string(),
-                why: "it is no struct and no map; a table keeps values of other kinds",
+                why: "it is neither a struct nor a map; use a table for values of other kinds",
             }),
         }
     }
@@ -372,7 +372,9 @@ pub(super) fn write_markers(txn: &mut impl Writer, missing: &[(KeyBuf, Kind)]) -
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the path leads through it, but it is no {0} that is taken apart; set it as a whole")]
+#[error(
+    "the path leads through it, but it is not a {0} that is stored in parts; set it as a whole"
+)]
 struct NotA(&'static str);
 
 #[derive(Debug, thiserror::Error)]

@@ -168,6 +168,6 @@ fn position_in<B: std::ops::Deref<Target = [u8]>>(
     let path = key.get(list.prefix().len()..).and_then(steps);
     match path.and_then(|path| path.into_iter().next()) {
         Some(Step::Item(position)) => Ok(position),
-        _ => Err(Error::other("it is no item of a list; `check` the aggregates").at(key)),
+        _ => Err(Error::other("it is not an item of a list; `check` the aggregates").at(key)),
     }
 }

@@ -107,7 +107,7 @@ fn lists(stored: &Node, before: &[Value], after: &[Value]) -> Result<Node> {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no room between two items of a list; renumber it")]
+#[error("there is no free number between two items of a list; renumber it")]
 pub(super) struct NoRoom;
 
 /// For each item of `after`, the index of the same item in `before`.

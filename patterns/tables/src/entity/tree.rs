@@ -141,7 +141,7 @@ fn place(root: &mut Option<Node>, mut path: Vec<Step>, node: Node) -> Option<()>
 
 /// `check` also reports this.
 #[derive(Debug, thiserror::Error)]
-#[error("it belongs to no list or map that is there; `check` the aggregates")]
+#[error("its list or map does not exist; `check` the aggregates")]
 struct Orphan;
 
 /// The step to a key of a map.
@@ -189,5 +189,5 @@ pub(super) fn encode(value: &Value) -> Result<Vec<u8>> {
 /// Decodes `bytes`, which must hold exactly one value.
 pub(super) fn decode(mut bytes: &[u8]) -> Result<Value> {
     let value = ciborium::from_reader(&mut bytes).map_err(failed("decode"))?;
-    if bytes.is_empty() { Ok(value) } else { Err(failed("decode")("bytes are left over")) }
+    if bytes.is_empty() { Ok(value) } else { Err(failed("decode")("bytes are left")) }
 }

@@ -18,7 +18,7 @@ pub enum IndexError {
     /// The key of an entry would exceed the limit. Shorten the named part, or index a prefix or a
     /// hash of it.
     #[error(
-        "the entry of the index {index} for the record {record} has a key of {bytes} bytes, the limit is {limit}{longest}; shorten that part, or index a beginning or a hash of it"
+        "the entry of the index {index} for the record {record} has a key of {bytes} bytes, the limit is {limit}{longest}; shorten that part, or index a prefix or a hash of it"
     )]
     EntryTooLong {
         /// The subspace of the index.
@@ -48,7 +48,7 @@ pub enum IndexError {
 /// The two records that claim one entry of a unique index.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the unique index {index} holds {} for the record {} already, the record {} cannot have it too; change one of them",
+    "the unique index {index} already holds {} for the record {}, so the record {} cannot have it; change one of them",
     display(.parts), display(.holder), display(.record)
 )]
 pub struct NotUnique {

@@ -121,7 +121,7 @@ impl<B: Deref<Target = [u8]>, K: RecordKey, P, Q: Deref<Target = [u8]>> Found<B,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the entry dangles: its record is not there; repair the index")]
+#[error("the entry dangles: its record does not exist; repair the index")]
 pub(super) struct Dangling;
 
 #[derive(Debug, thiserror::Error)]

@@ -118,7 +118,7 @@ impl<K> fmt::Debug for KeySet<K> {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the side to be kept in memory has more than {0} rows; raise the bound, or use a lookup or a merge join, which keep no side"
+    "the side that is kept in memory has more than {0} rows; raise the bound, or use a lookup or a merge join, which keep neither side"
 )]
 struct TooManyRows(usize);
 

@@ -89,7 +89,7 @@ fn compare(order: Order, one: &KeyBuf, other: &KeyBuf) -> Ordering {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the {side} side of a merge join is not in the order of its key: {key} comes behind {last}; read it by an index in that order, or use a lookup join"
+    "the {side} side of a merge join is not in the order of its key: {key} comes after {last}; read it by an index in that order, or use a lookup join"
 )]
 struct OutOfOrder {
     side: &'static str,

@@ -133,5 +133,5 @@ fn newer(key: &[u8], format: u8) -> Error {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("this is no update of an item; is another kind of data in the subspace of the index?")]
+#[error("this is not an update of an item; is another kind of data in the subspace of the index?")]
 struct NoUpdate;

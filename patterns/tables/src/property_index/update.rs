@@ -205,6 +205,6 @@ pub(super) fn delete(store: &impl Store, key: &[u8]) -> Result<()> {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the update has taken {0} microseconds, more than half of the grace, and gave up; set the value again, or allow a longer grace"
+    "the update has taken {0} microseconds, more than half of the grace period, and was given up; set the value again, or allow a longer grace period"
 )]
 struct TookTooLong(u64);

@@ -11,7 +11,7 @@ use super::stored::State;
 pub enum SchemaError {
     /// The definition in the store differs from the program's declaration of the same name.
     #[error(
-        "in the schema {schema:?}, {name:?} is {stored} in the store and {declared} in the program; give the new one another name, or raise its version"
+        "in the schema {schema:?}, {name:?} is {stored} in the store and {declared} in the program; give the new one another name, or increase its version"
     )]
     Contradiction {
         /// The schema.
@@ -34,7 +34,7 @@ pub enum SchemaError {
     /// The table has derived data that the program does not declare and so cannot maintain. Declare
     /// it, or disable it.
     #[error(
-        "{name:?} is derived from the table {table:?}, and this program does not declare it; declare it, or disable it with a program that does"
+        "{name:?} is derived from the table {table:?}, but not declared by this program; declare it, or disable it with a program that does"
     )]
     Undeclared {
         /// The table.
@@ -75,7 +75,7 @@ pub enum SchemaError {
         name: String,
     },
     /// The table or the derived data no longer exists: another program has dropped it.
-    #[error("{name:?} does not exist any more; open the schema again")]
+    #[error("{name:?} no longer exists; open the schema again")]
     Gone {
         /// The table, or `table.derived`.
         name: String,
@@ -99,7 +99,7 @@ pub enum SchemaError {
     },
     /// The pattern is outside of the subspace that its function received.
     #[error(
-        "{name:?} lies in {space}, outside of the assigned subspace; make it in the subspace that the function is given"
+        "{name:?} is in {space}, outside of the assigned subspace; create it in the subspace that the function receives"
     )]
     Outside {
         /// `table.derived`.

@@ -97,7 +97,7 @@ impl<C: RecordKey + Clone, V, K> TimeBuckets<C, V, K> {
         let time_ms = id_time_ms(&id).ok_or_else(|| Error::InvalidArgument {
             what: "the id",
             value: id.to_string(),
-            why: "it tells no time; take a UUID of version 7, as `time_ordered_id` makes",
+            why: "it contains no time; use a UUID of version 7, as `time_ordered_id` returns",
         })?;
         Ok((self.bucket_of(time_ms), id))
     }

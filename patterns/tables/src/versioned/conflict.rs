@@ -29,7 +29,7 @@ pub enum Expected {
 /// store.transact(|txn| prices.create(txn, &"tea".into(), 250))?;
 /// let error = store.transact(|txn| prices.update(txn, &"tea".into(), 8, 300)).unwrap_err();
 /// let text = error.to_string();
-/// assert!(text.starts_with(r#"the record ("prices", "record", "tea") has version 1 and not 8"#));
+/// assert!(text.starts_with(r#"the record ("prices", "record", "tea") has version 1"#));
 /// let conflict = error.downcast_ref::<RecordConflict<u32>>().expect("it is one");
 /// let current = conflict.current.as_ref().expect("there is a record");
 /// assert_eq!((current.version, current.value), (1, 250));
@@ -50,20 +50,20 @@ impl<V> fmt::Display for RecordConflict<V> {
         write!(f, "the record {} ", self.key)?;
         let version = self.current.as_ref().map(|current| current.version);
         match (self.expected, version) {
-            (Expected::Absent, Some(found)) => write!(f, "is there already, at version {found}")?,
-            (Expected::Absent, None) => f.write_str("is not there")?,
+            (Expected::Absent, Some(found)) => write!(f, "already exists, at version {found}")?,
+            (Expected::Absent, None) => f.write_str("does not exist")?,
             (Expected::Version(expected), Some(found)) => {
-                write!(f, "has version {found} and not {expected}")?;
+                write!(f, "has version {found}, version {expected} was expected")?;
             }
             (Expected::Version(expected), None) => {
-                write!(f, "is not there, version {expected} was expected")?;
+                write!(f, "does not exist, version {expected} was expected")?;
             }
             (Expected::Value, Some(found)) => {
                 write!(f, "has another value than expected, at version {found}")?;
             }
-            (Expected::Value, None) => f.write_str("is not there, a value was expected")?,
+            (Expected::Value, None) => f.write_str("does not exist, a value was expected")?,
         }
-        f.write_str("; read it again and decide anew")
+        f.write_str("; read it again and decide again")
     }
 }
 

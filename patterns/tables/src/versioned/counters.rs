@@ -24,8 +24,8 @@ use keyloom::{Error, Pack, Reader, Result, Subspace, Writer};
 /// assert_eq!(
 ///     error.to_string(),
 ///     concat!(
-///         r#"the counter ("stock", 7, "XL") is 0, and -1 more leaves "#,
-///         "0..=9223372036854775807; nothing was counted",
+///         r#"the counter ("stock", 7, "XL") is 0, and adding -1 leaves the bounds "#,
+///         "0..=9223372036854775807; nothing was added",
 ///     )
 /// );
 /// # Ok::<(), keyloom::Error>(())
@@ -44,7 +44,9 @@ impl<K> Clone for Counters<K> {
 
 /// A counter would leave its bounds. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the counter {key} is {current}, and {delta} more leaves {bounds:?}; nothing was counted")]
+#[error(
+    "the counter {key} is {current}, and adding {delta} leaves the bounds {bounds:?}; nothing was added"
+)]
 pub struct OutOfBounds {
     /// The key of the counter in printable form.
     pub key: Box<str>,

@@ -32,7 +32,7 @@ impl<V> Deref for VersionedRecord<V> {
 pub struct WithVersion<C>(PhantomData<C>);
 
 #[derive(Debug, thiserror::Error)]
-#[error("it has no version in front: {0} bytes; is another kind of data in the subspace?")]
+#[error("it has no version prefix: {0} bytes; is another kind of data in the subspace?")]
 struct NoVersion(usize);
 
 impl<V, C: Codec<V>> Codec<VersionedRecord<V>> for WithVersion<C> {

@@ -8,7 +8,7 @@ use keyloom_patterns::{Index, Maintained, Schema, Table, Totals, entry};
 use super::program::{Program, Record, Said, TOWNS, said, sale};
 
 const OF_SCHEMAS: &str = "belong to schemas";
-const OTHER_TABLE: &str = "does not maintain what is asked about";
+const OTHER_TABLE: &str = "does not maintain this derived data";
 
 /// A part of each error, by misuse.
 pub const ANSWERS: [&[&str]; 6] = [

@@ -152,10 +152,7 @@ fn sides(change: Change, variant: &str) -> Vec<&'static str> {
         ("Contradiction", Change::TypeChanged { .. }) => vec!["sales", "to Sale", "to Sold"],
         ("Contradiction", Change::CodecChanged { .. }) => vec!["sales", "Postcard", "Either"],
         ("Undeclared", Change::IndexAdded | Change::IndexRemoved) => {
-            vec![
-                "\"by_town\" is derived from the table \"sales\"",
-                "this program does not declare it",
-            ]
+            vec!["\"by_town\" is derived from the table \"sales\"", "not declared by this program"]
         }
         ("NotReadable", _) => vec!["of the table \"sales\" is "],
         ("Gone", Change::IndexRemoved) => vec!["sales.by_town"],

@@ -207,6 +207,6 @@ impl Located {
 /// The error for a key that is not a path.
 #[cold]
 pub(super) fn foreign(key: &[u8]) -> Error {
-    let source = "it is no path of a node; is another kind of data in this subspace?";
+    let source = "it is not a path of a node; is another kind of data in this subspace?";
     Error::Value { codec: "the key of a node", action: "decode", source: source.into() }.at(key)
 }

@@ -366,12 +366,12 @@ impl<'b> Input<'b> {
         match self.byte()? {
             0 => Ok(None),
             1 => self.number().map(Some),
-            _ => Err(refused("it does not say whether there is a parent")),
+            _ => Err(refused("it lacks the flag that shows whether there is a parent")),
         }
     }
 
     pub(super) fn end(&self) -> Result<()> {
-        if self.rest.is_empty() { Ok(()) } else { Err(refused("bytes are left over")) }
+        if self.rest.is_empty() { Ok(()) } else { Err(refused("bytes are left")) }
     }
 }
 
@@ -396,6 +396,6 @@ pub(super) fn refused(why: &'static str) -> Error {
 /// The error for keys that contradict each other.
 #[cold]
 pub(super) fn disagreement(key: &[u8]) -> Error {
-    let why = format!("what the key {} says has a wrong value; see check and repair", display(key));
+    let why = format!("the key {} has a wrong value; run check and repair", display(key));
     Error::Value { codec: "nested sets", action: "decode", source: why.into() }
 }

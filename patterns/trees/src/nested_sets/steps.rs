@@ -117,7 +117,7 @@ impl Steps {
         };
         input.end()?;
         if to.is_none() && stage != Stage::Clearing {
-            return Err(refused("it does not say where the subtree goes"));
+            return Err(refused("it lacks the destination of the subtree"));
         }
         Ok(Self { node, from, to, stage })
     }

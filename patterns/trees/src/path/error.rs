@@ -12,9 +12,7 @@ use keyloom::Error;
 /// let path: LabelPath = "Top.Science".parse()?;
 /// let error = keyloom::Error::from(path.subltree(2, 3).unwrap_err());
 /// assert!(matches!(error.downcast_ref(), Some(PathError::InvalidPositions { labels: 2, .. })));
-/// assert!(
-///     error.to_string().contains("begin inside the path (0 to 2 - 1) and do not end before that")
-/// );
+/// assert!(error.to_string().contains("begin inside the path (0 to 2 - 1)"));
 /// # Ok::<(), PathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +41,7 @@ pub enum PathError {
     },
     /// A requested part of a path does not begin inside the path, or ends before it begins.
     #[error(
-        "the path {path} has {labels} labels, a part of it from {start} to {end} cannot be taken: begin inside the path (0 to {labels} - 1) and do not end before that"
+        "the path {path} has {labels} labels, a part of it from {start} to {end} does not exist: begin inside the path (0 to {labels} - 1) and do not end before the beginning"
     )]
     InvalidPositions {
         /// The path.
@@ -95,7 +93,7 @@ impl fmt::Display for Notation {
 
 /// The position at which a text violates its notation, and the rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the {notation} {text:?} breaks off at character {position}: {problem}")]
+#[error("the {notation} {text:?} is invalid at character {position}: {problem}")]
 pub struct SyntaxError {
     /// The notation of the text.
     pub notation: Notation,
@@ -114,11 +112,11 @@ pub enum SyntaxProblem {
     /// This character is not allowed here. A label with characters other than letters, digits, `_`
     /// and `-` is written in double quotes.
     #[error(
-        "{0:?} cannot stand there; a label of other characters than letters, digits, _ and - needs double quotes"
+        "{0:?} is not allowed there; a label of other characters than letters, digits, _ and - needs double quotes"
     )]
     Unexpected(char),
     /// The text ends too early.
-    #[error("it ends where it should go on")]
+    #[error("it ends too early")]
     UnexpectedEnd,
     /// A label is missing. An empty label is written `""`.
     #[error("a label is missing; an empty one is written \"\"")]
@@ -157,7 +155,7 @@ pub enum SyntaxProblem {
         limit: usize,
     },
     /// The minimum number of repetitions is larger than the maximum.
-    #[error("at least {low} and at most {high} cannot be")]
+    #[error("the lower bound {low} is above the upper bound {high}")]
     LowAboveHigh {
         /// The minimum.
         low: usize,
@@ -166,11 +164,11 @@ pub enum SyntaxProblem {
     },
     /// A backslash in double quotes is followed by something that is not an escape.
     #[error(
-        "a backslash stands before another one, a double quote, 0, or u{{..}} with a code point"
+        "a backslash must be followed by another one, a double quote, 0, or u{{..}} with a code point"
     )]
     BadEscape,
     /// Parentheses and negations are nested too deeply.
-    #[error("parentheses and negations are nested deeper than {limit}; leave out needless ones")]
+    #[error("parentheses and negations are nested deeper than {limit}; remove unnecessary ones")]
     NestedTooDeep {
         /// The maximum depth.
         limit: usize,

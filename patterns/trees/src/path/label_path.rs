@@ -44,7 +44,7 @@ pub const MAX_LABEL_CHARS: usize = 1_000;
 /// assert_eq!(path.to_string(), r#""".usr.lib."libm.so.6""#);
 /// assert_eq!(path.to_string().parse::<LabelPath>()?, path);
 /// let error = "Top..Science".parse::<LabelPath>().unwrap_err();
-/// assert!(error.to_string().contains("at character 5: '.' cannot stand there"), "{error}");
+/// assert!(error.to_string().contains("at character 5: '.' is not allowed there"), "{error}");
 /// # Ok::<(), keyloom_trees::path::PathError>(())
 /// ```
 ///

@@ -66,10 +66,9 @@ impl PathRegex {
             let limit = MAX_EXPRESSION_BYTES;
             return Err(refused(format!("it has {bytes} bytes, the limit is {limit}; split it")));
         }
-        let separator = u8::try_from(separator)
-            .ok()
-            .filter(u8::is_ascii)
-            .ok_or_else(|| refused(format!("the separator {separator:?} is no ASCII character")))?;
+        let separator = u8::try_from(separator).ok().filter(u8::is_ascii).ok_or_else(|| {
+            refused(format!("the separator {separator:?} is not an ASCII character"))
+        })?;
         let table = Arc::new(Table::compile(expression).map_err(refused)?);
         Ok(Self { expression: expression.to_owned(), separator, table })
     }

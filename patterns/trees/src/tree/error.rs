@@ -20,7 +20,7 @@ pub enum TreeError {
         node: NodeId,
     },
     /// A node with this id exists already. Use another id, or move that node.
-    #[error("the tree {tree} has a node {node} already; take another id, or move that node")]
+    #[error("the tree {tree} already has a node {node}; use another id, or move that node")]
     NodeExists {
         /// The subspace of the tree.
         tree: String,
@@ -30,7 +30,7 @@ pub enum TreeError {
     /// A node cannot be placed below or beside itself, or below one of its descendants. Move that
     /// descendant out first.
     #[error(
-        "node {node} cannot go to {target}, which is itself or lies below it; move {target} out of it first"
+        "node {node} cannot go to {target}, which is the node itself or below it; move {target} out of it first"
     )]
     BelowItself {
         /// The node to be moved.
@@ -40,7 +40,7 @@ pub enum TreeError {
     },
     /// The parent has fewer other children than the position requires. Use
     /// [`InsertAt::Last`](super::InsertAt::Last).
-    #[error("position {position} does not fit: there are {children} other children of {parent}; take a smaller one, or the last place", parent = parent_name(*.parent))]
+    #[error("position {position} does not fit: there are {children} other children of {parent}; use a smaller one, or the last place", parent = parent_name(*.parent))]
     NoSuchPosition {
         /// The parent; `None` for the roots.
         parent: Option<NodeId>,
@@ -51,7 +51,7 @@ pub enum TreeError {
     },
     /// A sibling has this name, and the tree requires unique names among siblings. Use another
     /// name.
-    #[error("the name {name:?} below {parent} belongs to node {taken_by}; take another name", parent = parent_name(*.parent))]
+    #[error("the name {name:?} below {parent} belongs to node {taken_by}; use another name", parent = parent_name(*.parent))]
     NameTaken {
         /// The parent; `None` for the roots.
         parent: Option<NodeId>,
@@ -61,9 +61,7 @@ pub enum TreeError {
         taken_by: NodeId,
     },
     /// This tree orders siblings by name. Use [`InsertAt::Sorted`](super::InsertAt::Sorted).
-    #[error(
-        "siblings of the tree {tree} stand in the order of their names; ask for a sorted place"
-    )]
+    #[error("siblings of the tree {tree} are sorted by name; use a sorted place")]
     OrderedByName {
         /// The subspace of the tree.
         tree: String,
@@ -95,9 +93,7 @@ pub enum TreeError {
         limit: usize,
     },
     /// The tree has no room for more nodes. Keep some subtrees as trees of their own.
-    #[error(
-        "the tree {tree} takes no more than {limit} nodes; keep parts of it as trees of their own"
-    )]
+    #[error("the tree {tree} may have at most {limit} nodes; store parts of it as separate trees")]
     TooManyNodes {
         /// The subspace of the tree.
         tree: String,
@@ -109,7 +105,7 @@ pub enum TreeError {
     /// [`make_room`](crate::NestedSets::make_room) and repeat the change; for a move, call
     /// [`move_in_steps`](super::Tree::move_in_steps).
     #[error(
-        "the tree {tree} has no free label there, and to make room writes {keys} keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)"
+        "the tree {tree} has no free label there, and relabelling writes {keys} keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)"
     )]
     NoRoom {
         /// The subspace of the tree.
@@ -120,7 +116,7 @@ pub enum TreeError {
     /// A node lies below itself, or below a node that does not exist. See
     /// [`check`](super::Tree::check) and [`repair`](super::Tree::repair).
     #[error(
-        "node {node} of the tree {tree} lies below itself, or is not there though others lie below it; run repair"
+        "node {node} of the tree {tree} is below itself, or does not exist but has descendants; run repair"
     )]
     Broken {
         /// The subspace of the tree.
@@ -131,7 +127,7 @@ pub enum TreeError {
     /// A move or a deletion in steps has not finished, and the change would affect the same nodes.
     /// Finish it with [`resume`](super::Tree::resume).
     #[error(
-        "node {node} of the tree {tree} is being moved or deleted in steps; finish that first (resume)"
+        "node {node} of the tree {tree} is being moved or deleted in steps; finish that first with resume"
     )]
     InSteps {
         /// The subspace of the tree.
@@ -247,23 +243,23 @@ mod tests {
             ),
             (
                 TreeError::NodeExists { tree: tree(), node },
-                "the tree (\"goods\") has a node 7 already; take another id, or move that node",
+                "the tree (\"goods\") already has a node 7; use another id, or move that node",
             ),
             (
                 TreeError::BelowItself { node, target: 9 },
-                "node 7 cannot go to 9, which is itself or lies below it; move 9 out of it first",
+                "node 7 cannot go to 9, which is the node itself or below it; move 9 out of it first",
             ),
             (
                 TreeError::NoSuchPosition { parent: None, position: 5, children: 2 },
-                "position 5 does not fit: there are 2 other children of no node (a root); take a smaller one, or the last place",
+                "position 5 does not fit: there are 2 other children of no node (a root); use a smaller one, or the last place",
             ),
             (
                 TreeError::NameTaken { parent, name, taken_by: 8 },
-                "the name \"pears\" below node 3 belongs to node 8; take another name",
+                "the name \"pears\" below node 3 belongs to node 8; use another name",
             ),
             (
                 TreeError::OrderedByName { tree: tree() },
-                "siblings of the tree (\"goods\") stand in the order of their names; ask for a sorted place",
+                "siblings of the tree (\"goods\") are sorted by name; use a sorted place",
             ),
             (
                 TreeError::PathTooLong { node, bytes: 600, limit: 511 },
@@ -275,19 +271,19 @@ mod tests {
             ),
             (
                 TreeError::TooManyNodes { tree: tree(), limit: 32 },
-                "the tree (\"goods\") takes no more than 32 nodes; keep parts of it as trees of their own",
+                "the tree (\"goods\") may have at most 32 nodes; store parts of it as separate trees",
             ),
             (
                 TreeError::Broken { tree: tree(), node },
-                "node 7 of the tree (\"goods\") lies below itself, or is not there though others lie below it; run repair",
+                "node 7 of the tree (\"goods\") is below itself, or does not exist but has descendants; run repair",
             ),
             (
                 TreeError::InSteps { tree: tree(), node },
-                "node 7 of the tree (\"goods\") is being moved or deleted in steps; finish that first (resume)",
+                "node 7 of the tree (\"goods\") is being moved or deleted in steps; finish that first with resume",
             ),
             (
                 TreeError::NoRoom { tree: tree(), keys: 9_000 },
-                "the tree (\"goods\") has no free label there, and to make room writes 9000 keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)",
+                "the tree (\"goods\") has no free label there, and relabelling writes 9000 keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)",
             ),
         ];
         let kinds: BTreeSet<usize> = cases.iter().map(|(error, _)| kind(error)).collect();

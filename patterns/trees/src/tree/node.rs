@@ -63,7 +63,7 @@ fn split(bytes: &[u8]) -> Result<(u8, &str, &[u8])> {
         Some((&format @ (FORMAT | PLACEHOLDER), rest)) => {
             let (name, value) =
                 name_and_value(rest).ok_or_else(|| refused("its name is cut off"))?;
-            let name = std::str::from_utf8(name).map_err(|_| refused("its name is no UTF-8"))?;
+            let name = std::str::from_utf8(name).map_err(|_| refused("its name is not UTF-8"))?;
             Ok((format, name, value))
         }
         Some((&format, _)) if format > FORMAT => Err(Error::NewerFormat {
@@ -87,7 +87,7 @@ fn name_and_value(mut rest: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cold]
 fn refused(why: &'static str) -> Error {
-    let source = format!("{why}; run check and repair, or restore what is at the key").into();
+    let source = format!("{why}; run check and repair, or restore the value of the key").into();
     Error::Value { codec: "a node of a tree", action: "decode", source }
 }
 

@@ -102,7 +102,7 @@ fn take_row(rest: &mut &[u8], text_bytes: usize, deepest: u32) -> Option<Row> {
 
 /// The byte offset at which the text of a document does not decode.
 #[derive(Debug, thiserror::Error)]
-#[error("no row begins or ends at byte {0} of its text; run repair")]
+#[error("no row begins or ends at byte {0} of the document; run repair")]
 pub(super) struct Broken(pub(super) usize);
 
 impl From<Broken> for Error {

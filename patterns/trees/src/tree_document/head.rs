@@ -72,6 +72,6 @@ impl Head {
 
 #[cold]
 fn broken() -> Error {
-    let source = "it is no head; is another kind of data in the subspace?".into();
+    let source = "it is not a head; is another kind of data in the subspace?".into();
     Error::Value { codec: "a tree document", action: "decode", source }
 }

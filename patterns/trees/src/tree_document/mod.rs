@@ -28,7 +28,7 @@
 //! store.transact(|txn| comments.write(txn, &one))?;
 //! let error = store.transact(|txn| comments.write(txn, &other)).unwrap_err();
 //! assert!(error.downcast_ref::<RecordConflict<()>>().is_some());
-//! assert!(error.to_string().contains(r#"("comments", 7, "head") has version 3 and not 2"#));
+//! assert!(error.to_string().contains(r#"("comments", 7, "head") has version 3, version 2"#));
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 //!

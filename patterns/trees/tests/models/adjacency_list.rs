@@ -540,7 +540,7 @@ fn nodes_without_a_way_up_are_found_and_become_roots() {
         found.iter().any(|found| found.contains(&key) && found.contains(what))
     };
     assert!(says(20, "has a parent that does not exist"), "{found:?}");
-    assert!(says(30, "lies below itself") && says(40, "lies below itself"), "{found:?}");
+    assert!(says(30, "is below itself") && says(40, "is below itself"), "{found:?}");
     assert_eq!(found.len(), 3, "{found:?}");
     // Reads of a cycle end.
     for id in [30, 33, 40, 21] {

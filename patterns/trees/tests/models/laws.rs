@@ -172,7 +172,7 @@ pub fn what_is_refused_is_refused_before_anything_is_written<T: Tree<Value = u32
 /// A message says what to do.
 fn is_helpful(error: &Error) {
     let text = error.to_string();
-    let remedies = ["insert it first", "take another", "out of it first", "take a smaller one"];
+    let remedies = ["insert it first", "use another", "out of it first", "use a smaller one"];
     assert!(remedies.iter().any(|remedy| text.contains(remedy)), "{text}");
 }
 

@@ -199,7 +199,7 @@ fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone
         (found.expected, version, error.to_string())
     };
     let head = r#"the record ("comments", "head")"#;
-    let said = format!("{head} is there already, at version 1; read it again and decide anew");
+    let said = format!("{head} already exists, at version 1; read it again and decide again");
     assert_eq!(conflict(write(&other).unwrap_err()), (Expected::Absent, Some(1), said));
     assert_eq!(dump(&tree, store), one.export(None).unwrap());
 
@@ -207,7 +207,8 @@ fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone
     one.delete_subtree(1).unwrap();
     assert_eq!(write(&one).unwrap(), 2);
     other.rename(1, "x").unwrap();
-    let said = format!("{head} has version 2 and not 1; read it again and decide anew");
+    let said =
+        format!("{head} has version 2, version 1 was expected; read it again and decide again");
     assert_eq!(conflict(write(&other).unwrap_err()), (Expected::Version(1), Some(2), said));
     // What changed nothing is refused too, since it was decided for something else; and else costs
     // no version.

@@ -246,7 +246,7 @@ fn errors_name_the_character_and_what_is_wrong_there() {
     let said = syntax("a.*{3,2}".parse::<Lquery>()).to_string();
     assert_eq!(
         said,
-        r#"the lquery "a.*{3,2}" breaks off at character 7: at least 3 and at most 2 cannot be"#
+        r#"the lquery "a.*{3,2}" is invalid at character 7: the lower bound 3 is above the upper bound 2"#
     );
 }
 

@@ -56,7 +56,7 @@ enum Outcome {
 }
 
 const AT_ONCE: std::ops::RangeInclusive<usize> = 2..=5;
-const THERE_ALREADY: &str = "there is a store in it already";
+const THERE_ALREADY: &str = "it already contains a store";
 
 impl Campaign for Backups {
     fn facts(&self) -> Facts {

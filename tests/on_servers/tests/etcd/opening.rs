@@ -76,7 +76,7 @@ fn a_password_where_there_are_no_users_is_a_clear_error() {
     assert!(!error.is_retryable(), "{error}");
     assert!(matches!(error, Error::LoginRefused { .. }), "{error:?}");
     let said = error.to_string();
-    for part in ["etcd://", "check the user, the password", "whether the cluster has users"] {
+    for part in ["etcd://", "check the user, the password", "whether authentication is enabled"] {
         assert!(said.contains(part), "{part}: {said}");
     }
 }

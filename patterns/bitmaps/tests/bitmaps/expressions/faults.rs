@@ -54,8 +54,8 @@ pub fn damage_is_told_with_its_key(store: &impl Store) {
     let expr = prepare(store);
     let key = bitmap(1).space().pack(&2_u64);
     for (bytes, told) in [
-        (&b""[..], "no chunk of a bitmap"),
-        (b"\x11\x01", "no chunk of a bitmap"),
+        (&b""[..], "not a chunk of a bitmap"),
+        (b"\x11\x01", "not a chunk of a bitmap"),
         (b"\x25\x00\x00", "the chunk of a bitmap has format 2"),
     ] {
         store.transact(|txn| txn.put(&key, bytes)).unwrap();

@@ -236,7 +236,8 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let key = index.space().pack(&("terms", "member", true, 0));
     let is_member = |n: u32| sample(n).is_member;
     let member = (10..).find(|n| is_member(*n)).unwrap();
-    for (junk, says) in [(&b"\x0Fjunk"[..], "no chunk of a bitmap"), (b"\x21newer", "has format 2")]
+    for (junk, says) in
+        [(&b"\x0Fjunk"[..], "not a chunk of a bitmap"), (b"\x21newer", "has format 2")]
     {
         store.transact(|txn| txn.put(&key, junk)).unwrap();
         let named = |error: Error| {
@@ -258,13 +259,13 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let error = index.forward(&store.snapshot().unwrap(), 0).unwrap_err().to_string();
     assert_eq!(
         error,
-        r#"at key ("index", "direct", "city", 0): the forward index has format 2, this program knows formats up to 1; upgrade the program"#
+        r#"at key ("index", "direct", "city", 0): the forward index has format 2, this program reads formats up to 1; upgrade the program"#
     );
     // A table that lies within the index.
     let inside = Table::<String, User>::new(&index.space().child("users")).with(index);
     let before = dump_all(store);
     let put = store.transact(|txn| inside.put(txn, &name(1), &sample(1)));
     let error = put.unwrap_err().to_string();
-    assert!(error.contains("lie inside each other"), "{error}");
+    assert!(error.contains("overlap; give each its own"), "{error}");
     assert_eq!(dump_all(store), before);
 }

@@ -243,7 +243,7 @@ fn keys_that_are_not_packed_as_their_ids_are_refused() {
     let is_refused = |error: keyloom::Error| {
         assert_eq!(
             error.to_string(),
-            r#"the key ("00007",) is the id 7 in the inverted index ("index",), and is not packed as this number; pack it so, or let the index give out ids"#
+            r#"the key ("00007",) is the id 7 in the inverted index ("index",), and is not packed as this number; pack it so, or let the index assign ids"#
         );
         assert!(matches!(
             error.downcast_ref(),

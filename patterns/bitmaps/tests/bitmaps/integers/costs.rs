@@ -138,7 +138,7 @@ pub fn bad_input_is_refused(store: &impl Store) {
     }
     drop(snapshot);
     for (slice, bytes, told) in [
-        (1_u64, &b"\x11"[..], "no chunk of a bitmap"),
+        (1_u64, &b"\x11"[..], "not a chunk of a bitmap"),
         (3, b"\x30", "has format 3"),
         (66, b"\x11\x00\x00", "no such slice"),
         (255, b"\x11\x00\x00", "no such slice"),

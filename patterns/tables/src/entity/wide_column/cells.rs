@@ -65,7 +65,7 @@ impl<R: RecordKey, B: Deref<Target = [u8]>> Found<R, B> {
                     supported: FORMAT.into(),
                 });
             }
-            _ => return Err(Error::other("its value is no cell").at(&entry.0)),
+            _ => return Err(Error::other("its value is not a cell").at(&entry.0)),
         }
         Ok(Self { timestamp, family, column, timestamp_at, entry, row: PhantomData })
     }

@@ -243,7 +243,7 @@ fn what_is_no_mark_stops_a_propagation_and_is_named() {
         error
     };
     assert!(matches!(with_mark(&mark, &[2]), Error::NewerFormat { found: 2, .. }));
-    assert!(with_mark(&mark, b"").to_string().contains("is no mark of a source"));
+    assert!(with_mark(&mark, b"").to_string().contains("is not a mark of a source"));
     assert!(with_mark(&mark, &[1, 9, 9]).to_string().contains(r#"("blog", "author_names", 1)"#));
     let foreign = blog.authors.space().pack("no number");
     assert!(with_mark(&foreign, &[1]).to_string().contains("no number"));

@@ -178,7 +178,7 @@ pub fn check_finds_every_kind_of_damage(store: &(impl Store + Clone)) {
     let error = things.get::<Value>(&snapshot, &1).unwrap_err();
     assert!(error.to_string().contains("at key (\"things\", 1, "), "{error}");
     let error = things.get::<Value>(&snapshot, &3).unwrap_err();
-    assert!(error.to_string().contains("belongs to no list or map"), "{error}");
+    assert!(error.to_string().contains("list or map does not exist"), "{error}");
     drop(snapshot);
     store
         .transact(|txn| {
@@ -216,18 +216,18 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let pairs = BTreeMap::from([((1, 2), 3)]);
     says(refused(store, |txn| things.set(txn, &1, "p", &pairs)), &["store it undivided", r#""p""#]);
     // An entity that is no map.
-    says(refused(store, |txn| things.put(txn, &2, &7)), &["no struct and no map", "2"]);
-    says(refused(store, |txn| things.set(txn, &2, (), &[1])), &["no struct and no map"]);
+    says(refused(store, |txn| things.put(txn, &2, &7)), &["neither a struct nor a map", "2"]);
+    says(refused(store, |txn| things.set(txn, &2, (), &[1])), &["neither a struct nor a map"]);
     // A path of something else.
     says(refused(store, |txn| things.set(txn, &1, 1.5, &1)), &["the path", "1.5"]);
     let snapshot = store.snapshot().unwrap();
     says(things.field::<Value>(&snapshot, &1, true).unwrap_err(), &["the path", "true"]);
     drop(snapshot);
     // A way through a text, a list, an item that is not there.
-    says(refused(store, |txn| things.set(txn, &1, ("name", "x"), &1)), &[r#""name""#, "no map"]);
-    says(refused(store, |txn| things.set(txn, &1, ("tracks", "x"), &1)), &["no map"]);
-    says(refused(store, |txn| things.push(txn, &1, "name", &1).map(drop)), &["no list"]);
-    says(refused(store, |txn| things.push(txn, &1, (), &1).map(drop)), &["no list"]);
+    says(refused(store, |txn| things.set(txn, &1, ("name", "x"), &1)), &[r#""name""#, "not a map"]);
+    says(refused(store, |txn| things.set(txn, &1, ("tracks", "x"), &1)), &["not a map"]);
+    says(refused(store, |txn| things.push(txn, &1, "name", &1).map(drop)), &["not a list"]);
+    says(refused(store, |txn| things.push(txn, &1, (), &1).map(drop)), &["not a list"]);
     let tracks = things.items::<Value>(&store.snapshot().unwrap(), &1, "tracks").unwrap();
     let (position, _) = &tracks[0];
     store.transact(|txn| things.remove(txn, &1, ("tracks", position))).unwrap();
@@ -236,7 +236,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     says(refused(store, below), &["no such item", "tracks"]);
     let push = |txn: &mut DynWriter<'_>| things.push(txn, &1, ("tracks", position), &1).map(drop);
     says(refused(store, push), &["no such item"]);
-    says(refused(store, |txn| things.push(txn, &9, (), &1).map(drop)), &["no list"]);
+    says(refused(store, |txn| things.push(txn, &9, (), &1).map(drop)), &["not a list"]);
     says(refused(store, |txn| things.set(txn, &1, ("none", position), &1)), &["no such item"]);
 }
 

@@ -219,7 +219,7 @@ pub fn what_is_undivided_is_one_key(store: &(impl Store + Clone)) {
     drop(snapshot);
     // It is no list to push to, and stays in one piece when the entity is updated.
     let pushed = store.transact(|txn| things.push(txn, &1, "bytes", &1));
-    assert!(pushed.unwrap_err().to_string().contains("no list that is taken apart"));
+    assert!(pushed.unwrap_err().to_string().contains("not a list that is stored in parts"));
     #[derive(Serialize, Deserialize)]
     struct Bytes {
         bytes: Vec<u8>,

@@ -265,7 +265,7 @@ pub fn wide_columns_refuse_bad_input(store: &(impl Store + Clone)) {
     let options = RepairOptions::default();
     let going_on = |_: &_| ControlFlow::Continue(());
     for (value, words) in
-        [(&b"\x21x"[..], "upgrade the program"), (b"\x13", "no cell"), (b"", "no cell")]
+        [(&b"\x21x"[..], "upgrade the program"), (b"\x13", "not a cell"), (b"", "not a cell")]
     {
         store.transact(|txn| txn.put(&key("x"), value)).unwrap();
         let error = web.get(&store.snapshot().unwrap(), &r, "f", "x", NOW).unwrap_err();

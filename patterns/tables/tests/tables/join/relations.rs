@@ -212,7 +212,7 @@ fn a_merge_join_of_what_is_not_in_order_is_refused() {
         let mut joined = rows(left).merge_join(rows(right), order, |key| *key, |key| *key);
         let error = joined.find_map(Result::err).expect("an error");
         let text = error.to_string();
-        assert!(text.contains("right side") && text.contains("(2,) comes behind"), "{text}");
+        assert!(text.contains("right side") && text.contains("(2,) comes after"), "{text}");
         assert!(joined.next().is_none(), "a join that failed is at its end");
         let mut joined = rows(right).merge_join(rows(left), order, |key| *key, |key| *key);
         let error = joined.find_map(Result::err).expect("an error");

@@ -223,5 +223,5 @@ pub fn a_record_that_comes_back_has_a_version_of_its_own(store: &(impl Store + C
     assert_eq!(other, 3, "no versions of 2 were deleted, but a key begins behind all that were");
     let of_nothing = store.transact(|txn| table.update(txn, &9, 1, "nobody".into()));
     let error: Error = of_nothing.unwrap_err();
-    assert!(error.to_string().contains("is not there, version 1 was expected"), "{error}");
+    assert!(error.to_string().contains("does not exist, version 1 was expected"), "{error}");
 }

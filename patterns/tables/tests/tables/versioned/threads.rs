@@ -158,7 +158,7 @@ pub fn of_many_creators_one_succeeds(store: &(impl Store + Clone)) {
                 assert_eq!(version, 1);
                 created.fetch_add(1, Ordering::Relaxed);
             }
-            Err(error) => assert!(error.to_string().contains("is there already, at version 1")),
+            Err(error) => assert!(error.to_string().contains("already exists, at version 1")),
         }
     });
     assert_eq!(created.into_inner(), 1);

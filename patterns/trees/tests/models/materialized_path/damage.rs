@@ -35,9 +35,9 @@ fn where_nodes_are_is_found_wrong_and_derived_again() {
         let damages: Vec<Damage<'_>> = vec![
             (Rule::Missing, Box::new(|write| write(&node(11), None))),
             (Rule::Wrong, Box::new(|write| write(&node(11), Some(&other)))),
-            (Rule::Wrong, Box::new(|write| write(&node(11), Some(b"no path")))),
+            (Rule::Wrong, Box::new(|write| write(&node(11), Some(b"not a path")))),
             (Rule::Dangling, Box::new(|write| write(&node(999), Some(&one)))),
-            (Rule::Dangling, Box::new(|write| write(&node(999), Some(b"no path")))),
+            (Rule::Dangling, Box::new(|write| write(&node(999), Some(b"not a path")))),
         ];
         for (rule, damage) in damages {
             store

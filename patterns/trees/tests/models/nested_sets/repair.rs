@@ -26,7 +26,7 @@ fn positions_are_written_anew_from_the_rows() {
             r#"the key ("nested sets", "node", 3) is missing"#,
             r#"the key ("nested sets", "node", 5) has a wrong value"#,
             r#"the key ("nested sets", "node", 5) is of another kind of data"#,
-            r#"the key ("nested sets", "node", 90000) dangles: nothing makes it"#,
+            r#"the key ("nested sets", "node", 90000) dangles: nothing produces it"#,
         ]
     );
     assert_eq!(tree.repair(&store).unwrap(), 3);

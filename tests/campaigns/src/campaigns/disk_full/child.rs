@@ -211,7 +211,7 @@ impl Filler {
             Error::DiskFull { source, .. } => source.raw_os_error() != Some(libc::EIO),
             _ => false,
         };
-        if !is_clear || !error.to_string().contains("free some room") {
+        if !is_clear || !error.to_string().contains("free some space") {
             self.report.wrong.push(format!("{step} on a full disk: {error}"));
         }
         None
