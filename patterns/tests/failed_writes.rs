@@ -10,7 +10,7 @@ use keyloom::{
     DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Result, Store, Subspace,
     Transaction, Writer,
 };
-use keyloom_bent::{Bent, Flaw};
+use keyloom_mutant_stores::{Flaw, MutantStore};
 use keyloom_patterns::aggregate::contribution;
 use keyloom_patterns::trees::{
     AdjacencyList, InsertAt, MaterializedPath, NestedSets, Tree, TreeDocument,
@@ -183,7 +183,7 @@ fn a_swallowed_error_of_any_write_leaves_nothing() {
 #[test]
 fn a_store_that_forgets_the_refusal_keeps_halves() {
     let kept = writes().into_iter().filter(|(_, write)| {
-        let (_, left) = swallowed(Bent::new(Flaw::ForgottenRefusal), write);
+        let (_, left) = swallowed(MutantStore::new(Flaw::ForgottenRefusal), write);
         left > 0
     });
     let kept: Vec<_> = kept.map(|(name, _)| name).collect();

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! # use keyloom::Memory;
-//! # use keyloom_bent::Weakness;
+//! # use keyloom_mutant_stores::Weakness;
 //! # use keyloom_list_append::{campaign, weakened};
 //! campaign(&Memory::new(), 2_000, 8).assert_clean();
 //! weakened::is_caught(Memory::new(), Weakness::LostUpdates, 2_000, 8);

@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 
 use keyloom::Store;
-use keyloom_bent::{Flaw, Weakened, Weakness};
+use keyloom_mutant_stores::{Flaw, Weakened, Weakness};
 
 use crate::{Name, Report, campaign};
 

@@ -449,7 +449,7 @@ fn no_permission(path: &Path) {
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
     store.flush().unwrap();
     // So that the test can remove the directory. The ordinary user may not do this, and root
-// need not.
+    // need not.
     drop(std::fs::set_permissions(&unreadable, std::fs::Permissions::from_mode(0o755)));
 }
 

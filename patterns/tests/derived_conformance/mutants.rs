@@ -71,7 +71,7 @@ impl<D: Maintained<Key = u32, Value = Sale>> Derived<u32, Sale> for Flawed<D> {
         writes: &mut SortedWrites,
     ) -> Result<()> {
         let mut changes = changes.to_vec();
-        self.bend(txn, &mut changes, writes)?;
+        self.mutate(txn, &mut changes, writes)?;
         self.good.derived().update(txn, &changes, writes)
     }
 
@@ -86,7 +86,7 @@ impl<D: Maintained<Key = u32, Value = Sale>> Derived<u32, Sale> for Flawed<D> {
 
 impl<D: Maintained<Key = u32, Value = Sale>> Flawed<D> {
     /// Changes what the good kind is given, and writes more.
-    fn bend<'c>(
+    fn mutate<'c>(
         &self,
         txn: &mut DynWriter<'_>,
         changes: &mut Vec<Change<'c>>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use faults::{Campaign, Report};
 use keyloom::{Fault, Faulty, Store};
-use keyloom_bent::{Bent, Flaw};
+use keyloom_mutant_stores::{Flaw, MutantStore};
 
 const FAULTS: [Fault; 4] =
     [Fault::UnknownButCommitted, Fault::UnknownAndLost, Fault::Error, Fault::Conflict];
@@ -40,7 +40,7 @@ keyloom_testing::on_every_store! { every_transaction_becomes_what_its_writer_was
 /// Ends when something is found.
 fn on_flawed(flaw: Flaw) -> Report {
     let campaign = Campaign { rest: Duration::ZERO, ..quick() };
-    campaign.run(&Bent::new(flaw), 5_000, |_| ())
+    campaign.run(&MutantStore::new(flaw), 5_000, |_| ())
 }
 
 /// What the campaign has against a store or a way to write that is wrong.
@@ -51,7 +51,7 @@ fn caught(report: &Report, words: &[&str]) {
 
 #[test]
 fn a_store_without_a_flaw_is_found_sound() {
-    quick().run(&Bent::new(Flaw::None), 100, |_| ()).assert_sound();
+    quick().run(&MutantStore::new(Flaw::None), 100, |_| ()).assert_sound();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use keyloom::conformance::{Finding, Operation, operations, replay};
 use keyloom::{KeyRange, Lmdb, Memory, Store, Writer, lmdb::Durability};
-use keyloom_bent::{Bent, Flaw};
+use keyloom_mutant_stores::{Flaw, MutantStore};
 use keyloom_redb::Redb;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -63,7 +63,7 @@ impl Campaign for Differential {
             (Flaw::DeleteRangeKeepsFirst, "should be"),
         ];
         let mut controls = Control::each(&context, &flaws, |context, flaw| {
-            attack(context, |history| on("it", replay(&Bent::new(flaw), history)))
+            attack(context, |history| on("it", replay(&MutantStore::new(flaw), history)))
         })?;
         // What one history leaves is not in the model of the next one.
         let redb = redb(&context.directory("differential-redb-control")?)?;

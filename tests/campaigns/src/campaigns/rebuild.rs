@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use keyloom::{Lmdb, Memory, Store, Writer, lmdb::Durability};
-use keyloom_bent::{Bent, Flaw};
+use keyloom_mutant_stores::{Flaw, MutantStore};
 
 use crate::campaign::again;
 use crate::shrink::shrink;
@@ -37,10 +37,10 @@ impl Campaign for Rebuild {
 
     fn controls(&self, context: &Context) -> Result<Vec<Control>> {
         let mixes: Vec<Mix> = context.mix.each().collect();
-        let bent = |flaw, mixes: &[Mix], most| {
-            attack(&context.quietly(most), mixes, &mut || vec![Box::new(Bent::new(flaw))])
+        let mutant = |flaw, mixes: &[Mix], most| {
+            attack(&context.quietly(most), mixes, &mut || vec![Box::new(MutantStore::new(flaw))])
         };
-        let mut controls = vec![Control::sound("None", &bent(Flaw::None, &mixes, 16)?)];
+        let mut controls = vec![Control::sound("None", &mutant(Flaw::None, &mixes, 16)?)];
         // Each workload alone, because the others could hide one that notices nothing. A workload
         // notices by its `check`, by its model, by different bytes, or by an operation that fails.
         // A mutant store itself returns no errors.
@@ -51,7 +51,7 @@ impl Campaign for Rebuild {
                 let workload = mix.names().concat();
                 // The first history in which it shows ends it; what a workload seldom does needs
                 // some hundred.
-                let tally = bent(flaw, std::slice::from_ref(mix), 1_000)?;
+                let tally = mutant(flaw, std::slice::from_ref(mix), 1_000)?;
                 let told = format!("{TOLD}|{workload}: ");
                 controls.push(Control::of(format!("{flaw:?} in {workload}"), &tally, &told));
             }

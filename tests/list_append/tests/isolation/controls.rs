@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use keyloom::{Fault, Faulty, Memory};
-use keyloom_bent::{Bent, Flaw, Weakness};
+use keyloom_mutant_stores::{Flaw, MutantStore, Weakness};
 
 use keyloom_list_append::{campaign, weakened};
 
@@ -52,14 +52,14 @@ fn stale_snapshots_are_caught() {
 #[test]
 fn broken_stores_are_caught() {
     for (flaw, name) in weakened::FLAWS {
-        let report = campaign(&Bent::new(flaw), TRANSACTIONS, WRITERS);
+        let report = campaign(&MutantStore::new(flaw), TRANSACTIONS, WRITERS);
         assert!(report.has(name), "{flaw:?} should show {name}: {report}");
     }
 }
 
 #[test]
 fn the_bent_store_without_a_flaw_is_serializable() {
-    campaign(&Bent::new(Flaw::None), TRANSACTIONS, WRITERS).assert_clean();
+    campaign(&MutantStore::new(Flaw::None), TRANSACTIONS, WRITERS).assert_clean();
 }
 
 /// Errors, conflicts and outcomes that are unknown, at random: as of a server that comes and goes.

@@ -1,6 +1,6 @@
 //! Eight writers on the same keys, and a checker that looks for cycles.
 
-use keyloom_bent::Weakness;
+use keyloom_mutant_stores::Weakness;
 
 use crate::server::fresh;
 use keyloom_list_append::{campaign, transactions, weakened};

@@ -1,7 +1,7 @@
 //! Eight writers on the same keys, and a checker that looks for cycles.
 
-use keyloom_bent::Weakness;
 use keyloom_list_append::{campaign, transactions, weakened};
+use keyloom_mutant_stores::Weakness;
 
 use crate::cluster::fresh;
 

@@ -56,7 +56,7 @@ fn a_fork_is_refused_at_once() {
     let store = fresh!();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
     // SAFETY: the child only calls the store, which refuses, and exits without unwinding or
-// handlers.
+    // handlers.
     #[allow(unsafe_code)]
     let child = unsafe { libc::fork() };
     if child == 0 {

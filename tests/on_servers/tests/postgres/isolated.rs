@@ -1,6 +1,6 @@
 //! Eight writers on the same keys, and a checker that looks for cycles.
 
-use keyloom_bent::Weakness;
+use keyloom_mutant_stores::Weakness;
 
 use keyloom_list_append::{Plan, campaign, campaign_of, transactions, weakened};
 use keyloom_testing::servers::stores::postgres::open;

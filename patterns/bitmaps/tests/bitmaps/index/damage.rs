@@ -53,11 +53,11 @@ fn damage_each<K: RecordKey + Ord + Clone + Debug>(of: &Audience<K>, store: &imp
         find_and_mend(of, store, &whole, "the missing", (key, None), batch);
         // Another value of the same kind, where there is one.
         let other = stored.values().find(|other| *other != value && other[0] == value[0]);
-        let bent: &[u8] = match other {
+        let altered: &[u8] = match other {
             Some(other) if n % 2 == 0 => other,
             _ => b"\x00 junk",
         };
-        find_and_mend(of, store, &whole, "the bent", (key, Some(bent)), batch);
+        find_and_mend(of, store, &whole, "the altered", (key, Some(altered)), batch);
     }
 }
 

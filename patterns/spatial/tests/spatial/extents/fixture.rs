@@ -34,16 +34,16 @@ impl Things {
     }
 
     /// Things whose entries stand under other codes.
-    pub fn bent(bend: Bend, all: &BTreeMap<u16, Edges>) -> Self {
+    pub fn mutant(mutation: Mutation, all: &BTreeMap<u16, Edges>) -> Self {
         let all = all.clone();
         let things = Self::new();
-        let bent = Index::new(&things.space.child("by_extent"), move |id: &u16, _: &_| {
+        let mutant = Index::new(&things.space.child("by_extent"), move |id: &u16, _: &_| {
             let Some(edges) = all.get(id) else { return IndexEntries::none() };
             let bounds = edges.bounding_box();
             let covered = (bounds.south(), bounds.west(), bounds.north(), bounds.east());
-            entry(code(edges, bend)).covering(covered)
+            entry(code(edges, mutation)).covering(covered)
         });
-        let table = Table::new(&things.space.child("things")).with(&bent);
+        let table = Table::new(&things.space.child("things")).with(&mutant);
         Self { table, ..things }
     }
 
@@ -97,34 +97,34 @@ fn elements(level: u32) -> u64 {
     (level..=LEVELS).map(|below| 4_u64.pow(below - level)).sum()
 }
 
-/// What a code may be wrong about.
+/// A mistake in the computation of a code.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bend {
+pub enum Mutation {
     None,
-    /// Elements of their own size hold what is twice as large.
+    /// Cells hold extents of twice the size allowed.
     TooDeep,
-    /// What crosses the antimeridian is taken for what has no width.
+    /// Extents across the antimeridian are treated as having no width.
     NoTurn,
-    /// The corner says it all.
+    /// The code is that of the corner.
     CornerOnly,
 }
 
 /// The code of an extent, by cutting the map in quarters for as long as it fits.
-pub fn code(edges: &Edges, bend: Bend) -> u64 {
+pub fn code(edges: &Edges, mutation: Mutation) -> u64 {
     let [south, west, north, _] = edges.0;
     let mut west = (west + TURN / 2).rem_euclid(TURN);
     if edges.width() == TURN {
         west = 0;
     }
-    let width = match bend {
-        Bend::CornerOnly => 0,
-        Bend::NoTurn if west + edges.width() >= TURN => 0,
+    let width = match mutation {
+        Mutation::CornerOnly => 0,
+        Mutation::NoTurn if west + edges.width() >= TURN => 0,
         // The meridian at the end is the one at the beginning.
         _ => edges.width().min(TURN - 1),
     };
     let (south, north) = ((south + POLE).min(2 * POLE - 1), (north + POLE).min(2 * POLE - 1));
-    let height = if bend == Bend::CornerOnly { 0 } else { north - south };
-    let times = if bend == Bend::TooDeep { 4 } else { 2 };
+    let height = if mutation == Mutation::CornerOnly { 0 } else { north - south };
+    let times = if mutation == Mutation::TooDeep { 4 } else { 2 };
     let (mut x, mut y, mut size_x, mut size_y) = (0, 0, TURN, 2 * POLE);
     let mut code = 0;
     for level in 1..=LEVELS {

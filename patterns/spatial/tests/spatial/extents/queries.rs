@@ -9,7 +9,7 @@ use keyloom_tables::Page;
 use proptest::prelude::*;
 
 use super::boxes::{Edges, anywhere, edges, on_every_edge};
-use super::fixture::{Bend, Things, code, expected, ids, queries};
+use super::fixture::{Mutation, Things, code, expected, ids, queries};
 use keyloom_testing::laws::{long_property, property};
 
 fn ranges() -> impl Strategy<Value = usize> {
@@ -74,15 +74,20 @@ pub fn queries_along_every_edge_find_what_a_look_at_all_extents_finds(
 #[test]
 fn codes_without_extent_or_rotation_are_caught() {
     let (extents, areas) = along_every_edge();
-    let bends = [(Bend::None, 0), (Bend::TooDeep, 10), (Bend::NoTurn, 10), (Bend::CornerOnly, 100)];
-    for (bend, at_least) in bends {
+    let mutations = [
+        (Mutation::None, 0),
+        (Mutation::TooDeep, 10),
+        (Mutation::NoTurn, 10),
+        (Mutation::CornerOnly, 100),
+    ];
+    for (mutation, at_least) in mutations {
         let store = Memory::new();
         let all = Things::new().put(&store, &extents);
-        let things = Things::bent(bend, &all);
+        let things = Things::mutant(mutation, &all);
         things.put(&store, &extents);
         let wrong = wrong(&things, &store, &all, &areas);
         let is_right = if at_least == 0 { wrong == 0 } else { wrong >= at_least };
-        assert!(is_right, "{wrong} of the queries are wrong with {bend:?}");
+        assert!(is_right, "{wrong} of the queries are wrong with {mutation:?}");
     }
 }
 
@@ -94,7 +99,7 @@ fn entry_has_the_code_of_the_smallest_cell_around_the_extent() {
         let snapshot = store.snapshot().unwrap();
         let found = things.index.as_index().range(&snapshot, (), Order::Ascending).unwrap();
         let codes: Vec<u64> = found.map(|found| found.unwrap().parts_as().unwrap()).collect();
-        assert_eq!(codes, [code(&edges, Bend::None)], "{edges:?}");
+        assert_eq!(codes, [code(&edges, Mutation::None)], "{edges:?}");
     });
 }
 

@@ -2,7 +2,7 @@
 
 use keyloom::key::Subspace;
 use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Store, Writer};
-use keyloom_bent::{Bent, Flaw};
+use keyloom_mutant_stores::{Flaw, MutantStore};
 use keyloom_tables::{Index, IndexError, Maintained, Table, entry, starting_with};
 
 use crate::index::fixture::{Cities, City, fill, sample};
@@ -130,7 +130,7 @@ fn a_swallowed_error_is_not_committed() {
 #[test]
 fn check_finds_the_half_of_a_change_that_is_committed() {
     for change in CHANGES {
-        let found = halves_of_swallowed_errors(Bent::new(Flaw::ForgottenRefusal), change);
+        let found = halves_of_swallowed_errors(MutantStore::new(Flaw::ForgottenRefusal), change);
         assert!(found > 5, "{found} of its halves are inconsistent");
     }
 }

@@ -139,7 +139,7 @@ fn open_engine(directory: &Path, room: Room) -> Result<Engine> {
     let map_bytes = if room == Room::Map { MAP_BYTES } else { 64 << 20 };
     options.map_size(map_bytes).max_readers(16).max_dbs(2);
     // SAFETY: the store is open only once in this process. The flag disables no locks and no
-// checks.
+    // checks.
     let env = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory) }?;
     let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
         let mut options = opener.database_options().types::<Bytes, Bytes>();

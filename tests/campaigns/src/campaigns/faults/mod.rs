@@ -14,7 +14,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use keyloom::{Faulty, Lmdb, Memory, RetryPolicy, Store, lmdb::Durability};
-use keyloom_bent::{Bent, Flaw};
+use keyloom_mutant_stores::{Flaw, MutantStore};
 use keyloom_redb::Redb;
 
 use self::trial::{Part, Trial};
@@ -140,7 +140,7 @@ impl Target for Broken {
     }
 
     fn trial(&self, mix: &Mix, history: &[u64]) -> (u64, Option<String>) {
-        run(&Faulty::new(Bent::new(self.0)), mix, true, None, history)
+        run(&Faulty::new(MutantStore::new(self.0)), mix, true, None, history)
     }
 }
 

@@ -11,9 +11,9 @@ mod servers;
 use anyhow::Result;
 use keyloom::lmdb::Durability;
 use keyloom::{Memory, Store};
-use keyloom_bent::{Bent, Weakened, Weakness};
 use keyloom_list_append::weakened::{FLAWS, expected, until_shown};
 use keyloom_list_append::{Name, Plan, Report, try_campaign};
+use keyloom_mutant_stores::{MutantStore, Weakened, Weakness};
 use keyloom_redb::Redb;
 
 use self::processes::Processes;
@@ -130,7 +130,7 @@ impl Campaign for Isolation {
             })?);
         }
         for (flaw, name) in FLAWS {
-            let report = try_campaign(&Bent::new(flaw), &plan(context, 0, CONTROL))?;
+            let report = try_campaign(&MutantStore::new(flaw), &plan(context, 0, CONTROL))?;
             let held = report.has(name).then_some(()).ok_or_else(|| report.to_string());
             controls.push(Control::new(format!("{flaw:?} shows {name}"), held));
         }

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use keyloom::{Lmdb, lmdb::Durability};
-use keyloom_bent::{Weakened, Weakness};
 use keyloom_list_append::history::{Attempt, History};
 use keyloom_list_append::{Plan, Report, checker, workload};
+use keyloom_mutant_stores::{Weakened, Weakness};
 use serde::{Deserialize, Serialize};
 
 use crate::campaigns::process;

@@ -32,7 +32,7 @@ impl Account {
     }
 
     /// Finds transactions that no writer can have committed, in a store that holds `progress`
-/// transactions.
+    /// transactions.
     fn settle(&mut self, progress: u64) {
         let nobodys =
             |number: &u64| !self.acknowledged.contains(number) && !self.unknown.contains(number);

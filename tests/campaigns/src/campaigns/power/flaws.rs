@@ -4,7 +4,7 @@ use super::job::Flaw;
 use super::trace::{Event, Name};
 
 /// What the trace would have been, had the store been broken like this.
-pub fn bend(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
+pub fn apply(flaw: Flaw, mut events: Vec<Event>) -> Vec<Event> {
     match flaw {
         // This one is in the contents.
         Flaw::None | Flaw::OtherContents => {}

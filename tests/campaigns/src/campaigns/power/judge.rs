@@ -100,7 +100,7 @@ struct Expected {
 
 impl Judge {
     fn new(job: Job) -> Result<Self> {
-        let events = flaws::bend(job.flaw, trace::read(&job)?);
+        let events = flaws::apply(job.flaw, trace::read(&job)?);
         Ok(Self {
             mix: job.mix()?,
             plan: disk::plan(&job, &events)?,

@@ -40,7 +40,7 @@ struct Seen {
 impl Recording {
     /// What strace wrote down for a job.
     pub fn read(job: Job) -> Result<Self> {
-        let events = flaws::bend(job.flaw, trace::read(&job)?);
+        let events = flaws::apply(job.flaw, trace::read(&job)?);
         // A trace that was not understood would have nothing in it that can fail.
         let answers = events.iter().filter(|event| matches!(event, Event::Acknowledged(_))).count();
         ensure!(answers as u64 == job.count, "the trace tells of {answers} commits");

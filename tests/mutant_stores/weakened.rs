@@ -1,4 +1,4 @@
-//! Isolation that is weaker than it should be, over any store.
+//! A wrapper that weakens the isolation of any store.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,16 +13,15 @@ use crate::Map;
 use crate::reading::{Pair, entries, part, value};
 use crate::transaction::Write;
 
-/// Any store with transactions that are less isolated than its own.
+/// Any store, with transactions that are less isolated than its own.
 ///
-/// A transaction reads from a snapshot taken at its beginning. What it writes is kept, and handed
-/// to a transaction of the store only at commit, after as much of what was read as the [`Weakness`]
-/// says has been read there again. So transactions run side by side even where the store has one
-/// writer at a time.
+/// A transaction reads from a snapshot taken at its beginning, and buffers its writes. At commit, a
+/// transaction of the store validates the reads, except those that the [`Weakness`] leaves out, and
+/// applies the writes. So transactions run concurrently even if the store has one writer at a time.
 ///
 /// ```
 /// use keyloom::{Error, Memory, Reader, Store, Transaction, Writer};
-/// use keyloom_bent::{Weakened, Weakness};
+/// use keyloom_mutant_stores::{Weakened, Weakness};
 /// let count = |weakness| {
 ///     let store = Weakened::new(Memory::new(), weakness);
 ///     let (mut one, mut other) = (store.begin()?, store.begin()?);
@@ -40,23 +39,23 @@ use crate::transaction::Write;
 pub struct Weakened<S> {
     store: S,
     weakness: Weakness,
-    /// What was acknowledged but is not done yet, with [`Weakness::StaleSnapshots`].
+    /// The commits that were acknowledged but not applied yet, with [`Weakness::StaleSnapshots`].
     late: Arc<Mutex<Vec<Write>>>,
 }
 
-/// What a [`Weakened`] store does not compare at commit.
+/// The validation that a [`Weakened`] store leaves out at commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weakness {
-    /// It compares all: the control, which is serializable.
+    /// None is left out: the positive control, which is serializable.
     None,
-    /// Nothing is compared: updates are lost.
+    /// Nothing is validated: updates are lost.
     LostUpdates,
-    /// Only what is written is compared: snapshot isolation, which allows write skew.
+    /// Only written keys are validated: snapshot isolation, which allows write skew.
     WriteSkew,
-    /// Ranges that were read are not compared, single keys are: phantoms.
+    /// Single keys that were read are validated, ranges are not: phantoms.
     Phantoms,
-    /// All is compared, but a commit is acknowledged before snapshots show it. So transactions are
-    /// serializable, in an order that does not agree with the clock.
+    /// All reads are validated, but a commit is acknowledged before snapshots show it. So
+    /// transactions are serializable, in an order that does not agree with the clock.
     StaleSnapshots,
 }
 
@@ -72,7 +71,7 @@ impl<S: Store> Weakened<S> {
         Self { store, weakness, late: Arc::default() }
     }
 
-    /// Does what is late. No other process commits while the guard is held.
+    /// Applies the delayed commits. No other transaction commits while the guard is held.
     fn catch_up(&self) -> Result<MutexGuard<'_, Vec<Write>>> {
         let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
         if !late.is_empty() {
@@ -121,14 +120,14 @@ pub struct WeakenedTransaction<'s, S: Store> {
     weakened: &'s Weakened<S>,
     snapshot: S::Snapshot<'s>,
     writes: Vec<Write>,
-    /// What was read.
+    /// The keys and ranges that it has read.
     keys: RefCell<BTreeSet<Vec<u8>>>,
     ranges: RefCell<Vec<KeyRange<'static>>>,
     state: TransactionState,
 }
 
 impl<S: Store> WeakenedTransaction<'_, S> {
-    /// The ranges, single keys among them, that must be at commit as they were at the beginning.
+    /// The ranges and single keys that must be unchanged at commit.
     fn compared(&self) -> Vec<KeyRange<'static>> {
         let keys = self.keys.borrow();
         let keys = keys.iter().map(|key| KeyRange::single(key).into_owned());
@@ -208,7 +207,7 @@ impl<S: Store> Transaction for WeakenedTransaction<'_, S> {
     fn commit(self) -> Result<()> {
         self.state.check()?;
         if self.writes.is_empty() {
-            // It saw one moment, whatever is there now.
+            // A transaction without writes read one snapshot; no validation is needed.
             return Ok(());
         }
         let mut late = self.weakened.catch_up()?;

@@ -1,12 +1,12 @@
-//! The conformance suite can fail: each store that is broken on purpose breaks the law it should.
+//! The conformance suite can fail: each mutant store breaks the law that its flaw names.
 #![allow(clippy::unwrap_used)]
 
 use keyloom::conformance::{Law, Suite, Violation};
-use keyloom_bent::{Bent, Flaw};
+use keyloom_mutant_stores::{Flaw, MutantStore};
 
 fn violations(flaw: Flaw) -> Vec<Violation> {
-    // No random histories: the checks that name a law must do without them.
-    Suite::new().operations(0).run(|| Ok(Bent::new(flaw))).unwrap()
+    // No random histories: the check of each law must find the flaw without them.
+    Suite::new().operations(0).run(|| Ok(MutantStore::new(flaw))).unwrap()
 }
 
 fn is_caught(flaw: Flaw) {
@@ -21,7 +21,7 @@ fn is_caught(flaw: Flaw) {
 
 #[test]
 fn the_store_without_a_flaw_passes() {
-    let seen = Suite::new().run(|| Ok(Bent::new(Flaw::None))).unwrap();
+    let seen = Suite::new().run(|| Ok(MutantStore::new(Flaw::None))).unwrap();
     assert!(seen.is_empty(), "{seen:#?}");
 }
 
@@ -87,7 +87,7 @@ broken! {
 fn a_seed_brings_a_history_back() {
     let suite = Suite::new().operations(800).seed(42);
     let run = || {
-        let seen = suite.run(|| Ok(Bent::new(Flaw::DeleteRangeKeepsFirst))).unwrap();
+        let seen = suite.run(|| Ok(MutantStore::new(Flaw::DeleteRangeKeepsFirst))).unwrap();
         seen.into_iter().find(|violation| violation.law == Law::Histories).unwrap().seen
     };
     let once = run();

@@ -1,4 +1,4 @@
-//! Mistakes of writing and of committing.
+//! Flaws of writes and commits.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,9 +13,9 @@ use keyloom::{
 };
 
 use super::reading::{entries, first_page, part, value};
-use super::{Bent, BentEntries, Flaw, Map};
+use super::{Flaw, Map, MutantEntries, MutantStore};
 
-/// A write, to be done elsewhere and later.
+/// A write that is kept for later.
 #[derive(Clone, Debug)]
 pub(super) enum Write {
     Put(Vec<u8>, Vec<u8>),
@@ -47,7 +47,7 @@ impl Write {
         }
     }
 
-    /// Where it writes.
+    /// The key or range that it writes.
     pub(super) fn range(&self) -> KeyRange<'static> {
         match self {
             Self::Put(key, _) | Self::Delete(key) => KeyRange::single(key).into_owned(),
@@ -56,38 +56,38 @@ impl Write {
     }
 }
 
-/// A transaction of a [`Bent`] store.
+/// A transaction of a [`MutantStore`].
 #[derive(Debug)]
-pub struct BentTransaction<'s> {
-    bent: &'s Bent,
-    /// The honest one. Gone once it is decided what becomes of the writes.
+pub struct MutantTransaction<'s> {
+    mutant: &'s MutantStore,
+    /// The correct transaction. `None` once the outcome is decided.
     inner: Option<MemoryTransaction<'s>>,
-    /// What was committed when this began, where a flaw needs it.
+    /// The committed entries at the beginning, if the flaw needs them.
     base: Map,
     writes: Vec<Write>,
     state: TransactionState,
 }
 
-impl<'s> BentTransaction<'s> {
-    pub(super) fn begin(bent: &'s Bent) -> Result<Self> {
-        let inner = bent.memory.begin()?;
-        let base = match bent.flaw {
+impl<'s> MutantTransaction<'s> {
+    pub(super) fn begin(mutant: &'s MutantStore) -> Result<Self> {
+        let inner = mutant.memory.begin()?;
+        let base = match mutant.flaw {
             Flaw::BlindRanges
             | Flaw::BlindRangeBatch
             | Flaw::UntrackedRangeBatch
             | Flaw::Phantom
-            | Flaw::WriteSkew => bent.map()?,
+            | Flaw::WriteSkew => mutant.map()?,
             _ => Map::new(),
         };
         let (writes, state) = (Vec::new(), TransactionState::default());
-        Ok(Self { bent, inner: Some(inner), base, writes, state })
+        Ok(Self { mutant, inner: Some(inner), base, writes, state })
     }
 
     fn inner(&self) -> Result<&MemoryTransaction<'s>> {
         self.inner.as_ref().ok_or(Error::ReadOnly)
     }
 
-    /// What the honest transaction would show, from a copy: it does not notice the read.
+    /// The entries of the correct transaction, from a copy, so that the read is not tracked.
     fn untracked(&self) -> Map {
         let mut map = self.base.clone();
         self.writes.iter().for_each(|write| write.apply_to_map(&mut map));
@@ -96,7 +96,7 @@ impl<'s> BentTransaction<'s> {
 
     fn write(&mut self, write: Write) -> Result<()> {
         write.apply(self.inner.as_mut().ok_or(Error::ReadOnly)?)?;
-        self.bent.uncommitted().push(write.clone());
+        self.mutant.uncommitted().push(write.clone());
         self.writes.push(write);
         Ok(())
     }
@@ -107,10 +107,10 @@ impl<'s> BentTransaction<'s> {
 
     fn append(&mut self, key: &[u8], tail: &[u8]) -> Result<()> {
         check_key(key)?;
-        let most = self.bent.limits().max_value_bytes;
+        let most = self.mutant.limits().max_value_bytes;
         check_value(key, tail, most)?;
         let old = self.get(key)?.unwrap_or_default();
-        match self.bent.flaw {
+        match self.mutant.flaw {
             Flaw::AppendReplaces => self.put(key, tail),
             _ if old.len() + tail.len() > most => Ok(()),
             _ => self.put(key, &[&old, tail].concat()),
@@ -118,11 +118,11 @@ impl<'s> BentTransaction<'s> {
     }
 
     fn count(&mut self, key: &[u8], change: impl Fn(Option<i64>) -> i64) -> Result<()> {
-        let old = self.bent.optional_counter(key, self.get(key)?)?;
+        let old = self.mutant.optional_counter(key, self.get(key)?)?;
         let count = change(old);
         self.put(
             key,
-            &match self.bent.flaw {
+            &match self.mutant.flaw {
                 Flaw::BigEndianCounter => count.to_be_bytes(),
                 _ => count.to_le_bytes(),
             },
@@ -130,22 +130,22 @@ impl<'s> BentTransaction<'s> {
     }
 }
 
-impl Reader for BentTransaction<'_> {
+impl Reader for MutantTransaction<'_> {
     type Bytes<'r>
         = Vec<u8>
     where
         Self: 'r;
     type Entries<'r>
-        = BentEntries
+        = MutantEntries
     where
         Self: 'r;
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.bent.get(key, |key| value(self.inner()?, key))
+        self.mutant.get(key, |key| value(self.inner()?, key))
     }
 
-    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<BentEntries> {
-        self.bent.range(range, order, |range| match self.bent.flaw {
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<MutantEntries> {
+        self.mutant.range(range, order, |range| match self.mutant.flaw {
             Flaw::BlindRanges => Ok(part(&self.base, range)),
             Flaw::Phantom => Ok(part(&self.untracked(), range)),
             _ => entries(self.inner()?, range),
@@ -153,11 +153,11 @@ impl Reader for BentTransaction<'_> {
     }
 
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        self.bent.get_many(keys, |key| self.get(key))
+        self.mutant.get_many(keys, |key| self.get(key))
     }
 
     fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>> {
-        self.bent.range_many(ranges, |range| match self.bent.flaw {
+        self.mutant.range_many(ranges, |range| match self.mutant.flaw {
             Flaw::BlindRangeBatch => Ok(first_page(part(&self.base, range), limit)),
             Flaw::UntrackedRangeBatch => Ok(first_page(part(&self.untracked(), range), limit)),
             _ => self.page(range.clone(), Order::Ascending, limit),
@@ -165,15 +165,15 @@ impl Reader for BentTransaction<'_> {
     }
 
     fn counter(&self, key: &[u8]) -> Result<i64> {
-        self.bent.counter(key, self.get(key)?)
+        self.mutant.counter(key, self.get(key)?)
     }
 }
 
-impl Writer for BentTransaction<'_> {
+impl Writer for MutantTransaction<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         const CUT_AT: usize = 64 << 10;
-        let key = self.bent.key(key);
-        let value = match self.bent.flaw {
+        let key = self.mutant.key(key);
+        let value = match self.mutant.flaw {
             Flaw::CutValue => value.get(..CUT_AT).unwrap_or(value),
             _ => value,
         };
@@ -185,17 +185,17 @@ impl Writer for BentTransaction<'_> {
     }
 
     fn limits(&self) -> Limits {
-        self.bent.limits()
+        self.mutant.limits()
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        let key = self.bent.key(key);
+        let key = self.mutant.key(key);
         check_key(key)?;
         self.write(Write::Delete(key.to_vec()))
     }
 
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
-        let kept = match self.bent.flaw {
+        let kept = match self.mutant.flaw {
             Flaw::DeleteRangeKeepsFirst => self.inner()?.first(range.clone())?,
             _ => None,
         };
@@ -205,7 +205,7 @@ impl Writer for BentTransaction<'_> {
     }
 
     fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
-        let signed = self.bent.flaw == Flaw::SignedMinMax;
+        let signed = self.mutant.flaw == Flaw::SignedMinMax;
         match operation {
             AtomicOp::Add(delta) => self.count(key, |old| old.unwrap_or(0).wrapping_add(delta)),
             AtomicOp::Min(bound) if signed => {
@@ -219,7 +219,7 @@ impl Writer for BentTransaction<'_> {
             AtomicOp::AppendIfFits(tail) => self.append(key, &tail),
             AtomicOp::CompareAndClear(expected) => {
                 let is_it = self.get(key)?.as_deref() == Some(&expected[..]);
-                match is_it || self.bent.flaw == Flaw::ClearsAnything {
+                match is_it || self.mutant.flaw == Flaw::ClearsAnything {
                     true => self.delete(key),
                     false => Ok(()),
                 }
@@ -229,8 +229,8 @@ impl Writer for BentTransaction<'_> {
     }
 
     fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
-        let now = match self.bent.flaw {
-            // As a clock that stands still.
+        let now = match self.mutant.flaw {
+            // Like a clock that has stopped.
             Flaw::StampsRepeat => 1,
             _ => self.counter(key.clock)? + 1,
         };
@@ -241,56 +241,56 @@ impl Writer for BentTransaction<'_> {
     }
 }
 
-impl Transaction for BentTransaction<'_> {
+impl Transaction for MutantTransaction<'_> {
     fn commit(mut self) -> Result<()> {
-        if self.bent.flaw != Flaw::ForgottenRefusal {
+        if self.mutant.flaw != Flaw::ForgottenRefusal {
             self.state.check()?;
         }
         let inner = self.inner.take().ok_or(Error::ReadOnly)?;
         let writes = std::mem::take(&mut self.writes);
         let half = writes.len().div_ceil(2);
         let (first, second) = writes.split_at(half);
-        let bent = self.bent;
-        match bent.flaw {
+        let mutant = self.mutant;
+        match mutant.flaw {
             Flaw::LostWrite if writes.len() >= 3 => {
-                bent.apply(writes.split_last().map_or(&[], |(_, others)| others))
+                mutant.apply(writes.split_last().map_or(&[], |(_, others)| others))
             }
             Flaw::ForgottenDelete => {
                 let is_kept = |write: &&Write| !matches!(write, Write::Delete(_));
-                bent.apply(&writes.iter().filter(is_kept).cloned().collect::<Vec<_>>())
+                mutant.apply(&writes.iter().filter(is_kept).cloned().collect::<Vec<_>>())
             }
-            Flaw::CommitHalfDone => bent.apply(first),
+            Flaw::CommitHalfDone => mutant.apply(first),
             Flaw::CommitInTwoSteps => {
-                bent.apply(first)?;
+                mutant.apply(first)?;
                 thread::sleep(Duration::from_micros(200));
-                bent.apply(second)
+                mutant.apply(second)
             }
-            Flaw::ForgottenCommit if bent.is_seventh_commit() => Ok(()),
-            Flaw::DeniedCommit if bent.is_seventh_commit() => {
+            Flaw::ForgottenCommit if mutant.is_seventh_commit() => Ok(()),
+            Flaw::DeniedCommit if mutant.is_seventh_commit() => {
                 inner.commit()?;
                 Err(Error::Conflict { what: "nothing, in truth".into() })
             }
-            Flaw::LostUpdate => bent.apply(&writes),
-            Flaw::WriteSkew => bent.commit_if_unwritten(&self.base, &writes),
+            Flaw::LostUpdate => mutant.apply(&writes),
+            Flaw::WriteSkew => mutant.commit_if_unwritten(&self.base, &writes),
             Flaw::ConflictKeeps => inner.commit().inspect_err(|_| {
-                let _ = bent.apply(writes.get(..1).unwrap_or_default());
+                let _ = mutant.apply(writes.get(..1).unwrap_or_default());
             }),
             _ => inner.commit(),
         }
     }
 }
 
-impl Drop for BentTransaction<'_> {
+impl Drop for MutantTransaction<'_> {
     fn drop(&mut self) {
-        self.bent.uncommitted().clear();
-        if self.bent.flaw == Flaw::RollbackKeeps && self.inner.take().is_some() {
-            let _ = self.bent.apply(&self.writes);
+        self.mutant.uncommitted().clear();
+        if self.mutant.flaw == Flaw::RollbackKeeps && self.inner.take().is_some() {
+            let _ = self.mutant.apply(&self.writes);
         }
     }
 }
 
-impl Bent {
-    /// Applies `writes` to whatever is there, without a look.
+impl MutantStore {
+    /// Applies `writes` without validation.
     fn apply(&self, writes: &[Write]) -> Result<()> {
         self.memory.transact(|txn| writes.iter().try_for_each(|write| write.apply(txn)))
     }
@@ -299,7 +299,7 @@ impl Bent {
         self.commits.fetch_add(1, Relaxed) % 7 == 6
     }
 
-    /// First committer wins: applies `writes` unless what they touch was changed since `base`.
+    /// First committer wins: applies `writes` unless one of their keys was changed since `base`.
     fn commit_if_unwritten(&self, base: &Map, writes: &[Write]) -> Result<()> {
         let _turn = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.map()?;

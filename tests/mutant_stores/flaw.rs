@@ -1,14 +1,14 @@
-//! The mistakes.
+//! The flaws of the mutant stores.
 
 use keyloom::conformance::Law;
 
-/// One mistake that stores are known to make. Everything else of a [`Bent`](crate::Bent) store is
-/// right.
+/// One mistake that stores are known to make. Everything else in a
+/// [`MutantStore`](crate::MutantStore) is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// No mistake: the control.
     None,
-    /// The last write of a transaction of three and more is lost.
+    /// The last write of a transaction with three or more writes is lost.
     LostWrite,
     /// A snapshot shows what is not committed yet.
     DirtyRead,
@@ -20,27 +20,27 @@ pub enum Flaw {
     LostFf,
     /// An excluded end is included.
     InclusiveEnd,
-    /// A committed delete is not done.
+    /// A committed delete has no effect.
     ForgottenDelete,
     /// A descending range with an end begins one key too late.
     ReverseOffByOne,
-    /// Each seventh commit is not done, and reported as if it were.
+    /// Each seventh commit is lost, but reported as successful.
     ForgottenCommit,
-    /// Each seventh commit is done, and reported as a conflict.
+    /// Each seventh commit succeeds, but is reported as a conflict.
     DeniedCommit,
-    /// Half of the writes of a commit are kept, the first half.
+    /// A commit applies only the first half of its writes.
     CommitHalfDone,
-    /// A commit shows its first half before its second.
+    /// The first half of a commit is visible before the second.
     CommitInTwoSteps,
-    /// Transactions run side by side and nothing is compared.
+    /// Transactions run concurrently, without any conflict check.
     LostUpdate,
-    /// Snapshot isolation: of transactions side by side, only the writes are compared.
+    /// Snapshot isolation: only the writes of concurrent transactions are checked for conflicts.
     WriteSkew,
-    /// Reads of ranges are not remembered: a key that appears in one is no conflict.
+    /// Range reads are not tracked: a phantom is not a conflict.
     Phantom,
     /// After its end an iterator begins again.
     ResumesAfterTheEnd,
-    /// To a get of a key that is too long the answer is "absent".
+    /// A get of a key that is too long returns "absent" instead of an error.
     LongKeyAbsent,
     /// A key of 512 bytes is cut to 511.
     LongKeyCut,
@@ -50,7 +50,7 @@ pub enum Flaw {
     RollbackKeeps,
     /// When a commit conflicts, its first write stays.
     ConflictKeeps,
-    /// A page begins at the incremented last key: behind `a` it skips `aa`.
+    /// A page begins at the incremented last key: after `a` it skips `aa`.
     PageSkips,
     /// A range comes in parts of 128 entries, and the successor of the last key of a part is
     /// skipped.
@@ -59,7 +59,7 @@ pub enum Flaw {
     BigEndianCounter,
     /// `min` and `max` compare as signed numbers.
     SignedMinMax,
-    /// `append_if_fits` throws away what was there.
+    /// `append_if_fits` discards the old value.
     AppendReplaces,
     /// `compare_and_clear` does not compare.
     ClearsAnything,
@@ -69,19 +69,19 @@ pub enum Flaw {
     BlindRanges,
     /// `delete_range` keeps the first key.
     DeleteRangeKeepsFirst,
-    /// `get_many` answers in the order of the keys' bytes.
+    /// `get_many` returns the values in the order of the keys' bytes.
     SortedBatch,
-    /// `range_many` answers in the order of the ranges' starts.
+    /// `range_many` returns the pages in the order of the ranges' starts.
     SortedRangeBatch,
     /// `range_many` in a transaction does not return the transaction's own writes.
     BlindRangeBatch,
-    /// What `range_many` read is not compared at commit.
+    /// Reads of `range_many` are not checked at commit.
     UntrackedRangeBatch,
     /// An empty value reads as absent.
     EmptyIsAbsent,
     /// Values are cut at 64 KiB.
     CutValue,
-    /// An error of the body is swallowed, and what it wrote is committed.
+    /// An error of the body is swallowed, and its writes are committed.
     ErrorCommits,
     /// A transaction with a failed write of a pattern commits.
     ForgottenRefusal,
@@ -130,8 +130,8 @@ impl Flaw {
         Self::ForgottenRefusal,
     ];
 
-    /// The law that it breaks, and the name of the check that must see it. `None` when there is
-    /// none.
+    /// The law that it breaks, and the name of the check that must find it. `None` for
+    /// [`Flaw::None`].
     pub fn breaks(self) -> Option<(Law, &'static str)> {
         Some(match self {
             Self::None => return None,

@@ -1,4 +1,4 @@
-//! Mistakes of reading.
+//! Flaws of reads.
 
 use std::ops::Bound;
 
@@ -8,74 +8,74 @@ use keyloom::{
     check_key, successor,
 };
 
-use super::{Bent, Flaw, Map};
+use super::{Flaw, Map, MutantStore};
 
 pub(super) type Pair = (Vec<u8>, Vec<u8>);
 
-/// What a [`Bent`] store shows at one moment, or should.
+/// A snapshot of a [`MutantStore`].
 #[derive(Debug)]
-pub struct BentSnapshot<'s> {
-    bent: &'s Bent,
+pub struct MutantSnapshot<'s> {
+    mutant: &'s MutantStore,
     inner: MemorySnapshot<'s>,
-    /// What is shown instead.
+    /// The entries that a dirty read shows instead.
     dirty: Option<Map>,
 }
 
-impl<'s> BentSnapshot<'s> {
-    pub(super) fn new(bent: &'s Bent) -> Result<Self> {
-        let mut dirty = (bent.flaw == Flaw::DirtyRead).then(|| bent.map()).transpose()?;
+impl<'s> MutantSnapshot<'s> {
+    pub(super) fn new(mutant: &'s MutantStore) -> Result<Self> {
+        let mut dirty = (mutant.flaw == Flaw::DirtyRead).then(|| mutant.map()).transpose()?;
         if let Some(map) = &mut dirty {
-            bent.uncommitted().iter().for_each(|write| write.apply_to_map(map));
+            mutant.uncommitted().iter().for_each(|write| write.apply_to_map(map));
         }
-        Ok(Self { bent, inner: bent.memory.snapshot()?, dirty })
+        Ok(Self { mutant, inner: mutant.memory.snapshot()?, dirty })
     }
 }
 
-impl Reader for BentSnapshot<'_> {
+impl Reader for MutantSnapshot<'_> {
     type Bytes<'r>
         = Vec<u8>
     where
         Self: 'r;
     type Entries<'r>
-        = BentEntries
+        = MutantEntries
     where
         Self: 'r;
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.bent.get(key, |key| match (&self.dirty, self.bent.flaw) {
+        self.mutant.get(key, |key| match (&self.dirty, self.mutant.flaw) {
             (Some(map), _) => Ok(map.get(key).cloned()),
-            (None, Flaw::MovingSnapshot) => value(&self.bent.memory.snapshot()?, key),
+            (None, Flaw::MovingSnapshot) => value(&self.mutant.memory.snapshot()?, key),
             _ => value(&self.inner, key),
         })
     }
 
-    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<BentEntries> {
-        self.bent.range(range, order, |range| match (&self.dirty, self.bent.flaw) {
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<MutantEntries> {
+        self.mutant.range(range, order, |range| match (&self.dirty, self.mutant.flaw) {
             (Some(map), _) => Ok(part(map, range)),
-            (None, Flaw::MovingSnapshot) => entries(&self.bent.memory.snapshot()?, range),
+            (None, Flaw::MovingSnapshot) => entries(&self.mutant.memory.snapshot()?, range),
             _ => entries(&self.inner, range),
         })
     }
 
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        self.bent.get_many(keys, |key| self.get(key))
+        self.mutant.get_many(keys, |key| self.get(key))
     }
 
     fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>> {
-        self.bent.range_many(ranges, |range| self.page(range.clone(), Order::Ascending, limit))
+        self.mutant.range_many(ranges, |range| self.page(range.clone(), Order::Ascending, limit))
     }
 
     fn counter(&self, key: &[u8]) -> Result<i64> {
-        self.bent.counter(key, self.get(key)?)
+        self.mutant.counter(key, self.get(key)?)
     }
 }
 
-/// The honest value of a key.
+/// The correct value of a key.
 pub(super) fn value<R: Reader>(reader: &R, key: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(reader.get(key)?.map(|value| value.to_vec()))
 }
 
-/// The honest entries of a range.
+/// The correct entries of a range.
 pub(super) fn entries<R: Reader>(reader: &R, range: &KeyRange<'_>) -> Result<Vec<Pair>> {
     let entries = reader.range(range.clone(), Order::Ascending)?;
     entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect()
@@ -89,14 +89,14 @@ pub(super) fn first_page(mut entries: Vec<Pair>, limit: usize) -> Page<Vec<u8>> 
     Page { entries, last }
 }
 
-/// The entries of a map that lie in a range.
+/// The entries of a map in a range.
 pub(super) fn part(map: &Map, range: &KeyRange<'_>) -> Vec<Pair> {
     let inside = map.iter().filter(|(key, _)| range.contains(key));
     inside.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-impl Bent {
-    /// `honest` knows the value of a key.
+impl MutantStore {
+    /// `honest` returns the correct value of a key.
     pub(super) fn get(
         &self,
         key: &[u8],
@@ -111,7 +111,7 @@ impl Bent {
         Ok(value.filter(|value| self.flaw != Flaw::EmptyIsAbsent || !value.is_empty()))
     }
 
-    /// The key that is meant.
+    /// The key, cut by the flaw that truncates keys.
     pub(super) fn key<'k>(&self, key: &'k [u8]) -> &'k [u8] {
         match self.flaw {
             Flaw::LongKeyCut => key.get(..MAX_KEY_BYTES).unwrap_or(key),
@@ -119,13 +119,13 @@ impl Bent {
         }
     }
 
-    /// `honest` knows the entries of a range, in ascending order.
+    /// `honest` returns the correct entries of a range, in ascending order.
     pub(super) fn range(
         &self,
         range: KeyRange<'_>,
         order: Order,
         honest: impl Fn(&KeyRange<'_>) -> Result<Vec<Pair>>,
-    ) -> Result<BentEntries> {
+    ) -> Result<MutantEntries> {
         let bounds = range.normalized();
         let mut entries = match (self.flaw, bounds) {
             (Flaw::InclusiveEnd, Some((start, Bound::Excluded(end)))) => {
@@ -158,7 +158,7 @@ impl Bent {
             Flaw::ResumesAfterTheEnd => entries.first().cloned(),
             _ => None,
         };
-        Ok(BentEntries { entries: entries.into_iter(), again })
+        Ok(MutantEntries { entries: entries.into_iter(), again })
     }
 
     pub(super) fn get_many<K: AsRef<[u8]>>(
@@ -210,7 +210,7 @@ impl Bent {
     }
 }
 
-/// Removes the first entry of each part of 128 where it is the successor of the entry before.
+/// Removes the first entry of each part of 128 if it is the successor of the entry before.
 fn skip_successors(entries: &mut Vec<Pair>) {
     let mut at = 0;
     let mut last = Vec::new();
@@ -234,15 +234,15 @@ fn has_long_bound(bounds: Option<KeyBounds<'_>>) -> bool {
     bounds.is_some_and(|(start, end)| is_long(start) || is_long(end))
 }
 
-/// The entries of a range of a [`Bent`] store.
+/// The entries of a range of a [`MutantStore`].
 #[derive(Debug)]
-pub struct BentEntries {
+pub struct MutantEntries {
     entries: std::vec::IntoIter<Pair>,
-    /// What comes after the end.
+    /// The entries that the iterator returns after its end.
     again: Option<Pair>,
 }
 
-impl Iterator for BentEntries {
+impl Iterator for MutantEntries {
     type Item = Result<Pair>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,8 +1,8 @@
-//! Stores that are broken on purpose, to see that the tests of stores can fail.
+//! Mutant stores: negative controls, which show that the tests of stores can fail.
 //!
-//! [`Bent`] is the memory store with one [`Flaw`]. It copies whatever it reads, so that there is
-//! one place where a mistake can be made for each kind of operation. [`Weakened`] wraps any store,
-//! and takes from its isolation.
+//! [`MutantStore`] is the memory store with one [`Flaw`]. It copies all entries that it reads, so
+//! that each kind of operation has one place for its flaws. [`Weakened`] wraps any store and
+//! weakens its isolation.
 
 mod flaw;
 mod reading;
@@ -16,38 +16,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use keyloom::{Error, KeyRange, Limits, Memory, Result, Store};
 
 pub use flaw::Flaw;
-pub use reading::{BentEntries, BentSnapshot};
-pub use transaction::BentTransaction;
+pub use reading::{MutantEntries, MutantSnapshot};
+pub use transaction::MutantTransaction;
 pub use weakened::{Weakened, WeakenedTransaction, Weakness};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A memory store with one mistake.
+/// A memory store with one flaw.
 ///
 /// ```
 /// use keyloom::conformance::{Law, Suite};
-/// use keyloom_bent::{Bent, Flaw};
-/// let violations = Suite::new().run(|| Ok(Bent::new(Flaw::InclusiveEnd)))?;
+/// use keyloom_mutant_stores::{Flaw, MutantStore};
+/// let violations = Suite::new().run(|| Ok(MutantStore::new(Flaw::InclusiveEnd)))?;
 /// assert!(violations.iter().any(|violation| violation.law == Law::Ranges));
 /// # Ok::<(), keyloom::BoxedError>(())
 /// ```
 #[derive(Debug)]
-pub struct Bent {
+pub struct MutantStore {
     flaw: Flaw,
     memory: Memory,
-    /// What the open transactions have written, one after the other.
+    /// The writes of the open transactions, in their order.
     uncommitted: Mutex<Vec<transaction::Write>>,
-    /// Held while a commit of a store that compares by itself is compared and applied.
+    /// Held while a commit is validated and applied, in a flaw that validates by itself.
     committing: Mutex<()>,
     commits: AtomicUsize,
 }
 
-impl Bent {
-    /// An empty store that is wrong in one way.
+impl MutantStore {
+    /// An empty store with the given flaw.
     pub fn new(flaw: Flaw) -> Self {
         Self {
             flaw,
-            // Side by side, so that what is wrong between transactions can show.
+            // Concurrent transactions, so that flaws of isolation can show.
             memory: Memory::builder().optimistic(true).build(),
             uncommitted: Mutex::default(),
             committing: Mutex::default(),
@@ -66,16 +66,16 @@ impl Bent {
     }
 }
 
-impl Store for Bent {
-    type Snapshot<'s> = BentSnapshot<'s>;
-    type Transaction<'s> = BentTransaction<'s>;
+impl Store for MutantStore {
+    type Snapshot<'s> = MutantSnapshot<'s>;
+    type Transaction<'s> = MutantTransaction<'s>;
 
-    fn snapshot(&self) -> Result<BentSnapshot<'_>> {
-        BentSnapshot::new(self)
+    fn snapshot(&self) -> Result<MutantSnapshot<'_>> {
+        MutantSnapshot::new(self)
     }
 
-    fn begin(&self) -> Result<BentTransaction<'_>> {
-        BentTransaction::begin(self)
+    fn begin(&self) -> Result<MutantTransaction<'_>> {
+        MutantTransaction::begin(self)
     }
 
     fn limits(&self) -> Limits {
@@ -84,9 +84,9 @@ impl Store for Bent {
 
     fn try_transact<T, E: From<Error>>(
         &self,
-        mut body: impl FnMut(&mut BentTransaction<'_>) -> Result<T, E>,
+        mut body: impl FnMut(&mut MutantTransaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        // The honest loop, as `transact` has it: conflicts show at commit.
+        // The correct loop is that of `transact`: conflicts show at commit.
         let mut failed = None;
         let done = self.transact(|txn| match body(txn) {
             Ok(value) => Ok(Some(value)),
