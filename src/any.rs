@@ -21,7 +21,7 @@ use crate::{
     lmdb::{LmdbEntries, LmdbSnapshot, LmdbTransaction},
 };
 
-/// A store behind an address: one of the backends that were compiled in.
+/// A store that is chosen by an address: one of the backends that were compiled in.
 ///
 /// | address | store | feature |
 /// |---|---|---|
@@ -31,12 +31,11 @@ use crate::{
 /// | `etcd://host:port,host:port/name` | `Etcd` | `etcd` |
 /// | `fdb:CLUSTER_FILE?name=name` | `FoundationDb` | `foundationdb` |
 ///
-/// A backend of another crate joins by [`AnyStore::other`] and [`AnyStore::open_with`].
+/// A backend of another crate is added by [`AnyStore::other`] or [`AnyStore::open_with`].
 ///
-/// It is an enum and not a trait object: a read costs one branch more than on the backend itself,
-/// and still copies nothing in memory and on LMDB; a backend of another crate is a trait object.
-/// Options that an address does not hold are set on the backend, and the store is made with
-/// `AnyStore::from(backend)`.
+/// `AnyStore` is an enum: a read costs one more branch than on the backend itself, and copies
+/// nothing in memory and on LMDB. A backend of another crate is a trait object. To set options that
+/// an address cannot contain, open the backend with them and convert it: `AnyStore::from(backend)`.
 ///
 /// ```
 /// use keyloom::{AnyStore, Reader, Store, Writer};
@@ -66,7 +65,7 @@ pub enum AnyStore {
     Other(DynStore),
 }
 
-/// The backends, once: runs `$do` with what the variant holds.
+/// A match over the backends: runs `$do` with the contents of the variant.
 macro_rules! on {
     ($any:ident, $value:expr, $inner:ident => $do:expr) => {
         match $value {
@@ -91,8 +90,8 @@ impl AnyStore {
     /// Opens the store at `address`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an address of no known form, or of a backend that was not
-    /// compiled in; else what the backend says. No error holds a password.
+    /// [`Error::InvalidArgument`] for an address that is not valid, or of a backend that was not
+    /// compiled in; otherwise the errors of the backend. No error contains a password.
     pub fn open(address: &str) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
         match (scheme, address) {
@@ -108,9 +107,9 @@ impl AnyStore {
         }
     }
 
-    /// Opens the store at `address`, with backends of other crates beside the built-in ones: pairs
-    /// of a scheme, such as `redb`, and the function that opens an address that begins with it and
-    /// a colon. They take precedence over the built-in ones.
+    /// Opens the store at `address`. `backends` adds backends of other crates: pairs of a scheme,
+    /// such as `redb`, and the function that opens an address that begins with it and a colon. They
+    /// take precedence over the built-in ones.
     ///
     /// ```
     /// use keyloom::{AnyStore, Memory, Result};
@@ -123,7 +122,7 @@ impl AnyStore {
     /// ```
     ///
     /// # Errors
-    /// As [`open`](AnyStore::open), or the error of the function.
+    /// The errors of [`open`](AnyStore::open), or the error of the function.
     pub fn open_with(address: &str, backends: &[(&str, Opener)]) -> Result<Self> {
         let scheme = address.split_once(':').map(|(scheme, _)| scheme);
         match backends.iter().find(|(name, _)| scheme == Some(name)) {
@@ -132,8 +131,8 @@ impl AnyStore {
         }
     }
 
-    /// A store of another crate. [`Display`](fmt::Display) shows its `address`: leave passwords
-    /// out.
+    /// A store of another crate. [`Display`](fmt::Display) shows `address`, so it must not contain
+    /// a password.
     ///
     /// Its reads copy keys and values to the heap. A program that cannot afford this is generic
     /// over [`Store`], and uses the backend itself.
@@ -245,7 +244,7 @@ pub enum AnyTransaction<'s> {
     Other(DynTransaction<'s>),
 }
 
-/// Bytes read from an [`AnyStore`]: the engine's own where it keeps them at hand, else owned.
+/// Bytes read from an [`AnyStore`]: borrowed from the engine where possible, otherwise owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AnyBytes<'r> {
@@ -278,7 +277,7 @@ impl Deref for AnyBytes<'_> {
 pub enum AnyEntries<'r> {
     /// In memory.
     Memory(MemoryEntries<'r>),
-    /// In memory, noting what a transaction reads.
+    /// In memory, with tracking of the reads of a transaction.
     Tracked(Tracked<'r>),
     /// On LMDB.
     #[cfg(feature = "lmdb")]
@@ -289,7 +288,7 @@ pub enum AnyEntries<'r> {
     /// On etcd.
     #[cfg(feature = "etcd")]
     Etcd(crate::etcd::EtcdEntries<'r>),
-    /// On etcd, noting what a transaction reads.
+    /// On etcd, with tracking of the reads of a transaction.
     #[cfg(feature = "etcd")]
     EtcdTracked(crate::etcd::EtcdTrackedEntries<'r>),
     /// On FoundationDB.
@@ -511,7 +510,7 @@ impl Transaction for AnyTransaction<'_> {
 }
 
 impl fmt::Display for AnyStore {
-    /// Where the store is, without a password: `lmdb:/var/lib/cities`.
+    /// The address of the store, without a password: `lmdb:/var/lib/cities`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory(_) => f.write_str("memory:"),

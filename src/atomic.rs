@@ -1,4 +1,4 @@
-//! Operations on a value that a store may do without the transaction having read it.
+//! Atomic operations, which a store may execute without a read of the old value.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use crate::error::shown;
 use crate::key::Versionstamp;
 use crate::{Error, KeyRange, Reader, Result, Writer, check_key, check_value};
 
-/// An operation on the value of a key that a store may do without the transaction having read it;
-/// see [`Writer::apply`].
+/// An atomic operation on the value of a key, which a store may execute without a read of the old
+/// value; see [`Writer::apply`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AtomicOp<'v> {
@@ -28,17 +28,17 @@ pub enum AtomicOp<'v> {
 /// A key that the store completes when the transaction commits; see [`Writer::put_versionstamped`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionstampedKey<'k> {
-    /// What stands before the stamp, the [type code](Versionstamp::TYPE_CODE) of one at its end.
+    /// The bytes before the stamp. They end with its [type code](Versionstamp::TYPE_CODE).
     pub prefix: &'k [u8],
     /// The bytes of the key after the stamp.
     pub suffix: &'k [u8],
-    /// The key of the counter that gives the stamps of this prefix on a store that makes none
-    /// itself. Nothing else is to use it.
+    /// The key of the counter from which a store without versions of commits takes the stamps of
+    /// this prefix. It must have no other use.
     pub clock: &'k [u8],
 }
 
 impl VersionstampedKey<'_> {
-    /// The key with a stamp in its place.
+    /// The complete key with this stamp.
     ///
     /// ```
     /// use keyloom::VersionstampedKey;
@@ -51,7 +51,7 @@ impl VersionstampedKey<'_> {
         [self.prefix, &stamp.0, self.suffix].concat()
     }
 
-    /// How many bytes it has, the stamp among them.
+    /// The length of the key with its stamp.
     ///
     /// ```
     /// use keyloom::VersionstampedKey;
@@ -63,7 +63,7 @@ impl VersionstampedKey<'_> {
     }
 }
 
-/// What becomes of a value.
+/// The effect on a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
     Put(SmallVec<[u8; 8]>),
@@ -86,7 +86,7 @@ impl AtomicOp<'_> {
         }
     }
 
-    /// How many bytes the [operand](AtomicOp::operand) has.
+    /// The length of the [operand](AtomicOp::operand).
     ///
     /// ```
     /// use keyloom::AtomicOp;
@@ -109,7 +109,7 @@ impl AtomicOp<'_> {
         }
     }
 
-    /// Refuses what no store could do.
+    /// Returns an error for an operation that no store can execute.
     pub(crate) fn check(&self, key: &[u8], max_value_bytes: usize) -> Result<()> {
         check_key(key)?;
         match self {
@@ -118,7 +118,7 @@ impl AtomicOp<'_> {
         }
     }
 
-    /// What becomes of the value of `key`, which is `old` now.
+    /// The effect on the value of `key`, which is `old` now.
     pub(crate) fn apply(
         &self,
         key: &[u8],
@@ -149,7 +149,7 @@ impl AtomicOp<'_> {
     }
 }
 
-/// Reads, and writes what comes of it.
+/// Reads the old value, and writes the new one.
 pub(crate) fn apply_by_reading<W: Writer + ?Sized>(
     txn: &mut W,
     key: &[u8],
@@ -165,9 +165,9 @@ pub(crate) fn apply_by_reading<W: Writer + ?Sized>(
     }
 }
 
-/// Takes the next number of the counter at `clock` as a versionstamp, and puts `value` under it.
-/// Where there is no counter yet, it goes on behind the last stamp: the entries may come from a
-/// store that stamps by itself.
+/// Takes the next number of the counter at `clock` as a versionstamp, and puts `value` under it. An
+/// absent counter begins after the last stamp: the entries may come from a store that assigns
+/// versions to commits.
 pub(crate) fn stamp_by_counting<W: Writer + ?Sized>(
     txn: &mut W,
     key: &VersionstampedKey<'_>,
@@ -183,14 +183,14 @@ pub(crate) fn stamp_by_counting<W: Writer + ?Sized>(
     txn.put(key.clock, &now.to_le_bytes())
 }
 
-/// The number in the last stamp behind `prefix`, 0 where there is none.
+/// The number in the last stamp after `prefix`, 0 if there is none.
 fn last_stamp<R: Reader + ?Sized>(reader: &R, prefix: &[u8]) -> Result<i64> {
     let last = reader.last(KeyRange::prefix(prefix))?;
     let stamp = last.as_ref().and_then(|(key, _)| key.get(prefix.len()..)?.first_chunk());
     Ok(stamp.map_or(0, |stamp| i64::from_be_bytes(*stamp)))
 }
 
-/// The counter that `value` holds.
+/// The number of a counter from `value`.
 pub(crate) fn decode_counter(key: &[u8], value: &[u8]) -> Result<i64> {
     match value.try_into() {
         Ok(bytes) => Ok(i64::from_le_bytes(bytes)),

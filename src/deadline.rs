@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
-/// A time limit for all waits of a call together. It starts with the first wait.
+/// A common time limit for all waits of a call. It starts with the first wait.
 #[derive(Debug)]
 pub(crate) struct Deadline<'o> {
     patience: Duration,
@@ -16,23 +16,23 @@ impl Deadline<'_> {
         Self { patience, begun: OnceCell::new(), outer: None }
     }
 
-    /// A deadline for some of the waits, which ends with this one at the latest.
+    /// A deadline for some of the waits. It ends at the latest with this one.
     pub(crate) fn within(&self, patience: Duration) -> Deadline<'_> {
         Deadline { patience, begun: OnceCell::new(), outer: Some(self) }
     }
 
-    /// How much longer to wait.
+    /// The remaining time.
     pub(crate) fn left(&self) -> Duration {
         let left = self.patience.saturating_sub(self.waited());
         self.outer.map_or(left, |outer| outer.left().min(left))
     }
 
-    /// How long ago the first wait began.
+    /// The time since the first wait began.
     pub(crate) fn waited(&self) -> Duration {
         self.begun.get_or_init(Instant::now).elapsed()
     }
 
-    /// How long the waits were, once the deadline has passed: the patience, unless the outer
+    /// The length of the waits after the deadline has passed: the patience, unless the outer
     /// deadline has passed before.
     pub(crate) fn waited_ms(&self) -> u64 {
         u64::try_from(self.waited().min(self.patience).as_millis()).unwrap_or(u64::MAX)

@@ -11,12 +11,12 @@ use crate::{
 
 /// A [`Writer`] behind a pointer.
 ///
-/// Patterns are generic over the store, which no trait object can be. Where a pattern must keep
-/// *other* patterns of different types, such as a table its indexes, it hands them this instead: a
-/// plain type that is a [`Reader`] and a [`Writer`].
+/// Patterns are generic over the store, and a generic trait cannot be a trait object. A pattern
+/// that holds *other* patterns of different types, such as a table its indexes, passes them a
+/// `DynWriter` instead: a concrete type that is a [`Reader`] and a [`Writer`].
 ///
-/// Writes cost one indirect call more. Reads copy what they return to the heap, so keep them few:
-/// this is for the maintenance of derived data, not for queries.
+/// Writes cost one more indirect call. Reads copy what they return to the heap, so keep them few:
+/// this type is for the maintenance of derived data, not for queries.
 ///
 /// ```
 /// use keyloom::{DynWriter, Memory, Reader, Store, Writer};
@@ -32,7 +32,7 @@ pub struct DynWriter<'w>(&'w mut dyn ErasedWriter);
 
 pub(crate) type BoxedEntries<'r> = Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + 'r>;
 
-/// [`Reader`] without the methods that a trait object cannot have.
+/// [`Reader`] without the methods that a trait object does not allow.
 pub(crate) trait ErasedReader {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
     fn range<'r>(&'r self, range: KeyRange<'_>, order: Order) -> Result<BoxedEntries<'r>>;
@@ -45,7 +45,7 @@ pub(crate) trait ErasedReader {
     fn prefetched(&self) -> usize;
 }
 
-/// [`Writer`] without the methods that a trait object cannot have.
+/// [`Writer`] without the methods that a trait object does not allow.
 pub(crate) trait ErasedWriter: ErasedReader {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
     fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()>;
@@ -57,13 +57,13 @@ pub(crate) trait ErasedWriter: ErasedReader {
     fn state(&mut self) -> &mut TransactionState;
 }
 
-/// [`Transaction`] for a trait object.
+/// [`Transaction`] as a trait object.
 pub(crate) trait ErasedTransaction: ErasedWriter {
     fn commit(self: Box<Self>) -> Result<()>;
     fn must_restart(&self) -> bool;
 }
 
-/// [`Store`] for a trait object.
+/// [`Store`] as a trait object.
 trait ErasedStore: Send + Sync {
     fn snapshot(&self) -> Result<Box<dyn ErasedReader + '_>>;
     fn begin(&self) -> Result<Box<dyn ErasedTransaction + '_>>;
@@ -188,7 +188,7 @@ impl<S: Store> ErasedStore for S {
 }
 
 impl<'w> DynWriter<'w> {
-    /// Hides the type of `writer`.
+    /// Erases the type of `writer`.
     pub fn new<W: Writer>(writer: &'w mut W) -> Self {
         Self(writer)
     }
@@ -229,8 +229,7 @@ macro_rules! reads {
                 self.0.prefetched()
             }
 
-            // The store beneath may answer these with less than an open range, so they are passed
-            // on.
+            // The inner store may answer these with less than an open range, so they are forwarded.
 
             fn count(&self, range: KeyRange<'_>) -> Result<u64> {
                 self.0.count(range)

@@ -11,10 +11,10 @@ use crate::{
 /// Wraps a store and makes its n-th operation fail.
 ///
 /// Every beginning of a snapshot or transaction, every get, range, entry of a range, write and
-/// commit is an operation; so is each entry of a [`put_sorted`](Writer::put_sorted), which puts
-/// those before the one that fails. A [`get_many`](Reader::get_many) or
-/// [`range_many`](Reader::range_many) is one operation. So a test can let each of them fail in turn
-/// and look at what is left:
+/// commit is an operation. So is each entry of a [`put_sorted`](Writer::put_sorted), which puts the
+/// entries before the one that fails. A [`get_many`](Reader::get_many) or
+/// [`range_many`](Reader::range_many) is one operation. So a test can make each operation fail in
+/// turn and check the store afterwards:
 ///
 /// ```
 /// use keyloom::{Fault, Faulty, Memory, Reader, Store, Writer};
@@ -46,20 +46,21 @@ pub struct Faulty<S> {
 /// How an operation of a [`Faulty`] store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The operation does nothing and reports an error. The transaction goes on, and commits if the
-    /// program swallows the error, unless the operation belonged to a [write of a
+    /// The operation does nothing and returns an error. The transaction continues, and commits if
+    /// the program swallows the error, unless the operation belonged to a [write of a
     /// pattern](Writer#a-failed-write).
     Error,
-    /// The operation reports a conflict, after which the transaction can only run again.
+    /// The operation reports a conflict, after which the transaction must run again.
     Conflict,
-    /// A commit happens, but its outcome is reported as unknown. Elsewhere as [`Fault::Error`].
+    /// A commit succeeds, but its outcome is reported as unknown. Other operations: as
+    /// [`Fault::Error`].
     UnknownButCommitted,
-    /// A commit does not happen, and its outcome is reported as unknown. Elsewhere as
+    /// A commit is lost, and its outcome is reported as unknown. Other operations: as
     /// [`Fault::Error`].
     UnknownAndLost,
 }
 
-/// What is to fail, shared by everything that a store has given out.
+/// The fault to inject. All snapshots and transactions of a store share it.
 #[derive(Debug, Default)]
 struct Plan(Mutex<Schedule>);
 
@@ -74,7 +75,7 @@ impl Plan {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation; `Some` when it is to fail.
+    /// Counts an operation. Returns `Some` if it must fail.
     fn next(&self) -> Option<(u64, Fault)> {
         let mut schedule = self.lock();
         let n = schedule.operations;
@@ -87,34 +88,34 @@ impl Plan {
     }
 }
 
-/// The error beneath an injected fault.
+/// The source of an injected fault.
 #[derive(Debug, thiserror::Error)]
 #[error("operation {0} was made to fail")]
 struct Injected(u64);
 
 impl<S> Faulty<S> {
-    /// A store that does not fail yet.
+    /// A store without a fault.
     pub fn new(store: S) -> Self {
         Self { store, plan: Arc::default() }
     }
 
-    /// Lets operation `n`, counted from 0 and from now, fail once.
+    /// Makes operation `n` fail once. The count starts at 0 with this call.
     pub fn fail_at(&self, n: u64, fault: Fault) {
         *self.plan.lock() = Schedule { operations: 0, fault: Some((n, fault)) };
     }
 
-    /// Lets nothing fail any more, and counts operations from 0 again.
+    /// Removes the fault, and restarts the count of operations at 0.
     pub fn clear_fault(&self) {
         *self.plan.lock() = Schedule::default();
     }
 
-    /// How many operations there were since [`fail_at`](Faulty::fail_at) or
-    /// [`heal`](Faulty::clear_fault).
+    /// The number of operations since [`fail_at`](Faulty::fail_at) or
+    /// [`clear_fault`](Faulty::clear_fault).
     pub fn operations(&self) -> u64 {
         self.plan.lock().operations
     }
 
-    /// The store beneath.
+    /// The inner store.
     pub fn inner(&self) -> &S {
         &self.store
     }
@@ -159,7 +160,7 @@ impl<S: Store> Store for Faulty<S> {
 pub struct FaultyReader<'s, R> {
     inner: R,
     plan: &'s Plan,
-    /// A conflict was reported: everything further reports it too, as real stores do.
+    /// A conflict was reported: all later operations report it too, as in real stores.
     conflict: Cell<bool>,
 }
 
@@ -288,7 +289,7 @@ impl<T: Transaction> Transaction for FaultyReader<'_, T> {
 /// The entries of a range of a [`Faulty`] store.
 #[derive(Debug)]
 pub struct FaultyEntries<'r, I> {
-    /// Gone after a failure: an iterator that failed stays ended.
+    /// `None` after a failure: an iterator that failed stays ended.
     inner: Option<I>,
     plan: &'r Plan,
     conflict: &'r Cell<bool>,

@@ -1,10 +1,10 @@
 //! Data modeling on ordered key-value stores: a small store trait, order-preserving keys, and
-//! backends in memory, on LMDB, on PostgreSQL, in etcd and on FoundationDB.
+//! backends in memory, on LMDB, PostgreSQL, etcd and FoundationDB.
 //!
-//! An ordered key-value store gives a program sorted keys, ranges and transactions, and little
-//! else. keyloom is what is needed to build on that: this crate holds the store, the keys and the
-//! values; the crate `keyloom-patterns` holds tables, indexes and the other patterns, each of which
-//! runs on every store.
+//! An ordered key-value store gives a program sorted keys, ranges and transactions, but no tables,
+//! indexes or queries. keyloom adds them: this crate contains the stores, the keys and the values;
+//! the crate `keyloom-patterns` contains tables, indexes and the other patterns, each of which
+//! works on every store.
 //!
 //! ```
 //! use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
@@ -31,12 +31,12 @@
 //! | noun | what it is |
 //! |---|---|
 //! | [`Store`] | creates snapshots and transactions; [`Store::transact`] is the entry point |
-//! | [`Reader`] | what can be read: a snapshot or a transaction |
-//! | [`Writer`] | what can also be changed; patterns take this |
+//! | [`Reader`] | read access: a snapshot or a transaction |
+//! | [`Writer`] | read and write access; patterns take this |
 //! | [`Transaction`] | a writer that its owner can commit |
-//! | [`KeyRange`] | a contiguous set of keys; the only code that makes a bound |
+//! | [`KeyRange`] | a contiguous set of keys; the only code that computes bounds |
 //! | [`Subspace`] | a prefix, and typed keys after it; see [`key`] for the encoding |
-//! | [`Limits`] | what a store takes |
+//! | [`Limits`] | the limits of a store |
 //! | [`Error`] | what went wrong, what to do next, and whether to run again |
 //!
 //! # The stores
@@ -44,21 +44,21 @@
 //! | store | what it is for |
 //! |---|---|
 //! | [`Memory`] | tests and caches; O(1) snapshots; imitates the limits and conflicts of other stores |
-//! | `Lmdb` (feature `lmdb`, on by default) | data of one machine: a memory-mapped file, durable commits, readers beside the writer |
+//! | `Lmdb` (feature `lmdb`, on by default) | data of one machine: a memory-mapped file, durable commits, readers concurrent with the writer |
 //! | `Redb` (crate `keyloom-redb`) | data of one process in one file; pure Rust, on every platform |
-//! | `Postgres` (feature `postgres`) | data or writers of more than one machine; PostgreSQL, and by the same statements CockroachDB and YugabyteDB |
-//! | `Etcd` (feature `etcd`) | what is small and must survive the loss of machines |
+//! | `Postgres` (feature `postgres`) | data or writers of several machines; PostgreSQL, and with the same statements CockroachDB and YugabyteDB |
+//! | `Etcd` (feature `etcd`) | small data that must survive the loss of machines |
 //! | `FoundationDb` (feature `foundationdb`) | writers and data of many machines; counters and logs that do not conflict |
-//! | [`AnyStore`] | one of them, by an address, when the program runs |
+//! | [`AnyStore`] | one of them, chosen by an address at run time |
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
 //!
 //! Every call blocks its thread until the store has answered. An async program calls keyloom from
-//! `tokio::task::spawn_blocking` or its like; each store that has a server keeps one thread for its
+//! `tokio::task::spawn_blocking` or a similar function. Each remote store keeps one thread for its
 //! connections.
 //!
-//! Another backend is a crate of its own, such as `keyloom-redb`: [`backend`] holds the parts that
-//! it needs, and `conformance::check` (feature `conformance`) tests it.
+//! A backend can be a crate of its own, such as `keyloom-redb`: [`backend`] contains parts for
+//! backends, and `conformance::check` (feature `conformance`) tests it.
 //!
 //! # Features
 //!

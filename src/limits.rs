@@ -1,4 +1,4 @@
-//! What a store takes, and the one place that checks it.
+//! The limits of stores, and their checks.
 
 use crate::error::shown;
 use crate::{Error, Result};
@@ -6,7 +6,7 @@ use crate::{Error, Result};
 /// The longest key, in bytes, on every backend: LMDB's limit.
 pub const MAX_KEY_BYTES: usize = 511;
 
-/// What a store takes. `None` means that the store itself sets no bound.
+/// The limits of a store. `None` means that the store itself has no such limit.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -15,12 +15,12 @@ pub const MAX_KEY_BYTES: usize = 511;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The longest key: [`MAX_KEY_BYTES`] on every backend.
+    /// The greatest length of a key: [`MAX_KEY_BYTES`] on every backend.
     pub max_key_bytes: usize,
-    /// The longest value.
+    /// The greatest length of a value.
     pub max_value_bytes: usize,
     /// The most bytes that one transaction may write, as the store counts them: keys and values,
-    /// and on FoundationDB more.
+    /// and some overhead on FoundationDB.
     pub max_transaction_bytes: Option<usize>,
     /// The most writes (puts, deletes, range deletes and atomic operations) of one transaction.
     pub max_transaction_operations: Option<usize>,
@@ -43,7 +43,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits with another longest value. For the `limits` of a backend.
+    /// These limits with another greatest length of values. For the `limits` of a backend.
     ///
     /// ```
     /// use keyloom::Limits;
@@ -55,7 +55,7 @@ impl Limits {
         Self { max_value_bytes, ..self }
     }
 
-    /// These limits with a bound on the bytes and on the writes of one transaction. For the
+    /// These limits with a limit on the bytes and on the writes of one transaction. For the
     /// `limits` of a backend, which counts with
     /// [`TransactionSize`](crate::backend::TransactionSize).
     ///
@@ -69,13 +69,14 @@ impl Limits {
         Self { max_transaction_bytes: bytes, max_transaction_operations: operations, ..self }
     }
 
-    /// Limits like FoundationDB's: values of 100,000 bytes, transactions of 10,000,000 bytes and
+    /// Limits like those of FoundationDB: values of 100,000 bytes, transactions of 10,000,000 bytes
+    /// and
     /// five seconds.
     ///
-    /// Give them to [`Memory::builder`](crate::Memory::builder) to find out early whether a program
-    /// fits. Memory counts keys and values; a cluster counts each key three or four times, some 70
-    /// bytes with each write, and what is read. So leave room, or let [too much at
-    /// once](crate::Error::is_batch_too_large) be halved.
+    /// Pass them to [`Memory::builder`](crate::Memory::builder) to test early whether a program
+    /// stays within them. Memory counts keys and values. A cluster counts each key three or four
+    /// times, some 70 bytes per write, and reads. So leave a margin, or halve a batch that is [too
+    /// large](crate::Error::is_batch_too_large).
     pub fn foundationdb() -> Self {
         Self {
             max_value_bytes: 100_000,
@@ -86,14 +87,14 @@ impl Limits {
     }
 
     /// The limits of an `Etcd` store with default options: 4,096 writes of 1,371,136 bytes together
-    /// (1,339 KiB), which is what is left of a request of 1.5 MiB when everything else is in it.
+    /// (1,339 KiB). This is a request of 1.5 MiB without its overhead.
     ///
-    /// Give them to [`Memory::builder`](crate::Memory::builder) to find out early whether a program
-    /// fits.
+    /// Pass them to [`Memory::builder`](crate::Memory::builder) to test early whether a program
+    /// stays within them.
     pub fn etcd() -> Self {
         const BYTES: usize = 1_371_136;
         Self {
-            // One value fits beside the longest key.
+            // One value fits together with the longest key.
             max_value_bytes: BYTES - MAX_KEY_BYTES,
             max_transaction_bytes: Some(BYTES),
             max_transaction_operations: Some(4_096),
@@ -102,10 +103,10 @@ impl Limits {
     }
 }
 
-/// Refuses what is not a key: the empty string and everything longer than [`MAX_KEY_BYTES`].
+/// Returns an error for the empty string and for everything longer than [`MAX_KEY_BYTES`].
 ///
-/// Every operation of every backend calls this, reads included, so that a key which cannot be
-/// stored is an error everywhere and not "absent" somewhere.
+/// Every operation of every backend calls this, reads included, so that a key that cannot be stored
+/// is an error on every store, and never "absent".
 ///
 /// # Errors
 /// [`Error::EmptyKey`], [`Error::KeyTooLong`].
@@ -122,7 +123,7 @@ fn refused_key(key: &[u8]) -> Error {
     Error::KeyTooLong { key: shown(key), bytes: key.len(), limit: MAX_KEY_BYTES }
 }
 
-/// Refuses a value that is longer than `limit` bytes.
+/// Returns an error for a value that is longer than `limit` bytes.
 ///
 /// # Errors
 /// [`Error::ValueTooLong`].
@@ -134,7 +135,7 @@ pub fn check_value(key: &[u8], value: &[u8], limit: usize) -> Result<()> {
     Err(Error::ValueTooLong { key: shown(key), bytes: value.len(), limit })
 }
 
-/// How much a transaction has written so far, against the limits of its store.
+/// The size of the writes of a transaction, compared with the limits of its store.
 ///
 /// ```
 /// use keyloom::{Error, Limits, backend::TransactionSize};
@@ -151,18 +152,18 @@ pub struct TransactionSize {
 }
 
 impl TransactionSize {
-    /// Counts one more write of `bytes`. A transaction calls this in every write.
+    /// Counts one more write of `bytes`. A transaction calls this for every write.
     ///
     /// # Errors
-    /// [`Error::TransactionTooLarge`], once the transaction is larger than the store takes.
+    /// [`Error::TransactionTooLarge`] if the transaction exceeds the limits.
     pub fn charge(&mut self, bytes: usize, limits: &Limits) -> Result<()> {
         self.bytes += bytes;
         self.operations += 1;
         self.check(limits)
     }
 
-    /// Refuses a transaction that is too large. A commit calls this, since the program may have
-    /// dropped the error of the write.
+    /// Returns an error for a transaction that is too large. A commit calls this, since the program
+    /// may have ignored the error of the write.
     ///
     /// # Errors
     /// [`Error::TransactionTooLarge`].

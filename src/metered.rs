@@ -1,4 +1,4 @@
-//! A store that counts what it is asked to do.
+//! A store that counts its operations.
 
 use std::fmt;
 use std::ops::Sub;
@@ -12,8 +12,8 @@ use crate::{
 
 /// Wraps a store and counts gets, ranges, keys, bytes and round trips.
 ///
-/// This is how costs are kept on machines too noisy for clocks: a pattern documents what an
-/// operation costs, and a test asserts it.
+/// So costs can be compared on noisy machines: a pattern documents the cost of an operation, and a
+/// test asserts it.
 ///
 /// ```
 /// use keyloom::{Cost, Memory, Metered, Reader, Store, Writer};
@@ -36,7 +36,7 @@ pub struct Metered<S> {
 
 macro_rules! costs {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a [`Metered`] store was asked to do, in units that do not depend on the machine.
+        /// The operations of a [`Metered`] store, in units that do not depend on the machine.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Cost {
             $($(#[$doc])* pub $name: u64,)*
@@ -62,7 +62,7 @@ macro_rules! costs {
         }
 
         impl fmt::Display for Cost {
-            /// What is not zero, as `2 gets, 5 keys read`.
+            /// The counts that are not zero, as `2 gets, 5 keys read`.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut separator = "";
                 for (count, name) in [$((self.$name, stringify!($name)),)*] {
@@ -78,26 +78,25 @@ macro_rules! costs {
 }
 
 costs! {
-    /// Keys asked for by [`get`](Reader::get) and [`get_many`](Reader::get_many).
+    /// Keys read by [`get`](Reader::get) and [`get_many`](Reader::get_many).
     gets,
-    /// Ranges opened, those of [`first`](Reader::first), [`last`](Reader::last),
-    /// [`page`](Reader::page), [`range_many`](Reader::range_many) and [`count`](Reader::count)
-    /// included.
+    /// Ranges opened, including those of [`first`](Reader::first), [`last`](Reader::last),
+    /// [`page`](Reader::page), [`range_many`](Reader::range_many) and [`count`](Reader::count).
     ranges,
-    /// Keys that were there: of gets, and of ranges as far as they were walked or counted.
+    /// Keys found: by gets, and in ranges as far as they were walked or counted.
     keys_read,
-    /// Bytes of what was handed out: the values of gets, keys and values of ranges.
+    /// Bytes returned: the values of gets, keys and values of ranges.
     bytes_read,
-    /// Keys put, deleted or counted up; a deleted range counts as one.
+    /// Keys put, deleted or added to; a deleted range counts as one.
     keys_written,
     /// Bytes of keys and values written.
     bytes_written,
     /// Transactions committed.
     commits,
-    /// How often the caller waited for a server: what a store behind a network says
-    /// ([`Store::round_trips`]), pages of ranges and the beginnings of snapshots included. For a
-    /// store that has no server, how often it would at least: once per get, get_many, range,
-    /// range_many and commit. Writes wait for the commit.
+    /// How often the caller waited for a server: the number that a remote store reports
+    /// ([`Store::round_trips`]), including pages of ranges and beginnings of snapshots. For a store
+    /// without a server, a lower bound: one per get, get_many, range, range_many and commit. Writes
+    /// wait for the commit.
     round_trips,
 }
 
@@ -123,13 +122,13 @@ impl Meter {
 }
 
 impl<S: Store> Metered<S> {
-    /// Counts what `store` is asked to do from now on.
+    /// Counts the operations of `store` from now on.
     pub fn new(store: S) -> Self {
         let waits_before = store.round_trips().unwrap_or(0);
         Self { store, meter: Arc::default(), waits_before }
     }
 
-    /// What was asked for since this store was wrapped, through all its clones.
+    /// The cost since this store was wrapped, of all its clones.
     pub fn cost(&self) -> Cost {
         let modelled = self.meter.read();
         match self.store.round_trips() {
@@ -146,7 +145,7 @@ impl<S: Store> Metered<S> {
         (result, self.cost() - before)
     }
 
-    /// The store beneath.
+    /// The inner store.
     pub fn inner(&self) -> &S {
         &self.store
     }
@@ -235,7 +234,7 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
         self.inner.prefetched()
     }
 
-    // The store beneath may answer these with less than an open range, so they are passed on.
+    // The inner store may answer these with less than an open range, so they are forwarded.
 
     fn count(&self, range: KeyRange<'_>) -> Result<u64> {
         self.meter.range();
@@ -323,7 +322,7 @@ impl<W: Writer> Writer for MeteredReader<'_, W> {
 
 impl<T: Transaction> Transaction for MeteredReader<'_, T> {
     fn commit(self) -> Result<()> {
-        // The message goes out whatever the answer is.
+        // The message is sent, whatever the outcome.
         add(&self.meter.round_trips, 1);
         self.inner.commit()?;
         add(&self.meter.commits, 1);

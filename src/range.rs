@@ -1,10 +1,10 @@
-//! The range algebra: the only code of keyloom that makes a bound.
+//! The range algebra: the only code of keyloom that computes bounds.
 //!
-//! Keys are byte strings of 1 to 511 bytes in unsigned lexicographic order. All mistakes that
-//! programs make with them are mistakes at a bound: a prefix range that ends at `prefix FF` and so
-//! loses `prefix FF FF`, a page that resumes at an incremented key and so skips what lies between,
-//! an end that is one byte too long for the store. So bounds are made here and nowhere else, and a
-//! property test holds each of them against the definition, key by key.
+//! Keys are byte strings of 1 to 511 bytes in unsigned lexicographic order. Programs make mistakes
+//! mainly at bounds: a prefix range that ends at `prefix FF` and so loses `prefix FF FF`, a page
+//! that resumes at an incremented key and so skips keys, an end that is one byte too long for the
+//! store. So only this module computes bounds, and a property test compares each of them with the
+//! definition, key by key.
 
 use std::ops::Bound;
 
@@ -15,7 +15,7 @@ use crate::MAX_KEY_BYTES;
 /// An owned key or bound: up to 64 bytes stay on the stack.
 pub type KeyBuf = SmallVec<[u8; 64]>;
 
-/// A start and an end, in the form that engines take.
+/// A start and an end, as engines take them.
 pub type KeyBounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
 /// The direction of a range.
@@ -28,7 +28,7 @@ pub enum Order {
     Descending,
 }
 
-/// A bound's bytes: borrowed from the caller where they exist already, else built here.
+/// The bytes of a bound: borrowed from the caller where possible, otherwise owned.
 #[derive(Clone, Debug)]
 enum Bytes<'k> {
     Borrowed(&'k [u8]),
@@ -53,8 +53,8 @@ impl Bytes<'_> {
 
 /// A contiguous set of keys.
 ///
-/// Bounds may be any byte strings: empty ones, ones longer than a key may be, a start behind the
-/// end. They are ordinary cases and mean what the order says.
+/// Any byte strings are valid bounds: empty ones, ones longer than a key may be, and a start after
+/// the end. Their meaning follows from the order of the keys.
 ///
 /// ```
 /// use keyloom::KeyRange;
@@ -69,7 +69,7 @@ pub struct KeyRange<'k> {
 }
 
 impl<'k> KeyRange<'k> {
-    /// Every key there is.
+    /// Every key.
     pub const fn all() -> Self {
         Self { start: Bound::Unbounded, end: Bound::Unbounded }
     }
@@ -96,9 +96,9 @@ impl<'k> KeyRange<'k> {
 
     /// Every key that begins with the bytes of `prefix`, itself included.
     ///
-    /// This is a range of *bytes*, and a packed tuple ends its strings: the packed `("ab",)` does
-    /// not begin with the bytes of the packed `("a",)`. For what continues a tuple use
-    /// [`KeyRange::children`], for strings that begin alike [`KeyRange::string_prefix`].
+    /// This is a range of *bytes*. A packed tuple terminates its strings: the packed `("ab",)` does
+    /// not begin with the bytes of the packed `("a",)`. For the continuations of a tuple use
+    /// [`KeyRange::children`], for strings with a common beginning [`KeyRange::string_prefix`].
     pub fn prefix(prefix: &'k [u8]) -> Self {
         let end = match prefix_end(prefix) {
             Some(end) => Bound::Excluded(Bytes::Owned(end)),
@@ -134,23 +134,23 @@ impl<'k> KeyRange<'k> {
         }
     }
 
-    /// Everything up to the packed tuple `last`, its [`children`](KeyRange::children) included.
+    /// All keys up to the packed tuple `last` and its [`children`](KeyRange::children), inclusive.
     pub fn through(last: &[u8]) -> Self {
         Self { start: Bound::Unbounded, end: Bound::Excluded(Bytes::Owned(joined(last, 0xFF))) }
     }
 
-    /// Everything behind the packed tuple `first` and its [`children`](KeyRange::children).
+    /// All keys after the packed tuple `first` and its [`children`](KeyRange::children).
     pub fn behind(first: &[u8]) -> Self {
         Self { start: Bound::Included(Bytes::Owned(joined(first, 0xFF))), end: Bound::Unbounded }
     }
 
-    /// The tuples whose last packed element, a string or bytes, *begins* with what `packed` ends
-    /// in.
+    /// The tuples whose last packed element is a string or bytes and *begins* with the last element
+    /// of `packed`.
     ///
     /// `packed` is a packed tuple whose last element *is* a string or bytes: without its final `00`
-    /// it is a byte prefix of everything looked for. Of other bytes a final `00` is cut off as
-    /// well, which means nothing; [`Subspace::string_prefix`](crate::Subspace::string_prefix) looks
-    /// first.
+    /// it is a byte prefix of all the tuples. Other types are not checked, and a final `00` of
+    /// theirs is cut off as well; [`Subspace::string_prefix`](crate::Subspace::string_prefix) does
+    /// check.
     ///
     /// ```
     /// use keyloom::{KeyRange, key::pack};
@@ -164,13 +164,13 @@ impl<'k> KeyRange<'k> {
         Self::prefix(packed.strip_suffix(&[0x00]).unwrap_or(packed))
     }
 
-    /// What of this range lies behind `key`; `key` itself does not.
+    /// The part of this range after `key`, exclusive.
     #[must_use]
     pub fn after(self, key: &'k [u8]) -> Self {
         self.intersect(Self::new(Bound::Excluded(key), Bound::Unbounded))
     }
 
-    /// What of this range lies before `key`; `key` itself does not.
+    /// The part of this range before `key`, exclusive.
     #[must_use]
     pub fn before(self, key: &'k [u8]) -> Self {
         self.intersect(Self::new(Bound::Unbounded, Bound::Excluded(key)))
@@ -185,7 +185,7 @@ impl<'k> KeyRange<'k> {
         }
     }
 
-    /// What a walk in `order` has seen of this range when `last` was the last key.
+    /// The part of this range that a walk in `order` has visited up to the key `last`.
     #[must_use]
     pub fn up_to(self, order: Order, last: &'k [u8]) -> Self {
         self.intersect(match order {
@@ -206,7 +206,7 @@ impl<'k> KeyRange<'k> {
         Self { start: Bound::Unbounded, ..self }
     }
 
-    /// The keys of this range and everything behind them.
+    /// The keys of this range and everything after them.
     ///
     /// ```
     /// use keyloom::KeyRange;
@@ -218,7 +218,7 @@ impl<'k> KeyRange<'k> {
         Self { end: Bound::Unbounded, ..self }
     }
 
-    /// The keys that both ranges hold.
+    /// The intersection of both ranges.
     #[must_use]
     pub fn intersect(self, other: Self) -> Self {
         let start = tighter(self.start, other.start, |a, b| a > b);
@@ -226,12 +226,12 @@ impl<'k> KeyRange<'k> {
         Self { start, end }
     }
 
-    /// The range with bounds of its own, free of what it borrowed.
+    /// The same range with owned bounds.
     pub fn into_owned(self) -> KeyRange<'static> {
         KeyRange { start: self.start.map(Bytes::into_owned), end: self.end.map(Bytes::into_owned) }
     }
 
-    /// Whether `key` lies inside.
+    /// Whether the range contains `key`.
     pub fn contains(&self, key: &[u8]) -> bool {
         let after_start = match &self.start {
             Bound::Included(start) => key >= start.as_slice(),
@@ -246,15 +246,14 @@ impl<'k> KeyRange<'k> {
             }
     }
 
-    /// The bounds in the form that a backend can hand to its engine, or `None` when no key can lie
-    /// between them.
+    /// The bounds for an engine, or `None` if no key can be between them.
     ///
-    /// What comes back is never empty, never longer than a key may be, and the start is never
-    /// behind the end:
+    /// The bounds are never empty and never longer than a key may be, and the start is never after
+    /// the end:
     ///
     /// * an empty start is unbounded, since there is no empty key;
-    /// * a start longer than a key becomes "behind its first 511 bytes", an end "up to and
-    ///   including them": no storable key lies in between.
+    /// * a start longer than a key becomes "after its first 511 bytes", an end "up to them,
+    ///   inclusive": no storable key is between the two.
     ///
     /// ```
     /// use keyloom::KeyRange;
@@ -296,7 +295,7 @@ fn as_slices<'a>(bound: &'a Bound<Bytes<'_>>) -> Bound<&'a [u8]> {
     }
 }
 
-/// The bound that lets fewer keys through. `inner` says whether its first argument lies further in.
+/// The narrower of two bounds. `inner` returns whether its first argument is further inside.
 fn tighter<'k>(
     a: Bound<Bytes<'k>>,
     b: Bound<Bytes<'k>>,
@@ -314,13 +313,13 @@ fn tighter<'k>(
     if a_wins { a } else { b }
 }
 
-/// The smallest byte string behind `key`: `key 00`.
+/// The smallest byte string after `key`: `key 00`.
 pub fn successor(key: &[u8]) -> KeyBuf {
     joined(key, 0x00)
 }
 
-/// The smallest byte string behind everything that begins with `prefix`, or `None` when there is
-/// none because `prefix` is empty or all `FF`.
+/// The smallest byte string after all that begin with `prefix`; `None` if there is none, because
+/// `prefix` is empty or all `FF`.
 ///
 /// ```
 /// use keyloom::prefix_end;

@@ -1,5 +1,5 @@
-//! Running a transaction again: how often, after which pauses, and the loop behind
-//! [`Store::transact`] and [`Store::try_transact`].
+//! Retries of transactions: how often, after which pauses, and the loop of [`Store::transact`] and
+//! [`Store::try_transact`].
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ use crate::{Error, Result, Store, Transaction};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often the body runs at most, the first time included.
+    /// The largest number of attempts, including the first.
     pub max_attempts: u32,
-    /// The longest pause before the second attempt. It doubles with each attempt.
+    /// The bound of the pause before the second attempt. It doubles with each attempt.
     pub first_pause: Duration,
-    /// The longest pause of all.
+    /// The largest pause.
     pub max_pause: Duration,
-    /// How long to go on beginning new attempts, however few there were.
+    /// After this time no new attempt begins, however few there were.
     pub max_elapsed: Option<Duration>,
 }
 
@@ -37,17 +37,16 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// 40 attempts, pauses from 1 ms to 1 s: some fifteen seconds in all, enough for a server to be
-    /// started again or for a cluster to elect another leader. No new attempt after 60 seconds,
-    /// since attempts may take long when a server is silent. The default of stores that have a
-    /// server.
+    /// 40 attempts, pauses from 1 ms to 1 s: some fifteen seconds in all, enough for the restart of
+    /// a server or the election of a leader. No new attempt begins after 60 seconds, because
+    /// attempts may take long while a server does not answer. The default of remote stores.
     pub fn remote() -> Self {
         let max_elapsed = Some(Duration::from_secs(60));
         Self { max_attempts: 40, max_elapsed, ..Self::default() }
     }
 
-    /// The pause before attempt `attempt` (the second has number 2): anything between nothing and
-    /// twice the last bound, at random, so that writers that met once do not meet again.
+    /// The pause before attempt `attempt` (the second has number 2): a random time up to twice the
+    /// last bound, so that writers that conflicted once do not conflict again.
     fn pause(&self, attempt: u32) -> Duration {
         let doublings = attempt.saturating_sub(2).min(31);
         let longest = self.first_pause.saturating_mul(1 << doublings).min(self.max_pause);
@@ -55,14 +54,14 @@ impl RetryPolicy {
     }
 }
 
-/// At least 0 and less than 1. Each state of the standard library's maps is keyed at random.
+/// A random number in 0..1. Each `RandomState` of the standard library has random keys.
 fn random_fraction() -> f64 {
     const BITS: u32 = 53;
     let random = RandomState::new().hash_one(()) >> (u64::BITS - BITS);
     random as f64 / (1_u64 << BITS) as f64
 }
 
-/// The loop behind both forms of `transact`.
+/// The loop of both forms of `transact`.
 pub(crate) fn run<S: Store + ?Sized, T, E: From<Error>>(
     store: &S,
     mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,
@@ -93,7 +92,7 @@ pub(crate) fn run<S: Store + ?Sized, T, E: From<Error>>(
 
 enum Ran<T, E> {
     Committed(T),
-    /// Nothing was kept, and another run may succeed.
+    /// Nothing was committed, and another attempt may succeed.
     InVain(Failure<E>),
 }
 
@@ -102,7 +101,7 @@ enum Failure<E> {
     OfStore(Error),
 }
 
-/// Begins, runs the body and commits, once. The transaction is gone when this returns.
+/// Begins, runs the body and commits, once. The transaction has ended when this returns.
 fn run_once<S: Store + ?Sized, T, E: From<Error>>(
     store: &S,
     body: &mut impl FnMut(&mut S::Transaction<'_>) -> Result<T, E>,

@@ -1,19 +1,19 @@
-//! The store: the whole interface between a pattern and an engine.
+//! The store traits: the whole interface between a pattern and an engine.
 //!
-//! A [`Store`] gives out [`Snapshot`](Store::Snapshot)s, which only read and never change, and
-//! [`Transaction`](Store::Transaction)s, which also write and then commit all or nothing. Both read
-//! through [`Reader`]; a transaction writes through [`Writer`], and only its owner can commit it.
-//! What a store must guarantee is listed below, and the conformance suite (feature `conformance`)
-//! checks each of these laws on every backend:
+//! A [`Store`] creates [`Snapshot`](Store::Snapshot)s, which only read and never change, and
+//! [`Transaction`](Store::Transaction)s, which also write and commit all or nothing. Both read
+//! through [`Reader`]. A transaction writes through [`Writer`], and only its owner can commit it. A
+//! store must satisfy the laws below. The conformance suite (feature `conformance`) checks each of
+//! them on every backend:
 //!
 //! 1. Keys are 1 to 511 bytes, ordered as unsigned bytes; anything else is an error, in reads too.
 //! 2. A snapshot never changes. A transaction sees its own writes. A commit is all or nothing, and
-//!    committed transactions are serializable. A transaction that is dropped changed nothing.
+//!    committed transactions are serializable. A transaction that is dropped changes nothing.
 //! 3. [`Store::transact`] is the entry point: it runs a body, commits, and runs it again on a
 //!    conflict.
-//! 4. An iterator that failed or ended stays ended, never leaves its range, and yields the same
+//! 4. An iterator that failed or ended stays ended. It never leaves its range, and yields the same
 //!    entries in both directions.
-//! 5. What was committed before an error stays.
+//! 5. What was committed before an error is kept.
 //! 6. After a failed write of a pattern the transaction [does not commit](Writer#a-failed-write).
 
 use std::ops::Deref;
@@ -27,7 +27,7 @@ use crate::{
 
 /// An ordered key-value store.
 ///
-/// A store is a handle: cheap to clone where it is shared, safe to use from many threads.
+/// A store is a handle: clones are cheap and share it, and all threads may use it.
 ///
 /// ```
 /// use keyloom::{Memory, Reader, Store, Writer};
@@ -37,16 +37,16 @@ use crate::{
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub trait Store: Send + Sync + 'static {
-    /// A view of the store at one moment.
+    /// A snapshot of the store.
     type Snapshot<'s>: Reader
     where
         Self: 's;
-    /// A view that can be changed and committed.
+    /// A transaction of the store.
     type Transaction<'s>: Transaction
     where
         Self: 's;
 
-    /// Opens a view of everything committed so far.
+    /// Opens a snapshot of everything committed so far.
     ///
     /// # Errors
     /// [`Error::ReadersFull`], [`Error::MapHeld`], [`Error::ConnectionLost`],
@@ -55,17 +55,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// Starts a transaction by hand. Prefer [`Store::transact`], which also commits and retries.
     ///
-    /// On a store with one writer at a time this waits for the writer before it.
+    /// On a store with one writer at a time this waits for the earlier writer.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::WriterBusy`],
     /// [`Error::MapHeld`], [`Error::Forked`], or another error of the backend.
     fn begin(&self) -> Result<Self::Transaction<'_>>;
 
-    /// What the store takes.
+    /// The limits of the store.
     fn limits(&self) -> Limits;
 
-    /// How often and after which pauses [`Store::transact`] runs a transaction again.
+    /// How often and after which pauses [`Store::transact`] retries a transaction.
     fn retry_policy(&self) -> RetryPolicy {
         RetryPolicy::default()
     }
@@ -79,14 +79,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Runs `body` in a transaction and commits it.
     ///
-    /// When the store reports a conflict, at the beginning, in the body or at commit, everything is
-    /// rolled back and `body` runs again after a jittered pause, as often as
-    /// [`Store::retry_policy`] says. So the body may run more than once: let it change nothing but
-    /// the transaction. When the body fails otherwise, the transaction is rolled back and the error
+    /// If the store reports a conflict, at the beginning, in the body or at commit, everything is
+    /// rolled back, and `body` runs again after a jittered pause. [`Store::retry_policy`] limits
+    /// the attempts. The body may run more than once, so it must have no effects outside the
+    /// transaction. If the body fails otherwise, the transaction is rolled back and the error is
     /// returned.
     ///
-    /// A commit whose outcome is unknown ([`Error::maybe_committed`]) is *not* run again: only the
-    /// caller knows whether doing it twice is harmless.
+    /// A commit whose outcome is unknown ([`Error::maybe_committed`]) is *not* retried: only the
+    /// caller can decide whether a second commit is harmless.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -114,10 +114,10 @@ pub trait Store: Send + Sync + 'static {
     /// [`transact`](Store::transact) for a body with an error type of its own: a `thiserror` enum
     /// with a `#[from] keyloom::Error`, or `anyhow::Error`.
     ///
-    /// When the last attempt ends with an error of the body, that error comes out as it is.
+    /// If the last attempt ends with an error of the body, that error is returned unchanged.
     ///
-    /// Whether to run again is asked of the transaction ([`Transaction::must_restart`]) and not of
-    /// the error, so it does not matter how the error was wrapped.
+    /// The transaction decides whether to retry ([`Transaction::must_restart`]), not the error. So
+    /// it does not matter how the error was wrapped.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -142,7 +142,7 @@ pub trait Store: Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// As [`transact`](Store::transact).
+    /// The errors of [`transact`](Store::transact).
     fn try_transact<T, E: From<Error>>(
         &self,
         body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E>,
@@ -151,10 +151,10 @@ pub trait Store: Send + Sync + 'static {
     }
 }
 
-/// What can be read: a snapshot or a transaction.
+/// Read access: a snapshot or a transaction.
 ///
-/// Reads hand out the engine's own bytes where the engine keeps them at hand (in memory and on LMDB
-/// they are `&[u8]`): nothing is copied or allocated.
+/// Where the engine has its bytes in memory (`Memory` and LMDB: `&[u8]`), reads return references
+/// to them: nothing is copied or allocated.
 pub trait Reader {
     /// Bytes of a key or a value, valid as long as the reader is not changed.
     type Bytes<'r>: Deref<Target = [u8]>
@@ -168,16 +168,17 @@ pub trait Reader {
     /// The value of `key`.
     ///
     /// # Errors
-    /// [`Error::EmptyKey`], [`Error::KeyTooLong`], or what the backend says.
+    /// [`Error::EmptyKey`], [`Error::KeyTooLong`].
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes<'_>>>;
 
-    /// The entries whose keys lie in `range`, one by one as the iterator is advanced.
+    /// The entries with keys in `range`, read as the iterator advances.
     ///
     /// # Errors
-    /// What the backend says, here or from the iterator.
+    /// [`Error::TooOld`], [`Error::Compacted`] or [`Error::ConnectionLost`] where the store has
+    /// them, here or from the iterator.
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>>;
 
-    /// The values of many keys, in their order. A remote store answers it in one round trip.
+    /// The values of many keys, in their order. A remote store reads them in one round trip.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -189,9 +190,9 @@ pub trait Reader {
     /// ```
     ///
     /// # Errors
-    /// As [`get`](Reader::get).
+    /// The errors of [`get`](Reader::get).
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Self::Bytes<'_>>>> {
-        // Collecting results would not know how many they are.
+        // `collect` would not know the number of results in advance.
         let mut values = Vec::with_capacity(keys.len());
         for key in keys {
             values.push(self.get(key.as_ref())?);
@@ -199,10 +200,10 @@ pub trait Reader {
         Ok(values)
     }
 
-    /// How many keys lie in `range`. The store visits all of them.
+    /// The number of keys in `range`. The store visits all of them.
     ///
     /// # Errors
-    /// As [`range`](Reader::range).
+    /// The errors of [`range`](Reader::range).
     fn count(&self, range: KeyRange<'_>) -> Result<u64> {
         let mut count = 0;
         for entry in self.range(range, Order::Ascending)? {
@@ -215,7 +216,7 @@ pub trait Reader {
     /// The entry with the smallest key of `range`.
     ///
     /// # Errors
-    /// As [`range`](Reader::range).
+    /// The errors of [`range`](Reader::range).
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
         self.range(range, Order::Ascending)?.next().transpose()
     }
@@ -223,15 +224,16 @@ pub trait Reader {
     /// The entry with the largest key of `range`.
     ///
     /// # Errors
-    /// As [`range`](Reader::range).
+    /// The errors of [`range`](Reader::range).
     fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {
         self.range(range, Order::Descending)?.next().transpose()
     }
 
-    /// At most `limit` entries of `range`, but at least one, and where the next page begins.
+    /// At most `limit` entries of `range`, but at least one, and the position of the next page.
     ///
-    /// Pass [`Page::last`] to [`KeyRange::resume`] for the page behind. Nothing is skipped or
-    /// repeated, whatever was written in between: a page begins after a key, not at a count.
+    /// Pass [`Page::last`] to [`KeyRange::resume`] for the next page. No entry is skipped or
+    /// repeated, whatever is written between the pages: a page begins after a key, not at an
+    /// offset.
     ///
     /// ```
     /// use keyloom::{KeyRange, Memory, Order, Reader, Store, Writer};
@@ -249,7 +251,7 @@ pub trait Reader {
     /// ```
     ///
     /// # Errors
-    /// As [`range`](Reader::range).
+    /// The errors of [`range`](Reader::range).
     fn page(
         &self,
         range: KeyRange<'_>,
@@ -257,7 +259,7 @@ pub trait Reader {
         limit: usize,
     ) -> Result<Page<Self::Bytes<'_>>> {
         let mut walk = self.range(range, order)?;
-        // A page of nothing could not say where the next one begins.
+        // An empty page would have no key at which the next one begins.
         let entries = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
         let last = match (entries.last(), walk.next().transpose()?) {
             (Some((key, _)), Some(_)) => Some(KeyBuf::from_slice(key)),
@@ -269,12 +271,12 @@ pub trait Reader {
     /// The first [`page`](Reader::page) of each range, in ascending order. The pages are in the
     /// order of `ranges`, which may overlap or repeat.
     ///
-    /// A remote store answers it in one round trip, where a loop over `page` costs one per range: a
-    /// step of a graph traversal reads the neighbours of many vertices, a spatial query many ranges
-    /// of a curve. More than about a thousand ranges are split into several round trips; the
+    /// A remote store reads them in one round trip; a loop over `page` costs one per range. A step
+    /// of a graph traversal reads the neighbours of many vertices so, and a spatial query the many
+    /// ranges of a curve. More than about a thousand ranges are split into several round trips; the
     /// documentation of the backend gives the number.
     ///
-    /// Up to `ranges.len()` times `limit` entries are in memory at once: bound both. To read the
+    /// Up to `ranges.len()` times `limit` entries are in memory at once, so limit both. To read the
     /// rest of a range, pass [`Page::last`] to [`KeyRange::resume`].
     ///
     /// ```
@@ -293,7 +295,7 @@ pub trait Reader {
     /// ```
     ///
     /// # Errors
-    /// As [`range`](Reader::range).
+    /// The errors of [`range`](Reader::range).
     fn range_many(
         &self,
         ranges: &[KeyRange<'_>],
@@ -306,11 +308,11 @@ pub trait Reader {
         Ok(pages)
     }
 
-    /// How many entries come with the beginning of a range, so that a walk steps over them for
-    /// nothing: a page, on a store behind a network; 0 where every step is a step in the engine.
+    /// The number of entries that are fetched with the beginning of a range, over which a walk
+    /// steps at no cost: one page on a remote store; 0 if every step costs a step of the engine.
     ///
-    /// For a choice between stepping over entries that are not wanted and beginning another range
-    /// behind them, which costs a round trip there and some dozen steps here.
+    /// It decides between stepping over unwanted entries and beginning another range after them,
+    /// which costs a round trip on a remote store and some dozen steps otherwise.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store};
@@ -321,10 +323,10 @@ pub trait Reader {
         0
     }
 
-    /// The counter at `key`, 0 where there is none. See [`Writer::add`].
+    /// The counter at `key`, 0 if there is none. See [`Writer::add`].
     ///
     /// # Errors
-    /// [`Error::NotACounter`], or as [`get`](Reader::get).
+    /// [`Error::NotACounter`], and the errors of [`get`](Reader::get).
     fn counter(&self, key: &[u8]) -> Result<i64> {
         Ok(self.get(key)?.map(|value| decode_counter(key, &value)).transpose()?.unwrap_or(0))
     }
@@ -333,39 +335,39 @@ pub trait Reader {
 /// A key and its value.
 pub type Entry<B> = (B, B);
 
-/// Some entries of a range and where to go on.
+/// Some entries of a range, and the position of the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<B> {
-    /// The entries, in the order asked for.
+    /// The entries, in the requested order.
     pub entries: Vec<Entry<B>>,
     /// The key of the last entry if there are more after it, otherwise `None`.
     pub last: Option<KeyBuf>,
 }
 
-/// What can be changed: a transaction, or a part of one.
+/// Write access: a transaction, or a part of one.
 ///
 /// # A failed write
 ///
 /// A write of the *store* that is refused, such as a [`put`](Writer::put) of a key that is too
-/// long, has changed nothing, and the transaction may go on and commit. A write of a *pattern* that
-/// fails, for whatever reason and however early, makes the transaction refuse to commit
-/// ([`guarded`](Writer::guarded)), since part of it may have been made. To go on in spite of a
-/// possible refusal, read first, in the same transaction, whether the write is possible; or drop
-/// the transaction and begin another. A read that fails has no such effect.
+/// long, changes nothing, and the transaction may continue and commit. A write of a *pattern* that
+/// fails makes the transaction refuse to commit ([`guarded`](Writer::guarded)), whatever the cause,
+/// since the write may be incomplete. If a refusal is possible, first check in the same transaction
+/// whether the write is possible; or drop the transaction and begin another one. A read that fails
+/// has no such effect.
 pub trait Writer: Reader {
     /// Sets the value of `key`.
     ///
     /// # Errors
     /// [`Error::EmptyKey`], [`Error::KeyTooLong`], [`Error::ValueTooLong`],
-    /// [`Error::TransactionTooLarge`], [`Error::MapFull`], or what the backend says.
+    /// [`Error::TransactionTooLarge`], [`Error::MapFull`].
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Puts entries whose keys ascend: as [`put`](Writer::put) does one after the other, but a
-    /// store may lay them closer together.
+    /// Puts entries in ascending key order. The effect is that of one [`put`](Writer::put) after
+    /// the other, but a store may pack them more densely.
     ///
-    /// On LMDB this fills the pages of the tree, in the middle of a store too, where puts leave
-    /// each of them up to half empty. So a load should hand over as many entries as it holds in
-    /// memory; some dozen gain nothing. Entries that do not ascend are put as well.
+    /// On LMDB this fills the pages of the tree, also in the middle of a store, where single puts
+    /// leave each page up to half empty. So a load should pass as many entries as it can hold in
+    /// memory; fewer than some dozen gain nothing. Entries that do not ascend are put as well.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -376,13 +378,13 @@ pub trait Writer: Reader {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Writer::put). Some of the entries may have been put then.
+    /// The errors of [`put`](Writer::put). Some of the entries may have been put before the error.
     fn put_sorted(&mut self, entries: &[(&[u8], &[u8])]) -> Result<()> {
         entries.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
     /// The limits of the store, as [`Store::limits`] returns them. Derived data checks them before
-    /// anything is written, so that the error names what is too large.
+    /// the first write, so that the error names the entry that is too large.
     ///
     /// ```
     /// use keyloom::{Limits, Memory, Store, Writer};
@@ -392,19 +394,19 @@ pub trait Writer: Reader {
     /// ```
     fn limits(&self) -> Limits;
 
-    /// The state that patterns keep in the transaction: why it must not commit, and values that
-    /// they read again. A backend returns a field of its transaction, a wrapper that of the
-    /// transaction it wraps.
+    /// The state that patterns keep in the transaction: the reason why it must not commit, and
+    /// values that are read repeatedly. A backend returns a field of its transaction; a wrapper
+    /// returns that of the inner transaction.
     fn state(&mut self) -> &mut TransactionState;
 
-    /// Runs `write`, one write operation of a pattern. If it fails, the transaction does not commit
-    /// any more: [`commit`](Transaction::commit) returns [`Error::CommitRefused`] with the first
-    /// such error as its source.
+    /// Runs `write`, one write operation of a pattern. If it fails, the transaction can no longer
+    /// commit: [`commit`](Transaction::commit) returns [`Error::CommitRefused`] with the first such
+    /// error as its source.
     ///
-    /// A write of a pattern is several writes of the store, and an error may leave some of them
-    /// made and others not. So every public write operation of a pattern runs in here, and an error
-    /// that a program swallows cannot leave derived data wrong. A `write` that panics has the same
-    /// effect, if the program catches the panic. Costs no key and no allocation when `write`
+    /// A write of a pattern is several writes of the store, and an error may come after some of
+    /// them. Therefore every public write operation of a pattern runs in `guarded`, so that a
+    /// swallowed error cannot leave derived data inconsistent. A `write` that panics has the same
+    /// effect, if the program catches the panic. Costs no key and no allocation if `write`
     /// succeeds.
     ///
     /// ```
@@ -426,7 +428,7 @@ pub trait Writer: Reader {
     /// ```
     ///
     /// # Errors
-    /// Those of `write`.
+    /// The errors of `write`.
     fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> Result<T>) -> Result<T>
     where
         Self: Sized,
@@ -437,22 +439,22 @@ pub trait Writer: Reader {
         written
     }
 
-    /// Removes `key`; removing what is not there is not an error.
+    /// Deletes `key`. An absent key is not an error.
     ///
     /// # Errors
-    /// As [`put`](Writer::put).
+    /// The errors of [`put`](Writer::put).
     fn delete(&mut self, key: &[u8]) -> Result<()>;
 
-    /// Removes every key of `range`.
+    /// Deletes every key of `range`.
     ///
     /// # Errors
-    /// As [`put`](Writer::put).
+    /// The errors of [`put`](Writer::put).
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()>;
 
     /// Adds `delta` to the counter at `key`, wrapping around; an absent counter counts as 0.
     ///
-    /// A counter is 8 bytes, little-endian, two's complement: the form that stores with atomic
-    /// operations of their own expect. Such a store adds without reading, so hot counters do not
+    /// A counter is 8 bytes, little-endian, two's complement: the format of the atomic operations
+    /// of FoundationDB. A store with atomic operations adds without reading, so hot counters do not
     /// conflict there.
     ///
     /// ```
@@ -465,36 +467,35 @@ pub trait Writer: Reader {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotACounter`], unless the store does not look ([`apply`](Writer::apply)); or as
-    /// [`put`](Writer::put).
+    /// [`Error::NotACounter`], unless the store does not validate the old value
+    /// ([`apply`](Writer::apply)); and the errors of [`put`](Writer::put).
     fn add(&mut self, key: &[u8], delta: i64) -> Result<()> {
         self.apply(key, AtomicOp::Add(delta))
     }
 
-    /// Lowers the counter at `key` to `bound` if it is larger, or sets it where there is none.
+    /// Lowers the counter at `key` to `bound` if it is larger. Sets an absent counter.
     ///
     /// Compares as unsigned numbers, as the native operation of FoundationDB does.
     ///
     /// # Errors
-    /// As [`add`](Writer::add).
+    /// The errors of [`add`](Writer::add).
     fn min(&mut self, key: &[u8], bound: u64) -> Result<()> {
         self.apply(key, AtomicOp::Min(bound))
     }
 
-    /// Raises the counter at `key` to `bound` if it is smaller, or sets it where there is none.
+    /// Raises the counter at `key` to `bound` if it is smaller. Sets an absent counter.
     ///
     /// Compares as unsigned numbers, as the native operation of FoundationDB does.
     ///
     /// # Errors
-    /// As [`add`](Writer::add).
+    /// The errors of [`add`](Writer::add).
     fn max(&mut self, key: &[u8], bound: u64) -> Result<()> {
         self.apply(key, AtomicOp::Max(bound))
     }
 
-    /// Appends `tail` to the value of `key`, or sets it where there is none. A value that would
-    /// become longer than the store takes stays as it is, as in FoundationDB, **without an error**:
-    /// the tail is lost. Where that matters, read the value first; then it is a read, and can
-    /// conflict.
+    /// Appends `tail` to the value of `key`. Sets an absent value. If the value would become longer
+    /// than the store allows, it is unchanged, as in FoundationDB, **without an error**: the tail
+    /// is lost. If that matters, read the value first; the read can conflict.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -506,13 +507,13 @@ pub trait Writer: Reader {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Writer::put).
+    /// The errors of [`put`](Writer::put).
     fn append_if_fits(&mut self, key: &[u8], tail: &[u8]) -> Result<()> {
         self.apply(key, AtomicOp::AppendIfFits(tail.into()))
     }
 
-    /// Removes `key` if its value is `expected`: a counter that has come back to 0, say, without
-    /// another writer's addition in between being lost.
+    /// Deletes `key` if its value is `expected`: for example a counter that is 0 again, without
+    /// losing a concurrent addition.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store, Writer};
@@ -527,22 +528,22 @@ pub trait Writer: Reader {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Writer::put).
+    /// The errors of [`put`](Writer::put).
     fn compare_and_clear(&mut self, key: &[u8], expected: &[u8]) -> Result<()> {
         self.apply(key, AtomicOp::CompareAndClear(expected.into()))
     }
 
-    /// Does what [`add`](Writer::add), [`min`](Writer::min), [`max`](Writer::max),
-    /// [`append_if_fits`](Writer::append_if_fits) and
-    /// [`compare_and_clear`](Writer::compare_and_clear) say: the one of them that a store
-    /// overrides.
+    /// Performs [`add`](Writer::add), [`min`](Writer::min), [`max`](Writer::max),
+    /// [`append_if_fits`](Writer::append_if_fits) or
+    /// [`compare_and_clear`](Writer::compare_and_clear). A store overrides this method for all
+    /// five.
     ///
-    /// A store that can do these without reading does, so that transactions that do them to one key
-    /// do not conflict. It does not look at the value then either: of one that is no counter it
-    /// takes the first eight bytes, filled up with zeros, for one. This default reads and writes.
+    /// A store with atomic operations performs them without a read, so that such transactions on
+    /// one key do not conflict. Such a store does not validate the old value: it is truncated or
+    /// zero-extended to eight bytes. This default reads and writes.
     ///
     /// # Errors
-    /// As these methods.
+    /// The errors of these methods.
     fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
         apply_by_reading(self, key, &operation)
     }
@@ -550,13 +551,13 @@ pub trait Writer: Reader {
     /// Puts `value` under a key that holds the [versionstamp](crate::key::Versionstamp) of the
     /// commit: the stamps of one prefix ascend in the order of the commits.
     ///
-    /// On a store that assigns versions to commits the stamp is assigned at commit: the transaction
-    /// does not read it, and concurrent writers do not conflict. Until the commit, neither the new
-    /// key nor the range that it may fall into can be read. Do such reads first. Elsewhere this
-    /// takes the next number from the counter at the key's `clock`, a key that all writers change,
-    /// which begins behind the last stamp that is there.
+    /// On a store that assigns versions to commits, the stamp is assigned at commit: the
+    /// transaction does not read it, and concurrent writers do not conflict. Until the commit,
+    /// neither the new key nor the range that it may fall into can be read. Do such reads first. On
+    /// other stores the stamp is the next number of the counter at the key's `clock`. All writers
+    /// change this counter, which begins after the last stored stamp.
     ///
-    /// The stamp is in the key as the twelve bytes that follow the type code of a versionstamp in a
+    /// The stamp is in the key as the twelve bytes after the type code of a versionstamp in a
     /// tuple. So the prefix ends with that code: pack a tuple up to the stamp, and push
     /// [`Versionstamp::TYPE_CODE`](crate::key::Versionstamp::TYPE_CODE).
     ///
@@ -580,13 +581,13 @@ pub trait Writer: Reader {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotACounter`] for the clock, or as [`put`](Writer::put).
+    /// [`Error::NotACounter`] for the clock, and the errors of [`put`](Writer::put).
     fn put_versionstamped(&mut self, key: &VersionstampedKey<'_>, value: &[u8]) -> Result<()> {
         stamp_by_counting(self, key, value)
     }
 }
 
-/// A writer whose writes become permanent together: what [`Store::begin`] returns.
+/// A writer whose writes are committed together. [`Store::begin`] returns it.
 ///
 /// Patterns take `&mut impl Writer` and so cannot commit; only the owner of the transaction can.
 /// Dropping a transaction rolls it back.
@@ -595,8 +596,7 @@ pub trait Transaction: Writer {
     ///
     /// # Errors
     /// [`Error::CommitRefused`] after a [failed write of a pattern](Writer#a-failed-write);
-    /// [`Error::Conflict`], [`Error::CommitUnknown`], [`Error::DiskFull`], or what the backend
-    /// says.
+    /// [`Error::Conflict`], [`Error::CommitUnknown`], [`Error::DiskFull`].
     fn commit(self) -> Result<()>;
 
     /// Whether an operation of this transaction has failed such that the whole transaction must run

@@ -1,14 +1,14 @@
-//! What a transaction knows of the patterns that use it.
+//! The state of the patterns in a transaction.
 
 use crate::{Error, KeyBuf, Result};
 
-/// What a transaction knows of the patterns that use it: the first of their writes that failed, and
-/// values that they need again and again.
+/// The state of the patterns in a transaction: the first of their writes that failed, and cached
+/// values.
 ///
 /// Each transaction of a backend holds one, returns it from
-/// [`Writer::state`](crate::Writer::state), and calls [`check`](TransactionState::check) first of
-/// all in [`Transaction::commit`](crate::Transaction::commit). A wrapper returns that of the
-/// transaction it wraps.
+/// [`Writer::state`](crate::Writer::state), and calls [`check`](TransactionState::check) at the
+/// beginning of [`Transaction::commit`](crate::Transaction::commit). A wrapper returns that of the
+/// inner transaction.
 ///
 /// ```
 /// use keyloom::{Error, TransactionState};
@@ -22,12 +22,12 @@ use crate::{Error, KeyBuf, Result};
 #[derive(Clone, Debug, Default)]
 pub struct TransactionState {
     cause: Option<Box<Error>>,
-    /// How many writes of patterns have begun and not ended: one that panics never ends.
+    /// The number of writes of patterns that have begun and not ended: one that panics never ends.
     unfinished: u32,
     remembered: Vec<(KeyBuf, Option<Box<[u8]>>)>,
 }
 
-/// Why a transaction is refused in which a write of a pattern has begun and not ended.
+/// The error of a transaction in which a write of a pattern has begun and not ended.
 #[derive(Debug, thiserror::Error)]
 #[error("a write of a pattern panicked")]
 struct Unfinished;
@@ -39,12 +39,12 @@ impl TransactionState {
         self.cause.get_or_insert_with(|| Box::new(cause.clone()));
     }
 
-    /// A write of a pattern begins.
+    /// Records the beginning of a write of a pattern.
     pub(crate) fn begin(&mut self) {
         self.unfinished += 1;
     }
 
-    /// It has ended, with a result or with an error.
+    /// Records its end, with a result or with an error.
     pub(crate) fn end(&mut self) {
         self.unfinished -= 1;
     }
@@ -64,11 +64,11 @@ impl TransactionState {
         }
     }
 
-    /// Remembers what this transaction has read at `key`, so that it reads it once, however many
-    /// writes need it. For a few keys that each write of a pattern needs.
+    /// Caches the value that this transaction has read at `key`, so that it reads it once, however
+    /// many writes need it. For a few keys that every write of a pattern needs.
     ///
-    /// A pattern that writes to such a key calls [`forget`](TransactionState::forget): a write of
-    /// the store does not know what is remembered.
+    /// A pattern that writes to such a key must call [`forget`](TransactionState::forget), because
+    /// a write of the store does not update the cache.
     ///
     /// ```
     /// use keyloom::TransactionState;
@@ -86,14 +86,14 @@ impl TransactionState {
         self.remembered.push((KeyBuf::from_slice(key), value.map(Box::from)));
     }
 
-    /// The value that was [remembered](TransactionState::remember) for `key`, if one was;
-    /// `Some(None)` if there was none in the store.
+    /// The [cached](TransactionState::remember) value of `key`, if there is one; `Some(None)` if
+    /// the store had no value.
     pub fn remembered(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         let found = self.remembered.iter().find(|(other, _)| **other == *key);
         found.map(|(_, value)| value.as_deref())
     }
 
-    /// Forgets what was remembered for `key`.
+    /// Removes the cached value of `key`.
     pub fn forget(&mut self, key: &[u8]) {
         self.remembered.retain(|(other, _)| **other != *key);
     }

@@ -1,4 +1,4 @@
-//! Parts for backends: what a store written outside this crate needs and an engine rarely has.
+//! Parts for backends: what a store outside this crate needs and few engines have.
 //!
 //! A backend implements [`Store`], [`Reader`], [`Writer`] and [`Transaction`] for one engine.
 //! `conformance::check` (feature `conformance`) tests it against the laws of the store. The chapter
@@ -6,7 +6,7 @@
 //!
 //! | if the engine | use |
 //! |---|---|
-//! | lets a second writer of one thread wait for the first one forever | [`WriterSlot`] |
+//! | makes a second writer of one thread wait for the first one forever | [`WriterSlot`] |
 //! | has no transaction that reads its own writes | [`Overlay`] over a snapshot |
 //! | limits the size of a transaction, or should imitate an engine that does | [`TransactionSize`] |
 //! | must not be used after `fork` | [`Process`] |
@@ -14,8 +14,8 @@
 //!
 //! Every operation begins with [`check_key`], every put with [`check_value`]; a commit begins with
 //! [`TransactionState::check`]. [`Reader::page`], [`Reader::count`], counters and versionstamps
-//! have defaults that read and write; a backend overrides them where the engine does better.
-//! [`AnyStore::other`] and [`AnyStore::open_with`] put a backend beside the built-in ones.
+//! have defaults that read and write; a backend overrides them if its engine is faster.
+//! [`AnyStore::other`] and [`AnyStore::open_with`] add a backend to the built-in ones.
 //!
 //! [`Store`]: crate::Store
 //! [`Reader`]: crate::Reader

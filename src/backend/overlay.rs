@@ -1,4 +1,4 @@
-//! The writes of a transaction, laid over what it reads from elsewhere.
+//! The buffered writes of a transaction, merged into reads of a snapshot.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,11 @@ use std::ops::{Bound, Deref};
 use super::span::{Span, Spans};
 use crate::{KeyBuf, KeyRange, Order, Result};
 
-/// Writes that wait for the commit: the last one of each key, and the ranges deleted before them.
+/// Writes that are buffered until the commit: the last one of each key, and the ranges deleted
+/// before them.
 ///
 /// For engines without transactions that read their own writes. A transaction is then a snapshot of
-/// the engine and an overlay: [`get`](Overlay::get) answers for the keys that were written,
+/// the engine and an overlay: [`get`](Overlay::get) returns the keys that were written,
 /// [`entries`](Overlay::entries) merges the writes into a range of the snapshot, and the commit
 /// applies [`deleted_ranges`](Overlay::deleted_ranges), then [`writes`](Overlay::writes).
 ///
@@ -90,8 +91,8 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         self.cleared.insert(span);
     }
 
-    /// The value that was put at `key`; `Some(None)` if the key was deleted, `None` if it was not
-    /// written, so that its value is in the snapshot.
+    /// The value that was put at `key`; `Some(None)` if the key was deleted; `None` if it was not
+    /// written, so that the snapshot has its value.
     pub fn get(&self, key: &[u8]) -> Option<Option<&V>> {
         match self.keys.get(key) {
             Some(written) => Some(written.as_ref()),
@@ -99,7 +100,8 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         }
     }
 
-    /// The entries of `range` in `order`, where `below` are those of the snapshot. Copies nothing.
+    /// The entries of `range` in `order`, merged with those of the snapshot in `below`. Copies
+    /// nothing.
     ///
     /// An error of `below` ends the iterator.
     pub fn entries<'o, B, I>(
@@ -134,18 +136,18 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         self.keys.is_empty() && self.cleared.is_empty()
     }
 
-    /// How many writes there are: keys and deleted ranges.
+    /// The number of writes: keys and deleted ranges.
     pub fn len(&self) -> usize {
         self.keys.len() + self.cleared.len()
     }
 
-    /// Bytes of the keys and values written.
+    /// The bytes of the keys and values written.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The part of `span` that a walk in `order` still reads from the snapshot, if the walk is
-    /// about to enter a range that was deleted.
+    /// about to enter a deleted range.
     #[cfg(feature = "_remote")]
     pub(crate) fn beyond_cleared(&self, span: Span, order: Order) -> Option<Span> {
         self.cleared.beyond(span, order)
@@ -157,7 +159,7 @@ impl<V: Deref<Target = [u8]>> Overlay<V> {
         self.keys.range::<[u8], _>(bounds(span)).next().is_none() && !self.cleared.meet(span)
     }
 
-    /// How many keys were put in `span`, counted up to `most`.
+    /// The number of keys that were put in `span`, counted up to `most`.
     #[cfg(feature = "_remote")]
     pub(crate) fn puts(&self, span: &Span, most: usize) -> usize {
         let writes = self.keys.range::<[u8], _>(bounds(span));
@@ -189,7 +191,7 @@ fn bounds(span: &Span) -> (Bound<&[u8]>, Bound<&[u8]>) {
 
 type Writes<'o, V> = Box<dyn Iterator<Item = (&'o KeyBuf, Option<&'o V>)> + 'o>;
 
-/// An entry of a merged range, from one side or the other.
+/// An entry of a merged range, from the writes or from the snapshot.
 pub(crate) enum Merged<'o, B, V> {
     Written(&'o KeyBuf, &'o V),
     Below(B, B),
@@ -231,7 +233,7 @@ where
         Self { overlay, writes, below, order, is_over: false }
     }
 
-    /// Ends the iterator, writes included.
+    /// Ends the iterator, including the writes.
     fn fail(&mut self) -> Option<Result<Merged<'o, B, V>>> {
         self.is_over = true;
         let error = self.below.next()?.err()?;
@@ -255,7 +257,7 @@ where
                 Some(Ok((key, _))) => Some(key),
                 None => None,
             };
-            // A write comes before what it replaces.
+            // A write comes before the entry that it replaces.
             let written = self.writes.next_if(|(key, _)| match (below, order) {
                 (None, _) => true,
                 (Some(below), Order::Ascending) => key.as_slice() <= &below[..],
@@ -277,7 +279,7 @@ where
     }
 }
 
-/// Bytes read through an [`Overlay`]: of a write, or of the snapshot below.
+/// Bytes read through an [`Overlay`]: of a write, or of the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub enum Overlaid<'o, B> {
     /// Of a write of the transaction.
@@ -319,7 +321,7 @@ where
 }
 
 impl<I: Iterator, V> fmt::Debug for OverlayEntries<'_, I, V> {
-    /// No key and no value.
+    /// Without keys and values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OverlayEntries").finish_non_exhaustive()
     }
@@ -377,7 +379,7 @@ mod tests {
     }
 
     proptest! {
-        /// An overlay against a map that is changed at once.
+        /// An overlay, compared with a map that is changed immediately.
         #[test]
         fn an_overlay_reads_as_if_its_writes_were_applied(
             old in proptest::collection::btree_map(key(), key(), 0..12),

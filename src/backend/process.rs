@@ -1,4 +1,4 @@
-//! A process, to refuse the use of a store by its forks.
+//! The id of a process, to refuse the use of a store in its forks.
 #![cfg_attr(feature = "lmdb", allow(unsafe_code))]
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::{Error, Result};
 /// The process that opened a store, to be compared with the one that uses it.
 ///
 /// A child of `fork` shares file positions, locks and mapped memory with its parent. An engine that
-/// does not know of the fork overwrites the parent's data, so each snapshot and each transaction
+/// is unaware of the fork overwrites the parent's data, so each snapshot and each transaction
 /// begins with [`check`](Process::check).
 ///
 /// ```
@@ -26,7 +26,7 @@ impl Process {
         Self(id())
     }
 
-    /// Refuses the use of the store at `path` by a fork of this process.
+    /// Returns an error if a fork of this process uses the store at `path`.
     ///
     /// # Errors
     /// [`Error::Forked`] if another process runs.
@@ -46,7 +46,7 @@ fn id() -> u32 {
     std::process::id()
 }
 
-/// Remembers the id: the system takes as long to answer as a get. A child of `fork` forgets it.
+/// Caches the id, because the system call takes as long as a get. A child of `fork` clears it.
 #[cfg(feature = "lmdb")]
 #[inline]
 fn id() -> u32 {
@@ -75,8 +75,8 @@ mod known {
         static FORGETS: Once = Once::new();
         let id = std::process::id();
         FORGETS.call_once(|| {
-            // SAFETY: the handler touches an atomic number only, which is allowed in a child whose
-            // other threads are gone.
+            // SAFETY: the handler accesses an atomic number only, which is allowed in a child whose
+            // other threads have ended.
             let refused = unsafe { libc::pthread_atfork(None, None, Some(forget)) };
             FORK_IS_TOLD.store(u32::from(refused == 0), Relaxed);
         });

@@ -1,4 +1,4 @@
-//! Ranges in the one form that servers take: from a key, up to but without another.
+//! Ranges in the form that servers take: an inclusive start key and an exclusive end key.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -7,7 +7,7 @@ use std::ops::Bound;
 use crate::Order;
 use crate::{KeyBuf, KeyRange, successor};
 
-/// The keys from `start` up to but without `end`; without an `end`, all from `start`.
+/// The keys from `start`, inclusive, to `end`, exclusive; without an `end`, all from `start`.
 ///
 /// Never empty: a range that cannot hold a key has no [`Span`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of `range`, unless no key can lie in it.
+    /// The span of `range`, `None` if it can contain no key.
     pub(crate) fn of(range: &KeyRange<'_>) -> Option<Self> {
         let (start, end) = range.normalized()?;
         let start = match start {
@@ -33,7 +33,7 @@ impl Span {
         Self { start, end }.unless_empty()
     }
 
-    /// The span that holds `key` alone.
+    /// The span that contains `key` alone.
     #[cfg(feature = "etcd")]
     pub(crate) fn single(key: &[u8]) -> Self {
         Self { start: KeyBuf::from_slice(key), end: Some(successor(key)) }
@@ -44,13 +44,13 @@ impl Span {
         key >= self.start.as_slice() && !self.ends_before(key)
     }
 
-    /// Whether `key` lies behind everything in this span.
+    /// Whether `key` is after everything in this span.
     #[cfg(any(feature = "etcd", test))]
     fn ends_before(&self, key: &[u8]) -> bool {
         self.end.as_deref().is_some_and(|end| end <= key)
     }
 
-    /// What is left when a walk in `order` has come to `last`.
+    /// The part that a walk in `order` has not visited when it has reached `last`.
     #[cfg(any(feature = "_remote", test))]
     pub(crate) fn behind(self, order: Order, last: &[u8]) -> Option<Self> {
         match order {
@@ -60,7 +60,7 @@ impl Span {
         .unless_empty()
     }
 
-    /// What a walk in `order` has seen when it has come to `last`.
+    /// The part that a walk in `order` has visited when it has reached `last`.
     #[cfg(feature = "etcd")]
     pub(crate) fn up_to(self, order: Order, last: &[u8]) -> Self {
         match order {
@@ -109,7 +109,7 @@ impl Spans {
         nearest.is_some_and(|(_, end)| end.as_deref().is_none_or(|end| key < end))
     }
 
-    /// Whether `span` overlaps one of these.
+    /// Whether `span` overlaps one of these spans.
     #[cfg(any(feature = "_remote", test))]
     pub(super) fn meet(&self, span: &Span) -> bool {
         let before_end = match &span.end {
@@ -120,7 +120,7 @@ impl Spans {
         last.is_some_and(|(_, end)| end.as_ref().is_none_or(|end| *end > span.start))
     }
 
-    /// What is left of `span` behind the one of these that a walk in `order` meets at once.
+    /// If a walk of `span` in `order` begins in one of these spans, the part of `span` after it.
     #[cfg(any(feature = "_remote", test))]
     pub(super) fn beyond(&self, span: Span, order: Order) -> Option<Span> {
         match order {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     proptest! {
-        /// The set against the definition: a key is in it if it is in one of the spans.
+        /// The set, compared with the definition: a key is in it if it is in one of the spans.
         #[test]
         fn spans_hold_what_their_parts_hold(parts in proptest::collection::vec(span(), 0..6)) {
             let parts: Vec<Span> = parts.into_iter().flatten().collect();
@@ -227,7 +227,7 @@ mod tests {
             }
         }
 
-        /// Beyond what is cleared lies everything that is not, and what is cut off is.
+        /// Skipping removes only cleared keys, and all of those at the beginning.
         #[test]
         fn what_lies_beyond_is_all_that_is_left(
             parts in proptest::collection::vec(span(), 0..6), whole in span(),
@@ -251,7 +251,7 @@ mod tests {
             }
         }
 
-        /// A walk goes on with every key that comes after the last one, its successor among them.
+        /// A walk continues with every key after the last one, including its successor.
         #[test]
         fn what_is_behind_a_key_is_all_that_comes_after_it(span in span(), last in key()) {
             let Some(span) = span else { return Ok(()) };
@@ -263,7 +263,7 @@ mod tests {
                         Order::Ascending => key > last,
                         Order::Descending => key < last,
                     };
-                    // A walk comes to keys of its span only.
+                    // A walk visits keys of its span only.
                     let expected = span.contains(&key) && is_after;
                     let is_behind = behind.as_ref().is_some_and(|behind| behind.contains(&key));
                     prop_assert!(!span.contains(&last) || is_behind == expected, "{key:?} {order:?}");

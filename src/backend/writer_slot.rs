@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
-/// How long a thread waits until no later one may overtake it.
+/// How long a thread waits before later threads may no longer overtake it.
 ///
-/// A thread that has just written and begins again finds the slot free, long before the waiting one
-/// has woken up. Up to this bound that is faster, since waking takes as long as many a transaction.
-/// Without the bound, a thread that writes in a loop (to build an index, say) would starve all
-/// others.
+/// A thread that has just written and begins again finds the slot free, long before the waiting
+/// thread has woken up. Up to this limit that is faster, since waking takes as long as many
+/// transactions. Without the limit, a thread that writes in a loop (to build an index, say) would
+/// starve all others.
 const PATIENCE: Duration = Duration::from_micros(250);
 
-/// Lets the threads of a process write one after the other, in the order in which they came.
+/// Lets the threads of a process write one after the other, in order of arrival.
 ///
 /// An engine with one writer at a time makes a second one wait, and a thread that begins a
 /// transaction inside another one waits for itself forever. The slot returns an error instead. A
@@ -39,13 +39,13 @@ pub struct WriterSlot(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     owner: Option<ThreadId>,
-    /// The threads that wait, and since when, in the order in which they came. While the slot is
-    /// free, the first of them has been woken.
+    /// The threads that wait, with the times at which they began, in order of arrival. While the
+    /// slot is free, the first of them has been woken.
     waiting: VecDeque<(Thread, Instant)>,
 }
 
 impl State {
-    /// Removes a thread from those that wait.
+    /// Removes a thread from the queue.
     fn give_up(&mut self, thread: ThreadId) {
         self.waiting.retain(|(waiting, _)| waiting.id() != thread);
         if self.owner.is_none() {
@@ -62,8 +62,7 @@ impl State {
 
 /// The right to write, released on drop.
 ///
-/// It is not `Send`: on another thread, [`Error::NestedTransaction`] would be returned to the wrong
-/// one.
+/// It is not `Send`: after a move, the wrong thread would receive [`Error::NestedTransaction`].
 #[derive(Debug)]
 #[must_use = "the slot is free again once the turn is dropped"]
 pub struct WriterTurn<'s> {
@@ -79,13 +78,13 @@ impl WriterSlot {
     pub fn take(&self) -> Result<WriterTurn<'_>> {
         match self.take_within(|| None)? {
             Some(turn) => Ok(turn),
-            // Not reached: there is no time-out.
+            // Unreachable: there is no time-out.
             None => Err(Error::WriterBusy { holder: None, waited_ms: 0 }),
         }
     }
 
-    /// [`take`](Self::take) with a limit: before each wait it calls `left` for the remaining time,
-    /// where `None` is no limit. Returns `Ok(None)` if no time is left.
+    /// [`take`](Self::take) with a time limit. Before each wait it calls `left` for the remaining
+    /// time; `None` is no limit. Returns `Ok(None)` if no time is left.
     ///
     /// # Errors
     /// [`Error::NestedTransaction`] if the calling thread is the current writer.
@@ -123,8 +122,7 @@ impl WriterSlot {
         Ok(Some(WriterTurn { slot: self, _of_this_thread: PhantomData }))
     }
 
-    // Every change of the state is one step that cannot panic half way, so a panic elsewhere does
-    // not spoil it.
+    // Every change of the state is one step that cannot panic, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,7 +142,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-    /// Without a bound, a thread that begins again at once comes before the one that must be woken.
+    /// Without a limit, a thread that begins again at once overtakes the one that must be woken.
     #[test]
     fn who_begins_again_at_once_comes_behind_one_that_waits() {
         let slot = WriterSlot::default();

@@ -1,11 +1,11 @@
-//! Integers that no Rust type holds.
+//! Integers that are too large for the types of Rust.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// An integer of any size that a key can hold: up to 255 bytes of magnitude.
+/// An integer of any size that a key can contain: up to 255 bytes of magnitude.
 ///
-/// It is kept in its one shortest form, so equal integers are equal values.
+/// It is stored in its shortest form, so equal integers are equal values.
 ///
 /// ```
 /// use keyloom::key::{BigInt, Element, pack, unpack};
@@ -22,8 +22,8 @@ pub struct BigInt {
 }
 
 impl BigInt {
-    /// From a sign and a big-endian magnitude, whose leading zeros do not count. `None` when more
-    /// than 255 bytes remain.
+    /// Creates an integer from a sign and a big-endian magnitude. Leading zeros are dropped. `None`
+    /// if more than 255 bytes remain.
     pub fn new(negative: bool, magnitude: &[u8]) -> Option<Self> {
         let zeros = magnitude.iter().take_while(|&&byte| byte == 0).count();
         let magnitude = magnitude.get(zeros..).unwrap_or_default().to_vec();
@@ -93,7 +93,7 @@ impl PartialOrd for BigInt {
 }
 
 impl fmt::Display for BigInt {
-    /// In decimal where it fits in an `i128`, else in hexadecimal.
+    /// In decimal if it fits in an `i128`, otherwise in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(value) = self.to_i128() {
             return write!(f, "{value}");

@@ -18,5 +18,5 @@ pub(super) const DESC: u8 = 0x40;
 
 /// Ends a string, bytes or a nested tuple.
 pub(super) const END: u8 = 0x00;
-/// Behind a `00`, says that it is one and ends nothing.
+/// After a `00`, marks it as a literal byte that ends nothing.
 pub(super) const ESCAPE: u8 = 0xFF;

@@ -1,4 +1,4 @@
-//! Why bytes are not the key that was asked for.
+//! The errors of decoding a key.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::Element;
 
-/// Why bytes do not decode as a key, and where.
+/// The error of bytes that do not decode as a key, with its position.
 ///
 /// ```
 /// use keyloom::key::{pack, unpack};
@@ -15,63 +15,63 @@ use super::Element;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The byte at which the element in question begins, or the offending byte within it.
+    /// The byte at which the element begins, or the invalid byte within it.
     pub offset: usize,
-    /// What is wrong there.
+    /// The kind of the error.
     pub kind: DecodeErrorKind,
 }
 
-/// What is wrong with a key.
+/// The kinds of decoding errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The key ends inside an element. It was cut, or is no tuple.
+    /// The key ends inside an element. It was truncated, or is not a tuple.
     Truncated {
-        /// What was being read.
+        /// The element that was being read.
         within: Type,
     },
     /// The tuple ends where another element was expected.
     Missing {
-        /// What was expected.
+        /// The type that was expected.
         wanted: Type,
     },
-    /// The element has another type than was expected.
+    /// The element has another type than expected.
     Unexpected {
         /// Its type code.
         found: u8,
-        /// What was expected.
+        /// The type that was expected.
         wanted: Type,
     },
-    /// The tuple goes on behind the last element that was expected.
+    /// The tuple continues after the last expected element.
     Trailing {
         /// The type code of the next element.
         found: u8,
     },
-    /// No element begins with this byte, or only ones that no binding writes any more.
+    /// No element begins with this byte, or only ones that the bindings no longer write.
     UnknownCode {
         /// The byte.
         found: u8,
     },
-    /// The integer is outside the range of the type that was asked for. Use a wider one.
+    /// The integer is outside the range of the requested type. Use a wider type.
     OutOfRange(Box<OutOfRange>),
-    /// The bytes have another length than the array that was asked for.
+    /// The bytes have another length than the requested array.
     WrongLength {
-        /// How many bytes there are.
+        /// The number of bytes in the key.
         found: u32,
-        /// How many were expected.
+        /// The number of bytes expected.
         wanted: u32,
     },
     /// A string is not UTF-8.
     NotUtf8,
-    /// A string or bytes with a NUL cannot be borrowed from the key, since the NUL is escaped
-    /// there. Decode it as a `Cow`, `String` or `Vec<u8>`.
+    /// A string or bytes with a NUL cannot be borrowed from the key, because the NUL is escaped in
+    /// it. Decode it as a `Cow`, `String` or `Vec<u8>`.
     CannotBorrow {
         /// String or bytes.
         what: Type,
     },
     /// Inside a [`Desc`](super::Desc), an `FF` is followed by neither `00` nor `FF`.
     BadEscape {
-        /// What follows it.
+        /// The byte that follows it.
         found: u8,
     },
     /// A long integer has a length byte that no binding writes.
@@ -79,14 +79,14 @@ pub enum DecodeErrorKind {
         /// The length.
         found: u8,
     },
-    /// Tuples are nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH), more than a storable key can.
+    /// Tuples are nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH), deeper than in any storable
+    /// key.
     TooDeep,
     /// [`unpack_strict`](super::unpack_strict) found an integer that is not in its shortest form.
     NotShortest,
     /// The key is not in the subspace.
     OutsideSubspace(Box<OutsideSubspace>),
-    /// What a type of the program's own has to say, see
-    /// [`Unpacker::refuse`](super::Unpacker::refuse).
+    /// The error of a type of the program, from [`Unpacker::refuse`](super::Unpacker::refuse).
     Refused(Box<Cow<'static, str>>),
 }
 
@@ -106,7 +106,7 @@ pub struct OutOfRange {
 pub struct OutsideSubspace {
     /// The key, as [`display`](super::display) shows it.
     pub key: Box<str>,
-    /// The prefix of the subspace, shown alike.
+    /// The prefix of the subspace, in the same form.
     pub subspace: Box<str>,
 }
 
@@ -149,7 +149,7 @@ impl fmt::Display for Type {
 }
 
 impl Type {
-    /// The type that begins with `code`, if keyloom knows one.
+    /// The type that begins with `code`, if keyloom supports one.
     pub(super) fn of(code: u8) -> Option<Self> {
         Some(match code {
             0x00 => Self::Null,

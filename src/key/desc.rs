@@ -6,7 +6,7 @@ use super::code;
 use super::scalars::one_element;
 use super::{DecodeError, DecodeErrorKind, Pack, Packer, Type, Unpack, Unpacker};
 
-/// An element that sorts the other way round: newest first, highest score first.
+/// An element that sorts in descending order: newest first, highest score first.
 ///
 /// ```
 /// use keyloom::key::{Desc, pack, unpack};
@@ -30,24 +30,26 @@ use super::{DecodeError, DecodeErrorKind, Pack, Packer, Type, Unpack, Unpacker};
 ///
 /// # Why this reverses the order
 ///
-/// The complement alone does not: encodings are not prefix-free at the end of a key (`"a"` is
-/// `02 61 00`, `"a\0"` is `02 61 00 FF 00`), and of two strings the longer one still sorts behind
-/// its prefix after complementing. Let `E < F` be two encodings and `e`, `f` their forms above.
+/// The complement alone does not reverse it: encodings are not prefix-free at the end of a key
+/// (`"a"` is `02 61 00`, `"a\0"` is `02 61 00 FF 00`), and of two strings the longer one still
+/// sorts after its prefix when both are complemented. Let `E < F` be two encodings and `e`, `f`
+/// their forms above.
 ///
-/// * They differ first at a byte `x < y`. Then `e` and `f` are equal up to there, `e` goes on with
-///   the complement of `x`, `f` with the smaller complement of `y`, so `f < e`. The escape does not
-///   disturb this: only a complement that is itself `FF` is followed by one.
-/// * `E` is a prefix of `F`. Then `e` ends with `FF FF` where `f` goes on with the complement of a
-///   byte: below `FF`, or `FF 00`. Both are less than `FF FF`, so `f < e`.
+/// * They differ first at a byte `x < y`. Then `e` and `f` are equal up to that byte, `e` continues
+///   with the complement of `x`, and `f` with the smaller complement of `y`, so `f < e`. The escape
+///   preserves this: only a complement that is itself `FF` is followed by one.
+/// * `E` is a prefix of `F`. Then `e` ends with `FF FF` where `f` continues with the complement of
+///   a byte: below `FF`, or `FF 00`. Both are less than `FF FF`, so `f < e`.
 ///
-/// And since `FF FF` occurs nowhere else, no form is a prefix of another, so whatever follows the
-/// element never decides before it does.
+/// Since `FF FF` occurs nowhere else, no form is a prefix of another. So the order is decided
+/// within the element, whatever follows it.
 ///
 /// # Cost
 ///
-/// Three bytes, and one more for each `00` in `E`; a buffer on the stack for elements of up to 64
-/// bytes. What is unpacked owns its data: `Desc<String>`, not `Desc<&str>`. A `Desc` within a
-/// `Desc` is possible but escapes escapes: each further level makes it up to 1.6 times as long.
+/// Three bytes, one more for each `00` in `E`, and a buffer on the stack for elements of up to 64
+/// bytes. The unpacked value owns its data: `Desc<String>`, not `Desc<&str>`. A `Desc` within a
+/// `Desc` is possible, but it escapes the escapes: each further level makes it up to 1.6 times as
+/// long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Desc<T>(pub T);
 
@@ -94,7 +96,7 @@ impl<'k, T: for<'c> Unpack<'c>> Unpack<'k> for Desc<T> {
 }
 
 impl Unpacker<'_> {
-    /// Reads a descending element, whose encoding in ascending order is read by `read`.
+    /// Reads a descending element. `read` reads its encoding in ascending order.
     pub(super) fn reversed<T>(
         &mut self,
         read: impl FnOnce(&mut Unpacker<'_>) -> Result<T, DecodeError>,
@@ -140,7 +142,7 @@ impl Unpacker<'_> {
     }
 }
 
-/// How many bytes of the key the first `len` bytes of a descending element's content take.
+/// The number of bytes in the key for the first `len` bytes of a descending element's content.
 #[cold]
 fn complemented_len(content: &[u8], len: usize) -> usize {
     len + content.iter().take(len).filter(|&&byte| byte == 0x00).count()

@@ -1,10 +1,10 @@
-//! Keys for people to read.
+//! Keys in readable form.
 
 use std::fmt::{self, Display, Write};
 
 use super::{Element, elements};
 
-/// Shows a key: as a tuple where it is one, else as escaped bytes.
+/// Shows a key: as a tuple if it is one, otherwise as escaped bytes.
 ///
 /// ```
 /// use keyloom::key::{Desc, display, pack};
@@ -13,8 +13,8 @@ use super::{Element, elements};
 /// assert_eq!(display(b"\xFEzz").to_string(), r#"b"\xfezz""#);
 /// ```
 ///
-/// Control characters and quotes in strings are escaped as in Rust. Decodes the key each time it is
-/// shown.
+/// Control characters and quotes in strings are escaped as in Rust. The key is decoded each time it
+/// is displayed.
 pub fn display(bytes: &[u8]) -> impl Display {
     Shown(bytes)
 }
@@ -31,7 +31,7 @@ impl Display for Shown<'_> {
 }
 
 impl Display for Element {
-    /// As [`display`] shows it within a key. An `f32` ends in `f32`, an `f64` does not.
+    /// The form that [`display`] uses within a key. An `f32` ends in `f32`, an `f64` does not.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),

@@ -23,16 +23,16 @@ use super::{
 /// # Ok::<(), keyloom::key::DecodeError>(())
 /// ```
 ///
-/// It is always one element: a [`Tuple`](Element::Tuple) packs as a nested tuple, also when it is
-/// packed alone. To pack a sequence of elements as a key, put it into a [`List`].
+/// It is always one element: a [`Tuple`](Element::Tuple) packs as a nested tuple, also at the top
+/// level. To pack a sequence of elements as a key, use a [`List`].
 ///
 /// # Order
 ///
-/// By value, and the order of the packed elements is the same. Elements of different types sort by
-/// type: null, bytes, strings, tuples, integers, `f32`, `f64`, booleans, UUIDs, versionstamps,
-/// descending. Numbers of different types do not mix: `2` sorts before `1.0_f32`, this before
-/// `0.0_f64`. Floats are in total order (`-0.0` before `0.0`, NaNs at the ends), and equal exactly
-/// if their bits are.
+/// By value; the packed elements have the same order. Elements of different types sort by type:
+/// null, bytes, strings, tuples, integers, `f32`, `f64`, booleans, UUIDs, versionstamps,
+/// descending. Numbers of different types do not mix: `2` sorts before `1.0_f32`, which sorts
+/// before `0.0_f64`. Floats are in total order (`-0.0` before `0.0`, NaNs at the ends), and are
+/// equal exactly if their bits are.
 #[derive(Clone, Debug)]
 pub enum Element {
     /// No value.
@@ -45,7 +45,7 @@ pub enum Element {
     Tuple(Vec<Element>),
     /// An integer.
     Int(i128),
-    /// An integer that may be larger than an [`Element::Int`]. If it is not, it equals that one.
+    /// An integer that may be larger than an [`Element::Int`]. If it is not, the two are equal.
     BigInt(BigInt),
     /// A float of four bytes.
     F32(f32),
@@ -64,7 +64,7 @@ pub enum Element {
 /// Unpacks a key into its elements, whatever their types.
 ///
 /// # Errors
-/// When the bytes are not a packed tuple.
+/// If the bytes are not a packed tuple.
 pub fn elements(bytes: &[u8]) -> Result<Vec<Element>, DecodeError> {
     unpack::<List<Vec<Element>>>(bytes).map(|list| list.0)
 }

@@ -6,9 +6,9 @@ use super::{DecodeError, Pack, Packer, Unpack, Unpacker};
 
 /// A tuple whose length is known only at run time: a list of elements of one type.
 ///
-/// A wrapper, since a plain `Vec<u8>` or `&[u8]` means *bytes*, one element of its own type; with
-/// lists as plain vectors, `Vec<u8>` and `Vec<u16>` would have different laws. As an element of a
-/// key it is a nested tuple, as a key of its own it is the elements, like every tuple.
+/// A wrapper is needed because a plain `Vec<u8>` or `&[u8]` means *bytes*, one element of its own
+/// type. Without it, `Vec<u8>` and `Vec<u16>` would have different laws. As an element of a key a
+/// list is a nested tuple; as a key it is its elements, like every tuple.
 ///
 /// ```
 /// use keyloom::key::{List, pack, unpack};
@@ -20,7 +20,7 @@ use super::{DecodeError, Pack, Packer, Unpack, Unpacker};
 /// # Ok::<(), keyloom::key::DecodeError>(())
 /// ```
 ///
-/// Lists sort like slices: element by element, a prefix first.
+/// Lists sort like slices: element by element, a prefix before its continuations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct List<L>(pub L);
 

@@ -1,9 +1,9 @@
-//! Keys as tuples: how does a typed, composite key become bytes that sort like its values?
+//! Keys as tuples: how does a typed, composite key become bytes with the order of its values?
 //!
-//! A key is a tuple, encoded as the [FoundationDB tuple layer][spec] encodes it, so every
-//! FoundationDB binding reads keyloom's keys (but for [`Desc`]) and keyloom reads theirs. The bytes
-//! are the same too, except for [two numbers](#two-numbers-with-two-forms). They describe
-//! themselves: a tool prints a key without knowing its type.
+//! A key is a tuple, encoded as the [FoundationDB tuple layer][spec] encodes it. So every
+//! FoundationDB binding reads keyloom's keys (except for [`Desc`]), and keyloom reads those of the
+//! bindings. The bytes are the same too, except for [two numbers](#two-numbers-with-two-forms).
+//! They are self-describing: a tool can print a key without knowing its type.
 //!
 //! ```
 //! use keyloom::key::{display, pack, unpack};
@@ -39,9 +39,9 @@
 //! # Two numbers with two forms
 //!
 //! The bindings disagree on 2^64 - 1 and its negative. keyloom writes `1C FF…` and `0C 00…` (8
-//! bytes after the code), as those of Java and Rust do; newer ones of Python write `1D 08 FF…` and
-//! `0B F7 00…`. Both are read as the same number, but they are two keys: a get, or a range that
-//! ends at the number, misses the other form. Where such a binding writes these two numbers, pack
+//! bytes after the code), like those of Java and Rust. Newer ones of Python write `1D 08 FF…` and
+//! `0B F7 00…`. Both decode to the same number, but they are two keys: a get of the number, or a
+//! range that ends at it, misses the other form. If such a binding writes these two numbers, pack
 //! its keys again:
 //!
 //! ```
@@ -64,10 +64,10 @@
 //!
 //! # Invariants
 //!
-//! * Order: for two values of one key type, `pack(a) < pack(b)` exactly if `a < b`. Between
-//!   elements of different types the type code decides.
+//! * Order: for two values of one key type, `pack(a) < pack(b)` exactly if `a < b`. Elements of
+//!   different types sort by type code.
 //! * Round trip: `unpack(&pack(k)) == k`, floats bit for bit.
-//! * No two tuples share their bytes: `("ab", "c")` and `("a", "bc")` differ, and so do a list of
+//! * No two tuples have the same bytes: `("ab", "c")` and `("a", "bc")` differ, and so do a list of
 //!   one empty string and an empty list.
 //! * No element begins with `FF`. Hence `t FF` is after every key that continues the tuple `t`;
 //!   [`KeyRange::children`](crate::KeyRange::children) depends on this.
@@ -75,15 +75,16 @@
 //!   Decoding does not panic and does not nest deeper than [`MAX_DEPTH`]. It allocates only for
 //!   bytes that exist, never for an encoded length.
 //!
-//! Integers of all widths share one encoding, so a field can grow from `u32` to `u64` under stored
-//! data. [`unpack`] takes the bytes that any FoundationDB binding writes; [`unpack_strict`] takes
-//! only what [`pack`] writes (the bindings disagree about ±(2⁶⁴−1); `pack` writes Java's form).
+//! Integers of all widths have one encoding, so the type of a field can grow from `u32` to `u64`
+//! without a change of stored data. [`unpack`] accepts the bytes that any FoundationDB binding
+//! writes; [`unpack_strict`] accepts only the output of [`pack`] (the bindings disagree about
+//! ±(2⁶⁴−1); `pack` writes Java's form).
 //!
 //! # Cost
 //!
-//! Packing is one pass over the value and allocates only for keys above 64 bytes. Unpacking is one
-//! pass over the bytes; `&str` and `&[u8]` borrow from the key. An integer takes 1 to 9 bytes, a
-//! string its length + 2 and one more for each NUL in it.
+//! Packing is one pass over the value, and allocates only for keys above 64 bytes. Unpacking is one
+//! pass over the bytes; `&str` and `&[u8]` borrow from the key. An integer takes 1 to 9 bytes. A
+//! string takes its length + 2, and one more for each NUL in it.
 //!
 //! # A struct as a key
 //!
@@ -119,17 +120,17 @@
 //!
 //! * Integers, `f32` and `f64` do not interleave by numeric value: all integers sort before all
 //!   `f32`, these before all `f64`. Keep one numeric type per position.
-//! * Strings sort by their UTF-8 bytes, not by the collation of a language. Store a collation key
-//!   beside the string where people read the order.
+//! * Strings sort by their UTF-8 bytes, not by the collation of a language. If people read the
+//!   order, store a collation key before the string.
 //! * `-0.0` sorts before `0.0` and is another key; NaNs sort at both ends by sign and payload.
-//! * `Option<Option<T>>` has one null: `Some(None)` comes back as `None`.
+//! * `Option<Option<T>>` has one null: `Some(None)` decodes as `None`.
 //! * `usize` and `isize` are packed by value and do not depend on the platform, but a large value
 //!   may not decode on a smaller one.
 //!
 //! # Source
 //!
-//! The [FoundationDB tuple layer specification][spec]. `Desc` is keyloom's own, in the range of
-//! codes that the specification leaves to users.
+//! The [FoundationDB tuple layer specification][spec]. `Desc` is an extension of keyloom, with a
+//! type code that the specification leaves to users.
 //!
 //! [spec]: https://github.com/apple/foundationdb/blob/main/design/tuple.md
 

@@ -1,4 +1,4 @@
-//! From values to bytes.
+//! Packing: from values to bytes.
 
 use super::{code, words};
 use crate::KeyBuf;
@@ -11,8 +11,8 @@ pub trait Pack {
     /// Appends the value at the current level: a scalar as one element, a tuple as its elements.
     fn pack(&self, out: &mut Packer);
 
-    /// Appends the value as exactly one element. Tuples, and what delegates to them, become a
-    /// nested tuple; a scalar is one element already.
+    /// Appends the value as exactly one element. Tuples, and types that delegate to them, become a
+    /// nested tuple; a scalar already is one element.
     #[inline]
     fn pack_element(&self, out: &mut Packer) {
         out.nested(|out| self.pack(out));
@@ -31,10 +31,10 @@ impl<T: Pack + ?Sized> Pack for &T {
     }
 }
 
-/// Packs a key. A scalar is packed like the tuple that holds it alone.
+/// Packs a key. A scalar is packed like the tuple that contains it alone.
 ///
-/// Allocates only when the key has more than 64 bytes. Packing cannot fail; whether the key is
-/// short enough to be stored is checked by the store ([`check_key`](crate::check_key)).
+/// Allocates only if the key has more than 64 bytes. Packing cannot fail; the store checks whether
+/// the key is short enough ([`check_key`](crate::check_key)).
 ///
 /// ```
 /// use keyloom::key::pack;
@@ -64,9 +64,9 @@ pub fn pack_into<K: Pack + ?Sized>(key: &K, bytes: &mut KeyBuf) {
     bytes.extend_from_slice(out.as_bytes());
 }
 
-/// Where [`Pack`] writes to: a growing key, and whether it is inside a nested tuple.
+/// The output of [`Pack`]: a growing key, and whether it is inside a nested tuple.
 ///
-/// Also a buffer to reuse for many keys:
+/// It can be reused for many keys:
 ///
 /// ```
 /// use keyloom::key::{Packer, pack};
@@ -79,18 +79,18 @@ pub fn pack_into<K: Pack + ?Sized>(key: &K, bytes: &mut KeyBuf) {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Packer {
-    /// The key while it has at most [`INLINE`] bytes. Writing into an array of known size needs one
-    /// comparison; appending to a `SmallVec` took three times as long.
+    /// The key, as long as it has at most [`INLINE`] bytes. Writing into an array of known size
+    /// needs one comparison; appending to a `SmallVec` took three times as long.
     inline: [u8; INLINE],
-    /// The key once it has more.
+    /// The key, if it has more.
     heap: Vec<u8>,
-    /// The length of the key, in either.
+    /// The length of the key.
     len: usize,
     /// A null inside a nested tuple is `00 FF`, since a bare `00` ends the tuple.
     in_tuple: bool,
 }
 
-/// As many bytes as a [`KeyBuf`] holds without allocating.
+/// The number of bytes that a [`KeyBuf`] holds without allocating.
 const INLINE: usize = 64;
 
 impl Default for Packer {
@@ -114,7 +114,7 @@ impl Packer {
         self
     }
 
-    /// Appends what `elements` writes, as one nested tuple.
+    /// Appends the output of `elements` as one nested tuple.
     #[inline]
     pub fn nested(&mut self, elements: impl FnOnce(&mut Self)) {
         self.byte(code::TUPLE);
@@ -148,7 +148,7 @@ impl Packer {
         KeyBuf::from_buf_and_len(self.inline, self.len)
     }
 
-    /// Empties the key and keeps its room.
+    /// Empties the key and keeps its capacity.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
@@ -167,7 +167,7 @@ impl Packer {
     }
 
     /// Appends a type code and the first `len` bytes of `bytes`. Copying all of them and keeping
-    /// some is quicker than a copy of a length known only at run time.
+    /// some is faster than a copy of a length known only at run time.
     #[inline]
     pub(super) fn coded<const N: usize>(&mut self, code: u8, bytes: [u8; N], len: usize) {
         if let Some([first, room @ ..]) = self.inline.get_mut(self.len..)
@@ -182,7 +182,7 @@ impl Packer {
         }
     }
 
-    /// Appends `bytes`, wherever there is room.
+    /// Appends `bytes` to the array or to the heap.
     #[inline(never)]
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         let len = self.len + bytes.len();
@@ -214,7 +214,7 @@ impl Packer {
         }
     }
 
-    /// For text that contains a NUL or does not fit.
+    /// The path for text that contains a NUL or does not fit.
     #[inline(never)]
     fn escaped_slowly(&mut self, code: u8, text: &[u8]) {
         self.byte(code);

@@ -24,9 +24,9 @@ macro_rules! one_element {
     };
 }
 
-/// An integer as it comes out of a key.
+/// A decoded integer.
 pub(super) enum Integer {
-    /// Up to eight bytes: what nearly all are.
+    /// Up to eight bytes, as nearly all are.
     Short(bool, u64),
     /// Up to sixteen.
     Wide(bool, u128),
@@ -59,7 +59,7 @@ impl Integer {
             (Some(value), _) => Element::Int(value),
             (None, Self::Big(big)) => Element::BigInt(big),
             (None, Self::Wide(negative, magnitude)) => {
-                // Sixteen bytes are always few enough.
+                // Sixteen bytes always fit.
                 BigInt::new(negative, &magnitude.to_be_bytes())
                     .map_or(Element::Null, Element::BigInt)
             }
@@ -68,7 +68,7 @@ impl Integer {
     }
 }
 
-/// The inverse of what [`Unpacker::integer`] reads, for up to eight bytes of magnitude.
+/// The inverse of [`Unpacker::integer`], for up to eight bytes of magnitude.
 #[inline]
 pub(super) fn pack_short(out: &mut Packer, negative: bool, magnitude: u64) {
     // n significant bytes, moved to the front.
@@ -91,7 +91,7 @@ fn pack_wide(out: &mut Packer, negative: bool, magnitude: u128) {
     }
 }
 
-/// Nine bytes of magnitude or more, without leading zeros.
+/// An integer with nine bytes of magnitude or more, without leading zeros.
 pub(super) fn pack_big(out: &mut Packer, negative: bool, magnitude: &[u8]) {
     let (code, flip) =
         if negative { (code::BIG_NEGATIVE, 0xFF) } else { (code::BIG_POSITIVE, 0x00) };
@@ -143,7 +143,7 @@ impl Unpacker<'_> {
         self.long_integer()
     }
 
-    /// Reads an integer of up to eight bytes if there is one in good order, and nothing else.
+    /// Reads an integer of up to eight bytes if it is valid, and nothing otherwise.
     #[inline(always)]
     pub(super) fn short_integer(&mut self) -> Option<(bool, u64)> {
         let [code, after @ ..] = self.rest() else { return None };
@@ -154,7 +154,7 @@ impl Unpacker<'_> {
         }
         let flip = if negative { u64::MAX } else { 0 };
         let unused_bits = 64 - 8 * n as u32;
-        // Eight bytes at once where there are as many, and a shift for those behind the integer.
+        // Reads eight bytes at once if the key has as many, and shifts out those after the integer.
         let magnitude = match after.first_chunk::<8>() {
             Some(word) => (u64::from_be_bytes(*word) ^ flip).checked_shr(unused_bits).unwrap_or(0),
             None => self.magnitude_at_end(n, flip)?,
@@ -166,8 +166,8 @@ impl Unpacker<'_> {
         Some((negative, magnitude))
     }
 
-    /// The same where the key has not as many: the eight bytes that end with the integer, without
-    /// those before it.
+    /// The same for a key with fewer bytes: reads the eight bytes that end with the integer,
+    /// without those before it.
     #[inline(always)]
     fn magnitude_at_end(&self, n: usize, flip: u64) -> Option<u64> {
         let read = self.read_until(1 + n)?;
@@ -185,7 +185,7 @@ impl Unpacker<'_> {
             Some(code::BIG_NEGATIVE) => true,
             Some(code::BIG_POSITIVE) => false,
             Some(code @ 0x0C..=0x1C) => {
-                // Not taken as a short one: cut off, or refused by the strict reading.
+                // Not read as a short one: truncated, or refused by the strict form.
                 let cut = self.rest().len() <= usize::from(code.abs_diff(ZERO));
                 return Err(self.error(match cut {
                     true => DecodeErrorKind::Truncated { within: Type::Integer },
@@ -217,9 +217,9 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Reads an integer that is not a short one in good order, or does not fit.
+    /// Reads an integer that is not short, not valid, or out of range.
     ///
-    /// By value, so that the caller's own stays in registers.
+    /// By value, so that the caller's value stays in registers.
     #[cold]
     #[inline(never)]
     fn unusual<T>(

@@ -1,4 +1,4 @@
-//! Where an element ends, without knowing what it is.
+//! Skipping elements without decoding them.
 
 use memchr::memchr;
 
@@ -23,7 +23,7 @@ impl Subspace {
     /// ```
     ///
     /// # Errors
-    /// When the key is outside, has fewer elements, or is no tuple so far.
+    /// If the key is outside, has fewer elements, or is not a tuple up to there.
     #[inline]
     pub fn leading<'k>(&self, key: &'k [u8], elements: usize) -> Result<&'k [u8], DecodeError> {
         if !self.contains(key) {
@@ -38,8 +38,8 @@ impl Subspace {
 }
 
 impl Unpacker<'_> {
-    /// Steps over the next element, whatever it is, without decoding it: text is not checked to be
-    /// UTF-8, an integer may have any size.
+    /// Skips the next element of any type without decoding it: text is not checked to be UTF-8, an
+    /// integer may have any size.
     ///
     /// ```
     /// use keyloom::key::{Unpack, Unpacker, pack};
@@ -51,7 +51,7 @@ impl Unpacker<'_> {
     /// ```
     ///
     /// # Errors
-    /// When there is no element, or its end is missing.
+    /// If there is no element, or its end is missing.
     #[inline]
     pub fn skip(&mut self) -> Result<(), DecodeError> {
         if self.null() {
@@ -81,7 +81,7 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Steps over a type code and the `len` bytes after it.
+    /// Skips a type code and the `len` bytes after it.
     #[inline]
     fn skip_bytes(&mut self, len: usize, within: Type) -> Result<(), DecodeError> {
         self.advance(1);
@@ -99,7 +99,7 @@ impl Unpacker<'_> {
         self.take(usize::from(length), Type::Integer).map(drop)
     }
 
-    /// Up to the first NUL that is not escaped.
+    /// Skips up to the first NUL that is not escaped.
     #[inline]
     fn skip_text(&mut self, within: Type) -> Result<(), DecodeError> {
         let start = self.offset();
@@ -114,7 +114,7 @@ impl Unpacker<'_> {
         Err(self.error_at(start, DecodeErrorKind::Truncated { within }))
     }
 
-    /// Up to the first `FF FF`; any other `FF` is followed by `00`.
+    /// Skips up to the first `FF FF`; any other `FF` is followed by `00`.
     fn skip_descending(&mut self) -> Result<(), DecodeError> {
         let start = self.offset();
         self.advance(1);

@@ -1,4 +1,4 @@
-//! Subspaces: a room of its own for each kind of data in one store.
+//! Subspaces: a prefix for each kind of data in one store.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{KeyBuf, KeyRange};
 
-/// A prefix that all keys of one kind share.
+/// A prefix that all keys of one kind have in common.
 ///
-/// The keys of a subspace are its prefix followed by a packed tuple. Two subspaces whose prefixes
-/// are different tuples, none the beginning of the other, share no key.
+/// The keys of a subspace are its prefix followed by a packed tuple. Two subspaces have no key in
+/// common if their prefixes are tuples of which neither begins with the other.
 ///
 /// ```
 /// use keyloom::key::Subspace;
@@ -23,7 +23,7 @@ use crate::{KeyBuf, KeyRange};
 /// # Ok::<(), keyloom::key::DecodeError>(())
 /// ```
 ///
-/// Cheap to clone: prefixes of up to 64 bytes do not allocate.
+/// A clone is cheap: prefixes of up to 64 bytes do not allocate.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subspace {
     prefix: KeyBuf,
@@ -40,8 +40,8 @@ impl Subspace {
         Self::root().child(prefix)
     }
 
-    /// The subspace of a prefix that another program assigned, such as a directory layer. The bytes
-    /// need not be a tuple.
+    /// The subspace of a prefix that was assigned by another program, such as a directory layer.
+    /// The bytes need not be a tuple.
     pub fn from_bytes(prefix: &[u8]) -> Self {
         Self { prefix: KeyBuf::from_slice(prefix) }
     }
@@ -58,7 +58,7 @@ impl Subspace {
         &self.prefix
     }
 
-    /// The key of `key` in this subspace.
+    /// The packed `key` in this subspace.
     #[inline]
     pub fn pack<K: Pack + ?Sized>(&self, key: &K) -> KeyBuf {
         let mut out = Packer::new();
@@ -67,7 +67,7 @@ impl Subspace {
         out.finish()
     }
 
-    /// What a key of this subspace holds behind the prefix.
+    /// Unpacks the part of a key of this subspace after the prefix.
     ///
     /// ```
     /// use keyloom::key::{Subspace, pack};
@@ -78,7 +78,7 @@ impl Subspace {
     /// ```
     ///
     /// # Errors
-    /// When the key is outside, naming both, and when the rest is not a `K`.
+    /// If the key is outside, with both names, and if the rest is not a `K`.
     #[inline]
     pub fn unpack<'k, K: Unpack<'k>>(&self, key: &'k [u8]) -> Result<K, DecodeError> {
         if !self.contains(key) {
@@ -89,8 +89,8 @@ impl Subspace {
 
     /// Whether the key is the prefix or continues it by elements.
     ///
-    /// Beginning with the bytes of the prefix is not enough: `("a\0",)` begins with those of
-    /// `("a",)`, since it is `02 61 00 FF 00`.
+    /// A key that begins with the bytes of the prefix may be outside: `("a\0",)` begins with the
+    /// bytes of `("a",)`, since it is `02 61 00 FF 00`.
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
         key.strip_prefix(self.prefix()).is_some_and(|rest| rest.first() != Some(&code::ESCAPE))
@@ -113,8 +113,8 @@ impl Subspace {
     }
 
     /// All keys of this subspace that begin like `key` up to its last element, a string or bytes,
-    /// of which `key` gives only the beginning. If the last element is of another type, or `key` is
-    /// empty: `key` and the keys that continue it.
+    /// of which `key` contains only the beginning. If the last element is of another type, or `key`
+    /// is empty: `key` and the keys that continue it.
     ///
     /// ```
     /// use keyloom::key::Subspace;
@@ -145,7 +145,7 @@ impl Subspace {
 }
 
 impl fmt::Display for Subspace {
-    /// The prefix as [`display`] shows a key.
+    /// Shows the prefix as [`display`] shows a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         display(&self.prefix).fmt(f)
     }

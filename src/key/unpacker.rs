@@ -1,29 +1,30 @@
-//! From bytes to values.
+//! Unpacking: from bytes to values.
 
 use std::borrow::Cow;
 
 use super::code;
 use super::{DecodeError, DecodeErrorKind, Type};
 
-/// How deep tuples may nest. A storable key has at most 511 bytes and each level takes two.
+/// The greatest nesting depth of tuples. A storable key has at most 511 bytes, and each level takes
+/// two.
 pub const MAX_DEPTH: usize = 255;
 
-/// A value that can be read back from a key, or from an element of one.
+/// A value that can be read from a key, or from an element of one.
 ///
 /// The lifetime is that of the key's bytes: `&'k str` and `&'k [u8]` borrow from them.
 pub trait Unpack<'k>: Sized {
-    /// Reads the value at the current level: a scalar from one element, a tuple from as many as it
-    /// has.
+    /// Reads the value at the current level: a scalar from one element, a tuple from all its
+    /// elements.
     ///
     /// # Errors
-    /// When the bytes are not such a value.
+    /// If the bytes are not such a value.
     fn unpack(input: &mut Unpacker<'k>) -> Result<Self, DecodeError>;
 
     /// Reads the value from exactly one element: the inverse of
     /// [`Pack::pack_element`](super::Pack::pack_element).
     ///
     /// # Errors
-    /// When the bytes are not such a value.
+    /// If the bytes are not such a value.
     #[inline]
     fn unpack_element(input: &mut Unpacker<'k>) -> Result<Self, DecodeError> {
         input.nested(Self::unpack)
@@ -43,17 +44,17 @@ pub trait Unpack<'k>: Sized {
 /// ```
 ///
 /// # Errors
-/// When the bytes are not a `K`, with the offset and the reason.
+/// If the bytes are not a `K`, with the offset and the reason.
 #[inline]
 pub fn unpack<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeError> {
     Unpacker::new(bytes).whole()
 }
 
-/// Unpacks a key and accepts only the bytes that [`pack`](super::pack) would write for it.
+/// Unpacks a key and accepts only the output of [`pack`](super::pack).
 ///
-/// For bytes from outside that must be the one spelling of their value, such as keys that are
-/// compared or hashed as bytes. It refuses integers with leading zeros and the long form of
-/// ±(2⁶⁴−1) that newer Python bindings write.
+/// For bytes from outside that must be canonical, such as keys that are compared or hashed as
+/// bytes. It refuses integers with leading zeros and the long form of ±(2⁶⁴−1) that newer Python
+/// bindings write.
 ///
 /// ```
 /// use keyloom::key::{unpack, unpack_strict};
@@ -64,13 +65,13 @@ pub fn unpack<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeError> {
 /// ```
 ///
 /// # Errors
-/// As [`unpack`], and when an integer is not in its shortest form.
+/// The errors of [`unpack`], and [`NotShortest`](super::DecodeErrorKind::NotShortest).
 #[inline]
 pub fn unpack_strict<'k, K: Unpack<'k>>(bytes: &'k [u8]) -> Result<K, DecodeError> {
     Unpacker { strict: true, ..Unpacker::new(bytes) }.whole()
 }
 
-/// Where [`Unpack`] reads from: a key, a position in it, and how deep it is nested there.
+/// The input of [`Unpack`]: a key, the position in it, and the nesting depth there.
 #[derive(Clone, Debug)]
 pub struct Unpacker<'k> {
     bytes: &'k [u8],
@@ -87,13 +88,13 @@ impl<'k> Unpacker<'k> {
         Self { bytes, at: 0, depth: 0, in_tuple: false, strict: false }
     }
 
-    /// Behind the first `at` bytes of a key.
+    /// After the first `at` bytes of a key.
     #[inline]
     pub(super) fn starting_at(bytes: &'k [u8], at: usize) -> Self {
         Self { at, ..Self::new(bytes) }
     }
 
-    /// Over the decoded content of a descending element: at the top level again, but as deep.
+    /// Over the decoded content of a descending element: at the top level again, at the same depth.
     #[inline]
     pub(super) fn inside<'c>(&self, content: &'c [u8]) -> Unpacker<'c> {
         Unpacker { strict: self.strict, depth: self.depth, ..Unpacker::new(content) }
@@ -107,7 +108,7 @@ impl<'k> Unpacker<'k> {
         Ok(key)
     }
 
-    /// Expects the end of the key.
+    /// Requires the end of the key.
     #[inline(always)]
     pub(super) fn finish(&self) -> Result<(), DecodeError> {
         match self.bytes.get(self.at) {
@@ -131,10 +132,10 @@ impl<'k> Unpacker<'k> {
         self.peek() == Some(code::END) && self.bytes.get(self.at + 1) != Some(&code::ESCAPE)
     }
 
-    /// Reads a nested tuple whose elements are read by `elements`, all of them.
+    /// Reads a nested tuple. `elements` reads its elements, all of them.
     ///
     /// # Errors
-    /// When there is no nested tuple, when `elements` fails or leaves some behind, and when tuples
+    /// If there is no nested tuple, if `elements` fails or leaves elements unread, and if tuples
     /// are nested deeper than [`MAX_DEPTH`].
     #[inline]
     pub fn nested<T>(
@@ -161,7 +162,7 @@ impl<'k> Unpacker<'k> {
         is_null
     }
 
-    /// The error with which an [`Unpack`] of your own refuses what it read.
+    /// The error with which an [`Unpack`] of your own refuses the value that it has read.
     ///
     /// ```
     /// use keyloom::key::{DecodeError, Unpack, Unpacker, pack, unpack};
@@ -194,7 +195,7 @@ impl<'k> Unpacker<'k> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// The key up to `more` bytes behind the position, if there are as many.
+    /// The key up to `more` bytes after the position, if it is long enough.
     #[inline(always)]
     pub(super) fn read_until(&self, more: usize) -> Option<&'k [u8]> {
         self.bytes.get(..self.at + more)
@@ -220,7 +221,7 @@ impl<'k> Unpacker<'k> {
         Err(self.unexpected(wanted))
     }
 
-    /// Why the next element is not a `wanted`.
+    /// The error for a next element that is not a `wanted`.
     #[inline]
     pub(super) fn unexpected(&self, wanted: Type) -> DecodeError {
         self.clone().why_not(wanted)

@@ -6,7 +6,7 @@ use super::code;
 use super::{DecodeError, Pack, Packer, Type, Unpack, Unpacker};
 
 /// The version of a committed transaction: ten bytes that a distributed store assigns, and two that
-/// number the writes within one transaction.
+/// number the writes within the transaction.
 ///
 /// ```
 /// use keyloom::key::{Versionstamp, pack};
@@ -18,7 +18,7 @@ use super::{DecodeError, Pack, Packer, Type, Unpack, Unpacker};
 pub struct Versionstamp(pub [u8; 12]);
 
 impl Versionstamp {
-    /// From the transaction's version and the number within it.
+    /// A stamp from the transaction's version and the number of the write.
     pub fn new(transaction: [u8; 10], user: u16) -> Self {
         let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9] = transaction;
         let [u0, u1] = user.to_be_bytes();
@@ -28,7 +28,7 @@ impl Versionstamp {
     /// The byte before a versionstamp in a tuple.
     pub const TYPE_CODE: u8 = code::VERSIONSTAMP;
 
-    /// The stamp number `count` on a store that counts what it stamps.
+    /// The stamp number `count` of a store that assigns stamps from a counter.
     pub(crate) fn of_a_counter(count: i64) -> Self {
         let [c0, c1, c2, c3, c4, c5, c6, c7] = count.to_be_bytes();
         Self::new([c0, c1, c2, c3, c4, c5, c6, c7, 0, 0], 0)

@@ -12,7 +12,7 @@ const fn nuls(word: u64) -> u64 {
     word.wrapping_sub(LOW) & !word & HIGH
 }
 
-/// Copies `from` to `to`, of the same length, and says whether it is free of NULs.
+/// Copies `from` to `to`, of the same length, and returns whether it is free of NULs.
 #[inline]
 pub(super) fn copy_unless_nul(from: &[u8], to: &mut [u8]) -> bool {
     // The last word overlaps the one before, so that no single bytes remain.

@@ -1,4 +1,4 @@
-//! Whether the system has room for a larger map.
+//! The check whether the system has address space for a larger map.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -7,9 +7,9 @@ use std::ptr;
 /// Reserves `bytes` of address space and releases them. Takes no memory.
 ///
 /// # Errors
-/// The error of the system, such as a limit that is reached.
+/// The error of the system, for example because a limit is reached.
 pub(super) fn probe(bytes: usize) -> io::Result<()> {
-    // SAFETY: a new mapping at an address of the system's choice, which nothing refers to.
+    // SAFETY: a new mapping at an address that the system chooses, to which nothing refers.
     let room = unsafe {
         libc::mmap(
             ptr::null_mut(),

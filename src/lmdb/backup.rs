@@ -35,7 +35,7 @@ pub(super) fn make_data_file(
     let made_directory = make_directory(store, directory)?;
     let made = fill_and_name(store, directory, fill);
     if made.is_err() && made_directory {
-        // Report the first error. A directory with the file of another backup stays.
+        // Return the first error. A directory with the file of another backup is kept.
         drop(fs::remove_dir(directory));
     }
     made?;
@@ -76,7 +76,7 @@ pub(super) fn copy_in_turn(
     })
 }
 
-/// Another descriptor of the same file. A signal may interrupt that.
+/// Another descriptor of the same file. A signal may interrupt the call.
 fn double(file: &File) -> io::Result<File> {
     loop {
         match file.try_clone() {
@@ -98,7 +98,8 @@ fn make_directory(store: &Path, directory: &Path) -> Result<bool> {
     }
     let open_as_the_store = || {
         let like = fs::metadata(store)?;
-        // The owner must be able to put the file there, even if the store's directory is read-only.
+        // The owner must be able to create the file there, even if the store's directory is
+        // read-only.
         set_mode(&File::open(directory)?, &like, like.mode() | OWNER_BITS)
     };
     open_as_the_store().map_err(|error| {
@@ -160,7 +161,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // Report an error of the copy rather than that of the removal.
+        // Return an error of the copy rather than that of the removal.
         drop(fs::remove_file(&self.0));
     }
 }
@@ -170,7 +171,7 @@ fn set_mode(new: &File, like: &Metadata, mode: u32) -> io::Result<()> {
     let mut mode = mode & MODE_BITS;
     let is_same_group = new.metadata()?.gid() == like.gid();
     if !is_same_group && fchown(new, None, Some(like.gid())).is_err() {
-        // The group is another one, to which the store is not open.
+        // The group differs, and the store is not accessible to it.
         mode &= !GROUP_BITS;
     }
     new.set_permissions(Permissions::from_mode(mode))

@@ -1,4 +1,4 @@
-//! The entries of a range: from a walk of the engine with one bound to a walk over a range.
+//! The entries of a range: walks of the engine with one bound, and the check of the other bound.
 
 use std::fmt;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
@@ -11,26 +11,26 @@ use crate::{KeyBuf, KeyRange, Order, Result, successor};
 
 /// The entries of a range of an [`Lmdb`](crate::Lmdb) store.
 ///
-/// The engine's binding copies each bound that it is given to the heap, so it gets only the one
-/// where the walk starts; the other one is kept here, on the stack, and compared with each key.
+/// The engine's binding copies each of its bounds to the heap. So it receives only the bound where
+/// the walk starts; the other one is stored on the stack and compared with each key.
 pub struct LmdbEntries<'r> {
     walk: Walk<'r>,
-    /// The bound that ends the walk: the first key after it if it ascends, its last key if it
-    /// descends.
+    /// The bound that ends the walk: the first key after it for an ascending walk, its last key for
+    /// a descending one.
     stop: Option<KeyBuf>,
-    /// The next result, unless it is an entry of an ascending walk. Such entries bypass this field:
-    /// a result that another function may write lies in memory, and so would each entry of a scan.
+    /// The next result, except for entries of an ascending walk. They bypass this field: a result
+    /// that another function may write is in memory, and so would be each entry of a scan.
     found: Option<Result<Entry<'r>>>,
     shared: &'r Shared,
 }
 
 enum Walk<'r> {
-    // A walk from an end of the database has no bound to look at, and is a little quicker.
+    // A walk from an end of the database compares no bound, and is a little faster.
     FromFirst(RoIter<'r, Bytes, Bytes>),
     Ascending(RoRange<'r, Bytes, Bytes>),
     FromLast(RoRevIter<'r, Bytes, Bytes>),
     Descending(RoRevRange<'r, Bytes, Bytes>),
-    /// The engine would go on after an error; this does not.
+    /// The iterator has ended. The engine would continue after an error.
     Ended,
 }
 
@@ -74,7 +74,7 @@ impl<'r> LmdbEntries<'r> {
     }
 }
 
-/// The first key that a range with this end does not hold.
+/// The first key after a range with this end.
 fn first_behind(end: Bound<&[u8]>) -> Option<KeyBuf> {
     match end {
         Excluded(key) => Some(KeyBuf::from_slice(key)),
@@ -83,7 +83,7 @@ fn first_behind(end: Bound<&[u8]>) -> Option<KeyBuf> {
     }
 }
 
-/// The first key that a range with this start may hold.
+/// The first key that a range with this start may contain.
 fn least_of(start: Bound<&[u8]>) -> Option<KeyBuf> {
     match start {
         Included(key) => Some(KeyBuf::from_slice(key)),
@@ -94,9 +94,9 @@ fn least_of(start: Bound<&[u8]>) -> Option<KeyBuf> {
 
 type Entry<'r> = (&'r [u8], &'r [u8]);
 
-/// Hands on the next entry of `$walk` if its key is as `$is_inside` says, and else yields the error
-/// that ended the walk, if any. Written out for each kind of walk: were their results brought
-/// together first, every entry would travel through memory, which costs a tenth of a scan.
+/// Returns the next entry of `$walk` if `$is_inside` holds for its key, otherwise the error that
+/// ended the walk, if any. A macro for each kind of walk: if one function returned the results of
+/// all kinds, every entry would travel through memory, which costs a tenth of a scan.
 macro_rules! step {
     ($walk:expr, $stop:expr, $is_inside:expr) => {
         match $walk.next() {
@@ -111,7 +111,7 @@ macro_rules! step {
 }
 
 impl<'r> LmdbEntries<'r> {
-    /// Looks for the next entry of a walk that descends, and leaves it where `next` takes it from.
+    /// Reads the next entry of a descending walk, and leaves it where `next` takes it from.
     #[inline(never)]
     fn descend(&mut self) {
         self.found = self.next_descending();
@@ -141,7 +141,7 @@ fn is_not_below(key: &[u8], stop: &[u8]) -> bool {
 impl<'r> Iterator for LmdbEntries<'r> {
     type Item = Result<Entry<'r>>;
 
-    // An ascending scan is laid into the loop of the caller, as the engine's own iterator is.
+    // An ascending scan is inlined into the loop of the caller, like the engine's own iterator.
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let error = match &mut self.walk {
@@ -158,7 +158,7 @@ impl<'r> Iterator for LmdbEntries<'r> {
 }
 
 impl fmt::Debug for LmdbEntries<'_> {
-    /// No key and no value.
+    /// Without keys and values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LmdbEntries").finish_non_exhaustive()
     }

@@ -31,7 +31,7 @@ pub(super) enum Holder {
     Call,
 }
 
-/// Held by each open snapshot, transaction and call; gives its place back on drop.
+/// Held by each open snapshot, transaction and call. Its drop decrements the count.
 #[derive(Debug)]
 pub(super) struct Ticket<'g> {
     gate: &'g Gate,

@@ -27,7 +27,7 @@ pub(super) fn reserve(file: &File, slots: u32) -> io::Result<()> {
     }
 }
 
-/// Opens the file as the engine does, which does without it where the file system is read-only.
+/// Opens the file as the engine does, which does not need it on a read-only file system.
 ///
 /// Must not be called while this process has the store open. Close the file after the engine:
 /// closing it releases the engine's locks on it.
@@ -42,8 +42,8 @@ pub(super) fn is_refused(error: &io::Error) -> bool {
     [PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
 }
 
-/// Whether another process of this machine has the store open: the engine keeps a lock on the first
-/// byte. `false` where the file is missing.
+/// Whether another process of this machine has the store open: the engine holds a lock on the first
+/// byte. `false` if the file does not exist.
 ///
 /// Must not be called while this process has the store open: closing the file would release the
 /// engine's locks on it.
@@ -58,7 +58,7 @@ pub(super) fn is_in_use(path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
-    // SAFETY: a structure of numbers, for which zero is a value.
+    // SAFETY: a structure of numbers, for which zero is a valid value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
@@ -111,7 +111,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock.mdb");
         assert!(!is_in_use(&path).unwrap(), "it is missing");
-        // A loop of links, since root may read a file of any mode.
+        // A cycle of symbolic links, since root may read a file of any mode.
         std::os::unix::fs::symlink(&path, &path).unwrap();
         assert!(is_in_use(&path).is_err());
     }

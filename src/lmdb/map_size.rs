@@ -1,4 +1,4 @@
-//! Mapping the file again, with another size.
+//! Changing the size of the map.
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -55,7 +55,7 @@ pub(super) unsafe fn adopting<'e, T>(
     }
 }
 
-/// Lets the engine map the file again: with `argument` bytes, or for 0 with the size in the file,
+/// Makes the engine map the file again: with `argument` bytes, or for 0 with the size in the file,
 /// which is `bytes`.
 unsafe fn map_anew(
     env: &Env<WithoutTls>,

@@ -1,14 +1,14 @@
-//! The store on LMDB: one memory-mapped file, one writer at a time, and snapshots beside it.
+//! The store on LMDB: one memory-mapped file, one writer at a time, concurrent snapshots.
 //!
 //! | operation | cost |
 //! |---|---|
-//! | snapshot | one reader slot, a second one for a moment beside a commit, well under a microsecond; holds back the reuse of pages while it lives |
-//! | begin | two system calls, at most one more each millisecond; waits for the writer before it, up to [`LmdbOptions::begin_patience`] |
+//! | snapshot | one reader slot, briefly a second one during a commit, well under a microsecond; prevents the reuse of pages while it is open |
+//! | begin | two system calls, at most one more each millisecond; waits for the earlier writer, up to [`LmdbOptions::begin_patience`] |
 //! | get, seek | O(log n), nothing copied, nothing allocated |
 //! | range | one cursor and one allocation when it is opened, none per entry |
 //! | put, delete | O(log n); copies each page that it touches once per transaction |
-//! | [`put_sorted`](crate::Writer::put_sorted) | as puts; pages are left full wherever 64 entries or more come together between two others |
-//! | commit | writes the copied pages; with [`Durability::Full`] two waits for the disk |
+//! | [`put_sorted`](crate::Writer::put_sorted) | as puts; pages are left full if 64 entries or more are adjacent between two stored keys |
+//! | commit | writes the copied pages; with [`Durability::Full`] two fsyncs |
 //!
 //! [`Durability`] decides which commits survive a crash. A store is a *trusted local file*: damaged
 //! bytes can make the engine crash. [`Lmdb::verify`] is a check that cannot crash. Do not put a
@@ -17,46 +17,45 @@
 //! * **A snapshot that stays open makes the file grow**, since no page that it may read is reused.
 //!   [`Lmdb::statistics`] returns the oldest one of all processes.
 //! * **A process that is killed leaves its snapshots in the lock file.** A writer clears them every
-//!   10 ms and whenever the file has grown by 64 pages. When the map, the disk or the reader slots
-//!   are full, they are cleared too, and [`transact`](Store::transact) runs the transaction again.
-//!   If a live snapshot keeps the pages, [`Error::MapFull`] and [`Error::DiskFull`] name its
-//!   process and age.
+//!   10 ms and whenever the file has grown by 64 pages. If the map, the disk or the reader slots
+//!   are full, they are cleared too, and [`transact`](Store::transact) retries the transaction. If
+//!   a live snapshot keeps the pages, [`Error::MapFull`] and [`Error::DiskFull`] name its process
+//!   and age.
 //! * **A snapshot is one whole commit, and never an earlier one than the snapshot before.** The
-//!   engine alone does not quite keep this. It finds the newest commit first and copies its meta
-//!   page later; a reader that is held up between the two, while the next commit ends, copies what
-//!   the commit after that one is writing on the same page, before it is done or only a part of it.
-//!   So keyloom looks whether that may have happened, and begins again if so. It waits for no
-//!   commit, except where there is no slot for the second look: then for a fraction of a second,
-//!   before [`Error::ReadersFull`].
-//! * **The map grows by itself.** It reserves address space only, so the default is generous. When
-//!   it is full all the same, the transaction fails with [`Error::MapFull`] and the next
-//!   [`begin`](Store::begin), such as the one by which [`transact`](Store::transact) retries,
-//!   doubles it. That needs a moment in which this process has no snapshot open: new ones wait for
-//!   it, up to [`LmdbOptions::grow_patience`], and it waits for the old ones as long. So do not
-//!   take a second snapshot while you hold one and others write.
+//!   engine alone has a race here. It reads the number of the newest commit first and copies its
+//!   meta page later. If a reader is delayed between the two until the next commit has ended, it
+//!   may copy the page while the commit after that one writes it. So keyloom checks whether this
+//!   may have happened, and then begins the snapshot again. It waits for no commit, except if there
+//!   is no slot for the check: then for a fraction of a second, before [`Error::ReadersFull`].
+//! * **The map grows automatically.** It reserves address space only, so the default is large. If
+//!   it is full all the same, the transaction fails with [`Error::MapFull`], and the next
+//!   [`begin`](Store::begin), such as that of the retry in [`transact`](Store::transact), doubles
+//!   it. For this, the process must have no open snapshot: `begin` waits for the old ones up to
+//!   [`LmdbOptions::grow_patience`], and new ones wait for `begin` as long. So do not take a second
+//!   snapshot while you hold one and other threads write.
 //! * **Writers take turns, in all processes.** They wait for [`LmdbOptions::begin_patience`] in
-//!   all, then [`Error::WriterBusy`] names the process that writes. A process that is killed gives
-//!   up its turn at once. A program that opens the file without keyloom, or with a version that has
-//!   no such time-out, is waited for without one.
+//!   all; then [`Error::WriterBusy`] names the process that writes. A process that is killed
+//!   releases its turn at once. There is no time-out for a program that opens the file without
+//!   keyloom, or with a version that has no such time-out.
 //! * **One handle per file and process.** Clone it; opening the file twice is an error.
-//! * **A program that dies loses no commit and leaves no half of one**, with every [`Durability`].
-//!   What it was committing is there or not. Where others have the store open, that may be settled
-//!   only when the next of them writes: until then their snapshots are without it. Processes open a
-//!   store one after the other, under a lock (`flock`) on its directory: a program that dies while
-//!   it opens the engine's own locks would else mislead those that wait. Programs that open the
-//!   file without keyloom do not take it. All this holds on Linux; the order in which other
-//!   systems release the locks of dead processes was not tested.
-//! * **Reading needs a lock file that can be written**, since each snapshot takes a reader slot in
-//!   it: by the slots a writer knows which pages not to overwrite. Where the lock file cannot be
-//!   written, on a read-only mount or by its mode, [`read_only`](LmdbOptions::read_only) is refused
-//!   with [`Error::LockFileNotWritable`], unless the caller asserts with
+//! * **A program that dies loses no commit and leaves no partial one**, with every [`Durability`].
+//!   The transaction that it was committing is in the store or not. If other processes have the
+//!   store open, this may be decided only when the next of them writes; until then their snapshots
+//!   do not show it. Processes open a store one after the other, under a lock (`flock`) on its
+//!   directory: otherwise a program that dies while it initializes the engine's locks would leave
+//!   them invalid for those that wait. Programs that open the file without keyloom do not take this
+//!   lock. All this holds on Linux; the order in which other systems release the locks of dead
+//!   processes was not tested.
+//! * **Reading needs a writable lock file**, since each snapshot takes a reader slot in it, by
+//!   which a writer knows the pages that it must not overwrite. If the lock file is not writable,
+//!   on a read-only mount or by its mode, [`read_only`](LmdbOptions::read_only) fails with
+//!   [`Error::LockFileNotWritable`], unless the caller asserts with
 //!   [`assume_no_writer`](LmdbOptions::assume_no_writer) that no process writes to the store.
-//! * **Fork before opening.** In a child that was forked later the handle answers
+//! * **Fork before opening.** In a child that is forked later, the handle returns
 //!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
 //!   that were open at the fork belong to the parent: the child must not use them.
-//! * **The files** are `data.mdb` and `lock.mdb` in the directory given. `data.mdb` holds the
-//!   database of the program and a second one, `keyloom.meta`, which holds the number of the
-//!   format.
+//! * **The files** are `data.mdb` and `lock.mdb` in the directory of the store. `data.mdb` contains
+//!   the database of the program and a second one, `keyloom.meta`, with the number of the format.
 
 mod address_space;
 mod backup;
@@ -120,7 +119,7 @@ pub struct Lmdb {
 
 #[derive(Debug)]
 struct Shared {
-    // Dropped first: the file is closed before its registration goes.
+    // Dropped first: the file is closed before its registration is removed.
     env: Env<WithoutTls>,
     database: Database<'static, Bytes, Bytes>,
     path: PathBuf,
@@ -130,12 +129,11 @@ struct Shared {
     writer: WriterSlot,
     /// The size of the map when a transaction last found it full, 0 once it has grown.
     full_at_bytes: AtomicUsize,
-    /// The engine was left without a map. It would read at no address.
+    /// The engine was left without a map. A read would access an invalid address.
     is_unmapped: AtomicBool,
-    /// A wait for the disk failed, after which the system takes what it could not write for
-    /// written.
+    /// An fsync failed. Afterwards the system treats the unwritten pages as written.
     sync_failed: AtomicBool,
-    // Dropped after the engine, which has locks on the same file.
+    // Dropped after the engine, which holds locks on the same file.
     readers: Readers,
     writers: WriterLock,
     _registration: Registration,
@@ -147,15 +145,15 @@ struct Shared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LmdbStatistics {
-    /// How many keys there are.
+    /// The number of keys.
     pub entries: u64,
-    /// How many levels the tree has.
+    /// The number of levels of the tree.
     pub depth: u32,
-    /// Pages that lead to other pages.
+    /// Pages that refer to other pages.
     pub branch_pages: u64,
-    /// Pages that hold entries.
+    /// Pages with entries.
     pub leaf_pages: u64,
-    /// Pages that hold values too large for a leaf.
+    /// Pages with values that are too large for a leaf.
     pub overflow_pages: u64,
     /// The size of a page.
     pub page_bytes: u32,
@@ -163,13 +161,13 @@ pub struct LmdbStatistics {
     pub file_bytes: u64,
     /// The address space reserved.
     pub map_bytes: usize,
-    /// How many transactions were committed since the file was made.
+    /// The number of commits since the file was created.
     pub last_transaction: u64,
-    /// How many reader slots have been in use at once, in all processes, since the file was opened.
-    /// 0 with [`assume_no_writer`](LmdbOptions::assume_no_writer).
+    /// The number of reader slots that have been in use at once, in all processes, since the file
+    /// was opened. 0 with [`assume_no_writer`](LmdbOptions::assume_no_writer).
     pub reader_slots: u32,
-    /// How many reader slots of processes that died with a snapshot open this handle has cleared
-    /// since it was opened. They kept freed pages from being reused.
+    /// The number of reader slots that this handle has cleared since it was opened, because their
+    /// process had died with a snapshot open. They kept freed pages from being reused.
     pub dead_readers: u64,
     /// The snapshot that sees the oldest commit, in all processes. `None` without snapshots.
     pub oldest_reader: Option<OldestReader>,
@@ -177,35 +175,35 @@ pub struct LmdbStatistics {
     pub oldest_reader_age: Option<Duration>,
 }
 
-/// Whether [`Lmdb::backup`] leaves out what is free.
+/// Whether [`Lmdb::backup`] leaves out free pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compaction {
-    /// Copies pages as they lie; quicker, as large as the store.
+    /// Copies the pages unchanged; faster, as large as the store.
     Off,
-    /// Leaves out free pages and writes the rest in order.
+    /// Leaves out free pages and writes the others in order.
     On,
 }
 
 impl Lmdb {
-    /// Opens the store in the directory `path` and creates it where there is none.
+    /// Opens the store in the directory `path`, and creates it if it does not exist.
     ///
     /// # Errors
-    /// As [`LmdbOptions::open`].
+    /// The errors of [`LmdbOptions::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
     }
 
-    /// Options to open a store with.
+    /// The options of a store.
     pub fn options() -> LmdbOptions {
         LmdbOptions::default()
     }
 
-    /// The directory that holds the store.
+    /// The directory of the store.
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
 
-    /// How a commit waits.
+    /// The durability of commits.
     pub fn durability(&self) -> Durability {
         self.shared.options.durability
     }
@@ -223,7 +221,7 @@ impl Lmdb {
     /// ```
     ///
     /// # Errors
-    /// As [`snapshot`](Store::snapshot).
+    /// The errors of [`snapshot`](Store::snapshot).
     pub fn statistics(&self) -> Result<LmdbStatistics> {
         let shared = &*self.shared;
         shared.process.check(&shared.path)?;
@@ -254,19 +252,19 @@ impl Lmdb {
         })
     }
 
-    /// Copies the store, as it is at this moment, into the new directory `directory`, while others
-    /// read and write. The copy is a store that [`Lmdb::open`] opens. Its `data.mdb` is there only
-    /// when it is whole and on the disk, and has the mode of the store's file; a directory that
-    /// this makes has the mode of the store's directory.
+    /// Copies the current state of the store into the new directory `directory`, concurrently with
+    /// readers and writers. [`Lmdb::open`] opens the copy. Its `data.mdb` appears only when it is
+    /// complete and synced, and has the mode of the store's file. A directory that this creates has
+    /// the mode of the store's directory.
     ///
     /// [`Compaction::Off`] takes the turn of a writer, for which it waits at most
-    /// [`begin_patience`](LmdbOptions::begin_patience), and gives it back once the two meta pages
-    /// are copied. Of a program that writes to the file without keyloom it waits for the
-    /// transaction of the moment, without a time-out.
+    /// [`begin_patience`](LmdbOptions::begin_patience), and releases it once the two meta pages are
+    /// copied. If a program writes to the file without keyloom, it waits for the current
+    /// transaction of that program, without a time-out.
     ///
-    /// Of several backups into one directory the first one that is whole succeeds; the others
-    /// return [`Error::InvalidArgument`]. A crash may leave a file `data.mdb.partial.*`, which no
-    /// later backup uses or removes: remove it.
+    /// If several backups go into one directory, the first complete one succeeds; the others return
+    /// [`Error::InvalidArgument`]. A crash may leave a file `data.mdb.partial.*`, which no later
+    /// backup uses or removes: delete it.
     ///
     /// ```
     /// use keyloom::{Lmdb, Reader, Store, Writer, lmdb::Compaction};
@@ -280,11 +278,10 @@ impl Lmdb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when there is a store in `directory` already,
-    /// [`Error::DiskFull`], [`Error::MissingDirectory`] when its parent is not there,
-    /// [`Error::PermissionDenied`], with [`Compaction::Off`] [`Error::NestedTransaction`] when this
-    /// thread has a transaction open and [`Error::WriterBusy`], or as
-    /// [`snapshot`](Store::snapshot).
+    /// [`Error::InvalidArgument`] if `directory` already contains a store, [`Error::DiskFull`],
+    /// [`Error::MissingDirectory`] if its parent does not exist, [`Error::PermissionDenied`]; with
+    /// [`Compaction::Off`] also [`Error::NestedTransaction`] if this thread has a transaction open,
+    /// and [`Error::WriterBusy`]; and the errors of [`snapshot`](Store::snapshot).
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
         // The engine's own copy can neither adopt a larger map nor free slots of dead readers.
@@ -297,8 +294,8 @@ impl Lmdb {
                 let turn = shared.take_turn(&deadline)?;
                 Some((shared.writers.take(&deadline, &shared.path)?, turn))
             }
-            // With compaction the engine begins to read by itself, so what it copies may already be
-            // the commit that is just being written; see `reading`.
+            // With compaction the engine begins the read itself, so it may copy a commit that is
+            // just being written; see `reading`.
             Compaction::On => None,
         };
         let _ticket = shared.enter_call()?;
@@ -310,7 +307,7 @@ impl Lmdb {
                 }
                 None => shared.env.copy_to_file(file, CompactionOption::Enabled),
             };
-            // What the system refuses is to write the copy.
+            // A call that the system refuses here is one that writes the copy.
             copied.map_err(|error| open::explain(error, directory))
         })
     }
@@ -323,8 +320,8 @@ impl Lmdb {
     /// 200 MB in the page cache. [`file`](mod@file) lists the faults that are found, and those that
     /// cannot be found.
     ///
-    /// [`open`](Lmdb::open) itself looks at the meta pages and the length of the file, and walks
-    /// the file only when these are odd.
+    /// [`open`](Lmdb::open) itself checks the meta pages and the length of the file, and walks the
+    /// file only if these are inconsistent.
     ///
     /// ```
     /// use keyloom::{Lmdb, Store, Writer, lmdb::Compaction};
@@ -337,34 +334,34 @@ impl Lmdb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAStore`] and [`Error::Damaged`] when there are no meta pages to begin with.
-    /// Other damage is not an error but stands in [`Report::faults`](file::Report::faults).
+    /// [`Error::NotAStore`] and [`Error::Damaged`] if the meta pages are unusable. Other damage is
+    /// not an error but is listed in [`Report::faults`](file::Report::faults).
     pub fn verify(path: impl AsRef<Path>, progress: impl FnMut(u64, u64)) -> Result<file::Report> {
         let path = path.as_ref();
         file::verify(path.join("data.mdb"), progress)
             .map_err(|error| open::explain_file(error, path))
     }
 
-    /// Waits until everything committed so far is on the disk, whatever the [`Durability`].
+    /// Syncs everything committed so far to the disk, whatever the [`Durability`].
     ///
-    /// A wait that fails cannot be made good by waiting again: the system forgets what it could not
-    /// write, and says so once. So in the modes that do not wait with every commit, this handle
-    /// neither writes nor flushes any more. What was committed since the last flush may be lost:
-    /// load it again, or take it from a [`backup`](Lmdb::backup), which writes it again elsewhere.
+    /// A failed fsync cannot be repaired by a second one: the system discards the pages that it
+    /// could not write, and reports this once. So in the modes without an fsync per commit, this
+    /// handle then refuses to write or flush. Commits since the last flush may be lost: load the
+    /// data again, or take them from a [`backup`](Lmdb::backup), which writes them to another file.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::DiskFull`], [`Error::Unusable`] after a failure, or what the
-    /// system says.
+    /// [`Error::ReadOnly`], [`Error::DiskFull`], [`Error::Unusable`] after a failure, or
+    /// [`Error::Io`].
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
         if self.shared.options.read_only {
             return Err(Error::ReadOnly);
         }
-        // It reads the meta page through the map, which must not be resized meanwhile.
+        // The sync reads the meta page through the map, which must not be resized meanwhile.
         let _ticket = self.shared.enter_call()?;
         self.shared.check_sync()?;
         self.shared.env.force_sync().map_err(|error| self.shared.note_failed_sync(error))?;
-        // A store that waits for nothing did not wait for its names either.
+        // Without fsyncs of commits, the directory entries were not synced either.
         open::sync_names(&self.shared.path)
     }
 }
@@ -377,7 +374,7 @@ impl Shared {
             return Ok(());
         }
         if full_at >= self.options.max_map_bytes {
-            // Nothing to be had by waiting for snapshots. A transaction that only deletes may fit.
+            // Waiting for snapshots is of no use. A transaction that only deletes may fit.
             self.full_at_bytes.store(0, Ordering::Release);
             return Ok(());
         }
@@ -390,7 +387,8 @@ impl Shared {
             }
             Ok(())
         });
-        // Also after a failure: a transaction that fits must not wait for what another one needed.
+        // Reset after a failure too: a transaction that fits must not wait for the space of another
+        // one.
         self.full_at_bytes.store(0, Ordering::Release);
         grown
     }
@@ -401,7 +399,7 @@ impl Shared {
         self.env.info().map_size < self.options.max_map_bytes
     }
 
-    /// Takes over the size that another process gave to the map.
+    /// Adopts the map size that another process has set.
     #[allow(unsafe_code)]
     fn adopt_size(&self, deadline: &Deadline<'_>) -> Result<()> {
         self.gate.alone(deadline, || {
@@ -413,12 +411,12 @@ impl Shared {
 
     #[allow(unsafe_code)]
     fn resize(&self, bytes: usize) -> Result<()> {
-        // SAFETY: the gate is closed and empty: nothing of this process reads the map, neither a
-        // transaction nor a copy nor a flush.
+        // SAFETY: the gate is closed and empty: no transaction, copy or flush of this process reads
+        // the map.
         self.note_unmapped(unsafe { map_size::set(&self.env, &self.path, bytes) })
     }
 
-    /// Writes down that the engine was left without a map, if it was.
+    /// Records that the engine was left without a map, if it was.
     fn note_unmapped(&self, resized: Result<()>) -> Result<()> {
         if matches!(resized, Err(Error::Unusable { .. })) {
             self.is_unmapped.store(true, Ordering::Release);
@@ -426,8 +424,8 @@ impl Shared {
         resized
     }
 
-    /// Refuses a handle that cannot be used any more. To be asked inside the gate, where the map
-    /// does not change.
+    /// Returns an error for a handle that is not usable any more. Must be called inside the gate,
+    /// where the map does not change.
     fn check_map(&self) -> Result<()> {
         if self.is_unmapped.load(Ordering::Acquire) {
             return Err(Error::Unusable { path: self.path.clone(), source: None });
@@ -435,7 +433,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Refuses to write after a wait for the disk has failed.
+    /// Returns an error for a write after an fsync has failed.
     fn check_sync(&self) -> Result<()> {
         if self.sync_failed.load(Ordering::Acquire) {
             return Err(Error::Unusable { path: self.path.clone(), source: None });
@@ -443,8 +441,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes down that a wait for the disk has failed, where commits count on it that have
-    /// returned.
+    /// Records that an fsync has failed, in the modes in which earlier commits depend on it.
     fn note_failed_sync(&self, error: heed::Error) -> Error {
         if self.options.durability != Durability::Full {
             self.sync_failed.store(true, Ordering::Release);
@@ -467,7 +464,7 @@ impl Shared {
     fn take_turn(&self, deadline: &Deadline<'_>) -> Result<WriterTurn<'_>> {
         let turn = self.writer.take_within(|| Some(deadline.left()))?;
         turn.ok_or_else(|| Error::WriterBusy {
-            // The thread before this one may itself wait for another process.
+            // The thread before this one may be waiting for another process.
             holder: self.writers.holder().or_else(|| Some(std::process::id())),
             waited_ms: deadline.waited_ms(),
         })
@@ -481,9 +478,9 @@ impl Shared {
         Ok(ticket)
     }
 
-    /// Enters the gate and opens something, again after the map was taken over from another
-    /// process. `lock` waits for other processes. It is called outside the gate, where no thread of
-    /// this process waits for it to take over the map.
+    /// Enters the gate and opens a transaction or snapshot. If another process has enlarged the
+    /// map, adopts its size and tries again. `lock` waits for other processes. It is called outside
+    /// the gate, where no thread of this process waits for it to adopt the map.
     fn enter<'s, L, T>(
         &'s self,
         holder: Holder,
@@ -513,17 +510,17 @@ impl Shared {
         Ok((OwnedBy::new(opened, self.process), ticket, locked))
     }
 
-    /// Whether the engine may have failed for good. It reports that to the next transaction only,
-    /// and not if no reader slot is free.
+    /// Whether the engine may have failed permanently. It reports that only to the next
+    /// transaction, and not if no reader slot is free.
     fn may_be_unusable(&self) -> bool {
         !matches!(self.env.read_txn(), Ok(_) | Err(heed::Error::Mdb(MdbError::MapResized)))
     }
 
-    /// The engine's error in keyloom's words.
+    /// Converts an error of the engine.
     fn explain(&self, error: heed::Error) -> Error {
         match error {
             heed::Error::Mdb(MdbError::ReadersFull) => {
-                // Another process may have made the lock file, with another number of slots.
+                // Another process may have created the lock file, with another number of slots.
                 Error::ReadersFull { max_readers: self.env.info().maximum_number_of_readers }
             }
             other => match open::explain(other, &self.path) {
@@ -537,8 +534,8 @@ impl Shared {
         Error::DiskFull { path: self.path.clone(), source, held: self.held_pages() }
     }
 
-    /// The error of the first call that finds the map full. The next transaction makes it larger,
-    /// unless clearing dead readers has given it room.
+    /// The error of the first call that finds the map full. The next transaction enlarges the map,
+    /// unless space was freed by clearing dead readers.
     fn map_full(&self) -> Error {
         let held = self.held_pages();
         if held.dead_readers == 0 {
@@ -552,10 +549,10 @@ impl Shared {
         Error::MapFull { map_bytes, max_map_bytes, held }
     }
 
-    /// Clears the slots of dead processes. If there are none, finds the reader that keeps most
+    /// Clears the slots of dead processes. If there are none, finds the reader that keeps the most
     /// pages.
     fn held_pages(&self) -> HeldPages {
-        // An error here must not replace that of the transaction, which is about to be reported.
+        // An error here must not replace that of the transaction, which is returned next.
         let dead_readers = self.clear_dead_readers().unwrap_or_default();
         let oldest_reader = self.oldest_reader().filter(|reader| reader.commits > 0);
         HeldPages { dead_readers, oldest_reader }
@@ -596,10 +593,10 @@ impl Store for Lmdb {
     }
 }
 
-/// A view of an [`Lmdb`] store that never changes.
+/// A snapshot of an [`Lmdb`] store.
 #[derive(Debug)]
 pub struct LmdbSnapshot<'s> {
-    // Dropped before the ticket: the gate must not open while the engine still counts it.
+    // Dropped before the ticket: the gate must not open while the engine still counts the snapshot.
     txn: OwnedBy<RoTxn<'s, WithoutTls>>,
     shared: &'s Shared,
     _ticket: Ticket<'s>,

@@ -1,4 +1,4 @@
-//! Opening: from a path to an engine that is known to be safe to use, or a clear error.
+//! Opening a store: the checks after which the engine is safe to use.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ use crate::{Error, HeldPages, Result};
 /// The database that holds the number of the format.
 pub(super) const META_NAME: &str = "keyloom.meta";
 const FORMAT_KEY: &[u8] = b"format";
-/// The format that this code reads and writes: a big-endian `u32` in the file.
+/// The format that this code reads and writes. It is stored as a big-endian `u32`.
 const FORMAT: u32 = 1;
 
 type AnyDatabase = Database<'static, Bytes, Bytes>;
@@ -70,8 +70,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     };
     let process = Process::current();
     let no_writer = no_writer.map(|lock| OwnedBy::new(lock, process));
-    // From here on the engine may wait for a writer in another process; others may open and close
-    // stores meanwhile.
+    // From here on the engine may wait for a writer in another process; other threads may open and
+    // close stores meanwhile.
     match open_in(&env, &locks, &options, &path) {
         Ok(database) => {
             let shared = Shared {
@@ -93,7 +93,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
             Ok(Lmdb { shared: Arc::new(shared) })
         }
         Err(error) => {
-            // The file is closed before it counts as closed.
+            // The file is closed before it is removed from the list.
             drop(env);
             drop(locks);
             drop(registration);
@@ -102,8 +102,8 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
     }
 }
 
-/// Opens the lock file, so that snapshots find reader slots. `None` where they need none, and where
-/// the engine reports why the file does not open.
+/// Opens the lock file, in which snapshots find reader slots. `None` if they need none, and if the
+/// engine will report why the file does not open.
 fn open_lock_file(options: &LmdbOptions, path: &Path) -> Result<Option<File>> {
     let lock = path.join("lock.mdb");
     if options.assume_no_writer {
@@ -122,8 +122,8 @@ fn open_lock_file(options: &LmdbOptions, path: &Path) -> Result<Option<File>> {
             reserved.map_err(|error| explain(error.into(), path))?;
             Ok(Some(file))
         }
-        // On a read-only mount the engine would go on without slots, and a writer would overwrite
-        // the pages that a snapshot reads.
+        // On a read-only mount the engine would continue without slots, and a writer would
+        // overwrite pages that a snapshot reads.
         Err(source) if options.read_only && lock_file::is_refused(&source) => {
             Err(Error::LockFileNotWritable { path: lock, source: source.into() })
         }
@@ -151,7 +151,7 @@ fn open_in(
     create_database(env, options, path)
 }
 
-/// What this process locks in the lock file.
+/// The locks of this process in the lock file.
 struct Locks {
     readers: Readers,
     writers: WriterLock,
@@ -163,8 +163,8 @@ impl Locks {
     }
 }
 
-/// The files that this process has open, by what they are and not by how they are called: a hard
-/// link is the same file.
+/// The files that this process has open, by device and inode, not by name: a hard link is the same
+/// file.
 static OPEN_FILES: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
 
 fn open_files() -> MutexGuard<'static, BTreeSet<FileId>> {
@@ -183,7 +183,7 @@ impl FileId {
     }
 }
 
-/// Takes the file from the list of open ones on drop.
+/// Removes the file from the list of open files on drop.
 #[derive(Debug)]
 pub(super) struct Registration(FileId);
 
@@ -193,7 +193,7 @@ impl Drop for Registration {
     }
 }
 
-/// The directory of the store with every link resolved, made if that was asked for.
+/// The directory of the store with all links resolved. Creates it if the options allow that.
 fn prepare_directory(path: &Path, options: &LmdbOptions) -> Result<PathBuf> {
     let missing = || Error::MissingDirectory { path: path.to_path_buf() };
     match fs::metadata(path) {
@@ -231,11 +231,11 @@ fn refuse_open_file(open_files: &BTreeSet<FileId>, file: &fs::Metadata, path: &P
     Ok(())
 }
 
-/// Refuses a file that would kill the process once it is mapped.
+/// Returns an error for a file that would crash the process once it is mapped.
 ///
-/// The look at the meta pages and the length of the file is quick. Only where something is odd
-/// there is the whole file walked: it may end early and be sound. A writer in another process can
-/// be the reason too, so what looks damaged is looked at again.
+/// The check of the meta pages and the length of the file is fast. Only if it finds a fault is the
+/// whole file walked, because the file may be shorter and still sound. A writer in another process
+/// can be the cause too, so an apparent fault is checked again.
 fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
     const LOOKS: u32 = 3;
     let mut looks = 1;
@@ -245,8 +245,8 @@ fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
             QuickCheck::Short { .. } | QuickCheck::Damaged(_) => {
                 let report =
                     file::verify(data, |_, _| ()).map_err(|error| explain_file(error, path))?;
-                // Two meta pages that do not follow on each other are what a power cut leaves
-                // behind in a store that does not wait for the disk. The newer one is taken.
+                // After a power failure, a store without fsyncs may have two meta pages that are
+                // not consecutive. The newer one is used.
                 report.faults.into_iter().find(|fault| fault.rule != Rule::TransactionIds)
             }
         };
@@ -263,7 +263,7 @@ fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
     }
 }
 
-/// The checker's error in keyloom's words.
+/// Converts an error of the checker.
 pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
     let why = format!("{error}{}", hint_at_birth(path));
     let path = path.to_path_buf();
@@ -277,7 +277,7 @@ pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
 /// The hint for a file that may be the rest of a store whose creation was cut off by a power
 /// failure. The file is not deleted, since a damaged store can have the same contents.
 fn hint_at_birth(path: &Path) -> &'static str {
-    /// No store is as small for long.
+    /// Only a new store is this small.
     const MOST_BYTES: u64 = 64 << 10;
     let is_small = fs::metadata(path.join("data.mdb")).is_ok_and(|file| file.len() <= MOST_BYTES);
     if is_small {
@@ -300,13 +300,12 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     if options.assume_no_writer {
         flags |= EnvFlags::NO_LOCK;
     }
-    // Reader slots belong to snapshots and not to threads, which may hold many and pass them on.
+    // Reader slots belong to snapshots and not to threads: one thread may hold many, and move them.
     let mut env = EnvOpenOptions::new().read_txn_without_tls();
     env.map_size(options.map_bytes).max_readers(options.max_readers).max_dbs(2);
     // SAFETY: the map is not writable, and without the lock file the caller has asserted that no
-    // process writes to the file. The file was just checked, is open only once in this process, and
-    // is trusted not to be changed by programs other than LMDB: the documentation of the module
-    // says so.
+    // process writes to the file. The file was just checked and is open only once in this process.
+    // It is trusted not to be changed by programs other than LMDB, as the module docs require.
     unsafe { env.flags(flags).open(path) }.map_err(|error| match error {
         heed::Error::Io(source) if source.kind() == io::ErrorKind::OutOfMemory => {
             Error::AddressSpace { wanted_bytes: options.map_bytes, source: source.into() }
@@ -315,7 +314,7 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     })
 }
 
-/// Begins a transaction on the way to a store, when there is none yet.
+/// Begins a transaction during opening, before there is a store.
 #[allow(unsafe_code)]
 fn begin_first<'e, T>(
     env: &'e Env<WithoutTls>,
@@ -327,7 +326,7 @@ fn begin_first<'e, T>(
     unsafe { map_size::adopting(env, path, begin) }
 }
 
-/// Opens both databases of a store that is there, without writing.
+/// Opens both databases of an existing store, without writing.
 fn open_database(
     env: &Env<WithoutTls>,
     readers: &Readers,
@@ -352,7 +351,7 @@ fn open_database(
     Ok(data)
 }
 
-/// Opens both databases and creates what is missing.
+/// Opens both databases and creates the missing ones.
 fn create_database(
     env: &Env<WithoutTls>,
     options: &LmdbOptions,
@@ -406,8 +405,8 @@ fn not_keyloom(path: &Path) -> Error {
     Error::NotAStore { path: path.to_path_buf(), why }
 }
 
-/// Waits until the names by which the store is found are on the disk: that of its file, and that of
-/// its directory. `directory` has no links in it.
+/// Syncs the directory entries of the store: that of its file, and that of its directory.
+/// `directory` has no links in it.
 pub(super) fn sync_names(directory: &Path) -> Result<()> {
     sync_directory(directory)?;
     let Some(parent) = directory.parent() else { return Ok(()) };
@@ -415,23 +414,23 @@ pub(super) fn sync_names(directory: &Path) -> Result<()> {
     let of_parent = device(parent).map_err(|error| explain(error.into(), parent))?;
     let of_directory = device(directory).map_err(|error| explain(error.into(), directory))?;
     if of_parent != of_directory {
-        // Where a file system is mounted, no name was made.
+        // The root of a mounted file system has no new directory entry.
         return Ok(());
     }
     match sync_directory(parent) {
-        // There is no way to wait for a directory that must not be read.
+        // A directory that is not readable cannot be synced.
         Err(Error::PermissionDenied { .. }) => Ok(()),
         synced => synced,
     }
 }
 
-/// Waits until the names in `directory` are on the disk.
+/// Syncs the entries of `directory`.
 fn sync_directory(directory: &Path) -> Result<()> {
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| explain(error.into(), directory))
 }
 
-/// The system's error, from an operation that only reads, in keyloom's words.
+/// Converts an error of the system from an operation that only reads.
 fn explain_read(error: io::Error, path: &Path) -> Error {
     if error.kind() == io::ErrorKind::PermissionDenied {
         return Error::PermissionDenied { action: "read", path: path.into() };
@@ -439,7 +438,7 @@ fn explain_read(error: io::Error, path: &Path) -> Error {
     explain(error.into(), path)
 }
 
-/// The engine's error in keyloom's words.
+/// Converts an error of the engine.
 pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
     let path = path.to_path_buf();
     match error {

@@ -1,10 +1,10 @@
-//! Processes open a store one after the other.
+//! A lock under which processes open a store one after the other.
 //!
 //! The first process that opens the file initializes the lock file, while others wait. If it is
-//! killed half way, the others continue with an incomplete lock file: uninitialized locks, or 0 as
-//! the number of the last transaction. The next commit would then build on an old state and undo
-//! acknowledged commits. With this lock, a process that waited finds no other process in the file,
-//! and initializes it again.
+//! killed in between, the others continue with an incomplete lock file: uninitialized locks, or 0
+//! as the number of the last transaction. The next commit would then build on an old state and undo
+//! acknowledged commits. With this lock, a process that has waited finds no other process in the
+//! file, and initializes the lock file again.
 
 use std::fs::{File, TryLockError};
 use std::io::{Error as IoError, ErrorKind};
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use super::open::explain;
 use crate::{Error, Result};
 
-/// How long to wait for another process that opens the store. Checking a file for damage takes a
-/// while.
+/// How long to wait for another process that opens the store. Checking a file for damage takes some
+/// time.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
@@ -54,8 +54,8 @@ impl OpeningLock {
                 Others::Writers => directory.try_lock_shared(),
             };
             match locked {
-                // When a process dies, Linux takes this lock from it after those that the engine
-                // has on its file.
+                // When a process dies, Linux releases this lock after those that the engine holds
+                // on its file.
                 Ok(()) => return Ok(Self(Some(directory))),
                 Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
                     thread::sleep(pause);
@@ -75,7 +75,7 @@ impl OpeningLock {
 
 impl Drop for OpeningLock {
     fn drop(&mut self) {
-        // After a close alone, a child that was forked meanwhile would keep it.
+        // After a close alone, a child that was forked meanwhile would still hold the lock.
         if let Some(directory) = &self.0 {
             drop(directory.unlock());
         }

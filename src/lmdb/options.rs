@@ -1,4 +1,4 @@
-//! How to open a store.
+//! The options of a store.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,17 +6,19 @@ use std::time::Duration;
 use super::{Lmdb, open};
 use crate::{Error, Result, RetryPolicy};
 
-/// What survives a crash of the machine. A crash of the program alone never loses a commit.
+/// The commits that survive a crash of the machine. A crash of the program alone never loses a
+/// commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// A commit returns when it is on the disk. The only mode that keyloom promises as durable.
+    /// A commit returns after it is synced to the disk. The only mode that keyloom promises as
+    /// durable.
     #[default]
     Full,
-    /// A commit waits for its data but not for the page that makes it valid: a crash of the machine
-    /// may undo the last transaction, and leaves the store whole.
+    /// A commit syncs its data but not the meta page that makes it valid: a crash of the machine
+    /// may undo the last transaction, and leaves the store intact.
     MayLoseLastCommit,
-    /// A commit waits for nothing: a crash of the machine may leave the store unreadable. For data
-    /// that can be loaded again.
+    /// A commit syncs nothing: a crash of the machine may leave the store unreadable. For data that
+    /// can be loaded again.
     MayLoseStore,
 }
 
@@ -65,24 +67,24 @@ impl Default for LmdbOptions {
 }
 
 impl LmdbOptions {
-    /// The name of the database within the file. One file may hold some of them, one process opens
-    /// one. Default: `keyloom`.
+    /// The name of the database within the file. One file may contain several, of which one process
+    /// opens one. Default: `keyloom`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// How many bytes of address space to reserve. No memory or disk is used before data needs it,
-    /// so be generous: 64 GiB is the default. Rounded up to whole pages.
+    /// The size of the reserved address space in bytes. It uses no memory or disk before data needs
+    /// it, so choose a large value. Default: 64 GiB. Rounded up to whole pages.
     #[must_use]
     pub fn map_bytes(mut self, bytes: usize) -> Self {
         self.map_bytes = bytes;
         self
     }
 
-    /// Up to how many bytes the map grows by itself when it is full. Growing needs a moment without
-    /// snapshots. Default: 64 TiB.
+    /// The size in bytes up to which the map grows automatically when it is full. While it grows,
+    /// no snapshot may be open. Default: 64 TiB.
     #[must_use]
     pub fn max_map_bytes(mut self, bytes: usize) -> Self {
         self.max_map_bytes = bytes;
@@ -97,16 +99,16 @@ impl LmdbOptions {
         self
     }
 
-    /// What a commit waits for. Default: [`Durability::Full`].
+    /// The fsyncs of a commit. Default: [`Durability::Full`].
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Opens for reading only; then no store is created and [`begin`](crate::Store::begin) is an
-    /// error. The lock file beside the data must still be writable, since a snapshot takes a reader
-    /// slot there. Where it is not, see [`assume_no_writer`](Self::assume_no_writer).
+    /// Opens the store for reading only: no store is created, and [`begin`](crate::Store::begin) is
+    /// an error. The lock file next to the data must still be writable, since a snapshot takes a
+    /// reader slot in it. If it is not, see [`assume_no_writer`](Self::assume_no_writer).
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -114,15 +116,15 @@ impl LmdbOptions {
     }
 
     /// Asserts that no process writes to the store while it is open, and reads it without reader
-    /// slots: for a store on a read-only medium or mount. Needs [`read_only`](Self::read_only).
+    /// slots: for a store on a read-only medium or mount. Requires [`read_only`](Self::read_only).
     /// Default: no.
     ///
     /// **If a process writes to the store all the same, snapshots change under their readers**:
-    /// entries are missing or wrong, and the program may crash. So far as this machine can see,
-    /// that is prevented: a store that another process has open is refused
-    /// ([`Error::OpenElsewhere`]), and while this handle is open, keyloom opens the store for no
-    /// other program ([`Error::OpeningHeld`]), except with this option. Neither is noticed: a
-    /// process of another machine, and a program that opens the store later without keyloom.
+    /// entries are missing or wrong, and the program may crash. On this machine, this is prevented:
+    /// a store that another process has open is refused ([`Error::OpenElsewhere`]), and while this
+    /// handle is open, keyloom opens the store for no other program ([`Error::OpeningHeld`]),
+    /// except with this option. Two cases are not detected: a process of another machine, and a
+    /// program that opens the store later without keyloom.
     ///
     /// ```
     /// use keyloom::{Lmdb, Reader, Store, Writer};
@@ -139,7 +141,7 @@ impl LmdbOptions {
         self
     }
 
-    /// Whether to make the store, and the last part of its path, where there is none. Default: yes.
+    /// Whether to create a missing store, and the last part of its path. Default: yes.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
@@ -153,12 +155,11 @@ impl LmdbOptions {
         self
     }
 
-    /// How long [`begin`](crate::Store::begin) and [`open`](Self::open) wait in all for the writers
-    /// before them, in this process and in others, and for the map. Then they return
+    /// How long [`begin`](crate::Store::begin) and [`open`](Self::open) wait in all for earlier
+    /// writers, in this process and in others, and for the map. Then they return
     /// [`Error::WriterBusy`]. Default: 60 seconds.
     ///
-    /// A writer that does not use this lock, such as LMDB's own tools, is waited for without a
-    /// time-out.
+    /// There is no time-out for a writer that does not use this lock, such as LMDB's own tools.
     ///
     /// ```
     /// use keyloom::{Error, Lmdb, Store};
@@ -179,8 +180,8 @@ impl LmdbOptions {
         self
     }
 
-    /// How often and after which pauses [`transact`](crate::Store::transact) runs a transaction
-    /// again. On LMDB that happens only when the map must grow.
+    /// How often and after which pauses [`transact`](crate::Store::transact) retries a transaction.
+    /// On LMDB this happens only if the map must grow.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
@@ -199,7 +200,8 @@ impl LmdbOptions {
         open::open(self, path.as_ref())
     }
 
-    /// Checks what the engine beneath would panic on or misunderstand, and rounds the sizes.
+    /// Checks the values that would make the engine panic or that it would misinterpret, and rounds
+    /// the sizes.
     pub(super) fn checked(mut self) -> Result<Self> {
         const MOST_NAME_BYTES: usize = 100;
         let bad = |what, value: String, why| Err(Error::InvalidArgument { what, value, why });
@@ -227,7 +229,7 @@ impl LmdbOptions {
 /// Room for the two meta pages, the free list and a first page of data.
 const LEAST_MAP_BYTES: usize = 64 << 10;
 
-/// The engine takes map sizes in pages of the system, which has none larger than this.
+/// The map size rounded to pages of the system, of which none is larger than this.
 fn whole_pages(bytes: usize) -> usize {
     const MOST_PAGE_BYTES: usize = 64 << 10;
     bytes.checked_next_multiple_of(MOST_PAGE_BYTES).unwrap_or(usize::MAX - (MOST_PAGE_BYTES - 1))

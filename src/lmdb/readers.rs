@@ -1,9 +1,9 @@
-//! The slots of readers in the lock file, which all processes share.
+//! The reader slots in the lock file, which all processes share.
 //!
 //! | bytes of a slot | |
 //! |---|---|
 //! | 0..8 | the transaction that the reader sees, or all ones |
-//! | 8..12 | the process of the reader, 0 when the slot is free |
+//! | 8..12 | the process of the reader, 0 if the slot is free |
 //! | 12..64 | its thread, and padding |
 //!
 //! A process that is killed leaves its slots taken. The engine then reuses no page that was freed
@@ -24,15 +24,16 @@ use crate::error::OldestReader;
 /// call for each other process that reads.
 const MOST_GROWTH_PAGES: usize = 64;
 
-/// How long writers may go on before the slots are checked again. With a bound on the growth alone,
-/// the file would grow by that bound with each killed reader: first the free pages are used up.
+/// How long writers may continue before the slots are checked again. With the limit on the growth
+/// alone, the file would grow by that limit with each killed reader, because the free pages are
+/// used up first.
 const LONGEST_UNCHECKED: Duration = Duration::from_millis(10);
 
 const SLOT_BYTES: usize = 64;
 /// The transaction in the slot of a reader that has none yet.
 const NO_TRANSACTION: u64 = u64::MAX;
 
-/// Clears the slots of dead processes and finds the oldest reader that lives.
+/// Clears the slots of dead processes and finds the oldest live reader.
 #[derive(Debug)]
 pub(super) struct Readers {
     /// Closed after the engine, since closing it releases the engine's locks on this file.
@@ -76,7 +77,7 @@ impl Readers {
     }
 
     /// The reader that sees the oldest transaction. `own_age` is the age of the oldest one of this
-    /// process. `None` where the lock file cannot be read, too. Reads the map.
+    /// process. `None` also if the lock file cannot be read. Reads the map.
     pub(super) fn oldest(
         &self,
         env: &Env<WithoutTls>,
@@ -90,10 +91,10 @@ impl Readers {
         Some(OldestReader { process, commits, age })
     }
 
-    /// The transaction and the process of each reader, of which there are `used` slots of `most`.
+    /// The transaction and the process of each reader, from the `used` slots of `most`.
     fn slots(&self, (most, used): (usize, usize)) -> io::Result<impl Iterator<Item = (u64, u32)>> {
         let file = self.lock_file.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        // The engine takes the number of slots from the length of the file: they stand at its end.
+        // The slots are at the end of the file: the engine computes their number from its length.
         let slots_at = file.metadata()?.len().saturating_sub((most * SLOT_BYTES) as u64);
         let mut slots = vec![0; used * SLOT_BYTES];
         file.read_exact_at(&mut slots, slots_at)?;

@@ -1,4 +1,4 @@
-//! Where reading begins: on a state that is committed, and on one only.
+//! The beginning of a read transaction: always on a committed state.
 //!
 //! The engine begins a read transaction in three steps. The reader loads the number N of the newest
 //! commit, enters it in its slot, and copies the roots of the trees from meta page N mod 2. If the
@@ -22,12 +22,12 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Begins a transaction that reads.
 ///
-/// No writer touches the meta page of N before commit N + 1 has ended. So the copy is correct in
+/// No writer changes the meta page of N before commit N + 1 has ended. So the copy is correct in
 /// two cases: after the copy, the meta page of N + 1 was not yet written, which is found by reading
-/// both pages; or a second transaction that begins after the copy is given N as well. The second
-/// case lasts while N + 1 waits for the disk, and after a writer that died there, until the next
-/// commit. So this function waits for neither. If the second transaction is given a later number,
-/// that transaction is checked next.
+/// both pages; or a second transaction that begins after the copy also receives N. The second case
+/// lasts while N + 1 waits for its fsync, and after a writer died there, until the next commit. So
+/// this function waits for neither. If the second transaction receives a later number, that
+/// transaction is checked next.
 pub(super) fn begin<'e>(
     env: &'e Env<WithoutTls>,
     readers: &Readers,
@@ -35,7 +35,7 @@ pub(super) fn begin<'e>(
     let mut pauses = 0;
     let mut txn = take_slot(env, readers)?;
     loop {
-        // The copy comes before the looks.
+        // The copy is read before the checks.
         fence(Ordering::Acquire);
         if env.info().last_txn_id == txn.id() {
             return Ok(txn);
@@ -43,8 +43,8 @@ pub(super) fn begin<'e>(
         match take_slot(env, readers) {
             Ok(later) if later.id() == txn.id() => return Ok(txn),
             Ok(later) => txn = later,
-            // The last slot is this one's own. By itself it can only wait for a moment without a
-            // commit, or for a slot.
+            // The last slot is this transaction's own. It can only wait until there is no commit,
+            // or until a slot is free.
             Err(heed::Error::Mdb(MdbError::ReadersFull)) if pauses < MOST_PAUSES => {
                 pauses += 1;
                 drop(txn);

@@ -1,4 +1,4 @@
-//! Whether there is room left for the file of a store.
+//! The check for free space for the file of a store.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -42,7 +42,7 @@ fn shortage(file: &Path) -> Option<i32> {
 fn on_disk(file: &Path) -> Option<u64> {
     let path = CString::new(file.as_os_str().as_bytes()).ok()?;
     let mut found = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the path ends with a zero, and there is room for the answer.
+    // SAFETY: the path ends with a zero, and the buffer is large enough for the result.
     if unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
         return None;
     }
@@ -51,15 +51,15 @@ fn on_disk(file: &Path) -> Option<u64> {
     Some((found.f_bavail as u64).saturating_mul(found.f_frsize as u64))
 }
 
-/// The longest file that this process may write; `None` when there is no limit.
+/// The longest file that this process may write; `None` if there is no limit.
 #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
 fn allowed() -> Option<u64> {
     let mut limit = MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: there is room for the answer.
+    // SAFETY: the buffer is large enough for the result.
     if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, limit.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: the system said that it has filled it.
+    // SAFETY: the call succeeded, so the system has filled it.
     let limit = unsafe { limit.assume_init() }.rlim_cur;
     (limit != libc::RLIM_INFINITY).then_some(limit as u64)
 }

@@ -1,4 +1,4 @@
-//! A sorted load that fills its pages, wherever its keys lie in the store.
+//! A sorted load that fills its pages, wherever its keys are in the store.
 //!
 //! If a page overflows, the engine splits it in the middle. If the new entry is the last one of the
 //! page, only the previous last entry moves to the new page with it. So a sorted load leaves a gap
@@ -18,8 +18,8 @@
 //!   old page stays full. The dummy is deleted when the new page is full: on an emptier page the
 //!   engine would move an entry to it.
 //!
-//! The room on a page is computed from the entries that were put since the last observed split. A
-//! wrong result would only leave pages emptier.
+//! The free space of a page is computed from the entries that were put since the last observed
+//! split. A wrong result would only leave pages emptier.
 
 use heed::types::Bytes;
 use heed::{Database, RwTxn};
@@ -38,8 +38,8 @@ const PLACE: usize = 2;
 /// The length of the page number that refers to an overflow value.
 const PAGE_NUMBER: usize = 8;
 
-/// Puts entries in ascending order of their keys. No other entries may lie between them, or between
-/// the last one and `next`. After an error the transaction must be aborted.
+/// Puts entries in ascending key order. No other entries may be between them, or between the last
+/// one and `next`. After an error the transaction must be aborted.
 pub(super) fn lay(
     database: &Database<'_, Bytes, Bytes>,
     txn: &mut RwTxn<'_>,
@@ -64,13 +64,13 @@ pub(super) fn lay(
     load.end.take().map_or(Ok(()), |end| load.delete(&end))
 }
 
-/// Whether a page with so many bytes of entries would be filled by the engine when another one is
-/// deleted there.
+/// Whether a page with so many bytes of entries is so empty that the engine fills it from a
+/// neighbour when an entry is deleted there.
 fn is_little(bytes: usize, page: usize) -> bool {
     bytes < page / 3
 }
 
-/// A load that is under way.
+/// A load in progress.
 struct Load<'l, 'd, 't> {
     database: &'l Database<'d, Bytes, Bytes>,
     txn: &'l mut RwTxn<'t>,
@@ -78,16 +78,16 @@ struct Load<'l, 'd, 't> {
     page: usize,
     /// The number of pages with entries when it was last read.
     pages: usize,
-    /// The room on the current page of the load, if known.
+    /// The free space on the current page of the load, if known.
     room: Option<usize>,
     /// The entry without a value that this page begins with.
     mark: Option<KeyBuf>,
-    /// The large entry behind the load.
+    /// The large entry after the load.
     end: Option<KeyBuf>,
 }
 
 impl Load<'_, '_, '_> {
-    /// Lets what lies behind the place of a load begin another page.
+    /// Makes the entries after the load begin another page.
     fn part_from(&mut self, last: &[u8], next: &[u8]) -> heed::Result<()> {
         let first = successor(last);
         let second = successor(&first);
@@ -116,7 +116,7 @@ impl Load<'_, '_, '_> {
         self.database.put(self.txn, entry.0, entry.1)?;
         let (pages, is_marked) = (self.leaf_pages()?, mark.is_some());
         let was_split = std::mem::replace(&mut self.pages, pages) != pages;
-        // What the new page begins with.
+        // The first entry of the new page.
         let beside = match &mark {
             Some(mark) => Some(self.bytes((mark, &[]))),
             None => before.map(|before| self.bytes(before)),
@@ -163,12 +163,12 @@ impl Load<'_, '_, '_> {
         Ok(self.database.stat(self.txn)?.leaf_pages)
     }
 
-    /// The most that an entry takes of a page, without its place: two fit.
+    /// The greatest length of an entry in a page, without its offset: two fit.
     fn most(&self) -> usize {
         (self.page - PAGE_HEADER) / 2 - PLACE
     }
 
-    /// What an entry takes of a page.
+    /// The length of an entry in a page.
     fn bytes(&self, (key, value): Put<'_>) -> usize {
         let whole = ENTRY_HEADER + key.len() + value.len();
         let here = if whole > self.most() { ENTRY_HEADER + key.len() + PAGE_NUMBER } else { whole };

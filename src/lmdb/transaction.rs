@@ -22,8 +22,8 @@ use crate::{
 /// A transaction of an [`Lmdb`](crate::Lmdb) store.
 #[derive(Debug)]
 pub struct LmdbTransaction<'s> {
-    // The order of the fields is the order in which they end: the engine's transaction, then the
-    // place at the gate, then the turn of the next writer, in another process or in this one.
+    // The fields are dropped in this order: the engine's transaction, then the ticket of the gate,
+    // then the turn, which admits the next writer of this or another process.
     txn: OwnedBy<RwTxn<'s>>,
     shared: &'s Shared,
     _ticket: Ticket<'s>,
@@ -46,7 +46,7 @@ enum Full {
 }
 
 impl Full {
-    /// The error of a call that follows the first one without room.
+    /// The error of a call after the first one that found no space.
     fn again(self, shared: &Shared) -> Error {
         let source = || io::Error::from(io::ErrorKind::StorageFull).into();
         match self {
@@ -57,7 +57,7 @@ impl Full {
         }
     }
 
-    /// Whether running the transaction again can succeed.
+    /// Whether a retry of the transaction can succeed.
     fn can_end(self, shared: &Shared) -> bool {
         match self {
             Self::Map(held) => held.dead_readers > 0 || shared.can_grow(),
@@ -66,13 +66,13 @@ impl Full {
     }
 }
 
-/// When to try a way of putting that is faster for some puts. After each failure the pause until
+/// When to try a method of putting that is faster for some puts. After each failure the pause until
 /// the next try grows.
 #[derive(Debug)]
 struct Tries {
     /// The number of puts before the next try.
     pass: u32,
-    /// The same after that try, if it fails.
+    /// The number of puts before the try after that, if it fails.
     then: u32,
 }
 
@@ -98,10 +98,11 @@ impl Tries {
     }
 }
 
-/// Entries that lie side by side, the entries after them, and the stored key between the two.
+/// Entries that are adjacent in the store, the entries after them, and the stored key between the
+/// two.
 type Together<'e> = (&'e [Put<'e>], &'e [Put<'e>], KeyBuf);
 
-/// The least number of entries that are put side by side, which costs a few extra puts.
+/// The least number of entries that are put as adjacent ones, which costs a few extra puts.
 const FEWEST_TOGETHER: usize = 64;
 
 impl<'s> LmdbTransaction<'s> {
@@ -135,7 +136,7 @@ impl<'s> LmdbTransaction<'s> {
         })
     }
 
-    /// Appends an entry if its key lies after all stored keys, and returns whether it does.
+    /// Appends an entry if its key is after all stored keys, and returns whether it is.
     fn append(&mut self, key: &[u8], value: &[u8]) -> heed::Result<bool> {
         let flags = PutFlags::APPEND;
         match self.shared.database.put_with_flags(&mut self.txn, flags, key, value) {
@@ -151,8 +152,8 @@ impl<'s> LmdbTransaction<'s> {
         }
     }
 
-    /// Puts entries in ascending order of their keys: runs that lie between two stored keys side by
-    /// side, all others one by one.
+    /// Puts entries in ascending key order: runs between two stored keys as adjacent entries, all
+    /// others one by one.
     fn put_in_order(&mut self, entries: &[Put<'_>]) -> heed::Result<()> {
         let (mut rest, mut tries) = (entries, Tries::EACH);
         while let Some(((key, value), behind)) = rest.split_first() {

@@ -1,4 +1,4 @@
-//! One writer at a time among processes, with a time-out.
+//! A writer lock between processes, with a time-out.
 //!
 //! The engine has a lock for this, but waits for it without a time-out and does not name its
 //! holder. So a writer first locks a byte of the lock file (`fcntl`), and then finds the engine's
@@ -9,11 +9,11 @@
 //! | 2^40 | the process that writes |
 //! | 2^40 + 1 | the process that writes next |
 //!
-//! The engine locks the bytes below 2^32 only. As with its locks, the system gives these up when
-//! their process dies, and after the engine's lock. A forked child does not inherit them.
+//! The engine locks the bytes below 2^32 only. When a process dies, the system releases these locks
+//! too, after those of the engine. A forked child does not inherit them.
 //!
-//! A process that uses the engine without keyloom, or with a keyloom that had no such lock, does
-//! not take it. The engine's lock excludes it all the same. Only a wait for it has no time-out.
+//! A process that uses the engine without keyloom, or with an older keyloom, does not take this
+//! lock. The engine's lock still excludes it. Only the wait for it has no time-out.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -34,20 +34,19 @@ const NEXT: libc::off_t = WRITER + 1;
 const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a process may write again and again before it checks whether another one waits. A check
-/// is a system call. Without it, a process that writes in a loop would keep the others from
-/// writing.
+/// How long a process may write repeatedly before it checks whether another one waits. A check is a
+/// system call. Without it, a process that writes in a loop would starve the others.
 const MOST_IMPATIENT: Duration = Duration::from_millis(1);
 
 /// The lock of the writing process. One thread at a time may take it.
 #[derive(Debug)]
 pub(super) struct WriterLock {
-    /// `None` where the file cannot be opened: then the engine reports why.
+    /// `None` if the file cannot be opened: then the engine reports the reason.
     file: Option<Arc<File>>,
     checked: Mutex<Option<Instant>>,
 }
 
-/// The right of this process to write, given back on drop.
+/// The right of this process to write, released on drop.
 #[derive(Debug)]
 pub(super) struct ProcessTurn<'l> {
     _locked: Option<LockedByte<'l>>,
@@ -70,7 +69,7 @@ impl WriterLock {
         })
     }
 
-    /// `None` when the deadline has passed.
+    /// `None` if the deadline has passed.
     fn try_take(&self, deadline: &Deadline<'_>) -> io::Result<Option<ProcessTurn<'_>>> {
         let Some(file) = &self.file else { return Ok(Some(ProcessTurn { _locked: None })) };
         if !(self.is_check_due() && holder(file, NEXT)?.is_some())
@@ -83,8 +82,7 @@ impl WriterLock {
         Ok(locked.map(|locked| ProcessTurn { _locked: Some(locked) }))
     }
 
-    /// The process that writes now, if the system says which.
-    /// The other process that has the lock, if there is one.
+    /// The other process that holds the lock, if the system reports one.
     pub(super) fn holder(&self) -> Option<u32> {
         let file = self.file.as_ref()?;
         holder(file, WRITER).ok()?.and_then(|process| u32::try_from(process).ok())
@@ -116,7 +114,7 @@ impl<'f> LockedByte<'f> {
             if locked.is_some() || left.is_zero() {
                 return Ok(locked);
             }
-            // No wait becomes longer by more than a tenth.
+            // No wait is prolonged by more than a tenth.
             let pause = (deadline.waited() / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             thread::sleep(pause.min(left));
         }
@@ -138,7 +136,8 @@ impl Drop for LockedByte<'_> {
     }
 }
 
-/// The process that has locked a byte. A process of another namespace has no positive number here.
+/// The process that has locked a byte. A process of another PID namespace has no positive number
+/// here.
 #[allow(clippy::useless_conversion)]
 fn holder(file: &File, at: libc::off_t) -> io::Result<Option<libc::pid_t>> {
     let mut found = record(libc::F_WRLCK, at);

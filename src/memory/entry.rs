@@ -1,4 +1,4 @@
-//! A key and its value in one piece of memory.
+//! A key and its value in one allocation.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// | 1 to 511 | the key |
 /// | the rest | the value |
 ///
-/// One piece instead of two saves a cache miss per read, which is most of what a read costs.
+/// One allocation instead of two saves a cache miss per read, the largest part of its cost.
 #[derive(Clone)]
 pub(super) struct Entry(Arc<[u8]>);
 
@@ -18,7 +18,7 @@ const LENGTH_BYTES: usize = size_of::<u16>();
 
 impl Entry {
     pub(super) fn new(key: &[u8], value: &[u8]) -> Self {
-        // The key was checked, so its length fits; a longer one would only be cut, not unsound.
+        // The key was checked, so its length fits. A longer one would be cut, which is not unsound.
         let length = u16::try_from(key.len()).unwrap_or(u16::MAX).to_ne_bytes();
         let mut bytes = Vec::with_capacity(LENGTH_BYTES + key.len() + value.len());
         bytes.extend_from_slice(&length);

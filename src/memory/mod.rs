@@ -13,12 +13,12 @@
 //! | snapshot, begin | O(1): one reference to the root |
 //! | get, seek | O(log n), nothing copied, nothing allocated |
 //! | range | nothing copied, nothing allocated, when it is opened and per entry |
-//! | put, delete | O(log n); copies the nodes of the path that a snapshot still sees |
+//! | put, delete | O(log n); copies the nodes of the path that a snapshot shares |
 //! | commit | O(1); with `optimistic`, O(writes committed since it began) |
 //!
-//! The transactions of an `optimistic` store note what they read, which allocates.
+//! The transactions of an `optimistic` store record their reads, which allocates.
 //!
-//! One allocation holds an entry, key and value side by side.
+//! One allocation contains an entry, the key followed by the value.
 
 mod entry;
 mod leaf;
@@ -65,14 +65,14 @@ pub(crate) struct Shared {
     conflicts_to_raise: AtomicU32,
 }
 
-/// What a commit changes, as a whole.
+/// The state that a commit replaces.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     tree: Tree,
     version: u64,
-    /// What was written since the oldest open transaction began (optimistic stores only).
+    /// The writes since the oldest open transaction began (optimistic stores only).
     log: VecDeque<Committed>,
-    /// How many transactions began at which version (optimistic stores only).
+    /// The number of open transactions per version at which they began (optimistic stores only).
     open: BTreeMap<u64, usize>,
 }
 
@@ -90,30 +90,30 @@ pub struct MemoryBuilder {
 }
 
 impl MemoryBuilder {
-    /// Imposes `limits`.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// With `true`, transactions run side by side, and one whose reads were overwritten in the
-    /// meantime gets [`Error::Conflict`] at commit. With `false` (the default) a transaction waits
-    /// for the one before it and never conflicts.
+    /// With `true`, transactions run concurrently, and one whose reads were overwritten meanwhile
+    /// returns [`Error::Conflict`] at commit. With `false` (the default) a transaction waits for
+    /// the one before it and never conflicts.
     #[must_use]
     pub fn optimistic(mut self, optimistic: bool) -> Self {
         self.optimistic = optimistic;
         self
     }
 
-    /// How often and after which pauses [`transact`](Store::transact) runs a transaction again.
+    /// How often and after which pauses [`transact`](Store::transact) retries a transaction.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
         self
     }
 
-    /// The store, empty.
+    /// Creates an empty store.
     pub fn build(self) -> Memory {
         let Self { limits, retry_policy, optimistic } = self;
         let shared = Shared { limits, retry_policy, optimistic, ..Shared::default() };
@@ -132,8 +132,8 @@ impl Memory {
         MemoryBuilder::default()
     }
 
-    /// Makes the next `commits` commits report a conflict, to see that a program runs its
-    /// transactions again.
+    /// Makes the next `commits` commits report a conflict, to test that a program retries its
+    /// transactions.
     ///
     /// ```
     /// use keyloom::{Memory, Store, Writer};
@@ -153,8 +153,8 @@ impl Memory {
 }
 
 impl Shared {
-    // A commit replaces the tree in one assignment and nothing that can panic runs between that and
-    // the release of the lock, so a poisoned lock still guards a whole state.
+    // A commit replaces the tree in one assignment, and nothing after it can panic before the lock
+    // is released. So the state behind a poisoned lock is consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -169,7 +169,7 @@ impl Shared {
         self.limits.max_age_ms.map(|_| Instant::now())
     }
 
-    /// Refuses work on what began at `started` when that is too long ago.
+    /// Returns an error if `started` is longer ago than the store allows.
     fn check_age(&self, started: Option<Instant>) -> Result<()> {
         let (Some(limit_ms), Some(started)) = (self.limits.max_age_ms, started) else {
             return Ok(());
@@ -201,7 +201,7 @@ impl Store for Memory {
     }
 }
 
-/// A view of a [`Memory`] store that never changes.
+/// A snapshot of a [`Memory`] store.
 #[derive(Debug)]
 pub struct MemorySnapshot<'s> {
     shared: &'s Shared,

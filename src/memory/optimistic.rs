@@ -1,9 +1,9 @@
-//! Transactions side by side: what one read and wrote, and whether it may commit.
+//! Concurrent transactions: their reads and writes, and their validation.
 //!
-//! This is optimistic concurrency control as distributed stores have it. A transaction works on the
-//! state at which it began. At commit, its reads are compared with everything that others committed
-//! since; one overlap and it is refused. If there is none its writes are applied to the newest
-//! state. Reads are recorded as they happen: a key, or as much of a range as was walked.
+//! This is optimistic concurrency control, as in distributed stores. A transaction works on the
+//! state at which it began. At commit, its reads are compared with all commits since then, and one
+//! overlap is a conflict. Otherwise its writes are applied to the newest state. Reads are recorded
+//! as they happen: a key, or the part of a range that was walked.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::atomic::Applied;
 use crate::error::shown;
 use crate::{AtomicOp, Error, KeyBuf, KeyRange, Order, Result};
 
-/// One write, in a form that can be applied to a newer state than the one it was made on.
+/// One write, in a form that can also be applied to a newer state.
 #[derive(Clone)]
 pub(super) enum Write {
     Put(Entry),
@@ -32,7 +32,7 @@ pub(crate) struct Committed {
 }
 
 impl fmt::Debug for Committed {
-    /// Counts, and no key and no value; so with all that is here.
+    /// Shows counts, without keys and values, as all types here.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Committed")
             .field("version", &self.version)
@@ -62,7 +62,7 @@ impl Write {
         Ok(())
     }
 
-    /// Where this write meets one of the reads.
+    /// The first key or range of this write that overlaps one of the reads.
     fn meets(&self, reads: &Reads) -> Option<Box<str>> {
         match self {
             Self::Put(entry) => reads.saw(entry.key()),
@@ -72,7 +72,7 @@ impl Write {
     }
 }
 
-/// What a transaction read.
+/// The reads of a transaction.
 #[derive(Default)]
 struct Reads {
     keys: BTreeSet<KeyBuf>,
@@ -128,7 +128,7 @@ struct Began<'s> {
 }
 
 impl<'s> Footprint<'s> {
-    /// The state to work on, and an empty footprint.
+    /// Returns the current state and an empty footprint.
     pub(super) fn begin(shared: &'s Shared) -> (Tree, Self) {
         let mut state = shared.lock();
         let version = state.version;
@@ -145,8 +145,8 @@ impl<'s> Footprint<'s> {
         self.reads.borrow_mut().keys.insert(KeyBuf::from_slice(key));
     }
 
-    /// Counts the whole range as read while `entries` is walked, and when it is dropped as much as
-    /// was walked. So a walk that is never dropped counts as more, not less, than it read.
+    /// Records the whole range as read while `entries` is walked, and the walked part when it is
+    /// dropped. So a walk that is never dropped counts as more than it read, not as less.
     pub(super) fn read_range<'r>(
         &'r self,
         range: KeyRange<'_>,
@@ -164,7 +164,7 @@ impl<'s> Footprint<'s> {
     /// the writes if no other transaction wrote meanwhile.
     pub(super) fn commit(self, tree: Tree) -> Result<()> {
         if self.writes.is_empty() {
-            // What it read was true at the moment when it began, and it changes nothing.
+            // Its reads were consistent at its beginning, and it changes nothing.
             return Ok(());
         }
         let reads = self.reads.borrow();
@@ -204,7 +204,7 @@ impl Drop for Began<'_> {
 }
 
 impl State {
-    /// Drops what no open transaction can conflict with any more.
+    /// Removes the commits that no open transaction can conflict with.
     fn forget_old_commits(&mut self) {
         let oldest = self.open.keys().next().copied().unwrap_or(self.version);
         while self.log.front().is_some_and(|committed| committed.version <= oldest) {
@@ -220,7 +220,7 @@ pub struct Tracked<'r> {
     walk: Option<Walk<'r>>,
 }
 
-/// How far a range was walked.
+/// The part of a range that was walked.
 struct Walk<'r> {
     reads: &'r RefCell<Reads>,
     position: usize,

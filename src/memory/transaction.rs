@@ -1,5 +1,5 @@
-//! A transaction of the memory store: a private copy of the tree, and, where transactions run side
-//! by side, a record of what it read and wrote.
+//! A transaction of the memory store: a private copy of the tree. On an optimistic store it also
+//! records its reads and writes.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ pub struct MemoryTransaction<'s> {
 
 #[derive(Debug)]
 enum Mode<'s> {
-    /// No other process writes meanwhile.
+    /// No other transaction writes meanwhile.
     Alone { _turn: WriterTurn<'s> },
     /// Other transactions may write meanwhile; the commit checks for conflicts.
     Optimistic(Footprint<'s>),
@@ -43,7 +43,7 @@ impl<'s> MemoryTransaction<'s> {
             return Ok(Self { shared, tree, started, written, state, mode });
         }
         let turn = shared.writer.take()?;
-        // Waiting for the turn does not count.
+        // The wait for the turn does not count towards the age.
         let started = shared.clock();
         let tree = shared.lock().tree.clone();
         Ok(Self { shared, tree, started, written, state, mode: Mode::Alone { _turn: turn } })
@@ -121,7 +121,7 @@ impl Writer for MemoryTransaction<'_> {
         if let (Err(Error::NotACounter { .. }), Mode::Optimistic(footprint)) =
             (&applied, &self.mode)
         {
-            // The answer depends on the value, so it counts as a read.
+            // The result depends on the value, so it counts as a read.
             footprint.read_key(key);
         }
         applied
@@ -140,7 +140,7 @@ impl Transaction for MemoryTransaction<'_> {
             Mode::Optimistic(footprint) => footprint.commit(self.tree),
             Mode::Alone { .. } => {
                 let replaced = std::mem::replace(&mut self.shared.lock().tree, self.tree);
-                // The nodes that only the old tree had go here, when the lock is free again.
+                // Nodes of the old tree alone are freed here, after the lock is released.
                 drop(replaced);
                 Ok(())
             }

@@ -1,5 +1,5 @@
 //! A persistent B+tree: a clone is one reference, and a change copies only the nodes on its path
-//! that a clone still sees.
+//! that a clone shares.
 //!
 //! ```text
 //!              branch   separators:     "k"      "t"
@@ -8,10 +8,10 @@
 //!              leaf     [a..j]   [k..s]   [t..z]            entries in the order of their keys
 //! ```
 //!
-//! Why not a library: the well-kept persistent map that exists for Rust scans at 1.6 to 1.8 times
-//! the time of the standard `BTreeMap` (it has 16 entries in a node and two cursors in an iterator)
-//! and allocates to find the key before a given one. Here a leaf is walked as a slice and a walk
-//! allocates nothing.
+//! Why not a library: the maintained persistent map for Rust takes 1.6 to 1.8 times as long as the
+//! standard `BTreeMap` for scans (it has 16 entries in a node and two cursors in an iterator), and
+//! allocates to find the key before a given one. Here a leaf is walked as a slice, without
+//! allocations.
 //!
 //! A separator is the shortest string between its neighbours, so it is mostly stored inline in the
 //! branch. A node that becomes empty is removed; underfull nodes are not merged (free-at-empty).
@@ -29,7 +29,7 @@ use crate::{KeyBounds, KeyBuf, Order};
 
 /// A branch splits when it has this many children.
 const BRANCH_CHILDREN: usize = 32;
-/// More levels than a tree ever has: each has at least 15 times as many nodes as the one above.
+/// More levels than a tree can have: each has at least 15 times as many nodes as the one above.
 const USUAL_DEPTH: usize = 8;
 
 #[derive(Clone, Default)]
@@ -47,14 +47,14 @@ enum Node {
 /// The result of splitting a full node: its right half, and the separator before it.
 type Split = (Separator, Node);
 
-/// The entries of a store, in the order of their keys.
+/// The entries of a store, in key order.
 #[derive(Clone, Default)]
 pub(super) struct Tree {
     root: Node,
 }
 
 impl fmt::Debug for Tree {
-    /// The number of entries, and no key and no value. Visits every leaf.
+    /// Shows the number of entries, without keys and values. Visits every leaf.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tree").field("entries", &self.root.entries()).finish()
     }
@@ -73,7 +73,7 @@ impl Tree {
         }
     }
 
-    /// Puts `entry` in the place of the one with its key, if there is one.
+    /// Inserts `entry`, or replaces the one with its key.
     pub(super) fn insert(&mut self, entry: Entry) {
         if let Some((separator, right)) = self.root.insert(entry) {
             let left = std::mem::take(&mut self.root);
@@ -84,7 +84,7 @@ impl Tree {
         }
     }
 
-    /// Takes out `key`; without a copy of anything where it is not there.
+    /// Removes `key`. If it is absent, nothing is copied.
     pub(super) fn remove(&mut self, key: &[u8]) {
         if self.get(key).is_some() {
             self.root.remove(key);
@@ -92,7 +92,7 @@ impl Tree {
         }
     }
 
-    /// Takes out every key between `bounds`. Subtrees that lie inside go as a whole.
+    /// Removes every key between `bounds`. Subtrees inside are dropped as a whole.
     pub(super) fn remove_range(&mut self, bounds: KeyBounds<'_>) {
         self.root.remove_range(bounds);
         self.lower_root();
@@ -110,7 +110,7 @@ impl Tree {
         walk
     }
 
-    /// Drops levels of one node.
+    /// Removes root levels that have one child.
     fn lower_root(&mut self) {
         while let Node::Branch(branch) = &self.root
             && branch.children.len() <= 1
@@ -183,7 +183,7 @@ impl Node {
 }
 
 impl Branch {
-    /// The child that may hold `key`.
+    /// The child that may contain `key`.
     #[inline]
     fn position(&self, key: &[u8]) -> usize {
         self.separators.partition_point(|separator| separator.as_slice() <= key)
@@ -196,14 +196,14 @@ impl Branch {
         }
     }
 
-    /// Takes in the right half of the child at `position`, and splits when that makes it full.
+    /// Inserts the right half of the child at `position`, and splits if that fills the branch.
     fn insert_behind(&mut self, position: usize, (separator, right): Split) -> Option<Split> {
         self.separators.insert(position, separator);
         self.children.insert(position + 1, right);
         if self.children.len() < BRANCH_CHILDREN {
             return None;
         }
-        // Keys that come in order leave full nodes behind.
+        // Keys that are inserted in order leave full nodes behind.
         let appended = position + 2 == BRANCH_CHILDREN;
         let cut = if appended { BRANCH_CHILDREN - 2 } else { BRANCH_CHILDREN / 2 };
         let right = Self {
@@ -233,7 +233,7 @@ impl Branch {
         }
     }
 
-    /// Takes out the child at `position` if it is empty; a neighbour covers its keys from then on.
+    /// Removes the child at `position` if it is empty. From then on a neighbour covers its keys.
     fn drop_if_empty(&mut self, position: usize) {
         if self.children.get(position).is_some_and(Node::is_empty) {
             self.children.remove(position);
@@ -244,7 +244,7 @@ impl Branch {
     }
 }
 
-/// The shortest string behind `left` that is not behind `right`.
+/// The shortest string after `left` and not after `right`.
 fn separator_between(left: &[u8], right: &[u8]) -> Separator {
     let shared = left.iter().zip(right).take_while(|(a, b)| a == b).count();
     right.iter().take(shared + 1).copied().collect()
@@ -252,7 +252,7 @@ fn separator_between(left: &[u8], right: &[u8]) -> Separator {
 
 /// The entries of a range, in order.
 pub(super) struct Walk<'r> {
-    /// For each branch on the path to the leaf, the children that are still to come.
+    /// For each branch on the path to the leaf, the children that were not visited yet.
     pending: SmallVec<[std::slice::Iter<'r, Node>; USUAL_DEPTH]>,
     leaf: std::slice::Iter<'r, Entry>,
     order: Order,
@@ -261,7 +261,7 @@ pub(super) struct Walk<'r> {
 }
 
 impl fmt::Debug for Walk<'_> {
-    /// The order, and no key and no value.
+    /// Shows the order, without keys and values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Walk").field("order", &self.order).finish_non_exhaustive()
     }
@@ -288,7 +288,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Takes the part of a leaf that lies between `from` and the end of the walk.
+    /// Takes the part of a leaf between `from` and the end of the walk.
     fn enter(&mut self, leaf: &'r Leaf, from: Bound<&[u8]>) {
         let to = self.to.as_ref().map(KeyBuf::as_slice);
         let (start, end) = match self.order {
@@ -306,7 +306,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Goes on to the next leaf.
+    /// Moves to the next leaf.
     #[cold]
     fn turn_page(&mut self) -> Option<()> {
         let node = loop {
@@ -376,7 +376,7 @@ mod tests {
         ]
     }
 
-    /// Keys of different lengths that share prefixes.
+    /// Keys of different lengths with common prefixes.
     fn key(n: u16) -> Vec<u8> {
         let mut key = format!("{n:05}").into_bytes();
         key.resize(5 + usize::from(n % 3) * 14, b'x');

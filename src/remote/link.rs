@@ -66,14 +66,14 @@ impl Link {
         self
     }
 
-    /// Waits for an answer, on any thread, one of an async runtime included: the connections are
-    /// driven by a thread of their own, so they go on while this one sleeps.
+    /// Waits for an answer, on any thread, including one of an async runtime. The connections are
+    /// driven by a thread of their own, so they continue while this one sleeps.
     pub(crate) fn wait<F: Future>(&self, request: F) -> Outcome<F::Output> {
         self.round_trips.fetch_add(1, Relaxed);
         self.wait_uncounted(self.timeout, request)
     }
 
-    /// [`wait`](Link::wait) that is not counted, for opening connections.
+    /// [`wait`](Link::wait) without counting the round trip, for opening connections.
     pub(crate) fn wait_uncounted<F: Future>(
         &self,
         timeout: Duration,
@@ -83,9 +83,9 @@ impl Link {
             return Outcome::Refused(error);
         }
         let _context = self.handle.enter();
-        // Unconstrained: a task that waits here cannot give way, so its budget must not end.
+        // Unconstrained: a task that blocks here cannot yield, so its budget must not end.
         let request = tokio::task::unconstrained(async {
-            // Made here, where there is a clock.
+            // Created here, inside the runtime with its timer.
             tokio::time::timeout(timeout, request).await
         });
         match pollster::block_on(request) {
@@ -94,7 +94,8 @@ impl Link {
         }
     }
 
-    /// A forked child has the connections, but not the thread that drives them.
+    /// Returns an error in a forked child, which has the connections, but not the thread that
+    /// drives them.
     pub(crate) fn refuse_fork(&self) -> Result<()> {
         let here = std::process::id();
         match here == self.process {
@@ -149,7 +150,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Without waiting: a store may be dropped on a thread of an async runtime.
+        // In the background: a store may be dropped on a thread of an async runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

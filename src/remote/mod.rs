@@ -1,12 +1,12 @@
-//! What the stores behind a network share.
+//! The common part of the remote stores.
 //!
 //! Sealed: only keyloom's own backends implement it. Name the types as `PostgresSnapshot`,
 //! `EtcdTransaction` and so on.
 //!
-//! A remote transaction keeps its writes in a buffer and lays it over what the
-//! server answers, so a transaction sees its own writes and yet sends them in few messages. Ranges
-//! come in pages that grow. Each backend adds a session: how to ask its server
-//! for keys and ranges, and how to commit.
+//! A remote transaction keeps its writes in a buffer and merges them into the answers of the
+//! server. So it sees its own writes, and sends them in few messages. Ranges are fetched in pages
+//! that grow. Each backend adds a session, which reads keys and ranges from its server, and
+//! commits.
 
 mod link;
 mod many;

@@ -8,14 +8,14 @@ const MOST_NAME_BYTES: usize = 64;
 pub(crate) const NAME_RULE: &str =
     "a name is 1 to 64 letters, digits, dots, underscores and hyphens of ASCII";
 
-/// Whether `name` can be the name of a store.
+/// Whether `name` is a valid name of a store.
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     (1..=MOST_NAME_BYTES).contains(&name.len()) && name.chars().all(allowed)
 }
 
-/// Refuses what cannot be the name of a store. For the name in an address see
-/// [`Error::refused_address`], which does not show it.
+/// Returns an error for an invalid name. For a name in an address use [`Error::refused_address`],
+/// which does not show it.
 pub(crate) fn checked_name(name: &str) -> Result<String> {
     match is_name(name) {
         true => Ok(name.to_owned()),

@@ -8,23 +8,22 @@ use super::{Buffer, Fetched, Pair, Session, Span};
 use crate::backend::{Merge, Merged};
 use crate::{KeyRange, Order, Result};
 
-/// The entries of the first page of a range in a snapshot: sending so many costs about as much as
+/// The entries of the first page of a range in a snapshot: sending this many costs about as much as
 /// the request.
 pub(super) const FIRST_PAGE: usize = 1_024;
 /// The entries of the first page in a transaction. Every fetched entry counts as read, and fewer
 /// reads cause fewer conflicts.
 pub(super) const FIRST_PAGE_OF_TRANSACTION: usize = 128;
-/// How much larger the next page is.
+/// The factor by which the next page is larger.
 const GROWTH: usize = 4;
-/// The largest page, in entries,
+/// The largest number of entries of a page.
 pub(crate) const LARGEST_PAGE: usize = 16_384;
-/// and in bytes: the server ends a page there if it can, else the size is guessed from the page
-/// before. An entry larger than that comes alone.
+/// The largest size of a page. The server ends a page there if it can; otherwise the number of
+/// entries is estimated from the page before. A larger entry is a page by itself.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
 
-/// The entries of a range of a store behind a network. Fetches page after page as it is advanced;
-/// pages grow from 1,024 entries (in a transaction from 128) to 16,384 or some 4 MiB, whichever is
-/// less.
+/// The entries of a range of a remote store. The iterator fetches page after page. Pages grow from
+/// 1,024 entries (in a transaction from 128) to 16,384 or some 4 MiB, whichever is less.
 pub struct RemoteEntries<'r, S: Session> {
     walk: Walk<'r, S>,
 }
@@ -35,7 +34,7 @@ enum Walk<'r, S: Session> {
     Merged(Merge<'r, Pages<'r, S>, Bytes>),
 }
 
-/// The server's entries of a range.
+/// The entries of a range on the server.
 struct Pages<'r, S> {
     session: &'r S,
     /// Deleted ranges of the transaction, which need not be fetched.
@@ -70,7 +69,7 @@ impl<'r, S: Session> RemoteEntries<'r, S> {
 
 impl<S: Session> Pages<'_, S> {
     fn fetch(&mut self) -> Result<()> {
-        // Taken away, so that an iterator that failed stays finished.
+        // Taken, so that an iterator that failed stays ended.
         let rest = self.rest.take();
         let rest = match self.buffer {
             Some(buffer) => rest.and_then(|span| buffer.beyond_cleared(span, self.order)),

@@ -1,4 +1,4 @@
-//! Snapshots and transactions of stores behind a network.
+//! Snapshots and transactions of remote stores.
 
 use std::fmt;
 
@@ -15,16 +15,16 @@ use crate::{
     TransactionState, VersionstampedKey, Writer, check_key, check_value,
 };
 
-/// A view of a store behind a network that never changes. Owns what it needs: it can be kept in a
-/// struct or moved to another thread.
+/// A snapshot of a remote store. It borrows nothing: it can be stored in a struct or moved to
+/// another thread.
 pub struct RemoteSnapshot<S> {
     session: S,
 }
 
-/// A transaction of a store behind a network.
+/// A transaction of a remote store.
 ///
-/// Its writes wait in memory until the commit (or until there are many of them, where the server
-/// takes writes before the commit); its reads see them.
+/// Its writes are buffered in memory until the commit; a server that takes writes before the commit
+/// receives them earlier if there are many. Its reads see them.
 pub struct RemoteTransaction<S> {
     session: S,
     buffer: Buffer,
@@ -115,7 +115,7 @@ impl<'r, S: Session> Parts<'r, S> {
         {
             return Ok(count);
         }
-        // Only a walk shows which of the own writes are new to the server.
+        // Only a walk shows which of the transaction's own writes are new to the server.
         self.range(range, Order::Ascending, LARGEST_PAGE)
             .try_fold(0, |count, entry| entry.map(|_| count + 1))
     }

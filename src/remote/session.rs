@@ -10,7 +10,7 @@ use crate::{AtomicOp, Order, Result, VersionstampedKey};
 /// Keys and values as a server sent them: owned, shared when cloned.
 pub type Pair = (Bytes, Bytes);
 
-/// Whether the server executed an operation itself.
+/// Whether the server executes an operation natively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Native {
     Done,
@@ -24,9 +24,9 @@ pub struct Fetched {
     pub(crate) more: bool,
 }
 
-/// Reading from a server at one moment. Each method waits for the server once.
+/// Reads from a server at one revision. Each method is one round trip.
 pub trait Session {
-    /// How many spans [`fetch_many`](Session::fetch_many) takes.
+    /// The largest number of spans for [`fetch_many`](Session::fetch_many).
     const MOST_SPANS: usize;
 
     /// The values of `keys`, in their order.
@@ -39,7 +39,7 @@ pub trait Session {
     /// entry; then `more` is set for the span of that entry and for all spans after it.
     fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>>;
 
-    /// How many keys lie in `span`; `None` if the server cannot count.
+    /// The number of keys in `span`; `None` if the server cannot count.
     fn count(&self, span: &Span) -> Result<Option<u64>>;
 }
 
@@ -53,7 +53,7 @@ pub enum Write<'w> {
 
 /// A session that can also write.
 pub trait WriteSession: Session {
-    /// Takes a write: into `buffer`, unless the client of the server keeps one of its own.
+    /// Adds a write to `buffer`, unless the client of the server has a buffer of its own.
     fn write(&mut self, buffer: &mut Buffer, write: Write<'_>) -> Result<()> {
         match write {
             Write::Put(key, value) => buffer.put(key, Bytes::copy_from_slice(value)),
@@ -63,7 +63,7 @@ pub trait WriteSession: Session {
         Ok(())
     }
 
-    /// Does `operation` without reading, if the server can.
+    /// Executes `operation` without a read, if the server can.
     fn apply(&mut self, _key: &[u8], _operation: &AtomicOp<'_>) -> Result<Native> {
         Ok(Native::Unknown)
     }
@@ -77,7 +77,7 @@ pub trait WriteSession: Session {
         Ok(Native::Unknown)
     }
 
-    /// How much of the limit of a transaction a write takes.
+    /// The part of a transaction's limit that a write takes.
     fn weight(&self, write: &Write<'_>) -> usize {
         match write {
             Write::Put(key, value) => key.len() + value.len(),
@@ -86,7 +86,7 @@ pub trait WriteSession: Session {
         }
     }
 
-    /// Sends what is in `buffer` ahead of the commit, if it has grown large and the server takes
+    /// Sends the writes in `buffer` before the commit, if it has grown large and the server takes
     /// writes before the commit.
     fn relieve(&mut self, buffer: &mut Buffer) -> Result<()>;
 

@@ -1,8 +1,8 @@
-//! What a value serializes as, in 64 bits: two values of one type with the same fingerprint make
+//! The serialized form of a value in 64 bits. Two values of one type with the same fingerprint make
 //! the same calls to a serializer, apart from the order in which sequences and maps are visited.
 //!
-//! The order is left out because a `HashMap` that was read back visits its entries in another one.
-//! All else counts: a field that is skipped, `Some(None)` apart from `None`, the bits of a float.
+//! The order is left out because a `HashMap` that was read back has another one. Everything else
+//! counts: a skipped field, the difference of `Some(None)` and `None`, the bits of a float.
 
 use std::cell::Cell;
 use std::fmt::{self, Display};
@@ -22,7 +22,7 @@ pub(super) struct SkippedField {
     pub(super) field: &'static str,
 }
 
-/// Serializes `value` to its fingerprint. Allocates nothing itself.
+/// Serializes `value` to its fingerprint, without allocations of its own.
 ///
 /// # Errors
 /// What the `Serialize` of the type reports.
@@ -32,7 +32,7 @@ pub(super) fn see<V: Serialize>(value: &V, is_human_readable: bool) -> Result<Se
     Ok(Seen { fingerprint, skipped: context.skipped.get() })
 }
 
-/// What a `Serialize` reports.
+/// An error of a `Serialize`.
 #[derive(Debug)]
 pub(super) struct Refused(String);
 
@@ -86,7 +86,7 @@ fn mix(a: u64, b: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Sixteen bytes at a time. The last ones overlap, which spares the copy of a rest.
+/// Mixes sixteen bytes at a time. The last ones overlap, so that the remainder need not be copied.
 #[inline(always)]
 fn mix_bytes(kind: u64, bytes: &[u8]) -> u64 {
     let state = mix(kind, bytes.len() as u64);
@@ -97,13 +97,13 @@ fn mix_bytes(kind: u64, bytes: &[u8]) -> u64 {
 }
 
 fn mix_pairs(state: u64, bytes: &[u8]) -> u64 {
-    // Of a length of 16 bytes or a multiple, the last pair comes later.
+    // If the length is a multiple of 16 bytes, the last pair is mixed below.
     let before = bytes.len().saturating_sub(1) / 16;
     let pairs = bytes.as_chunks().0.iter().take(before);
     pairs.fold(state, |state, pair| mix_pair(state, u128::from_le_bytes(*pair)))
 }
 
-/// One half of at most 16 bytes: those from the front for 0, those from the back for 8.
+/// One half of at most 16 bytes: the first ones for 0, the last ones for 8.
 #[inline(always)]
 fn ends(bytes: &[u8], half: usize) -> u64 {
     let is_front = half == 0;
@@ -121,8 +121,8 @@ fn ends(bytes: &[u8], half: usize) -> u64 {
     }
 }
 
-/// The word of a name. Inlined, so that a compiler does most of it in advance: names of fields are
-/// literals.
+/// The word of a name. Inlined, because names of fields are literals, so that the compiler
+/// evaluates most of it.
 #[inline(always)]
 fn name_word(name: &str) -> u64 {
     mix_bytes(kind::NAME, name.as_bytes())
@@ -296,7 +296,7 @@ struct Elements<'c> {
     kind: u64,
     count: u64,
     sum: u64,
-    /// The fingerprint of a key whose value is still to come.
+    /// The fingerprint of a key whose value follows.
     key: u64,
 }
 
@@ -374,14 +374,14 @@ impl Fields<'_> {
         Ok(())
     }
 
-    /// The name counts as well: the variants of an `untagged` enum may differ in nothing else.
+    /// The name is mixed in too: the variants of an `untagged` enum may differ in nothing else.
     #[inline]
     fn add_named<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<()> {
         self.state ^= name_word(name);
         self.add(value)
     }
 
-    /// The names of the fields that are there say which are not.
+    /// The names of the serialized fields show which were skipped.
     fn skip(&mut self, field: &'static str) {
         let Context { skipped, .. } = self.to.0;
         skipped.set(skipped.get().or(Some(SkippedField { of: self.of, field })));

@@ -1,22 +1,22 @@
-//! Values: how a record becomes bytes and comes back.
+//! Values: the encoding of records as bytes.
 //!
-//! A [`Codec`] is picked by type, as the last parameter of a table:
+//! A [`Codec`] is chosen by type, as the last parameter of a table:
 //!
-//! | codec | bytes | pick it when |
+//! | codec | bytes | use it if |
 //! |---|---|---|
-//! | [`Postcard`] (default) | compact, fields by position | the type is under your control; see [`Versioned`] |
-//! | [`MessagePack`] (feature `messagepack`) | compact, fields by name | fields come and go, other languages read along |
-//! | [`Json`] (feature `json`) | readable, fields by name | people read along |
-//! | [`Raw`] | the bytes themselves | the value already is bytes |
+//! | [`Postcard`] (default) | compact, fields by position | you control the type; see [`Versioned`] |
+//! | [`MessagePack`] (feature `messagepack`) | compact, fields by name | fields are added and removed, or other languages read the values |
+//! | [`Json`] (feature `json`) | readable, fields by name | people read the values |
+//! | [`Raw`] | the bytes themselves | the value is bytes |
 //!
-//! Fields by position means that adding, removing or moving a field changes the format of every
-//! record that is stored. Put [`Versioned`] around a codec whose type may change.
+//! With fields by position, adding, removing or moving a field changes the format of every stored
+//! record. Wrap a codec in [`Versioned`] if the type may change.
 //!
-//! # What is written is read back
+//! # Every encoding is verified
 //!
-//! `Ok` from [`encode`](Codec::encode) means that the bytes decode as the value. Each codec here
-//! reads what it has written and compares; what differs is an error, and nothing is written. So it
-//! refuses:
+//! `Ok` from [`encode`](Codec::encode) means that the bytes decode to the same value. Each codec
+//! here decodes what it has written and compares. A difference is an error, and nothing is written.
+//! So they refuse:
 //!
 //! | codec | refuses |
 //! |---|---|
@@ -25,18 +25,17 @@
 //! | [`Json`] | the same, NaN and infinity, keys of maps that are neither text nor a number |
 //! | all | a field that is skipped and has no `default`, or another one than the value skipped; `Serialize` and `Deserialize` that disagree |
 //!
-//! What a type does not serialize at all no codec can compare: a field with `skip`, or one with
-//! `skip_serializing` and a `default`, comes back as its default; two variants of an `untagged`
-//! enum that look the same come back as the first of them.
+//! Data that a type does not serialize cannot be compared: a field with `skip`, or one with
+//! `skip_serializing` and a `default`, is read as its default; two variants of an `untagged` enum
+//! with the same form are read as the first of them.
 //!
-//! A codec of your own is not checked: hold it to the same law in a test.
+//! A codec of your own is not checked: test it against the same law.
 //!
 //! # Nesting
 //!
-//! A type that contains itself is written and read to a depth of some 127 by [`Json`] and
-//! [`MessagePack`], and refused beyond. [`Postcard`] has no such bound: bytes that nest some
-//! thousand levels deep overflow the stack, which ends the process. Do not read such a type from
-//! bytes that others may have made.
+//! [`Json`] and [`MessagePack`] write and read a recursive type to a depth of some 127, and refuse
+//! deeper values. [`Postcard`] has no such limit: bytes with some thousand levels overflow the
+//! stack, which ends the process. Do not read such a type from untrusted bytes.
 
 mod fingerprint;
 mod proven;
@@ -49,7 +48,7 @@ use serde::de::DeserializeOwned;
 use crate::{BoxedError, Error, Result, SharedError};
 use proven::Format;
 
-/// A way to write values of type `V` as bytes.
+/// Encodes values of type `V` as bytes.
 ///
 /// ```
 /// use keyloom::value::{Codec, Json, Postcard};
@@ -64,13 +63,13 @@ pub trait Codec<V>: 'static {
     /// Appends the bytes of `value`, which [`decode`](Codec::decode) reads as the same value.
     ///
     /// # Errors
-    /// [`Error::Value`] when the codec cannot express it; then nothing is appended.
+    /// [`Error::Value`] if the codec cannot express it; then nothing is appended.
     fn encode(value: &V, out: &mut Vec<u8>) -> Result<()>;
 
-    /// The value that `bytes` hold, all of them.
+    /// Decodes `bytes`, which must contain one value and nothing else.
     ///
     /// # Errors
-    /// [`Error::Value`] when they hold something else, [`Error::NewerFormat`].
+    /// [`Error::Value`] if they contain something else, [`Error::NewerFormat`].
     fn decode(bytes: &[u8]) -> Result<V>;
 }
 
@@ -108,7 +107,7 @@ impl Format for Postcard {
     }
 }
 
-/// Appends what Postcard writes.
+/// Appends the output of Postcard.
 struct Append<'o>(&'o mut Vec<u8>);
 
 impl postcard::ser_flavors::Flavor for Append<'_> {
@@ -153,8 +152,8 @@ impl Format for Json {
     }
 }
 
-/// How deep a value in MessagePack may nest, as in JSON. The crate's own bound, 1,024, is more than
-/// the stack of a thread takes.
+/// The greatest nesting depth of a value in MessagePack, the same as in JSON. The limit of the
+/// crate `rmp-serde`, 1,024, exceeds the stack of a thread.
 #[cfg(feature = "messagepack")]
 const MOST_DEPTH: usize = 128;
 
@@ -204,7 +203,7 @@ codecs!(Json);
 #[cfg(feature = "messagepack")]
 codecs!(MessagePack);
 
-/// The bytes themselves, for values that already are bytes.
+/// The bytes themselves, for values that are bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Raw;
 
@@ -227,12 +226,12 @@ where
     }
 }
 
-/// A codec with the version of the type in front, one byte.
+/// A codec that writes the version of the type first, as one byte.
 ///
-/// A program that meets a record of a version newer than its own refuses it with
-/// [`Error::NewerFormat`] instead of misreading it. Older versions are refused as well: fields by
-/// position cannot be read as another type. Let a new version of the type be an `enum` of all of
-/// them, or rewrite the records, before you raise the number.
+/// A program that reads a record of a newer version returns [`Error::NewerFormat`] instead of
+/// misreading it. Older versions are refused as well, because fields by position cannot be read as
+/// another type. Before you raise the number, make the new version of the type an `enum` of all
+/// versions, or rewrite the records.
 ///
 /// ```
 /// use keyloom::value::{Codec, Postcard, Versioned};
@@ -343,7 +342,7 @@ mod tests {
         }
     }
 
-    /// A type that contains itself.
+    /// A recursive type.
     #[derive(Debug, Serialize, Deserialize)]
     struct Nested(Vec<Nested>);
 

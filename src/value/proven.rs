@@ -1,13 +1,12 @@
-//! Writing that is proven by reading: bytes are kept only if they are read as the value they stand
-//! for.
+//! Verified encoding: a value is written only if its bytes decode to the same value.
 //!
-//! A codec sees the calls of a type's `Serialize`, not what its `Deserialize` will ask for, and the
-//! two disagree more often than it seems: an attribute that skips a field, a type that describes
-//! itself in a format that does not, a float that the format has no word for. No rule about types
-//! finds all of them, and most depend on the value. So every value is read back once, and
-//! serialized once more: what was read must have the [fingerprint](super::fingerprint) of what was
-//! written. To compare the bytes instead would refuse a `HashMap`, whose order changes, and let
-//! pass the very records whose bytes were misread.
+//! A codec sees the calls of a type's `Serialize`, not what its `Deserialize` will expect. The two
+//! often disagree: an attribute skips a field, a self-describing type is used with a format that is
+//! not, or a format cannot express a float. Static rules cannot find all cases, and most depend on
+//! the value. So every value is read back once and serialized again: the
+//! [fingerprint](super::fingerprint) must be that of the original. A comparison of the bytes would
+//! refuse a `HashMap`, whose order changes, and would accept the very records whose bytes are
+//! misread.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,22 +15,22 @@ use super::failed;
 use super::fingerprint::{SkippedField, see};
 use crate::{BoxedError, Result};
 
-/// A format of serde's, as its crate writes and reads it.
+/// A serde format, as its crate implements it.
 pub(super) trait Format {
     const NAME: &'static str;
     const IS_HUMAN_READABLE: bool;
     const IS_BY_POSITION: bool;
-    /// What the format cannot express, and what can.
+    /// The types that the format cannot express, and a codec that can.
     const REMEDY: &'static str;
 
-    /// Appends a value, or a part of it and fails.
+    /// Appends a value. After an error, a part of it may have been appended.
     fn write<V: Serialize>(value: &V, out: &mut Vec<u8>) -> Result<(), BoxedError>;
 
-    /// The value that `bytes` hold, all of them.
+    /// Decodes `bytes`, which must contain one value and nothing else.
     fn read<V: DeserializeOwned>(bytes: &[u8]) -> Result<V, BoxedError>;
 }
 
-/// Appends `value` if it is read back as itself, and nothing if not.
+/// Appends `value` if its bytes decode to the same value, otherwise nothing.
 pub(super) fn write<F: Format, V: Serialize + DeserializeOwned>(
     value: &V,
     out: &mut Vec<u8>,

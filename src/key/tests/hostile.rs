@@ -1,5 +1,5 @@
-//! Any bytes decode or are refused, with a reason. None panics, overflows the stack, or takes
-//! memory that it does not pay for in bytes.
+//! Any bytes decode or are refused with a reason. No input causes a panic, overflows the stack, or
+//! allocates more memory than it has bytes.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use super::super::*;
 use super::values;
 use crate::KeyBuf;
 
-/// Everything that can be asked of bytes. What decodes comes back when it is packed again, and the
-/// strict reading accepts exactly the bytes that packing writes.
+/// Every way of decoding the bytes. Decoded values pack to a key that decodes to the same values,
+/// and strict decoding accepts exactly the output of packing.
 fn survives(bytes: &[u8]) {
     let lenient = elements(bytes);
     let strict = unpack_strict::<List<Vec<Element>>>(bytes);
@@ -36,7 +36,8 @@ fn survives(bytes: &[u8]) {
     let _ = unpack::<(i64, f64, Uuid, Versionstamp, BigInt)>(bytes);
 }
 
-/// Stepping over elements meets the same ends as decoding them, and refuses nothing that decodes.
+/// Skipping elements stops at the same positions as decoding them, and accepts everything that
+/// decodes.
 fn skipped_like_decoded(bytes: &[u8]) {
     let (mut decoded, mut skipped) = (Unpacker::new(bytes), Unpacker::new(bytes));
     while !decoded.is_at_end() && Element::unpack_element(&mut decoded).is_ok() {
@@ -55,7 +56,7 @@ fn skipped_like_decoded(bytes: &[u8]) {
     }
 }
 
-/// Bytes that mean something more often than uniformly random ones.
+/// Bytes that are valid codes more often than uniformly random ones.
 const TELLING: [u8; 30] = [
     0x00, 0x01, 0x02, 0x05, 0x0B, 0x0C, 0x13, 0x14, 0x15, 0x16, 0x1C, 0x1D, 0x20, 0x21, 0x26, 0x27,
     0x30, 0x33, 0x40, 0x03, 0x22, 0x35, 0x41, 0xFF, 0xFE, 0xF7, 0x08, 0x09, 0x61, 0xC3,
@@ -101,7 +102,7 @@ fn mutated_and_truncated_keys_are_survived() {
     }
 }
 
-// Of an element without escapes: cut behind its `00`, "a\0b" is "a".
+// For an element without escapes: truncated after its `00`, "a\0b" is "a".
 #[test]
 fn every_truncation_of_an_element_is_refused() {
     let keys = [
@@ -137,7 +138,7 @@ fn nesting_beyond_what_a_key_can_hold_is_refused() {
     assert_eq!(pack(&List(&deepest[..]))[..], nested(MAX_DEPTH));
     assert_eq!(deepest.clone(), deepest);
     assert!(!display(&nested(MAX_DEPTH)).to_string().is_empty());
-    // Many tuples beside each other are not deep, whatever they are in.
+    // Many adjacent tuples are not deep, wherever they are.
     let beside = [0x05, 0x00].repeat(2 * MAX_DEPTH);
     for key in [beside.clone(), [&[0x05], &beside[..], &[0x00]].concat()] {
         assert_eq!(pack(&List(&elements(&key).unwrap()[..]))[..], key);
@@ -285,7 +286,7 @@ fn tuples_side_by_side_are_not_deep() {
     assert_eq!(unpack::<List<Vec<Desc<u8>>>>(&pack(&List(&many[..]))).map(|list| list.0), Ok(many));
 }
 
-/// What the specification says of each code that no element of ours begins with.
+/// The specification's description of each code with which no element of keyloom begins.
 #[test]
 fn codes_that_are_not_read_are_named() {
     let said = |code: u8| elements(&[code]).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The same keys as the Python binding of FoundationDB (8.0) writes.
+//! The keys are the same as those of the Python binding of FoundationDB (8.0).
 
 use super::super::Element::{
     BigInt, Bool, Bytes, F32, F64, Int, Null, Str, Tuple, Uuid, Versionstamp,
@@ -20,7 +20,7 @@ fn keys_of_the_python_binding_are_written_and_read_alike() {
     }
 }
 
-/// The bindings disagree on these two. Java's form is written, and both are read, by every type.
+/// The bindings disagree on these two. keyloom writes Java's form, and reads both, for every type.
 #[test]
 fn two_numbers_are_read_in_both_forms_and_written_in_javas() {
     let (python, java) =

@@ -1,4 +1,4 @@
-//! What was packed is unpacked: the same value, from exactly its own bytes, strictly too.
+//! Unpacking is the inverse of packing: the same value, from exactly its own bytes, also strictly.
 
 use std::borrow::Cow;
 use std::fmt::Debug;

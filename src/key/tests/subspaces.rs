@@ -1,4 +1,4 @@
-//! A subspace holds its own keys and no others.
+//! A subspace contains its own keys and no others.
 
 use proptest::prelude::*;
 

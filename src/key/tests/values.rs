@@ -1,5 +1,5 @@
-//! Values to hold the laws against: short, from small alphabets, so that pairs often share a prefix
-//! and differ where it hurts.
+//! Values for the tests of the laws: short, from small alphabets, so that pairs often have a common
+//! prefix and differ near its end.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ pub(super) fn versionstamp() -> impl Strategy<Value = Versionstamp> {
     any::<[u8; 12]>().prop_map(Versionstamp)
 }
 
-/// All bit patterns, NaNs with payloads included, and the special values often.
+/// All bit patterns, including NaNs with payloads; special values are frequent.
 pub(super) fn f64s() -> impl Strategy<Value = f64> {
     let special = [0.0, 1.0, f64::MIN_POSITIVE, f64::INFINITY, f64::NAN, f64::MAX, 5e-324];
     prop_oneof![
