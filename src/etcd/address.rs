@@ -8,7 +8,7 @@ use crate::{Error, Result};
 const SCHEME: &str = "etcd://";
 const DEFAULT_PORT: u16 = 2379;
 
-/// What an address says.
+/// The parts of an address.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
     /// `host:port` of each member.
@@ -30,7 +30,7 @@ impl fmt::Debug for Address {
 
 impl Address {
     pub(super) fn parse(address: &str) -> Result<Self> {
-        // The password may hold anything, an `@` too.
+        // The password may contain any character, including `@`.
         let (user, rest) = match address.rsplit_once('@') {
             Some((user, rest)) => (Some(user), rest),
             None => (None, address.strip_prefix(SCHEME).unwrap_or(address)),
@@ -47,7 +47,7 @@ impl Address {
                     .zip(decoded(password))
                     .ok_or_else(|| bad("the user or the password has a broken %-escape"))?;
                 if name.contains(':') {
-                    // Names are shown, and a password may stand after the colon.
+                    // Errors show names, and a password may follow the colon.
                     return Err(bad(
                         "the name of a user contains no colon; write the colon before the password unescaped",
                     ));
@@ -74,7 +74,7 @@ impl Address {
 /// `host:port` of one member.
 fn member(text: &str) -> Option<String> {
     let (host, port) = match text.rsplit_once(':') {
-        // The colon of an IPv6 address in brackets, without a port.
+        // The colon is inside an IPv6 address in brackets, without a port.
         Some((_, tail)) if tail.ends_with(']') => (text, None),
         Some((host, port)) => (host, Some(port)),
         None => (text, None),

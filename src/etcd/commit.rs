@@ -1,4 +1,4 @@
-//! The one request that commits a transaction.
+//! The request that commits a transaction.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// The request that writes what is in `buffer` if `reads` still hold, which were made at
-    /// `revision`.
+    /// The request that applies the writes in `buffer` if `reads`, which were made at `revision`,
+    /// are unchanged.
     ///
     /// # Errors
     /// [`Error::TransactionTooLarge`].
@@ -39,7 +39,7 @@ impl Checks {
         writes.add_all(buffer);
         let layout = room.layout(writes.operations.len());
         let checks = reads.checks(layout.checks);
-        // To find out what changed in a merged range would mean to read all of it again.
+        // To find the changed key in a merged range, all of it would have to be read again.
         let is_merged = checks.contains(&Check::NoDeletes);
         let names = !is_merged && checks.len() <= MOST_NAMED.min(layout.checks);
         let of_checks: usize = checks.iter().map(|check| check_bytes(keys, check)).sum();
@@ -92,7 +92,7 @@ impl Checks {
     }
 }
 
-/// The operations of a commit, and how long they are.
+/// The operations of a commit, and their length.
 struct Writes<'s> {
     shared: &'s Shared,
     operations: Vec<TxnOp>,
@@ -115,7 +115,7 @@ impl Writes<'_> {
             .map(|(key, _)| key.clone())
             .collect();
         for span in cleared.into_iter() {
-            // etcd takes no two operations of one transaction that touch the same key.
+            // etcd refuses a transaction with two operations on the same key.
             let within = puts.range(span.start.clone()..).map(|(key, _)| *key);
             let within = within.take_while(|key| span.contains(key));
             without(&span, within).iter().for_each(|piece| self.delete_span(piece));
@@ -148,8 +148,8 @@ impl Writes<'_> {
     }
 }
 
-/// `operations` as the levels say. The first one always lies at the top: it is a put (the mark,
-/// where anything is deleted), and the server's quota does not see puts that are nested.
+/// `operations`, nested as `levels` require. The first one is always at the top: it is a put (that
+/// of the mark, if anything is deleted), and the server's quota does not count nested puts.
 fn laid_out(mut operations: Vec<TxnOp>, levels: &[usize]) -> Vec<TxnOp> {
     if levels.len() < 2 || operations.is_empty() {
         return operations;
@@ -159,7 +159,7 @@ fn laid_out(mut operations: Vec<TxnOp>, levels: &[usize]) -> Vec<TxnOp> {
     operations
 }
 
-/// `operations` in transactions of transactions, none of which has more than its level may.
+/// `operations` in nested transactions, each with at most as many operations as its level allows.
 fn nested(operations: Vec<TxnOp>, levels: &[usize]) -> Vec<TxnOp> {
     let [_, below @ ..] = levels else { return operations };
     if below.is_empty() {

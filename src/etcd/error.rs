@@ -1,4 +1,4 @@
-//! What etcd's errors mean for a transaction.
+//! The meaning of etcd's errors for a transaction.
 
 use std::error::Error as StdError;
 
@@ -13,7 +13,7 @@ use crate::{Error, HeldPages, SharedError};
 #[error("{0}")]
 pub(super) struct Said(String);
 
-/// An error of etcd that only a person can repair.
+/// An error of etcd that an operator must repair.
 #[derive(Debug, thiserror::Error)]
 #[error("{said}; {remedy}")]
 struct Refused {
@@ -21,7 +21,7 @@ struct Refused {
     remedy: &'static str,
 }
 
-/// What is known when a request failed.
+/// The outcome of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failed {
     /// There was no connection: nothing was sent.
@@ -32,13 +32,13 @@ pub(super) enum Failed {
     StaleLogin,
     /// The member has not reached the revision yet.
     FutureRevision,
-    /// The revision is gone.
+    /// The revision is compacted.
     Compacted,
-    /// There is no room.
+    /// The quota is used up.
     Full,
-    /// The server does not let the user in. It did nothing.
+    /// The server refuses the login. It did nothing.
     LoginRefused,
-    /// The server refused it for good. It did nothing.
+    /// The server refuses the request permanently. It did nothing.
     Refused(&'static str),
     /// It may have been committed or not.
     Unknown,
@@ -64,7 +64,7 @@ impl Failed {
         let says = |text: &str| message.contains(text);
         let is_etcd = message.starts_with("etcdserver:") || message.starts_with("grpc:");
         match status.code() {
-            // Only said before something is proposed.
+            // The server returns these only before it proposes the request.
             _ if says("etcdserver: no leader") || says("etcdserver: too many requests") => {
                 Self::NotNow
             }
@@ -107,13 +107,13 @@ impl Failed {
         }
     }
 
-    /// Whether a read may go better on another member, or later.
+    /// Whether a read may succeed on another member, or later.
     pub(super) fn may_pass(self) -> bool {
         matches!(self, Self::NotSent | Self::NotNow | Self::StaleLogin | Self::Unknown)
     }
 }
 
-/// Whether the connection could not even be opened.
+/// Whether the connection could not be opened.
 fn was_not_sent(error: &(dyn StdError + 'static)) -> bool {
     chain(error).any(|error| error.is::<tonic::ConnectError>())
 }
@@ -124,7 +124,7 @@ fn chain<'e>(
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// What was said, causes included, which etcd's client leaves out.
+/// The message of an error with its causes, which etcd's client leaves out.
 pub(super) fn said(error: &EtcdError) -> Said {
     let (mut text, source) = match error {
         EtcdError::GRpcStatus(status) => (status.message().to_owned(), status.source()),
@@ -167,8 +167,8 @@ pub(super) fn of_commit(
     let said = said(error);
     match Failed::why(error) {
         Failed::NotSent | Failed::NotNow | Failed::StaleLogin => link.lost(said),
-        // The request that uses up the quota is carried out and yet answered so; those after it are
-        // refused with the same answer. Only the revision differs.
+        // The request that uses up the quota is executed, and yet returns this error; later
+        // requests are refused with the same error. Only the revision differs.
         Failed::Full if is_unchanged() => full(link),
         Failed::Full => Error::CommitUnknown { source: full(link).into() },
         Failed::LoginRefused => login_refused(link, said),

@@ -1,4 +1,4 @@
-//! Where the keys of a store lie among all keys of a cluster.
+//! The keys of a store among all keys of a cluster.
 
 use bytes::Bytes;
 
@@ -9,32 +9,32 @@ use crate::remote::Span;
 pub(super) struct Keyspace {
     /// The name and a slash.
     prefix: Vec<u8>,
-    /// The first key behind all that begin with the prefix.
+    /// The first key after all that begin with the prefix.
     end: Vec<u8>,
-    /// The key that every transaction writes which deletes something. It lies before the prefix, so
-    /// no range of the store holds it, and no other store has a key there: theirs have a slash.
+    /// The key that every transaction with deletes writes. It sorts before the prefix, so no range
+    /// of the store contains it. No other store has a key there, since theirs contain a slash.
     mark: Vec<u8>,
 }
 
 impl Keyspace {
     pub(super) fn new(name: &str) -> Self {
         let with = |tail: &str| [name, tail].concat().into_bytes();
-        // '0' is the character behind the slash.
+        // '0' is the character after the slash.
         Self { prefix: with("/"), end: with("0"), mark: with(".deleted") }
     }
 
-    /// The key as etcd knows it.
+    /// The key in etcd.
     pub(super) fn outer(&self, key: &[u8]) -> Vec<u8> {
         [&self.prefix, key].concat()
     }
 
-    /// The bounds of a span as etcd knows them.
+    /// The bounds of a span in etcd.
     pub(super) fn bounds(&self, span: &Span) -> (Vec<u8>, Vec<u8>) {
         let end = span.end.as_deref().map_or_else(|| self.end.clone(), |end| self.outer(end));
         (self.outer(&span.start), end)
     }
 
-    /// The key as the store knows it.
+    /// The key in the store.
     pub(super) fn inner(&self, key: Vec<u8>) -> Bytes {
         let mut key = Bytes::from(key);
         key.split_off(self.prefix.len().min(key.len()))
@@ -44,7 +44,7 @@ impl Keyspace {
         self.mark.clone()
     }
 
-    /// How much longer a key is for etcd.
+    /// The number of bytes by which a key is longer in etcd.
     pub(super) fn prefix_bytes(&self) -> usize {
         self.prefix.len()
     }

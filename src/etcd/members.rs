@@ -1,4 +1,4 @@
-//! The members of a cluster, and asking one of them.
+//! The members of a cluster, and requests to them.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,11 +15,11 @@ const MOST_ROUNDS: u32 = 5;
 /// The pause after the first round; each later pause is longer by as much. An election takes a
 /// second or two.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Answers come in pages; how large one is the asker decides, not the channel.
+/// Answers come in pages; the request limits their size, not the channel.
 const MOST_ANSWER_BYTES: usize = i32::MAX as usize;
 
-/// One connection to each member, opened when it is needed first. Requests go to one member as long
-/// as it answers, and then to the next.
+/// One connection to each member, opened at its first request. Requests go to one member as long as
+/// it answers, and then to the next.
 pub(super) struct Members {
     members: Vec<Member>,
     options: ConnectOptions,
@@ -34,7 +34,7 @@ struct Member {
     clients: [Mutex<Option<Client>>; 2],
 }
 
-/// Who must be there for an answer.
+/// The members that are required for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     AMember = 0,
@@ -45,7 +45,7 @@ impl Members {
     pub(super) fn new(urls: impl IntoIterator<Item = String>, options: ConnectOptions) -> Self {
         let members = urls.into_iter().map(|url| Member { url, clients: Default::default() });
         let members: Vec<Member> = members.collect();
-        // So that the stores of many programs do not all ask the same member.
+        // Random, so that the stores of many programs do not all use the same member.
         let preferred = AtomicUsize::new(fastrand::usize(..members.len().max(1)));
         Self { members, options, preferred }
     }
@@ -152,7 +152,7 @@ impl Members {
             }
         }
         if failed.may_pass() {
-            // Any other, so that not everybody gathers on the one that failed last.
+            // Any other one, so that not all threads choose the same.
             let others = self.members.len().saturating_sub(1).max(1);
             let next = (member + 1 + fastrand::usize(..others)) % self.members.len().max(1);
             let _ = self.preferred.compare_exchange(member, next, Relaxed, Relaxed);
@@ -189,7 +189,7 @@ impl Members {
     }
 }
 
-/// A request that may be given up while it waits: then its member is one that does not answer.
+/// A request that may be cancelled while it waits: then its member counts as silent.
 struct Attempt<'m> {
     members: &'m Members,
     member: usize,
@@ -214,15 +214,15 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// How a request that must not be sent twice failed.
+/// The failure of a request that must not be repeated.
 pub(super) enum WriteError {
-    /// While logging in.
+    /// During the login.
     NotSent(EtcdError),
     Sent(EtcdError),
 }
 
 impl fmt::Debug for Members {
-    /// Without the options, which hold a password.
+    /// Without the options, which contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let urls = self.members.iter().map(|member| &member.url);
         f.debug_list().entries(urls).finish()

@@ -1,4 +1,4 @@
-//! How to open a store.
+//! The options of a store.
 
 use std::fmt;
 use std::time::Duration;
@@ -40,7 +40,7 @@ struct Tls {
     ca_certificate: Option<Vec<u8>>,
 }
 
-/// What the parts of a store are made of.
+/// The parts of which a store is built.
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) place: String,
@@ -52,12 +52,12 @@ pub(super) struct Plan {
     pub(super) retry_policy: RetryPolicy,
 }
 
-/// How long a connection may take to be opened.
+/// The time-out for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval of keep-alive pings while a request waits for a silent member. Not less than the
 /// server allows (`--grpc-keepalive-min-time`, 5 s).
 const KEEP_ALIVE: Duration = Duration::from_secs(6);
-/// How long it may take to say so.
+/// The time-out for the answer to a ping.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(4);
 
 impl Default for EtcdOptions {
@@ -90,16 +90,16 @@ impl fmt::Debug for EtcdOptions {
 }
 
 impl EtcdOptions {
-    /// The name of the store among those of the cluster: 1 to 64 ASCII letters, digits, dots,
-    /// underscores and hyphens. All its keys begin with the name and a slash. A name in the address
-    /// comes before this one. Default: `keyloom`.
+    /// The name of the store in the cluster: 1 to 64 ASCII letters, digits, dots, underscores and
+    /// hyphens. All its keys begin with the name and a slash. A name in the address takes
+    /// precedence. Default: `keyloom`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// How long to wait for the answer to one request, attempts on other members included.
+    /// How long to wait for the answer to one request, including attempts on other members.
     /// Default: 30 seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -107,19 +107,19 @@ impl EtcdOptions {
         self
     }
 
-    /// How many operations the server takes in one request: its `--max-txn-ops`. 16 or more.
-    /// Default: 128, as the server's.
+    /// The server's limit of operations in one request: its `--max-txn-ops`. 16 or more. Default:
+    /// 128, that of the server.
     ///
     /// A transaction may write half as many times half as many keys; see
-    /// [the limits](crate::etcd#what-fits).
+    /// [the limits](crate::etcd#limits-of-a-transaction).
     #[must_use]
     pub fn max_operations(mut self, operations: usize) -> Self {
         self.max_operations = operations;
         self
     }
 
-    /// How long a request the server takes, in bytes: its `--max-request-bytes`. 64 KiB or more.
-    /// Default: 1.5 MiB, as the server's.
+    /// The server's limit of bytes of one request: its `--max-request-bytes`. 64 KiB or more.
+    /// Default: 1.5 MiB, that of the server.
     #[must_use]
     pub fn max_request_bytes(mut self, bytes: usize) -> Self {
         self.max_request_bytes = bytes;
@@ -137,15 +137,14 @@ impl EtcdOptions {
         self
     }
 
-    /// How often and after which pauses [`transact`](crate::Store::transact) runs a transaction
-    /// again.
+    /// How often and after which pauses [`transact`](crate::Store::transact) retries a transaction.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
         self
     }
 
-    /// Encrypts the connections, and trusts the certificates that the system trusts.
+    /// Encrypts the connections, and trusts the certificates of the system.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self) -> Self {
@@ -162,9 +161,9 @@ impl EtcdOptions {
         self
     }
 
-    /// Opens the store at `address`: `etcd://user:password@host:port,host:port/name`, where all but
-    /// one host may be left out. Name all members of the cluster, so that one may be down. In the
-    /// name and password of the user, `%40` and its like stand for other characters.
+    /// Opens the store at `address`: `etcd://user:password@host:port,host:port/name`. All parts but
+    /// one host are optional. Name all members of the cluster, so that one may be down. In the user
+    /// name and the password, escape special characters, such as `@` as `%40`.
     ///
     /// Sends one request to verify that the cluster answers.
     ///
@@ -191,7 +190,7 @@ impl EtcdOptions {
             .with_connect_timeout(CONNECT_TIMEOUT.min(self.timeout))
             .with_keep_alive(KEEP_ALIVE, KEEP_ALIVE_TIMEOUT)
             .with_keep_alive_while_idle(false)
-            // A server refuses an old token before it does anything.
+            // A server refuses an expired token before it executes anything.
             .with_auto_token_refresh(true);
         if let Some((name, password)) = user.or(self.user) {
             connect = connect.with_user(name, password);

@@ -1,4 +1,4 @@
-//! Asking the cluster for keys and ranges at a revision.
+//! Reads of keys and ranges at a revision.
 
 use std::future::Future;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,13 +25,13 @@ pub(super) struct Entries {
     pub(super) revision: i64,
 }
 
-/// A start and an end, as etcd knows them.
+/// A start and an end, as keys of etcd.
 type Bounds = (Vec<u8>, Vec<u8>);
 
-/// How many requests for the parts of one `get_many` or `range_many` are under way at once.
-/// Together they are one wait while there are no more of them.
+/// The number of concurrent requests for the parts of one `get_many` or `range_many`. Up to this
+/// number they count as one round trip.
 const MOST_UNDER_WAY: usize = 16;
-/// How many ranges fit into so many requests, with the server's default options.
+/// The number of ranges in so many requests, with the server's default options.
 pub(super) const MOST_RANGES: usize = MOST_UNDER_WAY * 128;
 /// The largest number of entries that the requests for many ranges return together.
 const MOST_ENTRIES: usize = 1 << 18;
@@ -60,7 +60,7 @@ impl Shared {
         self.ask(None, async |client, local| self.ask_revision(client, local).await)
     }
 
-    /// [`revision`](Self::revision), when a store is opened.
+    /// [`revision`](Self::revision) when a store is opened.
     pub(super) fn first_revision(&self) -> Result<i64> {
         let ask = async |client, local| self.ask_revision(client, local).await;
         self.answer(
@@ -75,19 +75,20 @@ impl Shared {
         Ok(self.saw(answer.header()))
     }
 
-    /// Remembers the revision of an answer, and returns it.
+    /// Records the revision of an answer, and returns it.
     pub(super) fn saw(&self, header: Option<&ResponseHeader>) -> i64 {
         let revision = revision_of(header);
         self.newest_seen.fetch_max(revision, Relaxed);
         revision
     }
 
-    /// The newest revision that an answer had.
+    /// The newest revision in any answer.
     pub(super) fn newest_seen(&self) -> i64 {
         self.newest_seen.load(Relaxed)
     }
 
-    /// The values of `keys` at `revision`, or at the newest one, and which that is.
+    /// The values of `keys` at `revision` or, if it is `None`, at the newest one; and that
+    /// revision.
     pub(super) fn values(
         &self,
         keys: &[&[u8]],
@@ -100,8 +101,8 @@ impl Shared {
         Ok((values.into_iter().flatten().collect(), revision))
     }
 
-    /// Reads at most `limit` entries of each span at `revision`, or at the newest one. Returns the
-    /// revision too.
+    /// Reads at most `limit` entries of each span at `revision` or, if it is `None`, at the newest
+    /// one. Returns that revision too.
     pub(super) fn entries_of_many(
         &self,
         spans: &[Span],
@@ -117,8 +118,8 @@ impl Shared {
         Ok((entries.map(|answer| self.entries_of(answer, revision)).collect(), revision))
     }
 
-    /// Sends one request per part, several at once. Returns the answers in the order of `parts`,
-    /// and the one revision that all of them show.
+    /// Sends one request per part, several concurrently. Returns the answers in the order of
+    /// `parts`, and their common revision.
     fn ask_parts<P, T, F>(
         &self,
         parts: &[P],
@@ -130,7 +131,7 @@ impl Shared {
         T: Send + 'static,
         F: Future<Output = Result<(T, i64), EtcdError>> + Send + 'static,
     {
-        // Those that go together are one wait.
+        // Concurrent requests count as one round trip.
         let turns = parts.len().div_ceil(MOST_UNDER_WAY);
         self.link.waited_also(turns.saturating_sub(1));
         self.ask(revision, async |client, local| {
@@ -166,8 +167,8 @@ impl Shared {
         let (start, end) = self.keys.bounds(span);
         let mut options = GetOptions::new().with_range(end).with_revision(revision.unwrap_or(0));
         options = match wanted {
-            // Without an order: that is ascending, and the only one for which the server stops at
-            // the limit.
+            // Without a sort order: etcd then returns ascending keys, and only then stops at the
+            // limit.
             Wanted::Page(Order::Ascending, limit) => options.with_limit(signed(limit)),
             Wanted::Page(Order::Descending, limit) => {
                 options.with_limit(signed(limit)).with_sort(SortTarget::Key, SortOrder::Descend)
@@ -201,7 +202,7 @@ impl Shared {
     }
 }
 
-/// What to ask of a range.
+/// The part of a range to read.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted {
     Page(Order, usize),
@@ -229,8 +230,8 @@ where
     (0..MOST_UNDER_WAY).for_each(|_| ask(&mut under_way));
     let mut answered = Vec::new();
     let mut failed = None;
-    // To the end, also when one failed: some servers do not take it well when a transaction that
-    // they are reading is called off (etcd 3.5 before 3.5.7).
+    // Awaits all requests, also after a failure: etcd 3.5 before 3.5.7 may crash if a transaction
+    // with reads is cancelled.
     while let Some(joined) = under_way.join_next().await {
         match joined {
             Ok((position, Ok(part))) => answered.push((position, part)),
@@ -255,7 +256,7 @@ async fn part_of_ranges(
     revision: Option<i64>,
     local: bool,
 ) -> Result<(Vec<GetResponse>, i64), EtcdError> {
-    // Without an order: see `entries`.
+    // Without a sort order: see `entries`.
     let mut options = GetOptions::new().with_revision(revision.unwrap_or(0));
     options = options.with_limit(signed(limit));
     if local {

@@ -1,31 +1,31 @@
-//! How much goes into one request.
+//! The size of requests.
 
 use crate::{Limits, MAX_KEY_BYTES};
 
-/// What the server takes in one request, and what of it is kept free for what users do not count:
-/// the prefix and the frame of each write, and the checks.
+/// The server's limits of one request, with a reserve for the prefix and the frame of each write,
+/// and for the checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// `--max-txn-ops`.
     pub(super) max_operations: usize,
     /// `--max-request-bytes`.
     pub(super) max_request_bytes: usize,
-    /// How much longer a key is for etcd.
+    /// The number of bytes by which a key is longer in etcd.
     prefix_bytes: usize,
 }
 
 /// The frame of one operation: the tags and lengths of four nested messages, and its share of the
-/// frames of the transactions that hold it.
+/// frames of the enclosing transactions.
 const OPERATION_FRAME: usize = 20;
-/// The frame of a check, revisions included, and of the operation that finds out what changed.
+/// The frame of a check, including revisions, and of the operation that finds the changed key.
 const CHECK_FRAME: usize = 32;
-/// What the server adds to a request before it measures it, the name of the user included.
+/// The bytes that the server adds to a request before it measures it, including the user's name.
 const ENVELOPE: usize = 384;
 /// The write of the mark.
 const MARK: usize = 128;
-/// Limits are round numbers.
+/// Limits are rounded to a multiple of this.
 const ROUND: usize = 1 << 10;
-/// For how many checks a conflict names the key.
+/// The number of checks for which a conflict names the key.
 pub(super) const MOST_NAMED: usize = 16;
 
 impl Room {
@@ -40,8 +40,8 @@ impl Room {
         Self { max_operations, max_request_bytes, prefix_bytes }
     }
 
-    /// What users may write, so that whatever they read, and however long their keys, the request
-    /// is not too large.
+    /// The limits for users, chosen so that no request is too large, whatever they read and however
+    /// long their keys are.
     pub(super) fn limits(&self) -> Limits {
         let writes = self.writes();
         let flat = self.writes_and_checks(self.max_operations, self.max_operations);
@@ -57,19 +57,19 @@ impl Room {
         }
     }
 
-    /// How many writes one transaction may have: two levels of nesting, and not so many that their
-    /// frames alone fill more than an eighth of the request.
+    /// The number of writes that one transaction may have: two levels of nesting, and few enough
+    /// that their frames fill at most an eighth of the request.
     fn writes(&self) -> usize {
         let half = self.max_operations / 2;
         (half * half).min(self.max_request_bytes / 8 / self.frame())
     }
 
-    /// For how many checks there is room, however long their keys.
+    /// The number of checks that fit, however long their keys are.
     fn most_checks(&self) -> usize {
         (self.max_request_bytes / 8 / self.longest_check()).max(2)
     }
 
-    /// How many ranges one request may read, however long their bounds.
+    /// The number of ranges that one request may read, however long their bounds are.
     pub(super) fn most_ranges(&self) -> usize {
         self.max_operations.min(self.most_checks())
     }
@@ -87,13 +87,13 @@ impl Room {
         2 * (MAX_KEY_BYTES + 1 + self.prefix_bytes) + CHECK_FRAME
     }
 
-    /// How to lay out `writes` operations.
+    /// The layout for `writes` operations.
     pub(super) fn layout(&self, writes: usize) -> Layout {
         let mut depth = 1;
         loop {
             let levels = self.levels(depth);
             let holds = holds(&levels);
-            // More levels hold no more when each of them is that small.
+            // With levels that small, more levels hold no more operations.
             if holds >= writes || levels.iter().any(|level| *level < 4) {
                 let top = levels.first().copied().unwrap_or(0);
                 return Layout { checks: top.min(self.most_checks()), levels };
@@ -102,39 +102,39 @@ impl Room {
         }
     }
 
-    /// The server takes `max_operations` at the first level, and at each level below as many less
-    /// as the levels above have.
+    /// The server allows `max_operations` at the first level, and at each level below fewer by the
+    /// number of operations in the levels above.
     fn levels(&self, depth: usize) -> Vec<usize> {
         let (each, rest) = (self.max_operations / depth, self.max_operations % depth);
         (0..depth).map(|level| each + usize::from(level >= depth - rest)).collect()
     }
 
-    /// The bytes that an operation with keys and values of these lengths takes, or somewhat more.
+    /// An upper bound of the bytes of an operation with keys and values of these lengths.
     pub(super) fn operation(parts: &[usize]) -> usize {
         OPERATION_FRAME + parts.iter().sum::<usize>()
     }
 
-    /// The bytes that a check with keys of these lengths takes, or somewhat more.
+    /// An upper bound of the bytes of a check with keys of these lengths.
     pub(super) fn check(parts: &[usize]) -> usize {
         CHECK_FRAME + parts.iter().sum::<usize>()
     }
 
-    /// The bytes that a request with this content takes, or somewhat more.
+    /// An upper bound of the bytes of a request with this content.
     pub(super) fn request(operations: usize, checks: usize) -> usize {
         ENVELOPE + operations + checks
     }
 }
 
-/// How operations are nested.
+/// The nesting of operations.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// How many checks the request may have.
+    /// The number of checks that the request may have.
     pub(super) checks: usize,
-    /// How many operations a transaction of each level may have, from the outermost on.
+    /// The number of operations in a transaction of each level, from the outermost on.
     pub(super) levels: Vec<usize>,
 }
 
-/// How many operations these levels hold: at the top one operation and, for the rest, transactions.
+/// The capacity of these levels. The top level holds one operation and otherwise transactions.
 fn holds(levels: &[usize]) -> usize {
     match levels {
         [] => 0,

@@ -1,4 +1,4 @@
-//! Reading at a revision, and committing.
+//! Sessions: reads at a revision, and commits.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -55,11 +55,11 @@ impl Session for SnapshotSession {
     }
 }
 
-/// Reads at the revision of its first read, remembers what it read, and commits.
+/// Reads at the revision of its first read, records its reads, and commits.
 #[derive(Debug)]
 pub struct TransactionSession {
     shared: Arc<Shared>,
-    /// None before the first read.
+    /// `None` before the first read.
     revision: Cell<Option<i64>>,
     reads: RefCell<Reads>,
     failed: Cell<bool>,
@@ -75,7 +75,7 @@ impl TransactionSession {
         }
     }
 
-    /// Remembers whether only another run can repair what happened.
+    /// Records whether the failure requires a retry of the whole transaction.
     fn tried<T>(&self, result: Result<T>) -> Result<T> {
         if result.as_ref().is_err_and(Error::is_retryable) {
             self.failed.set(true);
@@ -83,7 +83,7 @@ impl TransactionSession {
         result
     }
 
-    /// Reads entries and remembers them; `span` is what was seen of a range that was read in part.
+    /// Reads entries and records them; `span` is the part of a range that was read.
     fn entries(
         &self,
         span: &Span,
@@ -151,7 +151,7 @@ impl Session for TransactionSession {
 
 impl WriteSession for TransactionSession {
     fn relieve(&mut self, _: &mut Buffer) -> Result<()> {
-        // etcd takes writes at the commit only.
+        // etcd accepts writes only at the commit.
         Ok(())
     }
 
@@ -176,7 +176,7 @@ impl WriteSession for TransactionSession {
                 Err(error::of_read(&shared.link, &failure, None))
             }
             Outcome::Answered(Err(WriteError::Sent(failure))) => {
-                // A revision that was seen before the commit was sent is older than what it writes.
+                // A revision seen before the commit was sent is older than that of the commit.
                 let is_unchanged = || shared.revision().is_ok_and(|now| now == before);
                 Err(error::of_commit(&shared.link, &failure, is_unchanged))
             }

@@ -1,4 +1,4 @@
-//! What a transaction read, and how the server checks at the commit that it still holds.
+//! The reads of a transaction, and the checks with which the server validates them at the commit.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 use crate::backend::{Span, Spans};
 use crate::{KeyBuf, successor};
 
-/// What a transaction read at its revision.
+/// The reads of a transaction at its revision.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
-    /// Each key that was seen, or looked for, with the revision of its last change; 0: absent.
+    /// Each key that was read, with the revision of its last change; 0 if it was absent.
     keys: BTreeMap<KeyBuf, i64>,
-    /// The ranges that were seen whole.
+    /// The ranges that were read completely.
     spans: Spans,
 }
 
-/// Something that must hold for the commit.
+/// A condition of the commit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Check {
     /// The key has not changed since this revision; 0: it is absent.
     Key(KeyBuf, i64),
-    /// No key of the span was written behind the revision of the transaction.
+    /// No key of the span was written after the revision of the transaction.
     Span(Span),
-    /// No transaction that deletes something was committed behind the revision of the transaction.
+    /// No transaction with deletes was committed after the revision of the transaction.
     NoDeletes,
 }
 
@@ -35,10 +35,10 @@ impl Reads {
         self.spans.insert(span);
     }
 
-    /// What to check, in at most `most` checks, which is 2 or more.
+    /// The checks, at most `most`, which is 2 or more.
     pub(super) fn checks(self, most: usize) -> Vec<Check> {
         let Self { mut keys, spans } = self;
-        // That an absent key stays absent its range knows.
+        // The check of a range also covers absent keys in it.
         keys.retain(|key, revision| *revision > 0 || !spans.contains(key));
         if keys.len() + spans.len() <= most {
             let keys = keys.into_iter().map(|(key, revision)| Check::Key(key, revision));
@@ -53,10 +53,10 @@ impl Reads {
     }
 }
 
-/// A key or a range, on the way to be merged with its neighbours.
+/// A key or a range that may be merged with its neighbours.
 struct Part {
     span: Span,
-    /// The key alone, if this is nothing more.
+    /// The key, if this part is a single key.
     key: Option<(KeyBuf, i64)>,
 }
 
@@ -76,7 +76,7 @@ impl Part {
         }
     }
 
-    /// How far it is from here to the next part; the larger, the farther.
+    /// The distance from this part to the next.
     fn gap(&self, next: &Self) -> Gap {
         let end = self.span.end.as_deref().unwrap_or_default();
         let start = next.span.start.as_slice();
@@ -86,7 +86,7 @@ impl Part {
     }
 }
 
-/// The more bytes two keys have in common, the fewer keys lie between them; and then the next byte.
+/// The more bytes two keys have in common, the closer they are; then the next byte decides.
 type Gap = (Reverse<usize>, u8);
 
 /// At most `most` parts that hold all of `parts`, which are in order. The widest gaps stay open,
@@ -118,7 +118,7 @@ fn merged(parts: Vec<Part>, most: usize) -> Vec<Part> {
     hulls
 }
 
-/// The keys of `span` that are not in `taken`, which is in order and lies in the span.
+/// The parts of `span` between the keys `taken`, which are in order and inside the span.
 pub(super) fn without<'k>(span: &Span, taken: impl Iterator<Item = &'k KeyBuf>) -> Vec<Span> {
     let mut pieces = Vec::new();
     let mut start = span.start.clone();
@@ -180,7 +180,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was read lies in a check: changes and inserts are seen, and deletes too, by the
+        /// Every read is covered by a check: it detects changes and inserts. The key's own check or
+        /// the mark detects deletes.
         /// key's own check or by the mark.
         #[test]
         fn nothing_read_is_left_out(

@@ -8,10 +8,10 @@ use crate::{Error, Result};
 
 const SCHEME: &str = "fdb:";
 
-/// What an address says.
+/// The parts of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// `None`: the one that every client takes.
+    /// `None`: the default cluster file of every client.
     pub(super) cluster_file: Option<PathBuf>,
     pub(super) name: Option<String>,
 }
@@ -38,7 +38,7 @@ impl Address {
         Ok(Self { cluster_file, name })
     }
 
-    /// The cluster file: that of the address, or the one that every client takes.
+    /// The cluster file of the address, or the default one of every client.
     pub(super) fn cluster_file(&self) -> ClusterFile {
         const VARIABLE: &str = "FDB_CLUSTER_FILE";
         if let Some(path) = &self.cluster_file {
@@ -53,7 +53,7 @@ impl Address {
     }
 }
 
-/// A cluster file, and where its path comes from: the address or the environment.
+/// A cluster file, and the origin of its path: the address or the environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClusterFile {
     path: PathBuf,
@@ -61,7 +61,7 @@ pub(super) struct ClusterFile {
 }
 
 impl ClusterFile {
-    /// The path, as the client takes it, of a file that can be read.
+    /// The path, in the form that the client requires, of a readable file.
     ///
     /// The client reads the file late, in its own thread. If the file is unreadable, it waits for a
     /// cluster without an address.
@@ -85,7 +85,7 @@ impl ClusterFile {
         Err(self.refused(why))
     }
 
-    /// The path, unless it looks like the content of the file, which is a secret of the cluster.
+    /// The path, unless it resembles the contents of the file, which are a secret of the cluster.
     fn shown_path(&self) -> String {
         Error::shown_name(&self.path.to_string_lossy()).to_owned()
     }

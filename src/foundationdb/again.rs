@@ -1,4 +1,4 @@
-//! Transactions that are to run again.
+//! Transactions to be retried.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    /// Waits, and gives the transaction back as if it were new.
+    /// Waits, and returns the transaction reset.
     pub(super) async fn again(self) -> FdbResult<Transaction> {
         match self {
             Self::Read(txn, error) => txn.on_error(error).await,

@@ -35,7 +35,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Run by the loader, on the main thread before `main`: that thread may never see a store.
+/// Run by the loader, on the main thread before `main`, because that thread may never use a store.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[used]
 #[allow(unsafe_code, reason = "the loader has a list of what runs before `main`")]
@@ -44,7 +44,7 @@ static WATCH_MAIN: extern "C" fn() = watch_main;
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 extern "C" fn watch_main() {
-    // SAFETY: the destructor takes no object, and lives as long as the program.
+    // SAFETY: the destructor takes no object, and is valid as long as the program runs.
     #[allow(unsafe_code, reason = "Rust's thread-locals are not promised before `main`")]
     unsafe {
         __cxa_thread_atexit_impl(main_ends, ptr::null_mut(), ptr::from_ref(&OWNER).cast());
@@ -56,13 +56,14 @@ extern "C" fn main_ends(_: *mut c_void) {
     move_last();
 }
 
-/// Its address names the owner of the handler, so that the C library removes no other.
+/// Its address identifies the owner of the handler, so that the C library removes no other.
 static OWNER: u8 = 0;
-/// That of a handler which stays where it is: for an exit that begins while the other one is moved.
+/// The owner of a handler that is never moved: for an exit that begins while the other one is
+/// moved.
 static LASTING_OWNER: u8 = 0;
 
 thread_local! {
-    /// Whether this thread takes the handler out, which the C library does by calling it.
+    /// Whether this thread is removing the handler, which the C library does by calling it.
     static MOVES: Cell<bool> = const { Cell::new(false) };
     static WATCHED: Watch = const { Watch };
 }
@@ -75,13 +76,13 @@ impl Drop for Watch {
     }
 }
 
-/// Makes the end of this thread move the handler.
+/// Moves the handler at the end of this thread.
 pub(super) fn watch_this_thread() {
-    // An error says that the thread ends already.
+    // On an error the thread is already ending.
     let _ = WATCHED.try_with(|_| ());
 }
 
-/// Moves the handler while a store is open: often at first, when most statics are made.
+/// Moves the handler while a store is open: often at first, when most statics are created.
 pub(super) async fn keep_last() {
     const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
     let begun = Instant::now();
@@ -91,22 +92,22 @@ pub(super) async fn keep_last() {
     }
 }
 
-/// Registers the handler that stays. Called once, before the network starts.
+/// Registers the handler that is never moved. Called once, before the network starts.
 pub(super) fn register() {
     add(&LASTING_OWNER);
     move_last();
 }
 
-/// Makes the handler the one that runs first of all that is registered by now.
+/// Moves the handler to the end of the list, so that it runs before all that are registered now.
 pub(super) fn move_last() {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    // In a fork the lock may have been left locked, and there is nothing to stop.
+    // In a fork the lock may still be locked, and there is nothing to stop.
     if !network::is_started() {
         return;
     }
     let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     MOVES.set(true);
-    // SAFETY: the owner is ours alone, so it is our handler that is taken out.
+    // SAFETY: the owner is used for this handler only, so no other is removed.
     #[allow(unsafe_code, reason = "the C library has the list of what runs at exit")]
     unsafe {
         __cxa_finalize(ptr::from_ref(&OWNER).cast());
@@ -115,7 +116,7 @@ pub(super) fn move_last() {
     let is_added = add(&OWNER);
     drop(one);
     if !is_added {
-        // The list has been run to its end, or there is no memory for it.
+        // The list has been run, or there is no memory for it.
         network::stop();
     }
 }

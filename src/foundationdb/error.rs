@@ -1,4 +1,4 @@
-//! What FoundationDB's errors mean to a program.
+//! The meaning of FoundationDB's errors for a program.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::address::ClusterFile;
 use crate::remote::Link;
 use crate::{Error, Limits};
 
-/// Codes that have a name here; all others go by what the client says of them.
+/// Codes with a variant of their own; all others are classified by the client.
 mod code {
     pub(super) const TRANSACTION_TOO_OLD: i32 = 1007;
     pub(super) const NOT_COMMITTED: i32 = 1020;
@@ -20,28 +20,28 @@ mod code {
     pub(super) const API_VERSION_UNSET: i32 = 2200;
 }
 
-/// The client's own words and its number.
+/// The client's message and its code.
 #[derive(Debug, thiserror::Error)]
 #[error("{error} ({})", error.code())]
 struct Said {
     error: FdbError,
 }
 
-/// A read of what the transaction has put under a versionstamp, or could have.
+/// The error of a read in the range into which a versionstamped key may fall.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this transaction has written a versionstamped key, so it cannot read the range into which that key may fall: {0}; read first, or in another transaction"
 )]
 struct Unreadable(Said);
 
-/// What was asked when it failed.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Read,
     Commit,
 }
 
-/// An error of a read or a commit, of a transaction that is so old.
+/// Converts an error of a read or a commit, in a transaction of this age.
 pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> Error {
     let said = Said { error };
     match (error.code(), asked) {
@@ -71,19 +71,19 @@ pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> E
     }
 }
 
-/// Whether a transaction is too old because it took long. Else the cluster jumped ahead, as it does
-/// when it recovers, and the same work can succeed.
+/// Whether a transaction is too old because it took long. Otherwise the cluster's version jumped
+/// ahead, as in a recovery, and the same work can succeed.
 fn has_aged(age: Duration) -> bool {
     const MOST_OF_THE_LIMIT: Duration = Duration::from_millis(4_500);
     age >= MOST_OF_THE_LIMIT
 }
 
-/// An error of an option, or of a new transaction.
+/// Converts an error of an option, or of a new transaction.
 pub(super) fn of_setup(error: FdbError) -> Error {
     Error::Backend(Said { error }.into())
 }
 
-/// An error of opening a database, which may be about its cluster file.
+/// Converts an error of opening a database, which may concern its cluster file.
 pub(super) fn of_opening(error: FdbError, file: &ClusterFile) -> Error {
     match error.code() {
         code::CONNECTION_STRING_INVALID => file.refused(
@@ -98,7 +98,7 @@ pub(super) fn of_opening(error: FdbError, file: &ClusterFile) -> Error {
     }
 }
 
-/// [`of_opening`], for the first answer of a database: the client reads the file in its thread.
+/// [`of_opening`] for the first answer of a database: the client reads the file in its thread.
 pub(super) fn about_file(error: Error, file: &ClusterFile) -> Error {
     match &error {
         Error::Backend(source) => match source.downcast_ref() {

@@ -1,4 +1,4 @@
-//! Where the keys of a store lie among all keys of a cluster.
+//! The keys of a store among all keys of a cluster.
 
 use bytes::{Bytes, BytesMut};
 use foundationdb::future::FdbValues;
@@ -10,7 +10,7 @@ use crate::remote::{Pair, Span};
 #[derive(Clone, Debug)]
 pub(super) struct Keyspace {
     prefix: Vec<u8>,
-    /// The first key behind all of them.
+    /// The first key after all of them.
     end: Vec<u8>,
 }
 
@@ -23,23 +23,23 @@ impl Keyspace {
         Self { prefix: prefix.to_vec(), end }
     }
 
-    /// The key as FoundationDB knows it.
+    /// The key in FoundationDB.
     pub(super) fn outer(&self, key: &[u8]) -> Vec<u8> {
         [&self.prefix, key].concat()
     }
 
-    /// The bounds of a span as FoundationDB knows them.
+    /// The bounds of a span in FoundationDB.
     pub(super) fn bounds(&self, span: &Span) -> (Vec<u8>, Vec<u8>) {
         let end = span.end.as_deref().map_or_else(|| self.end.clone(), |end| self.outer(end));
         (self.outer(&span.start), end)
     }
 
-    /// A key as the store knows it.
+    /// The key in the store.
     pub(super) fn inner<'k>(&self, key: &'k [u8]) -> &'k [u8] {
         key.get(self.prefix.len()..).unwrap_or_default()
     }
 
-    /// The entries as the store knows them, in one piece of memory.
+    /// The entries with keys of the store, in one allocation.
     pub(super) fn entries(&self, values: &FdbValues) -> Vec<Pair> {
         let bytes = values.iter().map(|entry| entry.key().len() + entry.value().len()).sum();
         let mut page = BytesMut::with_capacity(bytes);
@@ -52,7 +52,7 @@ impl Keyspace {
         values.iter().map(|entry| (take(self.inner(entry.key())), take(entry.value()))).collect()
     }
 
-    /// How much longer a key is for FoundationDB.
+    /// The number of bytes by which a key is longer in FoundationDB.
     pub(super) fn prefix_bytes(&self) -> usize {
         self.prefix.len()
     }

@@ -1,9 +1,8 @@
-//! The store on FoundationDB: the same keys, on the engine that they were made for.
+//! The store on FoundationDB, whose key encoding keyloom uses.
 //!
-//! When do data outgrow one server? When they must survive the loss of any machine, when they are
-//! more than one machine holds, or when writers are so many that one server is the bottleneck.
-//! FoundationDB is an ordered, strictly serializable store over many machines, and its tuples are
-//! keyloom's keys:
+//! Use FoundationDB if data must survive the loss of any machine, if one machine cannot hold them,
+//! or if one server is the bottleneck of too many writers. FoundationDB is an ordered, strictly
+//! serializable store over many machines, and its tuples are keyloom's keys:
 //!
 //! ```no_run
 //! use keyloom::{FoundationDb, Reader, Store, Writer};
@@ -28,11 +27,11 @@
 //!     print(space.unpack(key), value)     # ("greeting",), ("cities", 2988507) ...
 //! ```
 //!
-//! A key that is no tuple, such as `b"greeting"`, is a key too, and `unpack` refuses it.
+//! A key that is not a tuple, such as `b"greeting"`, is valid too, but `unpack` refuses it.
 //!
-//! [`Desc`](crate::Desc) is keyloom's own: other bindings refuse a key that holds one.
+//! [`Desc`](crate::Desc) is an extension of keyloom: other bindings refuse a key with one.
 //!
-//! # What is needed
+//! # Requirements
 //!
 //! The client library `libfdb_c`, 7.3 or newer, to link and to run, and libclang to build. The
 //! library must have the cluster's version. For an older cluster, also install that version's
@@ -42,23 +41,24 @@
 //! build and `LD_LIBRARY_PATH` for the run.
 //!
 //! *Tested: FoundationDB 7.3.79*, client and cluster, on one machine: the conformance suite, every
-//! pattern, the isolation campaign, the tour, the Python binding of the same version, and processes
-//! that are killed one after the other in a cluster of four. *Not run*: clusters of several
+//! pattern, the isolation campaign, the tour, the Python binding of the same version, and kills of
+//! the processes of a cluster of four, one after the other. *Not tested*: clusters of several
 //! machines, TLS, tenants, other versions.
 //!
 //! # Transactions
 //!
-//! A transaction is one of FoundationDB's, a snapshot is one that only reads, at the version at
-//! which it was opened. What a transaction read is compared with what others wrote when it commits:
-//! one overlap is an [`Error::Conflict`], which names the key that was read, or where a range
-//! begins of which something was changed, and [`transact`](Store::transact) runs it again. Of a
-//! range, only the fetched part counts as read. A snapshot does not conflict.
+//! A transaction is one of FoundationDB's. A snapshot is one that only reads, at the version at
+//! which it was opened. At commit, the reads of a transaction are compared with the writes of
+//! others: one overlap is an [`Error::Conflict`], which names the key that was read or the
+//! beginning of the range, and [`transact`](Store::transact) retries the transaction. Only the
+//! fetched part of a range counts as read. A snapshot does not conflict.
 //!
 //! After a retryable error (a conflict, a recovery, a limit of the cluster's load:
 //! [`Error::ServerBusy`]) the next transaction or snapshot of this thread waits for the client's
-//! back-off, which grows with each failure. That is so for an unrelated one too, if it begins
-//! within a second; so the [retry policy](FoundationDbOptions::retry_policy) has next to no pauses
-//! of its own. A commit without an answer is an [`Error::CommitUnknown`]: retry it only if the
+//! back-off, which grows with each failure. This includes an unrelated one that begins within a
+//! second; so the [retry policy](FoundationDbOptions::retry_policy) adds hardly any pauses. A
+//! commit without an answer is an [`Error::CommitUnknown`]: retry it only if the transaction first
+//! checks whether its writes exist.
 //! transaction first reads whether it took effect.
 //!
 //! [`add`](crate::Writer::add), [`min`](crate::Writer::min), [`max`](crate::Writer::max),
@@ -74,9 +74,8 @@
 //! allow the read, so tests in memory do not find the mistake.
 //!
 //! None of these but `min` and `max` is idempotent. After a
-//! [`CommitUnknown`](crate::Error::CommitUnknown) run them again only together with a read that
-//! shows whether they have happened. Read a key that only this request writes: it does not
-//! conflict.
+//! [`CommitUnknown`](crate::Error::CommitUnknown) retry them only together with a read that shows
+//! whether they were executed. Read a key that only this request writes: it does not conflict.
 //!
 //! # Cost
 //!
@@ -89,46 +88,46 @@
 //! | range_many | 1 for each 1,024 ranges; 1 more for all ranges with more than 80 kB to send |
 //! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, and end at 80 kB, the most that a server sends at once |
 //! | count | as a range: the servers do not count |
-//! | put, delete, delete_range, and what reads nothing | 0 |
-//! | commit | 1; 0 of a transaction that wrote nothing |
+//! | put, delete, delete_range, and atomic operations | 0 |
+//! | commit | 1; 0 without writes |
 //!
 //! # Limits
 //!
-//! | | | what happens |
+//! | | limit | beyond it |
 //! |---|---|---|
 //! | age, from the first read on | 5 s | [`Error::TooOld`]: read in pages, write in several transactions |
-//! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`], at the write that goes past it; what was read counts too, and shows at the commit |
+//! | transaction | 10,000,000 bytes | [`Error::TransactionTooLarge`], at the write that exceeds it; reads count too, which shows at the commit |
 //! | value | 100,000 bytes | [`Error::ValueTooLong`] |
 //!
-//! As the client counts: a put is its key three times (the write, and the range that it may
-//! conflict with), its value, and 69 bytes; a delete its key four times and 70; the prefix of the
+//! The client counts a put as its key three times (the write, and the range that it may conflict
+//! with), its value, and 69 bytes; a delete as its key four times and 70 bytes. The prefix of the
 //! store is part of the key. Work in steps, such as a build, a repair or a load with `BatchSize`,
-//! adapts its batches to the limit. FoundationDB recommends transactions below 1 MB;
-//! [`batch_priority`](FoundationDbOptions::batch_priority) lets them wait for others.
+//! adapts its batches to the limit. FoundationDB recommends transactions below 1 MB; with
+//! [`batch_priority`](FoundationDbOptions::batch_priority) they wait for others.
 //!
-//! # What is not offered
+//! # Unsupported features
 //!
-//! Tenants, tags, cached read versions and risky causal reads, watches, options of single
-//! transactions, reads within a transaction that do not conflict, conflict ranges by hand, the
-//! versionstamp of a commit and versionstamps in values, atomic operations on bits and byte
-//! strings. TLS and clients of several versions are set by the environment that FoundationDB's
-//! client reads (`FDB_TLS_CERTIFICATE_FILE`, `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so
-//! on); neither was tried. Automatic idempotency is not used: FoundationDB 7.3 calls it not ready
-//! for general use.
+//! Tenants, tags, cached read versions and causal-read-risky reads, watches, options of single
+//! transactions, snapshot reads within a transaction, manual conflict ranges, the versionstamp of a
+//! commit and versionstamps in values, atomic operations on bits and byte strings. TLS and clients
+//! of several versions are configured by environment variables of FoundationDB's client
+//! (`FDB_TLS_CERTIFICATE_FILE`, `FDB_NETWORK_OPTION_EXTERNAL_CLIENT_DIRECTORY` and so on); neither
+//! was tested. Automatic idempotency is not used: the documentation of FoundationDB 7.3 calls it
+//! not ready for general use.
 //!
 //! # The network thread
 //!
 //! The client runs one thread per process. It is started with the first store and stopped when the
 //! process exits: when `main` returns, or by [`std::process::exit`], also while stores are open, in
-//! statics or on other threads. It cannot be started twice, so a program that has started it itself
-//! [says so](FoundationDbOptions::network_runs), and stops it itself. After a `fork` the store is
-//! refused in the child ([`Error::Forked`]), and cannot be opened there again: let the child
-//! `exec`, or let the parent fork before it opens the store.
+//! statics or on other threads. It cannot be started twice. So a program that starts it itself must
+//! set [`network_runs`](FoundationDbOptions::network_runs), and stop it itself. After a `fork` the
+//! child cannot use the store ([`Error::Forked`]), nor open it again: let the child `exec`, or let
+//! the parent fork before it opens the store.
 //!
 //! # A silent cluster
 //!
-//! Nothing waits for ever. Each wait ends after the [time-out](FoundationDbOptions::timeout):
-//! opening with [`Error::Unreachable`], a read with [`Error::ConnectionLost`], a commit with
+//! Every wait ends after the [time-out](FoundationDbOptions::timeout): opening with
+//! [`Error::Unreachable`], a read with [`Error::ConnectionLost`], a commit with
 //! [`Error::CommitUnknown`]. `transact` starts no attempt after that time.
 
 mod address;
@@ -154,7 +153,7 @@ use again::Again;
 use keyspace::Keyspace;
 use session::{FoundationDbSession, Kind};
 
-/// A view of a [`FoundationDb`] store that never changes: a version, for five seconds.
+/// A snapshot of a [`FoundationDb`] store: a version, for five seconds.
 pub type FoundationDbSnapshot = RemoteSnapshot<FoundationDbSession>;
 
 /// A transaction of a [`FoundationDb`] store.
@@ -163,14 +162,14 @@ pub type FoundationDbTransaction = RemoteTransaction<FoundationDbSession>;
 /// The entries of a range of a [`FoundationDb`] store.
 pub type FoundationDbEntries<'r> = RemoteEntries<'r, FoundationDbSession>;
 
-/// A store on FoundationDB. A handle: cheap to clone, and safe to use from many threads; see the
-/// [module](self).
+/// A store on FoundationDB. Clones are cheap and share the store, and all threads may use it; see
+/// the [module](self).
 #[derive(Clone)]
 pub struct FoundationDb {
     shared: Arc<Shared>,
 }
 
-/// What all handles and readers of a store share.
+/// The state that all handles and readers of a store share.
 struct Shared {
     // Dropped first: they belong to the database.
     again: Again,
@@ -180,11 +179,11 @@ struct Shared {
     retry_policy: RetryPolicy,
     batch_priority: bool,
     conflict_keys: bool,
-    // Last: all else may use it.
+    // Dropped last: all other fields may use it.
     network: Option<network::User>,
 }
 
-/// What a fork can do: it has no network thread, and the client starts no second one.
+/// The remedy for a forked child: it has no network thread, and the client starts no second one.
 const AFTER_FORK: &str = "FoundationDB's client does not work after a fork; fork before the first store is opened, or exec";
 
 impl FoundationDb {
@@ -192,17 +191,17 @@ impl FoundationDb {
     /// `fdb:CLUSTER_FILE?name=NAME`.
     ///
     /// # Errors
-    /// As [`FoundationDbOptions::open`].
+    /// The errors of [`FoundationDbOptions::open`].
     pub fn open(address: &str) -> Result<Self> {
         Self::options().open(address)
     }
 
-    /// The options to open a store with.
+    /// The options of a store.
     pub fn options() -> FoundationDbOptions {
         FoundationDbOptions::default()
     }
 
-    /// Where the store is: the cluster file, and what all keys begin with.
+    /// The address of the store: the cluster file, and the prefix of all keys.
     pub fn place(&self) -> &str {
         self.shared.link.place()
     }
@@ -218,10 +217,10 @@ impl FoundationDb {
         Ok(session)
     }
 
-    /// Waits for the cluster once, so that what is wrong with `file` is reported by `open`.
+    /// Waits for the cluster once, so that `open` reports a fault of `file`.
     fn check(&self, file: &ClusterFile) -> Result<()> {
         let looked = self.look();
-        // The client has made most of its statics by now.
+        // By now the client has created most of its statics.
         if self.shared.network.is_some() {
             at_exit::move_last();
         }
@@ -234,8 +233,7 @@ impl FoundationDb {
         }
     }
 
-    /// The transaction that failed before on this thread, once it has waited as long as it should;
-    /// or a new one.
+    /// The transaction that failed before on this thread, after its back-off, or a new one.
     fn transaction(&self) -> Result<Transaction> {
         let Shared { link, again, database, network, .. } = &*self.shared;
         if network.is_some() {

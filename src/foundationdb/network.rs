@@ -1,4 +1,4 @@
-//! FoundationDB's client runs one thread per process, which is started once and never again.
+//! The network thread of FoundationDB's client: one per process, started once and never again.
 
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -11,13 +11,13 @@ use foundationdb_sys as client;
 use super::at_exit;
 use crate::{Error, Result};
 
-/// The thread, until it is stopped, and the process that has it.
+/// The thread, until it is stopped, and its process.
 struct Network {
     thread: Option<JoinHandle<()>>,
     process: u32,
 }
 
-/// Why the thread does not run. Kept, since the client cannot be started a second time.
+/// The reason why the thread does not run. Stored, because the client cannot be started again.
 #[derive(Clone, Debug, thiserror::Error)]
 enum DoesNotStart {
     #[error("the program has already started FoundationDB's network")]
@@ -31,7 +31,7 @@ enum DoesNotStart {
 }
 
 /// `None` until the first store is opened. Locked while the thread starts, so that an exit waits
-/// for it: the thread uses what an exit destroys.
+/// for it: an exit destroys statics that the thread uses.
 static NETWORK: Mutex<Option<Result<Network, DoesNotStart>>> = Mutex::new(None);
 /// The process that starts it or has started it, 0 before.
 static STARTED_BY: AtomicU32 = AtomicU32::new(0);
@@ -41,7 +41,7 @@ fn lock() -> MutexGuard<'static, Option<Result<Network, DoesNotStart>>> {
     NETWORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A store's share of the network.
+/// A reference of a store to the network.
 #[derive(Debug)]
 pub(super) struct User(());
 
@@ -74,12 +74,12 @@ impl Drop for User {
     }
 }
 
-/// Whether this process has the thread, or is about to start it.
+/// Whether this process has started the thread, or is starting it.
 pub(super) fn is_started() -> bool {
     STARTED_BY.load(Relaxed) == process::id()
 }
 
-/// An error once the process exits: the client has begun to take itself apart.
+/// Returns an error once the process exits, because the client is destroying its state.
 pub(super) fn refuse_exit() -> Result<()> {
     #[derive(Debug, thiserror::Error)]
     #[error("the process exits, and FoundationDB's client has stopped")]
@@ -90,7 +90,7 @@ pub(super) fn refuse_exit() -> Result<()> {
     }
 }
 
-/// By the client's own functions: `FdbApiBuilder` panics where the network was started already.
+/// Uses the client's own functions: `FdbApiBuilder` panics if the network was started already.
 #[allow(unsafe_code, reason = "the client's functions are C")]
 fn boot() -> Result<Network, DoesNotStart> {
     const API_VERSION_ALREADY_SET: i32 = 2201;
@@ -107,8 +107,8 @@ fn boot() -> Result<Network, DoesNotStart> {
     // SAFETY: the version is selected, and `NETWORK` runs this once.
     checked(unsafe { client::fdb_setup_network() }).map_err(DoesNotStart::Refused)?;
     let run = || {
-        // Its result comes when the process ends, where no caller is left to take it.
-        // SAFETY: the network is set up; `stop` ends it before the process is taken apart.
+        // Its result comes at the end of the process and is not used.
+        // SAFETY: the network is set up; `stop` ends it before the process destroys its statics.
         let _ = unsafe { client::fdb_run_network() };
     };
     let thread = thread::Builder::new().name("keyloom".into()).spawn(run);
@@ -125,7 +125,7 @@ fn checked(code: client::fdb_error_t) -> FdbResult<()> {
 
 /// Stops the thread and waits for its end. Does nothing the second time.
 pub(super) fn stop() {
-    // A fork has no such thread, and would wait for it, or for the lock, for ever.
+    // A fork has no such thread, and would wait forever for it or for the lock.
     if !is_started() {
         return;
     }
@@ -141,7 +141,8 @@ pub(super) fn stop() {
                 drop(thread.join());
             }
         };
-        // On a new thread: the thread-locals of this one are gone by now, and the client uses them.
+        // On a new thread: the thread-locals of this one are destroyed by now, and the client uses
+        // them.
         drop(thread::Builder::new().spawn(end).map(JoinHandle::join));
     }
 }

@@ -1,4 +1,4 @@
-//! How to open a store on FoundationDB.
+//! The options of a store on FoundationDB.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,20 +50,19 @@ impl Default for FoundationDbOptions {
 }
 
 impl FoundationDbOptions {
-    /// The name of the store among those of the cluster: 1 to 64 ASCII letters, digits, dots,
-    /// underscores and hyphens. Its keys begin with the tuple of this one string, so
-    /// `fdb.Subspace((name,))` holds them in every binding. A name in the address comes before this
-    /// one. Default: `keyloom`.
+    /// The name of the store in the cluster: 1 to 64 ASCII letters, digits, dots, underscores and
+    /// hyphens. Its keys begin with the tuple of this one string, so every binding accesses them
+    /// with `fdb.Subspace((name,))`. A name in the address takes precedence. Default: `keyloom`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The bytes that all keys of the store begin with, instead of a
-    /// [name](FoundationDbOptions::name), also the one of the options: the prefix of a directory of
-    /// FoundationDB's directory layer, for example. One byte at least and 1,024 at most; not `FF`
-    /// first, for such keys are the cluster's own.
+    /// The prefix of all keys of the store, instead of a [name](FoundationDbOptions::name), also
+    /// the one of the options: for example the prefix of a directory of FoundationDB's directory
+    /// layer. It has 1 to 1,024 bytes and does not begin with `FF`, because such keys are the
+    /// cluster's own.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<Vec<u8>>) -> Self {
         self.prefix = Some(prefix.into());
@@ -75,17 +74,17 @@ impl FoundationDbOptions {
     /// [`Error::Unreachable`].
     ///
     /// `begin` and `snapshot` wait once each. [`transact`](crate::Store::transact) starts no
-    /// attempt after this time, unless a [retry policy](FoundationDbOptions::retry_policy) is
-    /// given: on a silent cluster it returns after one time-out, and always before the end of the
-    /// attempt that began last.
+    /// attempt after this time, unless a [retry policy](FoundationDbOptions::retry_policy) is set:
+    /// on a silent cluster it returns after one time-out, and always before the end of the attempt
+    /// that began last.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often [`transact`](crate::Store::transact) runs a transaction again, and its pauses. The
-    /// pauses are added to those that the cluster prescribes. Default: [`RetryPolicy::remote`]
+    /// How often and after which pauses [`transact`](crate::Store::transact) retries a transaction.
+    /// The pauses are added to those that the cluster prescribes. Default: [`RetryPolicy::remote`]
     /// with pauses of 1 to 10 ms, and no new attempt after the
     /// [time-out](FoundationDbOptions::timeout).
     #[must_use]
@@ -103,8 +102,8 @@ impl FoundationDbOptions {
         self
     }
 
-    /// Whether the cluster may let the transactions of this handle wait while others have work for
-    /// it: for loads, backfills and repairs. Default: `false`.
+    /// Whether the cluster may delay the transactions of this handle under load: for loads,
+    /// backfills and repairs. Default: `false`.
     #[must_use]
     pub fn batch_priority(mut self, batch: bool) -> Self {
         self.batch_priority = batch;
@@ -115,26 +114,25 @@ impl FoundationDbOptions {
     /// requests that key with each commit. `false` saves this request if conflicts are many and
     /// their keys are not used.
     ///
-    /// In a build with debug assertions a transaction that read many or long keys does not name it:
-    /// the binding would panic there (`foundationdb` 0.11).
+    /// In a build with debug assertions, the key is missing if the transaction read many or long
+    /// keys, because the binding would panic (`foundationdb` 0.11).
     #[must_use]
     pub fn conflict_keys(mut self, named: bool) -> Self {
         self.conflict_keys = named;
         self
     }
 
-    /// Opens the store at `address`, `fdb:CLUSTER_FILE?name=NAME`. Without a file it is the one
-    /// that all clients take: `FDB_CLUSTER_FILE`, else `fdb.cluster` in the current directory, else
-    /// `/etc/foundationdb/fdb.cluster`.
+    /// Opens the store at `address`, `fdb:CLUSTER_FILE?name=NAME`. Without a file, the default is
+    /// that of all clients: `FDB_CLUSTER_FILE`, otherwise `fdb.cluster` in the current directory,
+    /// otherwise `/etc/foundationdb/fdb.cluster`.
     ///
     /// The program must be able to read the cluster file, and should be able to write it and its
-    /// directory: the client writes it again when the coordinators change, and without that a later
-    /// start may look for coordinators that are gone.
+    /// directory: the client rewrites it when the coordinators change. Otherwise a later start may
+    /// connect to old coordinators.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an address, a name, a prefix or a cluster file that cannot be
-    /// used, [`Error::Unreachable`] when the cluster does not answer in time, or what the client
-    /// reports.
+    /// [`Error::InvalidArgument`] for an address, a name, a prefix or a cluster file that is not
+    /// valid, [`Error::Unreachable`] if the cluster does not answer in time, or the client's error.
     pub fn open(self, address: &str) -> Result<FoundationDb> {
         let address = Address::parse(address)?;
         if let (Some(_), Some(name)) = (&self.prefix, &address.name) {

@@ -1,4 +1,4 @@
-//! A transaction of FoundationDB's client while a snapshot or a transaction has it.
+//! A transaction of FoundationDB's client, held by a snapshot or a transaction.
 
 use std::cell::Cell;
 use std::fmt;
@@ -25,24 +25,24 @@ use crate::{AtomicOp, Error, Order, Result, VersionstampedKey, successor};
 /// Reads at one version, and commits.
 pub struct FoundationDbSession {
     shared: Arc<Shared>,
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     txn: Option<Transaction>,
     kind: Kind,
-    /// When it asked which version it reads.
+    /// The time at which it fetched its read version.
     began: Cell<Option<Instant>>,
-    /// How long it waited for a cluster that recovered.
+    /// How long it waited for the recovery of the cluster.
     delayed: Cell<Duration>,
     failed: Cell<Option<Broken>>,
     has_written: bool,
-    /// How many bytes of keys bound what it read.
+    /// The bytes of the bounds of its reads.
     read_bytes: Cell<usize>,
-    /// How many versionstamps it has asked for.
+    /// The number of versionstamps that it has requested.
     stamped: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Only reads, so nothing of what it reads can conflict.
+    /// Only reads, so its reads cannot conflict.
     Snapshot,
     Transaction,
 }
@@ -50,16 +50,16 @@ pub(super) enum Kind {
 /// A cluster that takes longer to answer is recovering.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 
-/// How a transaction ended before its commit.
+/// The reason why a transaction ended before its commit.
 #[derive(Clone, Copy, Debug)]
 enum Broken {
-    /// The cluster said so, when the transaction was so old.
+    /// The cluster ended it, at this age of the transaction.
     Said(FdbError, Duration),
     /// No answer came in time.
     Silent,
 }
 
-/// There is no transaction any more.
+/// The transaction has ended.
 #[derive(Debug, thiserror::Error)]
 #[error("this transaction has ended; begin another one")]
 struct Ended;
@@ -67,9 +67,9 @@ struct Ended;
 impl FoundationDbSession {
     pub(super) fn new(shared: Arc<Shared>, txn: Transaction, kind: Kind) -> Result<Self> {
         let option = match kind {
-            // There is nothing of its own that a snapshot could read.
+            // A snapshot has no writes of its own to read.
             Kind::Snapshot => Some(TransactionOption::ReadYourWritesDisable),
-            // So that a conflict can say where it was.
+            // So that a conflict can name its key.
             Kind::Transaction if shared.conflict_keys => {
                 Some(TransactionOption::ReportConflictingKeys)
             }
@@ -92,7 +92,7 @@ impl FoundationDbSession {
         })
     }
 
-    /// Fixes the version that is read.
+    /// Fixes the version of the reads.
     pub(super) fn look(&self) -> Result<()> {
         self.began.set(Some(Instant::now()));
         self.ask(|txn| txn.get_read_version()).map(drop)
@@ -114,7 +114,7 @@ impl FoundationDbSession {
         }
     }
 
-    /// How old it is by its own doing.
+    /// Its age without the waits for a recovery.
     fn age(&self) -> Duration {
         let age = self.began.get().map(|began| began.elapsed()).unwrap_or_default();
         age.saturating_sub(self.delayed.get())
@@ -152,16 +152,16 @@ impl FoundationDbSession {
 
     /// Whether the client's report of conflicts can be read.
     ///
-    /// The binding reads one page of it, of 4,096 bytes, and in debug builds panics when that ends
-    /// between the two bounds of a range. So there only a report that fits in a page is read: each
-    /// bound is the key after a prefix of 38 bytes, and a value of one.
+    /// The binding reads one page of the report, of 4,096 bytes, and in debug builds panics if the
+    /// page ends between the two bounds of a range. So a debug build reads only a report that fits
+    /// in a page: each bound is the key after a prefix of 38 bytes, and a value of one byte.
     fn may_ask_for_conflicts(&self) -> bool {
         const PAGE_BYTES: usize = 4_096;
         let fits = !cfg!(debug_assertions) || self.read_bytes.get() < PAGE_BYTES;
         self.shared.conflict_keys && fits
     }
 
-    /// Notes a read of what lies between two bounds of together so many bytes.
+    /// Records a read between two bounds of this total length.
     fn note_read(&self, bounds_bytes: usize) {
         const BOUND_BYTES: usize = 38 + 1;
         self.read_bytes.set(self.read_bytes.get() + 2 * BOUND_BYTES + bounds_bytes);
@@ -176,7 +176,7 @@ impl FoundationDbSession {
         limit: usize,
     ) -> impl Future<Output = FdbResult<FdbValues>> + use<> {
         let (begin, end) = self.shared.keys.bounds(span);
-        // It conflicts up to the last key that is fetched, which may be the longest.
+        // It conflicts up to the last fetched key, which may be the longest.
         self.note_read(begin.len() + self.shared.keys.prefix_bytes() + crate::MAX_KEY_BYTES + 1);
         let range = RangeOption {
             begin: KeySelector::first_greater_or_equal(begin),
@@ -195,7 +195,7 @@ impl FoundationDbSession {
         Fetched { more: values.more() || entries.len() >= limit, entries }
     }
 
-    /// Where a transaction met another one. The client knows, without a round trip.
+    /// The key or range of a conflict. The client has it, without a round trip.
     fn place_of_conflict(&self, failed: &TransactionCommitError) -> Option<Box<str>> {
         let Shared { link, keys, .. } = &*self.shared;
         if !self.may_ask_for_conflicts() {
@@ -229,7 +229,7 @@ impl Session for FoundationDbSession {
     const MOST_SPANS: usize = 1_024;
 
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        // All requests are under way before the first answer is waited for.
+        // All requests are sent before the first answer is awaited.
         let get = |txn: &Transaction, key: &[u8]| {
             let key = self.shared.keys.outer(key);
             self.note_read(2 * key.len() + 1);
@@ -245,7 +245,7 @@ impl Session for FoundationDbSession {
     }
 
     fn fetch_many(&self, spans: &[Span], limit: usize) -> Result<Vec<Fetched>> {
-        // As in `values`, all requests are under way before the first answer is waited for.
+        // As in `values`, all requests are sent before the first answer is awaited.
         let get = |txn, span| self.get_range(txn, span, Order::Ascending, limit);
         let pages = self.ask(|txn| try_join_all(spans.iter().map(|span| get(txn, span))))?;
         Ok(pages.iter().map(|values| self.fetched(values, limit)).collect())
@@ -300,8 +300,7 @@ impl WriteSession for FoundationDbSession {
     }
 
     fn weight(&self, write: &Write<'_>) -> usize {
-        // What the client counts: the write itself, and the range of keys that it may conflict
-        // with.
+        // The client's count: the write itself, and the range of keys that it may conflict with.
         const WRITE: usize = 44;
         const RANGE: usize = 24;
         let keys = &self.shared.keys;
@@ -321,7 +320,7 @@ impl WriteSession for FoundationDbSession {
     }
 
     fn relieve(&mut self, _: &mut Buffer) -> Result<()> {
-        // The client keeps the writes until the commit.
+        // The client buffers the writes until the commit.
         Ok(())
     }
 
@@ -347,7 +346,7 @@ impl WriteSession for FoundationDbSession {
 }
 
 impl Drop for FoundationDbSession {
-    /// What may run again is kept, for how long to wait before.
+    /// Stores a transaction that may be retried, for its back-off.
     fn drop(&mut self) {
         if let (true, Some(txn), Some(Broken::Said(error, _))) =
             (self.must_restart(), self.txn.take(), self.failed.get())

@@ -10,7 +10,7 @@ use tokio_postgres::config::{Host, SslMode};
 use super::sql::{TABLE_RULE, check_table, is_table};
 use crate::{Error, Result};
 
-/// An address, taken apart.
+/// The parts of an address.
 pub(super) struct Address {
     pub(super) config: Config,
     pub(super) table: Option<String>,
@@ -45,7 +45,7 @@ impl Address {
             ));
         }
         if config.get_ssl_mode() == SslMode::Prefer {
-            // TLS that is given up when the server has none protects nothing.
+            // Opportunistic TLS, which falls back to plain text, protects nothing.
             config.ssl_mode(SslMode::Disable);
         }
         if config.get_application_name().is_none() {
@@ -54,7 +54,7 @@ impl Address {
         Ok(Self { config, table })
     }
 
-    /// The table's name, checked: the one that the address says, or the options, or the usual one.
+    /// The table's name, checked: that of the address, or of the options, or the default.
     pub(super) fn table(&self, of_options: Option<&str>) -> Result<String> {
         let table = self.table.as_deref().or(of_options).unwrap_or("keyloom");
         check_table(table)?;
@@ -63,7 +63,7 @@ impl Address {
 }
 
 impl fmt::Display for Address {
-    /// Where the server is, without user and password.
+    /// The address of the server, without user and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;
         let ports = self.config.get_ports();
@@ -83,16 +83,16 @@ impl fmt::Display for Address {
     }
 }
 
-/// Whether each mark of an URL can only mean one thing. A password with an @ would end there, and
-/// what is left of it pass for the host; with a ? it would pass for parameters.
+/// Whether each separator of a URL is unambiguous. A password with an @ would end there, and the
+/// rest of it would be parsed as the host; with a ? it would be parsed as parameters.
 fn marks_are_clear(url: &str) -> bool {
     let once = |mark: char| url.matches(mark).count() <= 1;
     let in_order = url.split_once('?').is_none_or(|(_, parameters)| !parameters.contains('@'));
     once('@') && once('?') && in_order
 }
 
-/// Whether what is shown of an address, here and by the server, is certainly no password: one that
-/// is escaped together with the colon before it is part of the name of a user or a host.
+/// Whether the shown parts of an address, here and by the server, certainly contain no password: a
+/// password that is escaped together with its colon is parsed as part of the user or the host.
 fn shows_no_password(config: &Config) -> bool {
     const MARKS: [char; 5] = [':', '=', '?', '&', ';'];
     let is_name = |name: Option<&str>| name.is_none_or(|name| !name.contains(MARKS));
@@ -111,7 +111,7 @@ fn shows_no_password(config: &Config) -> bool {
         && config.get_hosts().iter().all(is_host)
 }
 
-/// The address without its `table=…`, which is ours, and that table.
+/// The address without its `table=…`, which is keyloom's own parameter, and that table.
 fn take_table(address: &str) -> (String, Option<String>) {
     let Some((place, parameters)) = address.split_once('?') else {
         return (address.into(), None);

@@ -1,4 +1,4 @@
-//! What the server's errors mean to a program.
+//! The meaning of the server's errors for a program.
 
 use std::error::Error as StdError;
 
@@ -10,7 +10,7 @@ use super::sql::statement_timeout;
 use crate::remote::Link;
 use crate::{Error, HeldPages};
 
-/// The server's own words, all of them: the client's error alone says "db error".
+/// The complete message of the server: the client's error alone reads "db error".
 #[derive(Debug, thiserror::Error)]
 #[error("{words}")]
 struct Said {
@@ -50,7 +50,7 @@ fn said(error: PgError) -> Said {
     Said { words, source: error }
 }
 
-/// An error of a statement that was not the commit: nothing is decided yet.
+/// Converts an error of a statement before the commit: the outcome is not decided yet.
 pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
     let place = || link.place().into();
     let Some(told) = error.as_db_error() else {
@@ -107,7 +107,7 @@ fn login_refused(said: Said, link: &Link) -> Error {
     Error::LoginRefused { store: link.place().into(), source: said.into() }
 }
 
-/// An error of a commit: definite only where the server says in so many words that it rolled back.
+/// Converts an error of a commit. It is definite only if the server reports a rollback explicitly.
 pub(super) fn of_commit(error: PgError, link: &Link) -> Error {
     match error.as_db_error().is_some_and(is_refusal) {
         true => of_statement(error, link),
@@ -115,9 +115,9 @@ pub(super) fn of_commit(error: PgError, link: &Link) -> Error {
     }
 }
 
-/// The server goes on, and has rolled the transaction back: integrity, a transaction state, a
-/// conflict, a resource, or a cancellation. Any other error may come from behind the point of no
-/// return.
+/// The session continues, and the server has rolled the transaction back: integrity, a transaction
+/// state, a conflict, a resource, or a cancellation. Any other error may come after the commit was
+/// decided.
 fn is_refusal(told: &DbError) -> bool {
     let code = told.code();
     !is_fatal(told)
@@ -131,7 +131,7 @@ pub(super) fn is_fatal(told: &DbError) -> bool {
     !matches!(told.parsed_severity(), Some(Severity::Error))
 }
 
-/// An error of taking a connection out of the pool.
+/// Converts an error of taking a connection from the pool.
 pub(super) fn of_pool(
     error: PoolError,
     link: &Link,
@@ -150,12 +150,12 @@ pub(super) fn of_pool(
     }
 }
 
-/// The connection is gone, or could not be made: as opposed to a mistake in what was sent.
+/// Whether the connection broke or could not be opened, rather than the request being invalid.
 fn is_lost(error: &PgError) -> bool {
     if error.is_closed() {
         return true;
     }
-    // A certificate that is not trusted comes as an error of input and output too, and stays.
+    // A certificate that is not trusted is reported as an I/O error too, but is permanent.
     if error.to_string().contains("TLS") {
         return false;
     }
@@ -169,7 +169,7 @@ fn is_lost(error: &PgError) -> bool {
     false
 }
 
-/// The server ends the connection, or does not take one now.
+/// Whether the server ends the connection, or accepts none at present.
 fn is_going_away(code: &SqlState) -> bool {
     [
         SqlState::ADMIN_SHUTDOWN,
@@ -178,6 +178,6 @@ fn is_going_away(code: &SqlState) -> bool {
         SqlState::TOO_MANY_CONNECTIONS,
     ]
     .contains(code)
-        // A protocol violation is no matter of time.
+        // A protocol violation is permanent.
         || (code.code().starts_with("08") && *code != SqlState::PROTOCOL_VIOLATION)
 }

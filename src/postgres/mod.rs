@@ -1,8 +1,8 @@
 //! The store on PostgreSQL, and on the distributed engines that speak its protocol.
 //!
 //! Data need a server if programs on several machines write them, if they must survive the loss of
-//! one machine, or if a PostgreSQL with backups exists already. One line of the program changes,
-//! and the same patterns work:
+//! one machine, or if a PostgreSQL with backups exists already. Only the line that opens the store
+//! changes:
 //!
 //! ```no_run
 //! use keyloom::{Postgres, Reader, Store, Writer};
@@ -23,41 +23,39 @@
 //! needs `CREATE` on the schema. Alternatively, an administrator runs `CREATE TABLE keyloom (key
 //! bytea PRIMARY KEY, value bytea NOT NULL)` and grants `SELECT, INSERT, UPDATE, DELETE` on it.
 //!
-//! # Which engines
+//! # Supported engines
 //!
 //! *Tested: PostgreSQL 15*, with the whole conformance suite, kills under load, and the isolation
-//! campaign. The statements are those that **CockroachDB** and **YugabyteDB** also take: `SELECT`
-//! by key, by `= ANY` and by range with `ORDER BY … LIMIT`, `INSERT … ON CONFLICT DO UPDATE`,
-//! `DELETE`, `BEGIN … SERIALIZABLE`. On YugabyteDB the key column is declared `ASC`, so that keys
-//! are sharded by range and not by hash; CockroachDB does so anyway. That keyloom works there
-//! follows from this, but *was not run*: run `KEYLOOM_POSTGRES=<address> cargo test -p
-//! keyloom-on-servers --features postgres --test postgres` against yours first.
+//! campaign. **CockroachDB** and **YugabyteDB** accept the same statements: `SELECT` by key, by `=
+//! ANY` and by range with `ORDER BY … LIMIT`, `INSERT … ON CONFLICT DO UPDATE`, `DELETE`, `BEGIN …
+//! SERIALIZABLE`. On YugabyteDB the key column is declared `ASC`, so that keys are sharded by range
+//! and not by hash; CockroachDB always does so. Therefore keyloom should work there, but this *was
+//! not tested*: first run `KEYLOOM_POSTGRES=<address> cargo test -p keyloom-on-servers --features
+//! postgres --test postgres` against your engine.
 //!
 //! # Transactions
 //!
-//! A transaction is `SERIALIZABLE`. When the engine cannot keep it so (SQLSTATE 40001) or ends a
-//! deadlock (40P01), that is an [`Error::Conflict`], and [`transact`](Store::transact) runs it
-//! again. A connection that breaks before the commit is an [`Error::ConnectionLost`], which is run
-//! again too. One that breaks *during* the commit is an [`Error::CommitUnknown`]: run it again only
-//! if it looks first, in the same transaction, whether it has happened. A statement that takes
-//! longer than [`timeout`](PostgresOptions::timeout) is cancelled by the server, for good
-//! ([`Error::StatementCancelled`]).
+//! A transaction is `SERIALIZABLE`. If the engine cannot serialize it (SQLSTATE 40001) or ends a
+//! deadlock (40P01), the error is [`Error::Conflict`], and [`transact`](Store::transact) retries
+//! it. If the connection breaks before the commit, the error is [`Error::ConnectionLost`], which is
+//! retried too. If it breaks *during* the commit, the error is [`Error::CommitUnknown`]: retry only
+//! if the same transaction first checks whether its writes exist. The server cancels a statement
+//! that takes longer than [`timeout`](PostgresOptions::timeout) ([`Error::StatementCancelled`], not
+//! retried).
 //!
-//! **Keep transactions short.** PostgreSQL remembers committed transactions one by one as long as
-//! others that began before are open, up to about ten times `max_connections` of them, and older
-//! ones in a summary, which loses conflicts: a transaction that stays open while some thousand
-//! others commit can commit although it should be refused.
-//! `tests/on_servers/tests/postgres/forgotten_conflict.sh` shows it on PostgreSQL 15.18 without
-//! keyloom; with `max_connections = 1000` the same transaction is refused. The isolation campaign
-//! met it in 2 of 31 runs.
+//! **Keep transactions short.** PostgreSQL keeps committed transactions individually as long as
+//! older ones are open, up to about ten times `max_connections` of them. Older ones are summarized,
+//! which loses conflicts: a transaction that stays open while some thousand others commit may
+//! commit although it should be refused. `tests/on_servers/tests/postgres/forgotten_conflict.sh`
+//! shows this on PostgreSQL 15.18 without keyloom; with `max_connections = 1000` the same
+//! transaction is refused. The isolation campaign found it in 2 of 31 runs.
 //!
-//! A snapshot is a `REPEATABLE READ, READ ONLY` transaction: everything committed before the moment
-//! it was opened and nothing after, and (on a PostgreSQL that takes writes) never a conflict. It
-//! shows commits in the order in which they happened, which in rare cases is not yet an order in
-//! which they could have run one after the other (Fekete, O'Neil and O'Neil, *A read-only
-//! transaction anomaly under snapshot isolation*, 2004). A report that must exclude that reads in
-//! [`transact`](Store::transact). A `SERIALIZABLE` snapshot would not help: what such a transaction
-//! reads is valid only once it has committed, and a snapshot has no commit that could refuse it.
+//! A snapshot is a `REPEATABLE READ, READ ONLY` transaction: it shows everything committed before
+//! it was opened and nothing after, and (on a primary) never conflicts. It shows commits in their
+//! order, which in rare cases is not yet a serial order (Fekete, O'Neil and O'Neil, *A read-only
+//! transaction anomaly under snapshot isolation*, 2004). A report that must exclude this reads in
+//! [`transact`](Store::transact). A `SERIALIZABLE` snapshot would not help: the reads of such a
+//! transaction are valid only after its commit, and a snapshot has no commit that could be refused.
 //!
 //! # Cost
 //!
@@ -66,32 +64,32 @@
 //! | snapshot | 1 |
 //! | begin | 0: the transaction begins with its first statement, in the same message |
 //! | get, get_many, first, last, count, page | 1 |
-//! | count, first, last, page, range where the transaction has itself written | as the range |
-//! | range_many where the transaction has itself deleted entries | 1 more, for all ranges that are cut by that |
+//! | count, first, last, page, range in a transaction with writes of its own | as the range |
+//! | range_many in a transaction with deletes of its own | 1 more, for all ranges that the deletes shorten |
 //! | range_many | 1 for each 1,024 ranges, and for each 16,384 entries or some 4 MiB |
 //! | range | 1 per page; pages grow from 1,024 entries (in a transaction from 128) to 16,384, or some 4 MiB |
-//! | put, delete, delete_range | 0; more than 1 MiB or 10,000 of them that wait are sent, for 1 |
-//! | commit of a transaction that read | 1, its writes included |
-//! | commit of a transaction that only wrote | 2: it must have begun before it writes |
+//! | put, delete, delete_range | 0; more than 1 MiB or 10,000 buffered ones are sent, for 1 |
+//! | commit of a transaction with reads | 1, including its writes |
+//! | commit of a transaction without reads | 2: it must have begun before it writes |
 //! | a second deleted range in one transaction, and each further one | 1 |
 //!
 //! # Limits
 //!
-//! Values up to 64 MiB. Each open snapshot or transaction holds one connection
-//! ([`max_connections`](PostgresOptions::max_connections)); more wait, and fail with
-//! [`Error::ConnectionsBusy`]. A snapshot that stays open for long keeps the server from cleaning
-//! up behind updates (`VACUUM`), as any open transaction does.
+//! Values of up to 64 MiB. Each open snapshot or transaction holds one connection
+//! ([`max_connections`](PostgresOptions::max_connections)); others wait, and fail with
+//! [`Error::ConnectionsBusy`]. Like any open transaction, a snapshot that stays open for long
+//! prevents the server from cleaning up after updates (`VACUUM`).
 //!
-//! `add`, `min` and `max` read and write here, so transactions on one hot counter conflict: spread
-//! it over several keys.
+//! `add`, `min` and `max` read and write on this store, so transactions on one hot counter
+//! conflict: divide it into several keys.
 //!
-//! A thread that has a transaction open and takes a snapshot needs two connections. If as many
-//! threads as there are connections do that at once, all of them wait until the time-out.
+//! A thread that takes a snapshot while it has a transaction open needs two connections. If as many
+//! threads as there are connections do this at once, all of them wait until the time-out.
 //!
-//! # How it is run
+//! # Settings of the session
 //!
-//! On PostgreSQL each connection runs with `enable_seqscan`, `enable_bitmapscan` and `jit` off:
-//! every statement is served by the one index. PostgreSQL records the reads of a serializable
+//! On PostgreSQL each connection runs with `enable_seqscan`, `enable_bitmapscan` and `jit` off, so
+//! that every statement uses the one index. PostgreSQL records the reads of a serializable
 //! transaction as index pages. After many pages (`max_pred_locks_per_relation`, by default 32) it
 //! records the whole table, and the transaction conflicts with every writer.
 //! For transactions that read much *and* write, raise `max_pred_locks_per_transaction`,
@@ -99,8 +97,8 @@
 //! serializable transactions: changes by other programs at a weaker isolation level are not
 //! detected.
 //!
-//! Statements are prepared when a connection opens, and settings belong to the session, so a pooler
-//! in *transaction* mode (PgBouncer) cannot stand in between; in session mode it can.
+//! Statements are prepared when a connection opens, and settings belong to the session. So a pooler
+//! (PgBouncer) works in *session* mode, but not in *transaction* mode.
 
 mod address;
 mod error;
@@ -119,7 +117,7 @@ use deadpool_postgres::{Object, Pool};
 pub use options::PostgresOptions;
 pub use sql::Engine;
 
-/// What an address says, without user and password; connects to nothing.
+/// The parts of an address, without user and password. Opens no connection.
 #[cfg(feature = "_fuzz")]
 #[doc(hidden)]
 pub fn shown_address(address: &str) -> crate::Result<String> {
@@ -132,11 +130,11 @@ use crate::{Error, Limits, Result, RetryPolicy, Store};
 use session::{Kind, PostgresSession};
 use sql::Sql;
 
-/// The longest value: a server and a client hold several copies of what goes over the wire, so this
-/// stays far below the 1 GB that PostgreSQL's format allows.
+/// The greatest length of a value. A server and a client hold several copies of each message, so
+/// this is far below the 1 GB that PostgreSQL's format allows.
 const MAX_VALUE_BYTES: usize = 64 << 20;
 
-/// A view of a [`Postgres`] store that never changes.
+/// A snapshot of a [`Postgres`] store.
 pub type PostgresSnapshot = RemoteSnapshot<PostgresSession>;
 
 /// A transaction of a [`Postgres`] store.
@@ -160,31 +158,32 @@ struct Shared {
     max_connections: usize,
     patience: Duration,
     retry_policy: RetryPolicy,
-    // Last, so that it drives the connections until they are gone.
+    // Dropped last, so that it drives the connections until they are closed.
     link: Link,
 }
 
 impl Postgres {
     /// Opens the store at `address`, such as `postgres://user:password@host:port/database`, with
-    /// the default options. Its table is made if it is not there.
+    /// the default options. A missing table is created.
     ///
     /// # Errors
-    /// As [`PostgresOptions::open`].
+    /// The errors of [`PostgresOptions::open`].
     pub fn open(address: &str) -> Result<Self> {
         Self::options().open(address)
     }
 
-    /// Options for a store.
+    /// The options of a store.
     pub fn options() -> PostgresOptions {
         PostgresOptions::default()
     }
 
-    /// Which engine answered.
+    /// The engine of the server.
     pub fn engine(&self) -> Engine {
         self.shared.engine
     }
 
-    /// Where the store is: `postgres://host:port/database, table name`, without user and password.
+    /// The address of the store: `postgres://host:port/database, table name`, without user and
+    /// password.
     pub fn place(&self) -> &str {
         self.shared.link.place()
     }
@@ -222,8 +221,7 @@ impl Store for Postgres {
 
     fn snapshot(&self) -> Result<PostgresSnapshot> {
         let session = match self.look() {
-            // A connection that lay in the pool while its server was started again: try another
-            // one.
+            // The server was restarted while the connection was in the pool: try another one.
             Err(Error::ConnectionLost { .. }) => self.look()?,
             looked => looked?,
         };

@@ -1,4 +1,4 @@
-//! Opening: the table, the engine, the pool.
+//! Opening a store: the table, the engine, the pool.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,19 +26,18 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
 impl PostgresOptions {
     /// Opens the store at `address`, a connection URL:
-    /// `postgres://user:password@host:port/database?table=keyloom&sslmode=require`, or the
-    /// `key=value` form of the same, in which the table is left to the options. It names a host and
-    /// a user; nothing is read from the environment or from files. In a URL, an `@` or `?` within a
-    /// password is written `%40` or `%3F`. **Without `sslmode=require` nothing is encrypted**; with
-    /// it, as with `verify-full`, the server's certificate and name are verified. Of several hosts
-    /// the first that takes writes is used.
+    /// `postgres://user:password@host:port/database?table=keyloom&sslmode=require`, or its
+    /// `key=value` form, in which the options name the table. It must contain a host and a user;
+    /// the environment and files are not read. In a URL, write an `@` or `?` within a password as
+    /// `%40` or `%3F`. **Without `sslmode=require` nothing is encrypted**; with it, as with
+    /// `verify-full`, the server's certificate and name are verified. Of several hosts the first
+    /// one that accepts writes is used.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an address or a name that cannot be used,
-    /// [`Error::ConnectionLost`] when there is no server, [`Error::LoginRefused`] when it does not
-    /// let the user in, [`Error::MissingStore`] when the table is not there and must not be made,
-    /// [`Error::NotAStore`] for another kind of table, or what the server says. None of them holds
-    /// the password.
+    /// [`Error::InvalidArgument`] for an address or a name that is not valid,
+    /// [`Error::ConnectionLost`] without a server, [`Error::LoginRefused`], [`Error::MissingStore`]
+    /// if the table does not exist and must not be created, [`Error::NotAStore`] for another kind
+    /// of table, or the server's error. None of them contains the password.
     pub fn open(self, address: &str) -> Result<Postgres> {
         open(Address::parse(address)?, self)
     }
@@ -52,7 +51,7 @@ fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
         config.connect_timeout(options.timeout);
     }
     if config.get_tcp_user_timeout().is_none() {
-        // The system detects a half-open connection, so that not every user of it waits for the
+        // The system detects a half-open connection, so that its users do not wait for the
         // time-out.
         config.tcp_user_timeout(options.timeout).keepalives_idle(KEEPALIVE_IDLE);
     }
@@ -70,7 +69,7 @@ fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
     let manager = Manager::from_connect(
         config.clone(),
         connector,
-        // A connection comes back rolled back, or not at all.
+        // A connection returns to the pool only after its rollback.
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );
     let statements = Arc::clone(&sql);
@@ -98,12 +97,12 @@ fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
         retry_policy: options.retry_policy,
     };
     let store = Postgres { shared: Arc::new(shared) };
-    // A table of another kind shows when its statements are prepared.
+    // A table of another kind is detected when the statements are prepared.
     drop(store.connection()?);
     Ok(store)
 }
 
-/// Lets a new connection know every statement, so that none costs a message of its own later.
+/// Prepares every statement on a new connection, so that none costs a message later.
 async fn warm(
     client: &ClientWrapper,
     sql: &Sql,
@@ -115,7 +114,7 @@ async fn warm(
     futures_util::future::try_join_all(prepared).await.map(drop)
 }
 
-/// Finds out what the engine is and sees that the table is there.
+/// Determines the engine, and checks or creates the table.
 fn prepare(
     link: &Link,
     connector: &Connector,
@@ -127,7 +126,7 @@ fn prepare(
         let (client, driver) = connector.connect(config).await?;
         let found = find_table(&client, table, create).await;
         drop(client);
-        // Ends by itself, now that its client is gone.
+        // It ends now, because its client was dropped.
         drop(driver);
         found
     };
@@ -168,14 +167,14 @@ async fn find_table(
     Ok((sql, engine, is_ours))
 }
 
-/// `IF NOT EXISTS` does not keep two sessions that make a table at once from meeting.
+/// Despite `IF NOT EXISTS`, two sessions that create a table concurrently may conflict.
 fn was_made_meanwhile(error: &PgError) -> bool {
     [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_TABLE, SqlState::DUPLICATE_OBJECT]
         .iter()
         .any(|code| error.code() == Some(code))
 }
 
-/// How connections are made: plainly or with TLS.
+/// Connections with or without TLS.
 pub(super) enum Connector {
     Plain(ConfigConnectImpl<NoTls>),
     #[cfg(feature = "tls")]

@@ -1,4 +1,4 @@
-//! How to open a store on PostgreSQL.
+//! The options of a store on PostgreSQL.
 
 use std::time::Duration;
 
@@ -42,32 +42,31 @@ impl Default for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The table that holds the store: 1 to 63 of `a-z`, `0-9` and `_`. One in the address
-    /// (`?table=…`) comes before this one. Default: `keyloom`. Another schema is chosen by the
-    /// user's `search_path`.
+    /// The table of the store: 1 to 63 of `a-z`, `0-9` and `_`. One in the address (`?table=…`)
+    /// takes precedence. Default: `keyloom`. The user's `search_path` determines the schema.
     #[must_use]
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.table = Some(table.into());
         self
     }
 
-    /// Whether to make the table when it is not there. Default: `true`.
+    /// Whether to create a missing table. Default: `true`.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// How many connections there are at most. Each open snapshot and each open transaction holds
-    /// one. Default: 16.
+    /// The largest number of connections. Each open snapshot and each open transaction holds one.
+    /// Default: 16.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self
     }
 
-    /// How long to wait for a connection while all of them are in use. Default: 5 seconds, after
-    /// which there is an [`Error::ConnectionsBusy`](crate::Error::ConnectionsBusy).
+    /// How long to wait for a connection while all of them are in use. Then the error is
+    /// [`Error::ConnectionsBusy`](crate::Error::ConnectionsBusy). Default: 5 seconds.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -86,17 +85,17 @@ impl PostgresOptions {
         self
     }
 
-    /// How often and after which pauses [`transact`](crate::Store::transact) runs a transaction
-    /// again. Default: [`RetryPolicy::remote`].
+    /// How often and after which pauses [`transact`](crate::Store::transact) retries a transaction.
+    /// Default: [`RetryPolicy::remote`].
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
         self
     }
 
-    /// Speaks TLS, and trusts servers whose certificates are signed by this authority (PEM) and by
-    /// no other. Without it, `sslmode=require` in the address speaks TLS and trusts the authorities
-    /// of the system. Certificates and host names are always verified.
+    /// Uses TLS, and trusts servers whose certificates are signed by this authority (PEM) and by no
+    /// other. Without it, `sslmode=require` in the address uses TLS and trusts the authorities of
+    /// the system. Certificates and host names are always verified.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {

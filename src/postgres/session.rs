@@ -1,4 +1,4 @@
-//! A connection while a snapshot or a transaction has it.
+//! A connection, held by a snapshot or a transaction.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -17,29 +17,29 @@ use crate::remote::{
 };
 use crate::{Error, KeyBuf, MAX_KEY_BYTES, Order, Result};
 
-/// Writes that wait are sent ahead of the commit when they are this many bytes,
+/// Buffered writes are sent before the commit if they exceed this number of bytes
 const MOST_BYTES_WAITING: usize = 1 << 20;
-/// or this many.
+/// or this number of writes.
 const MOST_WRITES_WAITING: usize = 10_000;
 
-/// A transaction at the server. It begins with the first statement, and in the same message.
+/// A transaction on the server. It begins with the first statement, in the same message.
 #[derive(Debug)]
 pub struct PostgresSession {
     shared: Arc<Shared>,
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     client: Option<Object>,
     state: Cell<State>,
     kind: Kind,
-    /// Whether a write was sent: else a lost connection leaves nothing in doubt.
+    /// Whether a write was sent. If not, the outcome after a lost connection is certain.
     has_written: Cell<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The server knows of no transaction.
+    /// The server has no transaction yet.
     Fresh,
     Open,
-    /// The server takes nothing more in this transaction.
+    /// The server refuses further statements of this transaction.
     Failed {
         restart: bool,
     },
@@ -58,19 +58,19 @@ pub(super) enum Kind {
 impl Kind {
     fn begin(self) -> &'static str {
         match self {
-            // One moment, and no conflict: see the module.
+            // A snapshot without conflicts: see the module.
             Self::Snapshot => "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Self::Transaction => "BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         }
     }
 }
 
-/// The server, or a proxy before it, closed the connection of an idle transaction.
+/// The server, or a proxy, closed the connection of an idle transaction.
 #[derive(Debug, thiserror::Error)]
 #[error("it was closed while the transaction was idle")]
 struct ClosedMeanwhile;
 
-/// The error of everything after a statement that failed.
+/// The error of every statement after a failed one.
 #[derive(Debug, thiserror::Error)]
 #[error("an earlier statement of this transaction failed; begin another one")]
 struct FailedBefore;
@@ -82,7 +82,7 @@ impl PostgresSession {
         Self { shared, client, state, kind, has_written }
     }
 
-    /// Makes the server fix the moment that is read.
+    /// Makes the server fix the snapshot of the reads.
     pub(super) fn look(&self) -> Result<()> {
         self.ask(|client| async move { client.batch_execute(&self.shared.sql.look).await })
     }
@@ -104,8 +104,8 @@ impl PostgresSession {
         }
     }
 
-    /// Waits for one answer of the server. The first time, the transaction begins in the same
-    /// message.
+    /// Waits for one answer of the server. The first request also begins the transaction, in the
+    /// same message.
     fn ask<'c, T, F>(&'c self, request: impl FnOnce(&'c ClientWrapper) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, PgError>>,
@@ -148,8 +148,8 @@ impl PostgresSession {
         error
     }
 
-    /// Begins with a message of its own. Before a write the beginning must be known: if it failed
-    /// and the write did not, the write would be a transaction by itself.
+    /// Begins the transaction with a message of its own. Before a write its success must be known:
+    /// if it failed and the write did not, the write would be a transaction by itself.
     fn begin(&self) -> Result<()> {
         if self.state.get() == State::Fresh {
             return self.ask(|_| future::ready(Ok(())));
@@ -157,11 +157,11 @@ impl PostgresSession {
         self.refuse_if_failed()
     }
 
-    /// Sends all writes of `buffer` and, with `commit`, the commit behind them, in one message.
+    /// Sends all writes of `buffer` and, with `commit`, the commit after them, in one message.
     fn send(&self, buffer: Buffer, commit: bool) -> Result<Sent> {
         let client = self.client()?;
         if client.is_closed() {
-            // It cannot have taken a commit, so nothing is in doubt.
+            // It cannot have received a commit, so the outcome is certain.
             return Err(self.failed(self.shared.link.lost(ClosedMeanwhile)));
         }
         let sql = &self.shared.sql;
@@ -183,14 +183,14 @@ impl PostgresSession {
         }
     }
 
-    /// What a commit's answers mean.
+    /// The meaning of the answers to a commit.
     fn committed(&self, Sent { written, committed }: Sent) -> Result<()> {
         let link = &self.shared.link;
         let has_written = self.has_written.get();
         let goes_on =
             |error: &PgError| error.as_db_error().is_some_and(|told| !error::is_fatal(told));
-        // A commit that was refused, or that rolled back, ends the transaction too: a ROLLBACK
-        // would be a warning in the server's log.
+        // A commit that was refused, or that rolled back, also ends the transaction: a ROLLBACK
+        // would cause a warning in the server's log.
         let has_ended = match &committed {
             Some(Ok(())) => true,
             Some(Err(error)) => goes_on(error),
@@ -201,10 +201,10 @@ impl PostgresSession {
                 self.state.set(State::Fresh);
                 return Ok(());
             }
-            // What came behind the write, if anything, was a rollback.
+            // The statement after the write, if any, was a rollback.
             (Err(refused), Some(_)) if goes_on(&refused) => error::of_statement(refused, link),
             (Err(refused), None) => error::of_statement(refused, link),
-            // The connection broke somewhere; the commit may have arrived.
+            // The connection broke; the commit may have arrived.
             (Err(error), Some(_)) | (Ok(()), Some(Err(error))) if has_written => {
                 error::of_commit(error, link)
             }
@@ -218,13 +218,13 @@ impl PostgresSession {
     }
 }
 
-/// What became of writes, and of the commit behind them if it was sent.
+/// The outcome of the writes, and of the commit after them if it was sent.
 struct Sent {
     written: Result<(), PgError>,
     committed: Option<Result<(), PgError>>,
 }
 
-/// Sends writes and a commit, all of them before the first answer is there.
+/// Sends writes and a commit, all of them before the first answer.
 async fn write(
     client: &ClientWrapper,
     sql: &Sql,
@@ -266,8 +266,8 @@ async fn write(
             false => None,
         }
     };
-    // Every statement is known since the connection was opened, so each message goes out when it is
-    // polled first: in this order.
+    // Every statement was prepared when the connection was opened, so each message is sent when its
+    // future is polled first: in this order.
     let (cleared, deleted, put, committed) =
         tokio::join!(biased; clearing, deleting, putting, committing);
     Sent { written: cleared.and(deleted).and(put), committed }
@@ -297,7 +297,7 @@ async fn clear(client: &ClientWrapper, sql: &Sql, span: &Span) -> Result<(), PgE
     }
 }
 
-/// Bytes of a column, out of the message that brought them.
+/// Bytes of a column, borrowed from the message.
 fn bytes(row: &Row, column: usize) -> Result<Bytes, PgError> {
     row.try_get::<_, &[u8]>(column).map(Bytes::copy_from_slice)
 }
@@ -418,7 +418,7 @@ impl WriteSession for PostgresSession {
 }
 
 impl Drop for PostgresSession {
-    /// Gives the connection back, without waiting for the rollback.
+    /// Returns the connection to the pool, without waiting for the rollback.
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
         match self.state.get() {

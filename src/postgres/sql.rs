@@ -8,11 +8,11 @@ use std::time::Duration;
 use crate::remote::{LARGEST_PAGE, PAGE_BYTES};
 use crate::{Error, Order, Result};
 
-/// Which of the engines that speak the protocol answered.
+/// The engines that support the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Engine {
-    /// PostgreSQL itself: what keyloom is tested on.
+    /// PostgreSQL itself, the tested engine.
     PostgreSql,
     /// CockroachDB.
     CockroachDb,
@@ -21,7 +21,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// What `select version()` says, understood.
+    /// The engine, from the result of `select version()`.
     pub(super) fn of(version: &str) -> Self {
         match version {
             version if version.starts_with("CockroachDB") => Self::CockroachDb,
@@ -30,12 +30,12 @@ impl Engine {
         }
     }
 
-    /// What each session begins with.
+    /// The first statement of each session.
     pub(super) fn settings(self, timeout: Duration) -> String {
         let server_timeout_ms = statement_timeout(timeout).as_millis();
         let planner = match self {
-            // There is one index and each statement should use it. Without statistics, on a table
-            // that is small or new, the planner would rather read all of it, and a serializable
+            // There is one index, and each statement should use it. Without statistics, on a small
+            // or new table, the planner would prefer a sequential scan, and a serializable
             // transaction that has read a whole table conflicts with every writer.
             Self::PostgreSql => {
                 "; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
@@ -46,8 +46,9 @@ impl Engine {
     }
 }
 
-/// How long a statement may take, where the client waits for `timeout`: a little less, so that the
-/// client gets the server's answer. What the client gave up itself might still happen.
+/// The server's time-out of a statement, for a client that waits for `timeout`: a little less, so
+/// that the client receives the server's answer. After a time-out of the client the statement might
+/// still be executed.
 pub(super) fn statement_timeout(timeout: Duration) -> Duration {
     (timeout - timeout / 8).max(Duration::from_millis(1))
 }
@@ -56,7 +57,7 @@ pub(super) fn statement_timeout(timeout: Duration) -> Duration {
 #[derive(Debug)]
 pub(super) struct Sql {
     pub(super) create: String,
-    /// Does nothing, but fixes the moment that a snapshot shows.
+    /// Does nothing, but fixes the snapshot.
     pub(super) look: String,
     pub(super) get: String,
     pub(super) get_many: String,
@@ -73,16 +74,16 @@ pub(super) struct Sql {
 impl Sql {
     /// The statements on `table`, a name that has passed [`check_table`].
     pub(super) fn new(table: &str, engine: Engine) -> Self {
-        // Without `ASC` YugabyteDB spreads keys by hash, and every range reads all of it.
+        // Without `ASC` YugabyteDB distributes keys by hash, and every range reads the whole table.
         let order = if engine == Engine::YugabyteDb { " ASC" } else { "" };
         let t = format!("\"{table}\"");
-        // With an end and without: `$1` is the start, the next one the end.
+        // With and without an end: `$1` is the start, the next one the end.
         let both = |make: &dyn Fn(&str, usize) -> String| {
             [make("key >= $1 AND key < $2", 3), make("key >= $1", 2)]
         };
         let entries = |direction: &str| {
             both(&|span, next| {
-                // Ends a page where its values have become long, and not before its first row.
+                // Ends a page at its limit of bytes, but not before its first row.
                 format!(
                     "SELECT key, value FROM (\
                      SELECT key, value, sum(octet_length(value)) OVER (ORDER BY key {direction} ROWS UNBOUNDED PRECEDING) \
@@ -107,7 +108,7 @@ impl Sql {
             ascending: entries("ASC"),
             descending: entries("DESC"),
             // The inner limit ends the scan: without it the server would read all spans whenever
-            // the answer is cut short.
+            // the answer is cut.
             entries_of_many: format!(
                 "SELECT ord, key, value FROM (\
                  SELECT ord, key, value, sum(octet_length(value)) OVER (ORDER BY ord, key ROWS UNBOUNDED PRECEDING) \
@@ -147,8 +148,8 @@ fn pick([with_end, without]: &[String; 2], has_end: bool) -> &str {
     if has_end { with_end } else { without }
 }
 
-/// Refuses what is no plain table name. Names cannot be bound as parameters, so nothing else may
-/// come near a statement.
+/// Returns an error for anything but a plain table name. Names cannot be bound as parameters, so
+/// nothing else may become part of a statement.
 pub(super) fn check_table(table: &str) -> Result<()> {
     match is_table(table) {
         true => Ok(()),
@@ -156,7 +157,7 @@ pub(super) fn check_table(table: &str) -> Result<()> {
     }
 }
 
-/// What is a table's name.
+/// The rule for names of tables.
 pub(super) const TABLE_RULE: &str =
     "a table's name has 1 to 63 of a-z, 0-9 and _, and does not begin with a digit";
 

@@ -1,33 +1,33 @@
-//! What can be wrong with a file: not ours at all, or ours and damaged.
+//! Faults of a file: it is not an LMDB file, or it is one and damaged.
 
 use std::{fmt, io};
 
-/// Why a file cannot be checked at all.
+/// The error of a file that cannot be checked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The system does not let the file be opened or read.
+    /// The system cannot open or read the file.
     #[error("the file cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// The file ends within its first meta page; with 0 bytes the engine would take it for a new
-    /// one.
+    /// The file ends within its first meta page. If its length is 0, the engine would initialize
+    /// it.
     #[error("the file has {file_bytes} bytes, too few for the meta pages of an LMDB file")]
     TooShort {
         /// The length of the file.
         file_bytes: u64,
     },
-    /// The file is something else.
+    /// The file is not an LMDB file.
     #[error("the file is not an LMDB data file: {why}")]
     NotLmdb {
-        /// What gave it away.
+        /// The reason.
         why: &'static str,
     },
-    /// An LMDB file of a machine whose layout differs. Dump it there and load it here.
+    /// An LMDB file of a machine with another layout. Export the data there and import them here.
     #[error(
         "the LMDB file was written on a {layout} machine, only 64-bit little-endian is supported"
     )]
     OtherLayout {
-        /// What differs: `32-bit` or `big-endian`.
+        /// The difference: `32-bit` or `big-endian`.
         layout: &'static str,
     },
     /// An LMDB file of another version of the format: LMDB 0.9 writes version 1.
@@ -35,29 +35,29 @@ pub enum FileError {
     OtherVersion {
         /// The version found.
         found: u32,
-        /// The one version known.
+        /// The version supported.
         supported: u32,
     },
     /// The file is an LMDB file, but neither of its meta pages is sound.
     #[error("neither meta page is sound; {first}; {second}")]
     NoSoundMeta {
-        /// What is wrong with page 0.
+        /// The fault of page 0.
         first: Fault,
-        /// What is wrong with page 1.
+        /// The fault of page 1.
         second: Fault,
     },
 }
 
-/// One thing that is wrong, and where.
+/// One fault, with its page.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("page {page}: {rule}: {detail}")]
 #[non_exhaustive]
 pub struct Fault {
-    /// The page in which it shows.
+    /// The page in which it was found.
     pub page: u64,
     /// The rule that the page breaks.
     pub rule: Rule,
-    /// What was found there.
+    /// The contents found.
     pub detail: String,
 }
 
@@ -67,25 +67,24 @@ impl Fault {
     }
 }
 
-/// The rules that every page of a sound file keeps.
+/// The rules for the pages of a sound file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rule {
-    /// A meta page holds its magic, version, number, flags and sizes that are possible.
+    /// A meta page contains its magic, version and number, and possible flags and sizes.
     Meta,
-    /// The meta pages are of two successive transactions, each on the page of its parity. After a
-    /// power cut, a store that does not wait for the disk may break this one and be whole
-    /// otherwise.
+    /// The meta pages are of two consecutive transactions, each on the page of its parity. After a
+    /// power failure, a store without fsyncs may break this rule and be sound otherwise.
     TransactionIds,
-    /// The last page is inside the file, or as far behind its end as free pages can be.
+    /// The last page is inside the file, or at most as far after its end as free pages can be.
     LastPage,
-    /// A tree record's root, depth and flags fit together.
+    /// The root, depth and flags of a tree record are consistent.
     TreeRecord,
-    /// The counts in a tree record are those of the tree.
+    /// The counts in a tree record are equal to those of the tree.
     Counts,
-    /// A page number lies between 2 and the last page.
+    /// A page number is between 2 and the last page.
     PageRange,
-    /// A page in use lies inside the file. A truncated file breaks this one.
+    /// A page in use is inside the file. A truncated file breaks this rule.
     PastEnd,
     /// The system can read the page.
     Unreadable,
@@ -93,29 +92,30 @@ pub enum Rule {
     UsedTwice,
     /// A page in use is not in the list of free pages.
     UsedAndFree,
-    /// A page is in use or in the list of free pages. A lost one only takes room; a copy with
-    /// compaction gets rid of it, though LMDB 0.9 may refuse to make one.
+    /// A page is in use or in the list of free pages. A lost page only takes space. A copy with
+    /// compaction removes it, though LMDB 0.9 may refuse to make one.
     Lost,
-    /// A page's header has the number of its place.
+    /// A page's header contains the number of the page.
     PageNumber,
     /// A page has the kind that its level in the tree requires.
     PageKind,
-    /// The free space of a page lies inside it, between offsets and entries.
+    /// The free space of a page is inside it, between offsets and entries.
     FreeSpace,
-    /// The entries of a page lie inside it and fill the space behind the free one, each byte once.
+    /// The entries of a page are inside it and fill the space after the free space, without gaps or
+    /// overlaps.
     Packing,
     /// A page has as many entries as its kind needs: a leaf 1, a branch 2.
     TooFewEntries,
-    /// An entry is a value, the page of an overflow run or, in the main tree, a tree.
+    /// An entry is a value, the first page of an overflow run or, in the main tree, a tree.
     EntryFlags,
     /// A key has 1 to 511 bytes; one in the free list has 8.
     KeySize,
-    /// Keys ascend within a page and stay within the bounds that the pages above set.
+    /// Keys ascend within a page and are within the bounds that the pages above set.
     KeyOrder,
-    /// An overflow run has room for its value.
+    /// An overflow run is long enough for its value.
     OverflowRun,
-    /// A record of the free list holds the page numbers that it counts, descending, each free once,
-    /// under a transaction that was.
+    /// A record of the free list contains as many page numbers as it counts, descending, each free
+    /// once, under the number of a committed transaction.
     FreeList,
     /// The checker does not support this tree: its keys have several values, or are not ordered as
     /// bytes. It may be sound.

@@ -1,18 +1,18 @@
-//! A record of the free list: which pages one transaction freed.
+//! A record of the free list: the pages that one transaction freed.
 
 use super::page_set::PageSet;
 
-/// Reads the record of one transaction piece by piece, as it may span many pages.
+/// Reads the record of one transaction piece by piece, since it may span many pages.
 #[derive(Debug)]
 pub(super) struct FreeRecord {
     value_bytes: u64,
-    /// How many numbers are to come; `None` before the count itself.
+    /// The number of page numbers still to be read; `None` before the count itself.
     to_come: Option<u64>,
-    /// The number before. They descend.
+    /// The previous page number. They descend.
     last: u64,
 }
 
-/// What the pages of a record are checked against.
+/// The state against which the pages of a record are checked.
 #[derive(Debug)]
 pub(super) struct FreePages<'w> {
     pub(super) free: &'w mut PageSet,
@@ -21,7 +21,7 @@ pub(super) struct FreePages<'w> {
 }
 
 impl FreeRecord {
-    /// A record of so many bytes.
+    /// A record of this length.
     pub(super) fn of(value_bytes: u64) -> Result<Self, String> {
         if value_bytes == 0 || !value_bytes.is_multiple_of(8) {
             return Err(format!("a record of {value_bytes} bytes"));
@@ -29,8 +29,8 @@ impl FreeRecord {
         Ok(Self { value_bytes, to_come: None, last: u64::MAX })
     }
 
-    /// Takes the next piece, of whole numbers, and adds the pages to the free ones. What stands
-    /// behind the last number means nothing: the engine reserves room before it knows the count.
+    /// Takes the next piece, of whole numbers, and adds the pages to the free ones. The space after
+    /// the last number is ignored: the engine reserves it before the count is known.
     pub(super) fn take(&mut self, piece: &[u8], pages: &mut FreePages<'_>) -> Result<(), String> {
         for number in piece.as_chunks().0 {
             let number = u64::from_le_bytes(*number);

@@ -1,65 +1,65 @@
-//! What one meta page says, and whether that is possible.
+//! The contents of one meta page, and the check whether they are possible.
 
 use super::page::{u16_at, u32_at, u64_at};
 use super::{Fault, MAX_DEPTH, Rule};
 
-/// Header and content of a meta page.
+/// The length of the header and the content of a meta page.
 pub(super) const META_BYTES: usize = 152;
-/// The sizes with which LMDB 0.9 makes files: the system's, but not more than 32 KiB.
+/// The page sizes of files that LMDB 0.9 creates: that of the system, at most 32 KiB.
 pub(super) const PAGE_SIZES: [u32; 4] = [4096, 8192, 16384, 32768];
 /// Keys of the free tree are integers.
 const INTEGER_KEYS: u16 = 8;
-/// What else the flags of the free tree may say, on behalf of the whole file: the map is at a fixed
-/// address, or the file was not named by its directory.
+/// Other valid flags of the free tree, which concern the whole file: the map is at a fixed address,
+/// or the file was not named by its directory.
 const FILE_FLAGS: u16 = 0x4001;
 /// The root of an empty tree.
 const NO_PAGE: u64 = u64::MAX;
 
-/// What a meta page says: one committed state of the store.
+/// The contents of a meta page: one committed state of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meta {
-    /// Which meta page this is, 0 or 1.
+    /// The number of this meta page, 0 or 1.
     pub page: u64,
     /// The size of a page in bytes.
     pub page_bytes: u32,
-    /// The size of the memory map in bytes, the most that the file may grow to.
+    /// The size of the memory map in bytes, the limit of the file's size.
     pub map_bytes: u64,
-    /// The highest page number that was ever given out.
+    /// The highest page number that was ever allocated.
     pub last_page: u64,
     /// The transaction that committed this state; 0 in a new file.
     pub transaction_id: u64,
-    /// The tree of free pages; its entries are transactions that freed some.
+    /// The tree of free pages; its keys are the transactions that freed them.
     pub free: TreeRecord,
     /// The main tree; its entries are the named databases.
     pub main: TreeRecord,
 }
 
-/// Where a tree begins and what it says to hold.
+/// The record of a tree: its root and its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreeRecord {
     /// How keys are ordered and whether they have several values; 0 is one value, in byte order.
     pub flags: u16,
-    /// How many levels there are: 0 when the tree is empty, 1 when its root is a leaf.
+    /// The number of levels: 0 for an empty tree, 1 if its root is a leaf.
     pub depth: u16,
-    /// Pages that lead to other pages.
+    /// Pages that refer to other pages.
     pub branch_pages: u64,
-    /// Pages that hold entries.
+    /// Pages with entries.
     pub leaf_pages: u64,
-    /// Pages that hold values too large for a leaf.
+    /// Pages with values that are too large for a leaf.
     pub overflow_pages: u64,
-    /// How many entries there are.
+    /// The number of entries.
     pub entries: u64,
-    /// The page of the root; `None` when the tree is empty.
+    /// The root page; `None` for an empty tree.
     pub root: Option<u64>,
 }
 
 impl TreeRecord {
     pub(super) const BYTES: usize = 48;
 
-    /// Reads a record and the field before it, which holds the page size in the free tree and
-    /// nothing in others.
+    /// Reads a record and the field before it, which is the page size in the record of the free
+    /// tree and unused in others.
     pub(super) fn parse(bytes: &[u8]) -> Option<(u32, Self)> {
         let record = Self {
             flags: u16_at(bytes, 4)?,
@@ -73,7 +73,7 @@ impl TreeRecord {
         Some((u32_at(bytes, 0)?, record))
     }
 
-    /// What is impossible about the record by itself, given the last page of the file.
+    /// A contradiction within the record, given the last page of the file.
     pub(super) fn contradiction(&self, last_page: u64) -> Option<(Rule, String)> {
         let counts = [self.branch_pages, self.leaf_pages, self.overflow_pages, self.entries];
         let detail = match (self.root, self.depth) {
@@ -93,7 +93,7 @@ impl TreeRecord {
 }
 
 impl Meta {
-    /// What is wrong with the last page when the file has so many bytes.
+    /// The fault of the last page in a file of this length.
     pub(super) fn last_page_fault(&self, file_bytes: u64) -> Option<Fault> {
         if self.last_page < self.page_limit(file_bytes) {
             return None;
@@ -105,7 +105,7 @@ impl Meta {
         Some(Fault::new(self.page, Rule::LastPage, detail))
     }
 
-    /// What is wrong with the roots when the file has so many bytes.
+    /// The fault of the roots in a file of this length.
     pub(super) fn root_fault(&self, file_bytes: u64) -> Option<Fault> {
         let roots = [self.free.root, self.main.root].into_iter().flatten();
         let root = roots.into_iter().find(|root| *root >= self.pages_in(file_bytes))?;
@@ -113,18 +113,18 @@ impl Meta {
         Some(Fault::new(self.page, Rule::PastEnd, detail))
     }
 
-    /// How many whole pages there are in so many bytes.
+    /// The number of whole pages in so many bytes.
     pub(super) fn pages_in(&self, file_bytes: u64) -> u64 {
         file_bytes / u64::from(self.page_bytes)
     }
 
-    /// A number that every page of a sound file is below: a page is in the file, or is free and so
-    /// takes 8 bytes of it. It keeps the memory for the walk within bounds that no file can forge.
+    /// A number above every page of a sound file: a page is in the file, or is free and so takes 8
+    /// bytes of it. It bounds the memory of the walk, whatever the file contains.
     pub(super) fn page_limit(&self, file_bytes: u64) -> u64 {
         self.pages_in(file_bytes) + file_bytes / 8
     }
 
-    /// The second meta page, found where pages have `page_bytes`, must say so too.
+    /// The second meta page, found with pages of `page_bytes`, must contain the same page size.
     pub(super) fn with_pages_of(self, page_bytes: u32) -> Result<Self, Fault> {
         if self.page_bytes == page_bytes {
             return Ok(self);
@@ -148,7 +148,7 @@ impl Meta {
         Some((main_pad, meta))
     }
 
-    /// What this page alone contradicts, except by its trees.
+    /// A contradiction within this page, except in its trees.
     pub(super) fn contradiction(&self, main_pad: u32) -> Option<(Rule, String)> {
         let Self { page_bytes, map_bytes, last_page, .. } = *self;
         if !PAGE_SIZES.contains(&page_bytes) {
@@ -177,7 +177,7 @@ impl Meta {
         None
     }
 
-    /// What the trees contradict.
+    /// A contradiction in the trees.
     pub(super) fn tree_fault(&self) -> Option<Fault> {
         let Self { page, last_page, .. } = *self;
         let found = self.free.contradiction(last_page);

@@ -1,4 +1,4 @@
-//! Both meta pages: which state of the store is the newest, and is this an LMDB file at all?
+//! Both meta pages: the newest state of the store, and the check whether this is an LMDB file.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
 const FLAGS_AT: usize = 10;
 const MAGIC_AT: usize = 16;
-/// Where the magic stands when page numbers have 32 bits.
+/// The position of the magic number if page numbers have 32 bits.
 const MAGIC_AT_32_BIT: usize = 12;
 const META_PAGE: u16 = 8;
 
@@ -20,7 +20,7 @@ const META_PAGE: u16 = 8;
 #[derive(Debug)]
 pub(super) struct MetaPages {
     pub(super) newest: Meta,
-    /// What is wrong with them; when one is not sound, the other one is the newest.
+    /// Their faults. If one is not sound, the other one is the newest.
     pub(super) faults: Vec<Fault>,
 }
 
@@ -53,9 +53,9 @@ impl MetaPages {
         if first.transaction_id < second.transaction_id { second } else { first }
     }
 
-    /// Of both, the newer one with trees that are possible. Those of the older one are not looked
-    /// at: when the disk takes no meta page the engine puts the old last page and transaction back,
-    /// but not the old trees.
+    /// The newer one of both, if its trees are possible. The trees of the older one are not
+    /// checked: if the write of a meta page fails, the engine restores the old last page and
+    /// transaction in it, but not the old trees.
     fn of_both(first: Meta, second: Meta) -> Self {
         let ids = [first.transaction_id, second.transaction_id];
         let newest = *Self::newest(&first, &second);
@@ -68,7 +68,7 @@ impl MetaPages {
     }
 }
 
-/// A meta page that the file is too short for.
+/// The error of a meta page after the end of the file.
 #[derive(Debug)]
 struct Short {
     file_bytes: u64,
@@ -118,12 +118,13 @@ fn second(file: &File, first: Option<&Meta>) -> io::Result<Result<Meta, Fault>> 
     Ok(found)
 }
 
-/// The meta page, if its trees are possible.
+/// Returns the meta page if its trees are possible.
 fn whole(meta: Meta) -> Result<Meta, Fault> {
     meta.tree_fault().map_or(Ok(meta), Err)
 }
 
-/// The meta page in `bytes`, if it keeps every rule by itself, but for its trees.
+/// The meta page in `bytes`, if it keeps every rule that concerns it alone, except those of its
+/// trees.
 fn sound(bytes: &[u8; META_BYTES], page: u64) -> Result<Meta, Fault> {
     let fault = |(rule, detail): (Rule, String)| Fault::new(page, rule, detail);
     let header = [
@@ -148,7 +149,7 @@ fn sound(bytes: &[u8; META_BYTES], page: u64) -> Result<Meta, Fault> {
     }
 }
 
-/// The reason why a file without sound meta pages is none of ours, if it is not just damaged.
+/// The reason why a file without sound meta pages is not an LMDB file, rather than a damaged one.
 fn not_lmdb(first: MetaBytes) -> Option<FileError> {
     let bytes = match first {
         Ok(bytes) => bytes,

@@ -1,13 +1,13 @@
-//! Is this LMDB data file sound? Answered with ordinary reads, so that a truncated or damaged file
-//! gives a clear error where the engine, which maps the file, would be killed by a signal.
+//! A checker of LMDB data files. It uses ordinary reads, so that a truncated or damaged file is a
+//! clear error; the engine, which maps the file, would be killed by a signal.
 //!
-//! [`quick_check`] looks at the two meta pages and the length of the file; [`verify`] walks every
-//! page that can be reached. Both know the format of LMDB 0.9 as 64-bit little-endian machines
-//! write it. All numbers are little-endian.
+//! [`quick_check`] checks the two meta pages and the length of the file. [`verify`] walks every
+//! reachable page. Both support the format of LMDB 0.9 on 64-bit little-endian machines. All
+//! numbers are little-endian.
 //!
-//! The file is an array of pages of one size. Pages 0 and 1 are meta pages, of which transaction n
-//! writes page n mod 2; every other page belongs to one tree, to one overflow run, or to the list
-//! of free pages.
+//! The file is an array of pages of one size. Pages 0 and 1 are meta pages; transaction n writes
+//! page n mod 2. Every other page belongs to one tree, to one overflow run, or to the list of free
+//! pages.
 //!
 //! ```text
 //! page    0       8     10      12       14       16
@@ -32,26 +32,26 @@
 //!           u32         u16     u16     u64            u64          u64              u64       u64
 //! ```
 //!
-//! The *main tree* holds the tree record of each named database under its name. The *free tree*
-//! holds page numbers under the transaction that freed them: a count and then as many numbers,
-//! descending, each a `u64`. The page size stands in the record of the free tree.
+//! The *main tree* contains the tree record of each named database under its name. The *free tree*
+//! contains page numbers under the transaction that freed them: a count, and then as many numbers,
+//! descending, each a `u64`. The page size is in the record of the free tree.
 //!
-//! # What is found and what is not
+//! # Faults that are found, and those that are not
 //!
-//! LMDB has no checksums. Every field that leads from page to page is checked against something
-//! that it must agree with, see [`Rule`]; the bytes of a *value* agree with nothing, and those of a
-//! *key* only with their order, so damage inside them goes unseen. So does
+//! LMDB has no checksums. Every field that leads from page to page is checked against redundant
+//! data, see [`Rule`]. A *value* has no redundant data, and a *key* only its order, so damage
+//! inside them is not detected. The same holds for
 //!
-//! * a value in an overflow run that became shorter, or longer within its last page;
-//! * a size that is off by one where that is within the byte by which an entry is made even;
+//! * a value in an overflow run that became shorter, or longer within the last page of the run;
+//! * a size that is wrong by one, within the byte that pads an entry to an even length;
 //! * a larger map, and flags of the file as a whole;
 //! * a meta page of the transaction before the newest one, as long as its numbers are possible:
-//!   only the newest state is walked, and the trees of the older one may be odd in a sound file,
-//!   see below;
-//! * bytes that mean nothing: the pad and the address, the key of the first entry of a branch, the
-//!   space that is free in a page, free pages.
+//!   only the newest state is walked, and in a sound file the trees of the older one may be
+//!   inconsistent, see below;
+//! * unused bytes: the pad and the address, the key of the first entry of a branch, the free space
+//!   of a page, free pages.
 //!
-//! # A commit that the disk did not take
+//! # A meta page that could not be written
 //!
 //! If the write of a meta page fails, the engine restores the old last page and the old transaction
 //! in that meta page, but leaves the new trees in it. The meta page is then older than the other
@@ -81,16 +81,16 @@ pub use meta::{Meta, TreeRecord};
 use meta_pages::MetaPages;
 use walk::Walk;
 
-/// How many faults a [`Report`] lists; the others are counted.
+/// The number of faults that a [`Report`] lists; the others are counted.
 pub const MAX_LISTED_FAULTS: usize = 100;
 
-/// The most levels that LMDB lets a tree have.
+/// The greatest depth of a tree in LMDB.
 const MAX_DEPTH: u16 = 32;
 
-/// What [`quick_check`] found.
+/// The result of [`quick_check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuickCheck {
-    /// Both meta pages are sound and the file is as long as they say.
+    /// Both meta pages are sound, and the file has the length that they state.
     Complete(Meta),
     /// The meta pages are sound, but the file ends before the last page.
     ///
@@ -98,18 +98,18 @@ pub enum QuickCheck {
     /// again, not even if it is the last one. A truncated file has the same form, and a program
     /// that maps it crashes. [`verify`] distinguishes the two.
     Short {
-        /// What the newest meta page says.
+        /// The newest meta page.
         meta: Meta,
         /// The length of the file.
         file_bytes: u64,
-        /// The length up to which the engine has given out pages.
+        /// The length up to which the engine has allocated pages.
         expected_bytes: u64,
     },
     /// A meta page, or what it refers to, is damaged. The engine must not open the file.
     Damaged(Fault),
 }
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 ///
 /// Pages that a fault made unreachable are in none of the counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,21 +119,21 @@ pub struct Report {
     pub meta: Meta,
     /// The length of the file.
     pub file_bytes: u64,
-    /// Pages that lead to other pages, in all trees.
+    /// Pages that refer to other pages, in all trees.
     pub branch_pages: u64,
-    /// Pages that hold entries, in all trees.
+    /// Pages with entries, in all trees.
     pub leaf_pages: u64,
-    /// Pages that hold values too large for a leaf, in all trees.
+    /// Pages with values that are too large for a leaf, in all trees.
     pub overflow_pages: u64,
     /// Pages in the list of free ones.
     pub free_pages: u64,
-    /// How many of the free pages lie past the end of the file, where they do no harm.
+    /// The number of free pages past the end of the file, where they are harmless.
     pub free_pages_past_end: u64,
     /// The named databases, in the order of their names.
     pub databases: Vec<DatabaseReport>,
-    /// What is wrong: the first [`MAX_LISTED_FAULTS`] faults.
+    /// The first [`MAX_LISTED_FAULTS`] faults.
     pub faults: Vec<Fault>,
-    /// How many faults there are, listed or not.
+    /// The number of faults, listed or not.
     pub fault_count: u64,
 }
 
@@ -166,21 +166,21 @@ impl Report {
     }
 }
 
-/// One named database, as [`verify`] counted it.
+/// One named database, with the counts of [`verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatabaseReport {
     /// Its name; bytes that are not UTF-8 show as U+FFFD.
     pub name: String,
-    /// How many levels the tree has, 0 when it is empty.
+    /// The number of levels of the tree, 0 if it is empty.
     pub depth: u16,
-    /// How many entries were met.
+    /// The number of entries found.
     pub entries: u64,
-    /// Pages that lead to other pages.
+    /// Pages that refer to other pages.
     pub branch_pages: u64,
-    /// Pages that hold entries.
+    /// Pages with entries.
     pub leaf_pages: u64,
-    /// Pages that hold values too large for a leaf.
+    /// Pages with values that are too large for a leaf.
     pub overflow_pages: u64,
 }
 
@@ -195,8 +195,8 @@ pub fn read_meta(path: impl AsRef<Path>) -> Result<Meta, FileError> {
     Ok(MetaPages::read(&open(path.as_ref())?.0)?.newest)
 }
 
-/// Checks what can be checked in constant time: both meta pages, the length of the file, and that
-/// the roots of the trees lie inside. Costs two reads.
+/// The checks of constant cost: both meta pages, the length of the file, and whether the roots of
+/// the trees are inside. Costs two reads.
 ///
 /// ```
 /// use keyloom::{Lmdb, lmdb::file::{QuickCheck, quick_check}};
@@ -208,7 +208,7 @@ pub fn read_meta(path: impl AsRef<Path>) -> Result<Meta, FileError> {
 /// ```
 ///
 /// # Errors
-/// [`FileError`], when the file cannot be read or is no LMDB data file that this knows.
+/// [`FileError`] if the file cannot be read or is not a supported LMDB data file.
 pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
     let (file, file_bytes) = open(path.as_ref())?;
     let MetaPages { newest: meta, faults } = MetaPages::read(&file)?;
@@ -217,7 +217,7 @@ pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
     if let Some(fault) = fault.or_else(|| meta.root_fault(file_bytes)) {
         return Ok(QuickCheck::Damaged(fault));
     }
-    // Cannot overflow: a sound meta page has a map, of so many bytes, that holds the last page.
+    // Cannot overflow: a sound meta page has a map that contains the last page.
     let expected_bytes = (meta.last_page + 1) * u64::from(meta.page_bytes);
     if file_bytes < expected_bytes {
         return Ok(QuickCheck::Short { meta, file_bytes, expected_bytes });
@@ -225,13 +225,13 @@ pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
     Ok(QuickCheck::Complete(meta))
 }
 
-/// Walks every page of the data file `path` that can be reached: the free list, the main tree and
-/// every named database in it.
+/// Walks every reachable page of the data file `path`: the free list, the main tree and all its
+/// named databases.
 ///
-/// `progress` is called now and then with the pages accounted for so far and the number that there
-/// are. Costs one read per branch page, leaf page and overflow run (the values in a run are not
-/// read), and memory for two bits per page and one page per level of the tree. A walk ends whatever
-/// the file holds, since no page is followed twice.
+/// `progress` is called at intervals with the number of pages checked so far and the total. Costs
+/// one read per branch page, leaf page and overflow run (the values in a run are not read), and
+/// memory for two bits per page and one page per level of the tree. A walk ends for any contents,
+/// since no page is visited twice.
 ///
 /// ```
 /// use keyloom::{Lmdb, Store, Writer, lmdb::file::verify};
@@ -245,8 +245,8 @@ pub fn quick_check(path: impl AsRef<Path>) -> Result<QuickCheck, FileError> {
 /// ```
 ///
 /// # Errors
-/// [`FileError`], when the file cannot be read or is no LMDB data file that this knows. Damage is
-/// not an error but stands in [`Report::faults`].
+/// [`FileError`] if the file cannot be read or is not a supported LMDB data file. Damage is not an
+/// error but is listed in [`Report::faults`].
 pub fn verify(path: impl AsRef<Path>, progress: impl FnMut(u64, u64)) -> Result<Report, FileError> {
     let (file, file_bytes) = open(path.as_ref())?;
     let MetaPages { newest: meta, faults } = MetaPages::read(&file)?;

@@ -1,4 +1,4 @@
-//! One page of a tree: from its bytes to entries that are known to lie inside it.
+//! One page of a tree: from its bytes to entries that are known to be inside it.
 
 use super::{Fault, Rule};
 
@@ -26,17 +26,17 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Which rule a page breaks, and how.
+/// The rule that a page breaks, and the details.
 type Broken = (Rule, String);
 
-/// What a page is for.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Branch,
     Leaf,
 }
 
-/// A branch or leaf page whose header, offsets and entries keep the rules.
+/// A branch or leaf page whose header, offsets and entries were checked.
 #[derive(Debug)]
 pub(super) struct Page<'p> {
     bytes: &'p [u8],
@@ -51,21 +51,21 @@ pub(super) struct Entry<'p> {
     pub(super) points_to: Target<'p>,
 }
 
-/// What stands after a key.
+/// The part of an entry after its key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'p> {
     /// In a branch: the page with the keys from this one on.
     Child(u64),
     /// In a leaf: the value.
     Value(&'p [u8]),
-    /// In a leaf: the first page of the run that holds a value of so many bytes.
+    /// In a leaf: the first page of the run that contains a value of this length.
     OverflowRun { page: u64, value_bytes: u32 },
     /// In a leaf: the record of a tree.
     Tree(&'p [u8]),
 }
 
 impl<'p> Page<'p> {
-    /// Checks everything about the page that needs no other page. `spans` is scratch space.
+    /// Checks everything about the page that requires no other page. `spans` is scratch space.
     pub(super) fn check(
         bytes: &'p [u8],
         number: u64,
@@ -94,14 +94,14 @@ impl<'p> Page<'p> {
         }
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub(super) fn len(&self) -> usize {
         self.offsets.len() / 2
     }
 
-    /// The entries in the order of their keys.
+    /// The entries in key order.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'p>> + use<'p> {
-        // Every entry was read once when the page was checked, so none is left out here.
+        // Every entry was parsed when the page was checked, so none is skipped here.
         let Self { bytes, kind, offsets } = *self;
         let entry = move |offset: &[u8; 2]| {
             entry_at(bytes, usize::from(u16::from_le_bytes(*offset)), kind).ok()
@@ -109,8 +109,8 @@ impl<'p> Page<'p> {
         offsets.as_chunks().0.iter().filter_map(entry).map(|(entry, _)| entry)
     }
 
-    /// The engine closes the gap whenever it removes or resizes an entry, so that entries, each
-    /// rounded up to an even length, fill the page from the free space to its end.
+    /// The engine closes the gap when it removes or resizes an entry. So the entries, each padded
+    /// to an even length, fill the page from the free space to its end.
     fn check_packing(&self, spans: &mut Vec<(usize, usize)>) -> Result<(), Broken> {
         spans.clear();
         for (at, offset) in self.offsets.as_chunks().0.iter().enumerate() {
@@ -143,7 +143,7 @@ pub(super) fn run_pages(header: &[u8], number: u64) -> Result<u64, Fault> {
     Ok(u32_at(header, 12).unwrap_or_default().into())
 }
 
-/// How many pages a value needs.
+/// The number of pages for a value.
 pub(super) fn pages_for(value_bytes: u32, page_bytes: usize) -> u64 {
     (HEADER_BYTES as u64 + u64::from(value_bytes)).div_ceil(page_bytes as u64)
 }
@@ -160,7 +160,7 @@ fn check_header(bytes: &[u8], number: u64, flags: u16) -> Result<(), Broken> {
     Ok(())
 }
 
-/// The entry at an offset, and where it ends.
+/// The entry at an offset, and its end.
 fn entry_at(bytes: &[u8], offset: usize, kind: Kind) -> Result<(Entry<'_>, usize), Broken> {
     let outside = || (Rule::Packing, "it is not inside the page".to_owned());
     let entry = bytes.get(offset..).ok_or_else(outside)?;
@@ -175,12 +175,12 @@ fn entry_at(bytes: &[u8], offset: usize, kind: Kind) -> Result<(Entry<'_>, usize
         Kind::Leaf => leaf_target(low, flags, rest)?,
     };
     let length = (ENTRY_HEADER_BYTES + key_bytes + value_bytes).next_multiple_of(2);
-    // The last byte of an entry of odd length is padding, which a page has room for as well.
+    // The last byte of an entry of odd length is padding, which must be inside the page as well.
     let end = offset.checked_add(length).filter(|end| *end <= bytes.len()).ok_or_else(outside)?;
     Ok((Entry { key, points_to }, end))
 }
 
-/// What a leaf holds after a key, and how many bytes it takes there.
+/// The part of a leaf entry after its key, and its length there.
 fn leaf_target(value_bytes: u32, flags: u16, rest: &[u8]) -> Result<(Target<'_>, usize), Broken> {
     let inline = || {
         let value = usize::try_from(value_bytes).ok().and_then(|bytes| rest.get(..bytes));

@@ -1,16 +1,16 @@
-//! What a tree holds, and the rules for its keys and counts.
+//! The contents of a tree, and the rules for its keys and counts.
 
 use super::page::{Kind, Page};
 use super::{Fault, Rule, TreeRecord};
 
-/// The longest key that LMDB takes.
+/// The greatest length of a key in LMDB.
 const MAX_KEY_BYTES: usize = 511;
 
-/// A fault ends the walk of the page in which it shows; the one who led there records it and goes
-/// on with the next page.
+/// A fault ends the walk of the page in which it is found. The caller records it and continues with
+/// the next page.
 pub(super) type Checked<T = ()> = Result<T, Fault>;
 
-/// The tree that a page belongs to decides what its entries mean.
+/// The tree of a page. It determines the meaning of the entries.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) holds: Holds,
@@ -23,34 +23,34 @@ pub(super) struct Tree {
 
 #[derive(Debug)]
 pub(super) enum Holds {
-    /// Pages that are free, under integers.
+    /// Free pages, under integers.
     FreePages,
-    /// Trees, under names; they are kept here until the tree that names them is done.
+    /// Trees, under names. They are stored here until the tree that contains them has been walked.
     Databases(Vec<Found>),
     /// Values, under bytes.
     Values,
 }
 
-/// A named database that is still to be walked.
+/// A named database that has not been walked yet.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// The page of the main tree that has its record.
+    /// The page of the main tree with its record.
     pub(super) page: u64,
     pub(super) name: String,
     pub(super) record: TreeRecord,
 }
 
-/// A page that an entry of a branch leads to, and what the keys above say about those in it.
+/// A page to which an entry of a branch refers, with the bounds of its keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'k> {
-    /// The page that leads here, which a wrong page number is the fault of.
+    /// The page with the reference, to which a wrong page number is attributed.
     pub(super) from: u64,
     pub(super) page: u64,
     /// 1 for a root.
     pub(super) level: u16,
     /// A lower bound of the keys, inclusive.
     pub(super) first: Option<&'k [u8]>,
-    /// Every key is before this one.
+    /// An upper bound of the keys, exclusive.
     pub(super) end: Option<&'k [u8]>,
 }
 
@@ -59,10 +59,10 @@ impl Tree {
         Self { holds, depth, entries: 0, branch_pages: 0, leaf_pages: 0, overflow_pages: 0 }
     }
 
-    /// Whether `a` stands before `b`.
+    /// Whether `a` sorts before `b`.
     fn is_before(&self, a: &[u8], b: &[u8]) -> bool {
         match self.holds {
-            // Little-endian integers: the last byte weighs most.
+            // Little-endian integers: the last byte is the most significant.
             Holds::FreePages => a.iter().rev().lt(b.iter().rev()),
             Holds::Databases(_) | Holds::Values => a < b,
         }
@@ -75,7 +75,8 @@ impl Tree {
         }
     }
 
-    /// The engine may leave a branch of the free tree with one entry, and no other.
+    /// Whether a page may have so few entries. The engine may leave a branch of the free tree with
+    /// one entry, but no other.
     pub(super) fn takes_entries(&self, kind: Kind, entries: usize) -> bool {
         match (kind, &self.holds) {
             (Kind::Branch, Holds::Databases(_) | Holds::Values) => entries >= 2,
@@ -87,9 +88,9 @@ impl Tree {
     pub(super) fn check_keys(&self, page: &Page<'_>, kind: Kind, place: &Place<'_>) -> Checked {
         let fault = |rule, detail| Err(Fault::new(place.page, rule, detail));
         let mut least = place.first;
-        // The first key of a leaf may be the one that leads there.
+        // The first key of a leaf may be equal to the one that refers to it.
         let mut may_be_least = kind == Kind::Leaf;
-        // The first key of a branch means nothing: its page begins where the branch does.
+        // The first key of a branch is unused: its page begins where the branch does.
         let skipped = usize::from(kind == Kind::Branch);
         for (at, entry) in page.entries().enumerate().skip(skipped) {
             if !self.takes_key_of(entry.key.len()) {

@@ -1,4 +1,4 @@
-//! The walk over everything that can be reached from a meta page.
+//! The walk over all pages that are reachable from a meta page.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use super::page_set::PageSet;
 use super::tree::{Checked, Found, Holds, Place, Tree};
 use super::{DatabaseReport, Fault, MAX_DEPTH, Meta, Report, Rule, TreeRecord};
 
-/// How many pages pass between two reports of progress.
+/// The number of pages between two reports of progress.
 const PROGRESS_PAGES: u64 = 256;
 /// The pages that belong to no tree.
 const META_PAGES: u64 = 2;
@@ -19,11 +19,11 @@ const META_PAGES: u64 = 2;
 pub(super) struct Walk<'f, P> {
     file: &'f File,
     page_bytes: usize,
-    /// The last page, or less if the file cannot have so many.
+    /// The last page, or less if the file is too short for it.
     last_page: u64,
     used: PageSet,
     free: PageSet,
-    /// Page buffers that no level uses at the moment.
+    /// Page buffers that no level uses at present.
     buffers: Vec<Vec<u8>>,
     spans: Vec<(usize, usize)>,
     progress: P,
@@ -48,8 +48,8 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         }
     }
 
-    /// Walks all trees. The free one comes first, so that every page of another tree is compared
-    /// with the list of free ones when it is met.
+    /// Walks all trees. The free tree comes first, so that every page of another tree can be
+    /// compared with the list of free pages.
     pub(super) fn run(mut self) -> Report {
         let meta = self.report.meta;
         if let Some(fault) = meta.last_page_fault(self.report.file_bytes) {
@@ -90,7 +90,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         }
     }
 
-    /// A page that is neither used nor free was lost, unless a fault hid where it belongs.
+    /// A page that is neither used nor free is lost, unless a fault hides its owner.
     fn finish(mut self) -> Report {
         let accounted = META_PAGES + self.used.len() + self.free.len();
         let lost = (self.last_page + 1).saturating_sub(accounted);
@@ -109,7 +109,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         self.report
     }
 
-    /// Walks one tree, whose record stands in `page`.
+    /// Walks one tree, whose record is in `page`.
     fn walk_tree(&mut self, page: u64, name: &str, holds: Holds, record: &TreeRecord) -> Tree {
         let mut tree = Tree::new(holds, record.depth);
         let faults_before = self.report.fault_count;
@@ -121,7 +121,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
                 self.walk_page(&mut tree, place)
             }
         };
-        // Behind other faults a wrong count says nothing new.
+        // After another fault, a wrong count gives no new information.
         let is_whole = walked.is_ok() && self.report.fault_count == faults_before;
         let counted = if is_whole { tree.check_counts(page, name, record) } else { Ok(()) };
         if let Err(fault) = walked.and(counted) {
@@ -133,8 +133,8 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         tree
     }
 
-    /// Walks a page and those below it. Calls itself at most [`MAX_DEPTH`] deep, as a record with
-    /// more levels is refused.
+    /// Walks a page and those below it. The depth of the recursion is at most [`MAX_DEPTH`], since
+    /// a record with more levels is refused.
     fn walk_page(&mut self, tree: &mut Tree, place: Place<'_>) -> Checked {
         debug_assert!(place.level <= MAX_DEPTH, "a deeper record is refused");
         self.use_page(place.page, place.from)?;
@@ -247,7 +247,7 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         let mut left = usize::try_from(value_bytes).unwrap_or(usize::MAX);
         let mut at = HEADER_BYTES as u64;
         while left > 0 {
-            // Both are multiples of 8, so no number is cut in two.
+            // Both are multiples of 8, so no number is split.
             let Some(piece) = buffer.get_mut(..left.min(self.page_bytes)) else { break };
             self.read(run, at, piece)?;
             let Self { free, used, last_page, .. } = self;
@@ -260,8 +260,8 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
         Ok(())
     }
 
-    /// Marks an overflow run as used, and returns its number of pages. It may have more than
-    /// its value needs: the engine keeps the run when a shorter value replaces a longer one.
+    /// Marks an overflow run as used, and returns its number of pages. It may be longer than its
+    /// value needs: the engine keeps the run if a shorter value replaces a longer one.
     fn use_run(&mut self, run: u64, value_bytes: u32, from: u64) -> Checked<u64> {
         self.use_page(run, from)?;
         let mut header = [0; HEADER_BYTES];
@@ -272,14 +272,15 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
             let detail = format!("{pages} pages for {value_bytes} bytes, which need {needed}");
             return Err(Fault::new(run, Rule::OverflowRun, detail));
         }
-        // Ends at the first page past the end, so a wrong count does not make this long.
+        // Ends at the first page past the end of the file, so a wrong count does not make this loop
+        // long.
         for page in run + 1..run + pages {
             self.use_page(page, run)?;
         }
         Ok(pages)
     }
 
-    /// Notes that a page is used, once, and that it can be.
+    /// Marks a page as used; it must be valid and not be used yet.
     fn use_page(&mut self, page: u64, from: u64) -> Checked {
         let fault = |rule, detail| Err(Fault::new(from, rule, detail));
         if !(META_PAGES..=self.last_page).contains(&page) {
