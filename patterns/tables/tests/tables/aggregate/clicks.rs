@@ -1,4 +1,4 @@
-//! The example of the catalogue: who visited which site, and how often.
+//! The example of the catalogue: which user visited which site, and how often.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ pub fn the_click_stream_of_the_catalogue_is_answered_from_keys_alone(store: &(im
     visits.iter().for_each(|(_, site, _)| *expected.entry(site.clone()).or_default() += 1);
     assert_eq!(counted, expected);
 
-    // Distinct users per site, and who they are.
+    // Distinct users per site, by number and by id.
     let users =
         by_site.grouped_by(2).values::<_, (String, u16), _>(&snapshot, "site 3", Order::Ascending);
     let users: BTreeSet<u16> = users.unwrap().map(|pair| pair.unwrap().1).collect();

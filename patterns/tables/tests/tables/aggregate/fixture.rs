@@ -1,4 +1,4 @@
-//! A table of clicks and everything that is maintained of it.
+//! A table of clicks with all kinds of aggregates.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ pub const WIDTHS: [i64; 3] = [60, 3_600, 86_400];
 #[derive(Clone)]
 pub struct Clicks {
     pub table: Table<u32, Click>,
-    /// Per site: how many, and how many bytes.
+    /// Per site: the number of clicks and of bytes.
     pub totals: Totals<u32, Click, (String, String)>,
-    /// Per site, the heaviest first.
+    /// Per site, the largest first.
     pub ranked: RankedIndex<u32, Click, (String, Desc<i64>)>,
     /// Bytes per site and time.
     pub roll_up: RollUp<u32, Click, String>,
@@ -57,12 +57,12 @@ impl Clicks {
         Self { table, totals, ranked, roll_up, users, space }
     }
 
-    /// The same records with nothing attached.
+    /// The same records without derived data.
     pub fn bare(&self) -> Table<u32, Click> {
         Table::new(self.table.space())
     }
 
-    /// What is derived, without sketches, which remember more, and without totals that are 0.
+    /// The derived entries, except sketches, which keep deleted values, and totals that are 0.
     pub fn derived(&self, store: &impl Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let snapshot = store.snapshot().unwrap();
         let mut all = dump(&snapshot, self.space.range());

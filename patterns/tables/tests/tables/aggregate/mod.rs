@@ -1,4 +1,4 @@
-//! The laws of aggregation: skip scans, group-by, and what is maintained, on every store.
+//! The laws of aggregation on every store: skip scans, group-by, and maintained aggregates.
 
 mod clicks;
 mod faults;
@@ -26,7 +26,7 @@ keyloom_testing::on_every_store! {
     faults::bad_input_is_refused_with_a_reason_and_nothing_is_written,
 }
 
-// Without those that put more into one transaction than etcd takes.
+// Without tests that put more into one transaction than etcd accepts.
 keyloom_testing::on_every_server! {
     skip_scan::every_scan_finds_what_a_filter_over_all_keys_finds,
     group_by::group_by_gives_what_a_map_of_groups_gives,

@@ -13,7 +13,7 @@ use keyloom_tables::{Maintained, Progress};
 use crate::aggregate::fixture::{Click, Clicks, sample};
 use keyloom_testing::laws::clear;
 
-/// Site, bytes the other way round, id: the order of the index.
+/// Site, bytes in descending order, id: the order of the index.
 type Sorted = BTreeSet<(String, std::cmp::Reverse<i64>, u32)>;
 
 fn sorted(click: &Click, id: u32) -> (String, std::cmp::Reverse<i64>, u32) {
@@ -29,7 +29,7 @@ pub fn ranks_counts_and_positions_are_those_of_a_sorted_list(store: &(impl Store
     for round in 0..40 {
         store
             .transact(|txn| {
-                // A transaction that runs again must do the same again.
+                // A transaction that is retried must use the same random numbers.
                 let (mut random, mut there) = (random.clone(), there.clone());
                 for _ in 0..25 {
                     step(&mut random, &mut there, round, |id, click| match click {
@@ -51,19 +51,19 @@ pub fn ranks_counts_and_positions_are_those_of_a_sorted_list(store: &(impl Store
     }
     assert!(oracle.len() > 150, "{}", oracle.len());
 
-    // Another way to the same bytes, in another order.
+    // Writes in another order lead to the same bytes.
     let maintained = clicks.derived(store);
     clear(store);
     let records: Vec<_> = there.iter().rev().map(|(id, click)| (*id, click.clone())).collect();
     store.transact(|txn| table.put_many(txn, &records)).unwrap();
     assert_eq!(clicks.derived(store), maintained);
-    // And a third one.
+    // So does a rebuild.
     clear(store);
     store.transact(|txn| clicks.bare().put_many(txn, &records)).unwrap();
     let options = RepairOptions { batch: 10, resume: None };
     clicks.ranked.repair_with(store, &table, &options, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(clicks.derived(store), maintained);
-    // Nothing stays of nothing.
+    // Deleting all records leaves no entry.
     store.transact(|txn| table.delete_many(txn, there.keys())).unwrap();
     assert!(clicks.derived(store).is_empty());
 }
@@ -76,7 +76,7 @@ fn step(
 ) -> keyloom::Result<()> {
     let id = random.u32(..400);
     let click = Click { bytes: random.i64(-5..40), ..sample(random.u32(..9)) };
-    // First it grows, then it shrinks and grows.
+    // The index first grows, then shrinks and grows.
     let put = random.u32(..10) < if round < 20 { 9 } else { 5 };
     perform(id, put.then_some(&click))?;
     match put {
@@ -116,7 +116,7 @@ fn agrees(clicks: &Clicks, store: &impl Store, oracle: &Sorted) {
         let top: Vec<u32> = top.items.iter().map(|found| found.record_key().unwrap()).collect();
         assert_eq!(top, of_site.iter().take(3).map(|entry| entry.2).collect::<Vec<_>>());
     }
-    // Of parts that lie outside of what is selected, all or none come before.
+    // If the parts are outside of the selection, all of its entries come before them, or none.
     assert_eq!(ranked.rank(&snapshot, "site 1", "site 0").unwrap(), 0);
     let in_site = ranked.count(&snapshot, "site 1").unwrap();
     assert_eq!(ranked.rank(&snapshot, "site 1", "site 2").unwrap(), in_site);
@@ -148,7 +148,7 @@ pub fn damaged_counts_are_found_and_mended_while_others_write(store: &(impl Stor
     assert!(damaged > 10, "{damaged} of {}", keys.len());
     let found = clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap();
     assert!(found.len() >= damaged, "{found:?}");
-    // What is none makes writers fail, so that goes before others write.
+    // An undecodable node makes writers fail, so it is removed before others write.
     store
         .transact(|txn| {
             let junk: Vec<_> = keys.keys().enumerate().filter(|(n, _)| n % 12 == 6).collect();
@@ -178,8 +178,8 @@ pub fn damaged_counts_are_found_and_mended_while_others_write(store: &(impl Stor
     assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
 
-/// The nodes that a batch ends with go, and some come back, before the next batch: what they
-/// counted is neither lost nor counted wrong.
+/// The last nodes of a batch are deleted, and some inserted again, before the next batch: their
+/// counts are neither lost nor wrong.
 pub fn a_repair_whose_last_node_is_deleted_meanwhile_ends_right(store: &(impl Store + Clone)) {
     let clicks = Clicks::new();
     let table = clicks.bare().with(&clicks.ranked);
@@ -224,7 +224,7 @@ fn cost_of_ranks_is_independent_of_the_number_of_entries() {
     let records = || (0..20_000).map(|id| (id, sample(id)));
     let (done, cost) = store.measure(|s| s.transact(|txn| table.put_many(txn, records())));
     done.unwrap();
-    // Four for each, and three more on each level to which one of 16 goes up.
+    // Four ranges for each put, and three more on each level; one entry of 16 goes up a level.
     let [ranges, keys] = [cost.ranges, cost.keys_read].map(|n| n as f64 / 20_000.0);
     assert!((4.1..4.3).contains(&ranges) && keys < 7.0, "{ranges} ranges, {keys} keys per put");
     let snapshot = store.snapshot().unwrap();
@@ -240,13 +240,13 @@ fn cost_of_ranks_is_independent_of_the_number_of_entries() {
     let (_, cost) = store.measure(|_| clicks.ranked.nth(&snapshot, (), 11_111).unwrap().unwrap());
     assert_eq!(cost.ranges, 15);
     assert!(cost.keys_read <= 400, "{cost}");
-    // A put that moves an entry: one out, one in, each with four levels.
+    // A put that moves an entry: one entry deleted, one inserted, each with four levels.
     let moved = Click { bytes: 5, ..sample(70) };
     let (done, cost) = store.measure(|s| s.transact(|txn| table.put(txn, &70, &moved)));
     done.unwrap();
     assert_eq!(cost.gets, 1);
     assert!((8..=14).contains(&cost.ranges) && cost.keys_written <= 20, "{cost}");
-    // One that moves none writes the record alone.
+    // A put that moves no entry writes the record alone.
     let (done, cost) = store
         .measure(|s| s.transact(|txn| table.put(txn, &70, &Click { second: 1, ..moved.clone() })));
     done.unwrap();
@@ -265,7 +265,7 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
         let cost = store.measure(|_| work()).1;
         (cost.gets, cost.ranges, cost.keys_written, cost.commits)
     };
-    // Records and entries in one chunk each, the other side of each by a get, and four levels.
+    // Records and entries in one chunk each, the counterpart of each by a get, and four levels.
     let check = || assert_eq!(clicks.ranked.check(&snapshot, table).unwrap(), []);
     assert_eq!(cost(&check), (1_000, 2 + 8, 0, 0));
     let check = || assert_eq!(clicks.roll_up.check(&snapshot, table).unwrap(), []);
@@ -281,7 +281,7 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
     assert_eq!(cost(&repair), (0, 2, 0, 1));
     let repair = || drop(clicks.ranked.repair_with(&store, table, &options, on).unwrap());
     assert_eq!(cost(&repair), (1_000, 2 + 8, 0, 2 + 4));
-    // One record more or less has 0 bytes, and so no event.
+    // One record more or fewer has 0 bytes, and so no event.
     let none = (0..500).filter(|id| sample(*id).bytes == 0).count() as u64;
     let repair = || {
         let done = clicks.roll_up.repair_with(&store, table, &options, on).unwrap();
@@ -293,7 +293,7 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
         assert_eq!(written, 3);
     };
     assert_eq!(cost(&rebuild), (0, 1, 1 + 3, 1));
-    // And the questions.
+    // The costs of queries.
     let ask = || assert_eq!(clicks.ranked.count(&snapshot, ()).unwrap(), 500);
     assert_eq!(cost(&ask), (0, 10, 0, 0));
     let ask = || assert!(clicks.users.estimate(&snapshot, "site 1").unwrap() > 10.0);

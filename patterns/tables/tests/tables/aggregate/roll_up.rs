@@ -36,7 +36,7 @@ pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clo
         }
     });
 
-    // An event every ten seconds for three days: what is read is at the edges.
+    // An event every ten seconds for three days: raw events are read only at the edges.
     clear(store);
     let table = clicks.bare().with(&clicks.roll_up);
     let click = |n: u32| Click { site: "a".into(), user: 1, second: i64::from(n) * 10, bytes: 1 };
@@ -59,7 +59,7 @@ pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clo
     assert_eq!(cost.keys_written, 3, "the record, one event gone and one new, in the same buckets");
 }
 
-/// Groups that begin with another group, and look like it with an event; and their amounts.
+/// Groups of which one begins with another, or with another and an event; and their amounts.
 const GROUPS: [(&[i64], i64); 5] =
     [(&[], 1), (&[2], 10), (&[2, 5], 100), (&[2, 5, 5], 1_000), (&[2, 6], 10_000)];
 

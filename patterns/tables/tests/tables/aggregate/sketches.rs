@@ -24,7 +24,7 @@ pub fn sketches_hold_what_was_put_and_are_rebuilt_to_what_is_there(store: &(impl
     let together = clicks.users.estimate_together(&store.snapshot().unwrap(), ()).unwrap();
     near(together, 3_000.0);
     assert_eq!(estimate("nowhere"), 0.0);
-    // In another order, and through a rebuild, the same estimates.
+    // Another order, and a rebuild, lead to the same estimates.
     let before = [estimate("0"), estimate("1")];
     clear(store);
     let reversed: Vec<_> = (0..6_000).rev().map(|n| (n, click(n))).collect();
@@ -34,20 +34,20 @@ pub fn sketches_hold_what_was_put_and_are_rebuilt_to_what_is_there(store: &(impl
     assert_eq!(store.transact(|txn| clicks.users.rebuild(txn, &table)).unwrap(), 2);
     assert_eq!([estimate("0"), estimate("1")], before);
 
-    // A value that is in there already is not written again.
+    // A value that the sketch already contains is not written again.
     let metered = Metered::new(store.clone());
     let (done, cost) = metered.measure(|s| s.transact(|txn| table.put(txn, &9_999, &click(7))));
     done.unwrap();
     assert_eq!((cost.gets, cost.ranges, cost.keys_written), (2, 0, 1));
 
-    // What was deleted stays in until it is rebuilt.
+    // Deleted values stay in a sketch until it is rebuilt.
     store.transact(|txn| table.delete_many(txn, &(100..10_000).collect::<Vec<_>>())).unwrap();
     assert_eq!([estimate("0"), estimate("1")], before);
     assert_eq!(clicks.users.check(&store.snapshot().unwrap(), &table).unwrap(), []);
     store.transact(|txn| clicks.users.rebuild(txn, &table)).unwrap();
     near(estimate("0"), 50.0);
 
-    // What is missing is found.
+    // A check finds a missing value.
     store.transact(|txn| clicks.bare().put(txn, &1, &Click { user: 60_000, ..click(1) })).unwrap();
     store
         .transact(|txn| clicks.bare().put(txn, &2, &Click { site: "new".into(), ..click(2) }))
@@ -117,7 +117,7 @@ fn damaged_sketches_are_estimated_or_refused_and_nothing_panics() {
     let sketches = sketches.unwrap();
     let table = Table::<u32, ()>::new(&Subspace::new("t")).with(&sketches);
     let store = Memory::new();
-    // A list of a few, a set of some dozens, and registers.
+    // The three forms of a sketch: a list, a set, and registers.
     let ids = (0..9u32)
         .chain((9..120).filter(|id| id % 3 == 1))
         .chain((9..9_000).filter(|id| id % 3 == 2));

@@ -1,4 +1,4 @@
-//! Skip scans: what they find, and by how many ranges and steps.
+//! Skip scans: their results, and their numbers of ranges and steps.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ fn fill(store: &impl Store, keys: &[Key]) {
     let space = space();
     store
         .transact(|txn| {
-            // Neighbours on both sides, which no scan may meet.
+            // Neighbouring keys on both sides, which no scan may visit.
             txn.put(&Subspace::new("key").pack(&("a", 1, 1)), b"")?;
             txn.put(&Subspace::new("keys\0").pack(&("a", 1, 1)), b"")?;
             keys.iter().try_for_each(|key| txn.put(&space.pack(key), b"value"))
@@ -58,7 +58,7 @@ fn group(key: &Key, elements: usize) -> Vec<u8> {
     space().leading(&packed, elements).unwrap().to_vec()
 }
 
-/// Checks every scan over what `select` selects of `keys`.
+/// Checks every scan over the keys that `select` selects.
 fn scans_are_right(
     metered: &Metered<impl Store>,
     keys: &[Key],
@@ -86,7 +86,7 @@ fn scans_are_right(
         }
         all
     };
-    // What a scan says of itself is what the store was asked for.
+    // The numbers that a scan explains are those of the store.
     let told = |before: keyloom::Cost, explain: Explain, returned: usize| {
         let cost = metered.cost();
         let cost = [cost.ranges - before.ranges, cost.keys_read - before.keys_read];
@@ -156,7 +156,7 @@ pub fn a_hundred_groups_cost_a_hundred_ranges_whatever_they_hold(store: &(impl S
         for order in [Order::Ascending, Order::Descending] {
             let (found, cost) =
                 metered.measure(|_| by.values::<_, u32, _>(&snapshot, (), order).unwrap().count());
-            // One range begins, 99 skip, and one finds that there is no more.
+            // One range begins, 99 skip, and one finds the end.
             assert_eq!((found, cost.ranges), (100, 101));
             assert!(cost.keys_read <= 400, "{cost}");
             let (found, cost) =
@@ -206,7 +206,7 @@ fn long_groups_are_skipped_by_seeks_and_short_ones_by_steps() {
     assert!(cost.keys_read <= 3_000 + 300, "{cost}");
 }
 
-/// A reader whose ranges come with a page, as those of a store behind a network.
+/// A reader whose ranges fetch a page, like those of a remote store.
 struct Paged<'r, R>(&'r R);
 
 impl<R: Reader> Reader for Paged<'_, R> {

@@ -58,7 +58,7 @@ fn many_records_at_once_cost_what_the_documentation_says() {
         let buckets = dump(&store.snapshot().unwrap(), clicks.roll_up.buckets().space().range());
         ((cost.gets, cost.ranges, cost.keys_written, cost.round_trips), buckets.len() as u64, store)
     };
-    // The records are read together; two totals of each of three sites; the commit.
+    // The records are read in one round trip; two totals of each of three sites; the commit.
     let (cost, _, store) = load(&clicks.bare().with(&clicks.totals));
     assert_eq!(cost, (300, 0, 300 + 6, 2));
     let more = |id| (id, Click { bytes: 1, ..sample(id + 1) });
@@ -68,15 +68,15 @@ fn many_records_at_once_cost_what_the_documentation_says() {
     done.unwrap();
     assert_eq!((cost.keys_written, cost.round_trips), (300 + 6, 2));
     assert_eq!(clicks.totals.check(&store.snapshot().unwrap(), &table).unwrap(), []);
-    // A raw entry for each that has an amount, and each bucket once.
+    // A raw entry for each record with an amount, and each bucket once.
     let (cost, buckets, _) = load(&clicks.bare().with(&clicks.roll_up));
     let events = (0..300).filter(|id| sample(*id).bytes != 0).count() as u64;
     assert!(buckets < 700, "{buckets}");
     assert_eq!(cost, (300, 0, 300 + events + buckets, 2));
-    // The sketches of three sites, read together.
+    // The sketches of three sites, read in one round trip.
     let (cost, ..) = load(&clicks.bare().with(&clicks.users));
     assert_eq!(cost, (300 + 3, 0, 300 + 3, 3));
-    // A ranked index waits for each entry.
+    // A ranked index reads once per entry.
     let (cost, ..) = load(&clicks.bare().with(&clicks.ranked));
     assert!((4 * 300..5 * 300).contains(&cost.1) && cost.3 == cost.1 + 2, "{cost:?}");
 }
@@ -98,7 +98,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     }
     assert_eq!(written, 6, "nothing is added twice");
     assert_eq!(clicks.totals.check(&store.snapshot().unwrap(), &clicks.table).unwrap(), []);
-    // The same for the ranked index, whose counts come behind its entries.
+    // The same for the ranked index, whose counts are repaired after its entries.
     let mut options = RepairOptions { batch: 7, resume: None };
     let mut rounds = 0;
     loop {
@@ -113,7 +113,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     }
     assert!(rounds > 20, "{rounds}");
     assert_eq!(clicks.ranked.check(&store.snapshot().unwrap(), &clicks.table).unwrap(), []);
-    // And for a roll-up, whose buckets come behind its events; nothing is done twice.
+    // And for a roll-up, whose buckets are repaired after its events; no amount is added twice.
     let mut options = RepairOptions { batch: 7, resume: None };
     let (mut rounds, mut written) = (0, 0);
     loop {
@@ -169,7 +169,7 @@ fn writers_of_one_total_do_not_conflict_with_atomic_add() {
     assert_eq!(conflicts(&clicks.bare().with(&clicks.totals), [1, 2]), 0);
     assert_eq!(clicks.totals.get(&store.snapshot().unwrap(), ("hot", "clicks")).unwrap(), 2);
     assert_eq!(conflicts(&clicks.bare().with(&clicks.roll_up), [3, 4]), 0);
-    // The counts of a ranked index are read: that is their price, also where groups are far apart.
+    // Writes of a ranked index read its counts, so they conflict even if the groups are far apart.
     let ranked = clicks.bare().with(&clicks.ranked);
     assert_eq!(conflicts(&ranked, [5, 6]), 1);
     store.transact(|txn| ranked.put_many(txn, (100..1_100).map(|id| (id, sample(id))))).unwrap();

@@ -1,4 +1,4 @@
-//! What each operation costs.
+//! The cost of each operation.
 
 use keyloom::{Cost, DynWriter, Memory, Metered, Order, Result, Store, Subspace, Transaction};
 use keyloom_tables::denormalize::DenormalizedFields;
@@ -14,7 +14,7 @@ fn counts(cost: Cost) -> [u64; 5] {
 }
 
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
-    // The index by name moves with the copy: two keys more for each post that changes.
+    // An index on the field moves with it: two more keys for each post that changes.
     let blog = Blog::new(20);
     blog.fill(store, 20);
     let metered = Metered::new(store.clone());
@@ -30,14 +30,14 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         });
         cost
     };
-    // What is copied stays: one key. (And the record that is replaced is read, and the commit.)
+    // The field is unchanged: one key. (The replaced record is read, and the commit is counted.)
     let login = User { name: "Ada".into(), logins: 7 };
     cost_is(writing(&|txn| blog.users.put(txn, &1, &login)), [1, 0, 1, 1, 2]);
-    // Twenty posts fit: the entries, the posts and the mark of the one copy; nothing mentions the
-    // user, which is a range and the mark of the other.
+    // Twenty posts are within the limit: the entries, the posts and the mark of one field. No post
+    // mentions the user, which costs a range and the mark of the other field.
     let cost = writing(&|txn| blog.put_user(txn, 1, "Countess"));
     cost_is(cost, [1 + 20 + 1 + 1, 2, 1 + 20 + 20, 1 + 20 * 3, 1 + 3 + 2 + 1]);
-    // Twenty-one do not: entries are read until that is known, and the mark is written.
+    // Twenty-one posts exceed it: entries are read until that is known, and the mark is written.
     store.transact(|txn| blog.authors.put(txn, &20, of(1))).unwrap();
     let cost = writing(&|txn| blog.put_user(txn, 1, "Ada"));
     cost_is(cost, [1 + 1, 2, 1 + 20, 1 + 1, 1 + 1 + 2 + 1]);
@@ -46,7 +46,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let (_, cost) =
         metered.measure(|store| blog.authors.propagate_with(store, 8, |_| ControlFlow::Break(())));
     cost_is(cost, [1 + 8, 2, 1 + 1 + 8 + 8, 8 * 3 + 1, 5]);
-    // Reading while something is pending: the mark, the marks of the sources, the sources.
+    // A read while a propagation is pending: the mark, the marks of the sources, the sources.
     let snapshot = metered.snapshot().unwrap();
     let mut read: Vec<_> =
         blog.posts.range(&snapshot, (), Order::Ascending).unwrap().collect::<Result<_>>().unwrap();
@@ -67,7 +67,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     cost_is(cost, [1, 1, 22, 0, 2]);
     drop(snapshot);
 
-    // Carriers of one author: one get for all of them, beside what their table costs.
+    // Targets of one author: one get for all of them, in addition to the cost of their table.
     let cost = writing(&|txn| blog.authors.put(txn, &50, of(1)));
     cost_is(cost, [1 + 1, 0, 1, 3, 3]);
     let cost = writing(&|txn| blog.authors.put_many(txn, (51..56).map(|id| (id, of(1)))));
@@ -79,7 +79,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     cost_is(cost, [1, 1, 11, 0, 3]);
 }
 
-/// A unique index reads whether a place is free, a table of a schema which derived data it has.
+/// A unique index reads whether an entry is free; a table of a schema reads its derived data.
 #[test]
 fn derived_data_of_carriers_cost_once_for_all_of_them() {
     type Post = (u16, String);

@@ -7,7 +7,7 @@ use keyloom_tables::Rule;
 use crate::denormalize::fixture::{Blog, of, on};
 use keyloom_testing::laws::{self, clear, dump_all};
 
-/// A name that changes at once, one that has too many targets, a post, and a user who goes.
+/// A name that is refreshed at once, one with too many targets, a post, and a deleted user.
 fn change(blog: &Blog, txn: &mut DynWriter<'_>) -> Result<()> {
     blog.put_user(txn, 2, "Robert")?;
     blog.put_user(txn, 1, "Countess")?;
@@ -20,7 +20,7 @@ fn filled(blog: &Blog, store: &impl Store) {
     store.transact(|txn| blog.authors.put_many(txn, (10..12).map(|id| (id, of(2))))).unwrap();
 }
 
-/// The stale copies that no propagation will refresh.
+/// The stale fields that no propagation will refresh.
 fn unmarked(blog: &Blog, store: &impl Store) -> Vec<String> {
     let stale = blog.stale(&store.snapshot().unwrap()).into_iter();
     stale.filter(|stale| stale.rule != Rule::Pending).map(|stale| stale.to_string()).collect()
@@ -69,7 +69,7 @@ pub fn a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was(
             faulty.fail_at(n, fault);
             let outcome = blog.authors.propagate_with(&faulty, 2, on);
             faulty.clear_fault();
-            // Whatever is stale is still marked.
+            // Every stale field is still marked.
             assert_eq!(unmarked(&blog, store), [""; 0]);
             let done = blog.authors.propagate_with(store, 2, on).unwrap();
             assert!(done.records <= 7);
@@ -86,14 +86,14 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let blog = Blog::new(10);
     blog.fill(store, 5);
     let before = dump_all(store);
-    // A name that fits a user, but no entry of the index by it: the posts cannot carry it.
+    // A name that fits in a user, but not in an entry of the index: the posts cannot carry it.
     let error = store.transact(|txn| blog.put_user(txn, 1, &"n".repeat(600))).unwrap_err();
     let error = error.downcast_ref();
     assert!(
         matches!(error, Some(IndexError::EntryTooLong { index, .. }) if index.contains("by_name"))
     );
     assert_eq!(dump_all(store), before);
-    // A source that does not decode is an error for those who would copy from it.
+    // A source that does not decode is an error for targets that would copy from it.
     let broken = blog.users.space().pack(&9u16);
     store.transact(|txn| keyloom::Writer::put(txn, &broken, b"\xFF\xFF")).unwrap();
     let error = store.transact(|txn| blog.authors.put(txn, &70, of(9))).unwrap_err();

@@ -1,4 +1,4 @@
-//! Posts that carry the name of their author, and of those whom they mention.
+//! Posts with the name of their author, and the names of mentioned users.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use keyloom_testing::laws::clear;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct User {
     pub name: String,
-    /// What no post carries.
+    /// A field that is not denormalized.
     pub logins: u32,
 }
 
@@ -32,7 +32,7 @@ pub type PostCopies = DenormalizedFields<u16, User, u32, Post>;
 
 #[derive(Clone)]
 pub struct Blog {
-    /// With both copies attached.
+    /// With both fields attached.
     pub users: Table<u16, User>,
     pub posts: Table<u32, Post>,
     pub authors: PostCopies,
@@ -40,7 +40,7 @@ pub struct Blog {
 }
 
 impl Blog {
-    /// Of which so many posts of a user change at once.
+    /// `inline` is the number of posts of a user that are refreshed at once.
     pub fn new(inline: usize) -> Self {
         let space = Subspace::new("blog");
         let users = Table::new(&space.child("users"));
@@ -50,7 +50,7 @@ impl Blog {
         let by_mention = Index::new(&space.child("by_mention"), |_, post: &Post| {
             post.mentions.keys().copied().collect()
         });
-        // An index by what is copied is maintained with it.
+        // An index on the field is maintained with it.
         let by_name =
             Index::new(&space.child("by_name"), |_, post: &Post| entry(&post.author_name));
         let posts =
@@ -82,7 +82,7 @@ impl Blog {
         self.users.put(txn, &id, &User { name: name.into(), logins: 0 })
     }
 
-    /// Puts a post with both copies.
+    /// Puts a post with both fields.
     pub fn put_post(&self, txn: &mut impl Writer, id: u32, post: Post) -> Result<()> {
         let mut posts = [(id, post)];
         self.authors.fill(txn, &mut posts)?;
@@ -90,7 +90,7 @@ impl Blog {
         self.posts.put_many(txn, posts)
     }
 
-    /// The user 1 with so many posts.
+    /// User 1 with `posts` posts.
     pub fn fill(&self, store: &impl Store, posts: u32) {
         clear(store);
         store

@@ -1,4 +1,4 @@
-//! DenormalizedFields under random changes: maintained, rebuilt, checked, repaired.
+//! `DenormalizedFields` under random changes: maintained, rebuilt, checked, repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ enum Step {
     DeleteUser(u16),
     PutPost(u32, Option<u16>, BTreeSet<u16>),
     DeletePost(u32),
-    /// So many steps of propagation of each copy, of two targets each.
+    /// This many steps of propagation of each field, with two targets each.
     Propagate(usize),
 }
 
@@ -57,7 +57,7 @@ impl Model {
         }
     }
 
-    /// The posts as a join would show them.
+    /// The posts as the result of a join.
     fn joined(&self) -> Vec<(u32, Post)> {
         let name = |id: u16| self.users.get(&id).map(|user| user.name.clone());
         let post = |(id, (author, mentions)): (&u32, &(Option<u16>, BTreeSet<u16>))| {
@@ -125,7 +125,7 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
                 model.joined().into_iter().try_for_each(|(id, post)| blog.put_post(txn, id, post))
             })
             .unwrap();
-        // Where nothing changes at once, even a user without a post waits.
+        // If no target is refreshed at once, even a user without a post is marked.
         for copies in [&blog.authors, &blog.mentions] {
             copies.propagate_with(store, 100, on).unwrap();
         }
@@ -133,8 +133,8 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
     });
 }
 
-/// What is read and freshened is what a join would show; and exactly what differed was called
-/// stale.
+/// Refreshed records are equal to the result of a join, and exactly the differing ones are reported
+/// as stale.
 fn readers_see_through_stale_copies(blog: &Blog, reader: &impl Reader, model: &Model) {
     let read: Vec<(u32, Post)> =
         blog.posts.range(reader, (), Order::Ascending).unwrap().collect::<Result<_>>().unwrap();
@@ -153,8 +153,8 @@ pub fn check_finds_and_repair_mends_stale_copies(store: &(impl Store + Clone)) {
     let blog = Blog::new(5);
     blog.fill(store, 30);
     let whole = dump_all(store);
-    // Past the copies: with a name that was never right, and of a user through a table without
-    // them.
+    // Writes that bypass the fields: a name that was never right, and a user through a table
+    // without the fields.
     let bare = Table::<u16, User>::new(blog.users.space());
     store
         .transact(|txn| {
@@ -175,7 +175,7 @@ pub fn check_finds_and_repair_mends_stale_copies(store: &(impl Store + Clone)) {
     let said = found[0].to_string();
     assert_eq!(said, r#"the key ("blog", "posts", 3) has a wrong value"#);
 
-    // A repair that is stopped after every batch, and goes on.
+    // A repair that is interrupted after every batch, and resumed.
     let mut options = RepairOptions { batch: 4, resume: None };
     let (mut records, mut written) = (0, 0);
     loop {
@@ -198,8 +198,8 @@ pub fn check_finds_and_repair_mends_stale_copies(store: &(impl Store + Clone)) {
     assert_eq!(dump_all(store), whole);
 }
 
-/// A street carries the name of its city, which carries that of its country, and streets carry that
-/// too.
+/// A street carries the name of its city, which carries the name of its country, which the street
+/// carries too.
 pub fn copies_chain(store: &(impl Store + Clone)) {
     clear(store);
     type City = (u8, String);
@@ -241,7 +241,7 @@ pub fn copies_chain(store: &(impl Store + Clone)) {
     assert_eq!(streets.get(&snapshot, &100).unwrap(), Some((10, "Türkiye".into())));
 }
 
-/// The controls: what is not attached, and a mark that is set wrong, are caught by the same check.
+/// The negative controls: the same check finds fields that are not attached, and a wrong mark.
 #[test]
 fn copies_that_nothing_maintains_are_caught() {
     let store = keyloom::Memory::new();

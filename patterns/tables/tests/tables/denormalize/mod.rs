@@ -1,4 +1,4 @@
-//! The laws of declared copies, on every store.
+//! The laws of denormalized fields, on every store.
 
 mod costs;
 mod faults;

@@ -1,4 +1,4 @@
-//! Progress: bounded, resumable, and right whatever happens meanwhile.
+//! Propagation: bounded, resumable, and correct under concurrent changes.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -29,7 +29,7 @@ pub fn propagation_is_bounded_and_goes_on_where_it_was(store: &(impl Store + Clo
 
     let mut told = Vec::new();
     for fresh in [10, 20, 25] {
-        // Each time by a program that knows nothing of the one before.
+        // Each step by a new program without the state of the one before.
         let program = Blog::new(5);
         let done = program.authors.propagate_with(store, 10, stop).unwrap();
         told.push((done.finished, done.removed, done.records, done.written));
@@ -59,7 +59,7 @@ pub fn a_source_that_changes_again_or_goes_sets_the_propagation_back(store: &(im
     half_way();
     store.transact(|txn| blog.put_user(txn, 1, "Lady Lovelace")).unwrap();
     ends_with(Some("Lady Lovelace"));
-    // Back to the name that most of them still have.
+    // The source changes back to the name that most targets still have.
     half_way();
     store.transact(|txn| blog.put_user(txn, 1, "Ada")).unwrap();
     ends_with(Some("Ada"));
@@ -72,7 +72,7 @@ pub fn a_source_that_changes_again_or_goes_sets_the_propagation_back(store: &(im
     store.transact(|txn| blog.put_user(txn, 1, "Augusta")).unwrap();
     ends_with(Some("Augusta"));
 
-    // Posts that come, go, and change their author behind and before the position.
+    // Posts that are inserted, deleted, and change their author before and after the position.
     half_way();
     store
         .transact(|txn| {
@@ -90,8 +90,8 @@ pub fn a_source_that_changes_again_or_goes_sets_the_propagation_back(store: &(im
         .unwrap();
     blog.authors.propagate_with(store, 8, on).unwrap();
     assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
-    // With few enough left, the next change needs no propagation and ends the one that was under
-    // way.
+    // If few enough targets are left, the next change refreshes them at once and ends the
+    // propagation.
     half_way();
     store.transact(|txn| (5..20).try_for_each(|id| blog.posts.delete(txn, &id).map(drop))).unwrap();
     store.transact(|txn| blog.put_user(txn, 1, "at once")).unwrap();
@@ -134,7 +134,8 @@ pub fn propagators_and_writers_at_once_leave_no_stale_copy(store: &(impl Store +
     assert_eq!(blog.stale(&store.snapshot().unwrap()), []);
 }
 
-/// The control: a propagation that goes on where it was although its source has changed again.
+/// The negative control: a propagation that continues at its position although its source has
+/// changed again.
 #[test]
 fn a_mark_that_is_not_set_back_is_caught() {
     let store = Memory::new();
@@ -164,7 +165,7 @@ pub fn a_source_that_keeps_changing_does_not_keep_others_waiting(store: &(impl S
                 (1..=3).try_for_each(|id| blog.put_user(txn, id, "first"))
             })
             .unwrap();
-        // After each batch, or after so many that a whole source could just not be done.
+        // After each batch, or after one batch fewer than a whole source needs.
         for (pace, limit) in [(1, 40), (3, 40)] {
             store.transact(|txn| (1..=3).try_for_each(|id| blog.put_user(txn, id, "new"))).unwrap();
             let mut batches = 0;
@@ -192,7 +193,7 @@ pub fn a_source_that_keeps_changing_does_not_keep_others_waiting(store: &(impl S
     }
 }
 
-/// The position of a mark is one in the index as it was; in another one it is worth nothing.
+/// The position of a mark refers to the index of that time; it is not used in another index.
 #[test]
 fn a_position_in_an_index_that_has_moved_is_the_beginning() {
     let store = Memory::new();

@@ -90,15 +90,15 @@ pub fn no_change_is_lost_while_the_index_by_source_is_not_readable(store: &(impl
     };
     blog.rename(store, "Countess");
     assert!(blog.stale(store).is_empty(), "at once, as long as it is readable");
-    // While nothing is marked there is nothing to refuse.
+    // Without a mark no read is refused.
     store.transact(|txn| blog.by_author.disable(txn)).unwrap();
     assert!(blog.propagate(store, 100).unwrap().0);
     blog.rename(store, "Lady Lovelace");
     assert_eq!(blog.stale(store), [true; 20]);
-    // What waits for a propagation is not a fault.
+    // A stale field that waits for a propagation is not a fault.
     assert_eq!(blog.names.check(&store.snapshot().unwrap()).unwrap(), []);
     is_refused();
-    // Halfway through a build it has only some of the targets.
+    // In the middle of a build the index has only some of the targets.
     let mut batches = 0;
     let some = |_: &_| {
         batches += 1;
@@ -136,7 +136,7 @@ pub fn copies_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
     blog.by_author.build(store).unwrap();
     assert!(blog.names.at(&store.snapshot().unwrap()).is_err());
     assert!(!is_right());
-    // Beside a writer: before and after the position of the build.
+    // Concurrent with a writer: before and after the position of the build.
     let stop = |_: &_| ControlFlow::Break(());
     blog.names.build_with(store, 4, stop).unwrap();
     blog.names.build_with(store, 4, stop).unwrap();
@@ -195,8 +195,8 @@ fn an_index_of_a_schema_costs_one_get_for_each_change() {
     assert_eq!(more, [(1, 1), (0, 0)]);
 }
 
-/// Denormalized fields whose sources do not know the state of the index would be lost during its
-/// build.
+/// A build of denormalized fields would lose changes if their sources did not read the state of the
+/// index.
 #[test]
 fn sources_of_a_schema_cannot_be_written_without_it() {
     let store = Memory::new();

@@ -1,4 +1,4 @@
-//! Random changes, beside a JSON value that is changed alike.
+//! Random changes, compared with the same changes to a JSON value.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::entity::shapes::{faults, object, things, value};
 use keyloom_testing::laws::{clear, dump, dump_all, long_property, property};
 
-/// A step as a test names it: an item by its number.
+/// A step of a path in a test: an item is named by its number.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Name(&'static str),
@@ -54,7 +54,7 @@ fn changes() -> impl Strategy<Value = Vec<(u8, Change)>> {
     vec((0..2u8, change), 1..12)
 }
 
-/// What the way leads to, where every step exists.
+/// The value at the end of the path, if every step exists.
 fn find<'v>(root: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
     path.iter().try_fold(root, |here, step| match step {
         Step::Name(name) => here.as_object_mut()?.get_mut(*name),
@@ -62,7 +62,7 @@ fn find<'v>(root: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
     })
 }
 
-/// The slot at the end of the way; objects that are missing on it are made. `None` where it is
+/// The slot at the end of the path. Missing objects on it are created. `None` if the path is
 /// refused.
 fn slot<'v>(root: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
     path.iter().try_fold(root, |here, step| match step {
@@ -174,7 +174,7 @@ fn apply(txn: &mut impl Writer, id: u8, change: &Change) -> Option<Result<bool>>
         Change::Insert(path, at, value) => {
             let path = resolve(txn, id, path)?;
             let items = positions(&things, txn, id, &path);
-            // The same place, named in one of its ways.
+            // The same position, named in one of its ways.
             let place = match (items.get(*at), at.checked_sub(1).and_then(|at| items.get(at))) {
                 (Some(_), None) => ListPlace::First,
                 (Some(next), Some(_)) if at % 2 == 0 => ListPlace::Before(next),
@@ -214,7 +214,7 @@ pub fn every_change_does_what_it_does_to_a_json_value(store: &(impl Store + Clon
                     *entity = before.0;
                     assert_eq!(dump_all(store), before.1, "{change:?} was refused");
                 }
-                // A way through an item that is not there cannot be named.
+                // A path through an absent item cannot be named.
                 (None, Some(_)) => *entity = before.0,
                 (done, wanted) => panic!("{change:?} gave {done:?} instead of {wanted:?}"),
             }
@@ -231,7 +231,7 @@ pub fn every_change_does_what_it_does_to_a_json_value(store: &(impl Store + Clon
 
 pub fn entities_are_found_in_one_range(store: &(impl Store + Clone)) {
     let orders = Aggregates::<(String, u8)>::new(&Subspace::new("orders"));
-    // Customers that continue each other.
+    // Customers of which one begins with another.
     let customer = prop::sample::select(vec!["a", "a\0", "ab", "b"]);
     let entities = prop::collection::btree_map((customer, 0..4u8), object(), 0..8);
     property(entities, |entities| {
@@ -260,7 +260,7 @@ pub fn entities_are_found_in_one_range(store: &(impl Store + Clone)) {
         let between = orders.range(&snapshot, within(("a", 2)..("ab", 2))).unwrap();
         let wanted_keys = keys(wanted(&|c, n| (c, n) >= ("a", 2) && (c, n) < ("ab", 2)));
         assert_eq!(between.map(|entity| entity.unwrap().0).collect::<Vec<_>>(), wanted_keys);
-        // Fields of what was found, without reading again.
+        // Fields of the result, without another read.
         for entity in orders.range(&snapshot, ()).unwrap() {
             let (key, entity) = entity.unwrap();
             let whole: Value = orders.get(&snapshot, &key).unwrap().unwrap();

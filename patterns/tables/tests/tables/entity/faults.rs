@@ -45,7 +45,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(writing(&store, |txn| things.set(txn, &1, "year", &1959)), [1, 1, 1, 1]);
     let update = |txn: &mut DynWriter<'_>| things.update(txn, &1, rename).map(drop);
     assert_eq!(writing(&store, update), [0, 1, 10, 1]);
-    // Two steps on the way, and what is replaced: a list and its items.
+    // Two steps of the path, and the replaced value: a list and its items.
     let tracks = things.items::<Value>(&store.snapshot().unwrap(), &1, "tracks").unwrap();
     let (first, second) = (&tracks[0].0, &tracks[1].0);
     let retitle = |txn: &mut DynWriter<'_>| things.set(txn, &1, ("tracks", first, "title"), "Blue");
@@ -63,7 +63,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         things.insert(txn, &1, "tracks", ListPlace::Before(second), &track).map(drop)
     };
     assert_eq!(writing(&store, insert), [2, 1, 3, 2]);
-    // A list that is not there: it is made.
+    // A missing list is created.
     let push = |txn: &mut DynWriter<'_>| things.push(txn, &1, "tags", "jazz").map(drop);
     assert_eq!(writing(&store, push), [2, 1, 1, 2]);
     let remove = |txn: &mut DynWriter<'_>| things.remove(txn, &1, ("tracks", first)).map(drop);
@@ -86,7 +86,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let range = || assert_eq!(things.range(&snapshot, ()).unwrap().count(), 1);
     assert_eq!(reading(&range), [0, 1, 15, 0]);
     drop(snapshot);
-    // Four tracks of 2 parts at four positions: the second of them has its number already.
+    // Four tracks of 2 parts at four positions: the second of them already has its number.
     let renumber = |txn: &mut DynWriter<'_>| things.renumber(txn, &1, "tags");
     assert_eq!(writing(&store, renumber), [0, 1, 2, 0]);
     assert_eq!(writing(&store, |txn| things.delete(txn, &1).map(drop)), [0, 1, 1, 1]);
@@ -198,7 +198,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     prepare(store);
     let things = things();
     let long = "n".repeat(600);
-    // Names that are too long together, also those of what is put at once.
+    // Names that are too long together, also within the value that is put.
     let error = refused(store, |txn| things.set(txn, &1, ("a", &*long), &1));
     assert!(matches!(&error, Error::KeyTooLong { limit: 511, .. }), "{error}");
     let error = refused(store, |txn| things.put(txn, &2, &json!({"a": {"b": {&*long: 1}}})));
@@ -215,15 +215,15 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     // Maps whose keys are neither text nor integers.
     let pairs = BTreeMap::from([((1, 2), 3)]);
     says(refused(store, |txn| things.set(txn, &1, "p", &pairs)), &["store it undivided", r#""p""#]);
-    // An entity that is no map.
+    // An entity that is not a map.
     says(refused(store, |txn| things.put(txn, &2, &7)), &["neither a struct nor a map", "2"]);
     says(refused(store, |txn| things.set(txn, &2, (), &[1])), &["neither a struct nor a map"]);
-    // A path of something else.
+    // A path with a step of another type.
     says(refused(store, |txn| things.set(txn, &1, 1.5, &1)), &["the path", "1.5"]);
     let snapshot = store.snapshot().unwrap();
     says(things.field::<Value>(&snapshot, &1, true).unwrap_err(), &["the path", "true"]);
     drop(snapshot);
-    // A way through a text, a list, an item that is not there.
+    // A path through a text, a list, an absent item.
     says(refused(store, |txn| things.set(txn, &1, ("name", "x"), &1)), &[r#""name""#, "not a map"]);
     says(refused(store, |txn| things.set(txn, &1, ("tracks", "x"), &1)), &["not a map"]);
     says(refused(store, |txn| things.push(txn, &1, "name", &1).map(drop)), &["not a list"]);
@@ -240,7 +240,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     says(refused(store, |txn| things.set(txn, &1, ("none", position), &1)), &["no such item"]);
 }
 
-/// Many insertions at one place, in the worst order, until a key is too long; and the way out.
+/// Many insertions at one position, in the worst order, until a key is too long; and the remedy.
 #[test]
 fn a_list_whose_positions_have_grown_is_renumbered() {
     let store = keyloom::Memory::new();

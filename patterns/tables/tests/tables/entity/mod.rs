@@ -1,4 +1,4 @@
-//! The laws of aggregates and of wide columns, on every store.
+//! The laws of entities and of wide columns, on every store.
 
 mod changes;
 mod faults;

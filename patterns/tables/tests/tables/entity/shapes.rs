@@ -1,4 +1,4 @@
-//! What serde can describe, taken apart and put together again.
+//! All data types of serde, stored in parts and read back.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub fn faults(store: &impl Store) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 
-/// Values of every kind, of which many are empty.
+/// Values of every kind, many of them empty.
 pub fn value() -> impl Strategy<Value = Value> {
     let text = prop::sample::select(vec!["", "a", "a\0", "b", "\u{10FFFF}"]);
     let leaf = prop_oneof![
@@ -46,7 +46,7 @@ pub fn object() -> impl Strategy<Value = Value> {
     btree_map(names, value(), 0..4).prop_map(|map| Value::Object(map.into_iter().collect()))
 }
 
-/// How many keys a value takes: one for each scalar, list and map.
+/// The number of keys of a value: one for each scalar, list and map.
 fn parts(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(parts).sum(),
@@ -74,7 +74,7 @@ pub fn entities_come_back_as_they_were_put(store: &(impl Store + Clone)) {
         assert_eq!(faults(store), [""; 0]);
         let last = entities.last().unwrap();
         assert_eq!(dump_all(store).len(), parts(last) + parts(&neighbour));
-        // What is the same is not written again.
+        // Unchanged parts are not written again.
         let metered = Metered::new(store.clone());
         let (_, cost) = metered.measure(|s| s.transact(|txn| things.put(txn, &1, last)).unwrap());
         assert_eq!(counts(cost)[3], 0);
@@ -163,7 +163,7 @@ pub fn types_of_every_shape_come_back(store: &(impl Store + Clone)) {
     assert_eq!(kind.as_deref(), Some("record"));
     let stock = things.field::<Stock>(&snapshot, &2, ("colors", "blue")).unwrap();
     assert_eq!(stock, Some(Stock::Pieces(u64::MAX)));
-    // A product that is read as another kind of thing says where it was.
+    // A product that is read as another type is an error with its position.
     let error = things.get::<Numbers>(&snapshot, &1).unwrap_err();
     assert!(error.to_string().starts_with(r#"at key ("things", 1): a value does not decode"#));
     assert_eq!(faults(store), [""; 0]);
@@ -191,7 +191,7 @@ pub fn what_is_empty_has_a_form_of_its_own(store: &(impl Store + Clone)) {
     assert_eq!(stored(json!({"": {}})), [r#", "x") A0"#, r#", "x", "") A0"#]);
     assert_eq!(stored(json!("")), [r#", "x") 60"#]);
     assert_eq!(stored(json!(false)), [r#", "x") F4"#]);
-    // An absent field has no key; the entity is there all the same.
+    // An absent field has no key; the entity exists all the same.
     clear(store);
     store.transact(|txn| things.put(txn, &1, &json!({}))).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -217,7 +217,7 @@ pub fn what_is_undivided_is_one_key(store: &(impl Store + Clone)) {
     type Pairs = BTreeMap<(u8, u8), String>;
     assert_eq!(things.field::<Pairs>(&snapshot, &1, "pairs").unwrap().unwrap()[&(3, 4)], "b");
     drop(snapshot);
-    // It is no list to push to, and stays in one piece when the entity is updated.
+    // It is not a list that can be pushed to, and stays one value when the entity is updated.
     let pushed = store.transact(|txn| things.push(txn, &1, "bytes", &1));
     assert!(pushed.unwrap_err().to_string().contains("not a list that is stored in parts"));
     #[derive(Serialize, Deserialize)]
@@ -230,7 +230,7 @@ pub fn what_is_undivided_is_one_key(store: &(impl Store + Clone)) {
     };
     assert!(store.transact(|txn| things.update(txn, &1, append)).unwrap());
     assert_eq!(dump_all(store).len(), 6);
-    // Set again, it is taken apart; and the other way round.
+    // Set again, it is stored in parts; and the reverse.
     store.transact(|txn| things.set(txn, &1, "bytes", &[1, 2, 3])).unwrap();
     assert_eq!(dump_all(store).len(), 9);
     store.transact(|txn| things.set_undivided(txn, &1, "bytes", &[1, 2, 3])).unwrap();

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::entity::shapes::{faults, object, things};
 use keyloom_testing::laws::{clear, counts, dump_all, long_property};
 
-/// What the older program knows.
+/// The fields of the older program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Town {
     name: String,
@@ -65,7 +65,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// The edit as the older program does it. `n` makes labels that were not there before.
+/// The edit by the older program. `n` makes labels that are new.
 fn perform(town: &mut Town, edit: &Edit, n: usize) {
     let streets = &mut town.streets;
     match *edit {
@@ -93,7 +93,7 @@ fn perform(town: &mut Town, edit: &Edit, n: usize) {
     }
 }
 
-/// The same edit on all of the data, known or not.
+/// The same edit of the complete data.
 fn imitate(town: &mut Value, edit: &Edit, n: usize) {
     let name = |n: u8| json!(format!("town {n}"));
     let streets = town["streets"].as_array_mut().unwrap();
@@ -129,7 +129,7 @@ fn imitate(town: &mut Value, edit: &Edit, n: usize) {
     }
 }
 
-/// Some object with fields of its own, and those that the older program knows.
+/// An object with extra fields, and the fields of the older program.
 fn with(extra: &Value, known: Value) -> Value {
     let unknown = extra.as_object().unwrap().iter();
     let mut all: Map<String, Value> = unknown.map(|(k, v)| (format!("x{k}"), v.clone())).collect();
@@ -179,7 +179,7 @@ pub fn fields_that_older_code_does_not_know_survive(store: &(impl Store + Clone)
             assert!(done.unwrap());
             let found: Value = things.get(&store.snapshot().unwrap(), &1).unwrap().unwrap();
             assert_eq!(found, model, "after {edit:?}");
-            // Nothing but the difference was written.
+            // Only the difference was written.
             let after = dump_all(store);
             let put = after.iter().filter(|(key, value)| before.get(*key) != Some(value)).count();
             let gone = before.keys().filter(|key| !after.contains_key(*key)).count();
@@ -198,7 +198,7 @@ pub fn fields_that_older_code_does_not_know_survive(store: &(impl Store + Clone)
     });
 }
 
-/// The control: older code that reads an entity and puts it loses what it does not know.
+/// The negative control: older code that reads an entity and puts it loses the newer fields.
 #[test]
 fn a_put_by_older_code_forgets_and_is_caught() {
     let (store, things) = (keyloom::Memory::new(), things());
@@ -214,7 +214,7 @@ fn a_put_by_older_code_forgets_and_is_caught() {
     assert_eq!((found.get("elevation"), found.get("name")), (None, Some(&json!("a"))));
 }
 
-/// A set comes out in another order than the list that it was read from.
+/// A set iterates in another order than the list that it was read from.
 pub fn a_list_that_is_read_as_a_set_loses_no_item(store: &(impl Store + Clone)) {
     #[derive(Serialize, Deserialize)]
     struct Tagged {
@@ -231,7 +231,7 @@ pub fn a_list_that_is_read_as_a_set_loses_no_item(store: &(impl Store + Clone)) 
     let found: Value = things.get(&store.snapshot().unwrap(), &1).unwrap().unwrap();
     assert_eq!(found, json!({"tags": ["b", "c"], "x": 1}));
     assert_eq!(faults(store), [""; 0]);
-    // What is not there is not made; an error of the change leaves all as it was.
+    // An absent entity is not created; after an error of the change all is unchanged.
     let nothing = |_: &mut Tagged| -> Result<()> { Ok(()) };
     assert!(!store.transact(|txn| things.update(txn, &2, nothing)).unwrap());
     let before = dump_all(store);

@@ -1,4 +1,4 @@
-//! Wide columns, beside a map of all versions.
+//! Wide columns, compared with a map of all versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -15,14 +15,14 @@ use keyloom_testing::laws::{
     clear, counts, dump_all, faults_leave_nothing_half_done, long_property, refused, writing,
 };
 
-/// Names that continue each other.
+/// Names of which one begins with another.
 const ROWS: [(&str, u8); 3] = [("r", 1), ("r", 2), ("r\0", 1)];
 const FAMILIES: [&str; 2] = ["f", "f\0"];
 const COLUMNS: [&str; 3] = ["", "c", "cc"];
 const LAST_TIME: u64 = 9;
 
 type Row = (String, u8);
-/// Row, family, column, and the time; `None` is a deletion.
+/// Row, family, column, and the time; `None` is a tombstone.
 type Model = BTreeMap<(Row, &'static str, &'static str, u64), Option<Vec<u8>>>;
 type Write = (usize, usize, usize, u64, Option<Vec<u8>>);
 
@@ -59,7 +59,7 @@ fn fill(store: &impl Store, writes: &[Write]) -> Model {
     writes.iter().map(entry).collect()
 }
 
-/// What a column is as of a time, by looking at all versions.
+/// The value of a column at a time, by a search of all versions.
 fn current(model: &Model, row: &Row, family: &str, column: &str, as_of: u64) -> Option<Cell> {
     let versions = model
         .iter()
@@ -124,14 +124,14 @@ pub fn every_read_finds_what_a_filter_over_all_versions_finds(store: &(impl Stor
     });
 }
 
-/// What should be left: by looking at each column as a list.
+/// The versions that a collection must keep: each column evaluated as a list.
 fn collected(model: &Model, keep: Keep) -> Model {
     let mut left = Model::new();
     let columns: BTreeSet<_> = model.keys().map(|(r, f, c, _)| (r.clone(), *f, *c)).collect();
     for (row, family, column) in columns {
         let of_column =
             |key: &&(Row, &str, &str, u64)| (&key.0, key.1, key.2) == (&row, family, column);
-        // The newest first.
+        // Newest first.
         let versions: Vec<_> = model.keys().rev().filter(of_column).collect();
         let mut kept: Vec<_> = match keep {
             Keep::Versions(most) => versions.into_iter().take(most.get()).collect(),
@@ -140,7 +140,7 @@ fn collected(model: &Model, keep: Keep) -> Model {
                 versions.into_iter().take(newer + 1).collect()
             }
         };
-        // A deletion at the end hides nothing.
+        // A tombstone at the end hides nothing.
         if kept.last().is_some_and(|last| model[*last].is_none()) {
             kept.pop();
         }
@@ -162,7 +162,7 @@ pub fn collecting_keeps_what_it_should_and_changes_no_read_that_is_promised(
         let wanted = collected(&model, keep);
         let mut options = RepairOptions { batch, resume: None };
         let mut removed = 0;
-        // In one go, or stopped after each transaction and gone on with.
+        // In one call, or interrupted after each transaction and resumed.
         loop {
             let mut told = None;
             let done = web.collect(store, keep, &options, |progress| {
@@ -205,7 +205,7 @@ fn refill(store: &impl Store, model: &Model) {
     store.transact(|txn| put(&mut DynWriter::new(txn))).unwrap();
 }
 
-/// Two columns of ten versions, the last one of the second a deletion.
+/// Two columns of ten versions; the last version of the second is a tombstone.
 fn twenty(store: &impl Store) {
     let web = web();
     store
@@ -244,8 +244,8 @@ pub fn wide_columns_cost_what_the_documentation_says(store: &(impl Store + Clone
     let options = RepairOptions { batch: 7, resume: None };
     let going_on = |_: &_| ControlFlow::Continue(());
     let (done, cost) = store.measure(|store| web.collect(store, one, &options, going_on));
-    // Three pages; nine and nine old versions and two deletions, looked at by a get and a range
-    // each.
+    // Three pages; nine and nine old versions and two tombstones, each checked by a get and a
+    // range.
     assert_eq!(done.unwrap().removed, 20);
     assert_eq!(counts(cost), [2, 5, 23, 20]);
     assert_eq!(cost.commits, 3);
@@ -291,7 +291,7 @@ pub fn wide_columns_refuse_bad_input(store: &(impl Store + Clone)) {
     let error = web.collect(store, Keep::Since(9), &resumed, going_on).unwrap_err();
     assert!(matches!(error, Error::At { .. }), "{error}");
 
-    // A fault in a write or in a collection leaves whole versions.
+    // A fault in a write or in a collection leaves complete versions.
     let change = |txn: &mut DynWriter<'_>| {
         web.put(txn, &r, "f", "c", 20, b"new")?;
         web.delete(txn, &r, "f", "d", 21)?;

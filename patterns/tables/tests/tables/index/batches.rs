@@ -1,4 +1,4 @@
-//! Many records at once: what they leave, what they cost, and how many go into a transaction.
+//! Batches of records: results, costs, and the number of records per transaction.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ fn samples(ids: impl IntoIterator<Item = u16>) -> Vec<(u16, City)> {
 
 pub fn many_at_once_leave_what_one_by_one_leaves(store: &(impl Store + Clone)) {
     let cities = Cities::new();
-    // Few ids, so that a batch has some of them twice, and some that are there already.
+    // Few ids, so that a batch contains some of them twice, and some are stored already.
     let puts = vec((0..12u16, city()), 0..20);
     let deletes = vec(0..14u16, 0..10);
     property((history(), puts, deletes), |(history, puts, deletes)| {
@@ -51,15 +51,15 @@ fn counts(cost: Cost) -> [u64; 5] {
     [cost.round_trips, cost.gets, cost.ranges, cost.keys_read, cost.keys_written]
 }
 
-/// Whether work cost what the model says. A server may have to begin before it writes, or to fix a
-/// moment before it reads much, and need not hear of a commit that wrote nothing.
+/// Whether the cost is that of the model. A server may need a round trip to begin before a write,
+/// or to fix a snapshot before a large read, and none for a commit without writes.
 #[track_caller]
 fn cost_is(store: &impl Store, cost: [u64; 5], expected: [u64; 5]) {
     assert_eq!(cost[1..], expected[1..]);
     let [at_least, at_most] = match store.round_trips() {
         None => [expected[0]; 2],
         Some(_) => {
-            // Each of these transactions waits three times, or less.
+            // Each of these transactions has at most three round trips.
             let transactions = expected[0].div_ceil(3);
             let for_versions = transactions * waits_for_the_version(store);
             [expected[0] - transactions, expected[0] + 1 + for_versions]
@@ -104,7 +104,7 @@ pub fn many_cost_few_round_trips(store: &(impl Store + Clone)) {
     cost_is(store, cost, [2, 1_000, 0, 999, 2_997]);
 }
 
-/// From so many records on it looks first whether there are any.
+/// From this batch size on, one range read checks whether the table has any record.
 #[test]
 fn a_load_of_new_records_gets_none() {
     let cities = Cities::new();
@@ -138,7 +138,7 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
         assert_eq!(cost.commits, 6, "three for the records and three for the entries");
         (done.unwrap().written, counts(cost))
     };
-    // In each phase three chunks, of a page, a get_many and a commit.
+    // Each phase has three chunks of a page, a get_many and a commit.
     let (written, cost) = repair();
     assert_eq!(written, 3_000, "it builds the index");
     cost_is(store, cost, [18, 6_000, 6, 9_000, 3_000]);
@@ -151,7 +151,7 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
     assert_eq!(faults.unwrap(), []);
     match waits_for_the_version(store) {
         0 => assert_eq!(counts(cost), [12, 6_000, 6, 12_000, 0]),
-        // Its pages end at so many bytes, which may cut one of these in two.
+        // Pages end at a limit of bytes, which may split one of these in two.
         _ => cost_is(store, counts(cost), [12, 6_000, 6, 12_000, 0]),
     }
 
@@ -217,7 +217,7 @@ pub fn bad_input_among_many_is_found_before_anything_is_written(store: &(impl St
             error
         }};
     }
-    // JSON has no objects whose keys are numbers in pairs.
+    // JSON has no objects with pairs of numbers as keys.
     type Pairs = BTreeMap<(u8, u8), u8>;
     let pairs = Table::<u16, Pairs, Json>::with_codec(&cities.space.child("pairs"));
     let records = [(1, Pairs::new()), (2, Pairs::from([((1, 2), 3)]))];
@@ -252,7 +252,7 @@ fn a_load_fits_a_store_that_takes_little() {
     assert_eq!(cost.commits, 32, "31 with 32 of them, and one with the rest");
     assert_eq!(cities.faults(&store), []);
     assert_eq!(cities.table.count(&store.snapshot().unwrap(), ()).unwrap(), 1_000);
-    // It knows by now: no transaction is in vain.
+    // The batch size has adapted: no transaction fails.
     let (_, again) = store.measure(|store| {
         size.transact_all(store, &records, |txn, some| cities.table.put_many(txn, some))
     });
@@ -293,7 +293,7 @@ fn what_is_too_large_by_itself_and_other_errors_come_out() {
     done.unwrap();
     assert_eq!(size.get(), 2);
 
-    // What was committed before an error stays, and no more than that.
+    // What was committed before an error is kept, and nothing else.
     let mut size = BatchSize::new(2);
     let failed = size.transact_all(&store, &[1u8, 2, 3, 4, 5], |txn, some| {
         some.iter().try_for_each(|n| match n {
@@ -336,8 +336,8 @@ fn dyn_writer_costs_as_many_reads_as_the_writer_inside() {
     assert_eq!(reading(&many), [1, 3, 0, 3, 0]);
 }
 
-/// From 4,096 records on, one look says whether all of them are new. Each end of the batch belongs
-/// to it.
+/// From 4,096 records on, one range read checks whether all of them are new. The batch includes
+/// both ends of the range.
 #[test]
 fn a_large_batch_replaces_a_record_at_either_end() {
     const RECORDS: u32 = 4_096;

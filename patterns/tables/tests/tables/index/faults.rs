@@ -11,7 +11,7 @@ use keyloom_testing::laws::{clear, dump};
 
 type Change = fn(&Cities, &mut DynWriter<'_>) -> keyloom::Result<()>;
 
-/// Changes that touch everything: one record new, one moved within the indexes, one gone.
+/// Changes of all kinds: one record is inserted, one moves within the indexes, one is deleted.
 const CHANGES: [Change; 2] = [one_by_one, at_once];
 
 fn moved() -> City {
@@ -37,7 +37,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     fill(&cities, store, 1..=5);
     let before = dump(&store.snapshot().unwrap(), KeyRange::all());
 
-    // A name too long for the key of an entry; the message says in which part of which index.
+    // A name too long for the key of an entry; the message names the index and the part.
     let long = City { name: "n".repeat(600), ..sample(3) };
     let error = store.transact(|txn| cities.table.put(txn, &3, &long)).unwrap_err();
     let Some(IndexError::EntryTooLong { bytes: 623, limit: 511, .. }) = error.downcast_ref() else {
@@ -81,8 +81,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     assert!(key.contains("not a number") && matches!(*source, Error::Key(_)), "{key}: {source}");
     drop(snapshot);
 
-    // An entry of a format that this code does not know is damage: no catalog says that it is
-    // newer.
+    // An entry of an unknown format is damage, since no catalog declares that format.
     let newer = cities.space.child("by_name").pack(&("FR", "x", 3u16));
     store.transact(|txn| txn.put(&newer, &[0x20, 0x02])).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -109,7 +108,7 @@ pub fn several_patterns_commit_or_roll_back_together(store: &(impl Store + Clone
     let both = |ids: [u16; 2]| {
         store.transact(|txn| ids.iter().try_for_each(|id| relocate(&mut DynWriter::new(txn), *id)))
     };
-    // The second of them is not there: the first must not have moved either.
+    // The second record does not exist: the first must not have moved either.
     let error = both([1, 9]).unwrap_err();
     assert_eq!(error.to_string(), "no city 9");
     assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
@@ -126,7 +125,7 @@ fn a_swallowed_error_is_not_committed() {
     assert_eq!(CHANGES.iter().map(halves).sum::<usize>(), 0);
 }
 
-/// The control: a store that commits in spite of it.
+/// The negative control: a store that commits in spite of the failed write.
 #[test]
 fn check_finds_the_half_of_a_change_that_is_committed() {
     for change in CHANGES {
@@ -213,7 +212,7 @@ fn a_query_names_the_damaged_entry_and_the_remedy() {
     let snapshot = store.snapshot().unwrap();
     let found = by_name.range(&snapshot, (), Order::Ascending).unwrap().next().unwrap();
     says(&found.unwrap_err());
-    // Whose place it is cannot be known, so no record gets it.
+    // The owner of the entry is unknown, so the name is refused for every record.
     says(&store.transact(|txn| names.put(txn, &2, &"a".into())).unwrap_err());
     says(&store.transact(|txn| names.delete(txn, &1)).unwrap_err());
     store.transact(|txn| names.put(txn, &2, &"b".into())).unwrap();

@@ -1,4 +1,4 @@
-//! The table and the indexes that the laws are about.
+//! The table and the indexes of the tests of laws.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What queries find, and what they cost.
+//! The results and the costs of queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +74,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
             .map(|found| found?.record_key());
         assert_eq!(ids(&mut found).into_iter().collect::<BTreeSet<_>>(), expected);
 
-        // Descending parts, of those records that have the entry at all.
+        // Descending parts, of the records that have the entry.
         let mut expected: Vec<_> = oracle
             .iter()
             .filter(|(_, c)| c.country == "US" && c.population > 0)
@@ -116,8 +116,8 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
         assert_eq!(keys(within::<u16>(..)), expected(&|_| true));
         let behind = (std::ops::Bound::Excluded(3), std::ops::Bound::Unbounded);
         assert_eq!(keys(within(behind)), expected(&|id| id > 3));
-        // Bounds that name only the first of two parts take in, or leave out, all that continue
-        // them.
+        // Bounds that name only the first of two parts include, or exclude, all their
+        // continuations.
         let in_france = cities.by_name.count(&snapshot, "FR").unwrap();
         let in_america = cities.by_name.count(&snapshot, "US").unwrap();
         assert_eq!(cities.by_name.count(&snapshot, within(.."US")).unwrap(), in_france);
@@ -126,7 +126,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
         let behind = (std::ops::Bound::Excluded("FR"), std::ops::Bound::<&str>::Unbounded);
         assert_eq!(cities.by_name.count(&snapshot, within::<&str>(behind)).unwrap(), in_america);
 
-        // One entry per value, once, however often it is named.
+        // One entry per distinct value.
         for tag in ["x", "y", "z", "w"] {
             let expected: Vec<u16> = oracle
                 .iter()
@@ -211,7 +211,7 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Stor
         fill(&cities, store, (0..100).map(|n| n * 10));
         let (mut seen, mut after) = (Vec::new(), None::<Vec<u8>>);
         for round in 0.. {
-            // The continuation goes through bytes, as it would through a client.
+            // The continuation is converted to bytes and back, as for a client.
             let continuation = after.as_deref().map(Continuation::from_bytes);
             {
                 let snapshot = store.snapshot().unwrap();
@@ -228,7 +228,7 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &(impl Stor
                 let Some(next) = page.next else { break };
                 after = Some(next.as_bytes().to_vec());
             }
-            // Remove the very record where the page ended, and add others all over the place.
+            // Delete the record at which the page ended, and insert others everywhere.
             let last = *seen.last().unwrap();
             store.transact(|txn| cities.table.delete(txn, &last)).unwrap();
             fill(&cities, store, [round * 20 + 2, round * 20 + 4]);
@@ -264,8 +264,8 @@ pub fn prefixes_of_any_length_reach_into_the_record_key(store: &(impl Store + Cl
         ids.sort_by_key(|id| (city(*id).country, city(*id).name, *id));
         ids
     };
-    // The country; the country and the name; these and a range of record keys; these and one of
-    // them.
+    // The country; the country and the name; these and a range of record keys; these and a record
+    // key.
     let cases: [(&dyn Select, Vec<u16>); 5] = [
         (&"FR", expected(&|id| id < 60)),
         (&("FR", "3"), expected(&|id| id < 60 && id % 4 == 3)),
@@ -286,7 +286,7 @@ pub fn prefixes_of_any_length_reach_into_the_record_key(store: &(impl Store + Cl
     }
 }
 
-/// By country the largest and the smallest; those without population are not in the index.
+/// The largest and the smallest per country; records without population are not in the index.
 fn first_and_last_of_each_group_are_right(
     cities: &Cities,
     reader: &impl Reader,
@@ -320,7 +320,7 @@ fn a_continuation_outlives_the_store_that_it_was_made_on() {
     let directory = tempfile::tempdir().unwrap();
     let cities = Cities::new();
     let page = |after: Option<&[u8]>| {
-        // Opened and closed for each page, as by a program that is started again.
+        // Opened and closed for each page, as by a program that is restarted.
         let store = keyloom::Lmdb::open(directory.path()).unwrap();
         if after.is_none() {
             fill(&cities, &store, 1..=20);
@@ -357,18 +357,18 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     };
     let counts = |cost: Cost| (cost.gets, cost.ranges, cost.keys_written);
 
-    // A put whose indexed values stay writes one key.
+    // A put with unchanged indexed values writes one key.
     let retagged = City { tags: vec!["x".into(), "x".into()], ..sample(4) };
     assert_eq!(counts(writing(&|txn| cities.table.put(txn, &4, &retagged).unwrap())), (1, 0, 1));
-    // A new name moves one entry: one key out, one in.
+    // A new name moves one entry: one key deleted, one inserted.
     let renamed = City { name: "renamed".into(), ..retagged.clone() };
     assert_eq!(counts(writing(&|txn| cities.table.put(txn, &4, &renamed).unwrap())), (1, 0, 3));
-    // A new record: itself and its three entries.
+    // A new record: the record and its three entries.
     assert_eq!(counts(writing(&|txn| cities.table.put(txn, &50, &sample(50)).unwrap())), (1, 0, 4));
-    // Deleting takes the same four; deleting nothing takes nothing.
+    // Deleting it deletes the same four keys; deleting an absent record deletes none.
     assert_eq!(counts(writing(&|txn| assert!(cities.table.delete(txn, &50).unwrap()))), (1, 0, 4));
     assert_eq!(counts(writing(&|txn| assert!(!cities.table.delete(txn, &50).unwrap()))), (1, 0, 0));
-    // Without anything attached a put does not read.
+    // Without derived data a put does not read.
     let bare = Table::<u16, City>::new(&cities.space.child("bare"));
     assert_eq!(counts(writing(&|txn| bare.put(txn, &1, &sample(1)).unwrap())), (0, 0, 1));
     writing(&|txn| assert!(bare.delete(txn, &1).unwrap()));
@@ -382,7 +382,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         assert_eq!(found.count(), 10);
     });
     assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (0, 1, 10, 1));
-    // Records through the index: two round trips, however many they are.
+    // Records through the index: two round trips for any number of them.
     let cost = reading(&|| {
         let records =
             cities.by_name.query().prefix("FR").limit(8).records(&snapshot, &cities.table);
@@ -433,7 +433,7 @@ pub fn continuations_of_other_queries_are_refused(store: &(impl Store + Clone)) 
             "{error}"
         );
     }
-    // One whose key lies inside the other query all the same.
+    // One whose key is within the other query all the same.
     let of_country =
         page(&cities.by_name.untyped(), "FR", Order::Ascending, None).unwrap().unwrap();
     let of_all = cities.by_name.query().limit(3).after(&of_country).page(&snapshot);
@@ -449,7 +449,7 @@ pub fn continuations_of_other_queries_are_refused(store: &(impl Store + Clone)) 
     assert!(matches!(newer, Err(Error::NewerFormat { found: 2, .. })));
 }
 
-/// `("a\0", ..)` begins with the bytes of `("a",)`, and 1 with those of no number but itself.
+/// `("a\0", ..)` begins with the bytes of `("a",)`; a number begins only with its own bytes.
 pub fn prefixes_do_not_find_keys_that_only_begin_with_the_same_bytes(store: &(impl Store + Clone)) {
     clear(store);
     let table = Table::<(String, u32), u32>::new(&Subspace::new("t"));

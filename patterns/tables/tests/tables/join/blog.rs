@@ -1,4 +1,4 @@
-//! Blog posts of users named John, of whom there are very many.
+//! Blog posts of users named John, a very common name.
 
 use keyloom::{Memory, Metered, Order, Reader, Result, Store, Subspace};
 use keyloom_tables::join::{Joins, KeySet};
@@ -6,20 +6,20 @@ use keyloom_tables::{BatchSize, Index, Table, entry};
 
 use keyloom_testing::TemporaryLmdb;
 
-/// How many there are.
+/// The numbers of users and posts.
 #[derive(Clone, Copy)]
 struct Size {
     users: u32,
     posts: u32,
 }
 
-/// Two of five are named John.
+/// Two of five users are named John.
 fn name(user: u32) -> &'static str {
     ["John", "Mary", "Ada", "John", "Bob"][user as usize % 5]
 }
 
 impl Size {
-    /// Some posts are of users who are not there any more.
+    /// Some posts are of deleted users.
     fn author(self, post: u32) -> u32 {
         post.wrapping_mul(2_654_435_761) % (self.users + self.users / 10)
     }
@@ -63,7 +63,7 @@ impl Blog {
         Self { by_name, users, by_author, posts }
     }
 
-    /// In the order of users: both ranges already come in it.
+    /// In the order of users, which both ranges have.
     fn merged<R: Reader>(&self, reader: &R) -> Result<Vec<(u32, u32)>> {
         let johns = self.by_name.range(reader, "John", Order::Ascending)?;
         let johns = johns.map(|found| found?.record_key());
@@ -91,7 +91,7 @@ fn three_ways_to_the_posts_of_johns(store: impl Store, of: Size) {
     assert_eq!((cost.ranges, cost.gets, cost.round_trips), (2, 0, 2));
     assert!(cost.keys_read <= johns + u64::from(of.posts), "each entry once, up to the last John");
 
-    // With the names looked up, post by post in batches.
+    // With a lookup of the names, in batches of posts.
     let (joined, cost) = store.measure(|_| {
         let posts = blog.posts.range(&snapshot, (), Order::Ascending).unwrap();
         let named = posts.lookup_join(&snapshot, &blog.users, |(_, author)| *author);
@@ -103,7 +103,7 @@ fn three_ways_to_the_posts_of_johns(store: impl Store, of: Size) {
     assert_eq!(joined.unwrap(), by_post);
     assert_eq!((cost.ranges, cost.round_trips), (1, 1 + u64::from(of.posts.div_ceil(1_000))));
 
-    // Where the ids of the Johns fit in memory.
+    // If the ids of the Johns fit in memory.
     let johns = blog.by_name.range(&snapshot, "John", Order::Ascending).unwrap();
     let johns = KeySet::read(johns.map(|found| found?.record_key()), of.users as usize).unwrap();
     let posts = blog.posts.range(&snapshot, (), Order::Ascending).unwrap();

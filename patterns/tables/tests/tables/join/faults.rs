@@ -105,14 +105,14 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let chat = Chat::new();
     chat.fill(store, &chat_data());
     let before = dump_all(store);
-    // A link whose key is too long in the one direction is too long in the other.
+    // If a link's key is too long in one direction, the link is refused in both.
     let words = Links::<String, String>::new(&chat.space.child("words"));
     let error =
         store.transact(|txn| words.link(txn, &"a".repeat(300), &"b".repeat(300))).unwrap_err();
     assert!(matches!(&error, Error::KeyTooLong { key, .. } if key.contains("words")), "{error}");
     assert_eq!(dump_all(store), before);
 
-    // A key that cannot be one, asked for by a row.
+    // A row that asks for an invalid key.
     let by_text = Table::<String, u8>::new(&chat.space.child("by_text"));
     let snapshot = store.snapshot().unwrap();
     let rows = ["short".to_owned(), "long".repeat(200)].map(Ok);
@@ -123,7 +123,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     drop(joined);
     drop(snapshot);
 
-    // What is no link, and what a newer program wrote.
+    // A value that is not a link, and one of a newer program.
     let space = Subspace::new("links");
     let links = links();
     store

@@ -1,4 +1,4 @@
-//! Users, the messages that they write, and the groups that they are in.
+//! Users, their messages, and their groups.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ pub struct Data {
     pub members: Vec<(String, u16)>,
 }
 
-/// Few users and names, so that many share one, and messages of users who are gone.
+/// Few users and names, so that many share one, and messages of deleted users.
 pub fn data() -> impl Strategy<Value = Data> {
     let name = prop::sample::select(vec!["John", "Mary", "", "a\0"]).prop_map(String::from);
     let author = prop::option::weighted(0.9, 0..12u16);

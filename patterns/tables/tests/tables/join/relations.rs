@@ -1,4 +1,4 @@
-//! Every join against two loops, one within the other.
+//! Every join, compared with nested loops.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn all<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
     rows.collect::<Result<Vec<_>>>().unwrap()
 }
 
-/// The messages with the names of their authors, by two loops.
+/// The messages with the names of their authors, by nested loops.
 fn messages_with_names(data: &Data, outer: bool) -> Vec<(Row, Option<String>)> {
     let mut rows = Vec::new();
     for (id, message) in &data.messages {
@@ -32,7 +32,7 @@ fn messages_with_names(data: &Data, outer: bool) -> Vec<(Row, Option<String>)> {
     rows
 }
 
-/// The users with the ids of their messages, by two loops.
+/// The users with the ids of their messages, by nested loops.
 fn users_with_messages(data: &Data, outer: bool) -> Vec<(u16, Option<u32>)> {
     let mut rows = Vec::new();
     for user in data.users.keys() {
@@ -86,8 +86,8 @@ fn by_key_of_the_right(
     assert_eq!(named_or_not(all(messages().left_hash_join(&side, author))), outer);
 }
 
-/// Users with their messages: by ranges side by side, by a range each, and by a side in memory
-/// whose keys repeat.
+/// Users with their messages: by a merge of ranges, by a range per user, and by a hash join with
+/// repeated keys.
 fn in_the_order_of_both(chat: &Chat, reader: &impl Reader, data: &Data) {
     for order in [Order::Ascending, Order::Descending] {
         let users = || chat.users.range(reader, (), order).unwrap();

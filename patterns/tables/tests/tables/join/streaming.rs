@@ -1,4 +1,4 @@
-//! What joins cost, and how little of it is in memory at a time.
+//! The costs of joins, and their use of memory.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ thread_local! {
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A record that knows how many of its kind there are.
+/// A record that counts how many of its type exist.
 #[derive(Debug)]
 struct Counted(u32);
 
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Counted {
     }
 }
 
-/// The most records that lived at a time, and how many were decoded.
+/// The largest number of records alive at a time, and the number decoded.
 fn counting(work: impl FnOnce()) -> (usize, usize) {
     assert_eq!(LIVE.get(), 0);
     MOST.set(0);
@@ -67,7 +67,7 @@ struct Sides {
 }
 
 impl Sides {
-    /// Posts, each of which holds the number of its author.
+    /// Posts, each with the number of its author.
     fn filled(store: &impl Store, posts: u32, users: u32) -> Self {
         let space = Subspace::new("sides");
         let sides = Self {
@@ -102,28 +102,28 @@ pub fn joins_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let snapshot = metered.snapshot().unwrap();
     let posts = || sides.posts.range(&snapshot, (), Order::Ascending).unwrap();
     let author = |(_, author): &(u32, Counted)| author.0;
-    // The waits of a store that has a server include the pages of ranges.
+    // On a store with a server the round trips include those for pages of ranges.
     let cost_is = |cost: Cost, expected: [u64; 5]| {
         let first = usize::from(store.round_trips().is_some());
         assert_eq!(counts(cost)[first..], expected[first..]);
     };
 
-    // Eleven batches of 100, in each of which the 40 authors are asked for once.
+    // Eleven batches of 100; each reads its 40 authors once.
     let lookup = Lookup::new(&sides.users).batch(100);
     let (rows, cost) =
         metered.measure(|_| posts().lookup_join(&snapshot, lookup.clone(), author).count());
     assert_eq!(rows, 1_050);
     cost_is(cost, [12, 11 * 40, 1, 1_050 + 11 * 40, 0]);
-    // What is remembered is not asked for again, nor is it a round trip to ask for nothing.
+    // Cached records are not read again, and an empty lookup costs no round trip.
     let lookup = lookup.remember(40);
     let (_, cost) = metered.measure(|_| posts().lookup_join(&snapshot, lookup, author).count());
     cost_is(cost, [2, 40, 1, 1_090, 0]);
-    // What does not fit is forgotten, and asked for again.
+    // Records that exceed the cache are evicted, and read again.
     let lookup = Lookup::new(&sides.users).batch(100).remember(39);
     let (_, cost) = metered.measure(|_| posts().lookup_join(&snapshot, lookup, author).count());
     cost_is(cost, [12, 440, 1, 1_490, 0]);
 
-    // Ranges are open all the time, and each is read once.
+    // The ranges stay open, and each is read once.
     let users = || sides.users.range(&snapshot, (), Order::Ascending).unwrap();
     let (rows, cost) = metered.measure(|_| {
         posts().merge_join(users(), Order::Ascending, |(id, _)| *id, |(id, _)| *id).count()
@@ -180,8 +180,8 @@ fn memory_is_bounded_by_the_batch_and_not_by_the_data() {
     });
     assert!((400..=520).contains(&most), "{most} records at a time, of which 500 are remembered");
 
-    // As many as there are rows of one key on the right, one row ahead of them, and the pair that
-    // is out.
+    // As many as the rows of one key on the right side, one row ahead of them, and the pair that
+    // was returned.
     let (most, decoded) = counting(|| {
         let joined = users().merge_join(posts(), Order::Ascending, |(id, _)| *id, |(id, _)| id / 4);
         assert_eq!(joined.count(), 4 * USERS as usize);
@@ -218,7 +218,7 @@ fn the_first_rows_come_before_the_rest_is_read() {
     assert!(cost.keys_read <= 20, "{cost}");
 }
 
-/// The control: a join that collects its input first is caught by the count.
+/// The negative control: the count detects a join that collects its input first.
 #[test]
 fn the_count_of_records_counts() {
     let store = Memory::new();

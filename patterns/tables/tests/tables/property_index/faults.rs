@@ -9,8 +9,8 @@ use keyloom_tables::{Inconsistency, Rule};
 
 use crate::property_index::laws::{clear, container, keys, towns};
 
-/// An update that fails anywhere leaves the old value or the new one, findable; setting it again,
-/// or tidying, leaves nothing else.
+/// An update that fails anywhere leaves the old value or the new one, and a query finds it. Another
+/// update, or a cleanup, removes the remains.
 pub fn a_fault_at_any_operation_is_mended(store: &(impl Store + Clone)) {
     let index = towns();
     let (of, item) = (container(1), "a".to_owned());
@@ -55,7 +55,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     let index = towns();
     let mut stamps = Stamps::with_clock(1, || 1_000);
     let (of, item) = (container(1), "a".to_owned());
-    // A value that fits the list but not the index.
+    // A value that fits in the list but not in the index.
     let long = "n".repeat(490);
     let error = index.set(store, &mut stamps, &of, &item, &long).unwrap_err();
     assert!(
@@ -64,7 +64,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     );
     assert_eq!(keys(store), 0, "nothing is written");
 
-    // What is no update, and one of a newer program.
+    // A key that is not an update, and an update of a newer program.
     let update = Subspace::new("towns").child(&0).pack(&(&of, &item, 5u64, 1u64));
     let with = |value: &[u8]| {
         store.transact(|txn| txn.put(&update, value)).unwrap();
@@ -89,14 +89,14 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     for error in with(&[0x21, 0]) {
         assert!(matches!(error, Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
     }
-    // An entry of another format, whose item is not listed, is a fault that repair removes.
+    // An entry of another format whose item is not listed is a fault that repair deletes.
     clear(store);
     let entry =
         Subspace::new("towns").child(&1).pack(&(&of, 0u8, 0u64, "Paris", &item, 5u64, 1u64));
     store.transact(|txn| txn.put(&entry, &[2])).unwrap();
     let faults = index.check(&store.snapshot().unwrap()).unwrap();
     assert!(faults.iter().any(|fault| fault.key[..] == *entry), "{faults:?}");
-    // One whose item is listed is written again.
+    // If the item is listed, the entry is rewritten.
     clear(store);
     let mut stamps = Stamps::with_clock(1, || 1_000);
     index.set(store, &mut stamps, &of, &item, &"Paris".into()).unwrap();

@@ -1,4 +1,4 @@
-//! What holds on every store, one update after the other.
+//! The laws on every store, with one update after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
@@ -118,7 +118,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     cost_is(set(Some("Paris")), 1, (0, 1, 1, 0, 0));
     cost_is(set(Some("Lyon")), 7, (0, 2, 1, 5, 5));
     cost_is(set(None), 6, (0, 2, 1, 4, 4));
-    // What was removed has no entry to be deleted.
+    // A removed value has no entry to be deleted.
     cost_is(set(Some("Rome")), 6, (0, 2, 1, 4, 4));
 
     let snapshot = metered.snapshot().unwrap();
@@ -170,20 +170,20 @@ pub fn buckets_that_become_too_wide_are_split(store: &(impl Store + Clone)) {
     assert!(*narrow.values().max().unwrap() <= 32 + 32 / 2, "{narrow:?}");
     let levels = narrow.keys().map(|(level, _)| level).collect::<BTreeSet<_>>();
     assert!(levels.len() > 2, "{narrow:?}");
-    // All of them are found, wherever they are.
+    // All of them are found in any bucket.
     let snapshot = store.snapshot().unwrap();
     for wanted in 0..5 {
         let found = index.items_with(&snapshot, &1, wanted).unwrap();
         let found: BTreeSet<u16> = found.map(|found| found.unwrap().1).collect();
         assert_eq!(found, (0..600).filter(|item| value(*item) == wanted).collect());
     }
-    // Another container is as narrow as it was.
+    // Another container is still at its first level.
     let other = Metered::new(store.clone());
     let reader = other.snapshot().unwrap();
     let (_, cost) = other.measure(|_| index.items_with(&reader, &2, 0).unwrap().count());
     assert_eq!(cost.ranges, 3);
     drop((snapshot, reader));
-    // Items that change move to the newest level, and change on without opening another one.
+    // Items that change move to the newest level, and change again without opening another one.
     for round in 1..4u8 {
         for item in 0..600 {
             index.set(store, &mut stamps, &1, &item, &(10 * round)).unwrap();
@@ -227,7 +227,7 @@ pub fn check_finds_and_repair_mends_what_should_never_be(store: &(impl Store + C
         Inconsistency::new(foreign, Rule::Foreign),
     ];
     assert!(found.len() == 3 && expected.iter().all(|one| found.contains(one)), "{found:?}");
-    // A query is blind for what is missing; what dangles it sees through.
+    // A query does not find missing entries; it filters dangling ones.
     let items = || {
         let snapshot = store.snapshot().unwrap();
         index.items_with(&snapshot, &of, "Paris".into()).unwrap().count()

@@ -1,5 +1,5 @@
 //! The laws of the index for stores without transactions: on every store, and on one that is atomic
-//! for one key at a time, where updates race and die.
+//! for single keys only, with concurrent updates and crashes.
 
 mod faults;
 mod laws;

@@ -1,7 +1,7 @@
-//! A store that is atomic for one key and for nothing else.
+//! A store that is atomic for single keys only.
 //!
-//! A transaction takes one write and no read, and commits by itself. A snapshot is none: each get
-//! sees the store as it is at that moment, and so does each step of a range.
+//! A transaction is one write without a read, and commits immediately. A snapshot is not isolated:
+//! each get reads the current state, and so does each step of a range.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Reader for PerKeyReader {
     }
 }
 
-/// A range, of which each step is an operation of its own.
+/// A range in which each step is an operation of its own.
 pub struct PerKeyEntries {
     store: PerKey,
     rest: Option<KeyRange<'static>>,
@@ -163,7 +163,7 @@ fn the_store_takes_one_write_and_no_read_in_a_transaction() {
     refused(store.transact(|txn| txn.delete_range(KeyRange::all())));
     let snapshot = store.snapshot().unwrap();
     assert_eq!(snapshot.count(KeyRange::all()).unwrap(), 1);
-    // No snapshot: it sees what was written since.
+    // It is not a snapshot: it shows later writes.
     let mut walk = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
     assert_eq!(walk.next().unwrap().unwrap().0, b"a");
     store.transact(|txn| txn.put(b"b", b"2")).unwrap();

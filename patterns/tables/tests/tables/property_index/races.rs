@@ -1,4 +1,4 @@
-//! Updates in random order, some of which die half way, and queries among them.
+//! Updates in random order, some of which die half way, and concurrent queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,18 +18,18 @@ const ITEMS: u8 = 2;
 const VALUES: u8 = 3;
 const HOUR_US: u64 = 3_600_000_000;
 
-/// What goes wrong, each kind counted.
+/// The kinds of violations, with their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wrong {
-    /// A value that holds is not found, at one moment.
+    /// A current value is not found by a query without concurrent updates.
     lost: usize,
-    /// A value that does not hold is found, at one moment.
+    /// A value that is not current is found by a query without concurrent updates.
     stale: usize,
-    /// A value that held all the time is not found by a query that ran meanwhile.
+    /// A value that was current throughout a query is not found by it.
     lost_meanwhile: usize,
-    /// What is there in the end and should not be.
+    /// The number of keys that should not exist at the end.
     left_over: usize,
-    /// What the check of the subject itself finds when all is quiet.
+    /// The faults that the check of the subject finds without concurrent updates.
     faults: usize,
 }
 
@@ -56,10 +56,10 @@ fn job(rng: &mut Rng, items: u8, values: u8) -> Job {
     }
 }
 
-/// A query: the turns from its first to its last, what was asked for, and what was found.
+/// A query: its first and last turn, the value searched for, and the items found.
 type Answer = (usize, usize, u8, BTreeSet<u8>);
 
-/// A clock that all share, and that is set wrong by some milliseconds for each.
+/// A common clock, with an error of some milliseconds for each worker.
 #[derive(Clone, Default)]
 struct Clock(Arc<AtomicU64>);
 
@@ -79,7 +79,7 @@ fn race(subject: &dyn Subject, seed: u64) -> Wrong {
     let store = PerKey::new();
     let clock = Clock::default();
     let (items, values) = (rng.u8(1..=ITEMS), rng.u8(1..=VALUES));
-    // Values that were there before anything raced.
+    // Values set before the race.
     let mut stamps = clock.stamps(100, &mut rng);
     for item in 0..items {
         if rng.bool() {
@@ -135,7 +135,7 @@ fn race(subject: &dyn Subject, seed: u64) -> Wrong {
         subject.settle(&store, &stamps);
         assert_eq!(subject.current(&store.inner), current, "cleaning changes no value");
     } else {
-        // Or the next updates clean what is behind them.
+        // Or the next updates remove the remains of earlier ones.
         for item in 0..ITEMS {
             subject.set(&store, &mut stamps, item, Some(VALUES)).unwrap();
         }
@@ -156,7 +156,7 @@ fn look(subject: &dyn Subject, store: &PerKey, current: &BTreeMap<u8, u8>, wrong
     }
 }
 
-/// How many interleavings are tried.
+/// The number of interleavings.
 fn cases() -> u64 {
     let asked_for = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     asked_for.unwrap_or(400)

@@ -1,8 +1,8 @@
-//! A query that holds still at every point while one value is written again: it must be found
-//! throughout.
+//! A query is paused at every point while one value is written again: the query must find it at
+//! each of them.
 //!
-//! What random order hits too rarely is tried in full here: who runs for how many operations before
-//! the next one does.
+//! Random order reaches some schedules too rarely, so these are enumerated: who runs for how many
+//! operations before the next one does.
 
 use std::sync::Mutex;
 
@@ -21,7 +21,7 @@ const ALL: usize = usize::MAX;
 
 struct Scene {
     store: PerKey,
-    /// Buckets of one entry: another item opens a level.
+    /// Buckets of one entry: a second item opens a level.
     narrow: Sizes,
 }
 
@@ -33,14 +33,14 @@ impl Scene {
         let scene = Self { store: PerKey::new(), narrow };
         scene.set(1, 10, ITEM, VALUE);
         let dying: Work<'_> = Box::new(|| scene.set(2, 20, ITEM, 9));
-        // The list (an update and the end), the level, and the intention; then no more.
+        // The list (an update and the end), the level, and the intention; then it dies.
         scene.store.turns.run(vec![(Some(4), dying)], |_| 0);
         let keys = scene.store.inner.snapshot().unwrap().count(KeyRange::all()).unwrap();
         assert_eq!(keys, 3, "an update, its entry, and the intention");
         scene
     }
 
-    /// Sets a value. A dead worker cannot.
+    /// Sets a value. Fails in a worker that has died.
     fn set(&self, writer: u64, time_us: u64, item: u8, value: u8) {
         let mut stamps = Stamps::with_clock(writer, move || time_us);
         let _ = self.narrow.set(&self.store, &mut stamps, &1, &item, &value);

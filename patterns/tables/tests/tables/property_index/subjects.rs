@@ -1,4 +1,4 @@
-//! What is driven through races: the pattern, and the obvious way to do it, which is wrong.
+//! The subjects of the race tests: the pattern, and the obvious algorithm, which is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use keyloom_tables::property_index::{PropertyIndex, Stamps};
 use crate::property_index::per_key::PerKey;
 
 pub trait Subject: Sync {
-    /// Gives an item a value, or none.
+    /// Sets the value of an item, or removes it.
     fn set(&self, store: &PerKey, stamps: &mut Stamps, item: u8, value: Option<u8>) -> Result<()>;
 
     /// The items of a value.
@@ -19,14 +19,13 @@ pub trait Subject: Sync {
     /// The values of all items, from the bytes in the store.
     fn current(&self, store: &Memory) -> BTreeMap<u8, u8>;
 
-    /// How many keys there are beside those that the current values need, from the bytes in the
-    /// store.
+    /// The number of keys in the store that the current values do not need.
     fn left_over(&self, store: &Memory) -> usize;
 
-    /// How many faults its own check finds.
+    /// The number of faults that its own check finds.
     fn faults(&self, store: &PerKey) -> usize;
 
-    /// Removes what can be removed, by whatever means there are beside updates.
+    /// Removes the remains by all means other than updates.
     fn settle(&self, store: &PerKey, stamps: &Stamps);
 }
 
@@ -36,14 +35,14 @@ fn entries(store: &Memory, space: &Subspace) -> Vec<(Vec<u8>, Vec<u8>)> {
     entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
 }
 
-/// The pattern. All items are in the container 1.
+/// The pattern. All items are in container 1.
 pub struct Pattern {
     pub index: PropertyIndex<u8, u8, u8>,
     pub space: Subspace,
 }
 
 impl Pattern {
-    /// With a width of 1 levels are opened all the time.
+    /// With a width of 1, levels are opened constantly.
     pub fn new(bucket_width: usize) -> Self {
         let space = Subspace::new("property");
         Self { index: PropertyIndex::new(&space).bucket_width(bucket_width), space }
@@ -66,7 +65,7 @@ impl Subject for Pattern {
     fn current(&self, store: &Memory) -> BTreeMap<u8, u8> {
         let mut newest: BTreeMap<u8, Option<u8>> = BTreeMap::new();
         let space = self.space.child(&0);
-        // In the order of the keys, which is that of the stamps: what comes later overwrites.
+        // In key order, which is the order of stamps: later values overwrite.
         for (key, value) in entries(store, &space) {
             let (_, item, _, _): (u8, u8, u64, u64) = space.unpack(&key).unwrap();
             if value[0] & 0x0F == 1 {
@@ -96,8 +95,8 @@ impl Subject for Pattern {
     }
 }
 
-/// The control: the item is a record, an entry is a value and an item, and an update removes the
-/// entry of the value that it has read.
+/// The negative control: the item is a record, an entry is a value and an item, and an update
+/// removes the entry of the value that it has read.
 pub struct Careless(pub Subspace);
 
 impl Careless {

@@ -12,7 +12,7 @@ thread_local! {
     static WORKER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The most workers of a run.
+/// The largest number of workers of a run.
 const MOST: usize = 8;
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub struct Turns {
     state: Mutex<State>,
     /// Notifies the scheduler that a worker waits or has ended.
     back: Condvar,
-    /// Tell each worker that it is its turn.
+    /// Notify each worker that it is its turn.
     begin: [Condvar; MOST],
 }
 
@@ -29,12 +29,12 @@ struct State {
     live: usize,
     waiting: BTreeSet<usize>,
     turn: Option<usize>,
-    /// How many operations are left until a worker dies.
+    /// The number of operations until a worker dies.
     left: Vec<Option<usize>>,
     step: usize,
 }
 
-/// What a worker does.
+/// The work of a worker.
 pub type Work<'w> = Box<dyn FnOnce() + Send + 'w>;
 
 impl Turns {
@@ -68,7 +68,7 @@ impl Turns {
         state
     }
 
-    /// How many turns were given so far.
+    /// The number of turns so far.
     pub fn step(&self) -> usize {
         self.lock().step
     }
@@ -114,7 +114,7 @@ impl Turns {
     }
 }
 
-/// Signs a worker off, also when it panics.
+/// Unregisters a worker, also when it panics.
 struct Gone<'t>(&'t Turns);
 
 impl Drop for Gone<'_> {

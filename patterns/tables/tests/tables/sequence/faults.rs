@@ -175,7 +175,7 @@ pub fn check_finds_and_repair_mends_a_sequence_that_is_behind(store: &(impl Stor
     store.transact(|txn| mail.repair(txn, container)).unwrap();
     assert_eq!(mail.check(&store.snapshot().unwrap()).unwrap(), []);
     assert_eq!(store.transact(|txn| mail.append(txn, &bob, &"eight".into())).unwrap(), 8);
-    // What is right, or not there, is left as it is.
+    // Counters that are right or absent are unchanged.
     store.transact(|txn| mail.repair(txn, &ada)).unwrap();
     assert_eq!(store.transact(|txn| mail.append(txn, &ada, &"two".into())).unwrap(), 2);
 }
@@ -186,7 +186,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let long = "n".repeat(600);
     let error = refused(store, |txn| mail.append(txn, &long, &String::new()).map(drop));
     assert!(matches!(&error, Error::KeyTooLong { key, .. } if key.contains("mail")), "{error}");
-    // The record is too long for a container that would fit.
+    // The record's key is too long, although the container would fit.
     let almost = "n".repeat(500);
     let error = refused(store, |txn| mail.append(txn, &almost, &String::new()).map(drop));
     assert!(matches!(error, Error::KeyTooLong { limit: 511, .. }), "{error}");
@@ -201,7 +201,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let narrow = TimeBuckets::<u8, u8>::with_codec(&Subspace::new("d"), Duration::ZERO);
     assert_eq!(narrow.bucket_of(5), 5, "a bucket has at least a millisecond");
 
-    // Positions of more shards than there are.
+    // Positions for more shards than exist.
     let mut seen = Vec::new();
     sharded(3).read_new(&store.snapshot().unwrap(), &1, &mut seen, 1).unwrap();
     let before = seen.clone();
@@ -219,7 +219,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     assert_eq!(last, i64::MAX as u64);
     let error = refused(store, |txn| numbers.next(txn, &1).map(drop));
     assert!(error.to_string().contains("no more numbers"), "{error}");
-    // A container whose counter is none.
+    // A container whose counter has an invalid value.
     let key = Subspace::new("mail").pack(&("last", "eve"));
     store.transact(|txn| txn.put(&key, b"x")).unwrap();
     let error = refused(store, |txn| mail.append(txn, &"eve".into(), &String::new()).map(drop));

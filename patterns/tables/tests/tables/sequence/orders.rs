@@ -1,4 +1,4 @@
-//! Which order is promised, and which is not.
+//! The order that is promised, and the orders that are not.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -28,7 +28,7 @@ pub fn records_of_time_lie_in_the_buckets_of_their_ids(store: &(impl Store + Clo
     let case = (btree_set(time(), 0..20), bound.clone(), bound, 0..6u64);
     property(case, |(times, start, end, day)| {
         clear(store);
-        // One of them twice, and the same again for another container.
+        // One key twice, and the same keys again for another container.
         store
             .transact(|txn| {
                 times.iter().chain(times.first()).try_for_each(|ms| {
@@ -79,7 +79,7 @@ fn ids_of_a_process_ascend_and_tell_their_time() {
     assert!(ids.is_sorted_by(|a, b| a < b), "each is larger than the one before");
     let after = now();
     let times = ids.iter().map(|id| id_time_ms(id).unwrap());
-    // When a millisecond has no more ids, one of the next is taken early.
+    // When all ids of a millisecond are used, ids of the next one are allocated early.
     assert!(times.clone().all(|time| (before..=after + 20).contains(&time)));
     assert_eq!(id_time_ms(&Uuid::nil()), None, "it is of no version");
     assert_eq!(id_time_ms(&first_id_at(u64::MAX)), Some((1 << 48) - 1));
@@ -96,8 +96,8 @@ fn ids_of_threads_are_unique() {
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 20_000);
 }
 
-/// Promised: in a shard, the order of the commits. Not promised: anything between shards. A reader
-/// that goes by one last id is the control: it loses a record, and one position per shard does not.
+/// Promised: within a shard, commit order. Not promised: any order between shards. A reader with
+/// one last id is the negative control: it loses a record; one position per shard does not.
 pub fn between_shards_there_is_no_order_and_one_last_id_loses_records(
     store: &(impl Store + Clone),
 ) {
@@ -124,12 +124,12 @@ pub fn between_shards_there_is_no_order_and_one_last_id_loses_records(
     let early = append(1, "early");
     let last = all_behind(None).last().copied();
     assert_eq!((last, new()), (Some(early), vec!["early".to_owned()]));
-    // Committed later, under a smaller id.
+    // Committed later, with a smaller id.
     let late = append(0, "late");
     assert!(late < early);
     assert_eq!(all_behind(last), [], "one last id: the late record is lost");
     assert_eq!(new(), ["late"], "one position per shard: it is found");
-    // What one writer appends stays in its order.
+    // The appends of one writer stay in order.
     let own = [append(3, "a"), append(3, "b")];
     assert!(own.is_sorted() && own[0].shard == 1);
     assert_eq!(new(), ["a", "b"]);

@@ -1,4 +1,4 @@
-//! Records in the order of their commits.
+//! Records in commit order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,9 +20,9 @@ fn events() -> VersionstampedLog<u8, String> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Appends so many records to a container, in one transaction.
+    /// Appends records to a container, in one transaction.
     Append(u8, u8),
-    /// Deletes the record at a place.
+    /// Deletes the record at a position.
     Delete(u8, prop::sample::Index),
 }
 
@@ -32,7 +32,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop_oneof![3 => append, 1 => delete], 0..12)
 }
 
-/// Beside a list for each container, to which is appended what is appended.
+/// Compared with a list for each container.
 pub fn records_come_in_the_order_of_their_commits(store: &(impl Store + Clone)) {
     let events = events();
     property(steps(), |steps| {
@@ -69,7 +69,7 @@ pub fn records_come_in_the_order_of_their_commits(store: &(impl Store + Clone)) 
                     .collect();
                 assert!(found.iter().map(|(_, text)| text).eq(list), "{found:?}");
                 assert!(found.is_sorted_by(|a, b| a.0 < b.0), "{found:?}");
-                // In steps of two, each behind the last.
+                // In steps of two, each after the last.
                 let (mut seen, mut read) = (None, Vec::new());
                 loop {
                     let new = events.read_new(&snapshot, of, seen, 2).unwrap();
@@ -87,7 +87,7 @@ pub fn records_come_in_the_order_of_their_commits(store: &(impl Store + Clone)) 
     });
 }
 
-/// "Everything behind the last that I have seen" is right for stamps, also while others write.
+/// Reading all entries after the last one seen misses none with stamps, also while others write.
 pub fn who_follows_the_stamps_sees_each_record_once(store: &(impl Store + Clone)) {
     const THREADS: u64 = 4;
     const EACH: u64 = 30;
@@ -131,7 +131,7 @@ fn prepare(store: &impl Store) {
     store.transact(|txn| events().append(txn, &1, &"first".into())).unwrap();
 }
 
-/// On stores whose stamps are not made at commit, where the bytes are always the same.
+/// On stores that do not assign stamps at commit, where the bytes are always the same.
 #[test]
 fn a_fault_or_a_conflict_at_any_append_leaves_nothing_half_done() {
     let store = Memory::new();
@@ -151,7 +151,7 @@ fn stamps_go_on_behind_those_of_another_store() {
     let store = Memory::new();
     let events = events();
     store.transact(|txn| events.append(txn, &1, &"counted".into())).unwrap();
-    // As a store leaves it that stamps by itself: a record with a large stamp, and no clock.
+    // As written by a store that assigns stamps: a record with a large stamp, and no clock.
     let foreign = Versionstamp::new([0, 0, 0, 9, 0, 0, 0, 0, 0, 3], 7);
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
     store.transact(|txn| events.records().put(txn, &(1, foreign), &"foreign".into())).unwrap();

@@ -1,4 +1,4 @@
-//! Threads that append at the same time, and one that reads along.
+//! Threads that append concurrently, and a concurrent reader.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -65,7 +65,7 @@ pub fn numbers_are_dense_and_in_the_order_of_the_commits(store: &(impl Store + C
 pub fn blocks_give_no_number_twice(store: &(impl Store + Clone)) {
     clear(store);
     let sequence = Sequence::<u8>::new(&Subspace::new("numbers"));
-    // Two processes, as it were, of two threads each.
+    // Simulates two processes with two threads each.
     let processes = [7, 10].map(|size| IdBlocks::new(&sequence, size));
     let numbers = std::sync::Mutex::new(Vec::new());
     in_threads(&AtomicBool::new(false), |me| {
@@ -79,9 +79,9 @@ pub fn blocks_give_no_number_twice(store: &(impl Store + Clone)) {
     assert_eq!(numbers.len() as u64, THREADS * EACH);
     let last = sequence.last(&store.snapshot().unwrap(), &1).unwrap();
     assert!(*numbers.last().unwrap() <= last, "all of them were reserved");
-    // Each of the threads may have reserved a block at the same moment as another.
+    // Each of the threads may have reserved a block at the same moment as another one.
     assert!(last <= THREADS * EACH + THREADS * 10, "{last} were reserved");
-    // Numbers of another container are its own.
+    // Another container has its own numbers.
     assert_eq!(processes[0].next(store, &2).unwrap(), 1);
 }
 
@@ -131,8 +131,8 @@ pub fn who_follows_the_shards_sees_each_record_once(store: &(impl Store + Clone)
     }
 }
 
-/// Two transactions that are open at the same time: to different shards both go through, to one
-/// shard, or to one dense sequence, the second has to run again.
+/// Two concurrent transactions: appends to different shards both commit; to one shard, or to one
+/// dense sequence, the second must be retried.
 #[test]
 fn writers_to_different_shards_do_not_conflict() {
     use keyloom::Transaction;

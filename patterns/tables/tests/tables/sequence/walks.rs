@@ -1,4 +1,4 @@
-//! Containers of random records, and walks through them, beside a map that holds the same.
+//! Containers of random records, and walks through them, compared with a map.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use keyloom_testing::laws::{clear, dump_all, property};
 
-/// Users with names that continue each other.
+/// Users with names of which one begins with another.
 const USERS: [&str; 3] = ["ada", "ada\0", "bob"];
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 type Model = BTreeMap<(String, u64), u32>;
 
-/// Does the steps, in the store and in the model.
+/// Applies the steps to the store and to the model.
 fn apply(store: &impl Store, mail: &AppendLog<String, u32>, keep: u64, steps: &[Step]) -> Model {
     let mut model = Model::new();
     let mut last = [0; 3];
@@ -73,7 +73,7 @@ pub fn every_walk_finds_what_a_filter_over_all_records_finds(store: &(impl Store
         Just(Bound::Unbounded),
     ];
     let bounds = (bound.clone(), bound);
-    // A bound of 0 is taken for 1.
+    // A bound of 0 is treated as 1.
     property((steps(), 0..8u64, bounds, 1..5usize), |(steps, keep, bounds, limit)| {
         clear(store);
         let bounded = AppendLog::<String, u32>::new(&Subspace::new("mail")).bounded(keep);
@@ -89,7 +89,7 @@ pub fn every_walk_finds_what_a_filter_over_all_records_finds(store: &(impl Store
                 assert!(walked.iter().all(|(key, value)| model.get(key) == Some(value)));
                 let numbers: Vec<u64> = walked.iter().map(|(key, _)| key.1).collect();
                 assert_eq!(numbers, wanted, "{order:?}");
-                // The pages join to the same.
+                // The pages contain the same entries.
                 let (mut paged, mut after) = (Vec::new(), None);
                 loop {
                     let page = bounded

@@ -33,7 +33,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(writing(&store, |txn| done(append(txn, 3))), [2, 0, 0, 1]);
     let version = table.get(&store.snapshot().unwrap(), &1).unwrap().unwrap().version;
     assert_eq!(writing(&store, |txn| table.delete(txn, &1, version)), [1, 0, 1, 2]);
-    // What is refused, or changes nothing from nothing, reads once and writes nothing.
+    // An operation that is refused, or that deletes an absent record, reads once and writes
+    // nothing.
     let refused = |work: &dyn Fn(&mut DynWriter<'_>) -> bool| {
         let mut txn = store.begin().unwrap();
         let (is_refused, cost) = store.measure(|_| work(&mut DynWriter::new(&mut txn)));
@@ -57,7 +58,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(reading(&|| assert_eq!(counters.get(&snapshot, &1).unwrap(), 2)), [1, 0, 1, 0]);
     drop(snapshot);
 
-    // With an index: the difference in it, and no read more.
+    // With an index: the difference in it, and no additional read.
     let lists = Lists::new();
     let table = &lists.table;
     clear(&store);
@@ -135,7 +136,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
         error.to_string(),
         r#"the list ("names", "record", "Ada") holds 2 items, the limit is 2; remove some, or raise the limit"#
     );
-    // The error of a change stops it.
+    // An error of a change stops it.
     let error =
         refused(store, |txn| names.modify(txn, &ada, |_| Err(Error::other("no"))).map(drop));
     assert_eq!(error.to_string(), "no");
@@ -149,7 +150,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
         assert_eq!(error.downcast_ref::<OutOfBounds>().unwrap().current, i64::MAX);
     }
 
-    // What is there is no record, or one of a newer program.
+    // The stored value is not a record, or is one of a newer program.
     let key = names.records().space().pack("Ada");
     for (bytes, words) in [(&[2, 0][..], "upgrade the program"), (&[1, 0], "has no version")] {
         store.transact(|txn| txn.put(&key, bytes)).unwrap();

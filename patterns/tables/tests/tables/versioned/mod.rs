@@ -1,4 +1,4 @@
-//! The laws of atomic aggregates, on every store.
+//! The laws of versioned records, on every store.
 
 mod faults;
 mod model;

@@ -1,4 +1,4 @@
-//! Random operations, beside a map that does the same.
+//! Random operations, compared with the same operations on a map.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl Lists {
 #[derive(Clone, Debug)]
 enum Change {
     Create(List),
-    /// The version is so far behind the current one.
+    /// The version is this far behind the current one.
     Update(u64, List),
     Delete(u64),
     Swap(Option<List>, Option<List>),
@@ -63,7 +63,7 @@ fn changes() -> impl Strategy<Value = Vec<(u8, Change)>> {
     vec((0..4u8, change), 1..40)
 }
 
-/// What a change comes to: the new version, or what was there instead.
+/// The outcome of a change: the new version, or the conflicting record.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Done(Option<u64>),
@@ -71,7 +71,7 @@ enum Outcome {
     Full(usize),
 }
 
-/// The oracle: records and their versions, and the largest version that was deleted.
+/// The model: records and their versions, and the largest version that was deleted.
 #[derive(Default)]
 struct Model {
     records: BTreeMap<u8, (u64, List)>,
@@ -127,7 +127,7 @@ impl Model {
     }
 }
 
-/// The version that a change is made for.
+/// The expected version of a change.
 fn wanted(current: Option<u64>, behind: u64) -> u64 {
     current.unwrap_or(1).wrapping_sub(behind)
 }
@@ -189,7 +189,7 @@ pub fn every_operation_does_what_it_does_to_a_map(store: &(impl Store + Clone)) 
             assert_eq!(found.as_ref(), model.records.get(&id));
         }
         drop(snapshot);
-        // Rebuilt equals maintained.
+        // The rebuilt data is equal to the maintained data.
         assert_eq!(lists.faults(store), [""; 0]);
         let maintained = dump_all(store);
         let index = Subspace::new("lists").child("by_length").range();
@@ -200,7 +200,8 @@ pub fn every_operation_does_what_it_does_to_a_map(store: &(impl Store + Clone)) 
     });
 }
 
-/// The "ABA problem": who holds a version of the record before must not change the one after.
+/// The "ABA problem": a version of a deleted record must not match a later record with the same
+/// key.
 pub fn a_record_that_comes_back_has_a_version_of_its_own(store: &(impl Store + Clone)) {
     clear(store);
     let table = VersionedTable::<u8, String>::new(&Subspace::new("names"));
@@ -215,7 +216,7 @@ pub fn a_record_that_comes_back_has_a_version_of_its_own(store: &(impl Store + C
     let error = late.unwrap_err();
     let conflict = error.downcast_ref::<RecordConflict<String>>().unwrap();
     assert_eq!(conflict.current.as_deref().unwrap(), "second");
-    // Also through the function that deletes without naming a version.
+    // Also by the function that deletes without an expected version.
     store.transact(|txn| table.modify(txn, &1, |_| Ok(None))).unwrap();
     let third = store.transact(|txn| table.create(txn, &1, "third".into())).unwrap();
     assert_eq!(third, 3);

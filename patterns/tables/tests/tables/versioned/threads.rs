@@ -1,4 +1,4 @@
-//! Threads that change one record at the same time.
+//! Threads that change one record concurrently.
 
 use std::cell::Cell;
 use std::sync::Barrier;
@@ -14,7 +14,7 @@ const THREADS: usize = 4;
 const ROUNDS: usize = 20;
 const ALL: usize = THREADS * ROUNDS;
 
-/// What changes: a number in a record, one that the store counts, and a list.
+/// The data that the threads change: a number in a record, a counter of the store, and a list.
 struct Changed {
     record: VersionedTable<u8, usize>,
     counters: Counters<u8>,
@@ -32,8 +32,8 @@ impl Changed {
     }
 }
 
-/// Where a thread that has read outside of a transaction waits for the others to have read the
-/// same, once per increment.
+/// A barrier after a read outside of a transaction: all threads read the same value, once per
+/// increment.
 struct Meeting<'b> {
     barrier: &'b Barrier,
     met: Cell<bool>,
@@ -47,7 +47,7 @@ impl Meeting<'_> {
     }
 }
 
-/// Runs `increment` so often in each of the threads.
+/// Runs `increment` repeatedly in each of the threads.
 fn race<S: Store>(store: &S, increment: impl Fn(&S, &Meeting<'_>) + Sync) {
     let barrier = Barrier::new(THREADS);
     thread::scope(|scope| {
@@ -61,7 +61,7 @@ fn race<S: Store>(store: &S, increment: impl Fn(&S, &Meeting<'_>) + Sync) {
     });
 }
 
-/// What the record holds when all threads have incremented it.
+/// The value of the record after all increments.
 fn recorded<S: Store>(
     store: &S,
     increment: impl Fn(&S, &VersionedTable<u8, usize>, &Meeting<'_>) + Sync,
@@ -73,7 +73,7 @@ fn recorded<S: Store>(
     *table.get(&store.snapshot().unwrap(), &1).unwrap().unwrap()
 }
 
-/// Tries until it is not refused.
+/// Retries until the change succeeds.
 fn insist<S: Store>(
     store: &S,
     table: &VersionedTable<u8, usize>,
@@ -137,7 +137,8 @@ pub fn no_atomic_change_loses_an_update(store: &(impl Store + Clone)) {
     assert_eq!(list.get(&snapshot, &1).unwrap().unwrap().len(), ALL);
 }
 
-/// The control: the same race, and a write that does not look whether its read still holds.
+/// The negative control: the same race, with a write that does not check whether its read is still
+/// current.
 pub fn a_read_and_then_a_write_loses_updates_and_is_caught(store: &(impl Store + Clone)) {
     let found = recorded(store, |store, table, meeting| {
         let seen = table.get(&store.snapshot().unwrap(), &1).unwrap().unwrap();
