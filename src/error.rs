@@ -372,7 +372,7 @@ pub enum Error {
         store: Box<str>,
         /// How long a statement may take.
         limit_ms: u64,
-        /// What the server said.
+        /// The error of the server.
         source: SharedError,
     },
     /// The server or cluster did not answer when the store was opened. Check that it runs, and that
@@ -381,7 +381,7 @@ pub enum Error {
     Unreachable {
         /// The server, without a password.
         store: Box<str>,
-        /// What was waited for, or what the system said.
+        /// The time-out, or the error of the system.
         source: SharedError,
     },
     /// The cluster cannot run the transaction now: it recovers, is behind, or limits the load.

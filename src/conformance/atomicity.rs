@@ -12,7 +12,7 @@ pub(super) fn a_commit_keeps_every_write<S: Store>(store: &S) -> Outcome {
     let writes = u16::try_from(limit).unwrap_or(u16::MAX);
     let mut txn = store.begin()?;
     for n in 0..writes {
-        // Scattered, so that the writes do not lie side by side in the engine.
+        // Scattered, so that the writes are not adjacent in the engine.
         txn.put(&n.wrapping_mul(40_503).to_be_bytes(), &n.to_be_bytes())?;
     }
     txn.commit()?;
@@ -50,7 +50,8 @@ pub(super) fn an_empty_transaction_commits<S: Store>(store: &S) -> Outcome {
     agree("afterwards", &store.snapshot()?, &model)
 }
 
-/// A writer keeps two keys equal while readers look; the keys lie apart, with others between.
+/// A writer keeps two keys equal while readers compare them; the keys are far apart, with others
+/// between.
 pub(super) fn readers_see_whole_transactions_only<S: Store>(store: &S) -> Outcome {
     const ROUNDS: u32 = 200;
     let between: Vec<[u8; 2]> = (0..100).map(|n| [b'm', n]).collect();

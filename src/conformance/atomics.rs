@@ -1,4 +1,4 @@
-//! Operations that a store may do without reading, and stamps that it may make at commit.
+//! Atomic operations, and versionstamps.
 
 use super::Outcome;
 use super::compare::{blob, ensure, found, get, root, same};

@@ -1,4 +1,4 @@
-//! `get_many` and `range_many` answer in the order asked.
+//! `get_many` and `range_many` return results in the requested order.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
@@ -39,7 +39,8 @@ pub(super) fn get_many_of_no_keys_is_empty<S: Store>(store: &S) -> Outcome {
 
 type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
-/// Compares what `reader` returns for `bounds`, by limits from none to more than there is.
+/// Compares the results of `reader` for `bounds`, with limits from 0 to more than there are
+/// entries.
 fn same_pages<R: Reader>(what: &str, reader: &R, model: &Model, bounds: &[Bounds<'_>]) -> Outcome {
     let ranges: Vec<KeyRange<'_>> =
         bounds.iter().map(|(start, end)| KeyRange::new(*start, *end)).collect();
@@ -91,7 +92,7 @@ pub(super) fn range_many_sees_the_writes_of_its_transaction<S: Store>(store: &S)
     let keys: Vec<[u8; 2]> = (0..60_u8).map(|n| [b'a' + n / 10, b'0' + n % 10]).collect();
     let mut model = plant(store, &keys)?;
     let mut txn = store.begin()?;
-    // In `a` the first key, in `b` the first ones, in `c` every second one, `d` as a whole.
+    // The first key of `a`, the first ones of `b`, every second one of `c`, all of `d`.
     let deleted = ["a0", "b0", "b1", "b2", "b3", "c1", "c3", "c5", "c7", "c9"];
     for key in deleted {
         txn.delete(key.as_bytes())?;
@@ -102,7 +103,7 @@ pub(super) fn range_many_sees_the_writes_of_its_transaction<S: Store>(store: &S)
     model.retain(|key, _| {
         !key.starts_with(b"d") && !lies_between(key, Included(b"e2"), Excluded(b"e8"))
     });
-    // New keys before, between and after the others, an old one, and one in what was deleted.
+    // New keys before, between and after the others, an old one, and one in a deleted range.
     for key in ["a", "a00", "a99", "b2", "d5", "e5", "f3", "g1", "g2"] {
         txn.put(key.as_bytes(), b"own")?;
         model.insert(blob(key), blob("own"));
@@ -126,7 +127,7 @@ pub(super) fn range_many_of_a_thousand_ranges_returns_as_many_pages<S: Store>(
     let key = |n: u16| n.to_be_bytes();
     let keys: Vec<[u8; 2]> = (0..RANGES).filter(|n| n % 7 == 0).map(key).collect();
     let model = plant(store, &keys)?;
-    // From the last range to the first. Each one has room for three keys.
+    // From the last range to the first. Each range has three possible keys.
     let bounds: Vec<([u8; 2], [u8; 2])> = (0..RANGES).rev().map(|n| (key(n), key(n + 3))).collect();
     let ranges: Vec<KeyRange<'_>> =
         bounds.iter().map(|(start, end)| KeyRange::half_open(start, end)).collect();

@@ -1,10 +1,11 @@
-//! Bytes that can be read in a message.
+//! Bytes with a readable form.
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 
-/// A key or a value of a check: bytes that print short, `61 FF*510` for an `a` and 510 times `FF`.
+/// A key or a value of a check. Its printed form is short: `61 FF*510` for an `a` and 510 times
+/// `FF`.
 ///
 /// ```
 /// use keyloom::conformance::Blob;

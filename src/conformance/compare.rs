@@ -1,4 +1,4 @@
-//! What the checks share: an ordered map to compare a reader with, and ways to look at one.
+//! Helpers of the checks: an ordered map as the model, and comparisons of a reader with it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -7,21 +7,21 @@ use std::ops::Bound;
 use super::{Blob, Finding, Outcome};
 use crate::{Entry, Error, KeyRange, Order, Page, Reader, Result, Store, Writer};
 
-/// What should be in the store.
+/// The expected contents of the store.
 pub(super) type Model = BTreeMap<Blob, Blob>;
 
 pub(super) type Pair = (Blob, Blob);
 
 pub(super) const BOTH_ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
 
-/// More entries than any check writes: a walk that goes on for ever is cut here.
+/// More entries than any check writes: an endless walk is cut here.
 const MOST_ENTRIES: usize = 20_000;
 
-/// How many writes a transaction of the suite has at most, where it does not ask for the limit:
-/// below what the strictest stores take.
+/// The largest number of writes in a transaction of the suite, unless it tests the limit: below the
+/// limits of the strictest stores.
 const BATCH: usize = 100;
 
-/// A finding, unless `seen` is what is `expected`.
+/// Returns a finding unless `seen` is equal to `expected`.
 pub(super) fn same<T: PartialEq + Debug>(what: &str, seen: &T, expected: &T) -> Outcome {
     if seen == expected {
         return Ok(());
@@ -29,7 +29,7 @@ pub(super) fn same<T: PartialEq + Debug>(what: &str, seen: &T, expected: &T) -> 
     found(format!("{what}: {}, should be {}", cut(seen), cut(expected)))
 }
 
-/// A finding, unless `holds`.
+/// Returns a finding unless `holds`.
 pub(super) fn ensure(holds: bool, what: &str) -> Outcome {
     if holds { Ok(()) } else { found(what) }
 }
@@ -38,7 +38,7 @@ pub(super) fn found<T>(what: impl Into<String>) -> Outcome<T> {
     Err(Finding(what.into()))
 }
 
-/// Long lists are cut: the first entries tell enough.
+/// Shortens long lists, whose first entries are sufficient.
 fn cut(value: &impl Debug) -> String {
     const MOST_CHARS: usize = 400;
     let mut text = format!("{value:?}");
@@ -49,7 +49,7 @@ fn cut(value: &impl Debug) -> String {
     text
 }
 
-/// The error at the bottom, below the keys that were added on the way.
+/// The innermost error, without the keys that were added to it.
 pub(super) fn root(error: &Error) -> &Error {
     match error {
         Error::At { source, .. } => root(source),
@@ -75,7 +75,7 @@ pub(super) fn get<R: Reader>(reader: &R, key: &[u8]) -> Result<Option<Blob>> {
     Ok(reader.get(key)?.map(|value| blob(&*value)))
 }
 
-/// Everything of a range, page by page.
+/// All entries of a range, page by page.
 pub(super) fn pages<R: Reader>(
     reader: &R,
     range: &KeyRange<'_>,
@@ -105,7 +105,7 @@ pub(super) fn pages<R: Reader>(
 /// The entries of a page, and its last key if there are more.
 pub(super) type FirstPage = (Vec<Pair>, Option<Blob>);
 
-/// What `range_many` returns.
+/// The result of `range_many`.
 pub(super) fn range_many<R: Reader>(
     reader: &R,
     ranges: &[KeyRange<'_>],
@@ -118,7 +118,7 @@ pub(super) fn range_many<R: Reader>(
     Ok(pages.map(page).collect())
 }
 
-/// The page that `range_many` should return for a range.
+/// The expected page of `range_many` for a range.
 pub(super) fn first_page(
     model: &Model,
     is_inside: impl Fn(&[u8]) -> bool,
@@ -131,7 +131,7 @@ pub(super) fn first_page(
     (entries, last)
 }
 
-/// What of `model` is in the range, in `order`.
+/// The part of `model` in the range, in `order`.
 pub(super) fn expected(
     model: &Model,
     is_inside: impl Fn(&[u8]) -> bool,
@@ -148,7 +148,7 @@ pub(super) fn expected(
     pairs
 }
 
-/// Compares everything that `reader` shows with `model`, by every kind of reading.
+/// Compares all reads of `reader` with `model`.
 pub(super) fn agree<R: Reader>(what: &str, reader: &R, model: &Model) -> Outcome {
     agree_within(what, reader, model, &KeyRange::all(), |_| true)?;
     for (key, value) in model {
@@ -164,7 +164,7 @@ pub(super) fn agree<R: Reader>(what: &str, reader: &R, model: &Model) -> Outcome
     same(&format!("{what}, get_many of every key"), &many, &values)
 }
 
-/// Compares what `reader` shows of a range with the part of `model` that `is_inside`.
+/// Compares the reads of a range with the part of `model` for which `is_inside` holds.
 pub(super) fn agree_within<R: Reader>(
     what: &str,
     reader: &R,
@@ -172,7 +172,7 @@ pub(super) fn agree_within<R: Reader>(
     range: &KeyRange<'_>,
     is_inside: impl Fn(&[u8]) -> bool,
 ) -> Outcome {
-    // Small pages of small ranges, and not too many of large ones.
+    // Small pages of small ranges, and a limited number of pages for large ones.
     let limit = 3 + model.len() / 16;
     for order in BOTH_ORDERS {
         let right = expected(model, &is_inside, order);
@@ -190,7 +190,7 @@ pub(super) fn agree_within<R: Reader>(
     same(&format!("{what}, count"), &reader.count(range.clone())?, &count)
 }
 
-/// Commits `pairs`, in transactions that the strictest stores take.
+/// Commits `pairs`, in transactions within the limits of the strictest stores.
 pub(super) fn fill<S: Store>(store: &S, pairs: &[Pair]) -> Result<()> {
     pairs.chunks(BATCH).try_for_each(|batch| {
         store.transact(|txn| batch.iter().try_for_each(|(key, value)| txn.put(key, value)))
@@ -206,12 +206,13 @@ pub(super) fn plant<S: Store, K: AsRef<[u8]>>(store: &S, keys: &[K]) -> Result<M
     Ok(pairs.into_iter().collect())
 }
 
-/// The last bytes of a key, which tell it apart from the others of a check.
+/// The last bytes of a key, which distinguish it from the other keys of a check.
 fn tail(key: &[u8]) -> &[u8] {
     key.get(key.len().saturating_sub(12)..).unwrap_or(key)
 }
 
-/// Keys that programs get wrong: neighbours of `a`, what continues with `00` and `FF`, the longest.
+/// Keys at which programs make mistakes: neighbours of `a`, its continuations with `00` and `FF`,
+/// the longest.
 pub(super) fn awkward_keys() -> Vec<Blob> {
     let short: [&[u8]; 20] = [
         b"\x00",
@@ -244,14 +245,14 @@ pub(super) fn awkward_keys() -> Vec<Blob> {
     short.iter().map(blob).chain(long).collect()
 }
 
-/// `start`, made `length` bytes long with `byte`.
+/// `start`, extended to `length` bytes with `byte`.
 pub(super) fn padded(start: &[u8], byte: u8, length: usize) -> Blob {
     let mut bytes = start.to_vec();
     bytes.resize(length, byte);
     Blob(bytes)
 }
 
-/// How an engine's bounds are meant.
+/// The definition of an engine's bounds.
 pub(super) fn lies_between(key: &[u8], start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
     let behind_start = match start {
         Bound::Included(start) => key >= start,

@@ -60,7 +60,7 @@ pub(super) fn add_wraps_around<S: Store>(store: &S) -> Outcome {
 }
 
 pub(super) fn min_and_max_compare_as_unsigned_numbers<S: Store>(store: &S) -> Outcome {
-    // As unsigned numbers, -1 is the largest of all.
+    // As an unsigned number, -1 is the largest.
     for (old, bound) in [(5, 3), (3, 5), (4, 4), (-1, 7), (7, u64::MAX), (i64::MIN, 1), (256, 255)]
     {
         store.transact(|txn| {
@@ -109,8 +109,8 @@ pub(super) fn a_value_of_another_length_is_not_a_counter<S: Store>(store: &S) ->
     Ok(())
 }
 
-/// A store that looks refuses to count what is no counter, and changes nothing. One that does not
-/// look takes the first eight bytes, filled up with zeros, and nothing else.
+/// A store either refuses a value that is not a counter, and changes nothing; or it truncates or
+/// zero-extends the value to eight bytes, and changes nothing else.
 fn refused_or_taken<S: Store>(
     store: &S,
     value: &[u8],

@@ -1,4 +1,4 @@
-//! What is deleted is gone, and nothing else.
+//! A deletion removes its keys, and no others.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
@@ -9,7 +9,7 @@ use crate::{KeyRange, Store, Writer};
 pub(super) fn a_deleted_key_is_gone_and_its_neighbours_stay<S: Store>(store: &S) -> Outcome {
     let keys = awkward_keys();
     let mut model = plant(store, &keys)?;
-    // From the middle outwards, so that both ends are reached late.
+    // From the middle outwards, so that the keys at both ends are deleted last.
     let (front, back) = keys.split_at(keys.len() / 2);
     for key in back.iter().zip(front.iter().rev()).flat_map(|(a, b)| [a, b]) {
         store.transact(|txn| txn.delete(key))?;

@@ -1,4 +1,4 @@
-//! Random histories answer as an ordered map does.
+//! Random histories, compared with an ordered map.
 
 use std::ops::Bound;
 
@@ -17,7 +17,7 @@ use crate::{Error, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store, Transa
 /// A range of an [`Operation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bounds {
-    /// What lies between two bounds.
+    /// The keys between two bounds.
     Between(Bound<Blob>, Bound<Blob>),
     /// The keys that begin with these bytes.
     Prefix(Blob),
@@ -31,7 +31,7 @@ impl Bounds {
         }
     }
 
-    /// The definition, which knows nothing of [`KeyRange`].
+    /// The definition, independent of [`KeyRange`].
     fn contains(&self, key: &[u8]) -> bool {
         match self {
             Self::Between(start, end) => lies_between(key, slice(start), slice(end)),
@@ -44,18 +44,18 @@ fn slice(bound: &Bound<Blob>) -> Bound<&[u8]> {
     bound.as_ref().map(|bytes| &bytes[..])
 }
 
-/// Who reads.
+/// The reader of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// A snapshot taken for this one reading.
+    /// A new snapshot for this read.
     Newest,
-    /// One of the snapshots that were kept, if there are any.
+    /// One of the open snapshots, if there are any.
     Kept(usize),
     /// The open transaction, if there is one.
     Transaction,
 }
 
-/// One step of a history. Writes go to the open transaction and begin one where there is none.
+/// One step of a history. Writes go to the open transaction; without one they begin it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// [`Store::begin`].
@@ -80,9 +80,9 @@ pub enum Operation {
     Append(Blob, Blob),
     /// [`Writer::compare_and_clear`].
     Clear(Blob, Blob),
-    /// Takes a snapshot and keeps it, across whatever is committed later.
+    /// Takes a snapshot and keeps it open across later commits.
     Keep,
-    /// Drops a snapshot that was kept.
+    /// Drops an open snapshot.
     Release(usize),
     /// [`Reader::get`].
     Get(View, Blob),
@@ -94,14 +94,14 @@ pub enum Operation {
     Range(View, Bounds, Order),
     /// [`Reader::count`], [`Reader::first`] and [`Reader::last`].
     Ends(View, Bounds),
-    /// [`Reader::page`], until there is no more.
+    /// [`Reader::page`], up to the last page.
     Pages(View, Bounds, Order, usize),
     /// [`Reader::range_many`].
     RangeMany(View, Vec<Bounds>, usize),
 }
 
-/// Few different keys, so that operations meet; made of the bytes that go wrong, with keys at and
-/// beyond the length limit among them.
+/// Few different keys, so that operations interact; made of bytes that often cause mistakes,
+/// including keys at and beyond the length limit.
 fn keys() -> impl Strategy<Value = Blob> {
     let byte = || select(&[0x00, 0x01, b'a', 0xFE, 0xFF][..]);
     let long = (vec(byte(), 0..=1), byte(), select(&[510, 511, 511, 512][..]), vec(byte(), 0..=1));
@@ -211,7 +211,7 @@ pub(super) fn random_histories_agree_with_an_ordered_map<S: Store>(
     let config = Config {
         cases: u32::try_from(all_operations.div_ceil(LENGTH)).unwrap_or(u32::MAX),
         max_shrink_iters: 1_000,
-        // A violation names the seed; a library leaves no files behind.
+        // A violation contains the seed. A library should leave no files behind.
         failure_persistence: None,
         ..Config::default()
     };
@@ -235,13 +235,13 @@ pub(super) fn random_histories_agree_with_an_ordered_map<S: Store>(
     }
 }
 
-/// Runs a history on `store`, which must be empty, and compares each answer with that of an ordered
+/// Runs a history on `store`, which must be empty, and compares each result with that of an ordered
 /// map. A commit that the store refuses as a conflict counts as a rollback.
 ///
 /// See [`operations`] for an example.
 ///
 /// # Errors
-/// The first answer that differs.
+/// The first result that differs.
 pub fn replay<S: Store>(store: &S, history: &[Operation]) -> Outcome {
     let mut replay = Replay { store, committed: Model::new(), open: None, kept: Vec::new() };
     for (n, operation) in history.iter().enumerate() {
@@ -257,7 +257,7 @@ struct Replay<'s, S: Store> {
     kept: Vec<(S::Snapshot<'s>, Model)>,
 }
 
-/// Calls `$read` with the reader and the model that a view means.
+/// Calls `$read` with the reader and the model of a view.
 macro_rules! with_view {
     ($self:ident, $view:expr, |$reader:ident, $model:ident| $read:expr) => {{
         let chosen = match $view {
@@ -315,7 +315,7 @@ impl<'s, S: Store> Replay<'s, S> {
         }
     }
 
-    /// The open transaction and what it should show; begins one where there is none.
+    /// The open transaction and its expected contents; begins one if there is none.
     fn writer(&mut self) -> Outcome<&mut (S::Transaction<'s>, Model)> {
         if self.open.is_none() {
             let txn = self.store.begin()?;
@@ -381,7 +381,7 @@ fn write<W: Writer>(txn: &mut W, model: &mut Model, operation: &Operation) -> Ou
             count(txn.max(key, *bound), model, key, |old| old.map_or(bound.cast_signed(), max))?;
         }
         Operation::Append(key, tail) => {
-            // No history comes near the longest value.
+            // No value of a history is close to the limit.
             let is_key = accepted(txn.append_if_fits(key, tail), key)?;
             is_key.then(|| model.entry(key.clone()).or_default().0.extend_from_slice(tail));
         }
@@ -395,7 +395,7 @@ fn write<W: Writer>(txn: &mut W, model: &mut Model, operation: &Operation) -> Ou
     Ok(())
 }
 
-/// Whether an operation on `key` went through: it must if this is a key, and must not if not.
+/// Whether an operation on `key` succeeded: it must if this is a valid key, and must not otherwise.
 fn accepted<T>(answer: Result<T>, key: &[u8]) -> Outcome<bool> {
     let is_key = (1..=MAX_KEY_BYTES).contains(&key.len());
     match answer {
@@ -409,7 +409,7 @@ fn accepted<T>(answer: Result<T>, key: &[u8]) -> Outcome<bool> {
     }
 }
 
-/// The counter in the model: `Err` when what is there is none.
+/// The counter in the model: `Err` if the value is not a counter.
 fn counter_of(model: &Model, key: &[u8]) -> Result<Option<i64>, usize> {
     let Some(value) = model.get(key) else { return Ok(None) };
     let bytes = <[u8; 8]>::try_from(&value[..]).map_err(|_| value.len())?;
@@ -424,7 +424,7 @@ fn count(
 ) -> Outcome {
     match counter_of(model, key) {
         Err(_) if answer.is_ok() => {
-            // A store that does not look takes the first eight bytes, filled up with zeros.
+            // A store without validation truncates or zero-extends the value to eight bytes.
             let mut taken = [0; 8];
             let value = model.get(key).map(|value| &value[..]).unwrap_or_default();
             taken.iter_mut().zip(value).for_each(|(byte, old)| *byte = *old);
@@ -462,7 +462,7 @@ fn read<R: Reader>(reader: &R, model: &Model, operation: &Operation) -> Outcome 
         }
         Operation::GetMany(_, keys) => {
             let answer = reader.get_many(keys);
-            // One key that is none refuses them all.
+            // One invalid key makes the whole call fail.
             let refused = keys.iter().find(|key| !(1..=MAX_KEY_BYTES).contains(&key.len()));
             if let Some(key) = refused {
                 accepted(answer, key)?;

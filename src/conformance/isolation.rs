@@ -1,4 +1,4 @@
-//! No transaction sees uncommitted writes of another.
+//! A transaction does not see uncommitted writes of another.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! An iterator that ended stays ended, and disturbs no other.
+//! An iterator that ended stays ended, and does not affect others.
 
 use super::Outcome;
 use super::compare::{BOTH_ORDERS, expected, found, get, owned, plant, same};
@@ -49,14 +49,14 @@ fn side_by_side<R: Reader>(reader: &R, model: &super::compare::Model) -> Outcome
     let (mut one, mut two, mut three) = (up()?, down()?, up()?);
     let mut seen = [Vec::new(), Vec::new(), Vec::new()];
     let [first, second, third] = &mut seen;
-    // The third runs at half the speed, so that all three stand at different keys.
+    // The third one advances at half the speed, so that all three are at different keys.
     for step in 0..2 * KEYS.len() {
         first.extend(one.next().transpose()?.map(owned));
         second.extend(two.next().transpose()?.map(owned));
         if step % 2 == 0 {
             third.extend(three.next().transpose()?.map(owned));
         }
-        // One that is dropped half way.
+        // An iterator that is dropped before its end.
         down()?.next().transpose()?;
     }
     let rising = expected(model, |_| true, Order::Ascending);

@@ -1,14 +1,14 @@
 //! Tests a store against the laws that every pattern relies on.
 //!
-//! A test of a backend, or of a wrapper around one, has one line:
+//! The test of a backend, or of a wrapper around one, has one line:
 //!
 //! ```
 //! use keyloom::{Memory, conformance};
 //! conformance::check(|| Ok(Memory::new()));
 //! ```
 //!
-//! The closure makes a fresh, *empty* store each time it is called, once for each check. A store
-//! that needs something beside it, such as a directory, comes in a pair with it:
+//! The closure creates a fresh, *empty* store each time it is called, once for each check. If a
+//! store needs other resources, such as a directory, the closure returns a pair:
 //!
 //! ```
 //! # #[cfg(feature = "lmdb")] {
@@ -21,16 +21,16 @@
 //! # }
 //! ```
 //!
-//! A store may refuse a conflict at commit or let one writer wait for the other; it may have
-//! [`Limits`](crate::Limits) as narrow as 100 writes to a transaction, and room for 16 snapshots
-//! and transactions at once. The suite keeps below them.
+//! A store may refuse a conflict at commit or make one writer wait for the other. Its
+//! [`Limits`](crate::Limits) may be as narrow as 100 writes per transaction, and 16 concurrent
+//! snapshots and transactions. The suite stays within them.
 //!
-//! The suite cannot test durability, since it crashes nothing, and cannot end a call that blocks
+//! The suite cannot test durability, since it causes no crashes, and cannot end a call that blocks
 //! forever.
 //!
-//! Each check is a function whose name is the sentence that it holds the store to; [`checks`] lists
-//! them with their [`Law`]. That the suite *can* fail is tested with stores that are broken on
-//! purpose, one for each mistake that stores are known to make.
+//! Each check is a function whose name is a sentence that the store must satisfy; [`checks`] lists
+//! them with their [`Law`]. Mutant stores, one for each mistake that stores are known to make, show
+//! that the suite *can* fail.
 
 mod atomicity;
 mod atomics;
@@ -62,17 +62,16 @@ use crate::{BoxedError, Error, Store};
 pub use blob::Blob;
 pub use histories::{Bounds, Operation, View, operations, replay};
 
-/// Runs every check with the usual effort and panics with all violations if there are any.
+/// Runs every check with the default effort, and panics with all violations if there are any.
 ///
 /// # Panics
-/// When the store breaks a law, or cannot be made. The message names each law that was broken, the
-/// check that saw it and what it saw.
+/// If the store breaks a law, or cannot be created. The message contains each law that was broken,
+/// the check, and what it found.
 pub fn check<F: Fixture>(make: impl Fn() -> Result<F, BoxedError>) {
     Suite::new().check(make);
 }
 
-/// A store under test, with what must live as long as it: the store alone, or a pair of the store
-/// and anything.
+/// A store under test, with the resources that must live as long as it: the store alone, or a pair.
 pub trait Fixture {
     /// The type of the store.
     type Store: Store;
@@ -97,7 +96,7 @@ impl<S: Store, T> Fixture for (S, T) {
     }
 }
 
-/// How hard to look.
+/// The effort of a run.
 ///
 /// ```
 /// use keyloom::{Memory, conformance::Suite};
@@ -118,30 +117,30 @@ impl Default for Suite {
 }
 
 impl Suite {
-    /// The usual effort: 5,000 operations in random histories, from a seed that changes with each
+    /// The default effort: 5,000 operations in random histories, from a seed that changes with each
     /// run and is part of each violation.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many operations the random histories have together.
+    /// The number of operations of all random histories together.
     #[must_use]
     pub fn operations(mut self, operations: usize) -> Self {
         self.operations = operations;
         self
     }
 
-    /// Where the random histories begin: the seed that a violation named, to see it again.
+    /// The seed of the random histories: that of a violation, to reproduce it.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Runs every check, each on a store of its own, and returns what was seen.
+    /// Runs every check, each on a store of its own, and returns the violations.
     ///
     /// # Errors
-    /// When `make` fails.
+    /// The error of `make`.
     pub fn run<F: Fixture>(
         &self,
         make: impl Fn() -> Result<F, BoxedError>,
@@ -157,8 +156,8 @@ impl Suite {
     /// [`run`](Suite::run) that panics with all violations if there are any.
     ///
     /// # Panics
-    /// As [`conformance::check`](check).
-    // The one place of the library that panics: it is called by tests, as `assert!` is.
+    /// In the cases of [`conformance::check`](check).
+    // The one place of the library that panics: tests call it, like `assert!`.
     #[allow(clippy::panic)]
     pub fn check<F: Fixture>(&self, make: impl Fn() -> Result<F, BoxedError>) {
         match self.run(make) {
@@ -172,15 +171,15 @@ impl Suite {
     }
 }
 
-/// A law that a store broke, and how that showed.
+/// A law that a store broke, with the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
     /// The law.
     pub law: Law,
-    /// The check that saw it.
+    /// The check that found it.
     pub check: &'static str,
-    /// What was seen, and what should have been.
+    /// The result, and the expected one.
     pub seen: String,
 }
 
@@ -192,7 +191,7 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// One check: a law and the function that holds a store to it.
+/// One check: a law, and a function that tests a store.
 #[derive(Clone, Copy)]
 pub struct Check<S> {
     law: Law,
@@ -201,7 +200,7 @@ pub struct Check<S> {
 }
 
 impl<S: Store> Check<S> {
-    /// The law that it is about.
+    /// The law that it tests.
     pub fn law(&self) -> Law {
         self.law
     }
@@ -211,10 +210,10 @@ impl<S: Store> Check<S> {
         self.name
     }
 
-    /// Holds `store`, which must be empty, to the law.
+    /// Tests `store`, which must be empty.
     ///
     /// # Errors
-    /// What was seen.
+    /// The violation.
     pub fn run(&self, store: &S, suite: &Suite) -> Result<(), Violation> {
         (self.run)(store, suite).map_err(|Finding(seen)| Violation {
             law: self.law,
@@ -230,7 +229,7 @@ impl<S> fmt::Debug for Check<S> {
     }
 }
 
-/// What a check saw that should not be.
+/// The violation that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding(String);
 
@@ -248,12 +247,12 @@ impl From<Error> for Finding {
     }
 }
 
-/// What a check answers.
+/// The result of a check.
 type Outcome<T = ()> = Result<T, Finding>;
 
 macro_rules! laws {
     ($($law:ident, $sentence:literal, $module:ident: [$($check:ident),+ $(,)?],)+) => {
-        /// What a store promises. [`Display`](fmt::Display) says it as a sentence.
+        /// The laws of a store. [`Display`](fmt::Display) shows a law as a sentence.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Law {

@@ -1,4 +1,4 @@
-//! Keys come in unsigned lexicographic order.
+//! Keys are in unsigned lexicographic order.
 
 use super::Outcome;
 use super::compare::{BOTH_ORDERS, awkward_keys, blob, plant, same, walk};

@@ -1,4 +1,4 @@
-//! A transaction sees its own writes, in every kind of reading.
+//! A transaction sees its own writes, in every kind of read.
 
 use super::compare::{Model, agree, agree_within, blob, lies_between, plant};
 use super::{Blob, Outcome};
@@ -7,8 +7,8 @@ use std::ops::Bound::{Excluded, Included};
 
 const KEYS: [&[u8]; 6] = [b"a", b"aa", b"b", b"c", b"d", b"\xFF"];
 
-/// Begins, makes `writes` one by one on the transaction and on the model, compares after each, and
-/// once more after the commit.
+/// Begins, applies `writes` one by one to the transaction and to the model, compares after each,
+/// and once more after the commit.
 macro_rules! compare_after_each {
     ($store:ident, $txn:ident, $model:ident: $($what:literal => $write:expr $(, $change:expr)?;)+) => {{
         let mut $model = plant($store, &KEYS)?;
@@ -94,8 +94,7 @@ pub(super) fn a_transaction_sees_only_the_last_of_its_writes_to_a_key<S: Store>(
 }
 
 pub(super) fn a_transaction_sees_its_own_sorted_puts<S: Store>(store: &S) -> Outcome {
-    // So many that a store may find it worth while to lay them side by side, between and upon
-    // others.
+    // So many that a store may handle them as a batch, between and over stored keys.
     let some = |from: u8| {
         let keys = (0..30_u8).map(move |n| ([b'c', from, n], vec![n; 10 * usize::from(n)]));
         keys.collect::<Vec<_>>()

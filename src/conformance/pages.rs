@@ -50,8 +50,8 @@ fn page_of<S: Store>(
     Ok((entries.into_iter().map(owned).collect(), last))
 }
 
-/// Each page is from a snapshot of its own, and keys come and go on both sides of where it stands,
-/// the last key of a page among them.
+/// Each page is from a new snapshot, and keys are inserted and deleted before and after its
+/// position, including the last key of a page.
 pub(super) fn pages_go_on_whatever_is_written_in_between<S: Store>(store: &S) -> Outcome {
     for order in BOTH_ORDERS {
         store.transact(|txn| txn.delete_range(KeyRange::all()))?;

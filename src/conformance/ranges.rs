@@ -1,4 +1,4 @@
-//! A range holds what lies between its bounds, in both directions, whatever the bounds are.
+//! A range contains the keys between its bounds, in both directions, for any bounds.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
@@ -9,7 +9,7 @@ use super::compare::{
 use super::{Blob, Outcome};
 use crate::{KeyBounds, KeyRange, Reader, Store};
 
-/// Bounds worth trying against [`awkward_keys`]: keys, what lies between keys, and no keys at all.
+/// Bounds for [`awkward_keys`]: keys, byte strings between keys, and invalid keys.
 fn awkward_bounds() -> Vec<Blob> {
     let short: [&[u8]; 13] = [
         b"",
@@ -148,8 +148,8 @@ pub(super) fn ranges_that_can_hold_nothing_are_empty<S: Store>(store: &S) -> Out
     Ok(())
 }
 
-/// A store that brings ranges in parts begins the next part at the successor of the last key, which
-/// is that key and a zero byte. Here that is a key too, wherever a part ends.
+/// A store that fetches ranges in parts begins the next part at the successor of the last key,
+/// which is that key and a zero byte. Here the successor is a key too, wherever a part ends.
 pub(super) fn a_long_range_holds_the_successor_of_each_key<S: Store>(store: &S) -> Outcome {
     let chain = |first: u8| (0..400).map(move |zeros| [&[first][..], &vec![0; zeros]].concat());
     let keys: Vec<Vec<u8>> = (1..=4).flat_map(chain).collect();

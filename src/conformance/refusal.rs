@@ -8,7 +8,7 @@ use crate::{DynWriter, Error, Result, Store, Transaction, Writer};
 #[error("no room for {0}")]
 struct NoRoom(u32);
 
-/// A write of a pattern that fails after half of its work.
+/// A write of a pattern that fails half way.
 fn fail_half_way(txn: &mut impl Writer, error: Error) -> Result<()> {
     txn.guarded(|txn| {
         txn.put(b"half", b"done")?;
@@ -67,7 +67,7 @@ pub(super) fn a_refused_commit_is_run_again_when_its_source_asks_for_it<S: Store
     agree("the store", &store.snapshot()?, &Model::from([(blob(b"a"), blob(b"1"))]))
 }
 
-/// A write of the store that is refused has changed nothing.
+/// A write of the store that is refused changes nothing.
 pub(super) fn a_write_that_the_store_refuses_is_no_refusal<S: Store>(store: &S) -> Outcome {
     store.transact(|txn| {
         let _refused = txn.put(b"", b"");

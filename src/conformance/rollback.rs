@@ -1,4 +1,4 @@
-//! A transaction that is dropped changed nothing.
+//! A transaction that is dropped changes nothing.
 
 use super::compare::{Model, agree, plant};
 use super::{Finding, Outcome};

@@ -1,9 +1,9 @@
-//! Committed transactions are as if one ran after the other.
+//! Committed transactions have a serial order.
 //!
-//! A store may let transactions run side by side and refuse one of them at commit, or let each wait
+//! A store may run transactions concurrently and refuse one of them at commit, or make each wait
 //! for the one before it. So two threads read, *meet*, and then write: on the first kind of store
-//! both have read before either writes, each time, and on the second kind the meeting is given up
-//! after some milliseconds.
+//! both have read before either writes, each time. On the second kind the meeting times out after
+//! some milliseconds.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -13,7 +13,7 @@ use super::Outcome;
 use super::compare::{found, same};
 use crate::{Error, KeyRange, Order, Reader, Result, Store, Writer};
 
-/// Where threads wait for each other, but not for long.
+/// A barrier with a short time-out.
 pub(super) struct Meeting {
     arrived: Mutex<usize>,
     changed: Condvar,
@@ -27,7 +27,7 @@ impl Meeting {
         Self { arrived: Mutex::new(0), changed: Condvar::new(), expected }
     }
 
-    /// Returns when as many threads arrived as are expected, or when it took too long.
+    /// Returns when all expected threads have arrived, or after the time-out.
     pub(super) fn wait(&self) {
         let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
         *arrived += 1;
@@ -37,7 +37,7 @@ impl Meeting {
     }
 }
 
-/// Runs a transaction until it commits: giving up after many conflicts is allowed.
+/// Runs a transaction until it commits, or gives up after many conflicts.
 pub(super) fn insist<T>(mut transact: impl FnMut() -> Result<T>) -> Outcome<T> {
     const MOST_TRIES: usize = 50;
     for _ in 0..MOST_TRIES {
@@ -50,7 +50,7 @@ pub(super) fn insist<T>(mut transact: impl FnMut() -> Result<T>) -> Outcome<T> {
     found("a transaction did not get through")
 }
 
-/// Runs `work` on `threads` threads, with their number.
+/// Runs `work` on `threads` threads. Each receives its number.
 pub(super) fn on_threads(threads: u8, work: impl Fn(u8) -> Outcome + Sync) -> Outcome {
     let work = &work;
     thread::scope(|scope| {
@@ -103,7 +103,7 @@ pub(super) fn counters_of_many_writers_lose_no_update<S: Store>(store: &S) -> Ou
     same("the largest number", &snapshot.counter(b"max")?, &(4 * i64::from(ROUNDS) - 1))
 }
 
-/// A way to see whether a key is there: the whole of what a store must remember as read.
+/// A way to test whether a key exists: all reads that a store must track.
 #[derive(Clone, Copy, Debug)]
 enum Look {
     Get,
@@ -152,8 +152,8 @@ impl Look {
     }
 }
 
-/// Write skew: each of two transactions writes its key if the other's is not there. Whichever is
-/// first, the second one must see it; a store that only compares writes lets both through.
+/// Write skew: each of two transactions writes its key if the other's does not exist. The second
+/// one must see the write of the first; a store that compares only writes commits both.
 pub(super) fn two_writers_that_look_for_each_other_do_not_both_miss<S: Store>(
     store: &S,
 ) -> Outcome {
@@ -176,7 +176,7 @@ pub(super) fn two_writers_that_look_for_each_other_do_not_both_miss<S: Store>(
     Ok(())
 }
 
-/// One reads a key and depends on it, the other deletes the range that holds it.
+/// One transaction reads a key and depends on it, the other deletes the range with the key.
 pub(super) fn a_deleted_range_meets_what_was_read_of_it<S: Store>(store: &S) -> Outcome {
     for look in LOOKS {
         store.transact(|txn| {
@@ -200,7 +200,7 @@ pub(super) fn a_deleted_range_meets_what_was_read_of_it<S: Store>(store: &S) -> 
                 })
             })
         })?;
-        // `m` and what was said of it are there, or neither.
+        // Either both `m` and `said` exist, or neither.
         let there = store.snapshot()?.count(KeyRange::all())?;
         if there != 2 && there != 0 {
             return found(format!(

@@ -57,7 +57,7 @@ pub(super) fn an_iterator_of_a_snapshot_does_not_notice_commits<S: Store>(store:
 pub(super) fn snapshots_show_the_moments_at_which_they_were_taken<S: Store>(store: &S) -> Outcome {
     let mut kept = Vec::new();
     let mut model = Model::new();
-    // A store behind a network may have no more than 16 connections.
+    // A remote store may have only 16 connections.
     for round in 0..5_u8 {
         let before = store.snapshot()?;
         let mut txn = store.begin()?;

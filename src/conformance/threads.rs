@@ -1,4 +1,4 @@
-//! A store is usable from several threads.
+//! All threads may use a store.
 
 use super::Outcome;
 use super::compare::{Model, agree, blob, ensure, get, same};

@@ -1,4 +1,4 @@
-//! A value comes back as it was put.
+//! Reads return values unchanged.
 
 use super::Outcome;
 use super::compare::{Model, agree, blob, ensure, found, get, root};
@@ -7,16 +7,16 @@ use crate::{Error, KeyRange, Limits, Store, Transaction, Writer};
 /// The longest value that the suite writes.
 const LONGEST: usize = 1 << 20;
 
-/// Values longer than this are not made up only to be refused.
+/// Longer values are not generated only to be refused.
 const MOST_TO_REFUSE: usize = 64 << 20;
 
 fn longest_value(limits: Limits) -> usize {
-    // Half of a transaction leaves room for the key and for what the store adds to it.
+    // Half of a transaction leaves room for the key and the store's overhead.
     let half = limits.max_transaction_bytes.map_or(LONGEST, |bytes| bytes / 2);
     limits.max_value_bytes.min(LONGEST).min(half)
 }
 
-/// Bytes of every value, which do not repeat with the size of a page.
+/// The bytes of a value, which do not repeat with the size of a page.
 fn value_of(length: usize) -> Vec<u8> {
     (0..length).map(|n| (n % 251) as u8 ^ (n / 4_096) as u8).collect()
 }

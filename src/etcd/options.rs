@@ -110,8 +110,8 @@ impl EtcdOptions {
     /// The server's limit of operations in one request: its `--max-txn-ops`. 16 or more. Default:
     /// 128, that of the server.
     ///
-    /// A transaction may write half as many times half as many keys; see
-    /// [the limits](crate::etcd#limits-of-a-transaction).
+    /// The limit of writes in a transaction is the square of half this number; see [the
+    /// limits](crate::etcd#limits-of-a-transaction).
     #[must_use]
     pub fn max_operations(mut self, operations: usize) -> Self {
         self.max_operations = operations;

@@ -11,7 +11,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | property | here |
+//! | property | value |
 //! |---|---|
 //! | processes | one at a time has the file open; another one gets [`Error::InUse`] |
 //! | writers | one at a time; a second one waits. Readers never wait |
@@ -20,8 +20,8 @@
 //! | a failed write or flush of the file | [`Error::Unusable`] until the store is opened again |
 //! | limits | values of 3 GiB; a transaction of any size |
 //!
-//! The file holds the table `keyloom` with the keys and the table `keyloom.meta` with the number of
-//! the format.
+//! The file contains the table `keyloom` with the keys and the table `keyloom.meta` with the number
+//! of the format.
 //!
 //! [redb]: https://www.redb.org
 
@@ -54,14 +54,14 @@ const FORMAT: u32 = 1;
 /// The limit of redb.
 const MAX_VALUE_BYTES: usize = 3 << 30;
 
-/// When a commit is on the disk.
+/// The fsyncs of a commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// A commit returns when it is on the disk.
+    /// A commit returns after it is synced to the disk.
     #[default]
     Full,
-    /// A commit waits for nothing. A crash of the program or of the machine loses the commits since
-    /// the last [`Redb::flush`]; the store stays whole. Closing the store flushes.
+    /// A commit syncs nothing. A crash of the program or of the machine loses the commits since the
+    /// last [`Redb::flush`]; the store stays intact. Closing the store flushes.
     MayLoseCommits,
 }
 
@@ -97,22 +97,22 @@ impl Default for RedbOptions {
 }
 
 impl RedbOptions {
-    /// When a commit is on the disk.
+    /// The durability of commits.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// How much memory redb may use for pages, 1 GiB by default.
+    /// The size of redb's page cache in bytes. Default: 1 GiB.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// With `true`, each commit also saves the map of free pages, so that opening the store after a
-    /// crash does not read the whole file. Commits take longer: they flush twice.
+    /// With `true`, each commit also saves the list of free pages, so that opening the store after
+    /// a crash does not read the whole file. Commits take longer: they flush twice.
     #[must_use]
     pub fn quick_repair(mut self, quick_repair: bool) -> Self {
         self.quick_repair = quick_repair;
@@ -126,8 +126,8 @@ impl RedbOptions {
         self
     }
 
-    /// How often and after which pauses [`transact`](Store::transact) runs a transaction again.
-    /// redb has no conflicts; a wrapper or the body may report one.
+    /// How often and after which pauses [`transact`](Store::transact) retries a transaction. redb
+    /// has no conflicts; a wrapper or the body may report one.
     #[must_use]
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.retry_policy = policy;
@@ -137,8 +137,8 @@ impl RedbOptions {
     /// Opens the store in the file `path`.
     ///
     /// After a crash this reads the whole file, unless [`quick_repair`](Self::quick_repair) was on.
-    /// A new store is created in a file beside `path` and linked there when it is whole: a process
-    /// that dies meanwhile leaves `path` missing, and a file `path.….new` to delete.
+    /// A new store is created in a temporary file next to `path` and linked to `path` when it is
+    /// complete. A process that dies meanwhile leaves no `path`, but a file `path.….new` to delete.
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::MissingStore`], [`Error::MissingDirectory`],
@@ -184,10 +184,10 @@ fn fill(path: &Path) -> Result<(), redb::Error> {
     Ok(txn.commit()?)
 }
 
-/// A file whose name is not on the disk is lost with the power.
+/// A file whose directory entry was not synced may be lost in a power failure.
 fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // Elsewhere a directory cannot be opened as a file.
+    // On other systems a directory cannot be opened as a file.
     if cfg!(unix) { File::open(parent.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
 }
 
@@ -226,7 +226,7 @@ impl Redb {
     /// Opens the store in the file `path`, and creates it if it is missing.
     ///
     /// # Errors
-    /// As [`RedbOptions::open`].
+    /// The errors of [`RedbOptions::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
     }
@@ -244,7 +244,7 @@ impl Redb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for another address, or as [`RedbOptions::open`].
+    /// [`Error::InvalidArgument`] for another address, and the errors of [`RedbOptions::open`].
     pub fn open_address(address: &str) -> Result<AnyStore> {
         match address.strip_prefix("redb:") {
             Some(path) if !path.is_empty() => Ok(AnyStore::other(address, Self::open(path)?)),
@@ -256,7 +256,7 @@ impl Redb {
         }
     }
 
-    /// Options: durability, the size of the cache.
+    /// The options of a store.
     pub fn options() -> RedbOptions {
         RedbOptions::default()
     }
@@ -266,10 +266,10 @@ impl Redb {
         &self.shared.path
     }
 
-    /// Waits until all commits are on the disk. Of use with [`Durability::MayLoseCommits`].
+    /// Syncs all commits to the disk. Of use with [`Durability::MayLoseCommits`].
     ///
     /// # Errors
-    /// As [`Store::begin`] and [`Transaction::commit`].
+    /// The errors of [`Store::begin`] and [`Transaction::commit`].
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
         let _turn = self.shared.slot.take()?;
@@ -298,8 +298,8 @@ impl Shared {
         Ok(txn)
     }
 
-    /// redb rolls a poisoned transaction back. After any other error the next open decides: the
-    /// commit may have reached the disk.
+    /// redb rolls a poisoned transaction back. After any other error the outcome is unknown until
+    /// the next open: the commit may have reached the disk.
     fn commit(&self, txn: WriteTransaction) -> Result<()> {
         txn.commit().map_err(|error| match error {
             CommitError::TransactionPoisoned => named(&self.path, error.into()),
@@ -381,7 +381,7 @@ pub struct RedbTransaction<'s> {
     _turn: WriterTurn<'s>,
 }
 
-/// A slice of a page of redb, which stays in memory as long as this.
+/// Bytes in a page of redb, which stays in memory as long as this.
 pub struct RedbBytes<'r>(AccessGuard<'r, Bytes>);
 
 impl Deref for RedbBytes<'_> {
@@ -457,7 +457,7 @@ macro_rules! reads {
         }
 
         impl fmt::Debug for $reader<'_> {
-            /// No key and no value.
+            /// Without keys and values.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($reader)).finish_non_exhaustive()
             }
@@ -518,7 +518,7 @@ impl Transaction for RedbTransaction<'_> {
     }
 }
 
-/// Results of redb with keyloom's errors.
+/// Converts results of redb.
 trait Named<T> {
     fn named(self, path: &Path) -> Result<T>;
 }
@@ -529,7 +529,7 @@ impl<T, E: Into<redb::Error>> Named<T> for Result<T, E> {
     }
 }
 
-/// An error of redb under keyloom's name for it.
+/// Converts an error of redb.
 fn named(path: &Path, error: redb::Error) -> Error {
     let path = path.to_path_buf();
     match error {
@@ -549,7 +549,7 @@ fn named(path: &Path, error: redb::Error) -> Error {
     }
 }
 
-/// What an error means when a store is opened.
+/// Converts an error of redb while a store is opened.
 fn named_at_open(path: &Path, error: redb::Error) -> Error {
     let not_a_store = |why: String| Error::NotAStore { path: path.into(), why };
     match error {

@@ -1,4 +1,4 @@
-//! redb keeps the laws of the store, and names the errors of its file.
+//! redb keeps the laws of the store, and errors of its file have their variants.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
@@ -60,7 +60,7 @@ fn a_reopened_store_has_the_commits_of_both_durabilities() {
     }
 }
 
-/// The file as a crash would leave it: a copy taken while the store is open.
+/// The file as after a crash: a copy taken while the store is open.
 #[test]
 fn a_copy_of_an_open_file_has_durable_commits_only() {
     let found_in_copy = |flush: bool| {
@@ -157,7 +157,7 @@ fn creating_a_store_leaves_one_file() {
     assert_eq!(files, ["store"]);
 }
 
-/// Each thread creates the store and opens it; one of them gets it, whose commit is there.
+/// Each thread creates the store and opens it; one of them succeeds, and its commit is stored.
 #[test]
 fn of_threads_that_create_one_store_one_opens_it() {
     for _ in 0..20 {
