@@ -1,4 +1,4 @@
-//! The read path allocates nothing: counted, not timed.
+//! The read path allocates nothing, which is counted, not timed.
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -27,7 +27,7 @@ fn count_one() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call is passed on unchanged.
+// SAFETY: every call is forwarded unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
@@ -110,7 +110,7 @@ fn reads(reader: &impl Reader, per_range: u64) {
 fn snapshot_and_transaction(store: &impl Store, per_range: u64) {
     filled(store);
     reads(&store.snapshot().unwrap(), per_range);
-    // With writes of its own in it.
+    // With writes of its own.
     let mut txn = store.begin().unwrap();
     txn.delete(&key(7)).unwrap();
     txn.put(&key(7), &[8; 100]).unwrap();
@@ -134,7 +134,7 @@ fn reading_from_lmdb_allocates_nothing_but_once_per_range() {
     snapshot_and_transaction(&Lmdb::open(directory.path()).unwrap(), 1);
 }
 
-/// Expressions and aggregates over so many chunks.
+/// Expressions and aggregates over this many chunks.
 fn allocations_of_bitmaps(store: &impl Store, chunks: u64) -> Vec<u64> {
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
     let [a, b, c] = [1, 2, 3].map(|n| Bitmap::new(&Subspace::new(&n)));

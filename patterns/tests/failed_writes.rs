@@ -98,7 +98,7 @@ fn of_tree(tree: impl Tree<Value = ()> + 'static) -> Write {
     })
 }
 
-/// Writes of one pattern each. They look at no outcome but their own.
+/// Writes of one pattern each. They check no outcome but their own.
 fn writes() -> Vec<(&'static str, Write)> {
     let space = Subspace::new("failed writes");
     let sites = Sites::new();
@@ -141,7 +141,8 @@ fn dump(reader: &impl Reader) -> BTreeMap<Vec<u8>, Vec<u8>> {
     entries.map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
 }
 
-/// How many errors of `write` there can be, and how many of them leave something when swallowed.
+/// The number of possible errors of `write`, and how many of them leave an inconsistency when
+/// swallowed.
 fn swallowed(store: impl Store, write: &Write) -> (u64, u64) {
     let faulty = Faulty::new(store);
     let mut left = 0;
@@ -179,7 +180,7 @@ fn a_swallowed_error_of_any_write_leaves_nothing() {
     }
 }
 
-/// The control: a store that commits in spite of them.
+/// The negative control: a store that commits in spite of failed writes.
 #[test]
 fn a_store_that_forgets_the_refusal_keeps_halves() {
     let kept = writes().into_iter().filter(|(_, write)| {
@@ -227,7 +228,7 @@ fn a_conflict_that_is_swallowed_is_retried() {
     }
 }
 
-// ---- no write operation is left out
+// ---- every write operation is covered
 // -------------------------------------------------------------------------------
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -240,8 +241,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The functions of a source that a program can call to write, and whether the body of each is
-/// guarded.
+/// The public write functions in a source file, and whether the body of each is guarded.
 fn public_writes(source: &str) -> Vec<(String, bool)> {
     let is_contract = source.contains("> Tree for ");
     let functions = source

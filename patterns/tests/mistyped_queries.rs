@@ -21,9 +21,9 @@ struct I { team: Of<(u64, Desc<i64>)>, name: Of<String>, tag: Of<(String, Option
   orders: Table<(u64, u32), String> }
 ";
 
-/// A query, and the error that it is: nothing where it compiles.
+/// A query, and its compile error; empty if it compiles.
 const CASES: &[(&str, &str)] = &[
-    // Right ones: prefixes, ranges, borrowed and owned values, literals of each type.
+    // Valid queries: prefixes, ranges, borrowed and owned values, literals of each type.
     ("i.team.count(s, ())", ""),
     ("i.team.count(s, 1)", ""),
     ("i.team.count(s, (1, Desc(50)))", ""),
@@ -48,7 +48,7 @@ const CASES: &[(&str, &str)] = &[
     ("i.orders.count(s, 7)", ""),
     ("i.orders.range(s, (7, 1), Order::Ascending)", ""),
     ("i.orders.page(s, within(7..), Order::Ascending, 10, None)", ""),
-    // Those that compiled and found nothing.
+    // Queries that once compiled and found nothing.
     ("i.orders.count(s, \"7\")", "mismatched parts: `&str` does not select from `(u64, u32)`"),
     (
         "i.orders.range(s, (7, \"1\"), Order::Ascending)",
@@ -148,7 +148,7 @@ fn write_crate(dir: &Path, keyloom: &Path) {
          keyloom-patterns = {{ path = {patterns:?} }}\n"
     );
     fs::write(dir.join("Cargo.toml"), manifest).unwrap();
-    // The versions of the workspace, which are there without a network.
+    // The locked versions of the workspace, which are available offline.
     fs::copy(keyloom.join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
     let cases = CASES.iter().enumerate();
     let cases = cases.map(|(n, (query, _))| {

@@ -1,4 +1,4 @@
-//! Records that do not decode: they can be deleted and replaced, and stop no scan, check or repair.
+//! Records that do not decode can be deleted and replaced, and end no scan, check or repair.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::ops::ControlFlow;
@@ -26,7 +26,7 @@ fn by_text() -> Index<u32, Word, String> {
     Index::new(&Subspace::new("by text"), |_, (text, _): &Word| entry(text))
 }
 
-/// A store with some words through `table`, of which the second one is then damaged.
+/// A store with some words in `table`, the second of which is then damaged.
 fn damaged(table: &Table<u32, Word>) -> Memory {
     let store = Memory::new();
     let words = [(1, word("one", 1)), (2, word("two", 2)), (3, word("three", 3))];
@@ -75,7 +75,7 @@ fn a_scan_goes_on_after_a_record_that_does_not_decode() {
     }
 }
 
-/// Changes of the damaged record, and whether it is there after them.
+/// Changes of the damaged record, and whether it exists afterwards.
 fn changes(table: &Table<u32, Word>) -> [(&'static str, impl Fn(&Memory) -> Result<()>); 4] {
     let change = |n| {
         let table = table.clone();
@@ -153,7 +153,7 @@ fn a_check_reports_an_undecodable_record_once_and_goes_on() {
     let expected = [Inconsistency::new(second(), Rule::Undecodable)];
     assert_eq!(check(&store, &by_text(), &table), expected);
     assert!(expected[0].to_string().contains(r#"("words", 2)"#), "{}", expected[0]);
-    // A fault after it is found as well.
+    // A fault after it is also found.
     store.transact(|txn| txn.delete(&by_text().space().pack(&("one", 1)))).unwrap();
     assert_eq!(check(&store, &by_text(), &table).len(), 2);
 }
@@ -167,7 +167,7 @@ fn checks_of_aggregates_report_an_undecodable_record_once() {
     let store = damaged(&table);
     let snapshot = store.snapshot().unwrap();
     let undecodable = Inconsistency::new(second(), Rule::Undecodable);
-    // To the totals it is a record that gives nothing, so its own total is too much.
+    // The totals treat it as a record without amounts, so its own total is too large.
     let dangling = Inconsistency::new(totals.space().pack("two"), Rule::Dangling);
     assert_eq!(totals.check(&snapshot, &table).unwrap(), [undecodable.clone(), dangling]);
     assert_eq!(sketches.check(&snapshot, &table).unwrap(), [undecodable]);
@@ -208,7 +208,7 @@ fn a_record_of_a_newer_format_is_not_replaced_with_an_index() {
     }
 }
 
-/// The records of all pages, and the errors on the way.
+/// The records of all pages, and the errors between them.
 fn all_pages(
     mut page: impl FnMut(Option<&Continuation>) -> Result<Page<(u32, Word)>>,
 ) -> (Vec<u32>, Vec<String>) {
@@ -274,7 +274,7 @@ fn pages_of_an_index_go_on_after_what_is_no_entry() {
     store.transact(|txn| table.put_many(txn, &words)).unwrap();
     let alien = by_text.space().pack(&"2a");
     store.transact(|txn| txn.put(&alien, b"\xFF\xFF")).unwrap();
-    // An entry whose record is not there.
+    // An entry whose record does not exist.
     store.transact(|txn| txn.delete(&table.space().pack(&4))).unwrap();
     let snapshot = store.snapshot().unwrap();
     for limit in [1, 2, 10] {

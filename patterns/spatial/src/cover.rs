@@ -75,8 +75,8 @@ pub(super) struct Cover {
     pub(super) hull: Hull,
 }
 
-/// The number of blocks per range of the budget. Blocks that are adjacent on the curve are merged,
-/// and what still exceeds the budget is joined over the smallest gaps.
+/// The number of blocks per range of the budget. Blocks that are adjacent on the curve are merged.
+/// If the budget is still exceeded, ranges are joined over the smallest gaps.
 pub(super) const BLOCKS_PER_RANGE: usize = 4;
 
 impl Cover {

@@ -188,9 +188,9 @@ pub(super) fn code(extent: &BoundingBox) -> u64 {
 /// Which extents a query selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Those that have a position in common with the area.
+    /// Extents that have a position in common with the area.
     Overlapping,
-    /// Those of which every position is in the area.
+    /// Extents whose positions are all in the area.
     Inside,
 }
 

@@ -25,7 +25,7 @@ pub struct Sale {
     pub cents: i64,
     serial: Option<u32>,
     tags: Vec<String>,
-    /// In no derived data.
+    /// Not part of any derived data.
     note: u32,
 }
 
@@ -50,7 +50,7 @@ fn sold(sales: &Sales) -> impl Iterator<Item = (u32, &str, i64)> {
     sales.iter().filter_map(|(id, sale)| Some((*id, sale.town.as_deref()?, sale.cents)))
 }
 
-/// A module of tests that hold a kind to the laws on each store.
+/// A module of tests of the laws for a kind, on each store.
 macro_rules! keeps_the_laws {
     ($name:ident, $test:ident) => {
         mod $test {
@@ -362,14 +362,14 @@ kind! {
     model by_terms;
 }
 
-/// A place between -2 and 80 degrees for each number of cents.
+/// A coordinate between -2 and 80 degrees for each number of cents.
 fn degrees(cents: i64) -> f64 {
     cents as f64 / 30.0
 }
 
 fn position(sale: &Sale) -> Result<Option<LatLng>> {
     let is_sold = sale.town.is_some();
-    // Both sides of the antimeridian, and a place close to it.
+    // Both sides of the antimeridian, and a longitude close to it.
     let longitude = [7.5, 180.0, -180.0, 179.999_999_9][sale.cents.rem_euclid(4) as usize];
     is_sold.then(|| LatLng::new(degrees(sale.cents), longitude)).transpose()
 }
@@ -467,7 +467,7 @@ kind! {
         .collect();
 }
 
-/// The pairs of a relation of many to many, from the other end.
+/// The pairs of a many-to-many relation, reversed.
 struct OtherEnds;
 
 impl Subject for OtherEnds {

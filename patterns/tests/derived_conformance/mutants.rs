@@ -85,7 +85,7 @@ impl<D: Maintained<Key = u32, Value = Sale>> Derived<u32, Sale> for Flawed<D> {
 }
 
 impl<D: Maintained<Key = u32, Value = Sale>> Flawed<D> {
-    /// Changes what the good kind is given, and writes more.
+    /// Changes the input of the correct kind, and adds writes.
     fn mutate<'c>(
         &self,
         txn: &mut DynWriter<'_>,
@@ -101,7 +101,7 @@ impl<D: Maintained<Key = u32, Value = Sale>> Flawed<D> {
             Flaw::ForgetsNew => {
                 changes.iter_mut().filter(|one| is_update(one)).for_each(|one| one.new = None);
             }
-            // A build gives it new records only, and other laws shorter batches.
+            // A build passes new records only; other laws pass shorter batches.
             Flaw::TruncatesBatches if changes.iter().all(is_update) => changes.truncate(10),
             Flaw::IgnoresLastOfMany if changes.len() > 1 => drop(changes.pop()),
             Flaw::WritesUnchanged => {
@@ -242,7 +242,7 @@ fn finished() -> Progress {
     Progress { finished: true, ..Progress::default() }
 }
 
-/// A repair of totals that computes in one transaction what it adds in the next.
+/// A repair of totals that computes in one transaction the amounts that it adds in the next.
 fn add_what_is_missing<S: Store, C: Codec<Sale>>(
     space: &Subspace,
     store: &S,

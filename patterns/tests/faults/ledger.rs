@@ -1,4 +1,4 @@
-//! What the writers of a campaign write, and what must hold of it at every moment.
+//! The data that the writers of a campaign write, and their invariants.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 /// A writer and the number of one of its transactions, counted from 0.
 pub type Number = (u32, u32);
 
-/// What the transaction with a [`Number`] leaves behind: money moved from one account to another.
+/// The contents of the transaction with a [`Number`]: money moved from one account to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transfer {
     pub from: u16,
     pub to: u16,
     pub amount: i64,
-    /// Which run of the transaction's body wrote this.
+    /// The run of the transaction's body that wrote this.
     pub run: u32,
 }
 
@@ -31,7 +31,7 @@ pub struct Ledger {
     number_of_accounts: u16,
 }
 
-/// All that a ledger holds at one moment.
+/// The contents of a ledger in one snapshot.
 pub struct Seen {
     pub transfers: BTreeMap<Number, Transfer>,
     accounts: Vec<(u16, i64)>,
@@ -41,7 +41,7 @@ pub struct Seen {
 
 impl Ledger {
     const AT_FIRST: i64 = 1_000;
-    /// One counter would be in the way of every two writers, and so would show little else.
+    /// One counter would conflict in every pair of writers, and would hide other faults.
     const COUNTERS: u32 = 4;
 
     pub fn new(space: &Subspace, number_of_accounts: u16) -> Self {
@@ -57,14 +57,14 @@ impl Ledger {
         }
     }
 
-    /// Nothing moved yet, whatever was there.
+    /// Deletes everything and resets the accounts.
     pub fn reset(&self, txn: &mut impl Writer) -> Result<()> {
         txn.delete_range(self.space.range())?;
         (0..self.number_of_accounts)
             .try_for_each(|account| self.accounts.put(txn, &account, &Self::AT_FIRST))
     }
 
-    /// Some transfer, other in each run.
+    /// A random transfer, which differs in each run.
     pub fn invent(&self, run: u32) -> Transfer {
         let from = fastrand::u16(0..self.number_of_accounts);
         let apart = fastrand::u16(1..self.number_of_accounts);
@@ -76,7 +76,7 @@ impl Ledger {
         self.transfers.get(reader, &number)
     }
 
-    /// Does a transfer, in several writes: a part of them would show.
+    /// Executes a transfer in several writes, so that a partial commit would show.
     pub fn write(&self, txn: &mut impl Writer, number: Number, transfer: &Transfer) -> Result<()> {
         let balance =
             |txn: &_, account| self.accounts.get(txn, account).map(Option::unwrap_or_default);
@@ -101,8 +101,8 @@ impl Ledger {
         })
     }
 
-    /// What is wrong with what was seen. `expected` says for each writer how many of its
-    /// transactions must be there at least, and how many can be at most.
+    /// The violations in a snapshot. `expected` is, for each writer, the range of the possible
+    /// number of its transactions.
     pub fn judge(&self, seen: &Seen, expected: &[Range<u32>]) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut claim = |holds: bool, what: &dyn Fn() -> String| {

@@ -1,4 +1,4 @@
-//! The campaign on the stores that need no server, and against stores and writers that are wrong.
+//! The campaign on stores without a server, and with mutant stores and wrong writers.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "mod.rs"]
@@ -13,7 +13,7 @@ use keyloom_mutant_stores::{Flaw, MutantStore};
 const FAULTS: [Fault; 4] =
     [Fault::UnknownButCommitted, Fault::UnknownAndLost, Fault::Error, Fault::Conflict];
 
-/// Many disturbances, one right after the other.
+/// Many disturbances without pauses.
 fn quick() -> Campaign {
     Campaign { between: 3, ..Campaign::default() }
 }
@@ -37,13 +37,13 @@ fn every_transaction_becomes_what_its_writer_was_told(store: &(impl Store + Clon
 
 keyloom_testing::on_every_store! { every_transaction_becomes_what_its_writer_was_told }
 
-/// Ends when something is found.
+/// Ends at the first violation.
 fn on_flawed(flaw: Flaw) -> Report {
     let campaign = Campaign { rest: Duration::ZERO, ..quick() };
     campaign.run(&MutantStore::new(flaw), 5_000, |_| ())
 }
 
-/// What the campaign has against a store or a way to write that is wrong.
+/// Asserts that the campaign reports violations with these words.
 fn caught(report: &Report, words: &[&str]) {
     let says = |words: &&str| report.violations.iter().any(|violation| violation.contains(*words));
     assert!(words.iter().any(says), "{:#?}\n{report}", report.violations);
@@ -82,7 +82,7 @@ fn a_commit_that_was_denied_is_caught() {
 #[test]
 fn snapshots_that_show_other_moments_are_caught() {
     for flaw in [Flaw::DirtyRead, Flaw::MovingSnapshot] {
-        // Which of it shows first is up to chance.
+        // Chance decides which of them is found first.
         let parts = ["the counters say", "the accounts", "the index", "is lost", "are there"];
         caught(&on_flawed(flaw), &parts);
     }

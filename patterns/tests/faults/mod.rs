@@ -2,7 +2,7 @@
 //! faults are injected into the store. At the end each transaction must have the outcome that was
 //! reported to its writer.
 //!
-//! A test crate takes it with `#[path = "../faults/mod.rs"] mod faults;`:
+//! A test crate includes it with `#[path = "../faults/mod.rs"] mod faults;`:
 //!
 //! ```ignore
 //! let report = faults::campaign(&store, 20, |_round| {
@@ -12,10 +12,10 @@
 //! println!("{report}");
 //! ```
 //!
-//! A transaction is tried until it is known to be committed. One whose outcome is unknown is run
-//! again like one that failed, since every run looks first, *in the transaction that writes*,
-//! whether an earlier one is there. A look in a transaction before would not do: a commit that is
-//! still on its way may arrive behind the look.
+//! A transaction is retried until it is known to be committed. A transaction of unknown outcome is
+//! retried like one that failed, because every run first checks, *in the transaction that writes*,
+//! whether an earlier run was committed. A check in an earlier transaction would not suffice: a
+//! commit that is still in flight may arrive after it.
 #![allow(dead_code, reason = "each test crate takes what it needs")]
 
 mod ledger;
@@ -32,23 +32,22 @@ use keyloom::key::Subspace;
 use keyloom::{Error, Result, Store};
 use ledger::{Ledger, Number, Transfer};
 
-/// How a campaign is run.
+/// The parameters of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// How many threads write.
+    /// The number of writer threads.
     pub writers: u32,
-    /// Among how many accounts money is moved: fewer, more conflicts.
+    /// The number of accounts: with fewer, there are more conflicts.
     pub accounts: u16,
-    /// How many transactions must be acknowledged between two disturbances, so that each meets a
-    /// store at work.
+    /// The number of transactions that must be acknowledged between two disturbances, so that each
+    /// happens under load.
     pub between: u64,
-    /// How long a transaction may be tried, and how long the store may be without any
-    /// acknowledgement.
+    /// The time-out of a transaction, and of the whole store without any acknowledgement.
     pub patience: Duration,
-    /// How long the reader rests between two snapshots.
+    /// The pause of the reader between two snapshots.
     pub rest: Duration,
-    /// A mistake of the writers, to see that it is found: a transaction whose outcome is unknown is
-    /// run again without a look.
+    /// A mistake of the writers, as a negative control: a transaction of unknown outcome is retried
+    /// without a check.
     pub blind: bool,
 }
 
@@ -65,34 +64,35 @@ impl Default for Campaign {
     }
 }
 
-/// Disturbs a store at work and panics with what went wrong, if anything did.
+/// Disturbs a store under load, and panics with the violations, if there are any.
 pub fn campaign<S: Store>(store: &S, disturbances: usize, disturb: impl FnMut(usize)) -> Report {
     let report = Campaign::default().run(store, disturbances, disturb);
     report.assert_sound();
     report
 }
 
-/// What a campaign saw.
+/// The result of a campaign.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Report {
-    /// Transactions that are known to be committed, those of unknown outcome too that were found.
+    /// Transactions that are known to be committed, including those of unknown outcome that were
+    /// found.
     pub acknowledged: u64,
-    /// Commits of unknown outcome that turned out to have happened.
+    /// Commits of unknown outcome that had succeeded.
     pub unknown_committed: u64,
-    /// Commits of unknown outcome that turned out not to have happened.
+    /// Commits of unknown outcome that had failed.
     pub unknown_lost: u64,
-    /// Transactions that failed, with nothing kept, and were tried again.
+    /// Transactions that failed without effect, and were retried.
     pub retried: u64,
     pub disturbances: usize,
-    /// Snapshots that were looked through.
+    /// The number of snapshots checked.
     pub snapshots: u64,
-    /// The longest time in which nothing was acknowledged.
+    /// The longest time without an acknowledgement.
     pub longest_pause: Duration,
     pub took: Duration,
-    /// Each kind of error that came back, and how often.
+    /// Each kind of error, with its count.
     pub errors: BTreeMap<String, u64>,
-    /// What should never be.
+    /// The violations of the invariants.
     pub violations: Vec<String>,
 }
 
@@ -114,11 +114,11 @@ impl fmt::Display for Report {
     }
 }
 
-/// What the threads of a campaign share.
+/// The state that the threads of a campaign share.
 struct Shared<'c, S, W> {
     campaign: &'c Campaign,
     store: &'c S,
-    /// The same store, by the way that the reader takes.
+    /// The same store, through the connection of the reader.
     watched: &'c W,
     ledger: Ledger,
     progress: Vec<Progress>,
@@ -126,7 +126,7 @@ struct Shared<'c, S, W> {
     notes: Mutex<Notes>,
 }
 
-/// How far a writer is.
+/// The progress of a writer.
 #[derive(Default)]
 struct Progress {
     acknowledged: AtomicU32,
@@ -149,8 +149,7 @@ impl Campaign {
         self.run_watched(store, store, disturbances, disturb)
     }
 
-    /// The same, with a reader that looks at the store by another way than the writers': one that
-    /// is not disturbed.
+    /// The same, with a reader that uses another connection, which is not disturbed.
     pub fn run_watched<S: Store, W: Store>(
         &self,
         store: &S,
@@ -171,7 +170,7 @@ impl Campaign {
         watched.transact(|txn| shared.ledger.reset(txn)).unwrap();
         shared.notes().last_acknowledged = Instant::now();
         let logs: Vec<Vec<Transfer>> = thread::scope(|scope| {
-            // Also when `disturb` panics: the threads below must not wait for ever.
+            // Also if `disturb` panics: the threads below must end.
             let _stop = StopAtTheEnd(&shared.stop);
             let writers: Vec<_> = (0..self.writers)
                 .map(|writer| {
@@ -190,7 +189,7 @@ impl Campaign {
                 disturb(round);
                 shared.notes().report.disturbances += 1;
             }
-            // And once more, to see that it came back.
+            // And once more, to check that the store has recovered.
             shared.wait_for_load();
             shared.stop.store(true, SeqCst);
             writers.into_iter().map(|writer| writer.join().unwrap()).collect()
@@ -210,7 +209,7 @@ impl Drop for StopAtTheEnd<'_> {
     }
 }
 
-/// What a run of a transaction's body came to.
+/// The outcome of a run of a transaction's body.
 enum Ran {
     Wrote(Transfer),
     Found(Transfer),
@@ -221,7 +220,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         self.notes.lock().unwrap()
     }
 
-    /// Ends the campaign: what follows would only repeat it.
+    /// Ends the campaign: later violations would be repetitions.
     fn violation(&self, what: impl Into<String>) {
         self.notes().report.violations.push(what.into());
         self.stop.store(true, SeqCst);
@@ -235,7 +234,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         let wanted = self.acknowledged() + self.campaign.between;
         let begun = Instant::now();
         while self.acknowledged() < wanted && !self.stop.load(SeqCst) {
-            // A writer gives up on its own; this is for all of them together.
+            // Each writer has a time-out of its own; this is for all of them together.
             if begun.elapsed() > self.campaign.patience * 2 {
                 return self.violation("the store does not get on");
             }
@@ -264,11 +263,11 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         log
     }
 
-    /// Tries until the transaction is known to be committed, once.
+    /// Retries until the transaction is known to be committed, once.
     fn commit(&self, number: Number) -> Option<Transfer> {
         let begun = Instant::now();
         let mut run = 0;
-        // The runs that were last when an outcome was unknown.
+        // The latest runs when an outcome was unknown.
         let mut unknown: Vec<u32> = Vec::new();
         loop {
             let looks = !self.campaign.blind || unknown.is_empty();
@@ -324,7 +323,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         let told = format!("{error:?}");
         let name = told.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         *self.notes().report.errors.entry(name.into()).or_default() += 1;
-        // No disturbance makes bytes that do not decode.
+        // No disturbance may cause bytes that do not decode.
         if matches!(
             error,
             Error::At { .. } | Error::Key(_) | Error::NotACounter { .. } | Error::Damaged { .. }
@@ -333,7 +332,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         }
     }
 
-    /// Takes one snapshot after the other: each must show whole transactions, and all that were
+    /// Takes one snapshot after the other: each must show complete transactions, and all that were
     /// acknowledged before.
     fn read(&self) {
         while !self.stop.load(SeqCst) {
@@ -351,7 +350,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
         let acknowledged: Vec<u32> = all(|writer| &writer.acknowledged).collect();
         let snapshot = self.watched.snapshot()?;
         let seen = self.ledger.look(&snapshot)?;
-        // Later than the snapshot: it may show less, but not more.
+        // Read after the snapshot: the snapshot may show less, but not more.
         let tried = all(|writer| &writer.tried);
         let expected: Vec<Range<u32>> =
             acknowledged.into_iter().zip(tried).map(|(least, most)| least..most).collect();
@@ -383,7 +382,7 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
             }
         }
         let acknowledged = logs.iter().map(Vec::len).sum::<usize>();
-        // A writer that had to give up does not know.
+        // For a writer that gave up, the number is unknown.
         if seen.len() != acknowledged && self.notes().report.violations.is_empty() {
             let there = seen.len();
             self.violation(format!("{acknowledged} were acknowledged, {there} are there"));

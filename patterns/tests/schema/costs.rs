@@ -1,4 +1,4 @@
-//! The cost contract of the module.
+//! The documented costs of the module.
 
 use keyloom::{Cost, Metered, Order, Result, Store, Writer};
 use keyloom_patterns::{Schema, Table};
@@ -6,7 +6,8 @@ use keyloom_patterns::{Schema, Table};
 use crate::fixture::{Sale, Shop, by_serial, by_town, sale};
 use keyloom_testing::laws::{counts, writing};
 
-/// How often a remote store would be waited for; a store with a server counts itself, and has more.
+/// The expected round trips of a remote store; a store with a server counts itself, and may have
+/// more.
 fn waits(store: &impl Store, cost: Cost, modelled: u64) {
     if store.round_trips().is_none() {
         assert_eq!(cost.round_trips, modelled);
@@ -63,11 +64,11 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(counts(cost), [1, 1, 5, 0]);
 
     let by_serial = schema.unique_index(&indexed, "by_serial", 1, by_serial).unwrap();
-    // Clears nothing and begins; visits ten records, seven of which have an entry. One look at the
-    // entry whether anything is to be done.
+    // Deletes nothing and begins; visits ten records, seven of which have an entry. One read of the
+    // definition shows whether there is work.
     let (_, cost) = store.measure(|store| by_serial.build(store).unwrap());
     assert_eq!(counts(cost), [1 + 2 + 7, 2, 3 + 10, 2 + 7]);
-    // All seven entries in one batch, then the definition; whether a repair has left its token.
+    // All seven entries in one batch, then the definition; and the check for the token of a repair.
     let (_, cost) = store.measure(|store| by_serial.drop_data(store).unwrap());
     assert_eq!(counts(cost), [2, 1, 1 + 7, 7 + 1]);
     waits(store.inner(), cost, 4);
@@ -88,7 +89,7 @@ pub fn opening_an_unchanged_schema_costs_one_range(store: &(impl Store + Clone))
     fifty_entries(store);
     let (_, cost) = store.measure(fifty_entries);
     assert_eq!(counts(cost), [0, 1, 10, 0]);
-    // On a server, that of the snapshot and that of the range.
+    // On a server, one for the snapshot and one for the range.
     let is_remote = store.inner().round_trips().is_some();
     assert_eq!(cost.round_trips, if is_remote { 2 } else { 1 });
 }

@@ -1,4 +1,4 @@
-//! Derived data that are updated later.
+//! Deferred derived data.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,7 +30,7 @@ fn numbers(store: &impl Store) -> (Numbers, ByValue) {
     (numbers, by_value)
 }
 
-/// The keys of the queue, and what lies there.
+/// The keys and values of the queue.
 fn queue(store: &impl Store, by_value: &ByValue) -> Vec<(KeyBuf, Vec<u8>)> {
     // The id of the queue follows that of the data.
     let id: i64 = keyloom::unpack(by_value.space().prefix()).unwrap();
@@ -41,7 +41,7 @@ fn queue(store: &impl Store, by_value: &ByValue) -> Vec<(KeyBuf, Vec<u8>)> {
 pub fn a_record_is_queued_once_until_it_is_drained(store: &(impl Store + Clone)) {
     let metered = Metered::new(store.clone());
     let (numbers, by_value) = numbers(&metered);
-    // The record, the entry of the table, the queue; the record and its place in the queue.
+    // The record, the entry of the table, the queue; the record and its position in the queue.
     assert_eq!(writing(&metered, |txn| numbers.put(txn, &1, &10)), [3, 0, 1, 2]);
     assert_eq!(writing(&metered, |txn| numbers.put(txn, &1, &11)), [3, 0, 3, 1]);
     let many = || (1..11).map(|id| (id, 20 + id));
@@ -57,7 +57,7 @@ pub fn a_record_is_queued_once_until_it_is_drained(store: &(impl Store + Clone))
     assert!(!by_value.is_pending(&snapshot, &11).unwrap());
     assert_eq!(by_value.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 0);
     drop(snapshot);
-    // The entry, ten queued records, nine of which are there; nine entries and ten places.
+    // The entry, ten queued records, nine of which exist; nine entries and ten positions.
     let (done, cost) = metered.measure(|store| by_value.drain(store).unwrap());
     assert_eq!((done.records, done.finished), (10, true));
     assert_eq!(counts(cost), [1 + 10, 1, 1 + 10 + 9, 9 + 10]);
@@ -167,7 +167,7 @@ pub fn damage_of_deferred_data_is_found_and_repaired(store: &(impl Store + Clone
     let (numbers, by_value) = numbers(store);
     store.transact(|txn| numbers.put_many(txn, (1..9).map(|id| (id, id)))).unwrap();
     by_value.drain(store).unwrap();
-    // Records that wait are not a fault.
+    // Queued records are not a fault.
     store.transact(|txn| numbers.put_many(txn, [(1, 100), (20, 20)])).unwrap();
     store.transact(|txn| numbers.delete(txn, &2).map(drop)).unwrap();
     let check = || by_value.check(&store.snapshot().unwrap()).unwrap();
@@ -250,7 +250,7 @@ pub fn what_an_update_refuses_is_not_queued(store: &(impl Store + Clone)) {
     }
 }
 
-/// Each kind by itself, of those whose keys have the town: the write fails, and no drain later.
+/// Each kind alone refuses invalid input at the write, not at a later drain.
 pub fn each_kind_refuses_when_it_defers(store: &(impl Store + Clone)) {
     let shop = Shop::try_open(store, true).unwrap();
     let long = Sale { town: "t".repeat(600), ..sale(1) };
@@ -287,7 +287,8 @@ pub fn undecodable_records_leave_deferred_data_in_step(store: &(impl Store + Clo
                 1 => numbers.put(txn, &2, &9),
                 _ => numbers.put_many(txn, [(1, 6), (2, 9)]),
             });
-            // Totals cannot forget; the queue knows what they have of a queued record.
+            // Totals cannot undo an unknown record; the queue stores what they contain of a queued
+            // record.
             assert_eq!(outcome.is_ok(), is_queued, "{outcome:?}");
             if !is_queued {
                 continue;
@@ -302,7 +303,7 @@ pub fn undecodable_records_leave_deferred_data_in_step(store: &(impl Store + Clo
             }
         }
     }
-    // A drain takes a record that does not decode for an absent one, and an index forgets it.
+    // A drain treats a record that does not decode as absent, and an index deletes its entries.
     clear(store);
     let (numbers, by_value) = numbers(store);
     store.transact(|txn| numbers.put_many(txn, [(1, 5), (2, 7)])).unwrap();
@@ -352,7 +353,7 @@ pub fn a_change_of_deferral_needs_another_version_and_a_build(store: &(impl Stor
             assert!(matches!(error.downcast_ref(), Some(SchemaError::Changed { .. })), "{error}");
         }
         assert!(of_newer.build(store).unwrap().finished);
-        // The handle that has built knows the queue, and so does another one.
+        // The handle that has built the data uses the queue, and so does another one.
         for numbers in [newer, open(version, is_deferred).unwrap().0] {
             store.transact(|txn| numbers.put(txn, &1, &(60 + version))).unwrap();
             store.transact(|txn| numbers.put(txn, &1, &(70 + version))).unwrap();
@@ -391,7 +392,7 @@ fn kinds_that_cannot_wait_are_not_deferred() {
     assert_eq!(UNIQUE, 1);
 }
 
-/// Totals cannot forget a record that does not decode. If it is queued, they know it.
+/// Totals cannot undo a record that does not decode. If it is queued, the queue has its amounts.
 #[test]
 fn the_lost_record_that_is_not_queued_is_named() {
     let store = Memory::new();

@@ -9,7 +9,7 @@ fn is_planned(error: &Error) -> bool {
     error.to_string().contains("made to fail")
 }
 
-/// New, moved and gone, in one transaction.
+/// Inserted, moved and deleted records, in one transaction.
 fn change(shop: &Shop, txn: &mut impl Writer) -> Result<()> {
     shop.sales.put(txn, &9, &sale(9))?;
     let moved = Sale { town: "Thun".into(), ..sale(2) };
@@ -50,7 +50,7 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
     }
 }
 
-/// Opens, builds and disables, each failed at every operation in turn and done again.
+/// Opening, building and disabling, each with a fault at every operation in turn, and repeated.
 pub fn work_that_fails_can_be_done_again(store: &(impl Store + Clone)) {
     let faulty = Faulty::new(store.clone());
     let faults = [(Fault::Error, 1), (Fault::UnknownAndLost, 2), (Fault::UnknownButCommitted, 4)];

@@ -1,4 +1,4 @@
-//! A shop whose sales have something of every kind derived from them.
+//! A shop with sales, and derived data of every kind.
 
 use std::ops::ControlFlow;
 
@@ -37,7 +37,7 @@ pub struct Shop {
     pub points: Attached<PointIndex<u32, Sale>>,
 }
 
-/// How many kinds there are.
+/// The number of kinds.
 pub const KINDS: usize = 8;
 
 /// The kind that cannot be deferred.
@@ -55,7 +55,7 @@ pub fn by_serial(_: &u32, sale: &Sale) -> IndexEntries<u32> {
     sale.serial.iter().collect()
 }
 
-/// The sales without anything that the program knows of.
+/// The sales, without derived data that the program declares.
 pub fn bare(store: &impl Store) -> Table<u32, Sale> {
     Schema::open(store, "shop").unwrap().table("sales").unwrap()
 }
@@ -65,7 +65,7 @@ impl Shop {
         Self::try_open(store, false).unwrap()
     }
 
-    /// With deferred data: all kinds that can be, in a schema of its own.
+    /// With deferred data: all kinds that can be deferred, in a schema of its own.
     pub fn try_open(store: &impl Store, is_deferred: bool) -> Result<Self> {
         let schema = Schema::open(store, if is_deferred { "deferred shop" } else { "shop" })?;
         let sales = schema.table("sales")?;
@@ -130,7 +130,7 @@ impl<S: Store> Declare<'_, S> {
     }
 }
 
-/// What is done with any kind.
+/// Work on any kind.
 pub trait KindWork<T> {
     fn run<D: Maintained<Key = u32, Value = Sale>>(self, attached: &Attached<D>) -> T;
 }
@@ -163,7 +163,7 @@ impl<S: Store> KindWork<Result<bool>> for Drop<'_, S> {
     }
 }
 
-/// Goes on for so many batches.
+/// Continues for this many batches.
 fn some(mut batches: usize) -> impl FnMut(&Progress) -> ControlFlow<()> {
     move |_| {
         batches = batches.saturating_sub(1);
@@ -189,7 +189,7 @@ impl<S: Store> KindWork<Result<State>> for StateOf<'_, S> {
     }
 }
 
-/// Asserts that a kind is readable and right, drains it, and returns its bytes behind the id; none
+/// Asserts that a kind is readable and correct, drains it, and returns its bytes after the id; none
 /// for kinds whose bytes depend on their history.
 pub struct Bytes<'s, S>(pub &'s S);
 
@@ -215,11 +215,11 @@ impl<S: Store> KindWork<Option<Dump>> for Bytes<'_, S> {
     }
 }
 
-/// The keys of whatever has the id of `space`, without the id.
+/// The keys with the id of `space`, without the id.
 fn without_id(space: &Subspace, reader: &impl Reader) -> Dump {
     let room = Subspace::new(&elements(space.prefix()).unwrap()[0]);
     let all = dump(reader, room.self_and_children());
-    // A total of 0 may be there or not.
+    // A total of 0 may be stored or not.
     let counts = all.into_iter().filter(|(_, value)| value != &[0; 8]);
     counts.map(|(key, value)| (key[room.prefix().len()..].to_vec(), value)).collect()
 }

@@ -16,7 +16,7 @@ use keyloom_patterns::{Progress, Schema, SchemaError, Table};
 use crate::fixture::{Build, Bytes, KINDS, Sale, Shop, StateOf, sale};
 use keyloom_testing::laws::{Dump, clear, counts, dump, dump_all};
 
-/// The parts of the store besides the records.
+/// The data in the store other than the records.
 const DERIVED: [&str; 5] = ["by_town", "by_serial", "by_cents", "totals", "indexes"];
 
 fn space() -> Subspace {
@@ -27,8 +27,8 @@ fn sales() -> Subspace {
     space().child("sales")
 }
 
-/// The keys and values of a store that commit c673f21 has written, which knew no schema: a table
-/// with an index, a unique index, a deferred index and totals, and with an `IndexCatalog`. One line
+/// The keys and values of a store that was written by commit c673f21, before schemas: a table with
+/// an index, a unique index, a deferred index and totals, and with an `IndexCatalog`. One line
 /// each, in hex.
 ///
 /// The records are those of [`records`].
@@ -52,8 +52,7 @@ fn prepare(store: &impl Store) {
     txn.commit().unwrap();
 }
 
-/// Everything that takes the store over. Calls `committed` after each commit, as far as it is
-/// known.
+/// The complete import. Calls `committed` after each commit that is known.
 fn take_over(store: &impl Store, committed: impl Fn()) -> Result<Shop> {
     let schema = Schema::open(store, "shop")?;
     schema.import_table::<u32, Sale>("sales", &sales())?;
@@ -76,8 +75,8 @@ fn take_over(store: &impl Store, committed: impl Fn()) -> Result<Shop> {
     Ok(shop)
 }
 
-/// The records are where they were, and everything derived is that of a shop that had a schema from
-/// the start.
+/// The records are unchanged, and all derived data is that of a shop that had a schema from the
+/// start.
 fn is_taken_over(store: &impl Store, written: &Dump) {
     let snapshot = store.snapshot().unwrap();
     let left = dump(&snapshot, space().self_and_children());
@@ -98,7 +97,7 @@ fn is_taken_over(store: &impl Store, written: &Dump) {
     }
 }
 
-/// Whatever part of the work is done: data that are readable are right.
+/// After any part of the work, readable data is correct.
 fn nothing_is_read_wrongly(store: &impl Store) {
     let tables = Schema::open(store, "shop").unwrap().tables().unwrap();
     let Some(table) = tables.first() else { return };
@@ -121,7 +120,7 @@ pub fn a_store_without_a_schema_is_taken_over(store: &(impl Store + Clone)) {
     let written = dump_all(store);
     take_over(store, || ()).unwrap();
     is_taken_over(store, &written);
-    // All of it again changes nothing, and reads what opening a schema reads.
+    // Repeating it changes nothing, and reads as much as opening a schema.
     let after = dump_all(store);
     take_over(store, || ()).unwrap();
     assert_eq!(dump_all(store), after);
@@ -175,7 +174,7 @@ pub fn an_import_that_fails_anywhere_can_be_repeated<S: Store + Clone>(store: &S
     let operations = faulty.operations();
     assert!(operations > 500, "{operations} operations");
     let faults = [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted];
-    // Step by step through all of them would take minutes.
+    // Every step would take minutes.
     for (n, fault) in (0..operations).step_by(29).zip(faults.into_iter().cycle()) {
         prepare(store);
         faulty.fail_at(n, fault);
@@ -198,7 +197,7 @@ pub fn an_import_of_other_records_is_refused(store: &(impl Store + Clone)) {
         schema.import_table::<String, Sale>("sales", &sales()).map(drop),
         schema.import_table::<(u32, u32), Sale>("sales", &sales()).map(drop),
         schema.import_table_with::<u32, Sale, Json>("sales", 1, &sales()).map(drop),
-        // The table together with what is derived from it, and a part of that.
+        // The table with its derived data, and a part of that.
         schema.import_table::<u32, Sale>("sales", &all).map(drop),
         schema.import_table::<u32, Sale>("sales", &all.child("by_town")).map(drop),
     ];
@@ -212,7 +211,7 @@ pub fn an_import_of_other_records_is_refused(store: &(impl Store + Clone)) {
     let refused = schema.import_table::<u32, Sale>("sales", &all.child("salse")).map(drop);
     assert!(matches!(refused, Err(Error::InvalidArgument { what: "the subspace to import", .. })));
     assert_eq!(dump_all(store), before);
-    // One damaged record among many is named, and nothing is entered until it is gone.
+    // One damaged record among many is reported, and nothing is registered until it is deleted.
     let plain = Table::<u32, Sale>::new(&sales());
     store.transact(|txn| plain.put_many(txn, (100..1_300).map(|n| (n, sale(n))))).unwrap();
     store.transact(|txn| txn.put(&sales().pack(&1_234), b"\xFF")).unwrap();
@@ -258,7 +257,7 @@ pub fn an_import_that_overlaps_is_refused(store: &(impl Store + Clone)) {
         }
     }
     assert_eq!(dump_all(store), before);
-    // Also while the table is being dropped.
+    // Also during a drop of the table.
     schema.drop_table_with("pairs", 1, |_| ControlFlow::Break(())).unwrap();
     refuses_all(r#"the table "pairs" of the schema "numbers""#);
     schema.drop_table("pairs").unwrap();
@@ -271,7 +270,7 @@ pub fn an_import_contradicts_another_table_of_its_name(store: &(impl Store + Clo
     let open = || Schema::open(store, "shop").unwrap();
     let import = |schema: &Schema<'_, _>| schema.import_table::<u32, Sale>("sales", &sales());
     let late = open();
-    // A program that declares the table has made an empty one.
+    // A program that declares the table has created an empty one.
     open().table::<u32, Sale>("sales").unwrap();
     for schema in [open(), late] {
         let error = schema_error(import(&schema));
@@ -291,7 +290,8 @@ pub fn an_import_contradicts_another_table_of_its_name(store: &(impl Store + Clo
     assert_eq!(open().table::<u32, Sale>("sales").unwrap().space(), &sales());
 }
 
-/// A table outside of the schema does not see it: what it writes is found and repaired.
+/// A table outside of the schema does not maintain its data: a check finds its writes, and a repair
+/// fixes them.
 pub fn plain_writes_after_an_import_are_found(store: &(impl Store + Clone)) {
     prepare(store);
     let shop = take_over(store, || ()).unwrap();
@@ -313,8 +313,7 @@ fn open(path: &Path) -> Lmdb {
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
-/// Not a test by itself: works until it aborts after a commit, where the test below has asked for
-/// it.
+/// Not a test by itself: works until it aborts after a commit, when the test below starts it.
 #[test]
 fn until_a_commit_in_a_process_of_its_own() {
     let (Ok(path), Ok(stop)) = (std::env::var(PATH), std::env::var(STOP)) else { return };

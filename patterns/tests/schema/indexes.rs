@@ -1,4 +1,4 @@
-//! The kinds of index: covering and descending, unique and partial, with several entries for a
+//! The kinds of index: covering and descending, unique and partial, with several entries per
 //! record.
 
 use std::cmp::Reverse;
@@ -69,7 +69,7 @@ impl People {
         ]
     }
 
-    /// Sets or removes a record without its indexes, as foreign code does.
+    /// Sets or removes a record without its indexes, like foreign code.
     fn bypass(&self, txn: &mut impl Writer, id: u16, person: Option<&Person>) -> Result<()> {
         let key = self.table.space().pack(&id);
         let Some(person) = person else { return txn.delete(&key) };
@@ -160,7 +160,7 @@ fn is_not_unique(error: &keyloom::Error) {
     assert!(matches!(error.downcast_ref(), Some(IndexError::NotUnique(_))), "{error:?}");
 }
 
-/// Makes the changes of a history; those that break uniqueness must be refused.
+/// Applies the changes of a history; those that violate uniqueness must be refused.
 fn apply(people: &People, store: &impl Store, history: &[Vec<Change>]) -> People16 {
     let mut model = People16::new();
     for changes in history {
@@ -237,7 +237,8 @@ pub fn many_at_once_leave_what_one_by_one_leaves(store: &(impl Store + Clone)) {
         if one_by_one.0 || !at_once.0 {
             assert!(at_once == one_by_one, "{:?} is not {:?}", at_once.1, one_by_one.1);
         } else {
-            // What one record gives up another may take, in any order: only the end counts.
+            // A record may take a value that another one releases, in any order: only the final
+            // state counts.
             let mut wanted = one_by_one.1;
             wanted.extend(puts.iter().cloned());
             assert_eq!(at_once.1, wanted);
@@ -276,7 +277,7 @@ pub fn damage_of_any_index_is_found_and_repaired(store: &(impl Store + Clone)) {
     }
 }
 
-/// Each of the records that share an address with another one, and the first that has it.
+/// Each record that has the same address as another one, with the first of them.
 pub fn violations_are_listed_until_a_build_can_finish(store: &(impl Store + Clone)) {
     let record = (0..20u16, prop::option::of(0..6u8));
     long_property(prop::collection::vec(record, 0..20), |records| {
@@ -304,7 +305,7 @@ pub fn violations_are_listed_until_a_build_can_finish(store: &(impl Store + Clon
         let built = people.by_email.build(store);
         assert_eq!(built.is_ok(), wanted.is_empty());
         built.err().iter().for_each(is_not_unique);
-        // During the build as well; then one of the two gives the address up.
+        // During the build as well; then one of the two changes its address.
         assert_eq!(listed(99), wanted);
         for (record, holder) in wanted {
             let id = if record % 2 == 0 { record } else { holder };
@@ -312,7 +313,7 @@ pub fn violations_are_listed_until_a_build_can_finish(store: &(impl Store + Clon
             person.email = Some(format!("{id}@example.org"));
             store.transact(|txn| people.table.put(txn, &id, person)).unwrap();
         }
-        // Three records with one address: the first gave it up, and two of them are left.
+        // Three records with one address: the first changes it, and two are left.
         while let [(record, _), ..] = listed(1)[..] {
             store.transact(|txn| people.table.delete(txn, &record).map(drop)).unwrap();
         }
@@ -370,7 +371,7 @@ pub fn an_entry_that_is_too_long_is_refused_and_named(store: &(impl Store + Clon
             store.transact(|txn| people.table.put_many(txn, [(2, person.clone())])).unwrap_err(),
         );
         assert_eq!(dump_all(store), before);
-        // A build that meets such a record stops, and resumes when it is changed.
+        // A build that reads such a record stops, and resumes after it is changed.
         store.transact(|txn| people.bypass(txn, 2, Some(&person))).unwrap();
         store.transact(|txn| index.disable(txn)).unwrap();
         is_named(index.build(store).unwrap_err());
@@ -431,7 +432,7 @@ fn a_repair_leaves_a_contested_value_to_its_holder() {
     assert!(text.contains("1@example.org") && text.contains("(2,)"), "{text}");
     let done = people.by_email.repair(&store).unwrap();
     assert_eq!((done.contested, done.written, done.removed), (1, 0, 0));
-    // The entry of the holder stays when the other record goes.
+    // The entry of the holder stays when the other record is deleted.
     store.transact(|txn| people.table.delete(txn, &2)).unwrap();
     assert_eq!(check(), []);
 }
@@ -452,7 +453,7 @@ fn a_contested_value_without_a_holder_goes_to_the_first() {
         assert_eq!(found.rule, Rule::Contested);
         assert_eq!(found.record, Some(keyloom::pack(&id)));
     };
-    // Together, and apart from each other.
+    // In one batch, and in separate ones.
     for batch in [1_000, 2, 1] {
         fill();
         let found = check();
@@ -472,7 +473,7 @@ fn a_contested_value_without_a_holder_goes_to_the_first() {
         let holder = by_email.get(&snapshot, "1@example.org").unwrap().unwrap();
         assert_eq!(holder.record_key().unwrap(), 1);
     }
-    // The same if the entry exists and is wrong.
+    // The same if the entry exists with a wrong value.
     fill();
     let entry = check()[0].key.clone();
     store.transact(|txn| txn.put(&entry, b"\x10\x01")).unwrap();
@@ -514,12 +515,12 @@ fn an_entry_of_the_other_kind_of_index_is_recognized() {
     let snapshot = store.snapshot().unwrap();
     assert_eq!(unique.get(&snapshot, "a").unwrap().unwrap().record_key().unwrap(), 1);
     assert!(plain.get(&snapshot, "a").is_err());
-    // The entry itself contains its kind, so each index reads it right.
+    // The entry itself contains its kind, so each index decodes it correctly.
     let mut found = plain.range(&snapshot, "a", Order::Ascending).unwrap();
     assert_eq!(found.next().unwrap().unwrap().record_key().unwrap(), 1);
 }
 
-/// The control: writes that bypass the schema are not maintained, and found.
+/// The negative control: writes that bypass the schema are not maintained, and a check finds them.
 #[test]
 fn writes_that_bypass_the_schema_are_found_in_every_index() {
     let store = Memory::new();

@@ -23,7 +23,7 @@ const STARTED: &str = "started";
 const COMMITS: &str = "commits: ";
 
 fn open(path: &Path) -> Lmdb {
-    // What a killed process has written stays, whatever the disk has.
+    // The writes of a killed process survive without fsync.
     Lmdb::options().durability(Durability::MayLoseStore).open(path).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn of(id: u32, n: u32) -> Sale {
     Sale { serial: Some(id), ..sale(n) }
 }
 
-/// Not a test by itself: works until it is killed, where the test below has asked for it.
+/// Not a test by itself: works until it is killed, when the test below starts it.
 #[test]
 fn in_a_process_of_its_own() {
     let (Ok(path), Ok(seed)) = (std::env::var(PATH), std::env::var(SEED)) else { return };
@@ -68,7 +68,7 @@ fn in_a_process_of_its_own() {
     }
 }
 
-/// What the process left is right, and what it began can be finished.
+/// The state that the process left is consistent, and its work can be finished.
 fn look(path: &Path) {
     let store = open(path);
     [false, true].into_iter().for_each(|is_deferred| look_at(&store, is_deferred));
@@ -118,7 +118,7 @@ fn kills_leave_derived_data_of_all_kinds_right() {
     }
 }
 
-/// All long work on one kind: a build, a drain, a repair and a drop, in batches of two.
+/// All long operations on one kind: a build, a drain, a repair and a drop, in batches of two.
 struct LongWork<'s, F>(&'s Lmdb, F);
 
 impl<F: Fn()> KindWork<()> for LongWork<'_, F> {
@@ -145,8 +145,7 @@ impl<F: Fn()> KindWork<()> for LongWork<'_, F> {
     }
 }
 
-/// Not a test by itself: works until it aborts after a commit, where the test below has asked for
-/// it.
+/// Not a test by itself: works until it aborts after a commit, when the test below starts it.
 #[test]
 fn until_a_commit_in_a_process_of_its_own() {
     let (Ok(path), Ok(stop)) = (std::env::var(PATH), std::env::var(STOP)) else { return };
@@ -166,8 +165,8 @@ fn until_a_commit_in_a_process_of_its_own() {
     println!("{COMMITS}{}", commits.get());
 }
 
-/// Runs the work until it aborts after commit number `stop`. Returns how many commits there were if
-/// it did not.
+/// Runs the work until it aborts after commit number `stop`. Returns the number of commits if it
+/// did not abort.
 fn aborted(path: &Path, is_deferred: bool, stop: u32) -> Option<u32> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kills::until_a_commit_in_a_process_of_its_own", "--nocapture"])
@@ -182,7 +181,7 @@ fn aborted(path: &Path, is_deferred: bool, stop: u32) -> Option<u32> {
     commits.map(|commits| commits.parse().unwrap())
 }
 
-/// All commits with `KEYLOOM_KILLS`, else some of them.
+/// All commits with `KEYLOOM_KILLS`, otherwise some of them.
 #[test]
 fn long_work_that_dies_after_any_commit_can_be_finished() {
     for is_deferred in [false, true] {

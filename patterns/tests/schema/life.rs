@@ -1,4 +1,4 @@
-//! Builds, disabling and dropping, beside writers.
+//! Builds, disabling and dropping, with concurrent writers.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -81,7 +81,7 @@ pub fn rebuilt_equals_maintained_in_any_history(store: &(impl Store + Clone)) {
                 Step::Reopen => shop = open(store),
             }
         }
-        // What is built at once in another store, where no step was made, is what is wanted.
+        // The expected data is that of a build in another store without steps.
         let fresh = Memory::new();
         let wanted = Shop::open(&fresh);
         fresh.transact(|txn| wanted.sales.put_many(txn, model.clone())).unwrap();
@@ -119,7 +119,7 @@ fn build_in_turns(store: &impl Store, open: impl Fn() -> Shop) {
         shop.with_kind(kind, Disable(store)).unwrap();
         // Clears, then visits two records.
         assert!(!shop.with_kind(kind, Build(store, 1)).unwrap());
-        // Another program takes it up, while a third one writes before and behind the position.
+        // Another program resumes it, while a third one writes before and after the position.
         let others = open();
         store.transact(|txn| others.sales.put(txn, &0, &of(0, 30))).unwrap();
         store.transact(|txn| others.sales.put(txn, &9, &of(9, 30))).unwrap();
@@ -159,7 +159,7 @@ pub fn a_dropped_table_leaves_no_key(store: &(impl Store + Clone)) {
         assert!(matches!(error.downcast_ref(), Some(SchemaError::Gone { .. })), "{error}");
     };
     gone(schema.drop_table("sales").map(drop));
-    // Stopped after each of its transactions in turn, and taken up by another program.
+    // Interrupted after each of its transactions in turn, and resumed by another program.
     for stop in 1..20 {
         let shop = Shop::open(store);
         store.transact(|txn| shop.sales.put_many(txn, (0..9).map(|id| (id, of(id, id))))).unwrap();
@@ -204,12 +204,12 @@ pub fn a_dropped_index_leaves_no_key(store: &(impl Store + Clone)) {
     let counter = keyloom::pack(&("keyloom", "next id")).to_vec();
     assert_ne!(after.insert(counter.clone(), before[&counter].clone()).unwrap(), before[&counter]);
     assert_eq!(after, before);
-    // A program that does not know of it writes again.
+    // A program without the declaration writes again.
     store.transact(|txn| bare.put(txn, &1, &sale(1))).unwrap();
     let gone = by_serial.at(&store.snapshot().unwrap()).map(drop).unwrap_err();
     assert!(matches!(gone.downcast_ref(), Some(SchemaError::Gone { .. })), "{gone}");
 
-    // The name is used again: the handle of what was dropped does not touch the new data.
+    // The name is used again: the handle of the dropped data does not change the new data.
     let schema = Schema::open(store, "shop").unwrap();
     let sales = schema.table::<u32, Sale>("sales").unwrap();
     let again = schema.unique_index(&sales, "by_serial", 1, crate::fixture::by_serial).unwrap();
@@ -316,14 +316,14 @@ pub fn links_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
     assert_eq!(reversed.repair(store).unwrap().written, 1);
     store.transact(|txn| reversed.disable(txn)).unwrap();
     is_refused();
-    // A program that declares the table alone writes while the other direction is disabled.
+    // A program that declares only the table writes while the reversed links are disabled.
     store.transact(|txn| bare.delete(txn, &("go".into(), 1)).map(drop)).unwrap();
     reversed.build(store).unwrap();
     assert_eq!(groups_of(1).unwrap(), ["tennis"]);
     assert!(store.transact(|txn| bare.put(txn, &("go".into(), 1), &())).is_err());
 }
 
-/// What another program does after the first transaction of a repair.
+/// The actions of another program after the first transaction of a repair.
 #[derive(Clone, Copy, Debug)]
 enum Meanwhile {
     Repairs,
@@ -366,7 +366,7 @@ impl<S: Store> KindWork<Result<(), keyloom::Error>> for RepairBeside<'_, S> {
     }
 }
 
-/// A repair that another one has overtaken, or a build, changes nothing more.
+/// After another repair or a build has begun, the first repair changes nothing more.
 pub fn a_repair_that_was_overtaken_changes_nothing<S: Store + Clone>(store: &S) {
     for meanwhile in [Meanwhile::Repairs, Meanwhile::BuildsSome] {
         let mut refused = 0;

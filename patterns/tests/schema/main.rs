@@ -1,5 +1,4 @@
-//! The laws of schemas: who owns what, what is refused, and the life of derived data, on every
-//! store.
+//! The laws of schemas, on every store: ownership, refusals, and the life cycle of derived data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod costs;

@@ -1,4 +1,4 @@
-//! What a program can do wrong, and what answers it.
+//! Misuses of a schema, and their errors.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -56,8 +56,7 @@ pub fn a_table_of_another_type_is_refused(store: &(impl Store + Clone)) {
         assert_ne!(stored, declared);
     }
     assert_eq!(dump_all(store), before);
-    // Integers of another width are the same keys, and a version that is raised may have another
-    // type.
+    // Integers of another width have the same keys, and a higher version may have another type.
     open().table::<u64, Sale>("sales").unwrap();
     open().table_with::<u32, (), Json>("sales", 2).unwrap();
     let older = store.transact(|txn| sales.put(txn, &2, &sale(2)));
@@ -147,7 +146,7 @@ pub fn a_table_of_a_schema_is_not_written_without_it(store: &(impl Store + Clone
     let shop = Shop::open(store);
     store.transact(|txn| shop.sales.put(txn, &1, &sale(1))).unwrap();
     let before = dump_all(store);
-    // What another program knows of the layout makes no difference.
+    // Knowledge of the layout does not help another program.
     for space in [shop.sales.space(), &Subspace::new(&-1), &Subspace::new(&-300).child("x")] {
         let explicit = Table::<u32, Sale>::new(space);
         let index = Index::new(&space.child("by_town"), |_, sale: &Sale| entry(&sale.town));
@@ -186,7 +185,7 @@ pub fn data_are_attached_once_in_a_subspace_of_their_own(store: &(impl Store + C
     store.transact(|txn| numbers.put(txn, &1, &10)).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(totals.get(&snapshot, 0).unwrap(), 10);
-    // Another table does not answer for the records.
+    // Another table cannot check the records.
     let other = Table::<u32, u32>::new(&space.child("other"));
     let options = RepairOptions::default();
     for table in [other.clone(), other.with(&index(&space.child("other index")))] {
@@ -212,7 +211,8 @@ pub fn a_changed_definition_is_refused_until_it_is_built(store: &(impl Store + C
         let sales = schema.table::<u32, Sale>("sales").unwrap();
         schema.unique_index(&sales, "by_town", version, |id, sale| entry((&sale.town, *id)))
     };
-    // Another kind by the same version contradicts; a newer one is refused until it is built.
+    // Another kind with the same version is a contradiction; a newer one is refused until it is
+    // built.
     let contradiction = schema_error(open(1));
     let SchemaError::Contradiction { name, .. } = &contradiction else { panic!("{contradiction}") };
     assert_eq!(name, "sales.by_town");
@@ -273,7 +273,8 @@ pub fn what_lies_elsewhere_is_refused(store: &(impl Store + Clone)) {
     assert_eq!(dump_all(store), before);
 }
 
-/// Two declarations of one kind whose bytes differ: the second is refused, and the error has both.
+/// Two declarations of one kind with different bytes: the second is refused, and the error contains
+/// both.
 fn contradicts<D: Maintained<Key = u32, Value = Sale>>(
     store: &impl Store,
     texts: [&str; 2],

@@ -1,4 +1,4 @@
-//! Two programs with different schemas on one store: each operation is refused or right.
+//! Two programs with different schemas on one store: each operation is refused or correct.
 
 use keyloom::value::Json;
 use keyloom::{Order, Result, Store};
@@ -7,14 +7,14 @@ use keyloom_patterns::{Attached, Index, IndexEntries, Schema, SchemaError, Table
 use crate::fixture::{Sale, sale};
 use keyloom_testing::laws::clear;
 
-/// What a program declares besides the table of sales.
+/// The declarations of a program besides the table of sales.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Declares {
     Nothing,
     ByTown,
     /// The next version of the same index.
     ByTownAndAmount,
-    /// The table with a version more and records of another codec.
+    /// The table with the next version, and records of another codec.
     OtherCodec,
 }
 
@@ -66,7 +66,7 @@ impl<'s, S: Store> Program<'s, S> {
         Ok(Self { store, sales, index })
     }
 
-    /// Does it, and holds what is read to a filter over all records.
+    /// Executes a step, and compares reads with a filter over all records.
     fn does(&self, what: Does, id: u32) -> Result<()> {
         let Self { store, sales, index } = self;
         match (what, index) {

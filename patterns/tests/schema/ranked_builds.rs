@@ -18,7 +18,7 @@ fn declare(store: &impl Store) -> (Table<u32, u32>, ByScore) {
     (scores, by_score.unwrap())
 }
 
-/// Scores of many records, so that there are nodes on several levels.
+/// Scores of many records, so that there are several levels of nodes.
 fn fill(store: &impl Store, records: u32) -> BTreeMap<u32, u32> {
     let scores = Schema::open(store, "game").unwrap().table::<u32, u32>("scores").unwrap();
     let model: BTreeMap<u32, u32> = (0..records).map(|id| (id, id * 7_919 % 1_009)).collect();
@@ -36,7 +36,7 @@ pub fn a_ranked_build_beside_writers_counts_every_entry(store: &(impl Store + Cl
     let (mut batches, mut n) = (0, 0_u32);
     while !store.transact(|txn| by_score.build_batch(txn, 40)).unwrap().finished {
         batches += 1;
-        // A record that is new, one that changes and one that goes, anywhere.
+        // A record is inserted, one changed and one deleted, anywhere.
         let ids = [2_000 + n, n * 337 % 2_000, n * 523 % 2_000];
         n += 1;
         store
@@ -50,7 +50,7 @@ pub fn a_ranked_build_beside_writers_counts_every_entry(store: &(impl Store + Cl
         model.insert(ids[1], n * 97 % 1_009);
         model.remove(&ids[2]);
     }
-    // The entries first, and then the counts, each of which ends a batch.
+    // The entries first, and then the counts; a batch ends after each count.
     assert!(batches > 80, "{batches}");
 
     let snapshot = store.snapshot().unwrap();
@@ -75,7 +75,7 @@ pub fn a_ranked_build_reads_and_counts_in_batches(store: &(impl Store + Clone)) 
     let (_, by_score) = declare(store);
     let (done, cost) = store.measure(|store| by_score.build(store).unwrap());
     assert_eq!(done.records, 3_000);
-    // Of each batch: the definition, a page of records; of each level about as many batches, of
+    // For each batch: the definition, a page of records; for each level about as many batches, of
     // three ranges.
     assert!(cost.gets + cost.ranges < 60, "{cost}");
 }

@@ -1,5 +1,5 @@
-//! A kind that is not idempotent, by the conformance suite, on servers too; see
-//! tests/derived_conformance for all kinds.
+//! The conformance suite for a kind that is not idempotent, on servers too;
+//! tests/derived_conformance has all kinds.
 
 use std::collections::BTreeMap;
 

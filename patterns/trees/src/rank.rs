@@ -2,9 +2,9 @@
 //!
 //! A rank is a number with a fraction, encoded so that its bytes sort as the numbers do. First
 //! comes the whole part, whose first byte encodes its length. The fraction follows, in base 256.
-//! Before the first rank and after the last one the whole part counts on, so ranks at both ends
-//! stay short: 1 byte for the first 64, 4 bytes for millions. Between two neighbours the fraction
-//! grows.
+//! Before the first rank the whole part is decremented, after the last one it is incremented, so
+//! ranks at both ends stay short: 1 byte for the first 64, 4 bytes for millions. Between two
+//! neighbours the fraction grows.
 //!
 //! | first byte | whole part |
 //! |---|---|

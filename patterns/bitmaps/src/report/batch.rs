@@ -260,7 +260,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
                 return Ok(());
             }
         }
-        // Nothing is left to stop.
+        // The work is complete, so a break has no effect.
         let _ = progress(&Progress { finished: true, ..done });
         Ok(())
     }

@@ -27,7 +27,7 @@ pub(super) struct Known {
     pub(super) ids: u64,
     /// The number of chunks of the audience.
     pub(super) chunks: u64,
-    /// How many of them have more than a few ids.
+    /// The number of these chunks with more than a few ids.
     pub(super) full: u64,
     /// The number of chunks of the whole index.
     pub(super) of_chunks: u64,

@@ -1,4 +1,4 @@
-//! Dense ids beside a map and a set of free ids.
+//! Dense ids, compared with a map and a set of free ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,7 +118,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let release = names(3..6);
     let cost = writing(&metered, |txn| ids.release(txn, &release).map(drop));
     assert_eq!(cost, [4 + 1, 0, 4, 8], "the chunk of free ids, and how many there are");
-    // Those that are free are read, taken from their chunk, and no new ones are needed.
+    // Free ids are read and taken from their chunk; no new ones are needed.
     let (_, cost) = metered.measure(|s| s.transact(|txn| ids.assign(txn, &names(20..22))).unwrap());
     assert_eq!(counts(cost), [3 + 1, 1, 1 + 1 + 1, 4 + 1 + 1]);
     assert!(cost.round_trips <= 4 + waits_for_the_version(store), "{cost}");
@@ -141,7 +141,7 @@ fn prepare<S: Store>(store: &S) {
     store.transact(|txn| ids().assign(txn, &names(0..5))).unwrap();
 }
 
-/// What of the two directions does not agree.
+/// The differences between the two directions.
 fn disagreements<S: Store>(store: &S) -> Vec<String> {
     let (ids, snapshot) = (ids(), store.snapshot().unwrap());
     let all: Vec<Option<String>> = ids.keys_of(&snapshot, 0..20).unwrap();
@@ -180,7 +180,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let error = refused(store, |txn| ids().assign(txn, [&"k".repeat(600)]).map(drop));
     assert!(error.to_string().contains("the limit is 511"), "{error}");
 
-    // What is stored and is not what should be there is named.
+    // Each wrong entry is reported by its key.
     let ids = ids();
     for (key, read) in [
         (ids.space().pack(&("id", "key 1")), "of"),
@@ -206,7 +206,7 @@ pub fn a_universe_that_was_made_smaller_only_refuses_ids_beyond_it(store: &(impl
     clear(store);
     let few = ids().within_universe(3);
     store.transact(|txn| ids().assign(txn, &names(0..6))).unwrap();
-    // Who has an id beyond it keeps it until it is released.
+    // A key with an id beyond the universe keeps it until it is released.
     assert_eq!(store.transact(|txn| few.assign(txn, &names(5..6))).unwrap(), [5]);
     let gone = store.transact(|txn| few.release(txn, &names(4..6))).unwrap();
     assert_eq!(gone, [Some(4), Some(5)]);

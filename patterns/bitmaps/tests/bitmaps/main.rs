@@ -1,4 +1,4 @@
-//! The laws of the inverted index and of what it stands on, on every store.
+//! The laws of the inverted index and of its parts, on every store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod bitmaps;

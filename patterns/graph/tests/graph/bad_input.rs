@@ -1,4 +1,4 @@
-//! What is refused, with which error, and that nothing is lost.
+//! Input that is refused, with its error, and without loss of data.
 
 use keyloom::{Error, Result, Store};
 use keyloom_graph::{Direction, Graph, GraphError};

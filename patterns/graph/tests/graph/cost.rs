@@ -1,4 +1,4 @@
-//! What operations read and write.
+//! The reads and writes of operations.
 
 use keyloom::{Metered, Store};
 use keyloom_graph::Direction;
@@ -13,7 +13,7 @@ fn costs_are_as_documented() {
     let graph = directed(&store);
     let star = (1..=2_000_u32).map(|n| ((0, "to".to_owned(), n), n));
     store.transact(|txn| graph.put_edges(txn, star.clone())).unwrap();
-    // The old edge, and the state of what is derived; the edge, its mirror, two counters.
+    // The old edge, and the state of the derived data; the edge, its mirror, two counters.
     let put = writing(&store, |txn| graph.put_edge(txn, &7, "to", &9, &1));
     assert_eq!(put, [2, 0, 1, 4], "gets, ranges, keys read, keys written");
     let delete = writing(&store, |txn| graph.delete_edge(txn, &7, "to", &9).map(drop));
@@ -38,8 +38,8 @@ fn costs_are_as_documented() {
     assert!(cost[2] <= 2_000 + 16, "{cost:?}");
 }
 
-/// A step reads the edges of all walks together: one round trip on a store behind a network, not
-/// one per vertex.
+/// A step reads the edges of all walks together: one round trip on a remote store, not one per
+/// vertex.
 pub fn steps_cost_one_round_trip_each(store: &impl Store) {
     let graph = directed(store);
     let edges = (1..=100_u32)

@@ -1,4 +1,4 @@
-//! Graphs: what is read is what was written, searches find what other implementations find.
+//! Graphs: reads return what was written, and searches agree with other implementations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod bad_input;

@@ -177,7 +177,7 @@ pub fn vertices_with_many_edges_are_deleted_in_steps(store: &impl Store) {
     store.transact(|txn| graph.put_vertex(txn, &0, &7)).unwrap();
     let lone = store.transact(|txn| graph.delete_lone_vertex(txn, &0));
     assert!(lone.unwrap_err().to_string().contains("still has edges"));
-    // It stops after two commits, and goes on as if called for the first time.
+    // It stops after two commits, and a second call resumes it.
     let mut commits = 0;
     let stopped = graph.delete_vertex_with(store, &0, |_| {
         commits += 1;

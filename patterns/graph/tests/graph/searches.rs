@@ -1,4 +1,4 @@
-//! Searches beside petgraph, and beside naive evaluations where petgraph has no counterpart.
+//! Searches, compared with petgraph, or with naive evaluations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -80,7 +80,7 @@ pub fn searches_agree_with_petgraph(store: &impl Store) {
             let cost = costs.get(&target).map(|cost| f64::from(*cost));
             assert_eq!(cheapest.as_ref().map(|path| path.cost), cost);
             assert!(cheapest.iter().all(|path| is_walk(path, &peer, true)));
-            // The true rest is the best estimate that is allowed.
+            // The exact remaining cost is the best admissible estimate.
             let rest = |v: &u32| {
                 let rest = astar(&peer, *v, |v| v == target, |(_, _, w)| *w, |_| 0);
                 rest.map_or(f64::INFINITY, |(cost, _)| f64::from(cost))
@@ -99,7 +99,7 @@ pub fn searches_agree_with_petgraph(store: &impl Store) {
     });
 }
 
-/// It visits what petgraph visits, and each vertex comes directly after one on the way to it.
+/// It visits the same vertices as petgraph, and the predecessor of each is on the current path.
 fn depth_first(found: &[keyloom_graph::Visit<u32>], peer: &DiGraphMap<u32, u32>) {
     let mut dfs = Dfs::new(peer, 0);
     let mut expected = BTreeSet::new();
@@ -111,7 +111,7 @@ fn depth_first(found: &[keyloom_graph::Visit<u32>], peer: &DiGraphMap<u32, u32>)
     for (n, visit) in found.iter().enumerate().skip(1) {
         let parent = visit.parent.unwrap();
         assert!(parent < n && peer.contains_edge(found[parent].vertex, visit.vertex));
-        // The vertices between the two lie below the parent.
+        // The vertices between the two are below the parent.
         assert!(found[parent + 1..n].iter().all(|between| between.depth > found[parent].depth));
     }
 }
@@ -164,7 +164,8 @@ fn simple_paths<'v, S: keyloom::Reader + 'v>(
     assert!(k.len() >= all.len().min(4));
 }
 
-/// The cheapest path with at most so many edges, by relaxing all edges once per edge of the path.
+/// The cheapest path with a bounded number of edges, by relaxing all edges once per edge of the
+/// path.
 pub fn bounded_cheapest_paths_agree_with_layers(store: &impl Store) {
     let case = (edges(VERTICES, 24), 0..VERTICES, 0..4_usize);
     long_property(case, |(all, target, bound)| {

@@ -1,4 +1,4 @@
-//! Queries by steps beside a naive evaluation: one walk after the other.
+//! Step queries, compared with a naive evaluation of one walk after the other.
 
 use keyloom::Store;
 use keyloom_graph::Direction;

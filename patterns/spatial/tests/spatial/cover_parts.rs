@@ -1,4 +1,4 @@
-//! What a query says that it reads is what it reads.
+//! A query reads exactly the parts that it explains.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ fn by_position() -> PointIndex<u32, Degrees> {
     })
 }
 
-/// Places all over the sphere, and some close to those that are hard.
+/// Places all over the sphere, and some near the poles and the antimeridian.
 fn places() -> Vec<LatLng> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut place = |latitude: f64, longitude: f64, spread: f64| {
@@ -151,7 +151,7 @@ fn a_query_reads_its_parts_and_nothing_else() {
             let found = places.iter().filter(|place| area.contains(place)).count() as u64;
             let mut points = query.points(&snapshot).unwrap();
             points.by_ref().try_for_each(|point| point.map(drop)).unwrap();
-            // What is of no use may be leapt over.
+            // Gaps may be skipped by seeks.
             let scanned = points.explain().keys_scanned;
             assert!((inside.max(found)..=all).contains(&scanned), "{scanned} of {all}");
             assert_eq!(points.explain().ranges, ranges_of(&parts) as u64);

@@ -1,4 +1,4 @@
-//! The laws of dimensionality reduction, on every store.
+//! The laws of spatial indexes, on every store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod cover_parts;

@@ -1,4 +1,4 @@
-//! The six misuses, tried by a program beside another one that has the shop open.
+//! The six misuses, by a program that runs concurrently with one that has the shop open.
 
 use keyloom::value::Codec;
 use keyloom::{Result, Store, Subspace};

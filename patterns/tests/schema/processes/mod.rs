@@ -1,5 +1,4 @@
-//! Two programs with different schemas at once, in processes of their own: each operation is
-//! refused or right.
+//! Two concurrent processes with different schemas: each operation is refused or correct.
 
 mod misuse;
 mod model;
@@ -53,7 +52,7 @@ impl Process {
         writeln!(self.input).unwrap();
     }
 
-    /// What it reports until it has done its step.
+    /// Its reports until its step is done.
     fn said(&mut self) -> Vec<Said> {
         let mut all = Vec::new();
         for line in self.output.by_ref().map(Result::unwrap) {
@@ -74,7 +73,7 @@ impl Drop for Process {
     }
 }
 
-/// The shop as the old program has left it.
+/// The shop that the old program left.
 fn prepare(store: &(impl Store + Clone), change: Change) -> (BTreeMap<u32, Sale>, Places) {
     clear(store);
     let records: BTreeMap<u32, Sale> = (0..20).map(|id| (id, sale(id))).collect();
@@ -85,7 +84,7 @@ fn prepare(store: &(impl Store + Clone), change: Change) -> (BTreeMap<u32, Sale>
     (records, places)
 }
 
-/// What the old and the new program said in three steps, done at once: open, work, work.
+/// The reports of the old and the new program in three concurrent steps: open, work, work.
 fn run_both(parts: [&Part; 2]) -> [Vec<Said>; 2] {
     let mut processes = parts.map(Process::start);
     let mut all = [Vec::new(), Vec::new()];
@@ -98,7 +97,7 @@ fn run_both(parts: [&Part; 2]) -> [Vec<Said>; 2] {
     all
 }
 
-/// The faults that a pair of programs leaves, and how often they were right and refused.
+/// The faults that a pair of programs leaves, and the numbers of correct and refused operations.
 fn pair(
     store: &(impl Store + Clone),
     address: &[String],
@@ -136,7 +135,7 @@ fn every_pair_is_refused_or_right(store: &(impl Store + Clone), address: &[Strin
     println!("{} right, {} refused", counts[0], counts[1]);
 }
 
-/// Programs that bypass the schema: the model finds what they do.
+/// Programs that bypass the schema: the model detects their writes.
 fn bypasses_are_caught(store: &(impl Store + Clone), address: &[String]) {
     let roles = [Role::RawWriter, Role::Reader];
     let (faults, _) = pair(store, address, Change::IndexRemoved, roles);
@@ -148,9 +147,9 @@ fn bypasses_are_caught(store: &(impl Store + Clone), address: &[String]) {
     assert!(faults.iter().any(|fault| fault.starts_with("a query found")), "{faults:?}");
 }
 
-/// One program has the shop open and writes; the other tries each misuse, and changes nothing.
+/// One program has the shop open and writes; the other one tries each misuse, and changes nothing.
 fn misuses_are_refused(store: &(impl Store + Clone), address: &[String]) {
-    // Nothing changes between the two programs.
+    // The two programs have the same definition.
     let change = Change::IndexAdded;
     for (number, answers) in misuse::ANSWERS.iter().enumerate() {
         let (before, _) = prepare(store, change);

@@ -1,4 +1,4 @@
-//! What the records alone say, computed without the schema and the patterns.
+//! The expected data, computed from the records without the schema and the patterns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use keyloom_testing::laws::{Dump, dump_all};
 
 type Records = BTreeMap<u32, Sale>;
 
-/// Where the data lie, as far as they exist.
+/// The subspaces of the data, as far as they exist.
 #[derive(Clone, Debug)]
 pub struct Places {
     pub sales: Subspace,
@@ -20,7 +20,7 @@ pub struct Places {
     pub by_town: Option<Subspace>,
 }
 
-/// Everything that is wrong after the programs have worked.
+/// The faults after the programs have worked.
 pub fn faults(
     store: &impl Store,
     change: Change,
@@ -98,7 +98,7 @@ fn entries(records: &Records, space: &Subspace, has_cents: bool) -> Dump {
     records.iter().map(|record| (key(record).to_vec(), Vec::new())).collect()
 }
 
-/// A total of 0 may be there or not.
+/// A total of 0 may be stored or not.
 fn totals_in(bytes: &Dump, space: &Subspace) -> Dump {
     let totals = bytes.iter().filter(|(key, value)| space.contains(key) && **value != [0; 8]);
     totals.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -133,14 +133,14 @@ fn fault_of(change: Change, said: &Said) -> Option<String> {
             let misses = !sides(change, variant).iter().all(|side| text.contains(side));
             misses.then(|| format!("{variant} does not name both sides: {text}"))
         }
-        // The old program reads records that the new one has written.
+        // The old program reads records of the new one.
         Said::Undecodable(_) if change == (Change::CodecChanged { raised: true }) => None,
         Said::Undecodable(text) | Said::Failed(text) | Said::Misused(text) => Some(text.clone()),
         Said::Opened | Said::Wrote(..) | Said::Built | Said::Done => None,
     }
 }
 
-/// What an error has to name.
+/// The words that an error must contain.
 fn sides(change: Change, variant: &str) -> Vec<&'static str> {
     match (variant, change) {
         ("Contradiction" | "Changed", Change::IndexChanged { raised: true }) => {

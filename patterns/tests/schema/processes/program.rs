@@ -1,4 +1,4 @@
-//! A program with one definition of the shop, in a process of its own.
+//! A program with one definition of the shop, in its own process.
 
 use std::io::{BufRead, Write};
 use std::ops::ControlFlow;
@@ -16,8 +16,7 @@ use super::misuse;
 
 pub const TOWNS: [&str; 3] = ["Bern", "Chur", "Genf"];
 
-/// What distinguishes the new program from the old one. With `raised`, it declares a higher
-/// version.
+/// The difference of the new program from the old one. With `raised`, it declares a higher version.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Change {
     IndexAdded,
@@ -40,7 +39,7 @@ pub enum Role {
     Misuser(usize),
 }
 
-/// What a process is to be.
+/// The part of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part {
     /// `lmdb` and a directory, or `postgres`, an address and a table.
@@ -50,7 +49,7 @@ pub struct Part {
     pub role: Role,
 }
 
-/// What a process reports, a line each.
+/// The reports of a process, a line each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Said {
     Opened,
@@ -68,7 +67,7 @@ pub enum Said {
     /// The variant of a [`SchemaError`], and the text.
     Refused(String, String),
     Failed(String),
-    /// A misuse went through.
+    /// A misuse was not refused.
     Misused(String),
     Done,
 }
@@ -111,7 +110,7 @@ impl Record for Sold {
     }
 }
 
-/// Writes JSON, and reads what [`Postcard`] wrote too.
+/// Writes JSON, and reads records of [`Postcard`] too.
 pub struct Either;
 
 impl<V: Serialize + DeserializeOwned> Codec<V> for Either {
@@ -173,14 +172,14 @@ impl<'s, S: Store, V: Record, C: Codec<V>> Program<'s, S, V, C> {
         self.store.transact(|txn| self.sales.put(txn, &id, &V::of(sale.clone())))
     }
 
-    /// As a program that has no schema at all.
+    /// Like a program without a schema.
     fn put_raw(&self, id: u32, sale: Sale) -> Result<()> {
         let mut bytes = Vec::new();
         C::encode(&V::of(sale), &mut bytes)?;
         self.store.transact(|txn| txn.put(&self.sales.space().pack(&id), &bytes))
     }
 
-    /// Ids of its own, and ids that the other program writes too.
+    /// Writes ids of its own, and ids that the other program writes too.
     fn write(&self, is_new: bool, round: u32, say: &mut impl FnMut(Said)) {
         let first = 100 * (1 + u32::from(is_new)) + 10 * round;
         for n in 0..6 {
@@ -222,7 +221,7 @@ impl<'s, S: Store, V: Record, C: Codec<V>> Program<'s, S, V, C> {
         }
     }
 
-    /// As a program that does not check the state of the index, nor its definition.
+    /// Like a program that does not check the state and the definition of the index.
     fn read_raw(&self) -> Result<Said> {
         let snapshot = self.store.snapshot()?;
         let space = self.by_town.as_ref().unwrap().space();
@@ -253,7 +252,7 @@ impl<'s, S: Store, V: Record, C: Codec<V>> Program<'s, S, V, C> {
         say(said(self.rebuild(&self.totals), |_| Said::Built));
     }
 
-    /// Completes a build, of another program too, and builds once more.
+    /// Completes a build, also of another program, and builds once more.
     fn rebuild<D: Maintained<Key = u32, Value = V>>(&self, derived: &Attached<D, C>) -> Result<()> {
         let on = |_: &_| ControlFlow::Continue(());
         derived.build_with(self.store, 3, on)?;
@@ -280,7 +279,7 @@ fn of_towns<T>(of: impl Fn(&str) -> Result<T>) -> Result<Vec<(String, T)>> {
     TOWNS.into_iter().map(|town| Ok((town.to_owned(), of(town)?))).collect()
 }
 
-/// An outcome as the parent sees it.
+/// An outcome as the report for the parent.
 pub fn said<T>(outcome: Result<T>, done: impl FnOnce(T) -> Said) -> Said {
     let error = match outcome {
         Ok(value) => return done(value),
@@ -296,7 +295,7 @@ pub fn said<T>(outcome: Result<T>, done: impl FnOnce(T) -> Said) -> Said {
     }
 }
 
-/// Begins each line of the protocol; the test harness prints others.
+/// The first character of each line of the protocol; the test harness prints other lines.
 pub const MARK: char = '@';
 
 pub fn say(what: Said) {
@@ -306,7 +305,7 @@ pub fn say(what: Said) {
     out.flush().unwrap();
 }
 
-/// Opens the schema at the first line of the input, and works once for each further one.
+/// Opens the schema at the first line of the input, and runs a step for each further one.
 fn follow<V: Record, C: Codec<V>>(store: &impl Store, part: &Part) {
     let mut lines = std::io::stdin().lock().lines().map(Result::<_, _>::unwrap);
     if lines.next().is_none() {

@@ -25,12 +25,12 @@
 //! deletions below one parent conflict. There each parent whose count changes also costs one more
 //! round trip: two for a move between parents.
 //!
-//! A rank is a byte string between the ranks of the neighbours. Ranks at both ends count on and
-//! stay short: 1,000,000 children appended one after the other, or each inserted first, have ranks
-//! of up to 4 bytes. A rank between two neighbours is longer than theirs. If a rank would grow past
-//! a multiple of 16 bytes, some siblings around it get new ranks in the same transaction. As few
-//! siblings as possible are relabelled, at most 1,024. More are relabelled only if ranks would
-//! exceed 100 bytes, which takes millions of inserts at one place.
+//! A rank is a byte string between the ranks of the neighbours. Ranks at both ends are counted up
+//! or down and stay short: 1,000,000 children appended one after the other, or each inserted first,
+//! have ranks of up to 4 bytes. A rank between two neighbours is longer than theirs. If a rank
+//! would grow past a multiple of 16 bytes, some siblings around it get new ranks in the same
+//! transaction. As few siblings as possible are relabelled, at most 1,024. More are relabelled only
+//! if ranks would exceed 100 bytes, which takes millions of inserts at one place.
 //!
 //! # Invariants
 //!

@@ -158,8 +158,8 @@ pub fn lca<'p>(paths: impl IntoIterator<Item = &'p LabelPath>) -> Option<LabelPa
     Some(LabelPath { labels: common.to_vec() })
 }
 
-/// The first of `paths` that is `path` or an ancestor of it: `paths ?@> path`. For `paths @> path`,
-/// test whether there is one.
+/// The first of `paths` that is `path` or an ancestor of it: `paths ?@> path`. The
+/// result is `Some` exactly if `paths @> path`.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, first_ancestor};
@@ -174,8 +174,8 @@ pub fn first_ancestor<'p>(
     paths.into_iter().find(|candidate| candidate.is_ancestor_of(path))
 }
 
-/// The first of `paths` that is `path` or a descendant of it: `paths ?<@ path`. For `paths <@
-/// path`, test whether there is one.
+/// The first of `paths` that is `path` or a descendant of it: `paths ?<@ path`. The
+/// result is `Some` exactly if `paths <@ path`.
 pub fn first_descendant<'p>(
     paths: impl IntoIterator<Item = &'p LabelPath>,
     path: &LabelPath,
@@ -183,8 +183,8 @@ pub fn first_descendant<'p>(
     paths.into_iter().find(|candidate| candidate.is_descendant_of(path))
 }
 
-/// The first of `paths` that matches a pattern: `paths ?~ lquery`, and `paths ?@ ltxtquery`. For
-/// `paths ~ lquery` and `paths @ ltxtquery`, test whether there is one.
+/// The first of `paths` that matches a pattern: `paths ?~ lquery`, and `paths ?@ ltxtquery`. The
+/// result is `Some` exactly if `paths ~ lquery`, or `paths @ ltxtquery`.
 ///
 /// ```
 /// use keyloom_trees::path::{LabelPath, Ltxtquery, first_match};

@@ -1,5 +1,4 @@
-//! What the adjacency list says of itself: what operations cost, how ranks grow, what a repair
-//! repairs.
+//! The adjacency list beyond the contract: the costs of operations, the growth of ranks, repairs.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +20,7 @@ fn tree() -> AdjacencyList<u32> {
     AdjacencyList::new(&space())
 }
 
-/// `first`, with so many children behind each other, that have ids from `first` + 1 on.
+/// A node `first` with `children` children, whose ids begin at `first` + 1.
 fn fan(first: NodeId, children: u64) -> Nested<u32> {
     let node = |id: NodeId| Nested::new(id, format!("n{id:06}"), 0);
     (1..=children).fold(node(first), |parent, n| parent.with(node(first + n)))
@@ -43,7 +42,7 @@ fn cost(
 #[test]
 fn operations_cost_what_the_documentation_says() {
     let tree = tree();
-    // Three levels below 1: 2 with 3 and 4, 3 with nothing, 4 with 5.
+    // Three levels below 1: 2 with children 3 and 4; 3 is a leaf; 4 has child 5.
     let four = Nested::new(4, "four", 4).with(Nested::new(5, "five", 5));
     let two = Nested::new(2, "two", 2).with(Nested::new(3, "three", 3)).with(four);
     let trees = [Nested::new(1, "one", 1).with(two), fan(100, 50)];
@@ -62,22 +61,23 @@ fn operations_cost_what_the_documentation_says() {
     reads!(s, tree.sibling(s, 3, Order::Ascending).unwrap(), ([1, 1, 2, 0], 2));
     reads!(s, tree.child_count(s, 100).unwrap(), ([2, 0, 2, 0], 1));
     reads!(s, tree.child_count(s, None).unwrap(), ([1, 0, 1, 0], 1));
-    // Five has three above it.
+    // Node 5 has three ancestors.
     reads!(s, tree.ancestors(s, 5).unwrap(), ([4, 0, 4, 0], 4));
     reads!(s, tree.depth(s, 5).unwrap(), ([4, 0, 4, 0], 4));
-    // One of the two, and all above the other; all above both.
+    // One of the two nodes and all ancestors of the other; all ancestors of both.
     reads!(s, tree.is_ancestor(s, 1, 5).unwrap(), ([5, 0, 5, 0], 5));
     reads!(s, tree.lowest_common_ancestor(s, 5, 3).unwrap(), ([7, 0, 7, 0], 7));
     // The roots, then the children of one of them.
     reads!(s, tree.node_at(s, ["one", "two"]).unwrap(), ([1, 2, 3, 0], 3));
-    // Fifty leaves: their range, and two to find that none has children, some of them read first.
+    // Fifty leaves: their range, and two ranges to find that none has children; some are read
+    // first.
     let (count, leaves) = store.measure(|_| tree.descendants(&snapshot, 100, ..).unwrap().count());
     assert!(count == 51 && leaves.ranges <= 4, "{leaves:?}");
-    // Nothing below them is wanted, so nothing is looked for.
+    // Deeper levels are not requested, so their children are not read.
     let (count, children) =
         store.measure(|_| tree.descendants(&snapshot, 100, ..=1).unwrap().count());
     assert_eq!((count, children.ranges), (51, 1), "{children:?}");
-    // What goes through all that lies below costs as much.
+    // Operations that visit the whole subtree cost as much.
     type Through<'t> = &'t dyn Fn() -> u64;
     let through: [Through<'_>; 3] = [
         &|| tree.descendant_count(&snapshot, 100).unwrap() + 1,
@@ -100,10 +100,11 @@ fn operations_cost_what_the_documentation_says() {
     assert_eq!(insert(24, InsertAt::After(101)), [2, 1, 3, 3]);
     assert_eq!(insert(25, InsertAt::at(100, 10)), [2, 1, 12, 3]);
     let moving = |id, place: InsertAt| cost(&store, |txn| tree.move_to(txn, id, place));
-    // Two, with all below it, below another root; back again; among its siblings; to where it is.
+    // Node 2 with its subtree: below another root; back again; among its siblings; to its own
+    // place.
     assert_eq!(moving(2, InsertAt::last(100)), [2, 1, 3, 5]);
     assert_eq!(moving(2, InsertAt::last(1)), [2, 1, 2, 5]);
-    // The new parent has two above it.
+    // The new parent has two ancestors.
     assert_eq!(moving(110, InsertAt::last(3)), [4, 1, 4, 5]);
     assert_eq!(moving(110, InsertAt::last(None)), [1, 1, 2, 5]);
     assert_eq!(moving(3, InsertAt::last(2)), [2, 1, 3, 3]);
@@ -159,7 +160,7 @@ fn a_load_with_unique_names_waits_as_often_for_many_trees() {
     }
 }
 
-/// How long the ranks below a parent are: the longest, and all together.
+/// The lengths of the ranks below a parent: the longest, and the sum.
 fn ranks(store: &impl Store, parent: NodeId) -> (usize, usize) {
     let snapshot = store.snapshot().unwrap();
     let children = space().child("child");
@@ -178,8 +179,8 @@ fn many(of: u64) -> u64 {
     if cfg!(debug_assertions) && !asked { of / 50 } else { of }
 }
 
-/// Inserts below one parent, of which each goes where `place` says; returns the keys written for
-/// each, and the longest rank.
+/// Inserts below one parent, each at the place that `place` returns. Returns the keys written per
+/// insert, and the longest rank.
 fn inserts(what: &str, count: u64, mut place: impl FnMut(u64) -> InsertAt) -> (f64, usize) {
     let tree = tree();
     let store = filled(Metered::new(Memory::new()), &tree, &[fan(1, 2)]);
@@ -242,8 +243,8 @@ fn repeated_inserts_at_one_place_rerank_siblings_rarely() {
         ("before a fixed one", many, |_, _| InsertAt::Before(3)),
         ("behind a fixed one", many, |_, _| InsertAt::After(2)),
         ("behind the last one", many, |_, last| InsertAt::After(last)),
-        // The worst there is: each leaves most of the room on the side that the next one does not
-        // take.
+        // The worst case: each insert leaves most of the free ranks on the side that the next one
+        // does not use.
         ("on both sides in turn", 3_000, |id, last| match id % 2 {
             0 => InsertAt::After(last),
             _ => InsertAt::Before(last),
@@ -256,7 +257,7 @@ fn repeated_inserts_at_one_place_rerank_siblings_rarely() {
     }
 }
 
-/// The record and the child entry of a node as they are laid out.
+/// Puts the record and the child entry of a node directly.
 fn put_by_hand(txn: &mut impl Writer, id: NodeId, parent: Option<NodeId>, rank: &[u8]) {
     let stored = [&[1, 1, b'x'][..], &[0]].concat();
     let has_parent = if parent.is_some() { 0x80 } else { 0 };
@@ -274,7 +275,7 @@ fn order_below(tree: &AdjacencyList<u32>, store: &impl Store, parent: NodeId) ->
     children.map(|child| child.unwrap().id()).collect()
 }
 
-/// Writers that can not see each other, as on two stores that were merged, may give one rank twice.
+/// Writers without isolation, as after a merge of two stores, may assign one rank twice.
 #[test]
 fn between_equal_ranks_there_is_room_all_the_same() {
     let tree = tree();
@@ -296,7 +297,7 @@ fn between_equal_ranks_there_is_room_all_the_same() {
         assert_eq!(order_below(&tree, &store, 1), wanted, "{place:?}");
         assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
     }
-    // What is no rank at all is replaced as well.
+    // An invalid rank is replaced as well.
     let store = filled(Memory::new(), &tree, &[fan(1, 0)]);
     store
         .transact(|txn| {
@@ -332,8 +333,8 @@ fn whatever_is_lost_or_damaged_is_found_and_mended() {
             assert_ne!(findings(&tree, &store.snapshot().unwrap()), [""; 0], "{shown}");
             assert!(tree.repair(&store).unwrap() > 0, "{shown}: {damaged:?}");
             let left = findings(&tree, &store.snapshot().unwrap());
-            // Each node is stored twice: its record comes back from its child entry, and that from
-            // the record.
+            // Each node is stored twice: the record can be restored from the child entry, and the
+            // reverse.
             assert_eq!((left, dump_all(&store)), (vec![], whole.clone()), "{shown}");
             store
                 .transact(|txn| {
@@ -343,7 +344,8 @@ fn whatever_is_lost_or_damaged_is_found_and_mended() {
                 .unwrap();
         }
     }
-    // The name of a node is free below another parent, and another name below its own is not its.
+    // The name of a node is free below another parent; another name entry below its own parent is
+    // not its own.
     let own = whole[&space().pack(&("name", 1, "n000002"))[..]].clone();
     for stray in [("name", 1, "n000099"), ("name", 10, "n000002")] {
         store.transact(|txn| txn.put(&space().pack(&stray), &own)).unwrap();
@@ -379,8 +381,7 @@ fn repair_restores_lost_records_from_the_child_entries() {
     store.transact(|txn| txn.delete_range(space().child("node").range())).unwrap();
     assert_eq!(tree.repair(&store).unwrap(), 12);
     assert_eq!(dump_all(&store), whole);
-    // Where the entry is damaged as well the node keeps its place, and its value is reported as
-    // lost.
+    // If the entry is damaged as well, the node keeps its place, and its value is reported as lost.
     let record = space().pack(&("node", 4));
     let entry = whole.iter().find(|(key, _)| {
         let unpacked = space().child("child").unpack::<(Option<NodeId>, Vec<u8>, NodeId)>(key);
@@ -445,7 +446,7 @@ fn a_stray_child_entry_that_closes_a_circle_ends_the_walk() {
     assert_eq!(copied.downcast_ref(), Some(&circle));
     let deleted = refused(&store, |txn| tree.delete_subtree(txn, 1).map(drop));
     assert_eq!(deleted.downcast_ref(), Some(&circle));
-    // It is one fault, named by its key, and goes.
+    // It is one fault, named by its key, and the repair deletes it.
     let found = findings(&tree, &store.snapshot().unwrap());
     assert!(found.len() == 1 && found[0].contains("dangles"), "{found:?}");
     assert_eq!(tree.repair(&store).unwrap(), 1);
@@ -575,8 +576,8 @@ fn a_record_of_a_newer_format_is_refused_and_named() {
     let Error::At { source, .. } = &error else { panic!("{error:?}") };
     assert!(matches!(**source, Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
     drop(snapshot);
-    // One entry that cannot be read is one fault: the child entry still says all that the record
-    // said.
+    // An entry that cannot be read is one fault: the child entry contains the same data as the
+    // record.
     let key = KeyBuf::from_slice(&space().pack(&("node", 1)));
     let named = Inconsistency::new(key, Rule::Foreign);
     let found = crate::damage::faults(&tree, &store).unwrap();
@@ -600,7 +601,7 @@ fn a_name_too_long_for_a_key_is_refused() {
     is_too_long(refused(&store, |txn| unique.rename(txn, 2, &long)));
     let deep = [Nested::new(8, "short", 0).with(Nested::new(9, &*long, 0))];
     is_too_long(refused(&store, |txn| unique.import(txn, 1, &deep)));
-    // Where names are no keys, they may be long.
+    // If names are not keys, they may be long.
     let plain = AdjacencyList::<u32>::new(&Subspace::new("plain"));
     store.transact(|txn| plain.insert(txn, 1, &long, &0, InsertAt::last(None))).unwrap();
     assert_eq!(plain.get(&store.snapshot().unwrap(), 1).unwrap().unwrap().name().unwrap(), long);
@@ -641,7 +642,7 @@ fn inserts_at_different_places_below_one_parent_do_not_conflict() {
     keyloom::Transaction::commit(other).unwrap();
     assert_eq!(tree.child_count(&store.snapshot().unwrap(), 1).unwrap(), 12);
     assert_eq!(findings(&tree, &store.snapshot().unwrap()), [""; 0]);
-    // Two that go to the same place do.
+    // Two inserts at the same place conflict.
     let (mut one, mut other) = (store.begin().unwrap(), store.begin().unwrap());
     tree.insert(&mut one, 30, "", &0, InsertAt::After(3)).unwrap();
     tree.insert(&mut other, 31, "", &0, InsertAt::After(3)).unwrap();
@@ -652,7 +653,7 @@ fn inserts_at_different_places_below_one_parent_do_not_conflict() {
 #[test]
 fn leaves_are_found_without_a_range_for_each() {
     let tree = tree();
-    // Regions with cities, whose ids lie behind all others.
+    // Regions with cities, whose ids are after all others.
     let city = |region: u64, n: u64| Nested::new(1_000 + region * 100 + n, "city", 0);
     let region = |region: u64| {
         (0..100).fold(Nested::new(region, "region", 0), |r, n| r.with(city(region, n)))
@@ -662,22 +663,22 @@ fn leaves_are_found_without_a_range_for_each() {
     let snapshot = store.snapshot().unwrap();
     let (count, cost) = store.measure(|_| tree.descendants(&snapshot, 1, ..).unwrap().count());
     assert_eq!(count, 1_011);
-    // One per parent, one to see that the regions have children and each of them, and two or three
-    // per region for all its cities.
+    // One range per parent, one for each region to find its children, and two or three per region
+    // for its cities.
     assert!(cost.ranges <= 11 + 11 + 30, "{cost}");
 }
 
-/// A store as etcd is, in memory: some thousand writes in a transaction.
+/// A store in memory with the limits of etcd: some thousand writes in a transaction.
 fn as_etcd() -> Memory {
     Memory::builder().limits(keyloom::Limits::etcd()).build()
 }
 
-/// Adds a root with nodes below it, a thousand in each transaction; the ids are those from 10 on.
+/// Adds a root with `nodes` nodes below it, a thousand per transaction, with ids from 10 on.
 fn grow(store: &Memory, tree: &AdjacencyList<u32>, nodes: u64) {
     store.transact(|txn| tree.insert(txn, 10, "ten", &0, InsertAt::last(None))).unwrap();
     let mut last = 10;
     while last < nodes {
-        // Wide, and below every thousandth node another level.
+        // A wide tree, with another level below every thousandth node.
         let some: Vec<_> = (last + 1..last + 1_000).map(|id| fan(id, 0)).collect();
         store.transact(|txn| tree.import(txn, last, &some)).unwrap();
         last += 999;
@@ -726,7 +727,7 @@ fn a_deletion_that_stops_anywhere_is_hidden_and_goes_on() {
         assert!(tree.child_count(&snapshot, 10).is_err());
         drop(snapshot);
         if stops == 0 {
-            // The id is taken, and nothing goes below it.
+            // The id is in use, and nothing can be inserted below it.
             let in_steps = TreeError::InSteps { tree: space().to_string(), node: 10 };
             let again = refused(&store, |txn| tree.insert(txn, 10, "x", &0, InsertAt::last(None)));
             assert_eq!(again.downcast_ref(), Some(&in_steps));
@@ -740,7 +741,7 @@ fn a_deletion_that_stops_anywhere_is_hidden_and_goes_on() {
     }
     assert!(stops >= 4, "{stops}");
     assert_eq!(dump_all(&store), before);
-    // A repair goes on with it too, and a mark of no deletion is removed without any harm.
+    // A repair also continues it, and deletes a mark without a deletion.
     store.transact(|txn| tree.import(txn, None, &trees[1..])).unwrap();
     let whole = dump_all(&store);
     store.transact(|txn| txn.put(&space().pack(&("delete", 100)), b"")).unwrap();

@@ -1,4 +1,4 @@
-//! Random operations on a model and on the oracle: both answer the same, all along.
+//! Random operations on a model and on the oracle: both always return the same.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,7 +17,7 @@ fn operations() -> usize {
     std::env::var("KEYLOOM_TREE_OPERATIONS").map_or(400, |asked| asked.parse().unwrap())
 }
 
-/// Few nodes that meet often, or more of them.
+/// Numbers of ids: few nodes, which often interact, or more.
 const IDS: [u64; 4] = [8, 24, 80, 400];
 const IN_A_ROW: usize = 100;
 
@@ -71,7 +71,7 @@ fn run<T: Tree<Value = u32>>(
         assert_eq!(found, oracle.perform(operation), "{operation:?}");
         accepted += usize::from(found.is_ok());
         let snapshot = store.snapshot().unwrap();
-        // The same questions whatever was left out before.
+        // The same queries, whatever operations were left out before.
         let mut rng = Rng::with_seed(seed ^ n as u64);
         let asked = [rng.u64(..ids), rng.u64(..ids)];
         if oracle.len() < 40 || n % 16 == 0 {
@@ -83,7 +83,7 @@ fn run<T: Tree<Value = u32>>(
     accepted
 }
 
-/// Leaves out whatever the failure does not need.
+/// Removes operations that are not needed for the failure.
 fn shortest(mut sequence: Vec<Operation>, fails: impl Fn(&[Operation]) -> bool) -> Vec<Operation> {
     let mut size = sequence.len() / 2;
     while size > 0 {

@@ -1,4 +1,5 @@
-//! Random damage to a random tree: check names it, repair converges, and what is intact is there.
+//! Random damage to a random tree: check reports it, repair converges, and undamaged nodes are
+//! kept.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::Continue;
@@ -25,10 +26,10 @@ fn seeds() -> impl Iterator<Item = u64> {
 
 const NODES: u64 = 14;
 
-/// Ids, names and values. A value that cannot be read is none.
+/// Ids, names and values. `None` is a value that cannot be read.
 type Nodes = BTreeMap<NodeId, (String, Option<u32>)>;
 
-/// A forest whose names are long, so that damage makes no name that a sibling has.
+/// A forest with long names, so that a damaged name is never equal to that of a sibling.
 fn forest(rng: &mut Rng) -> Vec<Nested<u32>> {
     let mut roots: Vec<Nested<u32>> = Vec::new();
     for id in 1..=NODES {
@@ -54,7 +55,7 @@ fn damage(rng: &mut Rng, entries: &Dump, txn: &mut impl Writer) -> Result<()> {
             0 => return txn.delete(key),
             1 => value.truncate(rng.usize(..=value.len())),
             2 => value = (0..rng.usize(..40)).map(|_| rng.u8(..)).collect(),
-            // What another entry holds.
+            // The value of another entry.
             3 => value.clone_from(&entries[keys[rng.usize(..keys.len())]]),
             4 => value.extend((0..rng.usize(1..9)).map(|_| rng.u8(..))),
             _ if value.is_empty() => value.push(7),
@@ -68,7 +69,7 @@ fn damage(rng: &mut Rng, entries: &Dump, txn: &mut impl Writer) -> Result<()> {
     Ok(())
 }
 
-/// How many nodes the damage may cost.
+/// The number of nodes that the damage may cost.
 fn cost(rules: Rules, whole: &Nodes, before: &Dump, after: &Dump) -> usize {
     let damaged = before.iter().filter(|(key, value)| after.get(*key) != Some(*value));
     let of_an_entry = |(key, value): (&Vec<u8>, &Vec<u8>)| match rules.cost {
@@ -81,9 +82,9 @@ fn cost(rules: Rules, whole: &Nodes, before: &Dump, after: &Dump) -> usize {
     damaged.map(of_an_entry).sum()
 }
 
-/// How many nodes have a byte between the first and the last one that differ.
+/// The number of nodes with a byte between the first and the last one that differ.
 fn damaged_nodes(whole: &Nodes, before: &[u8], after: &[u8]) -> usize {
-    /// How many bytes of a row stand before the name.
+    /// The number of bytes of a row before the name.
     const HEADER: usize = 5;
     let start = before.iter().zip(after).take_while(|(one, other)| one == other).count();
     let tails = before[start..].iter().rev().zip(after[start..].iter().rev());
@@ -106,7 +107,7 @@ pub fn faults(model: &impl Tree, store: &impl Store) -> Result<Vec<Inconsistency
     Ok(found)
 }
 
-/// All nodes. An error where one is not as it should be, its value excepted.
+/// All nodes. An error if a node is not valid, except for its value.
 fn walk<T: Tree<Value = u32>>(model: &T, reader: &impl Reader) -> Result<Nodes> {
     let mut nodes = BTreeMap::new();
     for (steps, visit) in model.descendants(reader, None, ..)?.enumerate() {
@@ -148,7 +149,7 @@ fn read_all<T: Tree<Value = u32>>(model: &T, store: &impl Store) -> Result<Nodes
     Ok(nodes)
 }
 
-/// Whether a definition has a newer format. No program but a newer one may judge the tree then.
+/// Whether a definition has a newer format. Then only a newer program may check the tree.
 fn is_newer(error: &Error) -> bool {
     match error {
         Error::At { source, .. } => is_newer(source),
@@ -156,19 +157,19 @@ fn is_newer(error: &Error) -> bool {
     }
 }
 
-/// What became of a damaged tree.
+/// The outcome of a damaged tree.
 #[derive(PartialEq)]
 enum Outcome {
     /// It was repaired.
     Repaired,
-    /// The damage made another tree, as whole as the first.
+    /// The damage made another valid tree.
     Whole,
     /// The damage changed the format of the definition.
     Newer,
 }
 
-/// The check and the repair that are judged, apart from the model: the controls replace one of
-/// them.
+/// The check and the repair under test, separate from the model: the negative controls replace one
+/// of them.
 struct Judged<'t, T, S> {
     model: &'t T,
     store: &'t S,
@@ -178,7 +179,7 @@ struct Judged<'t, T, S> {
 }
 
 impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
-    /// Damages the tree of a seed, and says what check or repair did wrong.
+    /// Damages the tree of a seed, and returns the mistake of check or repair.
     fn law(&self, seed: u64) -> Result<Outcome, String> {
         let Self { model, store, rules, .. } = self;
         let rng = &mut Rng::with_seed(seed);
@@ -266,7 +267,7 @@ impl<T: Tree<Value = u32>, S: Store + Clone> Judged<'_, T, S> {
         Ok(Outcome::Repaired)
     }
 
-    /// The way out: what has no value gets one, and the tree takes changes again.
+    /// The remedy: every lost value is set, and the tree accepts changes again.
     fn takes_changes(&self, now: &Nodes) -> Result<(), String> {
         let Self { model, store, .. } = self;
         let change = store.transact(|txn| {
@@ -316,13 +317,13 @@ fn sort(trees: &mut [Nested<u32>]) {
     trees.iter_mut().for_each(|tree| sort(&mut tree.children));
 }
 
-// ---- controls: checks and repairs that are wrong in one way
+// ---- negative controls: checks and repairs with one mistake each
 // ------------------------------------------------------
 
 type Check<T> = dyn Fn(&T, &Memory) -> Result<Vec<Inconsistency>>;
 type Repair<T> = dyn Fn(&T, &Memory) -> Result<u64>;
 
-/// Asserts that the law catches a check or a repair on some seed, and why.
+/// Asserts that the law detects a wrong check or repair on some seed, with this reason.
 fn caught<T: Tree<Value = u32>>(
     (model, rules): (&T, Rules),
     (check, repair): (&Check<T>, &Repair<T>),
@@ -361,7 +362,7 @@ fn wrong_checks_and_repairs_are_caught<T: Tree<Value = u32>>(model: &T, rules: R
         Ok(keys)
     };
     repaired(&clears, "nodes are lost");
-    // One root more than the damage costs, in the tree that was repaired.
+    // Deletes one root more than the damage costs, after the repair.
     let deletes_a_root = |model: &T, store: &Memory| {
         let keys = model.repair(store)?;
         let root = {

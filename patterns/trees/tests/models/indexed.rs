@@ -1,4 +1,4 @@
-//! Data derived from the nodes of a tree: maintained through every change of every model.
+//! Data derived from the nodes of a tree: maintained through every change, in every model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow::{Break, Continue};
@@ -90,7 +90,7 @@ fn value_of_name(_: &NodeId, node: &NodeRecord<u32>) -> Contributions<String> {
 type Nodes = BTreeSet<(String, u32, NodeId)>;
 
 impl<T: Tree<Value = u32>> Indexed<T> {
-    /// What the indexes must hold, from the tree alone.
+    /// The expected contents of the indexes, from the tree alone.
     fn expected(&self, store: &impl Store) -> Nodes {
         let forest = self.tree.export(&store.snapshot().unwrap(), None).unwrap();
         let nodes = forest.iter().flat_map(Nested::preorder);
@@ -181,7 +181,7 @@ fn rebuilt_equals_maintained<T: TreeModel<Value = u32, Codec = Postcard>>(
             .unwrap();
         indexed.by_name.build(store).unwrap();
         indexed.sums.build(store).unwrap();
-        // A total that has come down to 0 may stay.
+        // A total that is 0 again may stay.
         let nonzero = |mut entries: Dump| {
             entries.retain(|_, value| value.iter().any(|byte| *byte != 0));
             entries
@@ -190,8 +190,8 @@ fn rebuilt_equals_maintained<T: TreeModel<Value = u32, Codec = Postcard>>(
     }
 }
 
-/// A control of the law above: of one kind of operation the tree maintains nothing, and that is
-/// found, and repaired from the tree.
+/// A negative control of the law above: for one kind of operation the tree maintains no derived
+/// data; the check reports it, and the repair fixes it.
 pub fn a_tree_that_forgets_an_operation_is_caught(store: &(impl Store + Clone)) {
     each_model!(forgetting_is_caught, store);
 }
@@ -325,7 +325,7 @@ fn index_is_built<T: TreeModel<Value = u32, Codec = Postcard>>(
 
     let Indexed { tree, by_name, .. } = model.indexed(store);
     assert_eq!(by_name.state(&store.snapshot().unwrap()).unwrap(), State::Disabled);
-    // Writers change nodes before and after the one that the build has come to.
+    // Writers change nodes before and after the position of the build.
     let (mut next, mut left) = (200, 12);
     by_name
         .build_with(store, 10, |_| {
@@ -336,7 +336,7 @@ fn index_is_built<T: TreeModel<Value = u32, Codec = Postcard>>(
             if left < 0 { Break(()) } else { Continue(()) }
         })
         .unwrap();
-    // A handle of the tree that was opened before the index cannot leave it wrong.
+    // A handle of the tree that was opened before the index cannot leave it inconsistent.
     let error = store.transact(|txn| without.set_value(txn, 5, &5)).unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(SchemaError::Undeclared { .. })), "{error}");
     let indexed = model.indexed(store);
@@ -363,7 +363,7 @@ fn dropped_takes_no_change<T: TreeModel<Value = u32, Codec = Postcard>>(
     let tree = model.tree(store);
     store.transact(|txn| tree.import(txn, None, &wide(3))).unwrap();
     let schema = Schema::open(store, "files").unwrap();
-    // The drop has begun, and all nodes are still there.
+    // The drop has begun, and all nodes still exist.
     schema.drop_table_with("dirs", 1, |_| Break(())).unwrap();
     for change in changes() {
         let error = store.transact(|txn| perform(&tree, txn, &change)).unwrap_err();
@@ -393,7 +393,7 @@ pub fn a_tree_of_another_definition_is_refused(store: &(impl Store + Clone)) {
     contradicts(open().tree("dirs", AdjacencyList::<u64>::new).unwrap_err());
     contradicts(open().tree("dirs", AdjacencyList::<u32, Json>::with_codec).unwrap_err());
     contradicts(open().table::<NodeId, u32>("dirs").unwrap_err());
-    // Options of a tree that is open contradict the stored ones too.
+    // The options of an open tree contradict the stored ones too.
     let late = open().tree("other", AdjacencyList::<u32>::new).unwrap().with_unique_names();
     let error =
         store.transact(|txn| late.insert(txn, 1, "a", &1, InsertAt::last(None))).unwrap_err();
@@ -507,7 +507,7 @@ fn index_without_schema_follows<T: TreeModel<Value = u32, Codec = Postcard>>(
     assert_eq!(dump_all(store), before);
 }
 
-/// What the table of nodes costs: a get and a key written for each change of a name or a value,
+/// The cost of the table of nodes: a get and a key written for each change of a name or a value,
 /// none for a move. A transaction reads the table's entry once.
 pub fn a_node_costs_a_get_and_a_key_more(store: &(impl Store + Clone)) {
     clear(store);

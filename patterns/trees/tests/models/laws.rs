@@ -1,4 +1,4 @@
-//! What holds for all models: faults, conflicts, bad input, the nested form.
+//! The laws of all models: faults, conflicts, bad input, the nested form.
 
 use std::ops::ControlFlow::Continue;
 
@@ -15,7 +15,7 @@ fn space() -> Subspace {
     Subspace::new("tree")
 }
 
-/// Fruit with apples and pears, nuts without anything, and tools.
+/// Fruit with apples and pears, nuts without children, and tools.
 fn sample() -> Vec<Nested<u32>> {
     let apples = Nested::new(2, "apples", 2)
         .with(Nested::new(4, "boskop", 4).with(Nested::new(8, "red", 8)))
@@ -29,7 +29,7 @@ fn fill<T: Tree<Value = u32>>(store: &impl Store, model: &T) {
     store.transact(|txn| model.import(txn, None, &sample())).unwrap();
 }
 
-/// One of each operation, none of which is refused.
+/// One operation of each kind, none of which is refused.
 fn changes(rules: Rules) -> Vec<Operation> {
     let place = |place: InsertAt, sorted: Option<NodeId>| match rules.ordered_by_name {
         true => InsertAt::Sorted(sorted),
@@ -169,14 +169,14 @@ pub fn what_is_refused_is_refused_before_anything_is_written<T: Tree<Value = u32
     }
 }
 
-/// A message says what to do.
+/// Whether a message names the remedy.
 fn is_helpful(error: &Error) {
     let text = error.to_string();
     let remedies = ["insert it first", "use another", "out of it first", "use a smaller one"];
     assert!(remedies.iter().any(|remedy| text.contains(remedy)), "{text}");
 }
 
-/// A tree of two, the second with this id.
+/// A tree of two nodes, the second with this id.
 fn sample_of(id: NodeId) -> Vec<Nested<u32>> {
     vec![Nested::new(200, "one", 0).with(Nested::new(id, "two", 0))]
 }
@@ -206,7 +206,7 @@ pub fn a_move_beside_itself_changes_nothing<T: Tree<Value = u32>>(
             assert_eq!(keyloom_testing::laws::dump_all(store), before, "{place:?}");
         }
     }
-    // A node that is not there has no place either.
+    // A node that does not exist has no place either.
     let moved = refused(store, |txn| model.move_to(txn, 99, InsertAt::After(99)));
     let wanted = TreeError::UnknownNode { tree: space().to_string(), node: 99 };
     assert_eq!(moved.downcast_ref(), Some(&wanted));
@@ -251,7 +251,7 @@ pub fn what_is_dumped_can_be_loaded_again<T: Tree<Value = u32>>(
     assert_eq!(whole.matches("->").count(), 5);
     drop(snapshot);
 
-    // Into another one, behind what is there.
+    // Into another tree, after the existing roots.
     let other = make(&Subspace::new("other"));
     let zebra = Nested::new(100, "zebra", 0);
     store
@@ -272,7 +272,7 @@ pub fn what_is_dumped_can_be_loaded_again<T: Tree<Value = u32>>(
     }
     assert_eq!(other.export(&snapshot, 1).unwrap(), [oracle.nested(1)]);
     assert_eq!(other.node_at(&snapshot, ["nuts", "almonds"]).unwrap(), Some(98));
-    // Nothing at all is a tree as well.
+    // An empty tree is valid as well.
     let empty = make(&Subspace::new("empty"));
     assert_eq!(empty.export(&snapshot, None).unwrap(), []);
     assert_eq!(empty.descendant_count(&snapshot, None).unwrap(), 0);

@@ -1,4 +1,4 @@
-//! The laws of hierarchies: every model does the same, on every store.
+//! The laws of hierarchies: every model behaves the same, on every store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod adjacency_list;
@@ -24,7 +24,7 @@ use keyloom_trees::{
 };
 use oracle::Rules;
 
-/// The laws for a model: `model!(name, rules, how one is made in a subspace)`.
+/// The laws for a model: `model!(name, rules, constructor)`.
 macro_rules! model {
     ($name:ident, $rules:expr, $make:expr) => {
         mod $name {
@@ -107,13 +107,13 @@ model!(materialized_path_of_names, Rules::ORDERED_BY_NAME, |space: &Subspace| {
     MaterializedPath::<u32>::new(space).of_names()
 });
 model!(nested_sets_laws, Rules::NONE, NestedSets::<u32>::new);
-// Documents of one key, and of so many that most changes cut them again.
+// Documents of one key, and of so many pieces that most changes divide them again.
 model!(tree_document_laws, Rules::DOCUMENT, TreeDocument::<u32>::new);
 model!(tree_document_in_pieces, Rules::IN_PIECES, |space: &Subspace| {
     TreeDocument::<u32>::new(space).piece_bytes(64)
 });
 
-/// Derived data attached: all laws hold of a tree with a table of its nodes.
+/// With derived data: all laws hold for a tree with a table of its nodes.
 fn with_index<T: TreeModel<Value = u32>>(tree: T) -> T {
     let by_name = |_: &NodeId, node: &NodeRecord<u32>| entry((node.name(), *node.value()));
     tree.with(&Index::new(&Subspace::new("by name"), by_name))

@@ -1,12 +1,11 @@
-//! Trees in memory: nothing about one depends on its depth, except what serde does, which is
-//! bounded.
+//! Trees in memory: no operation depends on the depth, except those of serde, which have a limit.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use keyloom_trees::{Children, Nested};
 
-/// Deep enough that one word of stack per level would not fit.
+/// Deep enough that one word of stack per level would overflow.
 const LEVELS: u64 = 300_000;
 
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
@@ -14,7 +13,7 @@ fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     thread.spawn(work).unwrap().join().unwrap();
 }
 
-/// A node below a node, so many levels below the first.
+/// A chain of nodes with this many levels below the first.
 pub fn chain(levels: u64) -> Nested<u32> {
     (1..levels)
         .rev()
@@ -80,7 +79,7 @@ fn trees_of_the_same_nodes_in_other_places_differ() {
 
 #[test]
 fn serde_takes_trees_up_to_a_number_of_levels() {
-    // A root, and as many levels of children as may be.
+    // A root, and the largest number of levels of children.
     let limit = Children::<u32>::MAX_LEVELS as u64;
     let (deepest, too_deep) = (chain(limit), chain(limit + 1));
     let bytes = postcard::to_stdvec(&deepest).unwrap();
@@ -93,7 +92,7 @@ fn serde_takes_trees_up_to_a_number_of_levels() {
     assert_eq!(serde_json::from_str::<Nested<u32>>(&json).unwrap(), chain(60));
     let error = serde_json::to_string(&chain(LEVELS)).unwrap_err().to_string();
     assert!(error.contains("more than 128 levels") && error.contains("from_preorder"), "{error}");
-    // An error leaves nothing behind: the next tree is read.
+    // After an error, the next tree is read correctly.
     assert_eq!(postcard::from_bytes::<Nested<u32>>(&bytes).unwrap(), deepest);
 }
 
@@ -107,7 +106,7 @@ fn bytes_of_a_stranger_that_nest_without_end_are_an_error() {
         let hostile = [0x94, 1, 0xA0, 0, 0x91].repeat(1 << 20);
         let error = rmp_serde::from_slice::<Nested<u32>>(&hostile).unwrap_err().to_string();
         assert!(error.contains("more than 128 levels"), "{error}");
-        // Trees within the values of trees count too.
+        // Trees within the values of trees count towards the limit.
         type Within = Nested<BTreeMap<String, Nested<u32>>>;
         let value = BTreeMap::from([("t".to_owned(), chain(100))]);
         let both = Within { value, ..Nested::new(1, "outer", BTreeMap::new()) };

@@ -1,5 +1,5 @@
-//! Random operations, as data: the same whatever is in the tree, so that any of them can be left
-//! out.
+//! Random operations as data: they do not depend on the contents of the tree, so that any of them
+//! can be left out.
 
 use fastrand::Rng;
 use keyloom::{Result, Writer};
@@ -18,18 +18,18 @@ pub enum Operation {
     Load { parent: Option<NodeId>, trees: Vec<Nested<u32>> },
 }
 
-/// What operations are about.
+/// The parameters of random operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
-    /// Ids lie below; of the ids some are in the tree, and some are not.
+    /// The upper bound of ids. Some ids are in the tree, and some are not.
     pub ids: NodeId,
     pub rules: Rules,
-    /// How many of a hundred operations delete.
+    /// The percentage of deletions.
     pub deletions: u32,
 }
 
 impl Mix {
-    /// A forest of half of the ids, then what happens to it.
+    /// A forest of half of the ids, and then operations on it.
     pub fn operations(self, rng: &mut Rng, count: usize) -> Vec<Operation> {
         let mut operations = vec![self.forest(rng)];
         operations.extend((1..count).map(|_| self.operation(rng)));
@@ -40,7 +40,7 @@ impl Mix {
         let mut trees: Vec<Nested<u32>> = Vec::new();
         for id in 2..self.ids / 2 + 2 {
             let node = Nested::new(id, format!("loaded {id:03}"), rng.u32(..));
-            // Some way down.
+            // At some level below.
             let mut siblings = &mut trees;
             while !siblings.is_empty() && rng.u8(..10) < 6 {
                 let at = rng.usize(..siblings.len());
@@ -74,7 +74,7 @@ impl Mix {
     }
 
     fn id(self, rng: &mut Rng) -> NodeId {
-        // Most of those that the forest began with: see `forest`.
+        // Mostly those of the initial forest: see `forest`.
         let among = if rng.u8(..4) > 0 { self.ids / 2 + 2 } else { self.ids };
         Self::of_all_lengths(rng.u64(..among))
     }
@@ -113,7 +113,7 @@ impl Mix {
 
     fn load(self, rng: &mut Rng) -> Operation {
         let parent = self.parent(rng);
-        // With different names, and each id once; an id may be in the tree.
+        // With different names, and each id once; the ids may be in the tree.
         let first = self.new_id(rng).clamp(2, self.ids + 2);
         let mut next = first;
         let trees = (0..rng.usize(..3)).map(|_| nested(rng, &mut next, 0)).collect();
@@ -131,7 +131,7 @@ fn nested(rng: &mut Rng, next: &mut NodeId, depth: u32) -> Nested<u32> {
     node
 }
 
-/// Names with everything that keys escape, and some that only begin alike.
+/// Names with all characters that keys escape, and some with a common beginning.
 const NAMES: [&str; 10] = ["", "a", "a\0", "a\0b", "a.b", "a-b", "ab", "b", "é", "\u{10FFFF}"];
 
 pub fn name(rng: &mut Rng) -> String {

@@ -1,4 +1,4 @@
-//! A naive tree in memory: what all models should answer.
+//! A naive tree in memory: the expected results of all models.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,27 @@ use super::operations::Operation;
 pub struct Rules {
     /// Siblings have different names.
     pub unique_names: bool,
-    /// Siblings stand in the order of their names, so that only sorted places are asked for.
+    /// Siblings are sorted by name, so that only sorted places are valid.
     pub ordered_by_name: bool,
-    /// How many nodes a damaged entry costs at most.
+    /// The number of nodes that a damaged entry may cost.
     pub cost: Cost,
-    /// The entry that says how all others are read, if there is one: its format may be a newer one.
+    /// The entry that defines the encoding of all others, if there is one: its format may be a
+    /// newer one.
     pub definition: Option<&'static str>,
 }
 
-/// How many nodes a damaged entry costs at most.
+/// The number of nodes that a damaged entry may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// So many.
+    /// At most this number.
     Nodes(usize),
-    /// Those that have a damaged byte in the entry, and so many more.
+    /// Those with a damaged byte in the entry, and at most this number more.
     DamagedAnd(usize),
 }
 
 #[allow(dead_code, reason = "models come one by one")]
 impl Rules {
-    /// Nothing.
+    /// No requirements.
     pub const NONE: Self = Self {
         unique_names: false,
         ordered_by_name: false,
@@ -39,13 +40,13 @@ impl Rules {
     };
     /// Siblings have different names.
     pub const UNIQUE_NAMES: Self = Self { unique_names: true, ..Self::NONE };
-    /// Siblings have different names, and stand in their order.
+    /// Siblings have different names, and are sorted by them.
     pub const ORDERED_BY_NAME: Self =
         Self { unique_names: true, ordered_by_name: true, ..Self::NONE };
-    /// Nothing, of nodes that are all in one entry.
+    /// No requirements, and all nodes in one entry.
     pub const DOCUMENT: Self =
         Self { cost: Cost::DamagedAnd(1), definition: Some("head"), ..Self::NONE };
-    /// Nothing, of some nodes in each entry, and some that go on in the next.
+    /// No requirements; several nodes per entry, and nodes that span entries.
     pub const IN_PIECES: Self = Self { cost: Cost::Nodes(6), ..Self::DOCUMENT };
 }
 
@@ -60,7 +61,7 @@ pub struct Node {
 #[derive(Clone, Debug)]
 pub struct Oracle {
     rules: Rules,
-    /// How errors name the tree.
+    /// The name of the tree in errors.
     tree: String,
     nodes: BTreeMap<NodeId, Node>,
     roots: Vec<NodeId>,
@@ -158,7 +159,7 @@ impl Oracle {
             OnDelete::Promote => None,
         };
         for child in &children {
-            // The node itself goes, and takes its name along.
+            // The node itself is removed, with its name.
             let name = &self.nodes[child].name;
             self.free_name(adopter, name, &[&children[..], &[id]].concat())?;
         }
@@ -198,7 +199,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The parent that a place names, and how many of the other children stand before it.
+    /// The parent of a place, and the number of the other children before it.
     fn locate(
         &self,
         moved: Option<NodeId>,
@@ -253,7 +254,7 @@ impl Oracle {
         }
     }
 
-    // ---- what there is
+    // ---- queries
     // ------------------------------------------------------------------------------------------
 
     pub fn find(&self, id: NodeId) -> Option<&Node> {

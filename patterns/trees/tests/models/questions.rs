@@ -1,4 +1,4 @@
-//! All that a tree is asked, of a model and of the oracle.
+//! All queries of a tree, on a model and on the oracle.
 
 use std::fmt::Debug;
 use std::ops::Bound;
@@ -10,7 +10,7 @@ use keyloom_trees::{NodeId, Tree, TreeError};
 use crate::operations::name;
 use crate::oracle::{Node, Oracle};
 
-/// What a model refused, or how many nodes an operation deleted.
+/// The refusal of a model, or the number of nodes that an operation deleted.
 pub fn outcome<T>(outcome: Result<T>) -> std::result::Result<T, TreeError> {
     outcome.map_err(|error| match error.downcast_ref::<TreeError>() {
         Some(refused) => refused.clone(),
@@ -27,7 +27,7 @@ fn same<T: Debug + PartialEq>(
     assert_eq!(outcome(found), wanted, "{what:?}");
 }
 
-/// What `check` finds, to be read.
+/// The findings of `check`, printed.
 pub fn findings(model: &impl Tree, reader: &impl Reader) -> Vec<String> {
     let mut findings = Vec::new();
     let note = |found: keyloom_tables::Inconsistency| {
@@ -38,14 +38,14 @@ pub fn findings(model: &impl Tree, reader: &impl Reader) -> Vec<String> {
     findings
 }
 
-/// The whole tree, and that it is sound.
+/// Compares the whole tree, and checks that it is sound.
 pub fn compare_whole<T: Tree<Value = u32>>(model: &T, reader: &impl Reader, oracle: &Oracle) {
     assert_eq!(findings(model, reader), [""; 0]);
     assert_eq!(model.export(reader, None).unwrap(), oracle.forest());
 }
 
 type Shown = (NodeId, String, u32);
-/// Of more than this a question compares the ids alone.
+/// For more nodes than this a query compares the ids alone.
 type Depths = (Bound<u32>, Bound<u32>);
 
 const DEPTHS: [Depths; 7] = [
@@ -58,7 +58,7 @@ const DEPTHS: [Depths; 7] = [
     (Bound::Included(0), Bound::Excluded(0)),
 ];
 
-/// Some questions about two nodes, which may be in the tree or not.
+/// Some queries about two nodes, which may be in the tree or not.
 pub fn ask<T: Tree<Value = u32>>(
     model: &T,
     reader: &impl Reader,

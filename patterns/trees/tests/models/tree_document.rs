@@ -1,4 +1,4 @@
-//! What a document does beyond the contract: versions, pieces, work in steps.
+//! A document beyond the contract: versions, pieces, work in steps.
 
 use std::ops::ControlFlow;
 
@@ -23,14 +23,14 @@ fn comments() -> Comments {
     TreeDocument::new(&Subspace::new("comments"))
 }
 
-/// So many nodes, each below one of the last hundred before it.
+/// A document of this many nodes, each below one of the last hundred.
 fn many(nodes: u64) -> Document<String> {
     let mut rng = Rng::with_seed(8);
     let mut document = comments().read(&Memory::new().snapshot().unwrap()).unwrap();
     let mut forest = Nested::new(0, "root", text(0));
     let mut path = vec![0_usize; 0];
     for id in 1..nodes {
-        // Deeper, or back to some level above.
+        // One level deeper, or at some level above.
         path.truncate(rng.usize(..=path.len()));
         let mut below = &mut forest;
         for step in &path {
@@ -87,7 +87,7 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
         })
     };
     let value = text(1);
-    // The first of all also makes sure that no pieces are there whose head is lost.
+    // The first write also ensures that there are no pieces of a lost head.
     let (_, first) = store.measure(|store| {
         store.transact(|txn| tree.insert(txn, 1, "one", &value, InsertAt::Last(None))).unwrap();
     });
@@ -102,7 +102,7 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
     let rows =
         [Nested::new(7, "seven", value.clone()).with(Nested::new(8, "eight", value.clone()))];
     assert_eq!(change(&|txn| tree.import(txn, 3, &rows)), [1, 2, 1]);
-    // What changes nothing writes nothing.
+    // A change without effect writes nothing.
     assert_eq!(change(&|txn| tree.rename(txn, 3, "three"))[2], 0);
     assert_eq!(change(&|txn| tree.move_to(txn, 8, InsertAt::last(7)))[2], 0);
 
@@ -210,11 +210,11 @@ fn a_write_is_refused_when_another_has_written_since(store: &(impl Store + Clone
     let said =
         format!("{head} has version 2, version 1 was expected; read it again and decide again");
     assert_eq!(conflict(write(&other).unwrap_err()), (Expected::Version(1), Some(2), said));
-    // What changed nothing is refused too, since it was decided for something else; and else costs
-    // no version.
+    // A change without effect is refused too, since its decision may be stale; otherwise it leaves
+    // the version unchanged.
     assert!(write(&other).is_err());
     assert_eq!(write(&read()).unwrap(), 2);
-    // The operations of the contract raise the version as well.
+    // The operations of the contract increment the version as well.
     store.transact(|txn| tree.insert(txn, 3, "three", &text(3), InsertAt::Last(None))).unwrap();
     assert_eq!(read().version(), 3);
 }
@@ -254,7 +254,7 @@ fn nodes_are_found_with_their_paths(store: &(impl Store + Clone)) {
 fn a_value_may_be_longer_than_a_piece(store: &(impl Store + Clone)) {
     clear(store);
     let tree = comments().piece_bytes(1_000);
-    // Pieces that hold the same bytes, too.
+    // Also for pieces with the same bytes.
     let long = "0123456789".repeat(2_000);
     store
         .transact(|txn| {
@@ -274,7 +274,7 @@ fn a_value_may_be_longer_than_a_piece(store: &(impl Store + Clone)) {
     assert_eq!(findings(&tree, store), []);
     store.transact(|txn| tree.delete_subtree(txn, 2)).unwrap();
     assert_eq!((keys(&tree, store), findings(&tree, store)), (1, vec![]));
-    // Read with another length of pieces, and cut again.
+    // Read with another length of pieces, and divided again.
     store.transact(|txn| tree.set_value(txn, 3, &long)).unwrap();
     let larger = comments();
     store.transact(|txn| larger.rename(txn, 3, "drei")).unwrap();
@@ -313,7 +313,7 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
         change(&mut bytes);
         put(&piece(2), &bytes);
     };
-    // The first row of the piece has a length that leads beyond the text, or no name that is UTF-8.
+    // The first row of the piece has a length that exceeds the text, or a name that is not UTF-8.
     same_length(&|bytes| bytes.fill(0xff));
     found(&piece(2), Rule::Wrong);
     same_length(&|bytes| {
@@ -321,15 +321,14 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
         bytes[name] = 0xff;
     });
     found(&piece(2), Rule::Wrong);
-    // What is there of a newer format is refused, and not taken for damage that could be written
-    // over.
+    // An entry of a newer format is refused, and not treated as damage that may be overwritten.
     put(&head, &[2, 0, 0]);
     let error = tree.get(&store.snapshot().unwrap(), 1).unwrap_err().to_string();
     assert!(error.contains(r#"("comments", "head")"#) && error.contains("format 2"), "{error}");
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
     put(&head, b"");
     found(&head, Rule::Wrong);
-    // The same id twice, as two documents under one head would have it.
+    // The same id twice, as if two documents had one head.
     let (one, other) = (
         TreeDocument::<String>::new(&Subspace::new("a")),
         TreeDocument::<String>::new(&Subspace::new("b")),
@@ -342,8 +341,8 @@ fn check_names_the_key_and_the_rule(store: &(impl Store + Clone)) {
         store.snapshot().unwrap().get(&tree.space().pack("head")).unwrap().unwrap().to_vec()
     };
     let mut both = bytes(&one);
-    // Behind the format, the version, the next number and the count of pieces; one level higher
-    // than a child.
+    // After the format, the version, the next number and the count of pieces; one level higher than
+    // a child.
     let text_of_other = bytes(&other).split_off(11);
     both.push(1);
     both.extend_from_slice(&text_of_other[1..]);
@@ -360,7 +359,7 @@ on_every_store! {
     check_names_the_key_and_the_rule,
 }
 
-// Without those that count the waits of a store without a server.
+// Without the tests that count the round trips of a store without a server.
 on_foundationdb! {
     a_write_is_refused_when_another_has_written_since,
     nodes_are_found_with_their_paths,
@@ -383,7 +382,7 @@ fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
         };
         store.transact(damage).unwrap();
         assert_eq!(findings(&tree, &store), [Inconsistency::new(head.clone(), rule)]);
-        // No other document begins over what is left of this one.
+        // No new document can begin over the remains of this one.
         assert!(tree.read(&store.snapshot().unwrap()).is_err());
         let insert = |txn: &mut <Memory as Store>::Transaction<'_>| {
             tree.insert(txn, 7_000, "new", &text(7), InsertAt::Last(None))
@@ -394,14 +393,15 @@ fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
         assert!(tree.repair(&store).unwrap() > 0);
         assert_eq!((dump(&tree, &store), findings(&tree, &store)), (whole.clone(), vec![]));
         assert_eq!(tree.repair(&store).unwrap(), 0);
-        // A document that was read before the loss is not written over it.
+        // A document that was read before the loss cannot overwrite it.
         let version = tree.read(&store.snapshot().unwrap()).unwrap().version();
         assert!(version > 1_000_000_000_000, "{version}");
         store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
         write(&store, &tree, &many(100)).unwrap();
         assert_eq!(store.snapshot().unwrap().get(&head).unwrap(), Some(&stored[..]));
     }
-    // A document that can not be read for a piece is the finding that the check would tell.
+    // If a document cannot be read because of a piece, the error is the same as the finding of the
+    // check.
     let piece = tree.space().pack(&("piece", 0));
     store.transact(|txn| txn.delete(&piece)).unwrap();
     let error = tree.read(&store.snapshot().unwrap()).unwrap_err();
@@ -409,7 +409,7 @@ fn a_document_without_its_head_is_no_empty_one_and_comes_back() {
     assert_eq!(error.downcast_ref(), Some(&wanted), "{error}");
 }
 
-/// A store as etcd is, in memory.
+/// A store in memory with the limits of etcd.
 fn as_etcd() -> Memory {
     Memory::builder().limits(Limits::etcd()).build()
 }
@@ -418,7 +418,7 @@ fn as_etcd() -> Memory {
 fn a_document_of_any_size_is_written_in_steps() {
     let store = Metered::new(as_etcd());
     let tree = comments();
-    // 2 MB, which are two transactions.
+    // 2 MB, which need two transactions.
     let mut document = many(20_000);
     let error = store.transact(|txn| tree.write(txn, &document)).unwrap_err();
     assert!(error.is_batch_too_large(), "{error}");
@@ -426,7 +426,7 @@ fn a_document_of_any_size_is_written_in_steps() {
     assert_eq!(tree.write_in_steps(&store, &document).unwrap(), 1);
     assert_eq!(dump(&tree, &store), document.export(None).unwrap());
     assert_eq!(findings(&tree, &store), []);
-    // A move of much of it is small all the same.
+    // A move of a large part of it is a small change all the same.
     let snapshot = store.snapshot().unwrap();
     let roots: Vec<NodeId> = tree
         .children(&snapshot, 0, Order::Ascending)
@@ -436,7 +436,7 @@ fn a_document_of_any_size_is_written_in_steps() {
     drop(snapshot);
     let half = roots[roots.len() / 2];
     store.transact(|txn| tree.move_to(txn, half, InsertAt::First(None))).unwrap();
-    // All of it changed, so all pieces are others; the old ones go.
+    // Everything changes, so all pieces are new; the old ones are deleted.
     document = tree.read(&store.snapshot().unwrap()).unwrap();
     for id in 0..document.len() as u64 {
         document.rename(id, "changed").unwrap();
@@ -444,7 +444,7 @@ fn a_document_of_any_size_is_written_in_steps() {
     assert_eq!(tree.write_in_steps(&store, &document).unwrap(), 3);
     assert_eq!(dump(&tree, &store), document.export(None).unwrap());
     assert_eq!(findings(&tree, &store), []);
-    // One that was read before is refused, and leaves nothing behind.
+    // A write of an older version is refused, and leaves nothing behind.
     document.rename(0, "again").unwrap();
     let error = tree.write_in_steps(&store, &document).unwrap_err();
     assert!(error.downcast_ref::<RecordConflict<()>>().is_some(), "{error}");
@@ -478,13 +478,13 @@ fn interrupted_write_in_steps_shows_the_old_or_new_document() {
                 assert_eq!(dump(&tree, &store), old.export(None).unwrap());
             }
             *(if is_new { &mut new_seen } else { &mut old_seen }) += 1;
-            // What was left lying is found, and goes.
+            // The remains are reported, and deleted.
             let dangling = findings(&tree, &store);
             assert!(dangling.iter().all(|found| found.rule == Rule::Dangling), "{dangling:?}");
             tree.repair(&store).unwrap();
             assert_eq!(findings(&tree, &store), []);
             assert_eq!(dump(&tree, &store) == new, is_new);
-            // And it can be done again.
+            // And the write can be repeated.
             let mut document = tree.read(&store.snapshot().unwrap()).unwrap();
             (0..100).for_each(|id| document.rename(id, "at last").unwrap());
             tree.write_in_steps(&store, &document).unwrap();
@@ -496,15 +496,15 @@ fn interrupted_write_in_steps_shows_the_old_or_new_document() {
 
 #[test]
 fn repair_during_a_write_in_steps_makes_the_write_decide_again() {
-    // The repair runs when the pieces are written and the head is not: after so many operations.
+    // The repair runs when the pieces are written and the head is not: after this many operations.
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(4);
     let tree = comments().piece_bytes(2_000);
     let store = Memory::builder().limits(limits).build();
     let faulty = Faulty::new(store.clone());
     let document = many(100);
-    // Fails at one operation after the other, until pieces lie there; the same document goes on
-    // from there.
+    // Makes one operation after the other fail, until there are pieces; a later write of the same
+    // document continues.
     let n = (0..).find(|n| {
         faulty.fail_at(*n, Fault::Error);
         assert!(tree.write_in_steps(&faulty, &document).is_err());
@@ -527,7 +527,7 @@ fn writers_side_by_side_lose_nothing() {
             scope.spawn(move || {
                 for n in 0..20 {
                     let id = thread * 100 + n;
-                    // One half inside of transactions, the other half with versions.
+                    // One half in transactions, the other half with versions.
                     if n % 2 == 0 {
                         store
                             .transact(|txn| tree.insert(txn, id, "x", &text(id), InsertAt::last(0)))
@@ -578,7 +578,7 @@ fn what_a_lost_piece_held_is_lost_and_all_else_is_there() {
     }
 }
 
-/// Changes the first byte of some text of the document, in the piece that holds it.
+/// Changes the first byte of a text of the document, in the piece that contains it.
 fn overwrite(tree: &Comments, store: &Memory, text: &str, byte: u8) {
     let pieces = tree.space().range_of(&"piece");
     let piece =
@@ -621,7 +621,7 @@ fn adjacent_placeholders_stay_when_a_repair_runs_again() {
     let whole = dump(&tree, &store);
     let ids: Vec<NodeId> = whole[0].preorder().map(|(_, node)| node.id).collect();
     let adjacent = &ids[50..54];
-    // No name begins with the name of another one.
+    // No name begins with another one.
     assert!(adjacent.iter().all(|id| *id >= 10), "{adjacent:?}");
     // From the last to the first, so that each has a placeholder after it.
     for id in adjacent.iter().rev() {
@@ -645,7 +645,8 @@ fn adjacent_placeholders_stay_when_a_repair_runs_again() {
 fn a_row_of_a_document_whose_length_is_wrong_keeps_its_id() {
     let (tree, store) = (comments().piece_bytes(500), Memory::new());
     write(&store, &tree, &many(100)).unwrap();
-    // The length stands before the format, and the length of the name. It leads into the next row.
+    // The length is before the format and the length of the name. A wrong one points into the next
+    // row.
     for wrong in [b'\x7F', 2] {
         let before = store.snapshot().unwrap();
         let key = tree.space().pack(&("piece", 3));
@@ -751,8 +752,8 @@ fn a_head_that_decodes_without_its_pieces_loses_no_node() {
     let head = tree.space().pack("head");
     write(&store, &tree, &document).unwrap();
     let stored = store.snapshot().unwrap().get(&head).unwrap().unwrap().to_vec();
-    // The count of pieces is 0, and the list is taken for the text; the next number is that of a
-    // piece; nothing follows.
+    // The count of pieces is 0, and the list is read as the text; the next number is that of a
+    // piece; no row follows.
     let mut no_count = stored.clone();
     no_count[10] = 0;
     let mut taken_number = stored.clone();

@@ -1,4 +1,4 @@
-//! Several writers at a time.
+//! Several concurrent writers.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,7 @@ fn mix(rules: Rules) -> Mix {
     Mix { ids: IDS, rules, deletions: 8 }
 }
 
-/// What is there before they begin.
+/// The tree before they begin.
 fn begin<T: Tree<Value = u32>>(store: &impl Store, model: &T, rules: Rules) {
     let forest = mix(rules).forest(&mut Rng::with_seed(0));
     store.transact(|txn| perform(model, txn, &forest)).unwrap();
@@ -41,7 +41,7 @@ fn work<T: Tree<Value = u32>>(store: &impl Store, model: &T, rules: Rules, seed:
     done.count()
 }
 
-/// No node is lost, none is there twice, and `check` has nothing to say.
+/// No node is lost or duplicated, and `check` finds nothing.
 fn is_whole<T: Tree<Value = u32>>(store: &impl Store, model: &T) {
     let snapshot = store.snapshot().unwrap();
     assert_eq!(findings(model, &snapshot), [""; 0]);
@@ -75,8 +75,8 @@ pub fn in_threads<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T, rules: Ru
 const PATH: &str = "KEYLOOM_TREE_PATH";
 const SEED: &str = "KEYLOOM_TREE_SEED";
 
-/// `test` is the name of the test that calls this: the test program starts itself again, and runs
-/// it alone.
+/// `test` is the name of the calling test: the test program starts itself again, and runs that test
+/// alone.
 pub fn in_processes<T: Tree<Value = u32>>(test: &str, make: impl Fn(&Subspace) -> T, rules: Rules) {
     let model = make(&Subspace::new("tree"));
     let open =
@@ -117,7 +117,7 @@ pub fn two_moves_that_would_make_a_cycle_conflict<T: Tree<Value = u32>>(
         Nested::new(1, "a", 0).with(Nested::new(3, "below a", 0)),
         Nested::new(2, "b", 0).with(Nested::new(4, "below b", 0)),
     ];
-    // Right below each other, and deeper.
+    // As parent and child, and farther apart.
     for [below_two, below_one] in [[2, 1], [4, 3]] {
         clear(&store);
         store.transact(|txn| model.import(txn, None, &trees)).unwrap();
@@ -127,7 +127,7 @@ pub fn two_moves_that_would_make_a_cycle_conflict<T: Tree<Value = u32>>(
         one.commit().unwrap();
         assert!(other.commit().unwrap_err().is_retryable());
         is_whole(&store, &model);
-        // Run again, it sees what the first one did.
+        // The retry sees the effect of the first move.
         let error = store.transact(|txn| model.move_to(txn, 2, InsertAt::sorted(below_one)));
         let wanted = TreeError::BelowItself { node: 2, target: below_one };
         assert_eq!(error.unwrap_err().downcast_ref(), Some(&wanted));

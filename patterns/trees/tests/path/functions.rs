@@ -1,4 +1,4 @@
-//! The functions on paths against the same on plain lists of labels.
+//! The functions on paths, compared with the same functions on plain lists of labels.
 
 use fastrand::Rng;
 use keyloom_trees::path::{LabelPath, PathError, lca};
@@ -39,7 +39,7 @@ fn parts_are_those_of_the_list_of_labels() {
             false => assert!(matches!(part, Err(PathError::InvalidPositions { .. }))),
         }
         let start = if from >= 0 { from } else { len + from };
-        // PostgreSQL counts from the end a second time where once was not enough.
+        // PostgreSQL counts from the end a second time if the result is still negative.
         let start = if start >= 0 { start } else { len + start };
         if !(0..len).contains(&start) {
             assert!(of(&labels).subpath_from(from).is_err());

@@ -1,5 +1,5 @@
-//! The path hierarchy of a table: tokens as a search engine makes them, and an index that is what
-//! the records say.
+//! The path hierarchy of a table: tokens as in a search engine, and an index that agrees with the
+//! records.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn random_paths(rng: &mut Rng) -> Vec<String> {
     (0..rng.usize(..3)).map(|_| path(rng)).collect()
 }
 
-/// Random transactions, and what must be there in the end.
+/// Random transactions, and the expected contents afterwards.
 fn history(fixture: &Fixture, store: &impl Store, rng: &mut Rng) -> BTreeMap<u16, Vec<String>> {
     clear(store);
     let mut oracle = BTreeMap::new();
@@ -132,7 +132,7 @@ fn tokens_are_those_of_the_search_engine() {
         assert_eq!(tokenizer.tokens(text), tokens, "{text}");
         let path = tokenizer.path(text);
         assert_eq!(path.nlevel(), tokens.len());
-        // Each token is the path of some first labels.
+        // Each token is the path of the first labels, for some number of them.
         for token in tokens {
             let above = tokenizer.path_of_token(token);
             assert!(above.is_ancestor_of(&path) && tokenizer.token(&above) == *token, "{token}");
@@ -140,7 +140,7 @@ fn tokens_are_those_of_the_search_engine() {
     }
 }
 
-/// A root label that begins with the delimiter is cut so that it is a label with it.
+/// A root label that begins with the delimiter is split so that the delimiter is part of a label.
 #[test]
 fn what_is_cut_off_leaves_a_path_that_is_one() {
     for tokenizer in TOKENIZERS {

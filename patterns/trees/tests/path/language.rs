@@ -1,4 +1,4 @@
-//! The notations: what the documentation publishes, and what a naive matcher says.
+//! The notations, compared with the published documentation and with a naive matcher.
 
 use fastrand::Rng;
 use keyloom_trees::path::{
@@ -61,7 +61,7 @@ fn the_examples_of_the_documentation_hold() {
     assert_eq!(of_topics(&PathPattern::ancestors_of(&path(TOPICS[3]))), TOPICS[..4]);
 }
 
-/// Patterns of the documentation's text, with paths that they match and that they do not.
+/// Patterns from the text of the documentation, with paths that match and paths that do not.
 #[test]
 fn the_patterns_of_the_documentation_mean_what_it_says() {
     let russia = "Top.*{0,2}.sport*@.!football|tennis{1,}.Russ*|Spain";
@@ -116,7 +116,7 @@ fn patterns_match_what_a_naive_matcher_matches() {
         assert_eq!(PathPattern::from(query).matches(&path), expected, "{path} @ {text}");
         matched[1] += u32::from(expected);
     }
-    // Neither of them says always the same.
+    // Neither of them always returns the same.
     assert!(matched.iter().all(|count| (1_000..9_000).contains(count)), "{matched:?}");
 }
 
@@ -133,7 +133,7 @@ fn what_is_written_is_parsed_to_the_same() {
         assert_eq!(text.parse::<LabelPath>().unwrap(), path, "{text}");
         assert_eq!(path.labels().collect::<Vec<_>>(), labels);
         assert!(!text.contains('\0'));
-        // What matches a path alone, whatever its labels are.
+        // Patterns that match exactly one path, whatever its labels are.
         let below = Lquery::descendants_of(&path);
         assert_eq!(below.to_string().parse::<Lquery>().unwrap(), below);
         assert!(below.matches(&path));
@@ -262,7 +262,7 @@ fn patterns_of_more_than_their_bounds_are_refused() {
     let longest: Lquery = ranges(limit).parse().unwrap();
     assert!(longest.matches(&LabelPath::new(vec!["a"; limit]).unwrap()));
     assert!(!longest.matches(&LabelPath::new(vec!["a"; limit + 1]).unwrap()));
-    // Items of one number of repetitions, or of all of them, are none of these.
+    // Items with a fixed number of repetitions, or with any number, do not count.
     assert!("a{2}.*.".repeat(2_000).trim_end_matches('.').parse::<Lquery>().is_ok());
     let words = |separator: &str| vec!["a"; MAX_LABELS + 1].join(separator);
     let many = SyntaxProblem::TooManyItems { limit: MAX_LABELS };

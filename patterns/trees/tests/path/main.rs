@@ -1,5 +1,5 @@
-//! Paths of labels: the language of PostgreSQL's ltree, the scan that seeks, and the path hierarchy
-//! of a table.
+//! Paths of labels: the language of PostgreSQL's ltree, the skip scan, and the path hierarchy of a
+//! table.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod functions;

@@ -1,5 +1,5 @@
-//! The language written down a second time, as simply as can be: patterns as values that write
-//! their own text, and matchers that try everything.
+//! A second implementation of the language, as simple as possible: patterns as values that print
+//! themselves, and matchers by exhaustive search.
 
 use fastrand::Rng;
 
@@ -17,7 +17,7 @@ pub struct Word {
 pub struct Item {
     pub is_not: bool,
     pub words: Vec<Word>,
-    /// What stands between the braces, if there are any.
+    /// The contents of the braces, if there are any.
     pub braces: Option<(Option<usize>, Option<usize>, bool)>,
 }
 
@@ -155,7 +155,7 @@ impl Condition {
         }
     }
 
-    /// With as few parentheses as may be, or with some more.
+    /// With as few parentheses as possible, or with some more.
     pub fn text(&self, rng: &mut Rng) -> String {
         self.text_within(0, rng)
     }

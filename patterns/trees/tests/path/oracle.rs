@@ -1,4 +1,4 @@
-//! The language against PostgreSQL's own: the same expressions, evaluated there.
+//! The language, compared with PostgreSQL's: the same expressions, evaluated there.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,8 +13,8 @@ use keyloom_trees::path::{
 use crate::naive::{self, Condition};
 use keyloom_testing::servers::{Postgres, Server, or_skip};
 
-/// A database whose letters are those of Unicode, as they are here; evaluates an expression or says
-/// why it cannot.
+/// A database with Unicode letters, like this implementation. The function evaluates an expression
+/// or returns its error.
 const DATABASE: &str = "CREATE DATABASE ltree TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8'";
 const SETUP: &str = r"
 CREATE EXTENSION ltree;
@@ -32,7 +32,7 @@ END $$;
 CREATE TABLE expressions (n int, expression text);
 ";
 
-/// What PostgreSQL answers.
+/// A result of PostgreSQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
     Null,
@@ -42,7 +42,7 @@ enum Answer {
 
 struct Oracle {
     address: String,
-    /// Ends with this.
+    /// The server stops when this is dropped.
     _server: Postgres,
 }
 
@@ -87,7 +87,7 @@ fn psql(address: &str, script: &str) -> String {
         .unwrap();
     let mut input = psql.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
-        // What it says may fill its pipe before it has heard everything.
+        // Its output may fill the pipe before it has read all input.
         scope.spawn(move || input.write_all(script.as_bytes()).unwrap());
         psql.wait_with_output().unwrap()
     });
@@ -95,7 +95,7 @@ fn psql(address: &str, script: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// An expression, and what it should be.
+/// An expression, and its expected result.
 #[derive(Default)]
 struct Cases {
     expressions: Vec<String>,
@@ -182,7 +182,7 @@ fn patterns(oracle: &Oracle) -> usize {
             format!("{} @ {}", of_path(&path), quoted(&text, "ltxtquery")),
             query.matches(&path),
         );
-        // What is written here means the same there.
+        // The printed form has the same meaning in PostgreSQL.
         let written = quoted(&query.to_string(), "ltxtquery");
         cases.is(format!("{written} @ {}", of_path(&path)), query.matches(&path));
     }
@@ -265,7 +265,7 @@ fn arrays(oracle: &Oracle) -> usize {
     cases.check(oracle)
 }
 
-/// Patterns are written as PostgreSQL writes them.
+/// Patterns are printed as PostgreSQL prints them.
 fn texts(oracle: &Oracle) -> usize {
     let mut rng = Rng::with_seed(34);
     let mut cases = Cases::default();
@@ -277,7 +277,7 @@ fn texts(oracle: &Oracle) -> usize {
     cases.check(oracle)
 }
 
-/// What is refused there is refused here, at the same character and for the same reason.
+/// Invalid input of PostgreSQL is invalid here, at the same character and for the same reason.
 fn broken_paths_and_patterns(oracle: &Oracle) -> usize {
     let mut rng = Rng::with_seed(35);
     let letters: Vec<char> = "aab1_é..**!|{},23@% &()'".chars().collect();
@@ -302,7 +302,7 @@ fn broken_paths_and_patterns(oracle: &Oracle) -> usize {
             expressions.push(quoted(&text, type_));
             expected.push(outcome);
         }
-        // Behind a word, PostgreSQL takes letters of several bytes for white space.
+        // After a word, PostgreSQL treats letters of several bytes as white space.
         let text: String = text.chars().filter(char::is_ascii).collect();
         expressions.push(quoted(&text, "ltxtquery"));
         expected.push(text.parse::<Ltxtquery>().map(drop));

@@ -1,4 +1,4 @@
-//! The skip scan against a filter over all keys, and what it reads.
+//! The skip scan, compared with a filter over all keys, and the number of its reads.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use crate::language::{TOPICS, lquery, ltxtquery, path};
 use crate::naive::{self, Condition};
 use keyloom_testing::laws::clear;
 
-/// What may follow a path in a key.
+/// The elements that may follow a path in a key.
 const RESTS: [Option<i64>; 4] = [None, Some(-3), Some(0), Some(700)];
 
 fn paths() -> Paths {
     Paths::new(&Subspace::new("paths"))
 }
 
-/// Paths of many depths, some of them with a null or numbers behind, with other keys around them.
+/// Paths of many depths, some of them followed by a null or numbers, with other keys around them.
 fn fill(store: &impl Store, rng: &mut Rng, count: usize) -> BTreeSet<(Vec<u8>, Vec<String>)> {
     clear(store);
     let paths = paths();
@@ -48,7 +48,7 @@ fn fill(store: &impl Store, rng: &mut Rng, count: usize) -> BTreeSet<(Vec<u8>, V
     all
 }
 
-/// A pattern, and the same written down independently.
+/// A pattern, and an independent implementation of the same.
 pub type Case = (PathPattern, Box<dyn Fn(&[String]) -> bool>);
 
 pub fn random_case(rng: &mut Rng) -> Case {
@@ -183,24 +183,24 @@ pub fn a_literal_beginning_reads_only_its_range(store: &(impl Store + Clone)) {
     ] {
         assert_eq!(read_by(store, &pattern), [(count, count as u64, 1); 2], "{pattern}");
     }
-    // Nothing is there that could match: nothing is read.
+    // No stored path can match, so nothing is read.
     for pattern in [lquery("x.*"), PathPattern::descendants_of(&path("r0007.x"))] {
         assert_eq!(read_by(store, &pattern), [(0, 0, 1); 2], "{pattern}");
     }
     assert_eq!(read_by(store, &PathPattern::any_of([])).map(|(count, ..)| count), [0; 2]);
 }
 
-/// Stepping over entries is tried before a new range, for at most this many, and not for each that
-/// is left out.
+/// The scan steps over at most this many entries before it begins a new range, and not for each
+/// entry that it leaves out.
 const STEPS: u64 = 16;
 
 pub fn a_skip_scan_does_not_read_what_it_skips(store: &(impl Store + Clone)) {
     const LEAVES: u32 = 300;
     tree(store, [2, 40, LEAVES]);
     let all = u64::from(2 * 40 * LEAVES);
-    // Where entries come in pages, it is cheaper to step over more of them.
+    // If entries come in pages, it is cheaper to step over more of them.
     let is_near = store.snapshot().unwrap().prefetched() == 0;
-    // One leaf of each child: about two places to leave keys out per child.
+    // One leaf of each child: about two skips per child.
     for (pattern, count) in [
         (lquery("r0001.*{1}.l0200"), 40),
         (lquery("*{2}.l0200"), 80),
@@ -213,14 +213,14 @@ pub fn a_skip_scan_does_not_read_what_it_skips(store: &(impl Store + Clone)) {
     ] {
         for (found, read, ranges) in read_by(store, &pattern) {
             assert_eq!(found, count, "{pattern}");
-            // `*.l0200` may match at any depth, so it must look at everything.
+            // `*.l0200` may match at any depth, so the scan reads everything.
             let is_open = pattern.to_string() == "~ *.l0200";
             let most = if is_open || !is_near { all } else { 82 * 2 * (2 + STEPS / 4) };
             assert!(read <= most, "{pattern} reads {read} keys of {all} for {found}");
             assert!(is_open || ranges <= 82 * 2 + 4, "{pattern} begins {ranges} ranges");
         }
     }
-    // What is left out by `!` is left out as a whole.
+    // Entries excluded by `!` are skipped as a whole.
     for (pattern, most) in
         [(ltxtquery("!r0000 & l0001"), 12_100), (ltxtquery("!r0000 & !r0001"), 40)]
     {
@@ -256,7 +256,7 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &impl Store
                 pages += 1;
                 let Some(continuation) = continuation else { break };
                 next = Some(Continuation::from_bytes(continuation.as_bytes()));
-                // Where the page ended may be gone when it goes on.
+                // The entry at which the page ended may be deleted before the next page.
                 let last = seen.last().unwrap().clone();
                 store.transact(|txn| txn.delete(&last)).unwrap();
             }
@@ -302,7 +302,7 @@ pub fn keys_that_are_no_paths_are_named(store: &impl Store) {
     assert!(text.contains(r"\x02paths\x00\x02a\x00\x02b"), "{text}");
     assert!(text.contains("at byte 13: the string is not UTF-8"), "{text}");
     assert!(matches.next().is_none(), "what has failed stays finished");
-    // A pattern that takes all that lies below does not look at it, and says so when asked for it.
+    // A pattern that matches all descendants does not read them, and reports this.
     let found = paths().matching(&snapshot, &lquery("a.*"), Order::Ascending).unwrap().next();
     assert!(found.unwrap().unwrap().path().is_err());
 }

@@ -1,4 +1,4 @@
-//! Patterns asked of a tree whose paths are of names.
+//! Patterns on a tree whose paths consist of names.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -13,14 +13,14 @@ use crate::naive;
 use crate::scan::random_case;
 use keyloom_testing::laws::clear;
 
-/// What is at each path.
+/// The node at each path.
 type Nodes = BTreeMap<Vec<String>, NodeId>;
 
 fn tree() -> MaterializedPath<u32> {
     MaterializedPath::new(&Subspace::new("tree")).of_names()
 }
 
-/// Random paths with all that are above them, as nodes of the tree.
+/// Random paths with all their ancestors, as nodes of the tree.
 fn fill(store: &impl Store, rng: &mut Rng) -> Nodes {
     clear(store);
     let mut nodes = Nodes::new();
@@ -42,7 +42,7 @@ fn fill(store: &impl Store, rng: &mut Rng) -> Nodes {
     nodes
 }
 
-/// The paths that a scan finds, and the ids that their values begin with.
+/// The paths that a scan finds, and the ids in their values.
 fn found(reader: &impl Reader, pattern: &PathPattern, order: Order) -> Vec<(Vec<String>, NodeId)> {
     let paths = Paths::new(&tree().space().child("path"));
     let found = paths.matching(reader, pattern, order).unwrap().map(|found| {

@@ -1,4 +1,4 @@
-//! Stored bytes that are not what they should be.
+//! Damaged bytes of bitmaps.
 
 use keyloom::key::display;
 use keyloom::{Error, Memory, Order, Result, Store, Writer};
@@ -65,12 +65,12 @@ fn a_byte_that_is_wrong_anywhere_is_refused_or_harmless() {
         let sound = value_of(&set);
         assert_eq!(sound[0], form);
         let (mut found, mut tried) = (0, 0);
-        // The words of a bitset are all alike: each fifth byte of them, and every one of everything
-        // else.
+        // The words of a bitset are all alike: every fifth byte of them is tried, and every byte of
+        // everything else.
         let is_tried = |at: &usize| form != 0x14 || *at < 16 || at.is_multiple_of(5);
         for at in (0..sound.len()).filter(is_tried) {
             let wrong = [sound[at] ^ 1 << (at % 8), 0xFF, 0];
-            // The headers in every way, the ids in one.
+            // Every change of the headers, one of the ids.
             let wrong = if at < 16 { &wrong[..] } else { &wrong[at % 3..][..1] };
             for wrong in wrong {
                 let mut bytes = sound.clone();

@@ -37,7 +37,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(writing(&store, |txn| bitmap.insert_many(txn, many()).map(drop)), [10, 0, 10, 0]);
     assert_eq!(writing(&store, |txn| bitmap.remove_many(txn, many()).map(drop)), [10, 0, 10, 10]);
     assert_eq!(writing(&store, |txn| bitmap.insert_many(txn, []).map(drop)), [0; 4]);
-    // The chunks are read together, and the commit is waited for.
+    // The chunks are read in one round trip; the commit is another.
     let waited = waits(&store, |txn| bitmap.insert_many(txn, many()).map(drop));
     assert_eq!(waited, 2 + waits_for_the_version(&store));
     store.transact(|txn| bitmap.remove_many(txn, many())).unwrap();
@@ -78,7 +78,7 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>, bitmap: 
     assert_eq!(reading(&|| page(None).map(drop)), [0, 1, 1, 0]);
     let second = page(first.next.as_ref()).unwrap();
     assert_eq!(second.items.last(), Some(&29_900));
-    // Ends with the first chunk, and looks whether there is another one.
+    // The page ends with the first chunk, and checks whether there is another one.
     assert_eq!(reading(&|| page(first.next.as_ref()).map(drop)), [0, 1, 2, 0]);
     assert_eq!(reading(&|| page(second.next.as_ref()).map(drop)), [0, 1, 2, 0]);
     assert_eq!(reading(&|| bitmap.to_roaring(&snapshot).map(drop)), [0, 1, 10, 0]);
@@ -88,8 +88,8 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>, bitmap: 
 
 type Change = fn(&mut DynWriter<'_>) -> Result<()>;
 
-/// Some new ids and some that go, in chunks that stay, come and vanish; a load in place of another
-/// one.
+/// Some inserted and some deleted ids, in chunks that stay, are created and are deleted; a load
+/// that replaces another one.
 const CHANGES: [Change; 2] = [one_after_the_other, at_once];
 
 fn one_after_the_other(txn: &mut DynWriter<'_>) -> Result<()> {
@@ -179,7 +179,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let empty = seats.clone().within_universe(0);
     refused(store, |txn| empty.insert(txn, 0).map(drop));
 
-    // In the last chunk of all, too.
+    // In the very last chunk, too.
     let unsorted = |ids: [u64; 3]| refused(store, |txn| bitmap().replace(txn, ids).map(drop));
     for ids in [[1, 9, 5], [5, CHUNK_IDS, 9], [0, LAST_CHUNK * CHUNK_IDS, 9]] {
         let error = unsorted(ids).to_string();

@@ -1,4 +1,4 @@
-//! Sets of ids of every kind: dense, sparse, runs, at the borders of chunks, the last of all.
+//! Sets of ids of every kind: dense, sparse, runs, at the borders of chunks, the last id.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn start() -> impl Strategy<Value = u64> {
         .prop_map(|chunk| chunk * CHUNK_IDS)
 }
 
-/// Ids that lie together.
+/// Adjacent ids.
 fn some() -> impl Strategy<Value = Vec<u64>> {
     let any = (start(), vec(0..CHUNK_IDS, 1..40)).prop_map(|(start, offsets)| {
         offsets.into_iter().filter_map(|o| start.checked_add(o)).collect()
@@ -45,8 +45,7 @@ pub fn ids() -> impl Strategy<Value = Vec<u64>> {
     vec(some(), 0..3).prop_map(|some| some.concat()).prop_shuffle()
 }
 
-/// A set that a generator of random numbers decides on: of `ids` each with the odds of one in
-/// `odds`.
+/// A random set: each of `ids` with a probability of one in `odds`.
 pub fn random_set(seed: u64, ids: std::ops::Range<u64>, odds: u64) -> Set {
     let mut state = seed | 1;
     let mut is_in = || {

@@ -1,4 +1,4 @@
-//! A bitmap beside a set, and beside the bitmaps of `roaring`.
+//! A bitmap, compared with a set and with the bitmaps of `roaring`.
 
 use std::ops::Bound;
 
@@ -15,7 +15,7 @@ use keyloom_testing::laws::{clear, dump, long_property};
 enum Step {
     Insert(Vec<u64>),
     Remove(Vec<u64>),
-    /// Of those that are there, each n-th.
+    /// Every n-th of the ids in the set.
     RemoveEach(usize),
     InsertOne(u64),
     RemoveOne(u64),
@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Does the same to both.
+/// Applies the same step to both.
 fn take(store: &impl Store, bitmap: &Bitmap, model: &mut Set, step: Step) {
     let insert = |model: &mut Set, ids: &[u64]| ids.iter().filter(|id| model.insert(**id)).count();
     let remove = |model: &mut Set, ids: &[u64]| ids.iter().filter(|id| model.remove(id)).count();
@@ -127,7 +127,7 @@ fn agrees_at(reader: &impl Reader, bitmap: &Bitmap, model: &Set, id: u64) {
         (Bound::Excluded(id), Bound::Excluded(id.saturating_add(width))),
     ];
     for range in ranges {
-        // The set takes no range that is turned around or empty in this way.
+        // The set accepts no reversed or empty range of this kind.
         let expected =
             model.iter().copied().filter(|id| std::ops::RangeBounds::contains(&range, id));
         let expected: Vec<u64> = expected.collect();
@@ -139,7 +139,7 @@ fn agrees_at(reader: &impl Reader, bitmap: &Bitmap, model: &Set, id: u64) {
     }
 }
 
-/// The bytes that are there after all that was done are those of a load of what is left.
+/// The bytes after all steps are those of a load of the remaining ids.
 fn rebuilt_equals_maintained(store: &impl Store, bitmap: &Bitmap, model: &Set) {
     let range = bitmap.space().range();
     let maintained = dump(&store.snapshot().unwrap(), range.clone());
@@ -169,7 +169,7 @@ pub fn pages_join_to_the_whole_whatever_is_written(store: &(impl Store + Clone))
             if next.is_none() {
                 break;
             }
-            // What is written in between makes nothing that was there be skipped or come twice.
+            // Concurrent writes cause no id to be skipped or repeated.
             let new = written.iter().copied().take(20);
             store.transact(|txn| bitmap.insert_many(txn, new.clone())).unwrap();
         }
@@ -220,7 +220,7 @@ pub fn roaring_bitmaps_come_out_and_go_in(store: &(impl Store + Clone)) {
     });
 }
 
-/// The forms of a container, by their first bytes, and what they take.
+/// The forms of a container, by their first bytes, and their sizes.
 #[test]
 fn every_form_is_stored_and_none_is_larger_than_it_need_be() {
     let store = keyloom::Memory::new();
@@ -240,7 +240,7 @@ fn every_form_is_stored_and_none_is_larger_than_it_need_be() {
     assert_eq!(stored(&Set::new()), []);
 }
 
-/// Ids that come and go in one chunk write that chunk alone.
+/// Changes of ids in one chunk write that chunk alone.
 #[test]
 fn insert_of_an_id_writes_one_chunk_or_nothing_if_present() {
     let store = Metered::new(keyloom::Memory::new());

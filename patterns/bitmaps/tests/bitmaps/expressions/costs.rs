@@ -1,4 +1,4 @@
-//! What expressions read.
+//! The reads of expressions.
 
 use keyloom::{Metered, Order, Result, Store};
 use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS};
@@ -44,8 +44,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(count(a.complement(..u64::MAX)), [0, 1, 300]);
     assert_eq!(count(BitmapExpr::range(7..u64::MAX)), [0; 3]);
 
-    // What the sparse one lacks is sought for, not read: of the other, the chunks that it has and
-    // what is stepped over on the way.
+    // Chunks that the sparse bitmap lacks are skipped by seeks: of the other one, the common chunks
+    // are read, and those stepped over on the way.
     for both in [a & sparse, sparse & a, BitmapExpr::all_of([a, b, sparse])] {
         let [gets, ranges, keys] = count(both.clone());
         let sought = 2 * (both.count(&snapshot).unwrap() / 3 + 1);
@@ -69,12 +69,12 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         |order| (a & b).ids(&snapshot, range.clone(), order).map(|ids| assert_eq!(ids.count(), 6));
     assert_eq!(reading(&|| ids(Order::Ascending)), [0, 2, 4]);
     assert_eq!(reading(&|| ids(Order::Descending)), [0, 2, 4]);
-    // A page ends with the chunk where it is full, and looks whether there is another id.
+    // A page ends with the chunk in which it is full, and checks whether there is another id.
     let page = || (a & b).page(&snapshot, .., Order::Ascending, 5, None).map(drop);
     assert_eq!(reading(&page), [0, 2, 4]);
 }
 
-/// Whether a walk seeks rather than steps over what it has at hand.
+/// Whether a walk seeks rather than steps over prefetched entries.
 fn snapshot_is_local(reader: &impl keyloom::Reader) -> bool {
     reader.prefetched() == 0
 }

@@ -10,7 +10,7 @@ use keyloom_testing::laws::clear;
 
 const LEVELS: usize = 100_000;
 
-/// An expression and which of the ids below 64 it has, a bit for each.
+/// An expression, and its ids below 64, a bit for each.
 type Known = (BitmapExpr, u64);
 
 fn ids(bits: u64) -> impl DoubleEndedIterator<Item = u64> {
@@ -24,7 +24,7 @@ fn leaves() -> [Known; 11] {
     })
 }
 
-/// One level more: the operator and the side change.
+/// One more level: the operator and the side alternate.
 fn level(n: usize, leaves: &[Known; 11], (expr, of_expr): Known) -> Known {
     let (leaf, bits) = leaves[n % 11].clone();
     match n % 7 {
@@ -37,7 +37,7 @@ fn level(n: usize, leaves: &[Known; 11], (expr, of_expr): Known) -> Known {
     }
 }
 
-/// With little stack, which no depth may use up.
+/// With a small stack, which no depth may overflow.
 fn on_a_small_stack(work: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(128 << 10);
@@ -72,7 +72,7 @@ pub fn deep_expressions_are_read_on_a_small_stack(store: &impl Store) {
     });
 }
 
-/// As a long list of conditions makes them: `a - (b - (c - ..))`, `a ^ (b & (c ^ ..))`.
+/// In the form of long lists of conditions: `a - (b - (c - ..))`, `a ^ (b & (c ^ ..))`.
 #[test]
 fn deep_expressions_of_one_shape_are_read() {
     let store = Memory::new();
@@ -100,8 +100,8 @@ fn deep_expressions_of_one_shape_are_read() {
     });
 }
 
-/// A fold takes the time of one call with all operands, by value and by reference, from the left
-/// and from the right.
+/// A fold takes as long as one call with all operands, by value and by reference, from the left and
+/// from the right.
 #[test]
 fn a_fold_of_100000_terms_is_linear() {
     let store = Memory::new();
@@ -134,7 +134,7 @@ fn a_fold_of_100000_terms_is_linear() {
     }
 }
 
-/// However it was put together, it is the same query.
+/// Expressions that are composed in different ways are the same query.
 #[test]
 fn a_page_goes_on_with_an_expression_put_together_otherwise() {
     let store = Memory::new();
@@ -152,8 +152,8 @@ fn a_page_goes_on_with_an_expression_put_together_otherwise() {
     }
 }
 
-/// Deep operands are computed before others, which moves them within a plan; two queries remain
-/// two.
+/// Deep operands are computed before others, which moves them within a plan; two queries stay
+/// separate.
 #[test]
 fn a_page_refuses_an_expression_of_another_structure() {
     let store = Memory::new();

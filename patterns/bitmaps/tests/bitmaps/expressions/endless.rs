@@ -1,4 +1,4 @@
-//! Complements without a universe, and ranges that no store could hold.
+//! Complements without a universe, and ranges too long for any store.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -75,7 +75,7 @@ impl Endless {
         }
     }
 
-    /// The ids where it may change.
+    /// The ids at which membership may change.
     fn edges(&self, edges: &mut BTreeSet<u64>) {
         match self {
             Self::Stored(_) => {}
@@ -150,7 +150,7 @@ pub fn a_complement_costs_what_its_expression_costs(store: &impl Store) {
     let (count, explain) = (expr.complement(..) | &b).explain(&snapshot).unwrap();
     assert_eq!((count, explain.keys_scanned), (u64::MAX - 7, 12));
     let (count, explain) = (expr.complement(..1 << 62) ^ &b).explain(&snapshot).unwrap();
-    // Of the three of `b`, one is in `a`, and two are in the complement.
+    // Of the three ids of `b`, one is in `a`, and two are in the complement.
     assert_eq!((count, explain.keys_scanned), ((1 << 62) - 9 + 1 - 2, 12));
 }
 

@@ -1,4 +1,4 @@
-//! Stores that fail, bytes that are no chunk, and questions that cannot be answered.
+//! Stores that fail, bytes that are not a chunk, and queries that are refused.
 
 use keyloom::{Error, Fault, Faulty, Order, Store, Writer};
 use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS};

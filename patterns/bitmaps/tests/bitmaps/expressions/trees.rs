@@ -1,4 +1,4 @@
-//! Random trees of random sets, beside the same operations of the crate `roaring`.
+//! Random trees of random sets, compared with the same operations of the crate `roaring`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -28,7 +28,7 @@ pub enum Tree {
     Xor(Box<[Tree; 2]>),
 }
 
-/// What the trees are about.
+/// The sets and ranges of the trees.
 #[derive(Clone, Debug)]
 pub struct World {
     pub sets: Vec<Set>,
@@ -42,7 +42,7 @@ pub fn world() -> impl Strategy<Value = World> {
     (vec(set(), 3), values).prop_map(|(sets, values)| World { sets, values })
 }
 
-/// Ranges of few chunks, whose complements `roaring` can hold.
+/// Ranges of few chunks, whose complements fit in `roaring`.
 fn range() -> impl Strategy<Value = RangeInclusive<u64>> {
     let near =
         prop::sample::select(vec![0, CHUNK_IDS - 1, CHUNK_IDS, 2 * CHUNK_IDS, 7 * CHUNK_IDS]);
@@ -205,7 +205,7 @@ impl ConcatSome for Vec<Set> {
     }
 }
 
-/// All ids, page by page, through continuations that are stored in between.
+/// All ids, page by page, through continuations that are converted to bytes.
 pub fn pages(reader: &impl Reader, expr: &BitmapExpr, order: Order, limit: usize) -> Vec<u64> {
     let (mut ids, mut next): (Vec<u64>, Option<Continuation>) = (Vec::new(), None);
     loop {

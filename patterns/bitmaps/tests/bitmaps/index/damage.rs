@@ -1,4 +1,4 @@
-//! What is stored and is not as it should be.
+//! Damaged entries of an index.
 
 use std::fmt::Debug;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ fn restore(store: &impl Store, whole: &Dump) {
     store.transact(|txn| whole.iter().try_for_each(|(k, v)| txn.put(k, v))).unwrap();
 }
 
-/// Breaks one entry: it is found, and repaired in batches of any size.
+/// Damages one entry: the check reports it, and a repair in batches of any size fixes it.
 fn find_and_mend<K: RecordKey + Ord + Clone + Debug>(
     of: &Audience<K>,
     store: &impl Store,
@@ -44,14 +44,14 @@ fn find_and_mend<K: RecordKey + Ord + Clone + Debug>(
     compare(of, &store.snapshot().unwrap(), &model);
 }
 
-/// Each entry is taken away, made something else, or given another value of its kind.
+/// Each entry is deleted, overwritten with garbage, or given another value of its kind.
 fn damage_each<K: RecordKey + Ord + Clone + Debug>(of: &Audience<K>, store: &impl Store) {
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
     let stored = of.stored(store);
     let batches = [1, 3, 1_000, 40_000];
     for (n, ((key, value), batch)) in stored.iter().zip(batches.into_iter().cycle()).enumerate() {
         find_and_mend(of, store, &whole, "the missing", (key, None), batch);
-        // Another value of the same kind, where there is one.
+        // Another value of the same kind, if there is one.
         let other = stored.values().find(|other| *other != value && other[0] == value[0]);
         let altered: &[u8] = match other {
             Some(other) if n % 2 == 0 => other,
@@ -69,7 +69,7 @@ pub fn every_kind_of_damage_is_found_and_mended(store: &(impl Store + Clone)) {
     store.transact(|txn| of.table.delete_many(txn, &[name(2), name(5)])).unwrap();
     damage_each(&of, store);
 
-    // What no record explains.
+    // Entries that no record explains.
     clear(store);
     store.transact(|txn| of.table.put_many(txn, users(0..7))).unwrap();
     store.transact(|txn| of.table.delete_many(txn, &[name(2), name(5)])).unwrap();
@@ -105,7 +105,7 @@ pub fn every_kind_of_damage_is_found_and_mended(store: &(impl Store + Clone)) {
         assert_eq!(mended, whole, "{} {batch}", keyloom::key::display(key));
     }
 
-    // Everything at once, and two records with one id.
+    // All of these at once, and two records with one id.
     restore(store, &whole);
     store
         .transact(|txn| {
@@ -127,7 +127,7 @@ pub fn strays_in_other_blocks_are_found_and_mended(store: &(impl Store + Clone))
     let ids = [0, 1, 255, 256, 700, 32_511, 32_512, 70_000];
     store.transact(|txn| of.table.put_many(txn, ids.map(|n| (n, sample(n))))).unwrap();
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
-    // Ids of their own blocks and of others, in containers that are there and in others.
+    // Ids of their own blocks and of others, in existing and in new containers.
     let city = sample(1).city.unwrap();
     let key = of.index.space().pack(&("terms", "city", city, 0));
     for batch in [1, 1_000, 40_000] {
@@ -138,7 +138,7 @@ pub fn strays_in_other_blocks_are_found_and_mended(store: &(impl Store + Clone))
             assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole, "{stray} {batch}");
         }
     }
-    // A check says which entry it is, and only once.
+    // A check reports each entry once.
     restore(store, &whole);
     store.transact(|txn| txn.put(&key, b"\x11\x01\x00\x20\x4E")).unwrap();
     assert_eq!(of.faults(store), [Inconsistency::new(key.clone(), Rule::Wrong)]);
@@ -180,7 +180,7 @@ pub fn a_column_of_records_that_hold_nothing_there_is_found_and_mended(
     }
 }
 
-/// The same records, of which those from `from` on have cities and integers, and the others none.
+/// The same records; those from `from` on have cities and integers, the others none.
 fn narrowed(of: &Audience<u32>, from: u32) -> Audience<u32> {
     let city = move |n: &u32, user: &User| match *n < from {
         true => FieldValues::none(),
@@ -202,8 +202,8 @@ pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_mended(
     let users: Vec<_> = (0..3_500).step_by(7).chain([40_002]).map(|n| (n, sample(n))).collect();
     store.transact(|txn| of.table.put_many(txn, &users)).unwrap();
     let whole = dump(&store.snapshot().unwrap(), KeyRange::all());
-    // Within a block, at its end, and behind all records; and how many columns of a field are left
-    // without anything.
+    // Within a block, at its end, and after all records; and the number of columns of a field
+    // without a value.
     for (from, without) in [(700, 0), (2_032, 2), (50_000, 5)] {
         let now = narrowed(&of, from);
         let fresh = {
@@ -231,7 +231,7 @@ pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_mended(
     }
 }
 
-/// A NUL is escaped in a key, so such a name is stored in other bytes than its own.
+/// A NUL is escaped in a key, so the stored bytes of such a name differ from the name.
 pub fn repair_keeps_fields_whose_names_hold_nul(store: &impl Store) {
     let index = InvertedIndex::new(&Subspace::new("index"))
         .field("ci\0ty", |_: &u32, user: &User| one(user.city.as_ref()))

@@ -1,4 +1,4 @@
-//! Users, by what they are and do.
+//! Users with properties and visited sites.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ pub struct User {
     pub sites: Vec<String>,
     pub is_member: bool,
     pub cents: Option<i64>,
-    /// In no field.
+    /// Not indexed.
     pub visits: u8,
 }
 
@@ -44,7 +44,7 @@ fn declare<K: RecordKey>(index: InvertedIndex<K, User>) -> Audience<K> {
     Audience { table, index }
 }
 
-/// Of records whose ids are given out.
+/// Of records with assigned ids.
 pub fn audience() -> Audience<String> {
     declare(InvertedIndex::new(&Subspace::new("index")))
 }
@@ -70,7 +70,7 @@ impl<K: RecordKey + Ord + Clone + Debug> Audience<K> {
         assert!(done.unwrap().finished);
     }
 
-    /// What is stored of the index, but for counters that are 0.
+    /// The stored entries of the index, except counters that are 0.
     pub fn stored(&self, store: &impl Store) -> Dump {
         let mut all = dump(&store.snapshot().unwrap(), self.index.space().range());
         let counters = self.index.space().child("containers");

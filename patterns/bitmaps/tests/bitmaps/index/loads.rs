@@ -1,4 +1,4 @@
-//! Indexes of tables that are full already.
+//! Indexes that are built for existing tables.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ pub fn a_table_that_is_full_already_is_built_by_chunks(store: &(impl Store + Clo
     clear(store);
     let of = by_number();
     let metered = Metered::new(store.clone());
-    // Two whole chunks and a bit, with holes.
+    // Two complete chunks and a part of a third, with gaps.
     let users: Vec<_> = (0..65_100).step_by(13).map(|n| (n, sample(n))).collect();
     store.transact(|txn| of.table.put_many(txn, &users)).unwrap();
     let maintained = of.stored(store);
@@ -31,7 +31,7 @@ pub fn a_table_that_is_full_already_is_built_by_chunks(store: &(impl Store + Clo
     assert_eq!(done.written, maintained.len() as u64);
     // All chunks in one step, the last step, and a commit for each counter.
     assert_eq!(cost.commits, 1 + 1 + 3);
-    // A chunk at a time: three of them, the step that finds no more, and as before.
+    // One chunk at a time: three of them, the step that finds the end, and as before.
     clear_index(&of, store, KeyRange::all());
     let options = RepairOptions { batch: CHUNK_IDS as usize, resume: None };
     let go_on = |_: &_| ControlFlow::Continue(());
@@ -70,7 +70,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     let of = audience();
     let users = || (0..600).map(|n| (name(n), sample(n)));
     store.transact(|txn| of.bare().put_many(txn, users())).unwrap();
-    // A few of them are there, and one container too many.
+    // A few of them exist, and one container too many.
     let stray = of.index.space().pack(&("terms", "city", "zz", 0));
     store
         .transact(|txn| {
@@ -94,7 +94,7 @@ pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
     assert_eq!(of.faults(store), []);
     let model = of.records(&store.snapshot().unwrap());
     compare(&of, &store.snapshot().unwrap(), &model);
-    // A position of something else is refused.
+    // A resume position of other data is refused.
     options.resume.as_mut().unwrap().last = Some(keyloom::pack("elsewhere"));
     let refused = of.index.repair_with(store, &of.table, &options, |_| ControlFlow::Continue(()));
     assert!(refused.unwrap_err().to_string().contains("it belongs to another repair"));

@@ -1,4 +1,4 @@
-//! An inverted index beside a direct one, kept in step with a table.
+//! An inverted index and its forward index, maintained by a table.
 
 use keyloom_testing::{on_every_server, on_every_store};
 
@@ -32,7 +32,7 @@ on_every_store! {
     repairs::a_universe_that_was_made_smaller_lets_records_go,
 }
 
-// Without those that put more into one transaction than etcd takes.
+// Without tests that put more into one transaction than etcd accepts.
 on_every_server! {
     model::an_index_answers_as_a_filter_over_the_records,
     damage::every_kind_of_damage_is_found_and_mended,

@@ -1,4 +1,4 @@
-//! An index beside the records that it is of.
+//! An index, compared with its records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ use super::fixture::{
 };
 use keyloom_testing::laws::{clear, very_long_property};
 
-/// What a field holds of a user, as text.
+/// The values of a user in a field, as text.
 fn values(field: &str, user: &User) -> BTreeSet<String> {
     match field {
         "city" => user.city.iter().cloned().collect(),
@@ -53,7 +53,7 @@ pub fn compare<K: RecordKey + Ord + Clone + Debug>(
         }
         let all = index.any_term(reader, field, ()).unwrap();
         assert_eq!(of.found(reader, &all), whose(model, |user| holds(user, &|_| true)));
-        // Distinct values, and of how many each is.
+        // Distinct values, with the number of records for each.
         let mut counts = BTreeMap::<String, u64>::new();
         for value in model.values().flat_map(|user| values(field, user)) {
             *counts.entry(value).or_default() += 1;
@@ -129,7 +129,7 @@ fn compare_direct<K: RecordKey + Ord + Clone + Debug>(
     }
 }
 
-/// Runs a history, and gives what it comes to.
+/// Runs a history, and returns its result.
 fn run<K: RecordKey + Ord + Clone + Debug>(
     of: &Audience<K>,
     store: &impl Store,
@@ -163,7 +163,7 @@ pub fn an_index_answers_as_a_filter_over_the_records(store: &(impl Store + Clone
     very_long_property(history(key), |history| {
         let model = hold(&of, store, &history);
         let maintained = of.stored(store);
-        // Everything is rebuilt but the ids, which are what they are.
+        // Everything is rebuilt except the ids, which are kept.
         for part in ["all", "containers", "direct", "integers", "terms"] {
             let part = of.index.space().child(part);
             clear_index(&of, store, part.self_and_children());
@@ -183,7 +183,7 @@ pub fn an_index_answers_as_a_filter_over_the_records(store: &(impl Store + Clone
 
 pub fn where_keys_are_ids_rebuilt_equals_maintained_byte_for_byte(store: &(impl Store + Clone)) {
     let of = by_number();
-    // Chunks and blocks end among them.
+    // Some of them are at the ends of chunks and blocks.
     let near = |n: u32| n.saturating_sub(2)..n + 2;
     let key = prop_oneof![
         3 => 0..4_u32,

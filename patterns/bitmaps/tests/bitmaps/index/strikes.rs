@@ -102,7 +102,7 @@ fn strikes_are_found_and_counted() {
     assert_eq!(found(&gulls), whose(&is_gull));
     let early = index.any_term(&snapshot, "date", within(.."1990-02")).unwrap();
     assert_eq!(found(&early), whose(&|s| s.date.as_str() < "1990-02"));
-    // How many per state.
+    // The number per state.
     let mut states = BTreeMap::<String, u64>::new();
     for (_, strike) in all.iter().filter(|(_, s)| !s.state.is_empty()) {
         *states.entry(strike.state.clone()).or_default() += 1;

@@ -1,4 +1,4 @@
-//! What is asked of a field is of the type of its values, or refused.
+//! A selection in a field must have the type of its values, or is refused.
 
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -87,12 +87,12 @@ pub fn values_are_selected_by_what_they_are(store: &impl Store) {
     found("note", &|| index.any_term(&snapshot, "note", within(None..=Some("b"))), &|sale| {
         sale.note.is_some()
     });
-    // Of two types: each is selected by itself.
+    // A field of two types: each is selected separately.
     found("mixed", &|| index.any_term(&snapshot, "mixed", within(..500_u32)), &|sale| {
         (sale.cents + 20) % 2 == 0
     });
     assert_eq!(index.any_term(&snapshot, "mixed", "XX").unwrap().count(&snapshot).unwrap(), 0);
-    // Of the right type, and not there.
+    // A value of the right type that is not stored.
     assert_eq!(index.any_term(&snapshot, "month", (1999,)).unwrap().count(&snapshot).unwrap(), 0);
     assert_eq!(index.any_term(&snapshot, "never", 5).unwrap().count(&snapshot).unwrap(), 0);
     let years = index.distinct(&snapshot, "month", (2020,)).unwrap();
@@ -139,7 +139,7 @@ pub fn a_selection_of_another_type_is_refused(store: &impl Store) {
     assert!(error.contains("(5, 0)") && error.contains("\"cents\""), "{error}");
 }
 
-/// An id that is free goes to the next record: a kept audience would have it too.
+/// A free id is assigned to the next record: a stored audience would then contain it too.
 #[test]
 fn an_audience_is_kept_only_where_ids_stay() {
     let store = Memory::new();

@@ -1,4 +1,4 @@
-//! Aggregates, beside those of a list of values.
+//! Aggregates, compared with those of a list of values.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ pub fn sums_of_extremes_are_exact(store: &impl Store) {
         assert_eq!(integers().top(&snapshot, None, 2).unwrap(), [(0, extreme), (113, extreme)]);
         assert_eq!(integers().eq(extreme).count(&snapshot).unwrap(), count);
     }
-    // One of each, where they cancel out to one.
+    // Extremes that cancel each other, with a sum of one.
     store_values(store, &[(1, i64::MIN), (CHUNK_IDS, i64::MAX), (2, 2)].into());
     let snapshot = store.snapshot().unwrap();
     assert_eq!(integers().sum(&snapshot, None).unwrap(), 1);

@@ -1,4 +1,4 @@
-//! Comparisons as expressions, beside a filter over a map.
+//! Comparisons as expressions, compared with a filter over a map.
 
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::values::{Values, integers, store_values, value, values};
 use keyloom_testing::laws::very_long_property;
 
-/// An expression, and which values it finds.
+/// An expression, and a predicate for its values.
 type Case = (BitmapExpr, Box<dyn Fn(i64) -> bool>);
 
 fn cases(a: i64, b: i64) -> Vec<Case> {
@@ -35,7 +35,7 @@ pub fn every_comparison_is_what_a_filter_over_a_map_finds(store: &impl Store) {
         (values(), value(), value(), any::<prop::sample::Index>()),
         |(values, a, b, at)| {
             store_values(store, &values);
-            // One of the values that are there, too.
+            // Also one of the stored values.
             let there = values.values().nth(at.index(values.len().max(1))).copied();
             for (a, b) in [(b, a), (there.unwrap_or(a), b)] {
                 for (expr, takes) in cases(a, b) {

@@ -10,7 +10,7 @@ use keyloom_testing::laws::{
 
 const CHUNKS: u64 = 40;
 
-/// Values from 0 to 7, so that each of the chunks has four slices: who has one, and three bits.
+/// Values from 0 to 7, so that each chunk has four slices: existence, and three bits.
 fn small() -> Values {
     (0..CHUNKS)
         .flat_map(|chunk| (0..8).map(move |n| (chunk * CHUNK_IDS + n * 50, n as i64)))
@@ -63,10 +63,10 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>) {
     assert_eq!(reading(&|| of.max(&snapshot, None).map(drop)), [0, 1, all]);
     assert_eq!(reading(&|| of.top(&snapshot, None, 5).map(drop)), [0, 1, all]);
     assert_eq!(reading(&|| of.counts_by_value(&snapshot, None).map(drop)), [0, 1, all]);
-    // Count, smallest and largest, and two passes that tell eight values apart.
+    // Count, smallest and largest value, and two passes that distinguish eight values.
     let median = || of.percentiles(&snapshot, None, &[10.0, 50.0, 90.0]).map(drop);
     assert_eq!(reading(&median), [0, 5, 5 * all]);
-    // Only chunks that the filter has are read, as far as what lies between is not stepped over.
+    // Only chunks of the filter are read, and those stepped over between them.
     let filter = BitmapExpr::range(7..9) | BitmapExpr::range(30 * CHUNK_IDS..31 * CHUNK_IDS);
     let [gets, ranges, keys] = reading(&|| of.sum(&snapshot, Some(&filter)).map(drop));
     let is_local = keyloom::Reader::prefetched(&snapshot) == 0;
@@ -75,7 +75,7 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>) {
 
 type Change = fn(&mut DynWriter<'_>) -> Result<()>;
 
-/// Values that come, go, and change their sign and their bits.
+/// Values that are set, removed, and changed in sign and bits.
 const CHANGE: Change = |txn| {
     integers().set(txn, 1, -70)?;
     integers().remove(txn, 50)?;
@@ -87,7 +87,7 @@ fn prepare(store: &impl Store) {
     store_values(store, &small().into_iter().take(10).collect());
 }
 
-/// Where an id has a sign or a bit but no value: what a change that is half done would leave.
+/// Ids with a sign or a bit but no value: the remains of an incomplete change.
 fn faults_of(store: &impl Store) -> Vec<String> {
     let snapshot = store.snapshot().unwrap();
     let faults = integers().check(&snapshot).unwrap();

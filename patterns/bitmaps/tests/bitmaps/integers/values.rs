@@ -1,4 +1,4 @@
-//! Setting, removing and getting, beside a map.
+//! Setting, removing and getting, compared with a map.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub fn integers() -> BitSliced {
     BitSliced::new(&Subspace::new("integers"))
 }
 
-/// The ends, what is next to them, powers of two and what is next to those, and small ones.
+/// The extremes and their neighbours, powers of two and their neighbours, and small values.
 pub fn value() -> impl Strategy<Value = i64> {
     let near_power = (0..63_u32, -2..2_i64, any::<bool>()).prop_map(|(bit, by, is_negative)| {
         let near = (1_i64 << bit).saturating_add(by);
@@ -26,7 +26,7 @@ pub fn value() -> impl Strategy<Value = i64> {
     prop_oneof![3 => -20..20_i64, 1 => near_power, 1 => ends, 1 => any::<i64>()]
 }
 
-/// Many of the ids share their values.
+/// Many ids with the same values.
 pub fn values() -> impl Strategy<Value = Values> {
     (ids(), vec(value(), 1..12))
         .prop_map(|(ids, values)| ids.into_iter().zip(values.into_iter().cycle()).collect())
@@ -76,7 +76,7 @@ pub fn integers_are_a_map_whatever_is_done_with_them(store: &impl Store) {
         for id in asked.iter().take(20) {
             assert_eq!(integers().get(&snapshot, *id).unwrap(), model.get(id).copied());
         }
-        // What was there before leaves nothing behind.
+        // Replaced values leave no entries behind.
         let maintained = dump_all(store);
         store_values(store, &model);
         assert_eq!(dump_all(store), maintained);

@@ -1,4 +1,4 @@
-//! What reports say, which way they take, and what that costs.
+//! The results of reports, their plans, and their costs.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ fn report<'f>(fixture: &'f Fixture, ask: &Ask, way: Way) -> Report<'f, u32, User
     way(fixture.index.report(ask.expr(&fixture.index)))
 }
 
-/// Rows that are counted by looking at the records.
+/// Rows, counted from the records.
 fn counted<P: Ord>(pairs: impl Iterator<Item = P>) -> Vec<(P, u64)> {
     let mut counts = BTreeMap::new();
     pairs.for_each(|value| *counts.entry(value).or_insert(0) += 1);
@@ -60,7 +60,7 @@ pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
     });
 }
 
-/// More ids in a chunk than are looked up one by one.
+/// More ids in a chunk than are looked up individually.
 pub fn an_audience_of_many_chunks_is_reported_whole(store: &impl Store) {
     let users = crowd(3, 1_000);
     let fixture = Fixture::holding(store, &users);
@@ -94,7 +94,7 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let (intersect, walk) = (INTERSECTED, WALKED);
     // The audience has 4 chunks, the field 8 containers.
     assert_eq!(cost(all(), intersect, &breakdown), [1, 3, 1 + 4 + 4 + 8, 0]);
-    // Its ids are in 4 blocks that are far from each other.
+    // Its ids are in 4 blocks that are far apart.
     assert_eq!(cost(all(), walk, &breakdown), [1 + 4, 2, 1 + 4 + 4 + 4, 0]);
     let nobody = || Ask::City(9);
     assert_eq!(cost(nobody(), intersect, &breakdown), [1, 1, 1, 0]);
@@ -104,8 +104,7 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
         let fields = ["tag", "city"];
         report.breakdown_by::<(String, u8)>(&snapshot, &fields).map(drop).unwrap();
     };
-    // For each of the two tags its four containers, and the containers of the one city or of the
-    // two.
+    // For each of the two tags its four containers, and the containers of its one or two cities.
     assert_eq!(cost(all(), walk, &both), [2 + 2 * 4, 2, 2 + 4 + 4 + 2 * 4, 0]);
     assert_eq!(cost(all(), intersect, &both), [2, 3 + 2 * 2, 2 + 4 + 4 + 8 + 2 * (4 + 8), 0]);
 
@@ -113,13 +112,12 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
         report.sums::<String>(&snapshot, "tag", "cents").map(drop).unwrap();
     };
     assert_eq!(cost(all(), walk, &sums), [1 + 2 * 4, 2, 1 + 4 + 4 + 2 * 4, 0]);
-    // For each tag its containers again, and the slices of the integers up to 9: which are there,
-    // and four bits.
+    // For each tag its containers again, and the slices of the integers up to 9: existence, and
+    // four bits.
     assert_eq!(cost(all(), intersect, &sums), [1, 3 + 2 * 2, 1 + 4 + 4 + 8 + 2 * (4 + 4 * 5), 0]);
 }
 
-/// A field with a container in every chunk, of which the audience has the last: one seek for each
-/// value.
+/// A field with a container in every chunk, of which the audience has the last: one seek per value.
 pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &crowd(60, 2));
     let store = Metered::new(store.clone());
@@ -129,8 +127,8 @@ pub fn chunks_without_the_audience_are_skipped(store: &(impl Store + Clone)) {
     let (found, cost) = store.measure(|_| report.breakdown::<String>(&snapshot, "tag").unwrap());
     assert_eq!(found.rows.len(), 2);
     assert_eq!(cost.gets, 1);
-    // The count of the chunks; the one of all records that is wanted; two values, each of them in a
-    // seek or a page that comes with a range.
+    // The count of the chunks; the needed chunk of all records; two values, each by a seek or from
+    // a prefetched page.
     assert!(cost.ranges <= 1 + 1 + 3, "{cost}");
     assert!(found.explain.keys_scanned <= 120 + 1, "{}", found.explain);
     if snapshot.prefetched() == 0 {
@@ -142,7 +140,7 @@ pub fn ids_without_a_record_are_left_out(store: &impl Store) {
     let fixture = Fixture::holding(store, &crowd(2, 40));
     let (index, snapshot) = (&fixture.index, store.snapshot().unwrap());
     let (city, everybody) = (index.term("city", 1_u8).unwrap(), BitmapExpr::range(..));
-    // Each of these has ids in every chunk that there can be.
+    // Each of these has ids in every possible chunk.
     let audiences = [
         (everybody.clone(), 80),
         (BitmapExpr::all_of::<BitmapExpr>([]), 80),
@@ -161,19 +159,18 @@ pub fn ids_without_a_record_are_left_out(store: &impl Store) {
             assert_eq!(found.ids, *ids, "{audience:?}");
         }
     }
-    // A million ids, of which one has a record.
+    // A million ids; one of them has a record.
     let held = (39..1_000_000).filter(|id| id / CHUNK_IDS != 1).collect::<RoaringTreemap>();
     let found = index.report(held).breakdown::<String>(&snapshot, "tag").unwrap();
     assert_eq!((found.ids, found.walked), (1, true));
 }
 
-/// What was read, in about the time of a step to the next key: to seek one takes longer.
+/// The cost of the reads, in units of about one step to the next key; a seek costs more.
 fn steps(cost: Cost) -> u64 {
     cost.keys_read + 12 * (cost.gets + cost.ranges)
 }
 
-/// The way that a report takes by itself reads no more than three times what either way would have
-/// read.
+/// The plan that a report chooses costs at most three times as much as the cheaper one.
 fn chooses_well(store: &(impl Store + Clone), users: &Users, ask: &Ask, walked: bool) {
     let fixture = Fixture::holding(store, users);
     let store = Metered::new(store.clone());
@@ -200,7 +197,7 @@ pub fn the_way_that_is_taken_reads_little_more_than_the_better_one(store: &(impl
     let everybody = 0..1_000;
     let common = |id: u32| format!("common {}", id % 20);
     let (few, all) = (Ask::Ids(0, 2), Ask::Ids(0, 1_000));
-    // Values that all have about as many records.
+    // Values with about equal numbers of records.
     let users = tagged(&mut everybody.clone(), &common);
     chooses_well(store, &users, &few, true);
     chooses_well(store, &users, &all, false);
@@ -208,21 +205,21 @@ pub fn the_way_that_is_taken_reads_little_more_than_the_better_one(store: &(impl
     let rare = |id: u32| format!("rare {id}");
     let users = tagged(&mut everybody.clone(), &rare);
     chooses_well(store, &users, &Ask::Ids(0, 10), true);
-    // The same, with an id that is far from the others: there are three chunks, and not 120,000.
+    // The same, with an id that is far from the others: there are three chunks, not 120,000.
     let users = tagged(&mut everybody.clone().chain([chunk, 4_000_000_000]), &rare);
     chooses_well(store, &users, &Ask::Ids(0, 10), true);
-    // A few values are in the chunk of the audience, and in each of many other chunks are values of
-    // their own, though the containers could as well be of ten values.
+    // A few values are in the chunk of the audience. Each of many other chunks has values of its
+    // own, though the number of containers could also result from ten values.
     let mut ids = (0..300).chain((1..300).flat_map(|n| (0..10).map(move |m| n * chunk + m)));
     let users = tagged(&mut ids, &|id| if id < 300 { common(id) } else { rare(id) });
     chooses_well(store, &users, &Ask::Ids(0, 40), true);
-    // Values that are in all chunks, and an audience in one.
+    // Values in all chunks, and an audience in one.
     let mut ids = (0..300).chain((1..60).flat_map(|n| (0..20).map(move |m| n * chunk + m)));
     let users = tagged(&mut ids, &common);
     chooses_well(store, &users, &Ask::Ids(0, 300), true);
 }
 
-/// To sum by intersecting goes through all slices of the integers again for every value.
+/// A sum by intersection reads all slices of the integers again for every value.
 pub fn sums_of_many_slices_are_walked(store: &(impl Store + Clone)) {
     let mut users = crowd(10, 20);
     for (id, user) in &mut users {

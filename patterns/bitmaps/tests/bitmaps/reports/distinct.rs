@@ -20,7 +20,7 @@ fn visit(n: u32) -> Visit {
     (site.into(), (spread >> 16) % DAYS, (spread >> 8) % 900)
 }
 
-/// 2^12 registers have a standard error of 1.6 %; three of them are asked for.
+/// 2^12 registers have a standard error of 1.6 %; the test allows three standard errors.
 const MOST_ERROR: f64 = 3.0 * 0.016;
 
 pub fn distinct_users_are_rolled_up_within_the_error_of_a_sketch(store: &impl Store) {

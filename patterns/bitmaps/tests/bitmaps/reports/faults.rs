@@ -17,7 +17,7 @@ fn some_users() -> Users {
     (0..30).map(|id| (id, user(id))).collect()
 }
 
-/// Every report there is.
+/// All reports.
 fn reports(fixture: &Fixture, reader: &impl Reader) -> Vec<Result<()>> {
     let index = &fixture.index;
     let audience = index.all() - index.term("city", 2_u8).unwrap();
@@ -88,7 +88,7 @@ pub fn bad_input_is_refused(store: &impl Store) {
     says(error, &["the fields", "name one"]);
     let error = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "else"]).unwrap_err();
     says(error, &["else"]);
-    // A value of another type is named.
+    // The error names a value of another type.
     says(report.breakdown::<u32>(&snapshot, "tag").unwrap_err(), &["a"]);
 
     let foreign = Bitmap::new(&Subspace::new("elsewhere"));
@@ -102,8 +102,8 @@ pub fn damage_is_named(store: &impl Store) {
     let index = fixture.index.space();
     let container = index.pack(&("terms", "tag", "a", 0_u64));
     let column = |field: &str| index.pack(&("direct", field, 0));
-    // Of the reports, three intersect, three walk, and the last are those of a batch, which ask for
-    // cities.
+    // Three of the reports intersect, three walk, and the last ones are those of a batch, which
+    // reads cities.
     for (key, bytes, reading) in [
         (&container, &b"\x13no"[..], &[0, 1, 2][..]),
         (&container, b"\x21", &[0, 1, 2]),

@@ -1,4 +1,4 @@
-//! Users whose keys are ids, in several chunks, and audiences of them beside what they mean.
+//! Users whose keys are ids, in several chunks, and audiences with their expected users.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl Fixture {
         Self { index, table }
     }
 
-    /// Nothing but these users.
+    /// Contains only these users.
     pub fn holding(store: &impl Store, users: &Users) -> Self {
         let fixture = Self::new();
         clear(store);
@@ -48,7 +48,7 @@ impl Fixture {
     }
 }
 
-/// The strings are each other's beginnings, with what ends a string in the middle.
+/// Strings of which one begins with another, also with a NUL between.
 pub const TAGS: [&str; 5] = ["", "a", "a\0", "a\0b", "b"];
 
 pub fn user() -> impl Strategy<Value = User> {
@@ -61,7 +61,7 @@ pub fn user() -> impl Strategy<Value = User> {
     })
 }
 
-/// Ids around the borders of chunks, some of which have many and some nothing.
+/// Ids around the borders of chunks, so that some chunks have many and some have none.
 pub fn id() -> impl Strategy<Value = u32> {
     let chunk = CHUNK_IDS as u32;
     prop_oneof![0..40_u32, chunk - 3..chunk + 40, 5 * chunk..5 * chunk + 3, 9 * chunk..10 * chunk]
@@ -130,7 +130,7 @@ impl Ask {
         }
     }
 
-    /// The users that it means.
+    /// The expected users.
     pub fn of<'u>(&'u self, users: &'u Users) -> impl Iterator<Item = (u32, &'u User)> {
         users.iter().map(|(id, user)| (*id, user)).filter(|(id, user)| self.has(*id, user))
     }

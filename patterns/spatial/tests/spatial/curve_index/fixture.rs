@@ -1,4 +1,4 @@
-//! A table of numbers, and what is asked about them.
+//! A table of numbers, and the queries of the tests.
 
 use std::ops::Bound;
 
@@ -23,7 +23,7 @@ where
         Self::between(-8.0, 8.0)
     }
 
-    /// An index whose dimensions all have these ends. Records without numbers are not in it.
+    /// An index whose dimensions all have this range. Records without numbers are not in it.
     pub fn between(from: f64, to: f64) -> Self {
         let space = Subspace::new("test");
         let dimensions = [Dimension::new(from..=to).unwrap(); N];
@@ -43,7 +43,7 @@ where
     }
 }
 
-/// Within and beyond the ends of the dimension, and next to the borders of cells.
+/// Inside and outside of the range of the dimension, and next to the borders of cells.
 pub fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => -8.0..8.0_f64,

@@ -1,4 +1,4 @@
-//! An index of numbers: maintained, checked, repaired, what it costs, faults and bad input.
+//! An index of numbers: maintenance, check, repair, costs, faults and bad input.
 
 use std::ops::ControlFlow;
 
@@ -26,7 +26,7 @@ pub fn entries_of_other_dimensions_are_refused_and_repair_makes_them_anew(store:
     for after in [Numbers::<2>::between(-8.0, 9.0), Numbers::between(0.0, 16.0)] {
         clear(store);
         before.put(store, &ALL);
-        // One record came later.
+        // One record was put later.
         store.transact(|txn| after.table.put(txn, &7, &vec![1.0, 1.0])).unwrap();
         for numbers in [&before, &after] {
             let snapshot = store.snapshot().unwrap();
@@ -57,7 +57,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         .collect();
     numbers.put(store, &grid);
     let metered = Metered::new(store.clone());
-    // The record and its entry; moved: the old entry too; elsewhere the same: the record alone.
+    // The record and its entry; after a move also the old entry; with unchanged numbers the record
+    // alone.
     let put = |record: [f64; 2]| {
         writing(&metered, |txn| numbers.table.put(txn, &9_000, &record.to_vec()))
     };
@@ -78,17 +79,17 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         assert_eq!(points.by_ref().map(Result::unwrap).count(), wanted);
         let explain = points.explain();
         let [gets, seeks, keys, written] = before;
-        // What a query says of itself is what the store was asked for.
+        // The numbers that a query explains are those of the store.
         assert_eq!(
             counts(metered.cost()),
             [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]
         );
         assert!(explain.ranges <= ranges as u64, "{explain}");
-        // Two for other dimensions, and those that leap.
+        // Two ranges for other dimensions, and the seeks over gaps.
         let useless = explain.keys_scanned - wanted as u64;
         assert!(explain.seeks <= explain.ranges + 2 + useless / 8, "{explain}");
         let per_hit = explain.keys_scanned as f64 / wanted as f64;
-        // Where entries come in pages, it is cheaper to step over them.
+        // If entries come in pages, it is cheaper to step over them.
         let is_near = snapshot.prefetched() == 0;
         assert!(per_hit <= most || !is_near, "{ranges} ranges: {explain}");
     }
@@ -112,7 +113,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
             assert_eq!(is_ok.len(), 25);
             break;
         }
-        // An iterator that has failed stays finished.
+        // An iterator that has failed stays ended.
         assert!(failed == 1 && is_ok.last() == Some(&false), "{is_ok:?}");
         failures += 1;
     }
@@ -126,7 +127,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     numbers.put(store, &ALL);
     for bad in [vec![f64::NAN, 0.0], vec![0.0, -f64::NAN]] {
         let error = refused(store, |txn| numbers.table.put(txn, &1, &bad));
-        // Which number of which record it was.
+        // The error names the record and the number.
         let dimension = bad.iter().position(|number| number.is_nan()).unwrap();
         for word in [", 1)", &format!("NaN in dimension {dimension}"), "give no numbers"] {
             assert!(error.to_string().contains(word), "{error}");

@@ -1,4 +1,4 @@
-//! Boxes, against a look at all numbers.
+//! Box queries, compared with a filter over all numbers.
 
 use std::ops::RangeBounds;
 
@@ -105,7 +105,7 @@ pub fn pages_join_to_the_whole(store: &impl Store) {
                 assert!(page.items.len() <= limit);
                 joined.extend(page.items.iter().map(|point| point.entry().entry_key().to_vec()));
                 match page.next {
-                    // As a client gives it back.
+                    // Converted to bytes and back, as for a client.
                     Some(next) => after = Some(Continuation::from_bytes(next.as_bytes())),
                     None => break,
                 }

@@ -38,7 +38,7 @@ fn values((start, end): (f64, f64)) -> impl Strategy<Value = [f64; 2]> {
         prop::sample::select(vec![end, end.next_down(), end.next_up()]),
     ]
     .boxed();
-    // Beside each value now and then the very next one.
+    // Sometimes the next larger number instead of a value.
     (value.clone(), value, any::<bool>())
         .prop_map(|(one, other, is_next)| [one, if is_next { one.next_up() } else { other }])
 }
@@ -64,7 +64,7 @@ proptest! {
     }
 }
 
-/// Where all steps are exact, the cell is that of integer arithmetic.
+/// If all steps are exact, the cell is that of integer arithmetic.
 #[test]
 fn whole_numbers_lie_in_the_cells_that_integers_tell() {
     let dimension = Dimension::new(-1_024.0..=3_072.0).unwrap();
@@ -76,7 +76,7 @@ fn whole_numbers_lie_in_the_cells_that_integers_tell() {
     }
 }
 
-/// Every number of the range has a cell of its own where there are as few.
+/// Every number of the range has its own cell if there are few enough.
 #[test]
 fn the_narrowest_and_the_widest_ranges_are_cut_evenly() {
     let narrow = Dimension::new(0.0..=4.0 * TINY).unwrap();

@@ -1,4 +1,4 @@
-//! The curves, against constructions that go bit by bit and cell by cell.
+//! The curves, compared with constructions bit by bit and cell by cell.
 
 mod dimension;
 mod morton;

@@ -1,4 +1,4 @@
-//! A code is its bits in turn.
+//! A code consists of the bits of the coordinates in turn.
 
 use keyloom_spatial::curve::Morton;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ where
     Ok(())
 }
 
-/// Numbers of all lengths, among them those with all bits set.
+/// Numbers of all lengths, including those with all bits set.
 pub fn coordinate() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0..64_u32, any::<bool>())
         .prop_map(|(bits, shift, is_full)| if is_full { u64::MAX } else { bits } >> shift)

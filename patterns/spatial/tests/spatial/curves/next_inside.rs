@@ -1,13 +1,12 @@
-//! The next code inside a box and the last one, against all cells of small grids, and against the
-//! algorithm as it was published, bit by bit, on large ones.
+//! The next and the last code inside a box, compared with all cells of small grids, and with the
+//! published algorithm, bit by bit, on large ones.
 
 use keyloom_spatial::curve::Morton;
 use proptest::prelude::*;
 
 use super::morton::coordinate;
 
-/// The examples of the field, with the boxes that they are: bit 0 of a code is that of coordinate
-/// 1.
+/// The examples of the literature, with their boxes: bit 0 of a code is that of coordinate 1.
 #[test]
 fn published_examples_come_out() {
     let corners = |low: u64, high: u64| [low, high].map(Morton::<2>::decode);
@@ -21,8 +20,8 @@ fn published_examples_come_out() {
 
 type Search = fn(u64, u64, u64) -> Option<u64>;
 
-/// In every box of the grid of `side` cells a side, from every code: the first search that finds
-/// another cell than a look at all cells does.
+/// For every box of a grid with `side` cells per side, and every code: the first search whose
+/// result differs from that of an enumeration.
 fn first_mistake<const N: usize>(side: u32, next: Search, last: Search) -> Option<(u64, u64, u64)>
 where
     u64: Morton<N, Coordinate = u32>,
@@ -57,7 +56,7 @@ fn searches_in_small_grids_agree_with_a_full_enumeration() {
     assert_eq!(first_mistake::<4>(2, Morton::<4>::next_inside, Morton::<4>::last_inside), None);
 }
 
-/// The control: searches that are almost right do not pass.
+/// The negative controls: almost correct searches do not pass.
 #[test]
 fn a_wrong_search_is_found_out() {
     let to_a_foreign_cell: Search =
@@ -105,7 +104,7 @@ fn bigmin(code: u128, mut low: u128, mut high: u128, dimensions: usize) -> Optio
     found
 }
 
-/// The same, in the other direction.
+/// The same in the other direction.
 fn litmax(code: u128, mut low: u128, mut high: u128, dimensions: usize) -> Option<u128> {
     let mut found = None;
     for bit in (0..128).rev() {
@@ -164,7 +163,7 @@ where
     Ok(())
 }
 
-/// A coordinate that fits into the codes of `bits` bits, so that the corners stay in order.
+/// A coordinate that fits in codes of `bits` bits, so that the corners stay in order.
 fn within(bits: u32) -> impl Strategy<Value = u64> {
     coordinate().prop_map(move |coordinate| coordinate & (u64::MAX >> (64 - bits)))
 }
@@ -198,7 +197,7 @@ proptest! {
         let low: u64 = Morton::encode([x, y]);
         let high: u64 = Morton::encode([x + width - 1, y + height - 1]);
         let next = |&code: &u64| Morton::<2>::next_inside(code, low, high);
-        // A search that goes back would walk for ever.
+        // A search that goes backwards would never end.
         let walked = std::iter::successors(Some(low), next).take(20 * 20).collect::<Vec<_>>();
         let all = (x..x + width).flat_map(|x| (y..y + height).map(move |y| [x, y]));
         let mut all = all.map(<u64 as Morton<2>>::encode).collect::<Vec<_>>();

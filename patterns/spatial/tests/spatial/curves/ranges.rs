@@ -1,13 +1,13 @@
-//! How many ranges of codes a square takes: the figures of the documentation.
+//! The number of ranges of codes for a square: the figures of the documentation.
 
 use keyloom_spatial::curve::Morton;
 
-/// The mean number of ranges over all squares of `side` cells a side in a grid of 2^`order` cells a
-/// side.
+/// The mean number of ranges over all squares of `side` cells per side in a grid of 2^`order` cells
+/// per side.
 ///
-/// A square has a range for each of its cells, less one for each two of them that follow on the
-/// curve. So it is enough to know how many squares hold a cell, and how many hold a cell and the
-/// next one.
+/// A square has one range per cell, minus one for each pair of its cells that are adjacent on the
+/// curve. So it suffices to count the squares that contain a cell, and those that contain a cell
+/// and its successor.
 fn mean_ranges(order: u32, side: u32, cell_of: impl Fn(u64) -> [u32; 2]) -> f64 {
     let places = (1 << order) - side + 1;
     let cells = (0..1 << (2 * order)).map(cell_of).collect::<Vec<_>>();
@@ -32,7 +32,7 @@ fn a_square_takes_as_many_ranges_as_documented() {
     }
 }
 
-/// The method, against a count in each single square.
+/// The method, compared with a count in each single square.
 #[test]
 fn the_mean_is_that_of_counting_the_ranges_of_each_square() {
     let (order, side) = (6, 5);

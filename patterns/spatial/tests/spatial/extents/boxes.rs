@@ -1,4 +1,4 @@
-//! Boxes in whole numbers, whose overlap is plain arithmetic, and strategies for them.
+//! Boxes with integer edges, whose overlap is plain arithmetic, and strategies for them.
 
 use keyloom_spatial::BoundingBox;
 use proptest::prelude::*;
@@ -27,13 +27,13 @@ impl Edges {
         BoundingBox::new(south, west, north, east).unwrap()
     }
 
-    /// How far it reaches to the east of its western edge.
+    /// Its extent to the east of its western edge.
     pub fn width(&self) -> i64 {
         let [_, west, _, east] = self.0;
         if east - west >= TURN { TURN } else { (east - west).rem_euclid(TURN) }
     }
 
-    /// Whether some longitudes of the two, unrolled, are the same ones some turns apart.
+    /// Whether the two have common longitudes, up to full turns.
     pub fn overlaps(&self, other: &Self) -> bool {
         let ([south, west, north, _], [other_south, other_west, other_north, _]) =
             (self.0, other.0);
@@ -59,7 +59,7 @@ impl Edges {
     }
 }
 
-/// Where rounding, halving and the ends of the grid are.
+/// Longitudes at which rounding, halving and the ends of the grid matter.
 const LONGITUDES: [i64; 16] = [
     -180 * UNITS,
     -180 * UNITS + 1,
@@ -92,7 +92,7 @@ const LATITUDES: [i64; 11] = [
     POLE,
 ];
 
-/// All boxes whose edges are of these.
+/// All boxes with these edges.
 pub fn on_every_edge() -> impl Iterator<Item = Edges> {
     let latitudes = LATITUDES
         .into_iter()
@@ -105,7 +105,7 @@ pub fn on_every_edge() -> impl Iterator<Item = Edges> {
     })
 }
 
-/// Lengths from nothing to `most`, as many of each order of magnitude.
+/// Lengths from 0 to `most`, with equal frequency per order of magnitude.
 fn length(most: i64) -> impl Strategy<Value = i64> {
     let bits = 64 - most.leading_zeros();
     prop_oneof![
@@ -117,7 +117,7 @@ fn length(most: i64) -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Boxes of all sizes. Their edges are odd, so none is where a step of the codes begins.
+/// Boxes of all sizes. Their edges are odd, so none is at the beginning of a step of the codes.
 pub fn anywhere() -> impl Strategy<Value = Edges> {
     let corner = (-POLE..POLE, -TURN / 2..TURN / 2);
     (corner, length(2 * POLE), length(TURN)).prop_map(|((south, west), height, width)| {
@@ -127,7 +127,7 @@ pub fn anywhere() -> impl Strategy<Value = Edges> {
     })
 }
 
-/// Small boxes that lie close together, over an edge of the grid.
+/// Small boxes close together, across an edge of the grid.
 fn crowded() -> impl Strategy<Value = Edges> {
     let places = [(0, 0), (0, 180), (45, 90), (89, -180), (-90, 0)];
     let around = || (-20..20_i64, -20..20_i64, 0..12_i64, 0..12_i64, 0..16_u32);

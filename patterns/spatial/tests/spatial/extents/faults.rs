@@ -58,7 +58,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     ];
     for (edges, why) in bad {
         let error = refused(store, |txn| things.table.put(txn, &1, &Some(edges)));
-        // What is wrong, and with which record.
+        // The error names the fault and the record.
         let text = error.to_string();
         assert!(text.contains(why) && text.contains(", 1)"), "{text}");
         let good = (7, Some([0.0; 4]));
@@ -70,7 +70,8 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let error = query(5.0).in_ranges(0).unwrap_err();
     assert!(error.to_string().contains("one range or more"), "{error}");
 
-    // A continuation of another query, even of one that reads the same ranges, and no continuation.
+    // A continuation of another query, also of one that reads the same ranges, and bytes that are
+    // not a continuation.
     let next = query(5.0).page(&snapshot, 1, None).unwrap().next.unwrap();
     assert!(query(5.0).page(&snapshot, 1, Some(&next)).is_ok());
     let others = [

@@ -1,4 +1,4 @@
-//! A table of things with an extent, and what must be found of them.
+//! A table of things with an extent, and the expected results of queries.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -33,7 +33,7 @@ impl Things {
         Self { table, index, space }
     }
 
-    /// Things whose entries stand under other codes.
+    /// Things whose entries have wrong codes.
     pub fn mutant(mutation: Mutation, all: &BTreeMap<u16, Edges>) -> Self {
         let all = all.clone();
         let things = Self::new();
@@ -47,7 +47,7 @@ impl Things {
         Self { table, ..things }
     }
 
-    /// Only these.
+    /// Replaces all things by these.
     pub fn put<'e>(
         &self,
         store: &impl Store,
@@ -70,7 +70,7 @@ pub fn ids<B: Deref<Target = [u8]>>(
     ids
 }
 
-/// The three questions about a box, the third about its south-western corner.
+/// The three queries for a box; the third is for its south-western corner.
 pub fn queries<'q>(things: &Things, edges: &Edges) -> [(ExtentQuery<'q, u16>, Wanted); 3] {
     let area = edges.bounding_box();
     let [south, west, ..] = edges.0;
@@ -92,7 +92,7 @@ pub fn expected(all: &BTreeMap<u16, Edges>, wanted: &Wanted) -> Vec<u16> {
 
 const LEVELS: u32 = 27;
 
-/// How many elements are below one of a level, with itself, as a sum.
+/// The number of cells in the subtree of a cell of this level, including it.
 fn elements(level: u32) -> u64 {
     (level..=LEVELS).map(|below| 4_u64.pow(below - level)).sum()
 }
@@ -109,7 +109,7 @@ pub enum Mutation {
     CornerOnly,
 }
 
-/// The code of an extent, by cutting the map in quarters for as long as it fits.
+/// The code of an extent, by dividing the map into quarters as long as it fits.
 pub fn code(edges: &Edges, mutation: Mutation) -> u64 {
     let [south, west, north, _] = edges.0;
     let mut west = (west + TURN / 2).rem_euclid(TURN);
@@ -119,7 +119,7 @@ pub fn code(edges: &Edges, mutation: Mutation) -> u64 {
     let width = match mutation {
         Mutation::CornerOnly => 0,
         Mutation::NoTurn if west + edges.width() >= TURN => 0,
-        // The meridian at the end is the one at the beginning.
+        // The last meridian is the same as the first.
         _ => edges.width().min(TURN - 1),
     };
     let (south, north) = ((south + POLE).min(2 * POLE - 1), (north + POLE).min(2 * POLE - 1));

@@ -1,4 +1,4 @@
-//! The index follows the table, and what it costs.
+//! The maintenance of the index, and its costs.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     clear(store);
     let metered = Metered::new(store.clone());
     let put = |edges: Option<Degrees>| writing(&metered, |txn| things.table.put(txn, &1, &edges));
-    // Each with 1 get, of the record before, and 1 key for the record itself.
+    // Each with 1 get, of the old record, and 1 key for the record itself.
     assert_eq!(put(Some([10.1, 10.1, 11.0, 11.0])), [1, 0, 0, 1 + 1], "a new entry");
     assert_eq!(put(Some([10.1, 10.1, 11.0, 11.0])), [1, 0, 1, 1], "it stays");
     assert_eq!(put(Some([10.1, 10.1, 11.0, 11.1])), [1, 0, 1, 1 + 1], "other edges");
@@ -29,7 +29,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(put(None), [1, 0, 1, 1 + 1], "no extent any more");
     assert_eq!(writing(&metered, |txn| things.table.delete(txn, &1).map(drop)), [1, 0, 1, 1]);
 
-    // A grid of 400 boxes of a degree, and a box of half the world, in an element of level 1.
+    // A grid of 400 boxes of a degree, and a box of half the world, in a cell of level 1.
     let grid = (0..400).map(|n| (n / 20, n % 20)).map(|(y, x)| {
         let [south, west] = [f64::from(y), f64::from(x)].map(|n| n + 0.125);
         Some([south, west, south + 0.75, west + 0.75])
@@ -57,12 +57,12 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         }
         (found, read)
     };
-    // The whole world is one stretch of codes, and nothing is read in vain.
+    // The whole world is one range of codes, and every entry read is a result.
     assert_eq!(cost(area(-90.0, -180.0, 90.0, 180.0), 1), (401, 401));
     let (found, read) = cost(area(2.0, 2.0, 18.0, 18.0), 64);
     assert_eq!(found, 256);
     assert!(read <= 380, "{read}");
-    // Where nothing is, the large one is read all the same, and nothing else.
+    // In an empty area only the large one is read.
     assert_eq!(cost(area(-60.0, 100.0, -50.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(60.0, 100.0, 61.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(-60.0, -100.0, -50.0, -99.0), 16), (1, 1));
@@ -78,7 +78,7 @@ fn an_index_of_a_table_that_is_there_is_built_by_repair() {
     let things = Things::new();
     let bare = Table::<u16, Option<Degrees>>::new(things.table.space());
     store.transact(|txn| txn.delete_range(KeyRange::all())).unwrap();
-    // One of them has no extent that could be in the index.
+    // One of them has an extent that is not valid in the index.
     let records = [(1, Some([0.0, 0.0, 1.0, 1.0])), (2, Some([9.0, 0.0, 1.0, 1.0])), (3, None)];
     store.transact(|txn| bare.put_many(txn, records)).unwrap();
     repair(&things, &store);

@@ -1,4 +1,4 @@
-//! Extents: what overlaps a box, is inside it, or contains a position.
+//! Extents: those that overlap a box, are inside it, or contain a position.
 
 use keyloom_testing::on_every_store_and_server;
 

@@ -1,4 +1,4 @@
-//! Cells beside the crate of geohashes, and published ones.
+//! Cells, compared with a crate of geohashes, and with published ones.
 
 use geohash::Direction;
 use keyloom::Error;
@@ -37,7 +37,7 @@ fn neighbours_are_those_of_the_crate() {
         (Direction::SW, -1, -1),
         (Direction::W, -1, 0),
     ];
-    // The crate goes on beyond the poles, where there is nothing.
+    // The crate continues beyond the poles, where there are no cells.
     property(((-70.0..70.0, -180.0..180.0), 2_u32..=12), |(place, characters)| {
         let cell = GeoCell::of(&position(place), characters * 5).unwrap();
         for (direction, east, north) in steps {

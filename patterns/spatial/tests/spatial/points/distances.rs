@@ -1,4 +1,4 @@
-//! Distances beside those of another library, and positions.
+//! Distances, compared with those of another library, and positions.
 
 use geo::{Distance, Haversine, Point};
 use keyloom::Error;
@@ -33,7 +33,7 @@ fn the_antipode_is_half_the_way_around() {
     }
 }
 
-/// How far a place is from the equator along its meridian, on the ellipsoid WGS84.
+/// The distance of a place from the equator along its meridian, on the ellipsoid WGS84.
 fn from_equator_wgs84(latitude: f64) -> f64 {
     let (a, f) = (6_378_137.0, 1.0 / 298.257_223_563);
     let e2: f64 = f * (2.0 - f);
@@ -68,7 +68,7 @@ fn one_place_is_one_position() {
     assert_eq!(position((10.0, 190.0)), position((10.0, -170.0)));
     assert_eq!(position((10.0, -900.0)), position((10.0, 180.0)));
     assert_eq!(position((-90.0, 77.0)), position((-90.0, -1.0)));
-    // A hair west of the antimeridian.
+    // Slightly west of the antimeridian.
     assert_eq!(position((0.0, -180.0 - 1e-15)).longitude(), -180.0);
     assert!(position((0.0, 0.0)).latitude().is_sign_positive());
     assert!(position((-0.0, -0.0)).longitude().is_sign_positive());

@@ -35,7 +35,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
     assert!(failures.iter().all(|failed| *failed > 4), "{failures:?} could fail");
 }
 
-/// An iterator that has failed stays finished.
+/// An iterator that has failed stays ended.
 fn check_end(is_ok: &[bool]) -> usize {
     let failed = is_ok.iter().filter(|is_ok| !**is_ok).count();
     assert!(failed == 0 || failed == 1 && is_ok.last() == Some(&false), "{is_ok:?}");
@@ -49,7 +49,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     for bad in [(91.0, 0.0), (f64::NAN, 0.0), (0.0, f64::INFINITY)] {
         let error = refused(store, |txn| places.table.put(txn, &1, &Some(bad)));
         assert!(error.to_string().contains("degrees"), "{error}");
-        // Which record it was.
+        // The error names the record.
         assert!(error.to_string().contains(", 1)"), "{error}");
         refused(store, |txn| places.table.put_many(txn, [(7, Some((1.0, 1.0))), (8, Some(bad))]));
     }
@@ -61,7 +61,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     let most = places.index.within(GeoCell::WORLD).in_ranges(usize::MAX).unwrap();
     assert_eq!(most.count(&snapshot).unwrap(), 4);
     let first = places.index.within(GeoCell::WORLD).page(&snapshot, 1, None).unwrap().next.unwrap();
-    // The number of ranges is no matter.
+    // The number of ranges does not matter.
     let more = places.index.within(GeoCell::WORLD).in_ranges(3).unwrap();
     assert!(more.page(&snapshot, 1, Some(&first)).is_ok());
     let other = BoundingBox::new(0.0, 0.0, 4.5, 5.0).unwrap();
@@ -105,7 +105,7 @@ fn areas_that_are_none_are_refused() {
     assert!(ring(&[(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0)]).contains("not closed"));
     assert!(ring(&[]).contains("three corners"));
     assert!(ring(&[(0.0, 0.0), (1.0, 1.0), (0.0, 0.0)]).contains("three corners"));
-    // A bow tie.
+    // A self-intersecting ring.
     let crossing = ring(&[(0.0, 0.0), (1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)]);
     assert!(crossing.contains("cross"), "{crossing}");
     assert!(ring(&[(0.0, -200.0), (0.0, 200.0), (1.0, 0.0), (0.0, -200.0)]).contains("360"));

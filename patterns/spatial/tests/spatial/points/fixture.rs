@@ -1,4 +1,4 @@
-//! Places, many of them where it is difficult, and an index of them.
+//! Places, many of them near poles, the antimeridian and cell borders, and an index of them.
 
 use keyloom::{Result, Store, Subspace};
 use keyloom_spatial::{LatLng, PointIndex};
@@ -35,7 +35,7 @@ pub fn position((latitude, longitude): (f64, f64)) -> LatLng {
     LatLng::new(latitude, longitude).unwrap()
 }
 
-/// The keys of what a query found, in their order.
+/// The keys that a query found, in their order.
 pub fn keys<T>(found: impl Iterator<Item = Result<T>>, key: impl Fn(T) -> Result<u32>) -> Vec<u32> {
     let mut keys: Vec<u32> = found.map(|found| key(found.unwrap()).unwrap()).collect();
     keys.sort_unstable();
@@ -68,7 +68,7 @@ pub fn place() -> impl Strategy<Value = (f64, f64)> {
     (latitude(), longitude())
 }
 
-/// Places, some of them at one place or close to each other.
+/// Places, some of them equal or close to each other.
 pub fn places(most: usize) -> impl Strategy<Value = Vec<(f64, f64)>> {
     let near = |(latitude, longitude): (f64, f64), step: f64| {
         [(latitude, longitude), (latitude * (1.0 - step), longitude + step), (latitude, longitude)]
@@ -79,7 +79,7 @@ pub fn places(most: usize) -> impl Strategy<Value = Vec<(f64, f64)>> {
     prop::collection::vec(groups, 0..most).prop_map(|groups| groups.concat())
 }
 
-/// From nothing to more than the way around the Earth.
+/// From 0 to more than the circumference of the Earth.
 pub fn radius() -> impl Strategy<Value = f64> {
     prop_oneof![
         1 => Just(0.0),

@@ -1,4 +1,4 @@
-//! An index of points: maintained, checked, repaired, and what it costs.
+//! An index of points: maintenance, check, repair, and costs.
 
 use keyloom::{Metered, Store};
 use keyloom_spatial::Circle;
@@ -14,7 +14,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         (0..900).map(|n| (f64::from(n / 30) - 15.0, f64::from(n % 30) - 15.0)).collect();
     places.put(store, &grid);
     let metered = Metered::new(store.clone());
-    // The record and its entry; moved: the old entry too; elsewhere the same: the record alone.
+    // The record and its entry; after a move also the old entry; at the same position the record
+    // alone.
     let put =
         |place: (f64, f64)| writing(&metered, |txn| places.table.put(txn, &2_000, &Some(place)));
     assert_eq!(put((50.0, 50.0)), [1, 0, 0, 2]);
@@ -34,7 +35,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         let explain = points.explain();
         let after = counts(metered.cost());
         let [gets, seeks, keys, written] = counts(before);
-        // What a query says of itself is what the store was asked for.
+        // The numbers that a query explains are those of the store.
         assert_eq!(after, [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]);
         assert_eq!(found, wanted);
         assert!(explain.ranges <= ranges as u64);

@@ -1,4 +1,4 @@
-//! Points: circles, boxes, polygons, what is nearest, grids.
+//! Points: circles, boxes, polygons, nearest neighbours, grids.
 
 use keyloom_testing::on_every_store_and_server;
 

@@ -1,4 +1,4 @@
-//! Every query beside a look at all points.
+//! Every query, compared with a filter over all points.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ enum Asked {
         centre: (f64, f64),
         radius: f64,
     },
-    /// As far as one of the points is.
+    /// A circle through one of the points.
     Through {
         centre: (f64, f64),
         point: prop::sample::Index,
@@ -27,7 +27,7 @@ enum Asked {
         south_west: (f64, f64),
         north_east: (f64, f64),
     },
-    /// A star of rays from a middle.
+    /// A star-shaped polygon around a centre.
     Star {
         middle: (f64, f64),
         rays: Vec<f64>,
@@ -58,7 +58,7 @@ fn star((latitude, longitude): (f64, f64), rays: &[f64]) -> Vec<(f64, f64)> {
     ring
 }
 
-/// Whether a line to the east leaves the ring an odd number of times, on any turn of the Earth.
+/// Whether a ray to the east leaves the ring an odd number of times, for any turn of the Earth.
 fn is_in_ring(ring: &[(f64, f64)], position: &LatLng) -> bool {
     let crossings = |longitude: f64| {
         let crosses = |edge: &&[(f64, f64)]| {
@@ -175,7 +175,7 @@ pub fn every_query_finds_what_a_look_at_all_points_finds(store: &impl Store) {
     });
 }
 
-/// A point and a circle that ends there: on one parallel, on both sides of the antimeridian or of a
+/// A centre, and a point on the circle: on one parallel, on both sides of the antimeridian or of a
 /// cell's edge; and where a circle near a pole touches a meridian.
 fn touching() -> impl Strategy<Value = [(f64, f64); 2]> {
     let edge = prop::sample::select(vec![180.0, -180.0, 90.0, 45.0, 0.0, 11.25]);
@@ -187,7 +187,7 @@ fn touching() -> impl Strategy<Value = [(f64, f64); 2]> {
             [(latitude, other), (latitude, longitude)]
         },
     );
-    // The tangent point of a meridian some degrees away lies a little nearer to the pole.
+    // The tangent point of a meridian some degrees away is a little nearer to the pole.
     let at_pole = (small, 0.1..89.9_f64, -180.0..180.0).prop_map(|(off, way, longitude)| {
         let latitude = 90.0 - off;
         let touched = (latitude.to_radians().tan() / f64::cos(way.to_radians())).atan();
@@ -349,7 +349,7 @@ pub fn grids_count_what_a_look_at_all_points_counts(store: &impl Store) {
 #[test]
 fn occupied_cells_cost_a_seek_each_however_full_they_are() {
     let (store, places) = (Memory::new(), Places::new());
-    // Four thick clouds.
+    // Four dense clusters.
     let cloud =
         |n: u32| (f64::from(n % 2) * 40.0 + f64::from(n) * 1e-4, f64::from(n / 2 % 2) * 90.0);
     places.put(&store, &(0..2_000).map(cloud).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! How often a query waits for a store behind a network.
+//! The round trips of a query on a remote store.
 
 use std::cell::Cell;
 
@@ -11,8 +11,7 @@ use keyloom_testing::laws::clear;
 
 const PAGE: usize = 256;
 
-/// A reader whose ranges come in pages, each of them a round trip, as those of a store behind a
-/// network.
+/// A reader whose ranges come in pages, each of them a round trip, like those of a remote store.
 struct Paged<'r, R> {
     reader: &'r R,
     round_trips: Cell<usize>,
@@ -61,14 +60,15 @@ impl<R: Reader> Reader for Paged<'_, R> {
     }
 }
 
-/// So many places, evenly spread over the part of the world where one finds them.
+/// Places that are evenly distributed over the inhabited part of the world.
 fn spread(count: u32) -> Vec<(f64, f64)> {
     let golden = |n: u32, by: f64| (f64::from(n) * by).fract();
     let place = |n| (golden(n, 0.618_034) * 160.0 - 80.0, golden(n, 0.414_214) * 360.0 - 180.0);
     (0..count).map(place).collect()
 }
 
-/// What a small circle waits for on a remote store, and how many ranges it begins on a local one.
+/// The round trips for a small circle on a remote store, and the number of its ranges on a local
+/// one.
 pub fn a_small_circle_waits_once(store: &impl Store) {
     clear(store);
     let places = Places::new();

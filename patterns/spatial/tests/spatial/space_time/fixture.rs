@@ -1,4 +1,4 @@
-//! A table of events, and what is asked about them.
+//! A table of events, and the queries of the tests.
 
 use std::io::Read;
 use std::ops::Bound;
@@ -50,7 +50,7 @@ pub fn position(latitude: f64, longitude: f64) -> LatLng {
 /// The width of the bins of most tests.
 pub const WIDTH_MS: i64 = 1_000;
 
-/// Near the borders of the bins, on both sides of 1970, and the ends of time.
+/// Times near the borders of the bins, before and after 1970, and the extreme times.
 pub fn time() -> impl Strategy<Value = i64> {
     prop_oneof![
         4 => (-3..4_i64, -1..2_i64).prop_map(|(bin, by)| bin * WIDTH_MS + by),

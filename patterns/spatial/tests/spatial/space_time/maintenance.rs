@@ -1,4 +1,4 @@
-//! An index of events: maintained, checked, repaired, and what it costs.
+//! An index of events: maintenance, check, repair, and costs.
 
 use std::ops::ControlFlow;
 
@@ -26,7 +26,7 @@ pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl
         clear(store);
         before.put(store, &EVENTS);
         let after = Events::new(other);
-        // One record came later.
+        // One record was put later.
         store.transact(|txn| after.table.put(txn, &7, &Some((1.0, 1.0, 1)))).unwrap();
         for events in [&before, &after] {
             let snapshot = store.snapshot().unwrap();
@@ -52,7 +52,7 @@ pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl
 pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     clear(store);
     let events = Events::new(WIDTH_MS.unsigned_abs());
-    // In each of three bins an event of each place, a second later than in the one before.
+    // In each of three bins an event at each place, a second later than in the previous bin.
     let grid: Vec<Event> = (0..2_700_i64)
         .map(|n| {
             let place = n % 900;
@@ -61,7 +61,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         .collect();
     events.put(store, &grid);
     let metered = Metered::new(store.clone());
-    // The record and its entry; moved: the old entry too; elsewhere the same: the record alone.
+    // The record and its entry; after a move also the old entry; at the same place and time the
+    // record alone.
     let put = |event: Event| writing(&metered, |txn| events.table.put(txn, &9_000, &Some(event)));
     assert_eq!(put((50.0, 50.0, 70_000)), [1, 0, 0, 2]);
     assert_eq!(put((60.0, 50.0, 70_000)), [1, 0, 1, 3]);
@@ -85,7 +86,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             assert_eq!(points.by_ref().map(Result::unwrap).count(), wanted);
             let explain = points.explain();
             let [gets, seeks, keys, written] = before;
-            // What a query says of itself is what the store was asked for.
+            // The numbers that a query explains are those of the store.
             assert_eq!(
                 counts(metered.cost()),
                 [gets, seeks + explain.seeks, keys + explain.keys_scanned, written]
@@ -93,11 +94,11 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
             assert!(explain.ranges <= bins * ranges as u64, "{explain}");
             let leaps = explain.seeks - explain.ranges.min(explain.seeks);
             let useless = explain.keys_scanned - wanted as u64;
-            // Two for other widths, one to find each bin and one to find no other, and those that
-            // leap.
+            // Two ranges for other widths, one to find each bin and one to find the end, and the
+            // seeks over gaps.
             assert!(leaps <= 2 + bins + 1 + useless / 8, "{explain}");
             let per_hit = (explain.keys_scanned - bins) as f64 / wanted as f64;
-            // Where entries come in pages, it is cheaper to step over them.
+            // If entries come in pages, it is cheaper to step over them.
             let is_near = snapshot.prefetched() == 0;
             assert!(per_hit <= most || !is_near, "{ranges}, {times:?}: {explain}");
         }

@@ -1,4 +1,4 @@
-//! Queries, against a look at all events.
+//! Queries, compared with a filter over all events.
 
 use std::ops::RangeBounds;
 
@@ -20,7 +20,7 @@ fn expected(events: &[Event], area: &impl Area, times: &impl RangeBounds<i64>) -
     (0..).zip(events).filter(|(_, event)| has(event)).map(|(id, _)| id).collect()
 }
 
-/// The ids that a query finds, sorted; each event once, and as it was put.
+/// The ids that a query finds, sorted; each event once and unchanged.
 fn found(
     events: &[Event],
     reader: &impl Reader,
@@ -89,7 +89,7 @@ pub fn pages_join_to_the_whole(store: &impl Store) {
                 assert!(page.items.len() <= limit);
                 joined.extend(page.items.iter().map(|event| event.entry().entry_key().to_vec()));
                 match page.next {
-                    // As a client gives it back.
+                    // Converted to bytes and back, as for a client.
                     Some(next) => after = Some(Continuation::from_bytes(next.as_bytes())),
                     None => break,
                 }
@@ -112,8 +112,8 @@ pub fn bins_in_which_nothing_is_cost_nothing(store: &impl Store) {
     assert_eq!(found, times);
     let explain = points.explain();
     let bins = times.len() as u64;
-    // Two for other widths, one to find each bin, and its ranges; the last bin is the last there
-    // can be.
+    // Two ranges for other widths, one to find each bin, and its ranges; the last bin is the last
+    // possible one.
     assert!(explain.seeks <= 2 + bins * (1 + 3), "{explain}");
     assert!(explain.keys_scanned <= 2 * bins, "{explain}");
     let (from, to) = (2, 12_345_677);
@@ -136,7 +136,7 @@ pub fn earthquakes_are_found_where_and_when_they_were(store: &impl Store) {
         assert_eq!(all.faults(store), [""; 0]);
         let mut hits = 0;
         for (number, at) in events.iter().enumerate().step_by(61) {
-            // A new one for each query: some stores keep them for seconds only.
+            // A new snapshot for each query: some stores keep them for seconds only.
             let snapshot = store.snapshot().unwrap();
             let metres = [1_000.0, 50_000.0, 500_000.0, 5_000_000.0][number % 4];
             let hours = [1, 7, 30, 200][number / 4 % 4];

@@ -112,7 +112,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
     assert!(matches!(&error, Error::KeyTooLong { key, .. } if key.contains("words")), "{error}");
     assert_eq!(dump_all(store), before);
 
-    // A row that asks for an invalid key.
+    // An invalid key in a row.
     let by_text = Table::<String, u8>::new(&chat.space.child("by_text"));
     let snapshot = store.snapshot().unwrap();
     let rows = ["short".to_owned(), "long".repeat(200)].map(Ok);

@@ -1,4 +1,4 @@
-//! What operations cost.
+//! The costs of operations.
 
 use keyloom::{Cost, Memory, Metered, Order, Result, Store};
 use keyloom_trees::{InsertAt, Nested, OnDelete, Tree};
@@ -49,7 +49,7 @@ fn operations_cost_what_the_documentation_says() {
         assert_eq!(descendants.round_trips, 2);
         let count = reading(&store, |reader| model.descendant_count(reader, 1));
         assert_eq!((count.ranges, count.round_trips), (1, 2));
-        // Regions of four cities each are stepped over, or sought behind: no more than that is
+        // Regions of four cities each are stepped over or skipped by a seek: no more than that is
         // read.
         let children = reading(&store, |reader| {
             assert_eq!(model.children(reader, 1, Order::Ascending)?.count(), 3);
@@ -63,10 +63,11 @@ fn operations_cost_what_the_documentation_says() {
         let sorted = InsertAt::sorted;
         assert_eq!(keys_written(&store, |txn| model.insert(txn, 500, "new", &0, sorted(11))), 2);
         assert_eq!(keys_written(&store, |txn| model.set_value(txn, 1, &7)), 1);
-        // By id a rename is one write, whatever is below; by name the subtree is rewritten.
+        // By id a rename is one write, whatever the size of the subtree; by name the subtree is
+        // rewritten.
         let rename = keys_written(&store, |txn| model.rename(txn, 1, "renamed"));
         assert_eq!(rename, if of_names { 1 + 2 * 17 } else { 1 });
-        // A range that goes; of each node the record and where it is.
+        // One deleted range; for each node the record and the path entry.
         assert_eq!(keys_written(&store, |txn| model.move_to(txn, 11, sorted(21))), 1 + 2 * 6);
         assert_eq!(
             keys_written(&store, |txn| model.move_to(txn, 11, sorted(21))),

@@ -1,4 +1,4 @@
-//! What `check` finds, and `repair` repairs.
+//! Faults that `check` reports and `repair` fixes.
 
 use std::ops::ControlFlow::Continue;
 
@@ -98,7 +98,7 @@ fn what_is_foreign_is_reported_and_left_alone() {
             assert_eq!(faults(&model, &store), [Rule::Foreign], "{key:?}");
             store.transact(|txn| txn.delete(key)).unwrap();
         }
-        // What a newer program has written is no fault, but nothing that this one can judge.
+        // Data of a newer program are not a fault, but this program cannot check them.
         store.transact(|txn| txn.put(&space().pack("move"), b"\x02")).unwrap();
         let snapshot = store.snapshot().unwrap();
         assert!(is_of_newer_format(model.check(&snapshot, |_| Continue(())).unwrap_err()));
@@ -136,7 +136,7 @@ fn a_value_that_does_not_decode_is_told() {
         let key = [space().child("path").prefix(), path].concat();
         let record = snapshot.get(&key).unwrap().unwrap().to_vec();
         drop(snapshot);
-        // A number that goes on where the record ends.
+        // A number that continues after the end of the record.
         let damaged = [&record[..record.len() - 1], &[0x80]].concat();
         store.transact(|txn| txn.put(&key, &damaged)).unwrap();
         assert_eq!(faults(&model, &store), [Rule::Undecodable]);
@@ -153,7 +153,7 @@ fn repair_gives_a_node_with_a_duplicate_id_its_own_or_a_new_id() {
         filled(&store, &model, rules);
         let whole = dump_all(&store);
         let count = model.descendant_count(&store.snapshot().unwrap(), None).unwrap();
-        // A subtree is there twice, as where a move in steps was cut off and its record was lost.
+        // A subtree is stored twice, as after an interrupted move in steps whose record was lost.
         let path = |id: NodeId| {
             let snapshot = store.snapshot().unwrap();
             snapshot.get(&space().pack(&("node", id))).unwrap().unwrap().to_vec()

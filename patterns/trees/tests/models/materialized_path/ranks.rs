@@ -1,4 +1,4 @@
-//! Ranks, names in their order, and paths that are too long for a key.
+//! Ranks, sibling names in order, and paths that are too long for a key.
 
 use std::ops::ControlFlow::Continue;
 
@@ -19,8 +19,8 @@ fn ranks_stay_short_wherever_nodes_are_put() {
         let keys = snapshot.range(space().range(), Order::Ascending).unwrap();
         keys.map(|entry| entry.unwrap().0.len()).max().unwrap()
     };
-    // At the head, at the end, and always between the same two: behind the left, before the right
-    // one.
+    // At the head, at the end, and always between the same two nodes: after the left, before the
+    // right one.
     let places = [InsertAt::first(1), InsertAt::last(1), InsertAt::After(2), InsertAt::Before(3)];
     for place in places {
         let store = Metered::new(Memory::new());
@@ -49,7 +49,7 @@ fn ranks_stay_short_wherever_nodes_are_put() {
 
 #[test]
 fn a_node_moves_out_from_below_one_whose_rank_has_grown_long() {
-    // Its new siblings would be spread again, and it lies below one of them.
+    // Its new siblings would be rewritten, and it would be below one of them.
     let model = Paths::new(&space());
     for in_steps in [false, true] {
         let store = Memory::new();
@@ -67,7 +67,7 @@ fn a_node_moves_out_from_below_one_whose_rank_has_grown_long() {
         let insert = |id, place| Operation::Insert { id, name: "x".into(), value: 0, place };
         both(insert(1, InsertAt::last(None)));
         both(insert(2, InsertAt::last(None)));
-        // Always between the two latest: so ranks grow by some bits each time.
+        // Always between the two latest nodes: ranks grow by some bits each time.
         let mut low = 1;
         for id in 3..120 {
             both(insert(id, InsertAt::After(low)));

@@ -1,14 +1,14 @@
-//! What operations cost, counted.
+//! The costs of operations, counted.
 
 use keyloom::{Cost, Memory, Metered, Order, Store};
 use keyloom_trees::{InsertAt, NestedSets, NodeId, OnDelete, Tree};
 
 use super::{bushy, faults, insert, preorder, tree};
 
-/// Nodes of the long measurements: as many as the promise names where the code is optimized, else
+/// The number of nodes of the long measurements: as documented in an optimized build, otherwise
 /// fewer.
 const INSERTS: u64 = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
-/// How deep the chain is.
+/// The depth of the chain.
 const CHAIN: u64 = if cfg!(debug_assertions) { 400 } else { 2_000 };
 
 /// A root with 4 children, each with 4, each with 4: ids in depth-first order from 0.
@@ -59,7 +59,7 @@ fn reads_cost_what_the_table_says() {
     );
     let next = read(&store, |s| tree.sibling(s, 1, Order::Ascending).unwrap().is_some());
     assert_eq!((next.gets, next.ranges, next.keys_read), (4, 1, 4));
-    // Each of four children has 20 nodes below it, which are more than are stepped over at once.
+    // Each of four children has 20 descendants, more than are stepped over.
     let children = read(&store, |s| tree.children(s, 0, Order::Ascending).unwrap().count());
     assert!(children.ranges <= 5 && children.keys_read <= 2 + 4 + 4 * 18, "{children}");
     let backwards = read(&store, |s| tree.children(s, 0, Order::Descending).unwrap().count());
@@ -85,7 +85,7 @@ fn changes_cost_what_the_table_says() {
     }
     assert_eq!(written(&store, |txn| tree.rename(txn, 4, "other")).keys_written, 1);
     assert_eq!(written(&store, |txn| tree.set_value(txn, 4, &7)).keys_written, 1);
-    // Node 1 has 20 nodes below it.
+    // Node 1 has 20 descendants.
     assert_eq!(
         written(&store, |txn| tree.move_to(txn, 1, InsertAt::last(0))).keys_written,
         1 + 2 * 21
@@ -111,8 +111,7 @@ fn changes_cost_what_the_table_says() {
     assert_eq!(faults(&tree, store.inner()), Vec::<String>::new());
 }
 
-/// Inserts one after the other, and what they cost: keys written altogether, and by the worst of
-/// them.
+/// Inserts one after the other. Returns the keys written in all, and by the most expensive insert.
 fn inserts(what: &str, count: u64, mut place: impl FnMut(NodeId) -> InsertAt) -> (f64, u64) {
     let (tree, store) = (tree(), Metered::new(Memory::new()));
     let (mut all, mut worst) = (Cost::default(), 0);
@@ -145,7 +144,7 @@ fn inserts_anywhere_write_few_keys() {
             _ => InsertAt::After(other),
         }
     });
-    // Few nodes give way: 2.19 keys and 2,306 of 100,000 inserts.
+    // Few nodes are relabelled: 2.19 keys on average, at most 2,306, in 100,000 inserts.
     assert!(mean <= 2.4 && worst <= 2_600, "{mean} keys written per insert, {worst} by the worst");
 }
 
@@ -156,7 +155,7 @@ fn inserts_at_an_end_write_few_keys() {
     let first =
         inserts("the first child of a root", INSERTS, |id| InsertAt::first((id > 0).then_some(0)));
     let roots = inserts("the last root", INSERTS, |_| InsertAt::last(None));
-    // The row and the position, and never a window.
+    // The row and the position; no window is relabelled.
     assert_eq!([last, first, roots], [(2.0, 2); 3]);
 }
 
@@ -173,8 +172,8 @@ fn inserts_at_one_spot_write_few_keys() {
         _ => InsertAt::After(0),
     });
     let (chain, worst_chain) = inserts("a chain", CHAIN, |id| InsertAt::last(id.checked_sub(1)));
-    // 10.92 and 106,583 of 100,000 inserts; 9.52 and 41,360 on both sides; 6.84 and 1,467 of a
-    // chain of 2,000.
+    // 10.92 keys on average and at most 106,583 in 100,000 inserts; 9.52 and 41,360 on both sides;
+    // 6.84 and 1,467 in a chain of 2,000.
     for (mean, worst) in [(before, worst_before), (both, worst_both)] {
         assert!(mean <= 12.0 && worst <= 115_000, "{mean} keys written per insert, {worst} by one");
     }

@@ -1,4 +1,4 @@
-//! Nested sets: what is theirs beyond the contract of all trees.
+//! Nested sets: their properties beyond the contract of all trees.
 
 mod costs;
 mod repair;
@@ -18,7 +18,7 @@ fn preorder(tree: &impl Tree, reader: &impl Reader) -> Vec<(u32, NodeId)> {
     visits.map(|visit| visit.map(|visit| (visit.depth, visit.node.id())).unwrap()).collect()
 }
 
-/// What `check` finds, printed.
+/// The findings of `check`, printed.
 fn faults(tree: &impl Tree, store: &impl Store) -> Vec<String> {
     let mut found = Vec::new();
     let note = |fault: keyloom_tables::Inconsistency| {

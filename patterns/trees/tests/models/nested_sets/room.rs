@@ -1,4 +1,4 @@
-//! Labels under appends, loads and moves that go on, on stores that take few writes at once.
+//! Labels under sustained appends, loads and moves, on stores with few writes per transaction.
 
 use std::ops::ControlFlow;
 
@@ -11,13 +11,12 @@ use keyloom_testing::laws::dump_all;
 
 const OPTIMIZED: bool = !cfg!(debug_assertions);
 
-/// Children that are appended to one of several roots, in transactions of 1,000: labels of 64 bits
-/// were used up by some 10,000 of them.
+/// Children that are appended to one of several roots, in transactions of 1,000: some 10,000 of
+/// them would use up labels of 64 bits.
 const APPENDED: u64 = if OPTIMIZED { 1_000_000 } else { 12_000 };
-/// Roots with 199 children each: labels of 64 bits were used up by 221 of them.
+/// Roots with 199 children each: 221 of them would use up labels of 64 bits.
 const LOADS: u64 = if OPTIMIZED { 10_000 } else { 300 };
-/// Moves in steps, and the nodes that each moves: labels of 64 bits were used up by some 30 of
-/// them.
+/// Moves in steps, and the nodes that each moves: some 30 of them would use up labels of 64 bits.
 const MOVES: u64 = if OPTIMIZED { 1_000 } else { 45 };
 const MOVED: u64 = if OPTIMIZED { 4_000 } else { 600 };
 
@@ -25,7 +24,7 @@ fn with_limits(limits: Limits) -> Memory {
     Memory::builder().limits(limits).build()
 }
 
-/// A store whose transactions take so many writes.
+/// A store with so many writes per transaction.
 fn with_operations(most: usize) -> Memory {
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(most);
@@ -82,7 +81,7 @@ fn roots_loaded_one_by_one_are_never_refused() {
     }
 }
 
-/// Roots 0 and 1, and below the second one the nodes 2 and 3 with so many nodes in each.
+/// Roots 0 and 1, and below the second one the nodes 2 and 3 with large subtrees.
 fn with_large_subtrees(store: &impl Store) -> NestedSets<u32> {
     let tree = tree();
     let load = |parent: Option<NodeId>, trees: &[Nested<u32>]| {
@@ -108,7 +107,7 @@ fn moves_in_steps_are_never_refused() {
     for store in [etcd, with_limits(Limits::foundationdb())] {
         let tree = with_large_subtrees(&store);
         for n in 0..MOVES {
-            // Each in turn becomes the last child, and now and then that of another root.
+            // Each in turn becomes the last child, sometimes that of another root.
             let place = InsertAt::last(u64::from(n % 100 != 99));
             let done = tree.move_in_steps(&store, 2 + n % 2, place, |_| ControlFlow::Continue(()));
             let done = done.unwrap_or_else(|error| panic!("move {n}: {error}"));
@@ -157,7 +156,7 @@ fn inserts_at_one_spot_go_on_after_room_is_made_in_steps() {
 fn a_move_makes_room_in_steps_before_it_begins() {
     let store = with_operations(300);
     let tree = tree();
-    // 1,500 nodes that stand as close as they can before node 0.
+    // 1,500 nodes as close as possible before node 0.
     for id in 0..1_500 {
         let place = if id == 0 { InsertAt::Last(None) } else { InsertAt::Before(0) };
         let insert = || store.transact(|txn| tree.insert(txn, id, "node", &0, place));
@@ -167,8 +166,8 @@ fn a_move_makes_room_in_steps_before_it_begins() {
         }
     }
     let mut relabelled = 0;
-    // Each goes before node 0, until one lacks room; that one stops while room is made, and is
-    // called again.
+    // Each is moved before node 0, until one finds no label. That move stops while a window is
+    // relabelled, and is called again.
     for id in 1..1_500 {
         loop {
             let stop = |_: &_| ControlFlow::Break(());
@@ -178,7 +177,7 @@ fn a_move_makes_room_in_steps_before_it_begins() {
             if done.finished {
                 break;
             }
-            // A move that has not begun has no record, and there is nothing to resume.
+            // A move that has not begun has no record and cannot be resumed.
             let has_begun = snapshot.get(&tree.space().pack("move")).unwrap().is_some();
             drop(snapshot);
             let resumed = tree.resume(&store, |_| ControlFlow::Continue(())).unwrap();
@@ -199,7 +198,7 @@ fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
     let sample = with_operations(60);
     let tree = tree();
     let place = InsertAt::Before(0);
-    // Until an insert lacks room.
+    // Until an insert finds no label.
     let mut id = 0;
     loop {
         let at = if id == 0 { InsertAt::Last(None) } else { place };
@@ -241,7 +240,7 @@ fn a_fault_or_a_change_between_steps_leaves_the_same_tree() {
     assert!(n > 20, "{n}");
 }
 
-/// A tree in which an insert before node 0 lacks room, and how many nodes it has.
+/// A tree in which an insert before node 0 finds no label, and its number of nodes.
 fn without_room(store: &impl Store) -> (NestedSets<u32>, NodeId) {
     let tree = tree();
     for id in 0.. {
@@ -281,7 +280,7 @@ fn room_is_planned_again_and_progress_reports_it() {
     let mut reported = Vec::new();
     let made = tree.make_room(&store, "node", InsertAt::Before(0), 1, |progress| {
         if reported.is_empty() {
-            // Nodes go whose labels are planned.
+            // Nodes with planned labels are deleted.
             for other in (1..id).step_by(2) {
                 store.transact(|txn| tree.delete_subtree(txn, other)).unwrap();
             }

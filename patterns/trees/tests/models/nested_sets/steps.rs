@@ -1,4 +1,4 @@
-//! Moves and deletions in steps: the old tree or the new one, whenever it is looked at.
+//! Moves and deletions in steps: readers always see the old tree or the new one.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use super::repair::row;
 use super::{bushy, faults, insert, preorder, tree};
 use keyloom_testing::laws::{dump_all, refused};
 
-/// A store that takes few writes at once.
+/// A store with few writes per transaction.
 fn small() -> Memory {
     let mut limits = Limits::etcd();
     limits.max_transaction_operations = Some(20);
@@ -29,7 +29,7 @@ fn fill(tree: &NestedSets<u32>, store: &impl Store) {
     }
 }
 
-/// Everything that the tree answers.
+/// The results of all queries of the tree.
 fn answers(tree: &NestedSets<u32>, reader: &impl Reader) -> Vec<String> {
     let all = preorder(tree, reader);
     let mut answers = vec![format!("{all:?}")];
@@ -53,7 +53,7 @@ fn answers(tree: &NestedSets<u32>, reader: &impl Reader) -> Vec<String> {
     answers
 }
 
-/// Does something in steps, which stop after each transaction, and looks at the tree each time.
+/// Runs work in steps, interrupts it after each transaction, and checks the tree each time.
 fn one_by_one(
     tree: &NestedSets<u32>,
     store: &Memory,
@@ -126,8 +126,8 @@ fn what_is_too_large_for_one_transaction_moves_in_steps() {
     let go_on = |_: &Progress| ControlFlow::Continue(());
     let done = tree.move_in_steps(&store, 1, InsertAt::last(100), go_on).unwrap();
     assert!(done.finished);
-    // The record, begun, turned over and removed, and as often as there are pages of rows to copy;
-    // of each of the 13 nodes the new row and the old one, and its position twice.
+    // The record: begun, switched and removed, and once per page of copied rows; for each of the 13
+    // nodes the new row and the old one, and its position twice.
     assert_eq!((done.written, done.removed), (3 * 13 + 2 + 2, 13 + 1), "{done:?}");
     assert_eq!(tree.parent(&store.snapshot().unwrap(), 1).unwrap(), Some(100));
 }
@@ -170,7 +170,7 @@ fn move_in_steps_refuses_changes_of_its_subtree_only() {
         let change = |body: &mut dyn FnMut(
             &mut <Memory as Store>::Transaction<'_>,
         ) -> keyloom::Result<()>| { store.transact(|txn| body(txn)) };
-        // Also while the record is there no longer, at the end.
+        // Also after the record was deleted, at the end.
         if store.snapshot().unwrap().get(&tree.space().pack("move")).unwrap().is_none() {
             return ControlFlow::Continue(());
         }
@@ -227,7 +227,7 @@ fn a_fault_at_any_operation_is_come_over_by_finishing() {
         if outcome.is_ok() {
             break;
         }
-        // There are some hundred, after each of which everything is looked at.
+        // There are some hundred operations; after each of them everything is checked.
         n += if cfg!(debug_assertions) { 7 } else { 1 };
     }
     assert!(n > 50, "{n}");
@@ -271,7 +271,7 @@ fn progress_is_reported_per_transaction_and_per_repaired_key() {
     });
     assert_eq!((done.changed(), told.len() as u64), (cost.keys_written, cost.commits));
     assert!(told[0] > 0 && told.is_sorted(), "{told:?}");
-    // A repair finishes what was begun, and counts it.
+    // A repair finishes work that was begun, and counts it.
     tree.delete_in_steps(&store, 1, |_| ControlFlow::Break(())).unwrap();
     let (repaired, cost) = store.measure(|store| tree.repair(store).unwrap());
     assert_eq!((repaired, cost.keys_written), (2 * 13 + 1, 2 * 13 + 1));
@@ -293,7 +293,7 @@ fn repair_deletes_a_damaged_record_of_steps_and_keeps_all_nodes() {
     assert_eq!(tree.repair(&store).unwrap(), 1);
     assert_eq!(tree.repair(&store).unwrap(), 0);
     assert_eq!(answers(&tree, &store.snapshot().unwrap()), whole);
-    // One of a newer program is none of this one's business.
+    // A record of a newer program is left unchanged.
     store.transact(|txn| txn.put(&record, &[3])).unwrap();
     let before = dump_all(&store);
     let newer = tree.check(&store.snapshot().unwrap(), |_| ControlFlow::Continue(()));
@@ -303,7 +303,8 @@ fn repair_deletes_a_damaged_record_of_steps_and_keeps_all_nodes() {
     assert_eq!(dump_all(&store), before);
 }
 
-/// Stops something after each of its transactions, damages one key after the other, and repairs.
+/// Interrupts the work after each of its transactions, damages one key after the other, and
+/// repairs.
 fn damaged_in_the_middle(
     begin: impl Fn(&NestedSets<u32>, &Memory, &mut dyn FnMut(&Progress) -> ControlFlow<()>),
 ) {
@@ -337,7 +338,7 @@ fn damaged_in_the_middle(
             assert!(found.iter().all(|fault| fault.contains("value")), "{what}: {found:?}");
             assert_eq!(tree.repair(&store).unwrap(), 0, "{what}");
             let ids: Vec<_> = preorder(&tree, &store.snapshot().unwrap());
-            // The deleted subtree has 13 nodes, and the damage cost one more at most.
+            // The deleted subtree has 13 nodes, and the damage costs at most one more.
             assert!(ids.len() >= 28 - 13 - 1, "{what}: {ids:?}");
             repaired += 1;
         }
@@ -371,7 +372,7 @@ fn a_move_in_steps_that_meets_damage_is_cancelled_by_a_repair() {
     };
     let begun = tree.move_in_steps(&store, 1, InsertAt::last(100), stop).unwrap();
     assert!(!begun.finished && begun.removed == 0);
-    // The position of a node that is copied at the end.
+    // The position of a node that is copied last.
     let position = tree.space().pack(&("node", 13_u64));
     store.transact(|txn| txn.put(&position, b"\x01cut")).unwrap();
     let go_on = |_: &Progress| ControlFlow::Continue(());
