@@ -155,7 +155,7 @@ pub enum Error {
     /// A name or an option that is not valid.
     #[error("{what} {value:?} is not usable: {why}")]
     InvalidArgument {
-        /// Which option.
+        /// The option.
         what: &'static str,
         /// The value that was given.
         value: String,
@@ -370,7 +370,7 @@ pub enum Error {
     StatementCancelled {
         /// The server, without a password.
         store: Box<str>,
-        /// How long a statement may take.
+        /// The time-out of a statement.
         limit_ms: u64,
         /// The error of the server.
         source: SharedError,
@@ -696,7 +696,7 @@ pub struct OldestReader {
     pub process: u32,
     /// The number of commits since it began.
     pub commits: u64,
-    /// How long it has been open; `None` for a snapshot of another process.
+    /// Its age; `None` for a snapshot of another process.
     pub age: Option<Duration>,
 }
 

@@ -10,7 +10,7 @@ use etcd_client::{Client, ConnectOptions, Error as EtcdError, KvClient};
 
 use super::error::Failed;
 
-/// How many times a read tries all members before it fails.
+/// The number of times that a read tries all members before it fails.
 const MOST_ROUNDS: u32 = 5;
 /// The pause after the first round; each later pause is longer by as much. An election takes a
 /// second or two.

@@ -22,7 +22,7 @@ struct State {
     closed: bool,
 }
 
-/// What holds a ticket.
+/// The holder of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     Snapshot,
@@ -80,7 +80,7 @@ impl Gate {
         self.lock().open.first_key_value().map(|(_, (_, since))| since.elapsed())
     }
 
-    /// How long the oldest snapshot has been open.
+    /// The age of the oldest snapshot.
     pub(super) fn oldest_snapshot_age(&self) -> Option<Duration> {
         let state = self.lock();
         let mut holders = state.open.values();

@@ -8,7 +8,8 @@ use heed::{Env, MdbError, WithoutTls};
 use super::{address_space, file, open};
 use crate::{Error, Result};
 
-/// How many times in a row a transaction adopts a map that another process has enlarged.
+/// The largest number of times in a row that a transaction adopts a map that another process has
+/// enlarged.
 pub(super) const MOST_ADOPTIONS: u32 = 10;
 
 /// Makes the map as large as `bytes`.

@@ -171,7 +171,7 @@ pub struct LmdbStatistics {
     pub dead_readers: u64,
     /// The snapshot that sees the oldest commit, in all processes. `None` without snapshots.
     pub oldest_reader: Option<OldestReader>,
-    /// How long the oldest snapshot or transaction *of this process* has been open.
+    /// The age of the oldest snapshot or transaction *of this process*.
     pub oldest_reader_age: Option<Duration>,
 }
 

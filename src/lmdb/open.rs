@@ -142,7 +142,7 @@ fn open_in(
         return open_database(env, &locks.readers, options, path);
     }
     // The process that made the file may have died before its directory entry was synced, or may
-    // not have synced it. So every process syncs it that promises durable commits.
+    // not have synced it. So every process that promises durable commits syncs it.
     if options.durability != Durability::MayLoseStore {
         sync_names(path)?;
     }

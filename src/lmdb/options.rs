@@ -91,8 +91,8 @@ impl LmdbOptions {
         self
     }
 
-    /// How many snapshots may be open at once, in all processes together. A snapshot that begins
-    /// during a commit briefly occupies a second slot. Default: 1,024.
+    /// The largest number of snapshots that may be open at once, in all processes together. A
+    /// snapshot that begins during a commit briefly occupies a second slot. Default: 1,024.
     #[must_use]
     pub fn max_readers(mut self, readers: u32) -> Self {
         self.max_readers = readers;

@@ -71,7 +71,7 @@ impl Readers {
         Ok(())
     }
 
-    /// How many slots of dead processes this handle has cleared.
+    /// The number of slots of dead processes that this handle has cleared.
     pub(super) fn cleared(&self) -> u64 {
         self.cleared.load(Ordering::Relaxed)
     }

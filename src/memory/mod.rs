@@ -236,7 +236,7 @@ impl Reader for MemorySnapshot<'_> {
 #[derive(Debug)]
 pub struct MemoryEntries<'r> {
     walk: Option<Walk<'r>>,
-    /// When the snapshot was taken, if the store limits the age of snapshots.
+    /// The time of the snapshot, if the store limits the age of snapshots.
     clock: Option<(&'r Shared, Instant)>,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Link {
     after_fork: &'static str,
 }
 
-/// How a wait ended.
+/// The outcome of a wait.
 pub(crate) enum Outcome<T> {
     Answered(T),
     /// Nothing was sent.

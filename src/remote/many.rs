@@ -115,7 +115,7 @@ mod tests {
     /// A server that cuts its answers short.
     struct Fake {
         map: Map,
-        /// How many entries an answer has at most.
+        /// The largest number of entries of an answer.
         most: usize,
         requests: Cell<usize>,
     }

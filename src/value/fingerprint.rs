@@ -25,7 +25,7 @@ pub(super) struct SkippedField {
 /// Serializes `value` to its fingerprint, without allocations of its own.
 ///
 /// # Errors
-/// What the `Serialize` of the type reports.
+/// The error of the type's `Serialize`.
 pub(super) fn see<V: Serialize>(value: &V, is_human_readable: bool) -> Result<Seen, Refused> {
     let context = Context { is_human_readable, skipped: Cell::new(None) };
     let fingerprint = value.serialize(Fingerprint(&context))?;

@@ -95,7 +95,7 @@ impl ChunkIds {
         self.list.iter().copied().chain(words)
     }
 
-    /// How many ids are also in a container.
+    /// The number of ids that are also in a container.
     pub(crate) fn and_count(&self, container: Container<'_>) -> u32 {
         match self.many() {
             Some(words) => container.and_count_words(words),

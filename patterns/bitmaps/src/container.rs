@@ -140,7 +140,7 @@ impl<'c> Container<'c> {
         matches!(self.form, Form::Runs(_)) && u64::from(self.ids) == CHUNK_IDS
     }
 
-    /// How many ids both have.
+    /// The number of common ids.
     pub(crate) fn and_count(self, other: Container<'_>) -> u32 {
         match (self.form, other.form) {
             _ if self.is_full() => other.ids,
@@ -161,7 +161,7 @@ impl<'c> Container<'c> {
         ids.iter().map(|id| u32::from(self.contains(from(*id)))).sum()
     }
 
-    /// How many ids both have.
+    /// The number of common ids.
     pub(crate) fn and_count_words(self, words: &Words) -> u32 {
         words.and_count_of(self)
     }

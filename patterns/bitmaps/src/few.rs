@@ -109,7 +109,7 @@ pub(super) fn retain_shared(list: &mut Vec<u16>, other: &[u16]) {
     list.truncate(kept);
 }
 
-/// How many ids of a list, at most [`LOOKED_UP`] long, a container has.
+/// The number of ids of a list, at most [`LOOKED_UP`] long, that a container has.
 pub(super) fn and_count(list: &[u16], container: Container<'_>) -> u32 {
     if let Form::Blocks(sizes, content) = container.form() {
         return count_in_blocks(list, sizes, content);

@@ -186,12 +186,12 @@ impl Words {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// How many ids both have.
+    /// The number of common ids.
     pub(crate) fn and_count(&self, other: &Self) -> u32 {
         shared_bits(&self.0, &other.0)
     }
 
-    /// How many ids both have.
+    /// The number of common ids.
     pub(super) fn and_count_of(&self, container: Container<'_>) -> u32 {
         let has = |id: u16| u32::from(self.contains(id));
         match container.form() {

@@ -103,7 +103,7 @@ impl GeoCell {
         geohash::encode(middle, characters).map_err(Error::other)
     }
 
-    /// How many leading bits the codes of the cell share.
+    /// The number of leading bits that the codes of the cell share.
     pub fn bits(&self) -> u32 {
         self.bits
     }

@@ -206,7 +206,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
     }
 
-    /// How many entries to step over before a seek is cheaper.
+    /// The number of entries to step over before a seek is cheaper.
     pub(super) fn steps_per_seek(&self) -> usize {
         self.walk.at_hand().max(STEPS_PER_SEEK)
     }

@@ -107,7 +107,7 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
         })
     }
 
-    /// How many extents there are. Reads all of them.
+    /// The number of extents. Reads all of them.
     ///
     /// # Errors
     /// Errors of [`extents`](ExtentQuery::extents).

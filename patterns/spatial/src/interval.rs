@@ -31,7 +31,7 @@ impl Interval {
         if begins_inside && ends_inside { Relation::Inside } else { Relation::Across }
     }
 
-    /// How many cells of a block are in the interval.
+    /// The number of cells of a block that are in the interval.
     pub(super) fn overlap(&self, low: u32, high: u32) -> u32 {
         let (first, last) = (low.max(self.first), high.min(self.last));
         last.checked_sub(first).map_or(0, |cells| cells.saturating_add(1))

@@ -17,7 +17,7 @@ use keyloom_tables::kit::Reading;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::within;
 
-/// How many entries of a run are read before the rest is divided.
+/// The number of entries of a run that are read before the rest is divided.
 const ENTRIES_PER_READ: usize = 16;
 /// A cell counts as large if it could be divided more often than this.
 const LEVELS_OF_LARGE: u32 = 2;

@@ -150,7 +150,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         Points { walk, area: self.area, only: self.only }
     }
 
-    /// How many points there are. Reads all of them.
+    /// The number of points. Reads all of them.
     ///
     /// # Errors
     /// Errors of [`points`](AreaQuery::points).

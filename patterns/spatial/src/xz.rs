@@ -6,8 +6,8 @@ use super::area::{BoundingBox, Relation};
 use super::cell::coordinates;
 use super::cover::{BLOCKS_PER_RANGE, Cover, Run};
 
-/// How many times the sphere is divided in four. This is the maximum for which codes take 7 bytes
-/// in a key. The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
+/// The number of times that the sphere is divided in four. This is the maximum for which codes take
+/// 7 bytes in a key. The smallest elements are 0.3 m wide, at the equator, and 0.15 m high.
 pub(super) const RESOLUTION: u32 = 27;
 
 /// The minimum number of elements into which a query is divided, if possible, however few its

@@ -2,7 +2,7 @@
 
 use keyloom::{Result, Store};
 
-/// How many items go into one transaction, adjusted at run time: if the store reports a transaction
+/// The number of items per transaction, adjusted at run time: if the store reports a transaction
 /// as too large or too slow, it is rolled back and repeated with half as many items.
 ///
 /// Stores have different limits: LMDB accepts any number of writes, etcd 4,096. The same load fits

@@ -110,8 +110,8 @@ impl Continuation {
 pub struct Page<T> {
     /// The results, in the order of the query.
     pub items: Vec<T>,
-    /// Where the next page begins, `None` after the last one. A page may have fewer items than its
-    /// limit and not be the last.
+    /// The position of the next page, `None` after the last one. A page may have fewer items than
+    /// its limit and not be the last.
     pub next: Option<Continuation>,
 }
 

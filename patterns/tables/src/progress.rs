@@ -9,7 +9,7 @@ pub struct RepairOptions {
     /// store refuses a batch as too large, it is halved until it fits; see
     /// [`BatchSize`](crate::BatchSize).
     pub batch: usize,
-    /// Where to resume; `None` starts from the beginning.
+    /// The position at which to resume; `None` starts from the beginning.
     pub resume: Option<RepairPosition>,
 }
 

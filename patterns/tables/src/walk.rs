@@ -7,9 +7,10 @@ use keyloom::{Entry, KeyRange, Order, Reader, Result};
 
 use crate::explain::Explain;
 
-/// How many entries are stepped over, at most, before a new range begins after them. In LMDB or in
-/// memory, a scan reads about as many entries in the time that it takes to begin a range. So the
-/// steps and the new range together cost at most twice as much as the better choice alone.
+/// The largest number of entries that are stepped over before a new range begins after them. In
+/// LMDB or in memory, a scan reads about as many entries in the time that it takes to begin a
+/// range. So the steps and the new range together cost at most twice as much as the better choice
+/// alone.
 const STEPS_PER_RANGE: usize = 16;
 
 /// While the skipped groups are longer than that, stepping is tried for one group in this many.
@@ -99,7 +100,7 @@ impl<'r, R: Reader> Walk<'r, R> {
         Ok(Left { passed, sought: true, next: self.step()? })
     }
 
-    /// How many entries to step over before a new range begins.
+    /// The number of entries to step over before a new range begins.
     fn allowance(&self) -> usize {
         match self.reader.prefetched() {
             0 if self.long_in_a_row.is_multiple_of(TRIED_ONCE_IN) => STEPS_PER_RANGE,
@@ -113,7 +114,7 @@ impl<'r, R: Reader> Walk<'r, R> {
         self.entries = None;
     }
 
-    /// How many of the next entries are prefetched.
+    /// The number of the next entries that are prefetched.
     pub fn at_hand(&self) -> usize {
         self.reader.prefetched().saturating_sub(self.taken)
     }

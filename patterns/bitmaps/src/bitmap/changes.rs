@@ -24,11 +24,11 @@ pub(crate) type Change = (u16, bool);
 pub(crate) struct ChangedChunk<'k> {
     /// Its key.
     pub(crate) key: &'k [u8],
-    /// How many ids it had; 0 if it did not exist.
+    /// The number of ids that it had; 0 if it did not exist.
     pub(crate) before: u32,
-    /// How many ids it has now; 0 if it is deleted.
+    /// The number of ids that it has now; 0 if it is deleted.
     pub(crate) after: u32,
-    /// How many ids the changes added or removed.
+    /// The number of ids that the changes added or removed.
     pub(crate) changed: u32,
 }
 

@@ -145,7 +145,7 @@ impl<'r, R: Reader> Evaluation<'r, R> {
         self.walks.explain()
     }
 
-    /// How often a node was examined during seeks.
+    /// The number of times that a node was examined during seeks.
     #[cfg(test)]
     pub(super) fn looks(&self) -> usize {
         self.walks.looks

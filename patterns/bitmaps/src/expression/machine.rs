@@ -76,7 +76,7 @@ pub(super) trait Leaves {
 #[derive(Debug)]
 struct Work {
     node: usize,
-    /// How many operands have been processed.
+    /// The number of operands that have been processed.
     done: usize,
     /// Whether the first of them has overwritten the buffer.
     is_set: bool,

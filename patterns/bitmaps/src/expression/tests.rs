@@ -78,7 +78,7 @@ fn expressions_of_one_hash_have_one_plan() {
 /// Creates an expression of a given number of operands.
 type OfMany = fn(usize) -> BitmapExpr;
 
-/// How many node visits it takes to count an expression.
+/// The number of node visits for counting an expression.
 fn looks(expr: &BitmapExpr) -> usize {
     let store = Memory::new();
     let snapshot = store.snapshot().unwrap();

@@ -113,7 +113,7 @@ pub(super) struct Walks<'r, R: Reader> {
     /// The known next positions of each node.
     known: Vec<Next>,
     seeks: Vec<Seek>,
-    /// How often a node was examined.
+    /// The number of times that a node was examined.
     #[cfg(test)]
     pub(super) looks: usize,
 }
@@ -385,7 +385,7 @@ impl<'r, R: Reader> Walks<'r, R> {
         Ok(a.zip(b).map(|(a, b)| count(a.len(), b.len(), a.and_count(b))))
     }
 
-    /// What was read so far.
+    /// The reads so far.
     pub(super) fn explain(&self) -> Explain {
         let mut sum = Explain::default();
         for source in &self.sources {

@@ -80,6 +80,6 @@ struct At {
     value: Subspace,
     /// The first chunk of the window that is not before the container.
     place: usize,
-    /// How many ids of the window have the value.
+    /// The number of ids of the window that have the value.
     count: u64,
 }

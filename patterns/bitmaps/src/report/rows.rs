@@ -13,7 +13,7 @@ use keyloom_tables::kit::ShortKeys;
 pub struct Breakdown<P, M = u64> {
     /// Each value in the audience, in order, with its number of ids or the requested aggregate.
     pub rows: Vec<(P, M)>,
-    /// How many ids the audience has.
+    /// The number of ids of the audience.
     pub ids: u64,
     /// Whether the report walked the forward index; if not, it intersected the audience with the
     /// containers of the inverted index.
@@ -50,7 +50,7 @@ impl<P, M: Ord> Breakdown<P, M> {
 pub struct ValueSum {
     /// The sum; it cannot overflow.
     pub sum: i128,
-    /// How many ids have an integer.
+    /// The number of ids that have an integer.
     pub count: u64,
 }
 

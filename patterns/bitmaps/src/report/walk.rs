@@ -9,7 +9,7 @@ use keyloom_tables::Explain;
 use keyloom_tables::table::get_many;
 use keyloom_tables::within;
 
-/// How many blocks are read together.
+/// The number of blocks that are read together.
 const TOGETHER: usize = 1_024;
 
 /// If more than one in this many blocks is needed, and at least two are, they are read by one

@@ -5,7 +5,8 @@ use keyloom::{Order, Reader, Result};
 use crate::{BitmapExpr, ChunkIds, Chunks, Container, Evaluation, Words};
 use keyloom_tables::Explain;
 
-/// How many chunks of an audience are in memory together: at most 16 MiB, for 133 million ids.
+/// The number of chunks of an audience that are in memory together: at most 16 MiB, for 133 million
+/// ids.
 const HELD: usize = 4_096;
 
 /// An audience under evaluation.
@@ -41,7 +42,7 @@ impl<'r, R: Reader> Audience<'r, R> {
 #[derive(Debug)]
 pub(super) struct Window {
     chunks: Vec<(u64, ChunkIds)>,
-    /// How many ids they have.
+    /// The number of their ids.
     pub(super) ids: u64,
 }
 
@@ -56,7 +57,7 @@ impl Window {
         self.chunks.len()
     }
 
-    /// How many of them have more than a few ids.
+    /// The number of chunks with more than a few ids.
     pub(super) fn full(&self) -> usize {
         self.chunks.iter().filter(|(_, ids)| ids.few().is_none()).count()
     }
@@ -80,7 +81,7 @@ impl Window {
         self.chunks.get(place).map(|(chunk, _)| *chunk)
     }
 
-    /// How many ids of a container are in the chunk at a place.
+    /// The number of ids of a container that are in the chunk at a place.
     pub(super) fn and_count(&self, place: usize, container: Container<'_>) -> u32 {
         self.chunks.get(place).map_or(0, |(_, ids)| ids.and_count(container))
     }

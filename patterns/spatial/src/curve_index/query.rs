@@ -200,7 +200,7 @@ where
         }))
     }
 
-    /// How many points there are. Reads all of them.
+    /// The number of points. Reads all of them.
     ///
     /// # Errors
     /// Errors of [`points`](CurveQuery::points).

@@ -198,7 +198,7 @@ stands_on_index!(SpaceTimeIndex; |_| "points in space and time", options |index|
 const BITS: u32 = <u64 as Morton<3>>::BITS;
 /// The last cell of a bin in the time dimension.
 const LAST_CELL: u32 = (1 << BITS) - 1;
-/// How many more bits a coordinate on the sphere has.
+/// The number of additional bits of a coordinate on the sphere.
 const MORE_BITS: u32 = u32::BITS - BITS;
 
 /// The division of time into bins.

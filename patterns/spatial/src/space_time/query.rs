@@ -155,7 +155,7 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         Ok(scan(events, Events::step))
     }
 
-    /// How many events there are. Reads all of them.
+    /// The number of events. Reads all of them.
     ///
     /// # Errors
     /// Errors of [`points`](SpaceTimeQuery::points).

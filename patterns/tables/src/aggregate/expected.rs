@@ -11,12 +11,12 @@ use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result};
 use crate::derived::is_undecodable;
 use crate::table::{RecordKey, Table, record};
 
-/// How many keys one pass over a table keeps in memory, each with its gathered value.
+/// The number of keys that one pass over a table keeps in memory, each with its gathered value.
 pub(super) const KEPT: usize = 100_000;
 
 /// The derived data of a table for at most `kept` of the smallest keys of a range.
 pub(super) struct Pass<A> {
-    /// How many records were read.
+    /// The number of records that were read.
     pub(super) records: u64,
     pub(super) gathered: BTreeMap<KeyBuf, A>,
     /// The part of the range that `gathered` covers completely.

@@ -90,7 +90,7 @@ pub(super) fn folded<B: Deref<Target = [u8]>, A: Clone>(
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many numbers were added.
+    /// The number of numbers that were added.
     pub count: u64,
     /// Their sum; cannot overflow.
     pub sum: i128,

@@ -72,7 +72,7 @@ impl<P> Grouping<P> {
         Grouping::of(&self.space, self.elements)
     }
 
-    /// Where the keys are.
+    /// The subspace of the keys.
     pub fn space(&self) -> &Subspace {
         &self.space
     }

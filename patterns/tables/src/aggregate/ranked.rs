@@ -74,7 +74,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         Self { index, counts }
     }
 
-    /// Where the entries are.
+    /// The subspace of the entries.
     pub(crate) fn space(&self) -> &Subspace {
         self.index.space()
     }
@@ -84,7 +84,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         &self.index
     }
 
-    /// How many entries are selected.
+    /// The number of selected entries.
     ///
     /// Costs 10 ranges, and some 70 keys for each end of the selection that lies within the index,
     /// whatever the number of entries. The top level grows by one key per 65,536 entries.
@@ -97,7 +97,7 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
         Ok(self.counts.before(reader, &to)?.saturating_sub(before))
     }
 
-    /// How many of the selected entries come before those with `parts`: the rank of `parts`,
+    /// The number of selected entries before those with `parts`: the rank of `parts`,
     /// counted from 0. No entry needs to have these parts.
     ///
     /// Costs the same as [`count`](RankedIndex::count).

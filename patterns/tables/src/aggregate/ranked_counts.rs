@@ -45,7 +45,7 @@ impl Level {
         self.space.self_and_children()
     }
 
-    /// How many entries a key of this level covers.
+    /// The number of entries that a key of this level covers.
     pub(super) fn count(&self, entry: &Entry<impl std::ops::Deref<Target = [u8]>>) -> Result<i64> {
         if self.number == 0 { Ok(1) } else { read(entry) }
     }
@@ -196,7 +196,7 @@ impl Counts {
         Ok(())
     }
 
-    /// How many entries are before `tail`. No entry needs to have this tail.
+    /// The number of entries before `tail`. No entry needs to have this tail.
     pub(super) fn before(&self, reader: &impl Reader, tail: &[u8]) -> Result<u64> {
         let (mut total, mut from) = (0_i64, KeyBuf::new());
         for (_, level) in self.pairs().rev() {

@@ -23,7 +23,7 @@ use crate::schema::Maintained;
 use crate::select::Select;
 use crate::table::{RecordKey, Table, get_many};
 
-/// How many groups one pass over a table keeps in memory, with their sketches.
+/// The number of groups that one pass over a table keeps in memory, with their sketches.
 const KEPT: usize = 4_096;
 
 /// The values of a record, each with its group; returned by the function of [`Sketches`]. `G` is

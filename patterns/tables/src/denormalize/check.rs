@@ -13,7 +13,7 @@ use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
 use crate::table::{RecordKey, Table, record};
 
-/// How many targets [`DenormalizedFields::check`] reads at a time.
+/// The number of targets that [`DenormalizedFields::check`] reads at a time.
 const CHUNK: usize = 1_000;
 
 impl<SK, S, K, V, CS, C> DenormalizedFields<SK, S, K, V, CS, C>

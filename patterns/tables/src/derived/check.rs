@@ -10,7 +10,7 @@ use super::{DerivedEntries, EntryValue, entries_of, unless_undecodable};
 use crate::inconsistency::{Inconsistency, Rule};
 use crate::table::{RecordKey, Table, get_many, record};
 
-/// How many records or entries [`check`] reads at a time.
+/// The number of records or entries that [`check`] reads at a time.
 const CHUNK: usize = 1_000;
 
 /// Reports every inconsistency between the records of `table` and the entries of `derived`.

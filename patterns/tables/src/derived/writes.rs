@@ -72,7 +72,7 @@ impl SortedWrites {
         self.writes.is_empty()
     }
 
-    /// How many keys the writes put and delete.
+    /// The number of keys that the writes put and delete.
     #[doc(hidden)]
     pub fn progress(&self) -> Progress {
         let written = self.writes.iter().filter(|write| write.value_bytes.is_some()).count();
@@ -187,7 +187,7 @@ impl SortedWrites {
 /// Minimum number of puts per call of `put_sorted`, except before a delete and at the end.
 const PUTS_AT_ONCE: usize = 16_384;
 
-/// How many writes are prefetched into the cache at a time.
+/// The number of writes that are prefetched into the cache at a time.
 const AT_ONCE: usize = 32;
 
 impl Write {

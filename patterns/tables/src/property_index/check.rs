@@ -13,7 +13,7 @@ use crate::inconsistency::{Inconsistency, Rule};
 use crate::progress::{Progress, RepairOptions, RepairPosition};
 use crate::table::RecordKey;
 
-/// How many keys [`PropertyIndex::check`] reads at a time.
+/// The number of keys that [`PropertyIndex::check`] reads at a time.
 const CHUNK: usize = 1_000;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {

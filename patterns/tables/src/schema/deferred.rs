@@ -169,7 +169,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         txn.guarded(|txn| Ok(self.drain_after(txn, None, batch.max(1))?.0))
     }
 
-    /// How many records are queued. Costs one get, and reads the whole queue.
+    /// The number of queued records. Costs one get, and reads the whole queue.
     ///
     /// # Errors
     /// [`SchemaError::Changed`], [`SchemaError::Gone`]; any error of the store.

@@ -78,7 +78,7 @@ struct AllDeclared<K, V> {
     steady: Vec<u8>,
 }
 
-/// How far the derived data is built.
+/// The progress of the build of the derived data.
 #[derive(Clone)]
 pub(super) enum Stage {
     Readable,

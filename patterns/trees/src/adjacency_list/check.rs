@@ -14,7 +14,7 @@ use crate::tree::Findings;
 use crate::{NodeId, TreeNode};
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many records are compared per round trip.
+/// The number of records that are compared per round trip.
 pub(super) const AT_ONCE: usize = 1_000;
 
 /// The links of all nodes.

@@ -67,7 +67,7 @@ struct Level<'r, R: Reader + 'r> {
     entries: R::Entries<'r>,
     /// Siblings already read.
     ready: IntoIter<Sibling<R::Bytes<'r>>>,
-    /// How many to read next.
+    /// The number of entries to read next.
     batch: usize,
 }
 

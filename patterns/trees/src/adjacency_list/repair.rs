@@ -14,9 +14,9 @@ use crate::tree::placeholder;
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
 use keyloom_tables::{BatchSize, Inconsistency, Progress, Rule};
 
-/// How many faults are repaired in one transaction.
+/// The number of faults that are repaired in one transaction.
 const BATCH: usize = 500;
-/// How many characters of a name are kept when its id is appended, so that the key fits.
+/// The number of characters of a name that are kept when its id is appended, so that the key fits.
 const SHORT_CHARS: usize = 60;
 
 /// A node whose record cannot be read; its link and the offset of its stored bytes, if those can.

@@ -21,9 +21,9 @@ use keyloom_tables::derived::{SortedWrites, page_behind};
 use keyloom_tables::table::get_many;
 use keyloom_tables::{BatchSize, Inconsistency, Progress, Rule};
 
-/// How many keys are read together.
+/// The number of keys that are read together.
 const CHUNK: usize = 1_000;
-/// How many characters of a name are kept when its id is appended, so that the key fits.
+/// The number of characters of a name that are kept when its id is appended, so that the key fits.
 const SHORT_CHARS: usize = 60;
 
 /// A readable record: its node and its path.

@@ -14,8 +14,8 @@ use super::walk::{BoundedWalk, Origin};
 const LONGEST_RANK: usize = 16;
 /// Ranks up to this length are not relabelled.
 const SHORT_RANK: usize = 4;
-/// How many siblings are relabelled on each side, and the maximum length of their new ranks. If the
-/// ranks would be longer, the next entry is tried.
+/// The number of siblings that are relabelled on each side, and the maximum length of their new
+/// ranks. If the ranks would be longer, the next entry is tried.
 const SPREAD: [(usize, usize); 4] = [(32, 8), (128, 8), (512, 8), (1_000, 12)];
 /// The maximum number of nodes rewritten for it. Beyond that, ranks keep growing.
 const MOST_SPREAD: u64 = 1_000;

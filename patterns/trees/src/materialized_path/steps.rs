@@ -8,7 +8,7 @@ use super::path::{Path, is_within, replanted};
 /// The first byte of the record: its format.
 const FORMAT: u8 = 1;
 
-/// How to fix a damaged record.
+/// The remedy for a damaged record.
 const REMEDY: &str = "run repair, which deletes this key: nodes that were copied already are there twice then, the second with another id";
 
 /// The record.

@@ -17,7 +17,7 @@ use crate::{NodeId, TreeNode};
 use keyloom_tables::BatchSize;
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many keys are read together.
+/// The number of keys that are read together.
 const BATCH: usize = 1_000;
 
 /// The nodes that enclose the next row: their labels and ids.
@@ -240,7 +240,7 @@ pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
     Ok(repaired)
 }
 
-/// Where a repair continues in the rows.
+/// The position at which a repair continues in the rows.
 #[derive(Clone)]
 struct From {
     last: Option<KeyBuf>,

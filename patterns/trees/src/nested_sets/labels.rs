@@ -56,7 +56,7 @@ impl LabelSpace {
         Span { first: around & !inside, last: around | inside }
     }
 
-    /// How many labels of a window at this level may be in use after relabelling.
+    /// The number of labels of a window at this level that may be in use after relabelling.
     pub(super) fn capacity(level: u32) -> u64 {
         1 << level
     }

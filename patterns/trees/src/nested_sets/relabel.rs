@@ -19,12 +19,12 @@ use super::view::View;
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
 use keyloom_tables::{BatchSize, Progress};
 
-/// How many labels one transaction changes, if the store accepts that many. Each takes at most
-/// three keys.
+/// The number of labels that one transaction changes, if the store accepts that many. Each takes at
+/// most three keys.
 const BATCH: usize = 1_000;
 
-/// How many replans in a row, because of other writers in the window, are allowed before a
-/// conflict.
+/// The number of replans in a row, because of other writers in the window, that are allowed before
+/// a conflict.
 const REPLANS: u32 = 16;
 
 /// The nodes that need room.

@@ -18,7 +18,7 @@ use crate::tree::{fresh_id, placeholder};
 use crate::{InsertAt, NodeId, TreeNode};
 use keyloom_tables::BatchSize;
 
-/// How many keys are read together.
+/// The number of keys that are read together.
 const CHUNK: usize = 1_000;
 
 /// A stored row.

@@ -20,7 +20,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// How many keys the relabelling writes, and about how many bytes.
+    /// The number of keys that the relabelling writes, and the approximate number of bytes.
     fn cost(&self, keys: &Keys) -> (usize, usize) {
         let per_key = keys.space.prefix().len() + 40;
         let of_row = |(old, row): &(Label, Row<Vec<u8>>)| {
@@ -31,7 +31,7 @@ impl Room {
     }
 }
 
-/// How many keys and about how many bytes a change may write to relabel.
+/// The number of keys, and the approximate number of bytes, that a change may write to relabel.
 #[derive(Clone, Copy)]
 struct Most {
     keys: usize,
@@ -48,12 +48,13 @@ impl Most {
     }
 }
 
-/// How many keys of a transaction relabelling may use: half is left for the change itself.
+/// The number of keys of a transaction that relabelling may use: half is left for the change
+/// itself.
 fn most_keys(limits: &Limits) -> usize {
     limits.max_transaction_operations.map_or(usize::MAX, |most| most / 2)
 }
 
-/// How many bytes relabelling may use: a store may count each several times.
+/// The number of bytes that relabelling may use: a store may count each several times.
 fn most_bytes(limits: &Limits) -> usize {
     limits.max_transaction_bytes.map_or(usize::MAX, |most| most / 4)
 }
@@ -255,7 +256,7 @@ impl<R: Reader> Around<'_, '_, '_, R> {
         written.fold((1, 0), |(k, b), (keys, bytes)| (k + keys, b + bytes))
     }
 
-    /// How many labels of the window are in use.
+    /// The number of labels of the window that are in use.
     fn used(&self) -> u64 {
         self.labels_in(self.window).count() as u64
     }

@@ -23,7 +23,7 @@ use keyloom_tables::{BatchSize, Progress};
 /// The first byte of the record: the format. In the first format labels had 8 bytes.
 const FORMAT: u8 = 2;
 
-/// How many rows one transaction copies or removes, if the store accepts that many.
+/// The number of rows that one transaction copies or removes, if the store accepts that many.
 const BATCH: usize = 1_000;
 
 /// The work in progress.

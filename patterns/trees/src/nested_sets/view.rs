@@ -196,7 +196,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         Ok(rows)
     }
 
-    /// How many rows begin in a span.
+    /// The number of rows that begin in a span.
     pub(super) fn count(&self, span: Option<Span>) -> Result<u64> {
         let parts = span.map_or_else(SmallVec::new, |span| self.visible(span));
         parts.into_iter().map(|part| self.reader.count(self.keys.lefts(part))).sum()

@@ -48,7 +48,7 @@ pub(super) enum State {
     AnyOf(SmallVec<[Positions; 1]>),
     Ltxtquery(Seen),
     Regex(RegexState),
-    /// How many labels of the path have matched; `None` after any other label.
+    /// The number of labels of the path that have matched; `None` after any other label.
     AncestorsOf(Option<usize>),
 }
 

@@ -6,7 +6,7 @@ use std::str::Chars;
 use super::error::{Notation, SyntaxError, SyntaxProblem};
 use super::{MAX_LABEL_CHARS, MAX_LABELS};
 
-/// How many characters of a text an error shows.
+/// The number of characters of a text that an error shows.
 pub(super) const SHOWN_CHARS: usize = 80;
 
 /// Whether an unquoted label may contain this character.

@@ -52,7 +52,7 @@ use keyloom_tables::kit::{is_undecodable, unless_undecodable};
 use keyloom_tables::table::Table;
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many ids a repair compares in one transaction.
+/// The number of ids that a repair compares in one transaction.
 const BATCH: usize = 500;
 
 /// The name and the value of a node: the input of an index on nodes.

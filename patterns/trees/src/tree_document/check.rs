@@ -13,7 +13,7 @@ use crate::tree::unless_newer;
 use keyloom_tables::BatchSize;
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many unneeded pieces are removed in one transaction.
+/// The number of unneeded pieces that are removed in one transaction.
 const STEP_KEYS: usize = 1_000;
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {

@@ -47,7 +47,7 @@ pub(super) fn decode(text: Vec<u8>) -> Result<Preorder, Broken> {
 /// A row in the text.
 #[derive(Clone, Copy)]
 pub(super) struct Frame<'t> {
-    /// How many levels the node is above the deepest possible level.
+    /// The number of levels by which the node is above the deepest possible level.
     pub(super) rises: u32,
     pub(super) id: NodeId,
     /// The number of bytes before those of the node.

@@ -22,7 +22,8 @@ use super::preorder::{Preorder, Row};
 use crate::tree::{fresh_id, named_placeholder, placeholder, unless_newer};
 use crate::{NodeId, TreeNode};
 
-/// How many consecutive rows without a name, between two rows with one, become placeholders.
+/// The number of consecutive rows without a name, between two rows with one, that become
+/// placeholders.
 const UNNAMED_ROWS: usize = 64;
 
 /// The remaining parts of a stored document.

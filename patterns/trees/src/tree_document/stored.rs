@@ -14,10 +14,10 @@ use keyloom_tables::BatchSize;
 use keyloom_tables::versioned::{Expected, RecordConflict, VersionedRecord};
 use keyloom_tables::{Inconsistency, Rule};
 
-/// How many bytes of pieces a [write in steps](TreeDocument::write_in_steps) puts in one
+/// The bytes of pieces that a [write in steps](TreeDocument::write_in_steps) puts in one
 /// transaction: etcd accepts 1.3 MiB, FoundationDB 10 MB.
 const STEP_BYTES: usize = 1 << 20;
-/// How many pieces are removed in one transaction.
+/// The number of pieces that are removed in one transaction.
 const STEP_KEYS: usize = 1_000;
 
 /// The difference between the stored text and a document.

@@ -29,7 +29,8 @@ pub enum Keep {
 struct Column {
     /// The common prefix of the keys of the column.
     prefix: KeyBuf,
-    /// How many more versions are kept; for [`Keep::Since`], of those as of that time or older.
+    /// The number of further versions that are kept; for [`Keep::Since`], of those as of that time
+    /// or older.
     room: usize,
     /// The last kept version, if it is a deletion. It is removed if no older version remains.
     deletion: Option<KeyBuf>,

@@ -293,7 +293,7 @@ fn what_is_too_large_by_itself_and_other_errors_come_out() {
     done.unwrap();
     assert_eq!(size.get(), 2);
 
-    // What was committed before an error is kept, and nothing else.
+    // Only the commits before the error are kept.
     let mut size = BatchSize::new(2);
     let failed = size.transact_all(&store, &[1u8, 2, 3, 4, 5], |txn, some| {
         some.iter().try_for_each(|n| match n {
