@@ -6,6 +6,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use keyloom::Store;
 use keyloom_patterns::BatchSize;
+use keyloom_patterns::graph::algorithms::{self, PageRank};
 use keyloom_patterns::graph::{Direction, Graph, Hop};
 use serde::Deserialize;
 
@@ -97,15 +98,31 @@ impl Step for AdjacencyLists {
                 Ok((paths.iter().map(|path| path.vertices.join(" → ")).collect(), ()))
             },
         )?;
-        ask(store, "Which airports are two flights from Boise, and not one? (steps)", |snapshot| {
-            let view = self.flights.at(snapshot)?;
-            let near = view.from(["BOI"]).out([FLIES_TO]).dedup().vertices()?.found;
-            let far = view.from(["BOI"]).repeat(2, |steps| steps.out([FLIES_TO]).dedup());
-            let far = far.vertices()?;
-            let new = far.found.iter().filter(|airport| !near.contains(airport));
-            let line = format!("{} airports; {}", new.count(), far.explain);
-            Ok((vec![line], ()))
-        })
+        ask(
+            store,
+            "Which airports are two flights from Boise, and not one? (steps)",
+            |snapshot| {
+                let view = self.flights.at(snapshot)?;
+                let near = view.from(["BOI"]).out([FLIES_TO]).dedup().vertices()?.found;
+                let far = view.from(["BOI"]).repeat(2, |steps| steps.out([FLIES_TO]).dedup());
+                let far = far.vertices()?;
+                let new = far.found.iter().filter(|airport| !near.contains(airport));
+                let line = format!("{} airports; {}", new.count(), far.explain);
+                Ok((vec![line], ()))
+            },
+        )?;
+        ask(
+            store,
+            "Which airports are the most central? (PageRank of the whole graph)",
+            |snapshot| {
+                let rows = self.flights.at(snapshot)?.to_csr()?;
+                let ranks = algorithms::page_rank(&rows, &PageRank::default())?;
+                let mut airports = rows.zip(ranks).collect::<keyloom::Result<Vec<_>>>()?;
+                airports.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+                let line = |(airport, rank): &(String, f64)| format!("{airport}: {rank:.4}");
+                Ok((airports.iter().take(4).map(line).collect(), ()))
+            },
+        )
     }
 }
 

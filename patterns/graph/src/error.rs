@@ -124,6 +124,38 @@ pub enum GraphError {
         /// The missing key.
         key: String,
     },
+    /// A graph in compressed sparse rows would have more vertices than their numbers can name.
+    #[error("the graph has 2^31 vertices or more; process a part of it")]
+    TooManyVertices,
+    /// The blocks of a graph do not fit together.
+    #[error("the blocks of the graph are damaged; rebuild them from the edges")]
+    DamagedBlocks,
+    /// The blocks of a graph are older than the graph.
+    #[error("the blocks under {blocks} are older than the graph; call `refresh` first")]
+    StaleBlocks {
+        /// The subspace of the blocks, as a key.
+        blocks: String,
+    },
+    /// Another program began to build the same blocks.
+    #[error("another refresh of these blocks has begun; let that one finish")]
+    RefreshTakenOver,
+    /// An algorithm did not reach its tolerance within its bound.
+    #[error(
+        "after {iterations} iterations, the values still change by {change}; allow more \
+         iterations, or a greater tolerance"
+    )]
+    NotConverged {
+        /// The iterations that were made.
+        iterations: usize,
+        /// The sum of the changes of the last one.
+        change: String,
+    },
+    /// The vertices have no topological order.
+    #[error("the graph has a cycle: {vertices}; delete one of these edges")]
+    Cycle {
+        /// The vertices, each with an edge to the next one, and the last one to the first.
+        vertices: String,
+    },
 }
 
 impl From<GraphError> for keyloom::Error {

@@ -68,13 +68,19 @@
 //! | [`at`](Graph::at) | 1 get | |
 //! | [`neighbours`](GraphView::neighbours) | 1 range; 2 for both directions; nothing but the edges asked for | |
 //! | [`degree`](GraphView::degree) | 1 get per label and direction, or 1 range over the labels of the vertex | |
+//! | [`to_csr`](GraphView::to_csr) | 1 range over the edges, 1 over the vertices | |
+//!
+//! # Whole graphs
+//!
+//! [`algorithms`] such as PageRank run over [compressed sparse rows](Csr), made of the keys in
+//! memory or kept in the store as [`Blocks`].
 //!
 //! # When not to use it
 //!
 //! When every vertex has one parent: the trees of `keyloom-trees` answer questions about subtrees
 //! with one range. When edges are only followed from one side and have no properties: an
-//! [index](keyloom_tables::Index) does. When a whole graph that fits into memory is processed once:
-//! load it into a library such as petgraph.
+//! [index](keyloom_tables::Index) does. For an algorithm that is not among [`algorithms`]: load the
+//! graph into a library such as petgraph with [`each_edge`](GraphView::each_edge).
 //!
 //! # Source
 //!
@@ -82,8 +88,11 @@
 //! the edge store of JanusGraph and the double-written edges of Dgraph and of TAO keep the same two
 //! ranges.
 
+pub mod algorithms;
 mod bidirectional;
+mod blocks;
 mod cheapest;
+mod csr;
 mod error;
 mod expand;
 mod graph;
@@ -91,12 +100,15 @@ mod incoming;
 pub mod messages;
 mod neighbours;
 mod page;
+mod parallel;
 mod path;
 mod remove;
 pub mod search;
 pub mod steps;
 mod view;
 
+pub use blocks::Blocks;
+pub use csr::{Adjacency, Csr};
 pub use error::GraphError;
 pub use expand::Hop;
 pub use graph::{EdgeKey, Graph, VertexId};

@@ -1,9 +1,12 @@
 //! Graphs: reads return what was written, and searches agree with other implementations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod algorithms;
 mod bad_input;
+mod blocks;
 mod cost;
 mod faults;
+mod graphalytics;
 mod messages;
 mod model;
 mod searches;
@@ -34,6 +37,10 @@ on_every_store_and_server! {
     steps::steps_agree_with_a_naive_evaluation,
     bad_input::bad_input_is_refused_and_nothing_lost,
     cost::steps_cost_one_round_trip_each,
+    graphalytics::rows_and_blocks_reproduce_the_outputs,
+    blocks::blocks_follow_the_graph,
+    blocks::a_stopped_refresh_continues,
+    blocks::damaged_blocks_are_found_and_repaired,
     faults::damage_is_found_and_repaired,
     faults::faults_leave_nothing_half_done,
     faults::conflicts_are_retried_to_the_same_end,

@@ -1,0 +1,87 @@
+//! Algorithms over a whole graph in [compressed sparse rows](crate::Csr).
+//!
+//! They return one value per vertex, by the number that the vertex has in the rows;
+//! [`Csr::zip`](crate::Csr::zip) puts the ids beside them. Where an algorithm uses several threads,
+//! the result does not depend on their number.
+//!
+//! ```
+//! use keyloom::{Memory, Store};
+//! use keyloom_graph::{Graph, algorithms};
+//! use keyloom_tables::Schema;
+//! let store = Memory::new();
+//! let web = Graph::<String>::directed(&Schema::open(&store, "test")?, "web")?;
+//! store.transact(|txn| {
+//!     web.put_edge(txn, "home", "links to", "news", &())?;
+//!     web.put_edge(txn, "news", "links to", "home", &())?;
+//!     web.put_edge(txn, "home", "links to", "contact", &())
+//! })?;
+//! let snapshot = store.snapshot()?;
+//! let csr = web.at(&snapshot)?.to_csr()?;
+//! let ranks = algorithms::page_rank(&csr, &Default::default())?;
+//! let mut ranked = csr.zip(ranks).collect::<Result<Vec<_>, _>>()?;
+//! ranked.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+//! assert_eq!(ranked[0].0, "home");
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! | function | answers | time | definition |
+//! |---|---|---|---|
+//! | [`bfs`] | fewest edges from a vertex | n + m | Graphalytics |
+//! | [`shortest_paths`] | least weight from a vertex | about n + m | Graphalytics SSSP; delta-stepping, Meyer and Sanders 2003 |
+//! | [`page_rank`] | importance by incoming edges | m per iteration | Graphalytics PR |
+//! | [`weak_components`] | connected parts | about m | Graphalytics WCC; Afforest, Sutton et al. 2018 |
+//! | [`strong_components`] | parts with paths both ways | n + m | Tarjan 1972 |
+//! | [`label_propagation`] | communities | m log d per iteration | Graphalytics CDLP |
+//! | [`local_clustering`], [`triangles`] | how connected neighbours are | m<sup>1.5</sup> | Graphalytics LCC |
+//! | [`core_numbers`] | how densely a vertex is embedded | n + m | Batagelj and Zaveršnik 2003 |
+//! | [`betweenness`] | on how many shortest paths a vertex lies | (n + m) per sample | Brandes 2001, sampled |
+//! | [`topological_order`] | an order in which all edges point forward | n + m | Kahn 1962 |
+//! | [`degree_stats`] | how edges are distributed | n | |
+//!
+//! n is the number of vertices, m that of edges, d the largest degree. Parallel edges count as
+//! often as they occur, except for triangles, clustering and cores, which are defined on simple
+//! graphs: there, loops and repetitions are left out.
+
+// A vertex number is below the number of vertices: `Adjacency::check` has seen every list. The
+// arrays have one value per vertex.
+#![allow(clippy::indexing_slicing)]
+
+mod betweenness;
+mod bfs;
+mod components;
+mod core;
+mod degrees;
+mod label_propagation;
+mod page_rank;
+mod shortest_paths;
+mod strong;
+mod topological;
+mod triangles;
+
+pub use self::core::core_numbers;
+pub use betweenness::{Betweenness, betweenness};
+pub use bfs::bfs;
+pub use components::weak_components;
+pub use degrees::{DegreeStats, degree_stats};
+pub use label_propagation::label_propagation;
+pub use page_rank::{PageRank, page_rank};
+pub use shortest_paths::shortest_paths;
+pub use strong::strong_components;
+pub use topological::topological_order;
+pub use triangles::{local_clustering, triangles};
+
+use keyloom::{Error, Result};
+
+use crate::csr::Adjacency;
+
+/// Refuses a number that is not a vertex.
+fn check_vertex(graph: &Adjacency<'_>, vertex: u32) -> Result<()> {
+    if vertex < graph.vertices {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        what: "vertex",
+        value: vertex.to_string(),
+        why: "it is not below the number of vertices",
+    })
+}

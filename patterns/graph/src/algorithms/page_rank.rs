@@ -1,0 +1,126 @@
+//! PageRank.
+
+use keyloom::{Error, Result};
+
+use super::check_vertex;
+use crate::GraphError;
+use crate::csr::Adjacency;
+use crate::parallel::{Threads, fill};
+
+/// The parameters of [`page_rank`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageRank {
+    /// The probability to follow an edge instead of starting again. Default: 0.85.
+    pub damping: f64,
+    /// The largest number of iterations. Default: 20.
+    pub iterations: usize,
+    /// Stop as soon as the sum of the changes of all ranks is at most this; an error if that is not
+    /// reached. `None`, the default: all iterations are made.
+    pub tolerance: Option<f64>,
+    /// The vertices at which a walk starts again, for personalised ranks. Empty, the default, means
+    /// all vertices.
+    pub restart_at: Vec<u32>,
+}
+
+impl Default for PageRank {
+    fn default() -> Self {
+        Self { damping: 0.85, iterations: 20, tolerance: None, restart_at: Vec::new() }
+    }
+}
+
+impl PageRank {
+    fn check(&self, graph: &Adjacency<'_>) -> Result<()> {
+        if !(0.0..=1.0).contains(&self.damping) {
+            return Err(Error::InvalidArgument {
+                what: "damping",
+                value: self.damping.to_string(),
+                why: "it must be between 0 and 1",
+            });
+        }
+        self.restart_at.iter().try_for_each(|vertex| check_vertex(graph, *vertex))
+    }
+
+    /// The probability of each vertex to be the one at which a walk starts again.
+    fn restart(&self, vertices: usize) -> Vec<f64> {
+        if self.restart_at.is_empty() {
+            return vec![1.0 / vertices as f64; vertices];
+        }
+        let mut restart = vec![0.0; vertices];
+        for vertex in &self.restart_at {
+            restart[*vertex as usize] += 1.0 / self.restart_at.len() as f64;
+        }
+        restart
+    }
+}
+
+/// The rank of each vertex: how likely a random walk is there. The ranks sum to 1; the rank of
+/// vertices without outgoing edges is distributed like that of a restart.
+///
+/// ```
+/// use keyloom::{Memory, Store};
+/// use keyloom_graph::algorithms::{PageRank, page_rank};
+/// use keyloom_graph::Graph;
+/// use keyloom_tables::Schema;
+/// let store = Memory::new();
+/// let graph = Graph::<u32>::directed(&Schema::open(&store, "test")?, "graph")?;
+/// store.transact(|txn| graph.put_edge(txn, &1, "to", &2, &()))?;
+/// let csr = graph.at(&store.snapshot()?)?.to_csr()?;
+/// let options = PageRank { tolerance: Some(1e-9), iterations: 100, ..PageRank::default() };
+/// let ranks = page_rank(&csr, &options)?;
+/// assert!((ranks[1] / ranks[0] - 1.85).abs() < 1e-6);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a damping outside 0..=1 or a
+/// restart at a number that is not a vertex; [`GraphError::NotConverged`].
+pub fn page_rank(graph: &Adjacency<'_>, options: &PageRank) -> Result<Vec<f64>> {
+    options.check(graph)?;
+    let vertices = graph.vertices as usize;
+    let (incoming, degrees) = (graph.incoming(), graph.out().degrees());
+    let ranges = incoming.ranges();
+    let restart = options.restart(vertices);
+    let (mut ranks, mut shares) = (restart.clone(), vec![0.0; vertices]);
+    let mut change = f64::INFINITY;
+    for _ in 0..options.iterations {
+        let dangling = fill(Threads::all(), &ranges, &mut shares, |range, shares| {
+            let mut dangling = 0.0;
+            for (vertex, share) in range.zip(shares) {
+                let (rank, degree) = (ranks[vertex as usize], degrees[vertex as usize]);
+                match degree {
+                    0 => (*share, dangling) = (0.0, dangling + rank),
+                    _ => *share = rank / f64::from(degree),
+                }
+            }
+            dangling
+        });
+        let again = 1.0 - options.damping + options.damping * dangling.iter().sum::<f64>();
+        let changes = fill(Threads::all(), &ranges, &mut ranks, |range, ranks| {
+            let (start, mut sums) = (range.start, vec![0.0; ranks.len()]);
+            incoming.each_piece(range.clone(), |piece| {
+                let mut sum = 0.0;
+                piece.each(|neighbour| sum += shares[neighbour as usize]);
+                sums[(piece.vertex - start) as usize] += sum;
+            });
+            let mut change = 0.0;
+            for ((vertex, rank), sum) in range.zip(ranks).zip(sums) {
+                let new = again * restart[vertex as usize] + options.damping * sum;
+                change += (new - *rank).abs();
+                *rank = new;
+            }
+            change
+        });
+        change = changes.iter().sum();
+        if options.tolerance.is_some_and(|tolerance| change <= tolerance) {
+            return Ok(ranks);
+        }
+    }
+    match options.tolerance {
+        Some(_) if vertices > 0 => Err(GraphError::NotConverged {
+            iterations: options.iterations,
+            change: change.to_string(),
+        }
+        .into()),
+        _ => Ok(ranks),
+    }
+}

@@ -1,0 +1,101 @@
+//! Cheapest paths from one vertex to all.
+
+use keyloom::{Error, Result};
+
+use super::check_vertex;
+use crate::csr::Adjacency;
+
+/// The weight of a cheapest path from `source` to each vertex, infinity for vertices that cannot be
+/// reached.
+///
+/// Delta-stepping: vertices are settled in steps of one bucket of distances each, the average
+/// weight wide, instead of one by one from a heap.
+///
+/// # Errors
+/// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if `source` is not a vertex or the
+/// rows have no weights.
+pub fn shortest_paths(graph: &Adjacency<'_>, source: u32) -> Result<Vec<f64>> {
+    check_vertex(graph, source)?;
+    if !graph.is_weighted {
+        return Err(Error::InvalidArgument {
+            what: "graph",
+            value: "in rows without weights".into(),
+            why: "make it with `to_weighted_csr`",
+        });
+    }
+    let out = graph.out();
+    let mut buckets = Buckets::new(graph);
+    let mut distances = vec![f64::INFINITY; graph.vertices as usize];
+    distances[source as usize] = 0.0;
+    buckets.put(source, 0.0);
+    while let Some((vertices, from)) = buckets.take() {
+        for vertex in vertices {
+            let distance = distances[vertex as usize];
+            // It was found again at a smaller distance, in an earlier bucket.
+            if distance < from {
+                continue;
+            }
+            for (other, weight) in out.weighted(vertex) {
+                let known = &mut distances[other as usize];
+                if distance + weight < *known {
+                    *known = distance + weight;
+                    buckets.put(other, *known);
+                }
+            }
+        }
+    }
+    Ok(distances)
+}
+
+/// Vertices by their distance, in a ring that covers the largest weight.
+struct Buckets {
+    width: f64,
+    ring: Vec<Vec<u32>>,
+    /// The bucket that is searched.
+    now: u64,
+    held: usize,
+}
+
+impl Buckets {
+    const MOST: f64 = 65_536.0;
+
+    fn new(graph: &Adjacency<'_>) -> Self {
+        let out = graph.out();
+        let (mut sum, mut largest, mut count) = (0.0, 0.0_f64, 0_u64);
+        out.each_piece(0..graph.vertices, |piece| {
+            for weight in piece.weights() {
+                (sum, largest, count) = (sum + weight, largest.max(weight), count + 1);
+            }
+        });
+        let average = if sum > 0.0 { sum / count as f64 } else { 1.0 };
+        let width = average.max(largest / Self::MOST);
+        let ring = vec![Vec::new(); (largest / width) as usize + 2];
+        Self { width, ring, now: 0, held: 0 }
+    }
+
+    fn put(&mut self, vertex: u32, distance: f64) {
+        // Rounding must not put it behind the ring or before what is searched.
+        let last = self.now + self.ring.len() as u64 - 1;
+        let bucket = ((distance / self.width) as u64).clamp(self.now, last);
+        let place = (bucket % self.ring.len() as u64) as usize;
+        self.ring[place].push(vertex);
+        self.held += 1;
+    }
+
+    /// The vertices of the first bucket that has some, and where it begins. What is put into the
+    /// same bucket meanwhile is taken next.
+    fn take(&mut self) -> Option<(Vec<u32>, f64)> {
+        if self.held == 0 {
+            return None;
+        }
+        loop {
+            let place = (self.now % self.ring.len() as u64) as usize;
+            let vertices = std::mem::take(&mut self.ring[place]);
+            if !vertices.is_empty() {
+                self.held -= vertices.len();
+                return Some((vertices, 0.0_f64.max((self.now as f64 - 1.0) * self.width)));
+            }
+            self.now += 1;
+        }
+    }
+}

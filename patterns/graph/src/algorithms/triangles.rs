@@ -1,0 +1,164 @@
+//! Triangles and clustering coefficients.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::csr::{Adjacency, Rows};
+use crate::parallel::{Threads, collect};
+
+/// The number of triangles, without regard to directions.
+pub fn triangles(graph: &Adjacency<'_>) -> u64 {
+    Oriented::new(graph).each_triangle(|found: &mut u64, _| *found += 1).into_iter().sum()
+}
+
+/// How connected the neighbours of each vertex are: the number of edges between them, divided by
+/// the largest number that is possible. Neighbours in either direction count; the edges between
+/// them count per direction. 0 for vertices with fewer than two neighbours.
+pub fn local_clustering(graph: &Adjacency<'_>) -> Vec<f64> {
+    let oriented = Oriented::new(graph);
+    let edges: Vec<AtomicU64> = (0..graph.vertices).map(|_| AtomicU64::new(0)).collect();
+    oriented.each_triangle(|_: &mut (), triangle| {
+        for (vertex, across) in triangle.corners() {
+            edges[vertex as usize].fetch_add(across, Relaxed);
+        }
+    });
+    let coefficients = edges.into_iter().zip(&oriented.degrees).map(|(edges, degree)| {
+        let pairs = f64::from(*degree) * (f64::from(*degree) - 1.0);
+        if *degree < 2 { 0.0 } else { edges.into_inner() as f64 / pairs }
+    });
+    coefficients.collect()
+}
+
+/// A triangle, and in how many directions each of its sides is an edge.
+struct Triangle {
+    vertices: [u32; 3],
+    /// Between the first and second, first and third, second and third.
+    sides: [u64; 3],
+}
+
+impl Triangle {
+    /// Each vertex with the edges across from it.
+    fn corners(&self) -> [(u32, u64); 3] {
+        let ([a, b, c], [ab, ac, bc]) = (self.vertices, self.sides);
+        [(a, bc), (b, ac), (c, ab)]
+    }
+}
+
+/// The simple graph below a graph: each edge is kept at the end with fewer neighbours, so that no
+/// list is longer than the root of twice the number of edges.
+struct Oriented {
+    degrees: Vec<u32>,
+    starts: Vec<usize>,
+    /// Twice the number of the other end; 1 more if there are edges in both directions.
+    ends: Vec<u32>,
+    ranges: Vec<Range<u32>>,
+}
+
+impl Oriented {
+    fn new(graph: &Adjacency<'_>) -> Self {
+        let sides = graph.sides();
+        let ranges = sides.first().map(|side| side.ranges()).unwrap_or_default();
+        let degrees = collect(Threads::all(), ranges.clone(), |range| {
+            let mut around = Vec::new();
+            let degree = |vertex| {
+                simple(&sides, vertex, &mut around);
+                around.len() as u32
+            };
+            range.map(degree).collect::<Vec<u32>>()
+        });
+        let degrees = degrees.concat();
+        let rank = |vertex: u32| (degrees[vertex as usize], vertex);
+        let lists = collect(Threads::all(), ranges.clone(), |range| {
+            let (mut around, mut ends, mut counts) = (Vec::new(), Vec::<u32>::new(), Vec::new());
+            for vertex in range {
+                simple(&sides, vertex, &mut around);
+                let before = ends.len();
+                ends.extend(around.iter().copied().filter(|end| rank(vertex) < rank(*end >> 1)));
+                counts.push(ends.len() - before);
+            }
+            (ends, counts)
+        });
+        let (mut ends, mut starts) = (Vec::new(), vec![0]);
+        for (more, counts) in lists {
+            let mut from = ends.len();
+            for count in counts {
+                from += count;
+                starts.push(from);
+            }
+            ends.extend(more);
+        }
+        Self { degrees, starts, ends, ranges }
+    }
+
+    fn ends(&self, vertex: u32) -> &[u32] {
+        &self.ends[self.starts[vertex as usize]..self.starts[vertex as usize + 1]]
+    }
+
+    /// Calls `visit` with each triangle once, and a value that is kept for each range of vertices.
+    /// Returns these values.
+    fn each_triangle<T: Default + Send>(&self, visit: impl Fn(&mut T, Triangle) + Sync) -> Vec<T> {
+        collect(Threads::all(), self.ranges.clone(), |range| {
+            let mut kept = T::default();
+            for a in range {
+                for side in self.ends(a) {
+                    let (b, ab) = (side >> 1, directions(*side));
+                    common(self.ends(a), self.ends(b), |c, [ac, bc]| {
+                        visit(&mut kept, Triangle { vertices: [a, b, c], sides: [ab, ac, bc] });
+                    });
+                }
+            }
+            kept
+        })
+    }
+}
+
+fn directions(end: u32) -> u64 {
+    u64::from(end & 1) + 1
+}
+
+/// The neighbours of a vertex in either direction, each once, without itself; as in
+/// [`Oriented::ends`].
+fn simple(sides: &[Rows<'_>], vertex: u32, around: &mut Vec<u32>) {
+    around.clear();
+    for side in sides {
+        let mut last = vertex;
+        side.each(vertex, |other| {
+            if other != last && other != vertex {
+                around.push(other << 1);
+            }
+            last = other;
+        });
+    }
+    if let [_] = sides {
+        around.iter_mut().for_each(|end| *end |= 1);
+        return;
+    }
+    around.sort_unstable();
+    // A neighbour that both directions have comes twice.
+    around.dedup_by(|next, kept| {
+        let is_same = next == kept;
+        *kept |= u32::from(is_same);
+        is_same
+    });
+}
+
+/// The neighbours of a vertex in either direction, each once, without itself.
+pub(super) fn simple_neighbours(sides: &[Rows<'_>], vertex: u32, around: &mut Vec<u32>) {
+    simple(sides, vertex, around);
+    around.iter_mut().for_each(|end| *end >>= 1);
+}
+
+/// Calls `visit` with what two ascending lists have in common, and the directions in each. No
+/// branch depends on which one is ahead: that cannot be predicted.
+#[inline]
+fn common(a: &[u32], b: &[u32], mut visit: impl FnMut(u32, [u64; 2])) {
+    let (mut i, mut j) = (0, 0);
+    while let (Some(left), Some(right)) = (a.get(i), b.get(j)) {
+        let (x, y) = (left >> 1, right >> 1);
+        if x == y {
+            visit(x, [directions(*left), directions(*right)]);
+        }
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+}

@@ -1,0 +1,100 @@
+//! Where blocks, marks and the state are stored.
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Error, KeyBuf, KeyRange, Reader, Result, Subspace};
+use serde::{Deserialize, Serialize};
+
+const FORMAT: u8 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Ids,
+    Out,
+    Incoming,
+}
+
+/// What is stored about the blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stored {
+    /// Raised by each build, so that a build that was overtaken stops.
+    pub(super) build: u64,
+    pub(super) is_complete: bool,
+    pub(super) vertices: u32,
+    /// Vertices that are in the order of their ids; later ones were added.
+    pub(super) sorted: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    space: Subspace,
+    marks: Subspace,
+}
+
+impl Keys {
+    pub(super) fn new(space: &Subspace) -> Self {
+        Self { space: space.clone(), marks: space.child(&(0_u8,)) }
+    }
+
+    pub(super) fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    pub(super) fn prefix(&self) -> &[u8] {
+        self.space.prefix()
+    }
+
+    /// The mark of a vertex with this packed id.
+    pub(super) fn mark(&self, id: &[u8]) -> KeyBuf {
+        let mut key = KeyBuf::from(self.marks.prefix());
+        key.extend_from_slice(id);
+        key
+    }
+
+    /// All marks.
+    pub(super) fn marks(&self) -> KeyRange<'static> {
+        self.marks.range()
+    }
+
+    /// The packed id of a mark.
+    pub(super) fn marked<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        key.get(self.marks.prefix().len()..).unwrap_or_default()
+    }
+
+    pub(super) fn state(&self) -> KeyBuf {
+        self.space.pack(&(1_u8,))
+    }
+
+    /// The state; `None` before the first build, and if it is damaged, so that the blocks are
+    /// built again.
+    pub(super) fn stored(&self, reader: &impl Reader) -> Result<Option<Stored>> {
+        match reader.get(&self.state())?.as_deref() {
+            Some([FORMAT, rest @ ..]) => Ok(Postcard::decode(rest).ok()),
+            Some([found, ..]) if *found > FORMAT => Err(Error::NewerFormat {
+                what: "the blocks of a graph".into(),
+                found: (*found).into(),
+                supported: FORMAT.into(),
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn encode(stored: &Stored) -> Result<Vec<u8>> {
+        let mut value = vec![FORMAT];
+        Postcard::encode(stored, &mut value)?;
+        Ok(value)
+    }
+
+    pub(super) fn block(&self, side: Side, first: u32, n: u32) -> KeyBuf {
+        self.space.pack(&(2_u8, side as u8, first, n))
+    }
+
+    /// All blocks of one side.
+    pub(super) fn side(&self, side: Side) -> KeyRange<'static> {
+        self.space.range_of(&(2_u8, side as u8))
+    }
+
+    /// All blocks.
+    pub(super) fn blocks(&self) -> KeyRange<'static> {
+        self.space.range_of(&(2_u8,))
+    }
+}

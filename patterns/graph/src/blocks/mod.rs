@@ -1,0 +1,222 @@
+//! Compressed sparse rows that are kept in the store, and brought up to date from what changed.
+
+mod changes;
+mod keys;
+mod refresh;
+mod rewrite;
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Order, Reader, Result, Store, Subspace};
+use keyloom_tables::{Attached, Inconsistency, Progress, Schema};
+
+use self::changes::{EdgeChanges, VertexChanges};
+use self::keys::{Keys, Side, Stored};
+use crate::GraphError;
+use crate::csr::{Adjacency, Bytes, Csr, Source};
+use crate::graph::{Graph, VertexId};
+
+/// The [compressed sparse rows](Csr) of a graph, kept in the store in blocks.
+///
+/// Writers of the graph note which vertices changed; [`refresh`](Blocks::refresh) rewrites the
+/// blocks of those vertices. On LMDB the blocks are read where they are mapped, without a copy.
+///
+/// ```
+/// use keyloom::{Memory, Store};
+/// use keyloom_graph::{Blocks, Graph, algorithms};
+/// use keyloom_tables::Schema;
+/// let store = Memory::new();
+/// let schema = Schema::open(&store, "test")?;
+/// let web = Graph::<u32>::directed(&schema, "web")?;
+/// let blocks = Blocks::declare(&schema, &web, "blocks")?;
+/// store.transact(|txn| web.put_edges(txn, (0..100).map(|n| ((n, "to".into(), n / 2), ()))))?;
+/// blocks.refresh(&store)?;
+/// let snapshot = store.snapshot()?;
+/// let csr = blocks.at(&snapshot)?;
+/// let components = algorithms::weak_components(&csr);
+/// assert!(components.iter().all(|component| *component == 0));
+/// // A change makes the blocks stale.
+/// store.transact(|txn| web.delete_edge(txn, &9, "to", &4))?;
+/// assert!(blocks.at(&store.snapshot()?).is_err());
+/// blocks.refresh(&store)?;
+/// assert_eq!(blocks.at(&store.snapshot()?)?.edge_count(), 99);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # Key layout
+///
+/// In the subspace of this derived data of the table of edges:
+///
+/// | key | value |
+/// |---|---|
+/// | `(0, vertex)` | empty: the vertex changed since its lists were written |
+/// | `(1)` | format, numbers of vertices and edges, whether the blocks are complete |
+/// | `(2, side, first, n)` | a block: the ids (side 0), outgoing (1) or incoming (2) edges of the vertices from number `first` on; `n` counts blocks with the same first vertex |
+///
+/// # Cost
+///
+/// Each write of an edge puts two more keys, one for each end, and reads nothing more.
+pub struct Blocks<
+    I: VertexId,
+    V: 'static = (),
+    E: 'static = (),
+    C: Codec<V> + Codec<E> + 'static = Postcard,
+> {
+    graph: Graph<I, V, E, C>,
+    changes: Attached<EdgeChanges<I, E, C>, C>,
+    vertex_changes: Attached<VertexChanges<I, V>, C>,
+}
+
+impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Clone for Blocks<I, V, E, C> {
+    fn clone(&self) -> Self {
+        Self {
+            graph: self.graph.clone(),
+            changes: self.changes.clone(),
+            vertex_changes: self.vertex_changes.clone(),
+        }
+    }
+}
+
+impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> fmt::Debug for Blocks<I, V, E, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blocks").field("graph", &self.graph).finish_non_exhaustive()
+    }
+}
+
+impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
+    /// Declares the blocks of a graph in its schema. They are built by the first
+    /// [`refresh`](Blocks::refresh).
+    ///
+    /// # Errors
+    /// Errors of [`Schema::derive`].
+    pub fn declare<S: Store>(
+        schema: &Schema<'_, S>,
+        graph: &Graph<I, V, E, C>,
+        name: &str,
+    ) -> Result<Self> {
+        Self::with(schema, graph, name, None)
+    }
+
+    /// [`declare`](Blocks::declare) with the weights of the edges, for cheapest paths. If `weight`
+    /// changes, drop the blocks or give them another name.
+    ///
+    /// # Errors
+    /// Errors of `declare`.
+    pub fn declare_weighted<S: Store>(
+        schema: &Schema<'_, S>,
+        graph: &Graph<I, V, E, C>,
+        name: &str,
+        weight: fn(&E) -> f64,
+    ) -> Result<Self> {
+        Self::with(schema, graph, name, Some(weight))
+    }
+
+    fn with<S: Store>(
+        schema: &Schema<'_, S>,
+        graph: &Graph<I, V, E, C>,
+        name: &str,
+        weight: Option<fn(&E) -> f64>,
+    ) -> Result<Self> {
+        let changes = schema.derive(&graph.edges, name, 1, |space| {
+            Ok(EdgeChanges::new(space, Source::of(graph), weight))
+        })?;
+        let keys = changes.pattern().keys.clone();
+        let vertex_changes = schema.derive(&graph.vertices, name, 1, |space| {
+            Ok(VertexChanges::new(space, keys.clone()))
+        })?;
+        Ok(Self { graph: graph.clone(), changes, vertex_changes })
+    }
+
+    /// The subspace of the blocks.
+    pub fn space(&self) -> &Subspace {
+        self.keys().space()
+    }
+
+    fn weight(&self) -> Option<fn(&E) -> f64> {
+        self.changes.pattern().weight
+    }
+
+    fn keys(&self) -> &Keys {
+        &self.changes.pattern().keys
+    }
+
+    /// The rows, if they are those of the graph in this snapshot or transaction. Costs two gets for
+    /// the state, one range of at most one key for the changes, and one over the blocks. Every list
+    /// is checked.
+    ///
+    /// # Errors
+    /// [`GraphError::StaleBlocks`] if the graph changed since the last [`refresh`](Blocks::refresh)
+    /// or there was none; [`GraphError::DamagedBlocks`]; errors of [`Attached::at`].
+    pub fn at<'r, R: Reader>(&self, reader: &'r R) -> Result<Csr<'r, I>> {
+        self.changes.at(reader)?;
+        self.vertex_changes.at(reader)?;
+        let stale =
+            || GraphError::StaleBlocks { blocks: crate::graph::shown(self.keys().prefix()) };
+        let stored = self.keys().stored(reader)?.filter(|stored| stored.is_complete);
+        let changed = reader.range(self.keys().marks(), Order::Ascending)?.next();
+        match (stored, changed.transpose()?) {
+            (Some(stored), None) => Ok(Csr::new(self.load(reader, &stored)?)),
+            _ => Err(stale().into()),
+        }
+    }
+
+    fn load<'r, R: Reader>(&self, reader: &'r R, stored: &Stored) -> Result<Adjacency<'r>> {
+        load(self.keys(), reader, stored, self.changes.pattern())
+    }
+
+    /// Brings the blocks up to date: rewrites those of changed vertices, in transactions of at most
+    /// 10,000 vertices. Builds all blocks if there are none, if vertices are gone, or if many were
+    /// added since; that takes about 24 bytes of memory per edge. If it was stopped or killed, call
+    /// it again: rewrites continue, a build of all blocks begins again.
+    ///
+    /// # Errors
+    /// [`GraphError::RefreshTakenOver`] if another program began to build the blocks meanwhile;
+    /// errors of [`to_weighted_csr`](crate::GraphView::to_weighted_csr) and of [`Store::transact`].
+    pub fn refresh(&self, store: &impl Store) -> Result<Progress> {
+        self.refresh_with(store, |_| ControlFlow::Continue(()))
+    }
+
+    /// Reports every vertex whose lists in the blocks differ from the graph, although it is not
+    /// marked as changed. Builds the rows of the graph in memory.
+    ///
+    /// # Errors
+    /// Errors of [`to_weighted_csr`](crate::GraphView::to_weighted_csr) and of [`Attached::at`].
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        self.changes.check(reader)
+    }
+
+    /// Marks the vertices whose lists are wrong, and [refreshes](Blocks::refresh) the blocks.
+    ///
+    /// # Errors
+    /// Errors of [`check`](Blocks::check) and of [`refresh`](Blocks::refresh).
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        let found = self.changes.repair(store)?;
+        Ok(found.followed_by(&self.refresh(store)?))
+    }
+}
+
+/// The blocks in a snapshot, whether or not the graph changed since. Checks every list.
+fn load<'r, I, E, C, R: Reader>(
+    keys: &Keys,
+    reader: &'r R,
+    stored: &Stored,
+    changes: &EdgeChanges<I, E, C>,
+) -> Result<Adjacency<'r>> {
+    let blocks = |side: Side| -> Result<Vec<Bytes<'r>>> {
+        let entries = reader.range(keys.side(side), Order::Ascending)?;
+        entries.map(|entry| Ok(Box::new(entry?.1) as Bytes<'r>)).collect()
+    };
+    let adjacency = Adjacency {
+        vertices: stored.vertices,
+        edges: 0,
+        is_directed: changes.source.is_directed,
+        is_weighted: changes.weight.is_some(),
+        sorted: stored.sorted,
+        ids: blocks(Side::Ids)?,
+        out: blocks(Side::Out)?,
+        incoming: blocks(Side::Incoming)?,
+    };
+    adjacency.check()
+}

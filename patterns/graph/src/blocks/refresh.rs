@@ -1,0 +1,162 @@
+//! Bringing blocks up to date.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, KeyRange, Reader, Result, Store, Writer};
+use keyloom_tables::{BatchSize, Progress};
+
+use super::Blocks;
+use super::keys::{Keys, Side, Stored};
+use crate::GraphError;
+use crate::csr::first_of;
+use crate::graph::VertexId;
+
+/// Changed vertices of one transaction.
+const VERTICES: usize = 10_000;
+/// Blocks of one transaction, about 1 MB.
+const BLOCKS: usize = 32;
+
+/// What one transaction of a refresh did.
+pub(super) enum Step {
+    /// No vertex is marked.
+    UpToDate,
+    /// So many marked vertices, and so many blocks written.
+    Rewritten { vertices: usize, blocks: usize },
+    /// All blocks must be built.
+    Build,
+}
+
+impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
+    /// [`refresh`](Blocks::refresh), which calls `progress` after each commit and stops if that
+    /// breaks. [`Progress::records`] counts vertices, [`Progress::written`] blocks.
+    ///
+    /// # Errors
+    /// Errors of `refresh`.
+    pub fn refresh_with(
+        &self,
+        store: &impl Store,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        self.changes.build(store)?;
+        self.vertex_changes.build(store)?;
+        let (mut size, mut done) = (BatchSize::new(VERTICES), Progress::default());
+        loop {
+            match size.transact(store, |txn, most| txn.guarded(|txn| self.rewrite(txn, most)))? {
+                Step::UpToDate => {
+                    done.finished = true;
+                    let _ = progress(&done);
+                    return Ok(done);
+                }
+                Step::Rewritten { vertices, blocks } => {
+                    done.records += vertices as u64;
+                    done.written += blocks as u64;
+                    if progress(&done).is_break() {
+                        return Ok(done);
+                    }
+                }
+                Step::Build => {
+                    if self.build(store, &mut done, &mut progress)?.is_break() {
+                        return Ok(done);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Builds all blocks from one snapshot. What changes meanwhile is marked.
+    fn build(
+        &self,
+        store: &impl Store,
+        done: &mut Progress,
+        progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let build = store.transact(|txn| self.begin_build(txn))?;
+        let rows = {
+            let snapshot = store.snapshot()?;
+            self.changes.pattern().source.rows::<I, E, C>(&snapshot, self.weight())?
+        };
+        store.transact(|txn| {
+            self.check_build(txn, build)?;
+            txn.delete_range(self.keys().blocks())
+        })?;
+        let sides =
+            [(Side::Ids, &rows.ids), (Side::Out, &rows.out), (Side::Incoming, &rows.incoming)];
+        let mut blocks = Vec::new();
+        for (side, own) in sides {
+            blocks.extend(keyed(self.keys(), side, own.iter().map(|block| &***block)));
+        }
+        let (mut size, mut rest) = (BatchSize::new(BLOCKS), &*blocks);
+        while !rest.is_empty() {
+            let written = size.transact(store, |txn, most| {
+                self.check_build(txn, build)?;
+                let some = rest.get(..most.max(1)).unwrap_or(rest);
+                some.iter().try_for_each(|(key, block)| txn.put(key, block))?;
+                Ok(some.len())
+            })?;
+            rest = rest.get(written..).unwrap_or_default();
+            done.written += written as u64;
+            if progress(done).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        done.records += u64::from(rows.vertices);
+        let (vertices, sorted) = (rows.vertices, rows.vertices);
+        let complete = Stored { build, is_complete: true, vertices, sorted };
+        store.transact(|txn| {
+            // A commit whose outcome was unknown may have happened.
+            if self.keys().stored(txn)?.as_ref() == Some(&complete) {
+                return Ok(());
+            }
+            self.check_build(txn, build)?;
+            txn.put(&self.keys().state(), &Keys::encode(&complete)?)
+        })?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Forgets the marks: the snapshot is taken later, and has these changes.
+    fn begin_build(&self, txn: &mut impl Writer) -> Result<u64> {
+        let before = self.keys().stored(txn)?.map_or(0, |stored| stored.build);
+        let begun = Stored { build: before + 1, is_complete: false, vertices: 0, sorted: 0 };
+        txn.put(&self.keys().state(), &Keys::encode(&begun)?)?;
+        txn.delete_range(self.keys().marks())?;
+        Ok(begun.build)
+    }
+
+    fn check_build(&self, reader: &impl Reader, build: u64) -> Result<()> {
+        match self.keys().stored(reader)? {
+            Some(stored) if stored.build == build && !stored.is_complete => Ok(()),
+            _ => Err(GraphError::RefreshTakenOver.into()),
+        }
+    }
+}
+
+/// Blocks with their keys.
+pub(super) fn keyed<'c>(
+    keys: &Keys,
+    side: Side,
+    blocks: impl Iterator<Item = &'c [u8]>,
+) -> Vec<(KeyBuf, &'c [u8])> {
+    let (mut last, mut n) = (None, 0);
+    let with_key = |block: &'c [u8]| {
+        let first = first_of(block);
+        n = if last == Some(first) { n + 1 } else { 0 };
+        last = Some(first);
+        (keys.block(side, first, n), block)
+    };
+    blocks.map(with_key).collect()
+}
+
+/// What replaces the blocks of some vertices.
+pub(super) struct Replacement {
+    pub(super) removed: (KeyBuf, KeyBuf),
+    pub(super) blocks: Vec<(KeyBuf, Vec<u8>)>,
+}
+
+impl Replacement {
+    pub(super) fn apply(&self, txn: &mut impl Writer) -> Result<()> {
+        let (from, to) = &self.removed;
+        txn.delete_range(KeyRange::half_open(from, to))?;
+        self.blocks.iter().try_for_each(|(key, block)| txn.put(key, block))
+    }
+}

@@ -1,0 +1,249 @@
+//! Blocks in the store are the rows of the graph.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use keyloom::{Error, Fault, Faulty, Result, Store, Writer};
+use keyloom_graph::{Blocks, Csr, Direction, GraphError, algorithms};
+use keyloom_tables::Schema;
+use keyloom_testing::laws::{clear, dump_all, long_property};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::model::{Edges, LABELS, edges, graph};
+use super::{Numbers, directed};
+
+type NumberBlocks = Blocks<u32, u8, u32>;
+
+fn declare(store: &impl Store, graph: &Numbers) -> NumberBlocks {
+    let schema = Schema::open(store, "test").unwrap();
+    Blocks::declare_weighted(&schema, graph, "blocks", |weight| f64::from(*weight)).unwrap()
+}
+
+/// The neighbours in both directions and the distances from each vertex, by id.
+type Content = BTreeMap<u32, Around>;
+type Around = (Vec<u32>, Vec<u32>, Vec<(u32, u64)>);
+
+fn content(csr: &Csr<'_, u32>) -> Result<Content> {
+    let ids = |vertices: Vec<u32>| -> Result<Vec<u32>> {
+        let mut ids = vertices.into_iter().map(|v| csr.id(v)).collect::<Result<Vec<u32>>>()?;
+        ids.sort_unstable();
+        Ok(ids)
+    };
+    let around = |vertex: u32| -> Result<Around> {
+        let distances = csr.zip(algorithms::shortest_paths(csr, vertex)?);
+        let distances = distances.map(|found| found.map(|(id, distance)| (id, distance.to_bits())));
+        let mut distances = distances.collect::<Result<Vec<(u32, u64)>>>()?;
+        distances.sort_unstable();
+        let [out, incoming] =
+            [Direction::Out, Direction::In].map(|direction| ids(csr.neighbours(vertex, direction)));
+        Ok((out?, incoming?, distances))
+    };
+    (0..csr.vertex_count()).map(|vertex| Ok((csr.id(vertex)?, around(vertex)?))).collect()
+}
+
+fn of_graph(store: &impl Store, graph: &Numbers) -> Content {
+    let snapshot = store.snapshot().unwrap();
+    let view = graph.at(&snapshot).unwrap();
+    content(&view.to_weighted_csr(|weight| f64::from(*weight)).unwrap()).unwrap()
+}
+
+fn of_blocks(store: &impl Store, blocks: &NumberBlocks) -> Result<Content> {
+    let snapshot = store.snapshot()?;
+    content(&blocks.at(&snapshot)?)
+}
+
+fn is_stale(result: &Result<Content>) -> bool {
+    let error = result.as_ref().err().and_then(Error::downcast_ref::<GraphError>);
+    matches!(error, Some(GraphError::StaleBlocks { .. }))
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Put(Edges),
+    Delete(u32, usize, u32),
+    PutVertex(u32),
+    DeleteVertex(u32),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        3 => edges(12, 6).prop_map(Change::Put),
+        2 => (0..6_u32, 0..LABELS.len(), 0..6_u32).prop_map(|(a, l, b)| Change::Delete(a, l, b)),
+        1 => (0..14_u32).prop_map(Change::PutVertex),
+        1 => (0..14_u32).prop_map(Change::DeleteVertex),
+    ]
+}
+
+fn apply(store: &impl Store, graph: &Numbers, change: &Change) {
+    match change {
+        Change::Put(edges) => store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap(),
+        Change::Delete(a, label, b) => {
+            store.transact(|txn| graph.delete_edge(txn, a, LABELS[*label], b)).map(drop).unwrap();
+        }
+        Change::PutVertex(id) => store.transact(|txn| graph.put_vertex(txn, id, &1)).unwrap(),
+        Change::DeleteVertex(id) => graph.delete_vertex(store, id).map(drop).unwrap(),
+    }
+}
+
+pub fn blocks_follow_the_graph(store: &impl Store) {
+    let changes = vec(vec(change(), 1..3), 1..5);
+    long_property((any::<bool>(), edges(6, 20), changes), |(is_directed, first, changes)| {
+        clear(store);
+        let graph = graph(store, is_directed);
+        // Records before the declaration, and after it.
+        apply(store, &graph, &Change::Put(first));
+        let blocks = declare(store, &graph);
+        for batch in changes {
+            batch.iter().for_each(|change| apply(store, &graph, change));
+            let found = of_blocks(store, &blocks);
+            assert!(found.is_err() || found.unwrap() == of_graph(store, &graph));
+            blocks.refresh(store).unwrap();
+            assert_eq!(of_blocks(store, &blocks).unwrap(), of_graph(store, &graph));
+            assert_eq!(blocks.check(&store.snapshot().unwrap()).unwrap(), []);
+            assert_eq!(blocks.refresh(store).unwrap().written, 0, "nothing changed");
+        }
+    });
+}
+
+/// A hub with more neighbours than a block has, and many blocks.
+fn large(store: &impl Store) -> (Numbers, NumberBlocks) {
+    let graph = directed(store);
+    let blocks = declare(store, &graph);
+    let hub = (0..10_000_u32).map(|n| ((7, "to".to_owned(), n * 3), n));
+    let others = (0..10_000_u32).map(|n| ((n * 2, "to".to_owned(), n / 5), n));
+    store.transact(|txn| graph.put_edges(txn, hub.clone().chain(others.clone()))).unwrap();
+    blocks.refresh(store).unwrap();
+    (graph, blocks)
+}
+
+fn sums(csr: &Csr<'_, u32>) -> (u64, Vec<(u32, u64)>) {
+    let edges = algorithms::shortest_paths(csr, csr.vertex(&7).unwrap()).unwrap();
+    let mut distances: Vec<_> =
+        csr.zip(edges).map(|found| found.map(|(id, d)| (id, d.to_bits())).unwrap()).collect();
+    distances.sort_unstable();
+    (csr.edge_count(), distances)
+}
+
+#[test]
+fn hubs_over_several_blocks_are_rewritten() {
+    let store = keyloom_testing::memory();
+    let (graph, blocks) = large(&store);
+    let is_same = |written: u64, most: u64| {
+        assert!((1..=most).contains(&written), "{written} blocks");
+        let snapshot = store.snapshot().unwrap();
+        let view = graph.at(&snapshot).unwrap();
+        let expected = view.to_weighted_csr(|weight| f64::from(*weight)).unwrap();
+        assert_eq!(sums(&blocks.at(&snapshot).unwrap()), sums(&expected));
+    };
+    for (source, target) in [(7, 1), (7, 40_000), (3, 7), (19_998, 5), (50_000, 7)] {
+        store.transact(|txn| graph.put_edge(txn, &source, "to", &target, &2)).unwrap();
+        is_same(blocks.refresh(&store).unwrap().written, 16);
+    }
+    // The hub shrinks to one block.
+    let gone: Vec<_> = (0..9_990_u32).map(|n| (7, "to".to_owned(), n * 3)).collect();
+    store.transact(|txn| graph.edges().delete_many(txn, &gone)).unwrap();
+    is_same(blocks.refresh(&store).unwrap().written, 64);
+}
+
+#[test]
+fn few_changes_rewrite_few_blocks() {
+    let store = keyloom_testing::memory();
+    let (graph, blocks) = large(&store);
+    store.transact(|txn| graph.put_edge(txn, &9_000, "to", &9_002, &2)).unwrap();
+    assert!(blocks.refresh(&store).unwrap().written <= 4);
+}
+
+pub fn a_stopped_refresh_continues(store: &impl Store) {
+    clear(store);
+    let graph = directed(store);
+    let blocks = declare(store, &graph);
+    let first = (0..30_u32).map(|n| ((n, "to".to_owned(), n * 7 % 30), n));
+    store.transact(|txn| graph.put_edges(txn, first.clone())).unwrap();
+    let stop = || blocks.refresh_with(store, |_| ControlFlow::Break(())).unwrap().finished;
+    assert!(!stop(), "stopped within the build");
+    assert!(is_stale(&of_blocks(store, &blocks)));
+    blocks.refresh(store).unwrap();
+    store.transact(|txn| graph.put_edge(txn, &1, "to", &99, &1)).unwrap();
+    assert!(is_stale(&of_blocks(store, &blocks)));
+    assert!(!stop(), "stopped after the only vertices");
+    assert!(stop(), "nothing was left to do");
+    assert_eq!(of_blocks(store, &blocks).unwrap(), of_graph(store, &graph));
+}
+
+#[test]
+fn a_refresh_that_fails_leaves_nothing_wrong() {
+    let mut failures = 0;
+    for fault in [Fault::Error, Fault::Conflict, Fault::UnknownButCommitted, Fault::UnknownAndLost]
+    {
+        for is_built in [false, true] {
+            for n in 0.. {
+                let is_met = fails_at(n, fault, is_built);
+                failures += u64::from(is_met);
+                if !is_met {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(failures > 100, "{failures}");
+}
+
+/// Lets the n-th operation of a refresh fail. Returns whether it has so many.
+fn fails_at(n: u64, fault: Fault, is_built: bool) -> bool {
+    let store = Faulty::new(keyloom_testing::memory());
+    let graph = directed(&store);
+    let blocks = declare(&store, &graph);
+    let first = (0..30_u32).map(|n| ((n, "to".to_owned(), n * 7 % 30), n));
+    store.transact(|txn| graph.put_edges(txn, first.clone())).unwrap();
+    if is_built {
+        blocks.refresh(&store).unwrap();
+    }
+    store.transact(|txn| graph.put_edge(txn, &1, "to", &77, &1)).unwrap();
+    store.fail_at(n, fault);
+    let outcome = blocks.refresh(&store);
+    let is_met = store.operations() > n;
+    store.clear_fault();
+    let found = of_blocks(&store, &blocks);
+    assert!(is_stale(&found) || found.unwrap() == of_graph(&store, &graph), "{fault:?} at {n}");
+    assert!(outcome.is_ok() || is_met);
+    blocks.refresh(&store).unwrap();
+    assert_eq!(of_blocks(&store, &blocks).unwrap(), of_graph(&store, &graph));
+    is_met
+}
+
+pub fn damaged_blocks_are_found_and_repaired(store: &impl Store) {
+    clear(store);
+    let graph = directed(store);
+    let blocks = declare(store, &graph);
+    let first = (0..30_u32).map(|n| ((n % 9, "to".to_owned(), n), n));
+    store.transact(|txn| graph.put_edges(txn, first.clone())).unwrap();
+    blocks.refresh(store).unwrap();
+    let expected = of_graph(store, &graph);
+    let space = blocks.space();
+    let entries = dump_all(store).into_iter().filter(|(key, _)| key.starts_with(space.prefix()));
+    let entries: Vec<_> = entries.collect();
+    assert_eq!(entries.len(), 4, "the state and three sides");
+    for (key, value) in &entries {
+        for place in 0..=value.len() {
+            let mut damaged = value.clone();
+            match damaged.get_mut(place) {
+                Some(byte) => *byte ^= 0x41,
+                None => damaged.clear(),
+            }
+            store.transact(|txn| txn.put(key, &damaged)).unwrap();
+            let found = of_blocks(store, &blocks);
+            if matches!(found, Err(Error::NewerFormat { .. })) {
+                assert!(blocks.refresh(store).is_err());
+                store.transact(|txn| txn.put(key, value)).unwrap();
+                continue;
+            }
+            let faults = blocks.check(&store.snapshot().unwrap());
+            let is_seen = found.is_err() || faults.as_ref().is_ok_and(|faults| !faults.is_empty());
+            let is_harmless = found.is_ok_and(|found| found == expected);
+            assert!(is_seen || is_harmless, "byte {place} of {key:?}");
+            blocks.repair(store).unwrap();
+            assert_eq!(of_blocks(store, &blocks).unwrap(), expected);
+        }
+    }
+}
