@@ -19,7 +19,9 @@ fn same<P: VertexProgram<u32, u32>>(store: &impl Store, program: impl Fn() -> P)
         let edges: Vec<_> = (0..3_000)
             .map(|_| edge(rng.u32(..VERTICES), rng.u32(..VERTICES), rng.u32(..9)))
             .collect();
-        store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
+        for edges in edges.chunks(500) {
+            store.transact(|txn| graph.put_edges(txn, edges.to_vec())).unwrap();
+        }
         let run = declare(store, &graph, program()).threads(threads);
         assert!(run.run(store).unwrap().finished);
         let bytes = dump_all(store);
