@@ -1,0 +1,1 @@
+//! Tests of full-text search, one module per subject.
