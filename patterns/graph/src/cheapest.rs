@@ -67,7 +67,7 @@ impl<I: Ord> PartialEq for Open<I> {
 
 impl<I: Ord> Eq for Open<I> {}
 
-/// The best ways so far: the cost, and the state and the label before.
+/// For each state the cheapest way to it so far: its cost, the state before and the label between.
 type Ways<I> = HashMap<State<I>, (f64, Option<(State<I>, String)>)>;
 
 /// Where a search begins and ends, and what it must not use.

@@ -23,7 +23,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
     {
-        self.vertices.put(txn, &id.to_owned(), properties)
+        txn.guarded(|txn| self.vertices.put(txn, &id.to_owned(), properties))
     }
 
     /// Deletes a vertex and all of its edges, in as many transactions as it takes. The vertex is
@@ -136,7 +136,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
                 let vertex = id.to_owned();
                 match is_mirror {
                     false => edges.push((vertex, label, other)),
-                    // A loop stands in the table as well.
+                    // The table has a loop, too.
                     true if other == vertex => {}
                     true => edges.push((other, label, vertex)),
                 }

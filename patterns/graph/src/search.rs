@@ -319,8 +319,8 @@ where
         let (target, mut explain) = (target.to_owned(), Explain::default());
         let max_edges = max_edges.min(self.max_depth);
         let mut path = Path { vertices: vec![self.from.clone()], labels: Vec::new(), cost: 0.0 };
-        // For each vertex of the path, the hops that are not tried yet. Its own recursion, so that
-        // a long path needs no deep stack.
+        // For each vertex of the path, the hops that are not tried yet. A list instead of a
+        // recursion, so that a long path does not exhaust the stack.
         let mut open: Vec<std::vec::IntoIter<(String, I)>> = Vec::new();
         if self.from == target {
             return Ok(match visit(path) {

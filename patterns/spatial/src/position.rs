@@ -164,7 +164,7 @@ pub(super) fn turned(difference: f64) -> f64 {
     if difference > 180.0 { 360.0 - difference } else { difference }
 }
 
-/// The cosine of a latitude in degrees. The result is precise near a pole, too, where it is small.
+/// The cosine of a latitude in degrees. Also precise near a pole, where the cosine is small.
 #[inline]
 pub(super) fn cosine(latitude: f64) -> f64 {
     let from_equator = latitude.abs();

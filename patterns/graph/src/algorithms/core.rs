@@ -64,7 +64,7 @@ impl Peeling {
         Self { degrees, order, places, starts }
     }
 
-    /// Takes one neighbour away from a vertex, unless it has no more than the vertex that goes.
+    /// Lowers the degree of `vertex`, whose neighbour `gone` is removed, but not below that of `gone`.
     fn lower(&mut self, vertex: u32, gone: u32) {
         let degree = self.degrees[vertex as usize];
         if degree <= self.degrees[gone as usize] {

@@ -148,8 +148,9 @@ pub(super) fn simple_neighbours(sides: &[Rows<'_>], vertex: u32, around: &mut Ve
     around.iter_mut().for_each(|end| *end >>= 1);
 }
 
-/// Calls `visit` with what two ascending lists have in common, and the directions in each. No
-/// branch depends on which one is ahead: that cannot be predicted.
+/// Calls `visit` with each vertex that is in both ascending lists, and with its directions in each.
+/// The comparison of the two heads is computed without a branch, which a processor could not
+/// predict.
 #[inline]
 fn common(a: &[u32], b: &[u32], mut visit: impl FnMut(u32, [u64; 2])) {
     let (mut i, mut j) = (0, 0);

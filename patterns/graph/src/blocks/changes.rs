@@ -132,7 +132,7 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
             if is_same || reader.get(&mark)?.is_some() {
                 continue;
             }
-            // An id that the graph does not have may be damaged: a mark would not help.
+            // An id that the graph does not have may be damaged. A mark at that id would not help.
             let fault = match numbers {
                 (None, _) => Inconsistency::new(self.keys.state(), Rule::Wrong)
                     .with_text("has blocks with a vertex that is not in the graph"),

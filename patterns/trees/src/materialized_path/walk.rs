@@ -177,8 +177,8 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
     }
 }
 
-/// Whether two keys with an equal beginning are also equal in the following `range`, and a segment
-/// ends at its end in both.
+/// Whether two keys are equal in `range`, and in both a segment ends where `range` ends. The bytes
+/// before `range` must be equal.
 ///
 /// Compares eight bytes at a time. The last chunk may overlap bytes already compared, or bytes
 /// before the range: that is faster than a function call.

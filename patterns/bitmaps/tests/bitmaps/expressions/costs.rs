@@ -44,8 +44,8 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(count(a.complement(..u64::MAX)), [0, 1, 300]);
     assert_eq!(count(BitmapExpr::range(7..u64::MAX)), [0; 3]);
 
-    // Chunks that the sparse bitmap lacks are skipped by seeks: of the other one, the common chunks
-    // are read, and those stepped over on the way.
+    // A chunk that the sparse bitmap lacks is skipped by a seek. So at most two chunks of the other
+    // bitmap are read for each chunk of the sparse one.
     for both in [a & sparse, sparse & a, BitmapExpr::all_of([a, b, sparse])] {
         let [gets, ranges, keys] = count(both.clone());
         let sought = 2 * (both.count(&snapshot).unwrap() / 3 + 1);
