@@ -40,8 +40,8 @@ macro_rules! on_servers {
     ($tests:literal) => {
         concat!(
             "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=16 KEYLOOM_ISOLATION_TRANSACTIONS=3000 ",
-            "tests/servers/with.sh cargo test --locked -p keyloom-graph -p keyloom-on-servers ",
-            "-p keyloom-patterns -p keyloom-tables -p keyloom-tour -p keyloom-trees ",
+            "tests/servers/with.sh cargo test --locked --no-fail-fast ",
+            "-p keyloom-graph -p keyloom-on-servers -p keyloom-patterns -p keyloom-tables -p keyloom-tour -p keyloom-trees ",
             "--features keyloom-on-servers/postgres,keyloom-on-servers/etcd,keyloom-on-servers/tls,",
             "keyloom-tour/polygons,keyloom-tour/postgres,keyloom-tour/etcd,keyloom-tour/tls ",
             $tests,
@@ -76,13 +76,15 @@ const STEPS: &[Step] = &[
     step(
         "servers",
         When::Full,
-        on_servers!(
-            "--test etcd --test graph --test kills --test path --test postgres --test servers --"
-        ),
+        on_servers!("--test etcd --test kills --test path --test postgres --test servers --"),
     ),
     step("test-quick", When::Quick, "cargo test --locked"),
     // With a quarter of the random cases.
-    step("test", When::Full, "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 cargo test --locked"),
+    step(
+        "test",
+        When::Full,
+        "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 cargo test --locked --no-fail-fast",
+    ),
     // The program that the tests built.
     step("tour", When::Full, TOUR),
     // The second run finds the store of the first.
@@ -101,6 +103,7 @@ const STEPS: &[Step] = &[
         When::Nightly,
         "cargo run --locked --release -p keyloom-examples --bin far_away",
     ),
+    step("servers-graph", When::Nightly, on_servers!("--test graph -- on_postgres on_etcd")),
     step("servers-tour", When::Nightly, on_servers!("--test tour -- on_postgres on_etcd")),
     step(
         "servers-tables",
