@@ -1,8 +1,8 @@
-//! Draws the pictures of the book's chapter on dimensionality reduction: the curve, from the codes
-//! of the library, and the reads of queries over real cities.
+//! Draws pictures of the book: the curve of the chapter on dimensionality reduction, from the codes
+//! of the library, with the reads of queries over real cities; the supersteps of a vertex program.
 //!
 //! ```text
-//! cargo run -p keyloom-examples --bin draw_curves      writes book/src/pictures
+//! cargo run -p keyloom-examples --bin draw_pictures      writes book/src/pictures
 //! ```
 
 mod antimeridian;
@@ -12,6 +12,7 @@ mod cover;
 mod curves;
 mod map;
 mod pole;
+mod supersteps;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     match write() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("draw_curves: {error}");
+            eprintln!("draw_pictures: {error}");
             ExitCode::FAILURE
         }
     }
@@ -54,6 +55,7 @@ fn pictures() -> Drawn<Vec<(String, String)>> {
         ("curves.svg".to_owned(), curves::picture()),
         ("antimeridian.svg".to_owned(), antimeridian::picture(&cities)?),
         ("pole.svg".to_owned(), pole::picture(&cities)?),
+        ("supersteps.svg".to_owned(), supersteps::picture()?),
     ];
     for ranges in BUDGETS {
         pictures.push((format!("cover_{ranges}.svg"), cover::picture(&cities, ranges)?));
@@ -83,7 +85,7 @@ mod tests {
             let kept = std::fs::read_to_string(&file).unwrap();
             assert!(
                 kept == picture,
-                "{name}: run `cargo run -p keyloom-examples --bin draw_curves`"
+                "{name}: run `cargo run -p keyloom-examples --bin draw_pictures`"
             );
             assert!(picture.len() < MOST_BYTES, "{name} has {} bytes", picture.len());
             assert!(picture.contains("<title>") && picture.contains("<desc>"), "{name}");
