@@ -166,6 +166,11 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         &self.edges
     }
 
+    /// The subspaces of what is derived from the edges: the incoming edges, and the degrees.
+    pub fn derived_spaces(&self) -> [Subspace; 2] {
+        [self.incoming.space(), self.degrees.space()]
+    }
+
     /// The graph in a snapshot or a transaction, for reading. Costs one get, and checks that the
     /// incoming edges are readable.
     ///

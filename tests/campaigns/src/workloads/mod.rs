@@ -11,6 +11,7 @@ mod ledger;
 mod may_refuse;
 mod members;
 mod places;
+mod routes;
 mod trees;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub fn all() -> Result<(Vec<Arc<dyn Registered>>, Definitions)> {
         Arc::new(ledger::Ledger::new(&schema)?),
         Arc::new(members::Members::new(&schema)?),
         Arc::new(places::Places::new(&schema)?),
+        Arc::new(routes::Routes::new(&schema)?),
         Arc::new(aggregates::Parts::new()),
         Arc::new(audience::Audience::new(&schema)?),
         Arc::new(files::Files::new(&schema)?),
