@@ -51,7 +51,7 @@ pub fn picture() -> Drawn<String> {
     })?;
     let program = ShortestPaths::new("ATL".to_owned(), |edge| edge.properties);
     let hours = Computation::declare(&schema, &flights, "hours", 1, program)?;
-    // The first moment is that before the first superstep. In the last superstep nobody sends.
+    // The first moment is that before the first superstep. The last superstep sends no messages.
     let mut moments = Vec::new();
     let mut failed = Ok(());
     hours.run_with(&store, |_| match moment(&store, hours.space()) {
