@@ -64,7 +64,7 @@ impl Peeling {
         Self { degrees, order, places, starts }
     }
 
-    /// Lowers the degree of `vertex`, a neighbour of the removed `gone`, to at least that of `gone`.
+    /// Lowers the degree of a neighbour of the removed vertex `gone`, to at least that of `gone`.
     fn lower(&mut self, vertex: u32, gone: u32) {
         let degree = self.degrees[vertex as usize];
         if degree <= self.degrees[gone as usize] {
