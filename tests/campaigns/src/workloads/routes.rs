@@ -1,5 +1,6 @@
 //! Routes between ports: a graph, walked in both directions.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fastrand::Rng;
@@ -78,8 +79,8 @@ impl Model {
         let mut open = VecDeque::from([(from, 0)]);
         while let Some((port, depth)) = open.pop_front() {
             for (_, next) in self.neighbours(port, Direction::Out) {
-                if !depths.contains_key(&next) {
-                    depths.insert(next, depth + 1);
+                if let Entry::Vacant(unseen) = depths.entry(next) {
+                    unseen.insert(depth + 1);
                     open.push_back((next, depth + 1));
                 }
             }
