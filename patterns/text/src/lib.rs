@@ -1,2 +1,7 @@
 //! Full-text search on ordered keys: an index of words that changes in the same transaction as the
 //! document.
+
+#![allow(dead_code, unused_imports, reason = "the index that uses the postings follows")]
+mod postings;
+
+pub use postings::Detail;

@@ -1,0 +1,70 @@
+//! The pairs of frequency and length that bound the scores of a block.
+
+use super::varint;
+
+/// The largest number of bounds of a block.
+const MOST: usize = 4;
+
+/// The pairs that no other pair exceeds, the greatest frequency first.
+pub(super) fn of(freqs: &[u32], lens: &[u32]) -> Vec<(u32, u32)> {
+    let mut pairs: Vec<(u32, u32)> = freqs.iter().copied().zip(lens.iter().copied()).collect();
+    pairs.sort_unstable_by_key(|(freq, len)| (std::cmp::Reverse(*freq), *len));
+    let mut shortest = None;
+    pairs.retain(|(_, len)| {
+        let is_shorter = shortest.is_none_or(|shortest| *len < shortest);
+        if is_shorter {
+            shortest = Some(*len);
+        }
+        is_shorter
+    });
+    if pairs.len() > MOST {
+        let shortest = shortest.unwrap_or(0);
+        pairs.truncate(MOST);
+        if let Some((_, len)) = pairs.last_mut() {
+            *len = shortest;
+        }
+    }
+    pairs
+}
+
+pub(super) fn write(bounds: &[(u32, u32)], min_len: u32, out: &mut Vec<u8>) {
+    out.push(bounds.len() as u8);
+    for (freq, len) in bounds {
+        varint::write(*freq, out);
+        varint::write(len - min_len, out);
+    }
+}
+
+/// The bounds of a block, as stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored<'b> {
+    bytes: &'b [u8],
+    min_len: u32,
+}
+
+impl<'b> Stored<'b> {
+    /// Takes bounds from the beginning of `bytes`.
+    pub(super) fn take(bytes: &mut &'b [u8], min_len: u32) -> Option<Self> {
+        let (many, rest) = bytes.split_first()?;
+        *bytes = rest;
+        if usize::from(*many) > MOST {
+            return None;
+        }
+        for _ in 0..2 * many {
+            varint::take(bytes)?;
+        }
+        let stored = rest.get(..rest.len() - bytes.len())?;
+        Some(Self { bytes: stored, min_len })
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(super) fn iter(mut self) -> impl Iterator<Item = (u32, u32)> {
+        std::iter::from_fn(move || {
+            let pair = (varint::take(&mut self.bytes)?, varint::take(&mut self.bytes)?);
+            Some((pair.0, pair.1.saturating_add(self.min_len)))
+        })
+    }
+}

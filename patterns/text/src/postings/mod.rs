@@ -1,0 +1,124 @@
+//! Posting lists: for a term of a field, the documents that contain it.
+//!
+//! The list is cut into *blocks* of aligned ranges of document ids. A range of 2<sup>level</sup>
+//! ids is a block if it has at most 128 postings and its parent, the range of twice its size, has
+//! more. So the blocks follow from the postings alone, whatever the order in which documents were
+//! written: an index that was rebuilt has the bytes of one that was maintained. A change of one
+//! document changes its block, and rarely splits or merges one.
+//!
+//! ```text
+//!  level 10   0 ─────────────────────────────────────────── 1023    300 postings: too many
+//!  level 9    0 ───────────────── 511   512 ─────────────── 1023    90 and 210
+//!             └ block: 90 postings ┘
+//!  level 8                              512 ── 767  768 ─── 1023    120 and 90
+//!                                       └ block ─┘  └ block ───┘
+//! ```
+//!
+//! A block is stored under the *last* id of its range. So one ascending read from (term, id)
+//! returns the block that contains an id, or the next one.
+//!
+//! # The bytes of a block
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 1 | high four bits: the version, 1; bit 0: the occurrences follow in this value |
+//! | 1 | level of the range |
+//! | 1 | number of postings, less one |
+//! | 3 | widths in bits of gaps, frequencies and lengths |
+//! | varint | smallest length of a field |
+//! | 1 | number of bounds; 0 in a block of one posting |
+//! | 2 varints each | bounds: a frequency, and a length less the smallest one |
+//! | packed | gaps: the first id less the first one of the range, then each id less its predecessor, less one |
+//! | packed | frequencies, less one |
+//! | packed | lengths of the field in tokens, less the smallest one |
+//!
+//! The *bounds* are the pairs of frequency and length that no other posting exceeds: more frequent
+//! in a field that is not longer. A score of BM25 grows with the frequency and falls with the
+//! length, so the best score of a block is that of one of its bounds, whatever the average length
+//! is by then. If there are more than four, the last ones are replaced by the pair of their
+//! greatest frequency and smallest length.
+//!
+//! The *occurrences* of all postings of a block are stored under a key of their own, so that a
+//! query which does not need them does not read them; up to 64 bytes follow in the block itself.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 1, or 3 | width in bits of the position gaps; with offsets also of the start gaps and the lengths in bytes |
+//! | packed | for each posting its first position, then each position less its predecessor |
+//! | packed | the same of the start offsets |
+//! | packed | the lengths of the tokens in bytes |
+
+mod bits;
+mod block;
+mod bounds;
+mod encode;
+mod list;
+mod occurrences;
+mod range;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests;
+mod varint;
+
+pub(crate) use block::Block;
+pub(crate) use encode::{Encoded, encode};
+pub(crate) use list::{Postings, PostingsSlice};
+pub(crate) use occurrences::Occurrences;
+pub(crate) use range::IdRange;
+
+/// The largest number of postings of a block.
+pub(crate) const BLOCK_POSTINGS: usize = 128;
+
+/// What an index stores about each occurrence of a term.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Detail {
+    /// Only how often the term occurs in the field: for ranking without phrases.
+    Frequencies,
+    /// Also the positions, for phrases and proximity. The default.
+    #[default]
+    Positions,
+    /// Also the first and the last byte in the text, for highlighting without a second analysis.
+    Offsets,
+}
+
+/// One occurrence of a term in a field of a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Occurrence {
+    /// The number of the token.
+    pub(crate) position: u32,
+    /// The offset of its first byte.
+    pub(crate) start: u32,
+    /// The offset after its last byte.
+    pub(crate) end: u32,
+}
+
+/// Stored bytes that are not a block, and the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Malformed {
+    /// The format of a newer program.
+    #[error("the format {0} of a posting block is newer than this program")]
+    Newer(u32),
+    /// A broken rule of the format.
+    #[error("the bytes are not a posting block: {0}; repair the index")]
+    Broken(&'static str),
+}
+
+impl From<Malformed> for keyloom::Error {
+    fn from(malformed: Malformed) -> Self {
+        match malformed {
+            Malformed::Newer(found) => {
+                Self::NewerFormat { what: "a posting block".to_owned(), found, supported: VERSION }
+            }
+            Malformed::Broken(_) => Self::other(malformed),
+        }
+    }
+}
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// The flag of a block that is followed by its occurrences.
+const HAS_OCCURRENCES: u8 = 1;
+
+/// The largest number of bytes of occurrences that follow in the block itself.
+const INLINE_BYTES: usize = 64;

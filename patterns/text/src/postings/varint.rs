@@ -1,0 +1,24 @@
+//! Integers of seven bits per byte, lowest first.
+
+pub(super) fn write(mut integer: u32, out: &mut Vec<u8>) {
+    while integer >= 0x80 {
+        out.push(integer as u8 | 0x80);
+        integer >>= 7;
+    }
+    out.push(integer as u8);
+}
+
+/// Takes an integer from the beginning of `bytes`; `None` if there is none of 32 bits.
+#[inline]
+pub(super) fn take(bytes: &mut &[u8]) -> Option<u32> {
+    let mut integer = 0_u64;
+    for shift in (0..35).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        integer |= u64::from(byte & 0x7F) << shift;
+        if *byte < 0x80 {
+            return u32::try_from(integer).ok();
+        }
+    }
+    None
+}
