@@ -90,14 +90,14 @@ fn moment(store: &Memory, space: &Subspace) -> Result<Moment> {
     let mut moment = Moment::default();
     for entry in all {
         let (key, value) = entry?;
-        if let Ok((2_u8, airport)) = space.unpack::<(u8, String)>(&key) {
+        if let Ok((2_u8, airport)) = space.unpack::<(u8, String)>(key) {
             // After the byte that says whether it has halted, and the hash of its edges.
             let state = Postcard::decode(value.get(5..).unwrap_or_default())?;
             moment.states.insert(airport, state);
         }
         type MessageKey = (u8, u64, String, u64, u64);
-        if let Ok((3_u8, _, airport, ..)) = space.unpack::<MessageKey>(&key) {
-            moment.messages.insert(airport, Postcard::decode(&value)?);
+        if let Ok((3_u8, _, airport, ..)) = space.unpack::<MessageKey>(key) {
+            moment.messages.insert(airport, Postcard::decode(value)?);
         }
     }
     Ok(moment)
