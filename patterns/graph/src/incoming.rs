@@ -6,8 +6,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{Error, Reader, Result, Store, Subspace};
-use keyloom_tables::derived::{self, AS_ENTRIES, Attach, Derived, DerivedEntries, DerivedEntry};
+use keyloom::{DynWriter, Error, Reader, Result, Store, Subspace};
+use keyloom_tables::derived::{
+    self, AS_ENTRIES, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange, SortedWrites,
+};
 use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions, Table};
 
 use crate::{EdgeKey, VertexId};
@@ -52,6 +54,32 @@ impl<I: VertexId, E, C: Codec<E>> DerivedEntries<EdgeKey<I>, E> for Incoming<I, 
             Ok(()) => vec![(self.space.pack(&(target, label, source)), value.as_slice().into())],
             Err(_) => Vec::new(),
         }
+    }
+
+    /// An edge has the same key after every change, so only the values are compared.
+    fn maintain(
+        &self,
+        _: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, EdgeKey<I>, E>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for RecordChange { key: (source, label, target), old, new, .. } in changes {
+            let key = self.space.pack(&(target, label, source));
+            for (edge, value) in [(old, &mut before), (new, &mut after)] {
+                value.clear();
+                if let Some(edge) = edge {
+                    value.push(FORMAT);
+                    C::encode(edge, value)?;
+                }
+            }
+            match new {
+                Some(_) if before == after => {}
+                Some(_) => writes.put(&key, &after)?,
+                None => writes.delete(&key)?,
+            }
+        }
+        Ok(())
     }
 
     fn record_key(&self, key: &[u8], value: &[u8]) -> Result<EdgeKey<I>> {

@@ -97,7 +97,7 @@ use smallvec::{SmallVec, smallvec};
 #[cfg(doc)]
 use crate::UnreadableEntry;
 use crate::continuation::{Continuation, Page, answers};
-use crate::derived::{Attach, LostRecords, RecordChange, SortedWrites};
+use crate::derived::{Attach, LostRecords, RecordChange, SortedWrites, word};
 use crate::parts::Parts;
 use crate::schema::{Followed, Owned, queue_key, write_queued};
 use crate::select::Select;
@@ -871,16 +871,39 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 const MANY: usize = 4_096;
 
 /// The changes in the order of their keys; of several changes of one key, only the last.
-fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V>> {
-    changes.sort_by(|a, b| a.packed.cmp(&b.packed));
-    changes.dedup_by(|later, earlier| {
-        let same = later.packed == earlier.packed;
-        if same {
-            std::mem::swap(later, earlier);
+fn last_of_each<K, V>(changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V>> {
+    if changes.is_sorted_by(|a, b| a.packed < b.packed) {
+        return changes;
+    }
+    let order = order_of(&changes);
+    let mut changes: Vec<Option<Change<'_, K, V>>> = changes.into_iter().map(Some).collect();
+    let mut sorted: Vec<Change<'_, K, V>> = Vec::with_capacity(changes.len());
+    for change in order.into_iter().filter_map(|n| changes.get_mut(n)?.take()) {
+        match sorted.last_mut() {
+            Some(last) if last.packed == change.packed => *last = change,
+            _ => sorted.push(change),
         }
-        same
+    }
+    sorted
+}
+
+/// The numbers of the changes in the order of their keys, equal keys in the given order.
+///
+/// Compares eight bytes after the common prefix as integers: changes have 100 bytes and are not
+/// moved while they are sorted.
+fn order_of<K, V>(changes: &[Change<'_, K, V>]) -> Vec<usize> {
+    let packed = |n: usize| changes.get(n).map_or(&[][..], |change| &*change.packed);
+    let first = packed(0);
+    let shared = changes.iter().fold(first.len(), |shared, change| {
+        first.iter().zip(&change.packed).take(shared).take_while(|(a, b)| a == b).count()
     });
-    changes
+    let word_of = |change: &Change<'_, K, V>| word(change.packed.get(shared..).unwrap_or_default());
+    let mut order: Vec<(u64, usize)> =
+        changes.iter().enumerate().map(|(n, change)| (word_of(change), n)).collect();
+    order.sort_unstable_by(|(a, m), (b, n)| {
+        a.cmp(b).then_with(|| packed(*m).cmp(packed(*n))).then_with(|| m.cmp(n))
+    });
+    order.into_iter().map(|(_, n)| n).collect()
 }
 
 /// The bytes of a table's entry in its schema.

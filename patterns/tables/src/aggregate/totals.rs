@@ -317,15 +317,31 @@ impl<K, V, P> Totals<K, V, P> {
         txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],
     ) -> Result<()> {
-        let mut amounts = Vec::new();
+        let mut amounts = SortedWrites::default();
         for RecordChange { key, old, new, .. } in changes {
-            self.collect(key, *old, &mut amounts, i64::wrapping_neg);
-            self.collect(key, *new, &mut amounts, |amount| amount);
+            self.add_amounts(key, *old, &mut amounts, i64::wrapping_neg)?;
+            self.add_amounts(key, *new, &mut amounts, |amount| amount)?;
         }
-        let amounts = merge(amounts);
-        // Keys that the store would refuse are refused before the first write.
-        amounts.iter().try_for_each(|(key, _)| check_key(key))?;
-        amounts.iter().try_for_each(|(key, amount)| txn.add(key, *amount))
+        amounts.each_sum(|key, amount| if amount == 0 { Ok(()) } else { txn.add(key, amount) })
+    }
+
+    /// Collects the amounts of a record. Keys that the store would refuse are refused here, before
+    /// the first write.
+    fn add_amounts(
+        &self,
+        key: &K,
+        value: Option<&V>,
+        into: &mut SortedWrites,
+        amount: impl Fn(i64) -> i64,
+    ) -> Result<()> {
+        let Some(value) = value else { return Ok(()) };
+        let mut whole = KeyBuf::from_slice(self.space.prefix());
+        for (parts, some) in (self.function)(key, value) {
+            whole.truncate(self.space.prefix().len());
+            whole.extend_from_slice(&parts);
+            into.put(&whole, &amount(some).to_le_bytes())?;
+        }
+        Ok(())
     }
 }
 

@@ -50,6 +50,7 @@ pub use repair::repair;
 #[doc(hidden)]
 pub use repair::repair_in_batches;
 pub use writes::SortedWrites;
+pub(crate) use writes::word;
 
 /// The change of one record from `old` to `new`; `None` stands for a missing record.
 pub struct RecordChange<'c, K, V> {

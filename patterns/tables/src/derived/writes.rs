@@ -118,6 +118,22 @@ impl SortedWrites {
         Ok(())
     }
 
+    /// Calls `visit` with each key in order and with the sum of the amounts that were collected for
+    /// it as [`put`](SortedWrites::put)s of 8 bytes, little-endian.
+    pub(crate) fn each_sum(
+        &mut self,
+        mut visit: impl FnMut(&[u8], i64) -> Result<()>,
+    ) -> Result<()> {
+        let Self { bytes, writes } = self;
+        sort(bytes, writes, 0);
+        for equal in writes.chunk_by(|a, b| a.has_key_of(b, bytes)) {
+            let amounts = equal.iter().filter_map(|write| write.value(bytes)?.try_into().ok());
+            let sum = amounts.map(i64::from_le_bytes).fold(0, i64::wrapping_add);
+            equal.first().map_or(Ok(()), |write| visit(write.key(bytes), sum))?;
+        }
+        Ok(())
+    }
+
     fn begin(&mut self, key: &[u8]) -> Result<Write> {
         check_key(key)?;
         let (at, key_bytes) = (self.bytes.len(), key.len());
@@ -245,7 +261,7 @@ fn common_prefix(bytes: &[u8], writes: &[Write], depth: usize) -> usize {
 
 /// The first eight bytes as a number that compares as they do; a shorter slice is padded with
 /// zeros.
-fn word(bytes: &[u8]) -> u64 {
+pub(crate) fn word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(bytes) {
         *to = *from;
