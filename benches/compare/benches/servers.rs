@@ -8,11 +8,14 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::hint::black_box;
 
 use etcd_client::{Client as EtcdClient, GetOptions, Txn, TxnOp};
-use keyloom::{Etcd, KeyRange, Order, Postgres, Reader, Store, Writer};
+use keyloom::{Etcd, KeyRange, Metered, Order, Postgres, Reader, Store, Writer};
 use keyloom_compare::compare;
+use keyloom_patterns::Schema;
+use keyloom_patterns::graph::Graph;
 use postgres::{Client as PgClient, IsolationLevel, NoTls};
 
 const RECORDS: u32 = 10_000;
@@ -37,7 +40,10 @@ fn fill(store: &impl Store) {
 fn main() {
     println!("ratios are keyloom / the client alone: below 1 keyloom is faster\n");
     match std::env::var("KEYLOOM_POSTGRES") {
-        Ok(address) => postgres(&address),
+        Ok(address) => {
+            postgres(&address);
+            graph(&address);
+        }
         Err(_) => println!("no KEYLOOM_POSTGRES: run it under tests/servers/with.sh"),
     }
     match std::env::var("KEYLOOM_ETCD") {
@@ -135,6 +141,62 @@ fn postgres(address: &str) {
                 txn.execute(&put, &[&keys, &vec![&VALUE[..]; 100]]).unwrap();
                 txn.commit().unwrap();
             }),
+        ],
+    );
+}
+
+/// Three steps from a vertex of a graph with 10,000 edges, beside one recursive query over a table
+/// of the same edges.
+fn graph(address: &str) {
+    let mut rng = fastrand::Rng::with_seed(1);
+    let edges: BTreeSet<(i32, i32)> =
+        std::iter::repeat_with(|| (rng.i32(..1_000), rng.i32(..1_000))).take(10_000).collect();
+    let store = Metered::new(Postgres::options().table("compared_graph").open(address).unwrap());
+    let schema = Schema::open(&store, "compare").unwrap();
+    let own = Graph::<i32>::directed(&schema, "graph").unwrap();
+    let keys = edges.iter().map(|(a, b)| ((*a, "to".to_owned(), *b), ()));
+    store.transact(|txn| own.put_edges(txn, keys.clone())).unwrap();
+    let mut raw = PgClient::connect(address, NoTls).unwrap();
+    raw.batch_execute(
+        "DROP TABLE IF EXISTS compared_edges;
+         CREATE TABLE compared_edges
+             (source int, label text, target int, PRIMARY KEY (source, label, target));",
+    )
+    .unwrap();
+    let (sources, targets): (Vec<i32>, Vec<i32>) = edges.iter().copied().unzip();
+    let insert = "INSERT INTO compared_edges
+         SELECT a, 'to', b FROM unnest($1::int[], $2::int[]) AS edge (a, b)";
+    raw.execute(insert, &[&sources, &targets]).unwrap();
+    raw.batch_execute("ANALYZE compared_edges").unwrap();
+    let query = raw
+        .prepare(
+            "WITH RECURSIVE walk (vertex, depth) AS (
+                 SELECT $1::int, 0
+                 UNION
+                 SELECT edge.target, depth + 1 FROM walk
+                 JOIN compared_edges edge ON edge.source = vertex AND edge.label = 'to'
+                 WHERE depth < 3
+             )
+             SELECT count(*) FROM walk WHERE depth = 3",
+        )
+        .unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let view = own.at(&snapshot).unwrap();
+    let own = |from: i32| {
+        let steps = view.from([&from]).out(["to"]).dedup().out(["to"]).dedup().out(["to"]).dedup();
+        steps.count().unwrap().found as i64
+    };
+    let mut theirs = |from: i32| raw.query_one(&query, &[&from]).unwrap().get::<_, i64>(0);
+    (0..20).for_each(|from| assert_eq!(own(from), theirs(from)));
+    let ((), cost) = store.measure(|_| _ = own(0));
+    println!("three steps: {} vertices, {} round trips", own(0), cost.round_trips);
+    compare(
+        "PostgreSQL: three steps over 10,000 edges",
+        5,
+        ROUNDS / 4,
+        &mut [
+            ("keyloom", &mut || (0..5).for_each(|from| _ = black_box(own(from)))),
+            ("a recursive query", &mut || (0..5).for_each(|from| _ = black_box(theirs(from)))),
         ],
     );
 }
