@@ -2,6 +2,8 @@
 //! document.
 
 #![allow(dead_code, unused_imports, reason = "the index that uses the postings follows")]
+pub mod analysis;
 mod postings;
 
+pub use analysis::Analyzer;
 pub use postings::Detail;

@@ -1,0 +1,135 @@
+//! The later parts of an analyzer: from tokens to tokens.
+
+use std::sync::Arc;
+
+use frostem::Stemmer;
+
+use super::fingerprint::short_fingerprint;
+use super::fold::fold_into;
+use super::grams::{self, GramLengths};
+use super::stem::Language;
+use super::synonyms::{Rules, Window};
+use super::token::Token;
+
+/// Longer terms are not stemmed: they are no words, and some algorithms take quadratic time.
+const MAX_STEMMED_BYTES: usize = 255;
+
+#[derive(Clone)]
+pub(super) enum Filter {
+    LowerCase,
+    FoldAccents,
+    /// Removes these words, which are sorted.
+    StopWords(Arc<[String]>),
+    Stem(Language, Stemmer),
+    Synonyms(Arc<Rules>),
+    Grams(GramLengths),
+    EdgeGrams(GramLengths),
+}
+
+/// What a filter keeps while it reads a text: buffers, which are used again for each token.
+#[derive(Default)]
+pub(super) struct Stage {
+    buffer: String,
+    window: Window,
+}
+
+impl Filter {
+    pub(super) fn stop_words(mut words: Vec<String>) -> Self {
+        words.sort_unstable();
+        words.dedup();
+        Self::StopWords(words.into())
+    }
+
+    pub(super) fn stem(language: Language) -> Self {
+        Self::Stem(language, language.stemmer())
+    }
+
+    /// The name, version and parameters.
+    pub(super) fn description(&self) -> String {
+        match self {
+            Self::LowerCase => "lower_case/1".to_owned(),
+            Self::FoldAccents => "fold_accents/1".to_owned(),
+            Self::StopWords(words) => {
+                let hash = short_fingerprint(words.iter().map(String::as_str));
+                format!("stop_words/1({} {hash})", words.len())
+            }
+            Self::Stem(language, _) => format!("stem/{}({})", language.version(), language.name()),
+            Self::Synonyms(rules) => format!("synonyms/1({})", rules.description()),
+            Self::Grams(lengths) => format!("ngram_filter/1({lengths})"),
+            Self::EdgeGrams(lengths) => format!("edge_ngram_filter/1({lengths})"),
+        }
+    }
+
+    /// Whether this changes letters and nothing else, so that it also applies to parts of words.
+    pub(super) fn is_of_letters(&self) -> bool {
+        matches!(self, Self::LowerCase | Self::FoldAccents)
+    }
+}
+
+/// Passes a token through `filters`, whose buffers are `stages`, to `sink`.
+pub(super) fn push(
+    filters: &[Filter],
+    stages: &mut [Stage],
+    token: Token<'_>,
+    sink: &mut dyn FnMut(Token<'_>),
+) {
+    let (Some((filter, filters)), Some((stage, stages))) =
+        (filters.split_first(), stages.split_first_mut())
+    else {
+        return sink(token);
+    };
+    let Stage { buffer, window } = stage;
+    let mut next = |term: &str| push(filters, stages, Token { term, ..token }, sink);
+    match filter {
+        Filter::LowerCase => next(lower_case(token.term, buffer)),
+        Filter::FoldAccents if token.term.is_ascii() => next(token.term),
+        Filter::FoldAccents => {
+            buffer.clear();
+            fold_into(token.term, buffer);
+            next(buffer);
+        }
+        Filter::StopWords(words) => {
+            if words.binary_search_by(|word| word.as_str().cmp(token.term)).is_err() {
+                next(token.term);
+            }
+        }
+        Filter::Stem(..) if token.term.len() > MAX_STEMMED_BYTES => next(token.term),
+        Filter::Stem(_, stemmer) => next(&stemmer.stem(token.term)),
+        Filter::Grams(lengths) => {
+            grams::each_gram(token.term, *lengths, |_, _, gram| next(gram));
+        }
+        Filter::EdgeGrams(lengths) => grams::each_edge_gram(token.term, *lengths, next),
+        Filter::Synonyms(rules) => {
+            window.push(rules, token, &mut |token| push(filters, stages, token, sink));
+        }
+    }
+}
+
+/// Passes what the filters still keep at the end of the text to `sink`.
+pub(super) fn finish(filters: &[Filter], stages: &mut [Stage], sink: &mut dyn FnMut(Token<'_>)) {
+    if let (Some((filter, filters)), Some((stage, stages))) =
+        (filters.split_first(), stages.split_first_mut())
+    {
+        if let Filter::Synonyms(rules) = filter {
+            stage.window.finish(rules, &mut |token| push(filters, stages, token, sink));
+        }
+        finish(filters, stages, sink);
+    }
+}
+
+fn lower_case<'t>(term: &'t str, buffer: &'t mut String) -> &'t str {
+    if term.is_ascii() {
+        if !term.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return term;
+        }
+        buffer.clear();
+        buffer.push_str(term);
+        buffer.make_ascii_lowercase();
+        return buffer;
+    }
+    buffer.clear();
+    let letters = term.chars().flat_map(char::to_lowercase);
+    // The form at the end of a word is the same letter, as in case folding.
+    buffer.extend(letters.map(|c| if c == 'ς' { 'σ' } else { c }));
+    buffer
+}

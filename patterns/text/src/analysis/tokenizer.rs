@@ -1,0 +1,113 @@
+//! The first part of an analyzer: from a text to tokens.
+
+use std::ops::RangeInclusive;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::error::AnalysisError;
+use super::grams::{self, GramLengths};
+use super::token::Token;
+
+/// How a text is cut into tokens.
+///
+/// | tokenizer | tokens of `/usr/lib` | positions |
+/// |---|---|---|
+/// | [`words`](Self::words) | `usr`, `lib` | 0, 1 |
+/// | [`keyword`](Self::keyword) | `/usr/lib` | 0 |
+/// | [`paths`](Self::paths) | `/usr`, `/usr/lib` | 0, 1 |
+/// | [`ngrams(3..=4)`](Self::ngrams) | `/us`, `/usr`, `usr`, `usr/`, `sr/`, … | of the first character |
+/// | [`edge_ngrams(1..=3)`](Self::edge_ngrams) | `/`, `/u`, `/us` | 0 |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tokenizer(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Words,
+    Keyword,
+    Paths(char),
+    Grams(GramLengths),
+    EdgeGrams(GramLengths),
+}
+
+impl Tokenizer {
+    /// The words of a text by the rules of Unicode (UAX #29): the parts between two word
+    /// boundaries that contain a letter or digit.
+    ///
+    /// `can't`, `3.14` and `a_b` are one word each, `e-mail` is two. Each ideograph is a word.
+    /// Scripts without spaces such as Thai are not cut by a dictionary.
+    pub fn words() -> Self {
+        Self(Kind::Words)
+    }
+
+    /// The whole text as one token; none if the text is empty.
+    pub fn keyword() -> Self {
+        Self(Kind::Keyword)
+    }
+
+    /// A path and the paths above it. The position is the number of parts before the last one.
+    ///
+    /// A separator at the beginning belongs to the first part, those at the end are dropped, and
+    /// empty parts are skipped.
+    pub fn paths(separator: char) -> Self {
+        Self(Kind::Paths(separator))
+    }
+
+    /// Each substring whose number of characters is in `lengths`. Its position is the number of
+    /// its first character, so a phrase of n-grams of one length matches a substring.
+    ///
+    /// # Errors
+    /// [`AnalysisError::GramLengths`] if `lengths` is empty or not between 1 and 64.
+    pub fn ngrams(lengths: RangeInclusive<usize>) -> Result<Self, AnalysisError> {
+        Ok(Self(Kind::Grams(GramLengths::new(lengths)?)))
+    }
+
+    /// The prefixes of the text whose number of characters is in `lengths`.
+    ///
+    /// # Errors
+    /// Those of [`ngrams`](Self::ngrams).
+    pub fn edge_ngrams(lengths: RangeInclusive<usize>) -> Result<Self, AnalysisError> {
+        Ok(Self(Kind::EdgeGrams(GramLengths::new(lengths)?)))
+    }
+
+    /// Passes the tokens of `text` to `visit`. Each term is the text between its offsets.
+    pub(super) fn tokenize(self, text: &str, mut visit: impl FnMut(Token<'_>)) {
+        let mut pass = |position: usize, start: usize, term: &str| {
+            let position = u32::try_from(position).unwrap_or(u32::MAX);
+            visit(Token { term, position, start, end: start + term.len() });
+        };
+        match self.0 {
+            Kind::Words => {
+                let words = text.unicode_word_indices().enumerate();
+                words.for_each(|(position, (start, word))| pass(position, start, word));
+            }
+            Kind::Keyword if text.is_empty() => {}
+            Kind::Keyword => pass(0, 0, text),
+            Kind::Paths(separator) => {
+                let paths = paths(text, separator).enumerate();
+                paths.for_each(|(position, path)| pass(position, 0, path));
+            }
+            Kind::Grams(lengths) => grams::each_gram(text, lengths, pass),
+            Kind::EdgeGrams(lengths) => {
+                grams::each_edge_gram(text, lengths, |gram| pass(0, 0, gram));
+            }
+        }
+    }
+
+    /// The name, version and parameters.
+    pub(super) fn description(self) -> String {
+        match self.0 {
+            Kind::Words => "words/1".to_owned(),
+            Kind::Keyword => "keyword/1".to_owned(),
+            Kind::Paths(separator) => format!("paths/1({separator:?})"),
+            Kind::Grams(lengths) => format!("ngrams/1({lengths})"),
+            Kind::EdgeGrams(lengths) => format!("edge_ngrams/1({lengths})"),
+        }
+    }
+}
+
+fn paths(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let ends = text.char_indices().filter(move |(_, c)| *c == separator).map(|(at, _)| at);
+    let paths = ends.chain([text.len()]).filter_map(|end| text.get(..end));
+    // `a//b` is in `a`, but not in `a/`.
+    paths.filter(move |path| !path.is_empty() && !path.ends_with(separator))
+}

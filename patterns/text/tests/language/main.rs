@@ -1,0 +1,4 @@
+//! Tests of the languages of full-text search: analysis of texts, queries, terms, highlighting.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod analysis;
