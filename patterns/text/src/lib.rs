@@ -4,6 +4,8 @@
 #![allow(dead_code, unused_imports, reason = "the index that uses the postings follows")]
 pub mod analysis;
 mod postings;
+mod search;
 
 pub use analysis::Analyzer;
 pub use postings::Detail;
+pub use search::Bm25;

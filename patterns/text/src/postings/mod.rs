@@ -62,7 +62,7 @@ mod varint;
 
 pub(crate) use block::Block;
 pub(crate) use encode::{Encoded, encode};
-pub(crate) use list::{Postings, PostingsSlice};
+pub(crate) use list::{Posting, Postings, PostingsSlice};
 pub(crate) use occurrences::Occurrences;
 pub(crate) use range::IdRange;
 

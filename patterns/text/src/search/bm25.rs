@@ -1,0 +1,89 @@
+//! The ranking function BM25.
+
+/// The parameters of [BM25](https://en.wikipedia.org/wiki/Okapi_BM25).
+///
+/// The score of a document is the sum over the terms of the query of
+/// `idf · f · (k1 + 1) / (f + k1 · (1 - b + b · l / a))`, where `f` is the frequency of the term in
+/// the field, `l` the length of the field in tokens, and `a` its average length in the documents
+/// that have the field. `idf` is `ln(1 + (n - d + 0.5) / (d + 0.5))` for `d` documents with the
+/// term of `n` documents with the field. All numbers are exact.
+///
+/// ```
+/// use keyloom_text::Bm25;
+/// assert_eq!(Bm25::default(), Bm25 { k1: 1.2, b: 0.75 });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bm25 {
+    /// How slowly the score saturates with the frequency: 1.2 by default.
+    pub k1: f64,
+    /// How much a long field lowers the score, from 0 to 1: 0.75 by default.
+    pub b: f64,
+}
+
+impl Default for Bm25 {
+    fn default() -> Self {
+        Self { k1: 1.2, b: 0.75 }
+    }
+}
+
+/// The statistics of a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldStatistics {
+    /// The number of documents with the field.
+    pub(crate) documents: u64,
+    /// The sum of the lengths of the field.
+    pub(crate) tokens: u64,
+}
+
+impl FieldStatistics {
+    pub(crate) fn average(self) -> f64 {
+        self.tokens as f64 / self.documents.max(1) as f64
+    }
+
+    /// The inverse document frequency of a term in `with_term` documents.
+    pub(crate) fn idf(self, with_term: u64) -> f64 {
+        let (all, with_term) = (self.documents.max(with_term) as f64, with_term as f64);
+        (1.0 + (all - with_term + 0.5) / (with_term + 0.5)).ln()
+    }
+}
+
+/// BM25 of one term, or of one phrase, of a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Weight {
+    /// The inverse document frequency, times the boosts.
+    pub(crate) factor: f64,
+    pub(crate) k1: f64,
+    /// `k1 · (1 - b)`.
+    fixed: f64,
+    /// `k1 · b / average`.
+    per_token: f64,
+}
+
+impl Weight {
+    pub(crate) fn new(bm25: Bm25, field: FieldStatistics, factor: f64) -> Self {
+        let Bm25 { k1, b } = bm25;
+        let average = field.average().max(f64::MIN_POSITIVE);
+        Self { factor, k1, fixed: k1 * (1.0 - b), per_token: k1 * b / average }
+    }
+
+    /// The part of the score that depends on the document.
+    #[inline]
+    pub(crate) fn saturation(&self, frequency: f64, length: u32) -> f64 {
+        let norm = self.fixed + self.per_token * f64::from(length);
+        frequency * (self.k1 + 1.0) / (frequency + norm)
+    }
+
+    #[inline]
+    pub(crate) fn score(&self, frequency: f64, length: u32) -> f64 {
+        self.factor * self.saturation(frequency, length)
+    }
+
+    /// A bound of the scores of postings that these pairs of frequency and length bound.
+    pub(crate) fn bound(&self, bounds: impl Iterator<Item = (u32, u32)>) -> f64 {
+        let of_each = bounds.map(|(frequency, length)| self.score(f64::from(frequency), length));
+        of_each.fold(0.0, f64::max) * ROUNDING
+    }
+}
+
+/// Covers the rounding of sums whose terms are added in another order.
+pub(crate) const ROUNDING: f64 = 1.0 + 1e-12;

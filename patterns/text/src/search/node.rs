@@ -1,0 +1,316 @@
+//! The operators of a query, as cursors over documents in the order of their ids.
+
+use std::sync::Arc;
+
+use keyloom::{Reader, Result};
+
+use super::bm25::{ROUNDING, Weight};
+use super::cursor::{Cursor, END, Window};
+use super::proximity::Proximity;
+
+/// An operator over the documents that match it.
+pub(crate) enum Node<'r, R: Reader> {
+    /// The documents of a term.
+    Term(Box<Cursor<'r, R>>),
+    /// The documents in which terms occur near each other.
+    Near(Box<Near<'r, R>>),
+    /// Given documents, all with one score.
+    Ids(Ids),
+    /// A Boolean combination.
+    Boolean(Box<Boolean<'r, R>>),
+    /// The documents of at least `least` of the operands.
+    AtLeast(Box<AtLeast<'r, R>>),
+    /// The documents of an operand, all with one score.
+    Constant(Box<Node<'r, R>>, f64),
+}
+
+/// Documents in ascending order.
+pub(crate) struct Ids {
+    ids: Arc<[u32]>,
+    at: usize,
+    score: f64,
+}
+
+/// Terms that occur near each other.
+pub(crate) struct Near<'r, R: Reader> {
+    terms: Vec<Cursor<'r, R>>,
+    proximity: Proximity,
+    weight: Weight,
+    doc: u32,
+    frequency: f64,
+    positions: Vec<Vec<u32>>,
+}
+
+/// All of `required`, none of `excluded`; `optional` adds to the score.
+pub(crate) struct Boolean<'r, R: Reader> {
+    /// Not empty. The rarest one first is the fastest.
+    required: Vec<Node<'r, R>>,
+    optional: Vec<Node<'r, R>>,
+    excluded: Vec<Node<'r, R>>,
+    doc: u32,
+}
+
+/// At least `least` of the operands.
+pub(crate) struct AtLeast<'r, R: Reader> {
+    pub(crate) operands: Vec<Node<'r, R>>,
+    /// At least 1.
+    pub(crate) least: usize,
+    doc: u32,
+}
+
+impl<'r, R: Reader> Node<'r, R> {
+    /// The current document; `END` after the last one. Call [`seek`](Node::seek) first.
+    #[inline]
+    pub(crate) fn doc(&self) -> u32 {
+        match self {
+            Self::Term(cursor) => cursor.doc(),
+            Self::Near(near) => near.doc,
+            Self::Ids(ids) => ids.doc(),
+            Self::Boolean(boolean) => boolean.doc,
+            Self::AtLeast(at_least) => at_least.doc,
+            Self::Constant(node, _) => node.doc(),
+        }
+    }
+
+    /// Advances to the first document that is not before `target`.
+    ///
+    /// # Errors
+    /// Any error of the store; an error with the key if stored bytes are damaged.
+    #[inline]
+    pub(crate) fn seek(&mut self, target: u32) -> Result<u32> {
+        match self {
+            Self::Term(cursor) => cursor.seek(target),
+            Self::Near(near) => near.seek(target),
+            Self::Ids(ids) => Ok(ids.seek(target)),
+            Self::Boolean(boolean) => boolean.seek(target),
+            Self::AtLeast(at_least) => at_least.seek(target),
+            Self::Constant(node, _) => node.seek(target),
+        }
+    }
+
+    /// The score of the current document.
+    ///
+    /// # Errors
+    /// As [`seek`](Node::seek).
+    #[inline]
+    pub(crate) fn score(&mut self) -> Result<f64> {
+        match self {
+            Self::Term(cursor) => cursor.score(),
+            Self::Near(near) => near.score(),
+            Self::Ids(ids) => Ok(ids.score),
+            Self::Boolean(boolean) => boolean.score(),
+            Self::AtLeast(at_least) => at_least.score(),
+            Self::Constant(_, score) => Ok(*score),
+        }
+    }
+
+    /// A bound of the scores from `target` on.
+    ///
+    /// # Errors
+    /// As [`seek`](Node::seek).
+    pub(crate) fn window(&mut self, target: u32) -> Result<Window> {
+        match self {
+            Self::Term(cursor) => cursor.window(target),
+            Self::Near(near) => near.window(target),
+            Self::Ids(ids) => Ok(Window { last: END, score: ids.score }),
+            Self::Boolean(boolean) => boolean.window(target),
+            Self::AtLeast(at_least) => sum_of_windows(&mut at_least.operands, target),
+            Self::Constant(_, score) => Ok(Window { last: END, score: *score }),
+        }
+    }
+}
+
+/// A bound of the sum of the scores of all operands.
+fn sum_of_windows<R: Reader>(operands: &mut [Node<'_, R>], target: u32) -> Result<Window> {
+    let mut sum = Window::NONE;
+    for operand in operands {
+        let window = operand.window(target)?;
+        sum.last = sum.last.min(window.last);
+        sum.score += window.score;
+    }
+    sum.score *= ROUNDING;
+    Ok(sum)
+}
+
+impl Ids {
+    pub(crate) fn new(ids: Arc<[u32]>, score: f64) -> Self {
+        Self { ids, at: 0, score }
+    }
+
+    fn doc(&self) -> u32 {
+        self.ids.get(self.at).copied().unwrap_or(END)
+    }
+
+    fn seek(&mut self, target: u32) -> u32 {
+        let rest = self.ids.get(self.at..).unwrap_or_default();
+        // Doubling steps: a near target costs few comparisons, a far one their logarithm.
+        let mut step = 1;
+        while rest.get(step).is_some_and(|id| *id < target) {
+            step *= 2;
+        }
+        let near = rest.get(..rest.len().min(step + 1)).unwrap_or_default();
+        self.at += near.partition_point(|id| *id < target);
+        self.doc()
+    }
+}
+
+impl<'r, R: Reader> Near<'r, R> {
+    /// The cursors have the weight of the phrase.
+    pub(crate) fn new(terms: Vec<Cursor<'r, R>>, proximity: Proximity, weight: Weight) -> Self {
+        Self { terms, proximity, weight, doc: 0, frequency: 0.0, positions: Vec::new() }
+    }
+
+    fn seek(&mut self, target: u32) -> Result<u32> {
+        let mut target = target;
+        if self.doc >= target && self.frequency > 0.0 {
+            return Ok(self.doc);
+        }
+        self.frequency = 0.0;
+        loop {
+            self.doc = common(&mut self.terms, target, Cursor::seek)?;
+            if self.doc == END || self.is_near()? {
+                return Ok(self.doc);
+            }
+            target = self.doc + 1;
+        }
+    }
+
+    /// Whether the terms are near each other in the current document.
+    fn is_near(&mut self) -> Result<bool> {
+        self.positions.resize_with(self.terms.len(), Vec::new);
+        for (term, positions) in self.terms.iter_mut().zip(&mut self.positions) {
+            term.positions(positions)?;
+        }
+        self.frequency = self.proximity.frequency(&self.positions);
+        Ok(self.frequency > 0.0)
+    }
+
+    fn score(&mut self) -> Result<f64> {
+        let Some(term) = self.terms.first_mut() else { return Ok(0.0) };
+        let (_, length) = term.frequency_and_length()?;
+        Ok(self.weight.score(self.frequency, length))
+    }
+
+    /// Terms are near each other at most as often as the rarest one of them occurs.
+    fn window(&mut self, target: u32) -> Result<Window> {
+        let mut least = Window { last: END, score: f64::INFINITY };
+        for term in &mut self.terms {
+            let window = term.window(target)?;
+            least.last = least.last.min(window.last);
+            least.score = least.score.min(window.score);
+            if window == Window::NONE {
+                return Ok(window);
+            }
+        }
+        Ok(least)
+    }
+}
+
+/// The first document at or after `target` that all operands have.
+fn common<T>(
+    operands: &mut [T],
+    target: u32,
+    mut seek: impl FnMut(&mut T, u32) -> Result<u32>,
+) -> Result<u32> {
+    let Some((first, others)) = operands.split_first_mut() else { return Ok(END) };
+    let mut doc = seek(first, target)?;
+    'candidates: while doc != END {
+        for other in others.iter_mut() {
+            let next = seek(other, doc)?;
+            if next > doc {
+                doc = seek(first, next)?;
+                continue 'candidates;
+            }
+        }
+        return Ok(doc);
+    }
+    Ok(END)
+}
+
+impl<'r, R: Reader> Boolean<'r, R> {
+    pub(crate) fn new(
+        required: Vec<Node<'r, R>>,
+        optional: Vec<Node<'r, R>>,
+        excluded: Vec<Node<'r, R>>,
+    ) -> Self {
+        Self { required, optional, excluded, doc: 0 }
+    }
+
+    fn seek(&mut self, target: u32) -> Result<u32> {
+        let mut target = target;
+        loop {
+            self.doc = common(&mut self.required, target, Node::seek)?;
+            if self.doc == END || !self.is_excluded()? {
+                return Ok(self.doc);
+            }
+            target = self.doc + 1;
+        }
+    }
+
+    fn is_excluded(&mut self) -> Result<bool> {
+        for excluded in &mut self.excluded {
+            if excluded.seek(self.doc)? == self.doc {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn score(&mut self) -> Result<f64> {
+        let mut sum = 0.0;
+        for required in &mut self.required {
+            sum += required.score()?;
+        }
+        for optional in &mut self.optional {
+            if optional.seek(self.doc)? == self.doc {
+                sum += optional.score()?;
+            }
+        }
+        Ok(sum)
+    }
+
+    fn window(&mut self, target: u32) -> Result<Window> {
+        let required = sum_of_windows(&mut self.required, target)?;
+        let optional = sum_of_windows(&mut self.optional, target)?;
+        Ok(Window {
+            last: required.last.min(optional.last),
+            score: (required.score + optional.score) * ROUNDING,
+        })
+    }
+}
+
+impl<'r, R: Reader> AtLeast<'r, R> {
+    pub(crate) fn new(operands: Vec<Node<'r, R>>, least: usize) -> Self {
+        Self { operands, least: least.max(1), doc: 0 }
+    }
+
+    fn seek(&mut self, target: u32) -> Result<u32> {
+        let mut target = target;
+        loop {
+            let (mut first, mut docs) = (END, Vec::with_capacity(self.operands.len()));
+            for operand in &mut self.operands {
+                let doc = operand.seek(target)?;
+                first = first.min(doc);
+                docs.push(doc);
+            }
+            self.doc = first;
+            let many = docs.iter().filter(|doc| **doc == first).count();
+            if first == END || many >= self.least {
+                return Ok(first);
+            }
+            // No document before the one at this rank can be in enough operands.
+            docs.sort_unstable();
+            target = docs.get(self.least - 1).copied().unwrap_or(END);
+        }
+    }
+
+    fn score(&mut self) -> Result<f64> {
+        let mut sum = 0.0;
+        for operand in &mut self.operands {
+            if operand.doc() == self.doc {
+                sum += operand.score()?;
+            }
+        }
+        Ok(sum)
+    }
+}

@@ -1,0 +1,162 @@
+//! Ranking: the best documents of a query, without a visit of those that cannot be among them.
+
+use keyloom::{Reader, Result};
+
+use super::bm25::ROUNDING;
+use super::cursor::END;
+use super::node::{AtLeast, Node};
+use super::top_k::{Hit, TopK};
+
+/// Collects the best documents of a query.
+///
+/// # Errors
+/// Any error of the store; an error with the key if stored bytes are damaged.
+pub(crate) fn rank<R: Reader>(root: &mut Node<'_, R>, top: &mut TopK) -> Result<()> {
+    match root {
+        Node::AtLeast(any) if any.least <= 1 && any.operands.len() > 1 => max_score(any, top),
+        root => by_windows(root, top),
+    }
+}
+
+/// The number of documents of a query.
+///
+/// # Errors
+/// As [`rank`].
+pub(crate) fn count<R: Reader>(root: &mut Node<'_, R>) -> Result<u64> {
+    let (mut count, mut doc) = (0, root.seek(0)?);
+    while doc != END {
+        count += 1;
+        doc = root.seek(doc + 1)?;
+    }
+    Ok(count)
+}
+
+/// Skips windows of documents whose bound is too small.
+fn by_windows<R: Reader>(root: &mut Node<'_, R>, top: &mut TopK) -> Result<()> {
+    let mut target = 0;
+    while target < END {
+        let window = root.window(target)?;
+        if window.score > top.least() {
+            let mut doc = root.seek(target)?;
+            while doc <= window.last && doc != END {
+                let score = root.score()?;
+                top.push(Hit { doc, score });
+                if window.score <= top.least() {
+                    break;
+                }
+                doc = root.seek(doc + 1)?;
+            }
+            // The next window begins with the next document.
+            target = window.last.saturating_add(1).max(if doc > window.last { doc } else { 0 });
+        } else {
+            target = window.last.saturating_add(1);
+        }
+    }
+    Ok(())
+}
+
+/// An operand and its bound in the current window.
+#[derive(Clone, Copy, Debug)]
+struct Bounded {
+    operand: usize,
+    bound: f64,
+    /// The sum of the bounds of this operand and of those before it.
+    sum: f64,
+}
+
+/// The union of operands: [MaxScore](https://doi.org/10.1016/0306-4573(95)00020-H) with the bounds
+/// of blocks.
+///
+/// In a window of documents for which all bounds are known, the operands are sorted by their
+/// bounds. A document that has only operands whose bounds together are too small is not visited.
+fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, top: &mut TopK) -> Result<()> {
+    let mut order = Vec::with_capacity(any.operands.len());
+    let mut scores = vec![0.0; any.operands.len()];
+    let mut target = 0;
+    while target < END {
+        let last = bounds(any, target, &mut order)?;
+        let essential = |least: f64| order_after(&order, least);
+        let mut first = essential(top.least());
+        let mut doc = next(any, &order, first, target)?;
+        while doc <= last && doc != END {
+            if let Some(score) = score(any, &order, first, doc, top.least(), &mut scores)? {
+                top.push(Hit { doc, score });
+                first = essential(top.least());
+            }
+            doc = next(any, &order, first, doc + 1)?;
+        }
+        target = last.saturating_add(1);
+    }
+    Ok(())
+}
+
+/// Sets the bounds of all operands from `target` on, and returns the last document for which they
+/// hold.
+fn bounds<R: Reader>(
+    any: &mut AtLeast<'_, R>,
+    target: u32,
+    order: &mut Vec<Bounded>,
+) -> Result<u32> {
+    order.clear();
+    let mut last = END;
+    for (operand, node) in any.operands.iter_mut().enumerate() {
+        let window = node.window(target)?;
+        last = last.min(window.last);
+        order.push(Bounded { operand, bound: window.score, sum: 0.0 });
+    }
+    order.sort_unstable_by(|a, b| a.bound.total_cmp(&b.bound));
+    let mut sum = 0.0;
+    for bounded in order {
+        sum = (sum + bounded.bound) * ROUNDING;
+        bounded.sum = sum;
+    }
+    Ok(last)
+}
+
+/// How many of the first operands cannot reach a better score than `least` together.
+fn order_after(order: &[Bounded], least: f64) -> usize {
+    order.partition_point(|bounded| bounded.sum <= least)
+}
+
+/// The first document at or after `target` of the operands from `first` on.
+fn next<R: Reader>(
+    any: &mut AtLeast<'_, R>,
+    order: &[Bounded],
+    first: usize,
+    target: u32,
+) -> Result<u32> {
+    let mut doc = END;
+    for bounded in order.iter().skip(first) {
+        if let Some(node) = any.operands.get_mut(bounded.operand) {
+            doc = doc.min(node.seek(target)?);
+        }
+    }
+    Ok(doc)
+}
+
+/// The score of a document, unless it is not better than `least`.
+fn score<R: Reader>(
+    any: &mut AtLeast<'_, R>,
+    order: &[Bounded],
+    first: usize,
+    doc: u32,
+    least: f64,
+    scores: &mut [f64],
+) -> Result<Option<f64>> {
+    scores.fill(0.0);
+    let mut sum = 0.0;
+    for (rank, bounded) in order.iter().enumerate().rev() {
+        if rank < first && (sum + bounded.sum) * ROUNDING <= least {
+            return Ok(None);
+        }
+        let Some(node) = any.operands.get_mut(bounded.operand) else { continue };
+        if node.seek(doc)? == doc
+            && let Some(score) = scores.get_mut(bounded.operand)
+        {
+            *score = node.score()?;
+            sum += *score;
+        }
+    }
+    // In the order of the operands: the same sum in every window and on every page.
+    Ok(Some(scores.iter().sum()))
+}

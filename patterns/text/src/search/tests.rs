@@ -1,0 +1,286 @@
+//! The best documents of random queries on random texts are those of plain loops over all texts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use keyloom::{Memory, Reader, Store, Subspace, Writer};
+use proptest::prelude::*;
+
+use super::bm25::{Bm25, FieldStatistics, Weight};
+use super::cursor::{Cursor, TermKeys};
+use super::node::{AtLeast, Boolean, Ids, Near, Node};
+use super::proximity::Proximity;
+use super::rank::{count, rank};
+use super::top_k::{Hit, TopK};
+use crate::postings::{
+    BLOCK_POSTINGS, Detail, IdRange, Occurrence, Posting, Postings, PostingsSlice, encode,
+};
+
+const TERMS: u8 = 8;
+
+/// Texts by id, each a list of terms.
+type Texts = BTreeMap<u32, Vec<u8>>;
+
+#[derive(Clone, Debug)]
+enum Query {
+    Term(u8),
+    Near { terms: Vec<u8>, slop: u32, is_ordered: bool },
+    AtLeast(usize, Vec<Query>),
+    Boolean { required: Vec<Query>, optional: Vec<Query>, excluded: Vec<Query> },
+    Constant(Box<Query>),
+    Below(u32),
+}
+
+fn keys(term: u8) -> TermKeys {
+    let of = |kind: &str| Subspace::new(&(kind, u32::from(term)));
+    TermKeys { blocks: of("blocks"), occurrences: of("occurrences"), detail: Detail::Positions }
+}
+
+fn postings(texts: &Texts, term: u8) -> Postings {
+    let mut postings = Postings::default();
+    for (id, text) in texts {
+        let places = text.iter().enumerate().filter(|(_, other)| **other == term);
+        let places = places.map(|(at, _)| Occurrence { position: at as u32, start: 0, end: 0 });
+        let occurrences: Vec<_> = places.collect();
+        let (freq, len) = (occurrences.len() as u32, text.len() as u32);
+        if freq > 0 {
+            postings.push(Posting { doc: *id, freq, len, occurrences: &occurrences });
+        }
+    }
+    postings
+}
+
+/// Writes the blocks of some postings: a range with too many is divided.
+fn write(txn: &mut impl Writer, keys: &TermKeys, range: IdRange, postings: PostingsSlice<'_>) {
+    if postings.is_empty() {
+        return;
+    }
+    match range.halves() {
+        Some([low, high]) if postings.len() > BLOCK_POSTINGS => {
+            let (before, after) = postings.split_after(low.last());
+            write(txn, keys, low, before);
+            write(txn, keys, high, after);
+        }
+        _ => {
+            let encoded = encode(range, &postings, keys.detail);
+            txn.put(&keys.blocks.pack(&range.last()), &encoded.block).unwrap();
+            if !encoded.occurrences.is_empty() {
+                let key = keys.occurrences.pack(&range.last());
+                txn.put(&key, &encoded.occurrences).unwrap();
+            }
+        }
+    }
+}
+
+fn stored(texts: &Texts) -> Memory {
+    let store = Memory::new();
+    store
+        .transact(|txn| {
+            for term in 0..TERMS {
+                write(txn, &keys(term), IdRange::ALL, postings(texts, term).as_slice());
+            }
+            Ok(())
+        })
+        .unwrap();
+    store
+}
+
+fn statistics(texts: &Texts) -> FieldStatistics {
+    let tokens = texts.values().map(|text| text.len() as u64).sum();
+    FieldStatistics { documents: texts.len() as u64, tokens }
+}
+
+fn idf(texts: &Texts, term: u8) -> f64 {
+    let with_term = texts.values().filter(|text| text.contains(&term)).count() as f64;
+    let all = texts.len() as f64;
+    (1.0 + (all - with_term + 0.5) / (with_term + 0.5)).ln()
+}
+
+/// Builds the operators of a query.
+fn node<'r, R: Reader>(reader: &'r R, texts: &Texts, query: &Query) -> Node<'r, R> {
+    let weight = |factor: f64| Weight::new(Bm25::default(), statistics(texts), factor);
+    let each = |queries: &[Query]| -> Vec<Node<'r, R>> {
+        queries.iter().map(|query| node(reader, texts, query)).collect()
+    };
+    match query {
+        Query::Term(term) => {
+            let cursor = Cursor::new(reader, keys(*term), weight(idf(texts, *term)));
+            Node::Term(Box::new(cursor))
+        }
+        Query::Near { terms, slop, is_ordered } => {
+            let weight = weight(terms.iter().map(|term| idf(texts, *term)).sum());
+            let proximity = Proximity {
+                offsets: (0..terms.len() as u32).collect(),
+                slop: *slop,
+                is_ordered: *is_ordered,
+            };
+            let cursor = |term: &u8| Cursor::new(reader, keys(*term), weight);
+            Node::Near(Box::new(Near::new(terms.iter().map(cursor).collect(), proximity, weight)))
+        }
+        Query::AtLeast(least, queries) => {
+            Node::AtLeast(Box::new(AtLeast::new(each(queries), *least)))
+        }
+        Query::Boolean { required, optional, excluded } => {
+            let boolean = Boolean::new(each(required), each(optional), each(excluded));
+            Node::Boolean(Box::new(boolean))
+        }
+        Query::Constant(query) => Node::Constant(Box::new(node(reader, texts, query)), 0.5),
+        Query::Below(end) => {
+            let ids: Arc<[u32]> = texts.keys().copied().take_while(|id| id < end).collect();
+            Node::Ids(Ids::new(ids, 0.25))
+        }
+    }
+}
+
+/// The score of a text by the definition; `None` if it does not match.
+fn naive(texts: &Texts, id: u32, text: &[u8], query: &Query) -> Option<f64> {
+    let average = statistics(texts).tokens as f64 / texts.len() as f64;
+    let bm25 = |idf: f64, frequency: f64| {
+        let norm = 1.2 * (1.0 - 0.75 + 0.75 * text.len() as f64 / average);
+        (frequency > 0.0).then(|| idf * frequency * 2.2 / (frequency + norm))
+    };
+    let score = |query: &Query| naive(texts, id, text, query);
+    let sum = |scores: &[Option<f64>]| scores.iter().flatten().sum::<f64>();
+    match query {
+        Query::Term(term) => {
+            let frequency = text.iter().filter(|other| *other == term).count();
+            bm25(idf(texts, *term), frequency as f64)
+        }
+        Query::Near { terms, slop, is_ordered } => {
+            let idf = terms.iter().map(|term| idf(texts, *term)).sum();
+            bm25(idf, near(text, terms, *slop, *is_ordered))
+        }
+        Query::AtLeast(least, queries) => {
+            let scores: Vec<_> = queries.iter().map(score).collect();
+            (scores.iter().flatten().count() >= *least).then(|| sum(&scores))
+        }
+        Query::Boolean { required, optional, excluded } => {
+            let scores: Vec<_> = required.iter().map(score).collect();
+            let optional: Vec<_> = optional.iter().map(score).collect();
+            let is_excluded = excluded.iter().any(|query| score(query).is_some());
+            let matches = scores.iter().all(Option::is_some) && !is_excluded;
+            matches.then(|| sum(&scores) + sum(&optional))
+        }
+        Query::Constant(query) => score(query).map(|_| 0.5),
+        Query::Below(end) => (id < *end).then_some(0.25),
+    }
+}
+
+/// Visits windows of the text by ascending end, the shortest one first.
+fn near(text: &[u8], terms: &[u8], slop: u32, is_ordered: bool) -> f64 {
+    let (mut from, mut sum) = (0, 0.0);
+    for end in 0..text.len() {
+        let longest = terms.len() + slop as usize;
+        let starts = (from..=end).rev().take(longest);
+        let found = starts.into_iter().find(|start| {
+            let window = &text[*start..=end];
+            if is_ordered { has_in_order(window, terms) } else { has_all(window, terms) }
+        });
+        if let Some(start) = found {
+            sum += 1.0 / (1.0 + (end + 1 - start - terms.len()) as f64);
+            from = end + 1;
+        }
+    }
+    sum
+}
+
+fn has_in_order(window: &[u8], terms: &[u8]) -> bool {
+    let mut rest = window.iter();
+    terms.iter().all(|term| rest.any(|other| other == term))
+}
+
+fn has_all(window: &[u8], terms: &[u8]) -> bool {
+    let count = |of: &[u8], term: u8| of.iter().filter(|other| **other == term).count();
+    terms.iter().all(|term| count(window, *term) >= count(terms, *term))
+}
+
+fn texts() -> impl Strategy<Value = Texts> {
+    // Low terms are frequent.
+    let term = (0..TERMS, 0..TERMS).prop_map(|(a, b)| a.min(b));
+    let text = prop::collection::vec(term, 1..12);
+    let id = prop_oneof![6 => 0..1_500_u32, 1 => (0..40_u32).prop_map(|n| n * 100_000_000)];
+    prop::collection::btree_map(id, text, 1..700)
+}
+
+fn queries() -> impl Strategy<Value = Query> {
+    let terms = prop::collection::vec(0..TERMS, 1..4);
+    let near = (terms, 0..4_u32, any::<bool>());
+    let leaf = prop_oneof![
+        4 => (0..TERMS).prop_map(Query::Term),
+        2 => near.prop_map(|(terms, slop, is_ordered)| Query::Near { terms, slop, is_ordered }),
+        1 => (0..2_000_u32).prop_map(Query::Below),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        let some = |least: usize| prop::collection::vec(inner.clone(), least..4);
+        let boolean = (some(1), some(0), some(0));
+        prop_oneof![
+            3 => (1..3_usize, some(1)).prop_map(|(least, all)| Query::AtLeast(least, all)),
+            3 => boolean.prop_map(|(required, optional, excluded)| {
+                Query::Boolean { required, optional, excluded }
+            }),
+            1 => inner.prop_map(|query| Query::Constant(Box::new(query))),
+        ]
+    })
+}
+
+fn best<R: Reader>(
+    reader: &R,
+    texts: &Texts,
+    query: &Query,
+    k: usize,
+    after: Option<Hit>,
+) -> Vec<Hit> {
+    let mut top = TopK::new(k, after);
+    rank(&mut node(reader, texts, query), &mut top).unwrap();
+    top.into_hits()
+}
+
+/// All matches, the best first.
+fn ranked(texts: &Texts, query: &Query) -> Vec<Hit> {
+    let hit = |(id, text): (&u32, &Vec<u8>)| {
+        naive(texts, *id, text, query).map(|score| Hit { doc: *id, score })
+    };
+    let mut all: Vec<Hit> = texts.iter().filter_map(hit).collect();
+    all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.doc.cmp(&b.doc)));
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))]
+
+    #[test]
+    fn the_best_documents_are_those_of_plain_loops(
+        texts in texts(), query in queries(), k in 1..30_usize
+    ) {
+        let (store, wanted) = (stored(&texts), ranked(&texts, &query));
+        let snapshot = store.snapshot().unwrap();
+        prop_assert_eq!(count(&mut node(&snapshot, &texts, &query)).unwrap(), wanted.len() as u64);
+        // Every document is in the full ranking, with its score.
+        let all = best(&snapshot, &texts, &query, wanted.len() + 1, None);
+        prop_assert_eq!(all.len(), wanted.len());
+        let scores: BTreeMap<u32, f64> = wanted.iter().map(|hit| (hit.doc, hit.score)).collect();
+        for hit in &all {
+            prop_assert!((hit.score - scores[&hit.doc]).abs() < 1e-9, "{:?}", hit);
+        }
+        let is_before = |a: &Hit, b: &Hit| a.score > b.score || a.score == b.score && a.doc < b.doc;
+        prop_assert!(all.is_sorted_by(is_before));
+        // Early termination changes nothing, and neither do pages.
+        let few = best(&snapshot, &texts, &query, k, None);
+        prop_assert_eq!(&few[..], &all[..k.min(all.len())]);
+        let second = best(&snapshot, &texts, &query, k, few.last().copied());
+        prop_assert_eq!(&second[..], &all[few.len()..(2 * k).min(all.len()).max(few.len())]);
+    }
+}
+
+#[test]
+fn a_rare_term_skips_most_blocks_of_a_frequent_one() {
+    let text = |id: u32| if id.is_multiple_of(5_000) { vec![0, 1] } else { vec![0] };
+    let texts: Texts = (0..20_000).map(|id| (id, text(id))).collect();
+    let store = keyloom::Metered::new(stored(&texts));
+    let both = [Query::Term(1), Query::Term(0)].to_vec();
+    let query = Query::Boolean { required: both, optional: vec![], excluded: vec![] };
+    let (hits, cost) =
+        store.measure(|store| best(&store.snapshot().unwrap(), &texts, &query, 10, None));
+    assert_eq!(hits.iter().map(|hit| hit.doc).collect::<Vec<_>>(), [0, 5_000, 10_000, 15_000]);
+    assert!(cost.keys_read < 60, "{cost:?}");
+}

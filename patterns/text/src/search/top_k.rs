@@ -1,0 +1,72 @@
+//! The documents with the best scores.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// A document with its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Hit {
+    pub(crate) doc: u32,
+    pub(crate) score: f64,
+}
+
+/// Orders hits from the worst to the best: by ascending score, then by descending id.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ranked(Hit);
+
+impl Eq for Ranked {}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // The heap keeps the greatest element on top: the worst hit.
+        other.0.score.total_cmp(&self.0.score).then(self.0.doc.cmp(&other.0.doc))
+    }
+}
+
+/// Collects the best hits that come after a given one.
+#[derive(Debug)]
+pub(crate) struct TopK {
+    limit: usize,
+    after: Option<Hit>,
+    heap: BinaryHeap<Ranked>,
+}
+
+impl TopK {
+    pub(crate) fn new(limit: usize, after: Option<Hit>) -> Self {
+        Self { limit, after, heap: BinaryHeap::with_capacity(limit.min(1_024) + 1) }
+    }
+
+    /// Documents after those collected so far are not wanted unless their score is greater.
+    #[inline]
+    pub(crate) fn least(&self) -> f64 {
+        match self.heap.peek() {
+            _ if self.limit == 0 => f64::INFINITY,
+            Some(worst) if self.heap.len() >= self.limit => worst.0.score,
+            _ => f64::NEG_INFINITY,
+        }
+    }
+
+    /// Adds a document. Documents are added by ascending id.
+    #[inline]
+    pub(crate) fn push(&mut self, hit: Hit) {
+        let is_later = |after: Hit| Ranked(hit) > Ranked(after);
+        if hit.score <= self.least() || !self.after.is_none_or(is_later) {
+            return;
+        }
+        self.heap.push(Ranked(hit));
+        if self.heap.len() > self.limit {
+            self.heap.pop();
+        }
+    }
+
+    /// The hits, the best first.
+    pub(crate) fn into_hits(self) -> Vec<Hit> {
+        self.heap.into_sorted_vec().into_iter().map(|ranked| ranked.0).collect()
+    }
+}
