@@ -1,11 +1,13 @@
 //! PageRank.
 
+use std::ops::Range;
+
 use keyloom::{Error, Result};
 
 use super::check_vertex;
 use crate::GraphError;
-use crate::csr::Adjacency;
-use crate::parallel::{Threads, fill};
+use crate::csr::{Adjacency, Rows};
+use crate::parallel::{Threads, collect, fill};
 
 /// The parameters of [`page_rank`].
 #[derive(Clone, Debug, PartialEq)]
@@ -53,8 +55,51 @@ impl PageRank {
     }
 }
 
+/// The incoming lists of consecutive vertices.
+struct Lists {
+    first: u32,
+    /// Where the list of each vertex ends.
+    ends: Vec<u32>,
+    neighbours: Vec<u32>,
+}
+
+impl Lists {
+    fn of(rows: &Rows<'_>, range: Range<u32>) -> Self {
+        let first = range.start;
+        let mut lists = Self { first, ends: Vec::new(), neighbours: Vec::new() };
+        for vertex in range {
+            rows.each(vertex, |neighbour| lists.neighbours.push(neighbour));
+            lists.ends.push(lists.neighbours.len() as u32);
+        }
+        lists
+    }
+
+    fn each(&self) -> impl Iterator<Item = &[u32]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| {
+            self.neighbours.get(*start as usize..*end as usize).unwrap_or_default()
+        })
+    }
+}
+
+/// The sum of the shares of some vertices. Four sums at a time, so that an addition does not wait
+/// for the one before.
+fn sum(vertices: &[u32], shares: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    let fours = vertices.chunks_exact(4);
+    let rest = fours.remainder();
+    for four in fours {
+        for (sum, vertex) in sums.iter_mut().zip(four) {
+            *sum += shares[*vertex as usize];
+        }
+    }
+    let rest: f64 = rest.iter().map(|vertex| shares[*vertex as usize]).sum();
+    sums.iter().sum::<f64>() + rest
+}
+
 /// The rank of each vertex: how likely a random walk is there. The ranks sum to 1; the rank of
-/// vertices without outgoing edges is distributed like that of a restart.
+/// vertices without outgoing edges is distributed like that of a restart. Takes 4 bytes of memory
+/// per edge and 28 per vertex.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -79,6 +124,8 @@ pub fn page_rank(graph: &Adjacency<'_>, options: &PageRank) -> Result<Vec<f64>> 
     let vertices = graph.vertices as usize;
     let (incoming, degrees) = (graph.incoming(), graph.out().degrees());
     let ranges = incoming.ranges();
+    // Decoded once: each iteration reads all of them.
+    let lists = collect(Threads::all(), ranges.clone(), |range| Lists::of(&incoming, range));
     let restart = options.restart(vertices);
     let (mut ranks, mut shares) = (restart.clone(), vec![0.0; vertices]);
     let mut change = f64::INFINITY;
@@ -96,15 +143,11 @@ pub fn page_rank(graph: &Adjacency<'_>, options: &PageRank) -> Result<Vec<f64>> 
         });
         let again = 1.0 - options.damping + options.damping * dangling.iter().sum::<f64>();
         let changes = fill(Threads::all(), &ranges, &mut ranks, |range, ranks| {
-            let (start, mut sums) = (range.start, vec![0.0; ranks.len()]);
-            incoming.each_piece(range.clone(), |piece| {
-                let mut sum = 0.0;
-                piece.each(|neighbour| sum += shares[neighbour as usize]);
-                sums[(piece.vertex - start) as usize] += sum;
-            });
+            let place = lists.binary_search_by_key(&range.start, |lists| lists.first);
+            let Some(lists) = place.ok().and_then(|n| lists.get(n)) else { return 0.0 };
             let mut change = 0.0;
-            for ((vertex, rank), sum) in range.zip(ranks).zip(sums) {
-                let new = again * restart[vertex as usize] + options.damping * sum;
+            for ((vertex, rank), around) in range.zip(ranks).zip(lists.each()) {
+                let new = again * restart[vertex as usize] + options.damping * sum(around, &shares);
                 change += (new - *rank).abs();
                 *rank = new;
             }
