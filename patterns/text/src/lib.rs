@@ -4,8 +4,10 @@
 #![allow(dead_code, unused_imports, reason = "the index that uses the postings follows")]
 pub mod analysis;
 mod postings;
+pub mod query;
 mod search;
 
 pub use analysis::Analyzer;
 pub use postings::Detail;
+pub use query::{BooleanQuery, Near, Query, QueryError, Spans};
 pub use search::Bm25;

@@ -1,0 +1,251 @@
+//! Functions that build queries.
+
+use std::ops::{Bound, RangeBounds};
+
+use super::tree::{BooleanQuery, Near, Query, Spans};
+use super::wildcard::{WildcardPart, parts, pattern_of};
+
+/// Queries of terms.
+impl Query {
+    /// Documents with a term.
+    pub fn term(field: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Term { field: field.into(), text: text.into() }
+    }
+
+    /// Documents with these terms at consecutive positions; [`slop`](Self::slop) allows gaps.
+    pub fn phrase(field: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Phrase { field: field.into(), text: text.into(), slop: 0 }
+    }
+
+    /// Documents where these spans are close to each other.
+    pub fn near(field: impl Into<String>, near: Near) -> Self {
+        Self::Near { field: field.into(), near }
+    }
+
+    /// Documents with a term that begins with `prefix`.
+    pub fn prefix(field: impl Into<String>, prefix: impl Into<String>) -> Self {
+        Self::Prefix { field: field.into(), prefix: prefix.into() }
+    }
+
+    /// Documents with a term that a pattern with `*` and `?` matches.
+    ///
+    /// A pattern that ends in its only `*` is a [`prefix`](Self::prefix), and one without `*` and
+    /// `?` is [`fuzzy`](Self::fuzzy) with the distance 0.
+    ///
+    /// ```
+    /// use keyloom_text::Query;
+    /// assert_eq!(Query::wildcard("body", "hat*"), Query::prefix("body", "hat"));
+    /// assert_eq!(Query::wildcard("body", r"w?m\?n").to_string(), r"body:w?m\?n");
+    /// ```
+    pub fn wildcard(field: impl Into<String>, pattern: impl Into<String>) -> Self {
+        let field = field.into();
+        let literal = |parts: &[WildcardPart]| parts.iter().map(WildcardPart::literal).collect();
+        let parts = parts(&pattern.into());
+        if let Some(text) = literal(&parts) {
+            return Self::fuzzy(field, text, 0);
+        }
+        if let Some((WildcardPart::Any, parts)) = parts.split_last()
+            && let Some(prefix) = literal(parts)
+        {
+            return Self::Prefix { field, prefix };
+        }
+        Self::Wildcard { field, pattern: pattern_of(&parts) }
+    }
+
+    /// Documents with a term that a regular expression matches as a whole.
+    pub fn regex(field: impl Into<String>, pattern: impl Into<String>) -> Self {
+        Self::Regex { field: field.into(), pattern: pattern.into() }
+    }
+
+    /// Documents with a term that is similar to `text`: at most `distance` characters, 0 to 2, are
+    /// inserted, deleted, replaced, or swapped with their neighbour.
+    pub fn fuzzy(field: impl Into<String>, text: impl Into<String>, distance: u8) -> Self {
+        Self::Fuzzy { field: field.into(), text: text.into(), distance, prefix_chars: 0 }
+    }
+
+    /// Documents with a term in a range.
+    ///
+    /// ```
+    /// use keyloom_text::Query;
+    /// let query = Query::range("year", "1865".to_owned().."1900".to_owned());
+    /// assert_eq!(query.to_string(), "year:[1865 TO 1900}");
+    /// ```
+    pub fn range(field: impl Into<String>, range: impl RangeBounds<String>) -> Self {
+        let (from, to) = (range.start_bound().cloned(), range.end_bound().cloned());
+        Self::Range { field: field.into(), from, to }
+    }
+}
+
+/// Combinations of queries.
+impl Query {
+    /// Documents that match all of `queries`; without any, all documents.
+    pub fn all_of(queries: impl IntoIterator<Item = Self>) -> Self {
+        let must: Vec<Self> = queries.into_iter().collect();
+        match must.is_empty() {
+            true => Self::All,
+            false => BooleanQuery { must, ..BooleanQuery::default() }.into(),
+        }
+    }
+
+    /// Documents that match at least one of `queries`; without any, no document.
+    pub fn any_of(queries: impl IntoIterator<Item = Self>) -> Self {
+        let should = queries.into_iter().collect();
+        BooleanQuery { should, ..BooleanQuery::default() }.into()
+    }
+
+    /// Documents that match none of `queries`.
+    pub fn none_of(queries: impl IntoIterator<Item = Self>) -> Self {
+        let must_not: Vec<Self> = queries.into_iter().collect();
+        match must_not.is_empty() {
+            true => Self::All,
+            false => BooleanQuery { must_not, ..BooleanQuery::default() }.into(),
+        }
+    }
+}
+
+/// Changes of a query.
+impl Query {
+    /// The same documents, with scores multiplied by `factor`.
+    #[must_use]
+    pub fn boost(self, factor: f32) -> Self {
+        Self::Boost { query: self.into(), factor }
+    }
+
+    /// The same documents, all with the score `score`.
+    #[must_use]
+    pub fn constant_score(self, score: f32) -> Self {
+        Self::ConstantScore { query: self.into(), score }
+    }
+
+    /// Sets the slop of a phrase. Other queries stay as they are; [`Near`] has its own.
+    #[must_use]
+    pub fn slop(mut self, positions: u32) -> Self {
+        if let Self::Phrase { slop, .. } = &mut self {
+            *slop = positions;
+        }
+        self
+    }
+
+    /// Sets how many characters of a fuzzy term must be equal at the beginning. It saves most of
+    /// the dictionary. Other queries stay as they are.
+    #[must_use]
+    pub fn fuzzy_prefix(mut self, chars: usize) -> Self {
+        if let Self::Fuzzy { prefix_chars, .. } = &mut self {
+            *prefix_chars = chars;
+        }
+        self
+    }
+}
+
+impl BooleanQuery {
+    /// Without clauses: no document.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a query that must match.
+    #[must_use]
+    pub fn must(mut self, query: Query) -> Self {
+        self.must.push(query);
+        self
+    }
+
+    /// Adds a query that must match, and adds nothing to the score.
+    #[must_use]
+    pub fn filter(mut self, query: Query) -> Self {
+        self.filter.push(query);
+        self
+    }
+
+    /// Adds a query that may match.
+    #[must_use]
+    pub fn should(mut self, query: Query) -> Self {
+        self.should.push(query);
+        self
+    }
+
+    /// Adds a query that must not match.
+    #[must_use]
+    pub fn must_not(mut self, query: Query) -> Self {
+        self.must_not.push(query);
+        self
+    }
+
+    /// Sets how many of the queries that may match must match.
+    #[must_use]
+    pub fn minimum_should_match(mut self, count: u32) -> Self {
+        self.minimum_should_match = Some(count);
+        self
+    }
+
+    /// All clauses.
+    pub fn clauses(&self) -> impl Iterator<Item = &Query> {
+        self.must.iter().chain(&self.filter).chain(&self.should).chain(&self.must_not)
+    }
+
+    /// How many of `should` must match: as set, or the default.
+    pub fn required_should(&self) -> u32 {
+        let is_optional = !self.must.is_empty() || !self.filter.is_empty();
+        let has_only_must_not = self.should.is_empty() && !self.must_not.is_empty();
+        self.minimum_should_match.unwrap_or(u32::from(!is_optional && !has_only_must_not))
+    }
+}
+
+impl From<BooleanQuery> for Query {
+    fn from(query: BooleanQuery) -> Self {
+        Self::Boolean(query)
+    }
+}
+
+impl Near {
+    /// Spans in any order, without positions between them.
+    pub fn unordered<S: Into<Spans>>(spans: impl IntoIterator<Item = S>) -> Self {
+        let spans = spans.into_iter().map(Into::into).collect();
+        Self { spans, slop: 0, is_ordered: false }
+    }
+
+    /// Spans in this order, without positions between them.
+    pub fn ordered<S: Into<Spans>>(spans: impl IntoIterator<Item = S>) -> Self {
+        Self { is_ordered: true, ..Self::unordered(spans) }
+    }
+
+    /// Sets the number of positions between the spans, in all.
+    #[must_use]
+    pub fn slop(mut self, positions: u32) -> Self {
+        self.slop = positions;
+        self
+    }
+}
+
+impl Spans {
+    /// The spans of terms at consecutive positions.
+    pub fn phrase(text: impl Into<String>) -> Self {
+        Self::Phrase(text.into())
+    }
+
+    /// The spans of each of these.
+    pub fn any_of<S: Into<Self>>(spans: impl IntoIterator<Item = S>) -> Self {
+        Self::AnyOf(spans.into_iter().map(Into::into).collect())
+    }
+}
+
+/// A term.
+impl From<&str> for Spans {
+    fn from(term: &str) -> Self {
+        Self::Term(term.to_owned())
+    }
+}
+
+impl From<Near> for Spans {
+    fn from(near: Near) -> Self {
+        Self::Near(near)
+    }
+}
+
+/// The text of a bound, if it has one.
+pub(super) fn bound_text(bound: &Bound<String>) -> Option<&str> {
+    match bound {
+        Bound::Included(text) | Bound::Excluded(text) => Some(text),
+        Bound::Unbounded => None,
+    }
+}

@@ -1,0 +1,85 @@
+//! Bounds that each query must keep.
+
+use std::fmt::Display;
+
+use super::error::QueryError;
+use super::tree::{Near, Query, Spans};
+
+/// The greatest depth of a query. Functions that walk over a tree are recursive.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// The number of characters of a query in an error.
+const SHOWN_CHARS: usize = 80;
+
+/// The greatest distance of a fuzzy term.
+pub(super) const MAX_DISTANCE: u8 = 2;
+
+impl Query {
+    /// Checks everything that does not depend on an index. Evaluation calls it first; a query from
+    /// the parser passes.
+    ///
+    /// Cost: linear in the size of the tree. It stops at the greatest depth.
+    ///
+    /// # Errors
+    /// * [`QueryError::TooDeep`] if the tree has more than 100 levels.
+    /// * [`QueryError::Score`] if a boost or constant score is negative or not finite.
+    /// * [`QueryError::Distance`] if the distance of a fuzzy term is more than 2.
+    /// * [`QueryError::TooFewSpans`] if a [`Near`] has fewer than two spans, or a
+    ///   [`Spans::AnyOf`] none.
+    pub fn check(&self) -> Result<(), QueryError> {
+        check(self, MAX_DEPTH)
+    }
+}
+
+fn check(query: &Query, levels: usize) -> Result<(), QueryError> {
+    let Some(levels) = levels.checked_sub(1) else {
+        return Err(QueryError::TooDeep { limit: MAX_DEPTH });
+    };
+    match query {
+        Query::Boost { query: inner, factor: score }
+        | Query::ConstantScore { query: inner, score } => {
+            check(inner, levels)?;
+            match score.is_finite() && *score >= 0.0 {
+                true => Ok(()),
+                false => Err(QueryError::Score { query: shown(inner), score: *score }),
+            }
+        }
+        Query::Fuzzy { distance, .. } if *distance > MAX_DISTANCE => {
+            Err(QueryError::Distance { query: shown(query), distance: *distance })
+        }
+        Query::Boolean(boolean) => boolean.clauses().try_for_each(|clause| check(clause, levels)),
+        Query::Near { near, .. } => check_near(near, levels),
+        _ => Ok(()),
+    }
+}
+
+fn check_near(near: &Near, levels: usize) -> Result<(), QueryError> {
+    check_list(near, &near.spans, 2, levels)
+}
+
+fn check_list(
+    list: &impl Display,
+    spans: &[Spans],
+    least: usize,
+    levels: usize,
+) -> Result<(), QueryError> {
+    let Some(levels) = levels.checked_sub(1) else {
+        return Err(QueryError::TooDeep { limit: MAX_DEPTH });
+    };
+    for inner in spans {
+        match inner {
+            Spans::Near(near) => check_near(near, levels)?,
+            Spans::AnyOf(spans) => check_list(inner, spans, 1, levels)?,
+            Spans::Term(_) | Spans::Phrase(_) => {}
+        }
+    }
+    match spans.len() >= least {
+        true => Ok(()),
+        false => Err(QueryError::TooFewSpans { query: shown(list), count: spans.len(), least }),
+    }
+}
+
+/// The beginning of a query whose depth is checked.
+fn shown(query: &impl Display) -> String {
+    query.to_string().chars().take(SHOWN_CHARS).collect()
+}

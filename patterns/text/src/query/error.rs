@@ -1,0 +1,56 @@
+//! Errors of queries.
+
+/// Why a query cannot be evaluated. In a [`keyloom::Error`] it is found by
+/// [`downcast_ref`](keyloom::Error::downcast_ref).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// A boost or a constant score is not a number that scores can be multiplied with.
+    #[error("the query {query} has the score {score}; choose a finite number of at least 0")]
+    Score {
+        /// The beginning of the query.
+        query: String,
+        /// The score.
+        score: f32,
+    },
+    /// The distance of a fuzzy term is too great.
+    #[error(
+        "the query {query} has the distance {distance}, the limit is 2; choose 0 to 2, or n-grams"
+    )]
+    Distance {
+        /// The beginning of the query.
+        query: String,
+        /// The distance.
+        distance: u8,
+    },
+    /// Queries are nested too deeply.
+    #[error("the query is nested more than {limit} levels deep; combine queries in fewer levels")]
+    TooDeep {
+        /// The greatest depth.
+        limit: usize,
+    },
+    /// Spans are close to nothing.
+    #[error("the query {query} has {count} spans; give at least {least}")]
+    TooFewSpans {
+        /// The beginning of the query.
+        query: String,
+        /// The number of spans.
+        count: usize,
+        /// The least number.
+        least: usize,
+    },
+    /// A pattern cannot be compiled.
+    #[error("the pattern {pattern:?} cannot be used: {why}")]
+    Pattern {
+        /// The beginning of the pattern.
+        pattern: String,
+        /// The reason, and a remedy.
+        why: String,
+    },
+}
+
+impl From<QueryError> for keyloom::Error {
+    fn from(error: QueryError) -> Self {
+        Self::other(error)
+    }
+}
