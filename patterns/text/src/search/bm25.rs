@@ -78,6 +78,11 @@ impl Weight {
         self.factor * self.saturation(frequency, length)
     }
 
+    /// No score is greater, whatever the frequency is.
+    pub(crate) fn limit(&self) -> f64 {
+        self.factor * (self.k1 + 1.0) * ROUNDING
+    }
+
     /// A bound of the scores of postings that these pairs of frequency and length bound.
     pub(crate) fn bound(&self, bounds: impl Iterator<Item = (u32, u32)>) -> f64 {
         let of_each = bounds.map(|(frequency, length)| self.score(f64::from(frequency), length));

@@ -33,12 +33,18 @@ pub(crate) struct Ids {
 
 /// Terms that occur near each other.
 pub(crate) struct Near<'r, R: Reader> {
-    terms: Vec<Cursor<'r, R>>,
+    terms: Vec<Slot<'r, R>>,
     proximity: Proximity,
     weight: Weight,
     doc: u32,
     frequency: f64,
     positions: Vec<Vec<u32>>,
+}
+
+/// A place of a phrase: alternative terms.
+pub(crate) struct Slot<'r, R: Reader> {
+    terms: Vec<Cursor<'r, R>>,
+    positions: Vec<u32>,
 }
 
 /// All of `required`, none of `excluded`; `optional` adds to the score.
@@ -156,7 +162,7 @@ impl Ids {
 
 impl<'r, R: Reader> Near<'r, R> {
     /// The cursors have the weight of the phrase.
-    pub(crate) fn new(terms: Vec<Cursor<'r, R>>, proximity: Proximity, weight: Weight) -> Self {
+    pub(crate) fn new(terms: Vec<Slot<'r, R>>, proximity: Proximity, weight: Weight) -> Self {
         Self { terms, proximity, weight, doc: 0, frequency: 0.0, positions: Vec::new() }
     }
 
@@ -167,7 +173,7 @@ impl<'r, R: Reader> Near<'r, R> {
         }
         self.frequency = 0.0;
         loop {
-            self.doc = common(&mut self.terms, target, Cursor::seek)?;
+            self.doc = common(&mut self.terms, target, Slot::seek)?;
             if self.doc == END || self.is_near()? {
                 return Ok(self.doc);
             }
@@ -179,15 +185,15 @@ impl<'r, R: Reader> Near<'r, R> {
     fn is_near(&mut self) -> Result<bool> {
         self.positions.resize_with(self.terms.len(), Vec::new);
         for (term, positions) in self.terms.iter_mut().zip(&mut self.positions) {
-            term.positions(positions)?;
+            term.positions(self.doc, positions)?;
         }
-        self.frequency = self.proximity.frequency(&self.positions);
+        self.frequency = self.proximity.frequency(&mut self.positions);
         Ok(self.frequency > 0.0)
     }
 
     fn score(&mut self) -> Result<f64> {
-        let Some(term) = self.terms.first_mut() else { return Ok(0.0) };
-        let (_, length) = term.frequency_and_length()?;
+        let Some(slot) = self.terms.first_mut() else { return Ok(0.0) };
+        let length = slot.length(self.doc)?;
         Ok(self.weight.score(self.frequency, length))
     }
 
@@ -203,6 +209,58 @@ impl<'r, R: Reader> Near<'r, R> {
             }
         }
         Ok(least)
+    }
+}
+
+impl<'r, R: Reader> Slot<'r, R> {
+    pub(crate) fn new(terms: Vec<Cursor<'r, R>>) -> Self {
+        Self { terms, positions: Vec::new() }
+    }
+
+    fn seek(&mut self, target: u32) -> Result<u32> {
+        let mut doc = END;
+        for term in &mut self.terms {
+            doc = doc.min(term.seek(target)?);
+        }
+        Ok(doc)
+    }
+
+    /// Sets `all` to the positions of all terms in a document.
+    fn positions(&mut self, doc: u32, all: &mut Vec<u32>) -> Result<()> {
+        if let [term] = &mut self.terms[..] {
+            return term.positions(all);
+        }
+        all.clear();
+        for term in self.terms.iter_mut().filter(|term| term.doc() == doc) {
+            term.positions(&mut self.positions)?;
+            all.append(&mut self.positions);
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(())
+    }
+
+    /// The length of the field in a document.
+    fn length(&mut self, doc: u32) -> Result<u32> {
+        let term = self.terms.iter_mut().find(|term| term.doc() == doc);
+        Ok(term.map(Cursor::frequency_and_length).transpose()?.map_or(0, |(_, length)| length))
+    }
+
+    /// A bound of the score of a phrase that contains one of the terms. The alternatives together
+    /// may occur as often as the field has tokens, so only a single term has a bound of its own.
+    fn window(&mut self, target: u32) -> Result<Window> {
+        if let [term] = &mut self.terms[..] {
+            return term.window(target);
+        }
+        let mut union = Window::NONE;
+        for term in &mut self.terms {
+            let window = term.window(target)?;
+            union.last = union.last.min(window.last);
+            if window != Window::NONE {
+                union.score = term.weight.limit();
+            }
+        }
+        Ok(union)
     }
 }
 

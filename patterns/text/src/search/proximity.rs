@@ -5,54 +5,90 @@
 pub(crate) struct Proximity {
     /// The position of each term in the phrase, ascending.
     pub(crate) offsets: Vec<u32>,
-    /// How many further positions may lie between the first and the last term.
+    /// The greatest distance of an occurrence; see [`Arrangement`].
     pub(crate) slop: u32,
-    /// Whether the terms are in the order of the phrase.
-    pub(crate) is_ordered: bool,
+    pub(crate) arrangement: Arrangement,
+}
+
+/// How the terms may be placed, and the distance of an occurrence. Each term has a position of its
+/// own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrangement {
+    /// In the order of the phrase. The distance is the number of positions that an occurrence has
+    /// more than the phrase.
+    Ordered,
+    /// In any order. The distance is the number of positions between the first and the last term
+    /// that none of the terms takes.
+    Unordered,
+    /// In any order. Of each term take its position less its offset: the distance is the difference
+    /// between the greatest and the smallest of these.
+    Shifted,
 }
 
 impl Proximity {
-    /// The sum over all occurrences of 1 / (1 + d), where d is the number of further positions
-    /// between the first and the last term. Occurrences do not overlap: each is the one that ends
-    /// first, and then the shortest one, after the end of the one before.
+    /// The sum over all occurrences of 1 / (1 + distance). Occurrences do not overlap: each is the
+    /// one that ends first, and then the shortest one, after the end of the one before.
     ///
-    /// `positions` are those of each term, ascending.
-    pub(crate) fn frequency(&self, positions: &[Vec<u32>]) -> f64 {
-        let Some((last, ends)) = positions.split_last() else { return 0.0 };
+    /// `positions` are those of each term, ascending. They are changed if the terms are shifted.
+    pub(crate) fn frequency(&self, positions: &mut [Vec<u32>]) -> f64 {
+        let shifts = self.shifts();
+        for (of_term, shift) in positions.iter_mut().zip(&shifts) {
+            of_term.iter_mut().for_each(|position| *position = position.saturating_add(*shift));
+        }
+        let positions = &*positions;
         let mut all_ends: Vec<u32> = Vec::new();
-        let mut ends_of_all: &[u32] = last;
-        if !self.is_ordered && !ends.is_empty() {
+        if self.arrangement != Arrangement::Ordered {
             all_ends.extend(positions.iter().flatten());
             all_ends.sort_unstable();
             all_ends.dedup();
-            ends_of_all = &all_ends;
         }
+        let ends = match self.arrangement {
+            Arrangement::Ordered => positions.last().map_or(&[][..], Vec::as_slice),
+            Arrangement::Unordered | Arrangement::Shifted => &all_ends,
+        };
         let (mut from, mut sum) = (0, 0.0);
-        for end in ends_of_all {
+        for end in ends.iter().filter(|end| **end != u32::MAX) {
             if *end < from {
                 continue;
             }
-            let Some(start) = self.shortest(positions, from, *end) else { continue };
-            sum += 1.0 / (1.0 + f64::from(end - start - self.width()));
-            from = end.saturating_add(1);
+            let Some(start) = self.start(positions, &shifts, from, *end) else { continue };
+            sum += 1.0 / (1.0 + f64::from((end - start).saturating_sub(self.width())));
+            from = end + 1;
         }
         sum
     }
 
-    /// The distance from the first to the last term of the phrase itself.
+    /// What is added to the positions of each term.
+    fn shifts(&self) -> Vec<u32> {
+        let most = self.offsets.last().copied().unwrap_or(0);
+        let shift = |offset: &u32| match self.arrangement {
+            Arrangement::Shifted => most.saturating_sub(*offset),
+            Arrangement::Ordered | Arrangement::Unordered => 0,
+        };
+        self.offsets.iter().map(shift).collect()
+    }
+
+    /// The difference between the end and the start of an occurrence without distance.
     fn width(&self) -> u32 {
-        match self.is_ordered {
-            true => self.offsets.last().zip(self.offsets.first()).map_or(0, |(b, a)| b - a),
-            false => (self.offsets.len() as u32).saturating_sub(1),
+        match self.arrangement {
+            Arrangement::Ordered => self
+                .offsets
+                .last()
+                .zip(self.offsets.first())
+                .map_or(0, |(b, a)| b.saturating_sub(*a)),
+            Arrangement::Unordered => (self.offsets.len() as u32).saturating_sub(1),
+            Arrangement::Shifted => 0,
         }
     }
 
     /// The greatest start, not before `from`, of an occurrence that ends at `end`.
-    fn shortest(&self, positions: &[Vec<u32>], from: u32, end: u32) -> Option<u32> {
+    fn start(&self, positions: &[Vec<u32>], shifts: &[u32], from: u32, end: u32) -> Option<u32> {
         let least = end.saturating_sub(self.width().saturating_add(self.slop)).max(from);
-        match self.is_ordered {
-            true => self.ordered_start(positions, least, end),
-            false => unordered_start(positions, least, end),
+        match self.arrangement {
+            Arrangement::Ordered => self.ordered_start(positions, least, end),
+            Arrangement::Unordered | Arrangement::Shifted => {
+                unordered_start(positions, shifts, least, end)
+            }
         }
     }
 
@@ -60,7 +96,7 @@ impl Proximity {
     fn ordered_start(&self, positions: &[Vec<u32>], least: u32, end: u32) -> Option<u32> {
         let (mut place, mut offset) = (end, self.offsets.last().copied()?);
         for (of_term, at) in positions.iter().zip(&self.offsets).rev() {
-            let latest = place.checked_sub(offset - at)?;
+            let latest = place.checked_sub(offset.saturating_sub(*at)).filter(|at| *at >= least)?;
             let before = of_term.partition_point(|position| *position <= latest);
             place = of_term.get(before.checked_sub(1)?).copied()?;
             offset = *at;
@@ -71,7 +107,7 @@ impl Proximity {
 
 /// The greatest start in `least..=end` such that each term has a place of its own from there to
 /// `end`, and one of them is at `end`.
-fn unordered_start(positions: &[Vec<u32>], least: u32, end: u32) -> Option<u32> {
+fn unordered_start(positions: &[Vec<u32>], shifts: &[u32], least: u32, end: u32) -> Option<u32> {
     let within = |of_term: &Vec<u32>| {
         let from = of_term.partition_point(|position| *position < least);
         let to = of_term.partition_point(|position| *position <= end);
@@ -87,48 +123,48 @@ fn unordered_start(positions: &[Vec<u32>], least: u32, end: u32) -> Option<u32> 
     }
     starts.sort_unstable();
     starts.dedup();
-    let can_start = |start: &&u32| has_places(positions, **start, end);
+    let can_start = |start: &&u32| {
+        Places { positions, shifts, start: **start, end, taken: Vec::new() }.has_all()
+    };
     starts.iter().rev().find(can_start).copied()
 }
 
-/// Whether each term has a place of its own in `start..=end`: a perfect matching of terms and
-/// positions, found by augmenting paths.
-fn has_places(positions: &[Vec<u32>], start: u32, end: u32) -> bool {
-    let mut taken: Vec<(u32, usize)> = Vec::with_capacity(positions.len());
-    (0..positions.len()).all(|term| {
-        let mut tried = Vec::new();
-        place(term, positions, start, end, &mut taken, &mut tried)
-    })
-}
-
-fn place(
-    term: usize,
-    positions: &[Vec<u32>],
+/// Finds a place of its own for each term in `start..=end`: a matching of terms and positions, by
+/// augmenting paths.
+struct Places<'p> {
+    positions: &'p [Vec<u32>],
+    shifts: &'p [u32],
     start: u32,
     end: u32,
-    taken: &mut Vec<(u32, usize)>,
-    tried: &mut Vec<u32>,
-) -> bool {
-    let Some(of_term) = positions.get(term) else { return false };
-    let from = of_term.partition_point(|position| *position < start);
-    for position in of_term.iter().skip(from).take_while(|position| **position <= end) {
-        if tried.contains(position) {
-            continue;
-        }
-        tried.push(*position);
-        let holder = taken.iter().position(|(at, _)| at == position);
-        let other = holder.and_then(|holder| taken.get(holder)).map(|(_, other)| *other);
-        let is_free = match other {
-            None => true,
-            Some(other) => place(other, positions, start, end, taken, tried),
-        };
-        if is_free {
-            taken.retain(|(at, of)| at != position && *of != term);
-            taken.push((*position, term));
-            return true;
-        }
+    /// Positions without their shift, and the terms that take them.
+    taken: Vec<(u32, usize)>,
+}
+
+impl Places<'_> {
+    fn has_all(mut self) -> bool {
+        (0..self.positions.len()).all(|term| self.place(term, &mut Vec::new()))
     }
-    false
+
+    fn place(&mut self, term: usize, tried: &mut Vec<u32>) -> bool {
+        let Some(of_term) = self.positions.get(term) else { return false };
+        let shift = self.shifts.get(term).copied().unwrap_or(0);
+        let from = of_term.partition_point(|position| *position < self.start);
+        let end = self.end;
+        for position in of_term.iter().skip(from).take_while(|position| **position <= end) {
+            let position = position.saturating_sub(shift);
+            if tried.contains(&position) {
+                continue;
+            }
+            tried.push(position);
+            let holder = self.taken.iter().find(|(at, _)| *at == position).map(|(_, term)| *term);
+            if holder.is_none_or(|other| self.place(other, tried)) {
+                self.taken.retain(|(at, of)| *at != position && *of != term);
+                self.taken.push((position, term));
+                return true;
+            }
+        }
+        false
+    }
 }
 
 #[cfg(test)]
@@ -149,36 +185,42 @@ mod tests {
         })
     }
 
-    /// The first and the last position of each occurrence, and its distance, by the definition.
-    fn all(phrase: &Proximity, positions: &[Vec<u32>]) -> Vec<(u32, u32, u32)> {
+    /// The end, the start and the distance of each occurrence, by the definition.
+    fn all(phrase: &Proximity, positions: &[Vec<u32>]) -> Vec<(i64, i64, i64)> {
         let mut found = Vec::new();
         for choice in choices(positions) {
-            let (start, end) =
-                (*choice.iter().min().unwrap_or(&0), *choice.iter().max().unwrap_or(&0));
-            let pairs = || choice.windows(2).zip(phrase.offsets.windows(2));
-            let in_order = pairs().all(|(at, offset)| at[1] >= at[0] + (offset[1] - offset[0]));
             let mut distinct = choice.clone();
             distinct.sort_unstable();
             distinct.dedup();
-            let fits = if phrase.is_ordered { in_order } else { distinct.len() == choice.len() };
-            let width = if phrase.is_ordered {
-                phrase.offsets[phrase.offsets.len() - 1] - phrase.offsets[0]
-            } else {
-                choice.len() as u32 - 1
+            let offset = |n: usize| match phrase.arrangement {
+                Arrangement::Shifted => i64::from(phrase.offsets[n]),
+                _ => 0,
             };
-            if fits && end - start <= width + phrase.slop {
-                found.push((end, start, end - start - width));
+            let places = || (0..choice.len()).map(|n| i64::from(choice[n]) - offset(n));
+            let (start, end) = (places().min().unwrap_or(0), places().max().unwrap_or(0));
+            let pairs = || choice.windows(2).zip(phrase.offsets.windows(2));
+            let (fits, width) = match phrase.arrangement {
+                Arrangement::Ordered => {
+                    let in_order = pairs().all(|(at, o)| at[1] >= at[0] + (o[1] - o[0]));
+                    (in_order, phrase.offsets[choice.len() - 1] - phrase.offsets[0])
+                }
+                Arrangement::Unordered => (true, choice.len() as u32 - 1),
+                Arrangement::Shifted => (true, 0),
+            };
+            let distance = end - start - i64::from(width);
+            if fits && distinct.len() == choice.len() && distance <= i64::from(phrase.slop) {
+                found.push((end, start, distance));
             }
         }
         found
     }
 
     fn naive(phrase: &Proximity, positions: &[Vec<u32>]) -> f64 {
-        let (mut all, mut from, mut sum) = (all(phrase, positions), 0, 0.0);
+        let (mut all, mut from, mut sum) = (all(phrase, positions), i64::MIN, 0.0);
         all.sort_unstable_by_key(|(end, start, _)| (*end, std::cmp::Reverse(*start)));
         for (end, start, distance) in all {
             if start >= from {
-                sum += 1.0 / (1.0 + f64::from(distance));
+                sum += 1.0 / (1.0 + distance as f64);
                 from = end + 1;
             }
         }
@@ -188,7 +230,12 @@ mod tests {
     fn phrases() -> impl Strategy<Value = (Proximity, Vec<Vec<u32>>)> {
         let of_term = prop::collection::btree_set(0..14_u32, 1..6);
         let terms = prop::collection::vec((of_term, 1..3_u32), 1..4);
-        (terms, 0..5_u32, any::<bool>()).prop_map(|(terms, slop, is_ordered)| {
+        let arrangement = prop::sample::select(vec![
+            Arrangement::Ordered,
+            Arrangement::Unordered,
+            Arrangement::Shifted,
+        ]);
+        (terms, 0..5_u32, arrangement).prop_map(|(terms, slop, arrangement)| {
             let mut next = 0;
             let mut offset = |step: u32| {
                 next += step;
@@ -196,7 +243,7 @@ mod tests {
             };
             let offsets = terms.iter().map(|(_, step)| offset(*step)).collect();
             let positions = terms.into_iter().map(|(set, _)| set.into_iter().collect()).collect();
-            (Proximity { offsets, slop, is_ordered }, positions)
+            (Proximity { offsets, slop, arrangement }, positions)
         })
     }
 
@@ -204,8 +251,9 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn occurrences_are_those_of_the_definition((phrase, positions) in phrases()) {
-            let (found, wanted) = (phrase.frequency(&positions), naive(&phrase, &positions));
+        fn occurrences_are_those_of_the_definition((phrase, mut positions) in phrases()) {
+            let wanted = naive(&phrase, &positions);
+            let found = phrase.frequency(&mut positions);
             prop_assert!((found - wanted).abs() < 1e-9, "{found} instead of {wanted}");
         }
     }

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::bm25::{Bm25, FieldStatistics, Weight};
 use super::cursor::{Cursor, TermKeys};
-use super::node::{AtLeast, Boolean, Ids, Near, Node};
-use super::proximity::Proximity;
+use super::node::{AtLeast, Boolean, Ids, Near, Node, Slot};
+use super::proximity::{Arrangement, Proximity};
 use super::rank::{count, rank};
 use super::top_k::{Hit, TopK};
 use crate::postings::{
@@ -24,7 +24,7 @@ type Texts = BTreeMap<u32, Vec<u8>>;
 #[derive(Clone, Debug)]
 enum Query {
     Term(u8),
-    Near { terms: Vec<u8>, slop: u32, is_ordered: bool },
+    Near { terms: Vec<Vec<u8>>, slop: u32, arrangement: Arrangement },
     AtLeast(usize, Vec<Query>),
     Boolean { required: Vec<Query>, optional: Vec<Query>, excluded: Vec<Query> },
     Constant(Box<Query>),
@@ -107,15 +107,16 @@ fn node<'r, R: Reader>(reader: &'r R, texts: &Texts, query: &Query) -> Node<'r, 
             let cursor = Cursor::new(reader, keys(*term), weight(idf(texts, *term)));
             Node::Term(Box::new(cursor))
         }
-        Query::Near { terms, slop, is_ordered } => {
-            let weight = weight(terms.iter().map(|term| idf(texts, *term)).sum());
+        Query::Near { terms, slop, arrangement } => {
+            let weight = weight(terms.iter().flatten().map(|term| idf(texts, *term)).sum());
             let proximity = Proximity {
                 offsets: (0..terms.len() as u32).collect(),
                 slop: *slop,
-                is_ordered: *is_ordered,
+                arrangement: *arrangement,
             };
             let cursor = |term: &u8| Cursor::new(reader, keys(*term), weight);
-            Node::Near(Box::new(Near::new(terms.iter().map(cursor).collect(), proximity, weight)))
+            let slot = |terms: &Vec<u8>| Slot::new(terms.iter().map(cursor).collect());
+            Node::Near(Box::new(Near::new(terms.iter().map(slot).collect(), proximity, weight)))
         }
         Query::AtLeast(least, queries) => {
             Node::AtLeast(Box::new(AtLeast::new(each(queries), *least)))
@@ -146,9 +147,9 @@ fn naive(texts: &Texts, id: u32, text: &[u8], query: &Query) -> Option<f64> {
             let frequency = text.iter().filter(|other| *other == term).count();
             bm25(idf(texts, *term), frequency as f64)
         }
-        Query::Near { terms, slop, is_ordered } => {
-            let idf = terms.iter().map(|term| idf(texts, *term)).sum();
-            bm25(idf, near(text, terms, *slop, *is_ordered))
+        Query::Near { terms, slop, arrangement } => {
+            let idf = terms.iter().flatten().map(|term| idf(texts, *term)).sum();
+            bm25(idf, near(text, terms, *slop, *arrangement))
         }
         Query::AtLeast(least, queries) => {
             let scores: Vec<_> = queries.iter().map(score).collect();
@@ -166,32 +167,40 @@ fn naive(texts: &Texts, id: u32, text: &[u8], query: &Query) -> Option<f64> {
     }
 }
 
-/// Visits windows of the text by ascending end, the shortest one first.
-fn near(text: &[u8], terms: &[u8], slop: u32, is_ordered: bool) -> f64 {
-    let (mut from, mut sum) = (0, 0.0);
-    for end in 0..text.len() {
-        let longest = terms.len() + slop as usize;
-        let starts = (from..=end).rev().take(longest);
-        let found = starts.into_iter().find(|start| {
-            let window = &text[*start..=end];
-            if is_ordered { has_in_order(window, terms) } else { has_all(window, terms) }
-        });
-        if let Some(start) = found {
-            sum += 1.0 / (1.0 + (end + 1 - start - terms.len()) as f64);
+/// All choices of a place of its own for each term.
+fn places(text: &[u8], terms: &[Vec<u8>]) -> Vec<Vec<usize>> {
+    terms.iter().fold(vec![Vec::new()], |choices, term| {
+        let with = |choice: Vec<usize>| {
+            let free = (0..text.len()).filter(|at| term.contains(&text[*at])).collect::<Vec<_>>();
+            let free = free.into_iter().filter(|at| !choice.contains(at)).collect::<Vec<_>>();
+            free.into_iter().map(move |at| [&choice[..], &[at]].concat())
+        };
+        choices.into_iter().flat_map(with).collect()
+    })
+}
+
+/// Visits all choices of places by ascending end, the shortest one first.
+fn near(text: &[u8], terms: &[Vec<u8>], slop: u32, arrangement: Arrangement) -> f64 {
+    let mut found = Vec::new();
+    for choice in places(text, terms) {
+        let shift = |n: usize| if arrangement == Arrangement::Shifted { n } else { 0 };
+        let at = || (0..choice.len()).map(|n| choice[n] as i64 - shift(n) as i64);
+        let (start, end) = (at().min().unwrap(), at().max().unwrap());
+        let width = if arrangement == Arrangement::Shifted { 0 } else { terms.len() as i64 - 1 };
+        let fits = arrangement != Arrangement::Ordered || choice.is_sorted();
+        if fits && end - start - width <= i64::from(slop) {
+            found.push((end, -start, end - start - width));
+        }
+    }
+    found.sort_unstable();
+    let (mut from, mut sum) = (i64::MIN, 0.0);
+    for (end, start, distance) in found {
+        if -start >= from {
+            sum += 1.0 / (1.0 + distance as f64);
             from = end + 1;
         }
     }
     sum
-}
-
-fn has_in_order(window: &[u8], terms: &[u8]) -> bool {
-    let mut rest = window.iter();
-    terms.iter().all(|term| rest.any(|other| other == term))
-}
-
-fn has_all(window: &[u8], terms: &[u8]) -> bool {
-    let count = |of: &[u8], term: u8| of.iter().filter(|other| **other == term).count();
-    terms.iter().all(|term| count(window, *term) >= count(terms, *term))
 }
 
 fn texts() -> impl Strategy<Value = Texts> {
@@ -203,11 +212,18 @@ fn texts() -> impl Strategy<Value = Texts> {
 }
 
 fn queries() -> impl Strategy<Value = Query> {
-    let terms = prop::collection::vec(0..TERMS, 1..4);
-    let near = (terms, 0..4_u32, any::<bool>());
+    let arrangements = [Arrangement::Ordered, Arrangement::Unordered, Arrangement::Shifted];
+    let slot = prop_oneof![
+        4 => (0..TERMS).prop_map(|term| vec![term]),
+        1 => (0..TERMS - 1).prop_map(|term| vec![term, term + 1]),
+    ];
+    let terms = prop::collection::vec(slot, 1..4);
+    let near = (terms, 0..4_u32, prop::sample::select(arrangements.to_vec()));
     let leaf = prop_oneof![
         4 => (0..TERMS).prop_map(Query::Term),
-        2 => near.prop_map(|(terms, slop, is_ordered)| Query::Near { terms, slop, is_ordered }),
+        2 => near.prop_map(|(terms, slop, arrangement)| {
+            Query::Near { terms, slop, arrangement }
+        }),
         1 => (0..2_000_u32).prop_map(Query::Below),
     ];
     leaf.prop_recursive(3, 12, 4, |inner| {
