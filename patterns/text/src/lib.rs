@@ -10,4 +10,4 @@ mod search;
 pub use analysis::Analyzer;
 pub use postings::Detail;
 pub use query::{BooleanQuery, Near, Query, QueryError, Spans};
-pub use search::Bm25;
+pub use search::{Bm25, Explanation, SearchContinuation, SearchError};

@@ -1,0 +1,125 @@
+//! From the plan of a query to its operators.
+
+use keyloom::{Order, Reader, Result};
+use keyloom_bitmaps::BitmapExpr;
+
+use super::bm25::{Bm25, Weight};
+use super::catalog::{Catalog, FieldInfo};
+use super::cursor::{Cursor, END};
+use super::node::{AtLeast, Boolean, Ids, Near, Node, Slot};
+use super::plan::{BooleanPlan, Plan};
+use super::statistics::Statistics;
+
+/// Builds operators that read from one reader.
+pub(crate) struct Builder<'b, 'r, C, R> {
+    pub(crate) catalog: &'b C,
+    pub(crate) reader: &'r R,
+    pub(crate) statistics: &'b Statistics,
+    pub(crate) bm25: Bm25,
+}
+
+impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
+    /// The operators of a plan; its scores are multiplied by `boost`.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(crate) fn build(&self, plan: &Plan, boost: f64) -> Result<Node<'r, R>> {
+        Ok(match plan {
+            Plan::None => Node::Ids(Ids::new([].into(), 0.0)),
+            Plan::All => self.ids(&self.catalog.all(), boost)?,
+            Plan::Term { field, term } => {
+                let factor = boost * self.statistics.idf(field.number, term);
+                Node::Term(Box::new(self.cursor(*field, term, factor)))
+            }
+            Plan::Near { field, slots, proximity } => {
+                let factor = boost * self.phrase_idf(*field, slots);
+                let slot = |terms: &Vec<String>| {
+                    Slot::new(terms.iter().map(|term| self.cursor(*field, term, factor)).collect())
+                };
+                let slots = slots.iter().map(slot).collect();
+                let weight = self.weight(*field, factor);
+                Node::Near(Box::new(Near::new(slots, proximity.clone(), weight)))
+            }
+            Plan::Terms { field, terms } => self.union(*field, terms, boost)?,
+            Plan::AtLeast { least, operands } => {
+                Node::AtLeast(Box::new(AtLeast::new(self.all(operands, boost)?, *least)))
+            }
+            Plan::Boolean(boolean) => self.boolean(boolean, boost)?,
+            Plan::Boost(plan, factor) => self.build(plan, boost * factor)?,
+            Plan::Constant(plan, score) => {
+                Node::Constant(Box::new(self.build(plan, 0.0)?), boost * score)
+            }
+        })
+    }
+
+    /// The sum over the places of a phrase of the greatest inverse document frequency there.
+    pub(crate) fn phrase_idf(&self, field: FieldInfo, slots: &[Vec<String>]) -> f64 {
+        let idf = |term: &String| self.statistics.idf(field.number, term);
+        slots.iter().map(|terms| terms.iter().map(idf).fold(0.0, f64::max)).sum()
+    }
+
+    pub(crate) fn weight(&self, field: FieldInfo, factor: f64) -> Weight {
+        Weight::new(self.bm25, self.statistics.field(field.number), factor)
+    }
+
+    pub(crate) fn cursor(&self, field: FieldInfo, term: &str, factor: f64) -> Cursor<'r, R> {
+        Cursor::new(self.reader, self.catalog.list(field, term), self.weight(field, factor))
+    }
+
+    fn all(&self, plans: &[Plan], boost: f64) -> Result<Vec<Node<'r, R>>> {
+        plans.iter().map(|plan| self.build(plan, boost)).collect()
+    }
+
+    /// The documents of an expression, with one score.
+    pub(crate) fn ids(&self, ids: &BitmapExpr, score: f64) -> Result<Node<'r, R>> {
+        let mut all = Vec::new();
+        for id in ids.ids(self.reader, ..u64::from(END), Order::Ascending)? {
+            all.push(id? as u32);
+        }
+        Ok(Node::Ids(Ids::new(all.into(), score)))
+    }
+
+    /// The documents of many terms: collected, since a cursor for each of them would cost more per
+    /// document.
+    fn union(&self, field: FieldInfo, terms: &[String], score: f64) -> Result<Node<'r, R>> {
+        let mut all = Vec::new();
+        for term in terms {
+            let mut cursor = self.cursor(field, term, 0.0);
+            let mut doc = cursor.seek(0)?;
+            while doc != END {
+                all.push(doc);
+                doc = cursor.seek(doc + 1)?;
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(Node::Ids(Ids::new(all.into(), score)))
+    }
+
+    fn boolean(&self, plan: &BooleanPlan, boost: f64) -> Result<Node<'r, R>> {
+        let (mut required, mut optional) = (self.all(&plan.must, boost)?, Vec::new());
+        for filter in &plan.filter {
+            required.push(Node::Constant(Box::new(self.build(filter, 0.0)?), 0.0));
+        }
+        let should = self.all(&plan.should, boost)?;
+        if plan.least > 0 {
+            required.push(match plan.least > should.len() {
+                true => Node::Ids(Ids::new([].into(), 0.0)),
+                false => Node::AtLeast(Box::new(AtLeast::new(should, plan.least))),
+            });
+        } else {
+            optional = should;
+        }
+        let excluded = self.all(&plan.must_not, 0.0)?;
+        if required.is_empty() {
+            // Documents that match only what is optional.
+            required.push(self.ids(&self.catalog.all(), 0.0)?);
+        }
+        if let ([_], [], []) = (&required[..], &optional[..], &excluded[..])
+            && let Some(only) = required.pop()
+        {
+            return Ok(only);
+        }
+        Ok(Node::Boolean(Box::new(Boolean::new(required, optional, excluded))))
+    }
+}

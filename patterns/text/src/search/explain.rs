@@ -1,0 +1,139 @@
+//! How the score of a document is computed.
+
+use std::fmt;
+
+use keyloom::{Reader, Result};
+
+use super::build::Builder;
+use super::catalog::{Catalog, FieldInfo};
+use super::node::Node;
+use super::plan::{BooleanPlan, Plan};
+
+/// How the score of a document is computed, as a tree: [`Display`](fmt::Display) prints one line
+/// per part.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The score of this part; `None` if the document does not match it.
+    pub score: Option<f64>,
+    /// The part of the query, with the numbers of which the score is made.
+    pub description: String,
+    /// The parts that it consists of.
+    pub details: Vec<Explanation>,
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.print(f, 0)
+    }
+}
+
+impl Explanation {
+    fn print(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+        let score = self.score.map_or("no match".to_owned(), |score| format!("{score:.6}"));
+        writeln!(f, "{:indent$}{score} = {}", "", self.description, indent = 2 * depth)?;
+        self.details.iter().try_for_each(|part| part.print(f, depth + 1))
+    }
+}
+
+impl<C: Catalog, R: Reader> Builder<'_, '_, C, R> {
+    /// Explains the score of a document. Costs about as much as a search for each part of the plan.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(crate) fn explain(&self, plan: &Plan, boost: f64, doc: u32) -> Result<Explanation> {
+        let mut node = self.build(plan, boost)?;
+        let score = match node.seek(doc)? == doc {
+            true => Some(node.score()?),
+            false => None,
+        };
+        let (description, details) = match plan {
+            Plan::None => ("no document".to_owned(), Vec::new()),
+            Plan::All => (format!("all documents, {boost}"), Vec::new()),
+            Plan::Term { field, term } => {
+                (self.of_term(*field, term, boost, &mut node, doc)?, Vec::new())
+            }
+            Plan::Near { field, slots, proximity } => {
+                let idf = self.phrase_idf(*field, slots);
+                let what = format!("{slots:?} near each other, {:?}", proximity.arrangement);
+                let slop = proximity.slop;
+                (format!("{what}, slop {slop}: boost {boost} · idf {idf}"), Vec::new())
+            }
+            Plan::Terms { field, terms } => {
+                let name = self.catalog.field_name(field.number);
+                (format!("any of {} terms of {name:?}: {boost}", terms.len()), Vec::new())
+            }
+            Plan::AtLeast { least, operands } => {
+                let what = format!("the sum of at least {least} of");
+                (what, self.explain_all(operands, boost, doc)?)
+            }
+            Plan::Boolean(boolean) => self.of_boolean(boolean, boost, doc)?,
+            Plan::Boost(plan, factor) => {
+                (format!("boost {factor}"), vec![self.explain(plan, boost * factor, doc)?])
+            }
+            Plan::Constant(plan, score) => {
+                let what = format!("constant score {score} · boost {boost}");
+                (what, vec![self.explain(plan, 0.0, doc)?])
+            }
+        };
+        Ok(Explanation { score, description, details })
+    }
+
+    fn explain_all(&self, plans: &[Plan], boost: f64, doc: u32) -> Result<Vec<Explanation>> {
+        plans.iter().map(|plan| self.explain(plan, boost, doc)).collect()
+    }
+
+    fn of_term(
+        &self,
+        field: FieldInfo,
+        term: &str,
+        boost: f64,
+        node: &mut Node<'_, R>,
+        doc: u32,
+    ) -> Result<String> {
+        let statistics = self.statistics.field(field.number);
+        let with_term = self.statistics.documents(field.number, term);
+        let idf = statistics.idf(with_term);
+        let name = self.catalog.field_name(field.number);
+        let mut text = format!(
+            "term {term:?} of {name:?}: boost {boost} · idf {idf:.6} ({with_term} of {} documents)",
+            statistics.documents
+        );
+        if let Node::Term(cursor) = node
+            && cursor.doc() == doc
+        {
+            let (frequency, length) = cursor.frequency_and_length()?;
+            let part = cursor.weight.saturation(f64::from(frequency), length);
+            text.push_str(&format!(
+                " · {part:.6} (frequency {frequency}, length {length}, average length {:.3})",
+                statistics.average()
+            ));
+        }
+        Ok(text)
+    }
+
+    fn of_boolean(
+        &self,
+        plan: &BooleanPlan,
+        boost: f64,
+        doc: u32,
+    ) -> Result<(String, Vec<Explanation>)> {
+        let mut details = self.explain_all(&plan.must, boost, doc)?;
+        details.extend(self.explain_all(&plan.should, boost, doc)?);
+        details.extend(self.explain_all(&plan.filter, 0.0, doc)?);
+        let excluded = self.explain_all(&plan.must_not, 0.0, doc)?;
+        details.extend(excluded.into_iter().map(|part| Explanation {
+            description: format!("must not match: {}", part.description),
+            ..part
+        }));
+        let counts = [plan.must.len(), plan.should.len(), plan.filter.len(), plan.must_not.len()];
+        let [must, should, filter, must_not] = counts;
+        let least = plan.least;
+        Ok((
+            format!(
+                "the sum of {must} must and {should} should, of which at least {least} match; {filter} filters; {must_not} must not"
+            ),
+            details,
+        ))
+    }
+}

@@ -1,0 +1,266 @@
+//! Queries of the query tree, against their definition on plain texts.
+
+use std::collections::BTreeMap;
+
+use keyloom::{KeyBuf, Memory, Result, Store, Subspace, Writer};
+use keyloom_bitmaps::{Bitmap, BitmapExpr};
+use proptest::prelude::*;
+
+use super::catalog::{Catalog, FieldInfo, PlacedTerm};
+use super::cursor::TermKeys;
+use super::request::Request;
+use super::tests::{Texts, keys, naive, postings, stored, texts};
+use super::{tests, top_k::Hit};
+use crate::postings::Detail;
+use crate::{BooleanQuery, Near, Query};
+
+/// An index with the field `body`, whose terms are digits. `x` is a stop word.
+struct Digits;
+
+fn digit(term: &str) -> u8 {
+    term.bytes().next().map_or(0, |byte| byte.wrapping_sub(b'0'))
+}
+
+impl Catalog for Digits {
+    fn field(&self, name: &str) -> Result<FieldInfo> {
+        match name {
+            "body" => Ok(FieldInfo { number: 0, detail: Detail::Positions }),
+            "bare" => Ok(FieldInfo { number: 0, detail: Detail::Frequencies }),
+            _ => Err(keyloom::Error::other(format!("no field {name}"))),
+        }
+    }
+    fn field_name(&self, _: u32) -> &str {
+        "body"
+    }
+    fn analyze(&self, _: u32, text: &str) -> Vec<PlacedTerm> {
+        let words = (0..).zip(text.split_whitespace()).filter(|(_, word)| *word != "x");
+        words.map(|(position, word)| (position, word.to_owned())).collect()
+    }
+    fn normalize(&self, _: u32, text: &str) -> String {
+        text.to_owned()
+    }
+    fn list(&self, _: FieldInfo, term: &str) -> TermKeys {
+        keys(digit(term))
+    }
+    fn term_counter(&self, field: u32, term: &str) -> KeyBuf {
+        dictionary().pack(&(field, term))
+    }
+    fn field_counters(&self, field: u32) -> [KeyBuf; 2] {
+        [Subspace::new("totals").pack(&(field, 0)), Subspace::new("totals").pack(&(field, 1))]
+    }
+    fn dictionary(&self) -> &Subspace {
+        static DICTIONARY: std::sync::OnceLock<Subspace> = std::sync::OnceLock::new();
+        DICTIONARY.get_or_init(dictionary)
+    }
+    fn all(&self) -> BitmapExpr {
+        BitmapExpr::from(&Bitmap::new(&Subspace::new("all")))
+    }
+}
+
+fn dictionary() -> Subspace {
+    Subspace::new("dictionary")
+}
+
+fn filled(texts: &Texts) -> Memory {
+    let store = stored(texts);
+    let tokens: usize = texts.values().map(Vec::len).sum();
+    store
+        .transact(|txn| {
+            for term in 0..tests::TERMS {
+                let with_term = postings(texts, term).len() as i64;
+                txn.add(&dictionary().pack(&(0, term.to_string())), with_term)?;
+            }
+            let [documents, lengths] = Digits.field_counters(0);
+            txn.add(&documents, texts.len() as i64)?;
+            txn.add(&lengths, tokens as i64)?;
+            let all = Bitmap::new(&Subspace::new("all"));
+            texts.keys().try_for_each(|id| all.insert(txn, u64::from(*id)).map(drop))
+        })
+        .unwrap();
+    store
+}
+
+/// The same query as the evaluator of operators takes it.
+fn operators(query: &Query) -> Option<tests::Query> {
+    use super::proximity::Arrangement;
+    use tests::Query as Q;
+    let all = |queries: &[Query]| queries.iter().filter_map(operators).collect::<Vec<_>>();
+    Some(match query {
+        Query::All => Q::Below(u32::MAX, 1.0),
+        Query::Term { text, .. } if text == "x" => return None,
+        Query::Term { text, .. } => Q::Term(digit(text)),
+        Query::Phrase { text, slop, .. } => {
+            let arrangement = if *slop == 0 { Arrangement::Ordered } else { Arrangement::Shifted };
+            near(text.split(' '), *slop, arrangement)
+        }
+        Query::Near { near: spans, .. } => {
+            let terms = spans.spans.iter().map(|spans| match spans {
+                crate::Spans::Term(term) => &**term,
+                _ => "",
+            });
+            let arrangement =
+                if spans.is_ordered { Arrangement::Ordered } else { Arrangement::Unordered };
+            near(terms, spans.slop, arrangement)
+        }
+        Query::Prefix { prefix, .. } => {
+            let any = Q::AtLeast(1, (0..tests::TERMS).map(Q::Term).collect());
+            let any = if prefix.is_empty() { any } else { Q::Term(digit(prefix)) };
+            Q::Constant(Box::new(any), 1.0)
+        }
+        Query::Boolean(boolean) => {
+            let filter = all(&boolean.filter).into_iter();
+            let mut required = all(&boolean.must);
+            required.extend(filter.map(|query| Q::Constant(Box::new(query), 0.0)));
+            let should = all(&boolean.should);
+            let least = boolean.required_should() as usize;
+            let is_optional = !required.is_empty();
+            if should.len() < boolean.should.len() {
+                let least = least.min(should.len().max(usize::from(!is_optional)));
+                return Some(combined(boolean, required, should, least, all(&boolean.must_not)));
+            }
+            combined(boolean, required, should, least, all(&boolean.must_not))
+        }
+        Query::ConstantScore { query, score } => {
+            Q::Constant(Box::new(operators(query)?), f64::from(*score))
+        }
+        Query::Boost { query, factor } => Q::Boost(Box::new(operators(query)?), f64::from(*factor)),
+        _ => return None,
+    })
+}
+
+fn combined(
+    boolean: &BooleanQuery,
+    mut required: Vec<tests::Query>,
+    should: Vec<tests::Query>,
+    least: usize,
+    excluded: Vec<tests::Query>,
+) -> tests::Query {
+    use tests::Query as Q;
+    let has_positive = boolean.clauses().count() > boolean.must_not.len();
+    let mut optional = Vec::new();
+    if !has_positive && excluded.is_empty() {
+        return Q::Below(0, 0.0);
+    }
+    if least > 0 {
+        required.push(Q::AtLeast(least, should));
+    } else {
+        optional = should;
+    }
+    if required.is_empty() {
+        required.push(Q::Below(u32::MAX, 0.0));
+    }
+    Q::Boolean { required, optional, excluded }
+}
+
+fn near<'t>(
+    terms: impl Iterator<Item = &'t str>,
+    slop: u32,
+    arrangement: super::proximity::Arrangement,
+) -> tests::Query {
+    let terms: Vec<Vec<u8>> = terms.map(|term| vec![digit(term)]).collect();
+    match &terms[..] {
+        [only] => tests::Query::Term(only[0]),
+        _ => tests::Query::Near { terms, slop, arrangement },
+    }
+}
+
+fn queries() -> impl Strategy<Value = Query> {
+    let term = || (0..tests::TERMS).prop_map(|term| term.to_string());
+    let terms = || prop::collection::vec(term(), 2..4);
+    let phrase = (terms(), 0..3_u32)
+        .prop_map(|(terms, slop)| Query::phrase("body", terms.join(" ")).slop(slop));
+    let near = (terms(), 0..3_u32, any::<bool>()).prop_map(|(terms, slop, is_ordered)| {
+        let terms = terms.iter().map(String::as_str);
+        let near = if is_ordered { Near::ordered(terms) } else { Near::unordered(terms) };
+        Query::near("body", near.slop(slop))
+    });
+    let leaf = prop_oneof![
+        6 => term().prop_map(|term| Query::term("body", term)),
+        2 => phrase,
+        2 => near,
+        1 => term().prop_map(|term| Query::prefix("body", term)),
+        1 => Just(Query::prefix("body", "")),
+        1 => Just(Query::term("body", "x")),
+        1 => Just(Query::All),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        let some = || prop::collection::vec(inner.clone(), 0..3);
+        let least = prop::option::of(0..3_u32);
+        let boolean = (some(), some(), some(), some(), least);
+        prop_oneof![
+            3 => boolean.prop_map(|(must, filter, should, must_not, minimum_should_match)| {
+                BooleanQuery { must, filter, should, must_not, minimum_should_match }.into()
+            }),
+            1 => inner.clone().prop_map(|query| query.constant_score(0.5)),
+            1 => inner.clone().prop_map(|query| query.boost(2.5)),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn queries_have_the_matches_of_their_definition(
+        texts in texts(), query in queries(), k in 1..20_usize, filter in 0..1_500_u64
+    ) {
+        let store = filled(&texts);
+        let snapshot = store.snapshot().unwrap();
+        let score = |id: u32, text: &[u8]| {
+            operators(&query).and_then(|query| naive(&texts, id, text, &query))
+        };
+        let wanted: BTreeMap<u32, f64> =
+            texts.iter().filter_map(|(id, text)| Some((*id, score(*id, text)?))).collect();
+        let mut request = Request::new(query.clone());
+        request.limit = wanted.len() + 1;
+        let (all, next) = request.top(&Digits, &snapshot).unwrap();
+        prop_assert!(next.is_none());
+        prop_assert_eq!(all.len(), wanted.len());
+        for Hit { doc, score } in &all {
+            let wanted = wanted.get(doc).copied().unwrap_or(f64::NAN);
+            prop_assert!((score - wanted).abs() < 1e-9, "{doc}: {score} instead of {wanted}");
+        }
+        prop_assert_eq!(request.count(&Digits, &snapshot).unwrap(), wanted.len() as u64);
+        let ids = request.ids(&Digits, &snapshot).unwrap();
+        prop_assert_eq!(ids, Vec::from_iter(wanted.keys().copied()));
+        for Hit { doc, score } in all.iter().take(3) {
+            let explained = request.explain(&Digits, &snapshot, *doc).unwrap();
+            prop_assert_eq!(explained.score, Some(*score));
+        }
+        // Pages follow each other without gaps.
+        request.limit = k;
+        let mut paged = Vec::new();
+        loop {
+            let (hits, next) = request.top(&Digits, &snapshot).unwrap();
+            paged.extend(hits);
+            request.after = next;
+            if request.after.is_none() || paged.len() > all.len() {
+                break;
+            }
+        }
+        prop_assert_eq!(&paged, &all);
+        // A filter leaves scores as they are.
+        let mut filtered = Request::new(query);
+        filtered.limit = all.len() + 1;
+        filtered.filters = vec![BitmapExpr::range(..filter)];
+        let kept: Vec<Hit> = all.into_iter().filter(|hit| u64::from(hit.doc) < filter).collect();
+        prop_assert_eq!(filtered.top(&Digits, &snapshot).unwrap().0, kept);
+    }
+}
+
+#[test]
+fn a_pattern_with_too_many_terms_is_an_error() {
+    let store = filled(&[(1, vec![0, 1, 2])].into());
+    let mut request = Request::new(Query::prefix("body", ""));
+    request.expansion.max_terms = 2;
+    let error = request.count(&Digits, &store.snapshot().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("more than 2 terms"), "{error}");
+}
+
+#[test]
+fn a_phrase_in_a_field_without_positions_is_an_error() {
+    let store = filled(&[(1, vec![0, 1, 2])].into());
+    let request = Request::new(Query::phrase("bare", "0 1"));
+    let error = request.count(&Digits, &store.snapshot().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("frequencies only"), "{error}");
+}

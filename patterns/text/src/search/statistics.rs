@@ -1,0 +1,72 @@
+//! The numbers that scores are computed from.
+
+use std::collections::BTreeMap;
+
+use keyloom::{Error, KeyBuf, Reader, Result};
+
+use super::bm25::FieldStatistics;
+use super::catalog::Catalog;
+use super::plan::Plan;
+use keyloom_tables::kit::get_many;
+
+/// The statistics of the terms of a query, and of their fields, at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Statistics {
+    fields: BTreeMap<u32, FieldStatistics>,
+    /// How many documents have a term.
+    terms: BTreeMap<u32, BTreeMap<String, u64>>,
+}
+
+impl Statistics {
+    /// Reads the statistics of a plan, in one round trip.
+    ///
+    /// # Errors
+    /// Any error of the store; an error with the key if a counter is damaged.
+    pub(crate) fn read(catalog: &impl Catalog, reader: &impl Reader, plan: &Plan) -> Result<Self> {
+        let mut statistics = Self::default();
+        plan.scored_terms(&mut |field, term| {
+            statistics.fields.entry(field.number).or_default();
+            let terms = statistics.terms.entry(field.number).or_default();
+            terms.entry(term.to_owned()).or_default();
+        });
+        let fields = statistics.fields.keys().flat_map(|field| catalog.field_counters(*field));
+        let terms = statistics
+            .terms
+            .iter()
+            .flat_map(|(field, terms)| terms.keys().map(|term| catalog.term_counter(*field, term)));
+        let keys: Vec<KeyBuf> = fields.chain(terms).collect();
+        let stored = get_many(reader, &keys)?;
+        let mut counts = keys.iter().zip(stored).map(|(key, stored)| count(key, stored.as_deref()));
+        let mut next = || counts.next().unwrap_or(Ok(0));
+        for field in statistics.fields.values_mut() {
+            *field = FieldStatistics { documents: next()?, tokens: next()? };
+        }
+        for documents in statistics.terms.values_mut().flat_map(BTreeMap::values_mut) {
+            *documents = next()?;
+        }
+        Ok(statistics)
+    }
+
+    pub(crate) fn field(&self, field: u32) -> FieldStatistics {
+        self.fields.get(&field).copied().unwrap_or_default()
+    }
+
+    /// How many documents have a term.
+    pub(crate) fn documents(&self, field: u32, term: &str) -> u64 {
+        self.terms.get(&field).and_then(|terms| terms.get(term)).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn idf(&self, field: u32, term: &str) -> f64 {
+        self.field(field).idf(self.documents(field, term))
+    }
+}
+
+fn count(key: &[u8], stored: Option<&[u8]>) -> Result<u64> {
+    let Some(stored) = stored else { return Ok(0) };
+    let count = stored.try_into().ok().map(i64::from_le_bytes);
+    let count = count.and_then(|count| u64::try_from(count).ok());
+    count.ok_or_else(|| Error::NotACounter {
+        key: keyloom::key::display(key).to_string().into(),
+        bytes: stored.len(),
+    })
+}
