@@ -125,8 +125,9 @@ impl State {
 }
 
 /// The outcome for the id of a key.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Given {
+pub enum Given {
     /// The key got this id.
     New(u64),
     /// The key still has this id.

@@ -141,30 +141,38 @@ fn integer(held: Option<&Held>) -> Option<i64> {
     }
 }
 
-impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
-    fn subspace(&self) -> Option<&Subspace> {
-        Some(self.space())
-    }
-
-    fn update(
+impl<K: RecordKey, V> InvertedIndex<K, V> {
+    /// [`update`](Derived::update) that returns the id of each changed record, for data that
+    /// another index keeps under the same ids. The numbers of `changes` that `also` selects get an
+    /// id even if no field changes; the others may be [`Given::Never`].
+    #[doc(hidden)]
+    pub fn follow(
         &self,
         txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],
+        also: impl Fn(usize) -> bool,
         writes: &mut SortedWrites,
-    ) -> Result<()> {
-        let mut turns = Vec::with_capacity(changes.len());
-        for change in changes {
+    ) -> Result<Vec<Given>> {
+        let (mut turns, mut numbers) = (Vec::with_capacity(changes.len()), Vec::new());
+        for (n, change) in changes.iter().enumerate() {
             let [old, new] = [change.old, change.new].map(|v| v.map(|v| self.held(change.key, v)));
             if let Some(new) = &new {
                 self.check_lengths(new)?;
             }
-            if old != new {
+            if old != new || also(n) {
                 turns.push((change.key, old, new));
+                numbers.push(n);
             }
         }
         let keys = turns.iter().map(|(key, old, new)| (*key, [old.is_some(), new.is_some()]));
         let (keys, mut bits) = (keys.collect::<Vec<_>>(), ChunkChanges::new());
         let given = self.ids.follow(txn, &keys, &mut bits, writes)?;
+        let mut of_each = vec![Given::Never; changes.len()];
+        for (n, given) in numbers.into_iter().zip(&given) {
+            if let Some(of_this) = of_each.get_mut(n) {
+                *of_this = *given;
+            }
+        }
         let mut columns = ColumnChanges::default();
         for ((_, old, new), given) in turns.iter().zip(given) {
             let mut turn = |id, old| self.turn(id, old, new.as_deref(), &mut bits, &mut columns);
@@ -183,7 +191,23 @@ impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
         })?;
         let limits = txn.limits();
         columns.apply(stored, writes, |key, bytes| self.check_column(key, bytes, limits))?;
-        counts.changed().try_for_each(|(key, delta)| txn.add(key, delta))
+        counts.changed().try_for_each(|(key, delta)| txn.add(key, delta))?;
+        Ok(of_each)
+    }
+}
+
+impl<K: RecordKey, V> Derived<K, V> for InvertedIndex<K, V> {
+    fn subspace(&self) -> Option<&Subspace> {
+        Some(self.space())
+    }
+
+    fn update(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        writes: &mut SortedWrites,
+    ) -> Result<()> {
+        self.follow(txn, changes, |_| false, writes).map(drop)
     }
 
     fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {

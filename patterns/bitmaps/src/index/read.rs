@@ -3,6 +3,7 @@
 use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
 
 use super::fields::{Function, null};
+use super::ids::Ids;
 use super::values;
 use super::{InvertedIndex, SelectValues};
 use crate::{BitSliced, BitmapExpr};
@@ -34,6 +35,26 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         ids: impl IntoIterator<Item = u64>,
     ) -> Result<Vec<Option<K>>> {
         self.ids.keys_of(reader, ids)
+    }
+
+    /// Returns the ids of records by their keys, in the same order. Costs one round trip; nothing is
+    /// read if keys are ids.
+    ///
+    /// # Errors
+    /// Any error of the store; if the stored bytes are not an id, an error with the key.
+    #[doc(hidden)]
+    pub fn ids_of<'k>(
+        &self,
+        reader: &impl Reader,
+        keys: impl IntoIterator<Item = &'k K>,
+    ) -> Result<Vec<Option<u64>>>
+    where
+        K: 'k,
+    {
+        match &self.ids {
+            Ids::Dense(ids) => ids.of_many(reader, keys),
+            Ids::Same(ids) => Ok(keys.into_iter().map(|key| Some((ids.id)(key))).collect()),
+        }
     }
 
     /// The ids of all records.
