@@ -41,6 +41,18 @@ impl Postings {
         self.occurrences.extend_from_slice(posting.occurrences);
     }
 
+    /// Sorts the postings by document.
+    pub(crate) fn sort(&mut self) {
+        if self.docs.is_sorted() {
+            return;
+        }
+        let mut sorted = Self::default();
+        let mut all: Vec<Posting<'_>> = self.as_slice().iter().collect();
+        all.sort_by_key(|posting| posting.doc);
+        all.into_iter().for_each(|posting| sorted.push(posting));
+        *self = sorted;
+    }
+
     pub(crate) fn append(&mut self, other: &PostingsSlice<'_>) {
         self.docs.extend_from_slice(other.docs);
         self.freqs.extend_from_slice(other.freqs);
@@ -50,6 +62,10 @@ impl Postings {
 
     pub(crate) fn len(&self) -> usize {
         self.docs.len()
+    }
+
+    pub(crate) fn docs(&self) -> &[u32] {
+        &self.docs
     }
 
     pub(crate) fn as_slice(&self) -> PostingsSlice<'_> {

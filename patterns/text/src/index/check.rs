@@ -1,0 +1,270 @@
+//! The comparison of an index with its table, byte for byte.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace, pack, prefix_end};
+use keyloom_tables::table::{RecordKey, Table};
+use keyloom_tables::{Inconsistency, Maintained, Rule};
+
+use super::TextIndex;
+use super::edit::divide;
+use super::expected::{Expected, ExpectedList};
+use super::keys::Spaces;
+use crate::postings::{Block, Detail, IdRange, Postings, encode};
+
+/// About how many postings a comparison keeps in memory.
+pub(super) const KEPT: usize = 4_000_000;
+
+/// A fault, and how it is repaired.
+pub(super) struct Fault {
+    pub(super) what: Inconsistency,
+    pub(super) remedy: Remedy,
+}
+
+/// The repair of a fault.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Remedy {
+    /// Write the list again.
+    List(u32, Arc<str>),
+    /// Add to the counter.
+    Add(i64),
+    /// Delete the malformed counter, and add to it.
+    Replace(i64),
+    /// Delete the entry.
+    Delete,
+}
+
+/// The faults of an index.
+#[derive(Default)]
+pub(super) struct Faults {
+    pub(super) all: Vec<Fault>,
+    /// The documents that each faulty list should have.
+    pub(super) docs: BTreeMap<(u32, Arc<str>), Vec<u32>>,
+}
+
+/// The entries of a posting list: blocks, and occurrences beside them.
+pub(super) type ListEntries = [Vec<(KeyBuf, Vec<u8>)>; 2];
+
+pub(super) fn check<K: RecordKey, V: 'static, C: Codec<V>>(
+    index: &TextIndex<K, V>,
+    reader: &impl Reader,
+    table: &Table<K, V, C>,
+) -> Result<Vec<Inconsistency>> {
+    table.refuse_unless_attached(index.space())?;
+    let mut found = index.records().check(reader, table)?;
+    found.extend(faults(index, reader, table, KEPT)?.all.into_iter().map(|fault| fault.what));
+    Ok(found)
+}
+
+/// All faults but those of the ids.
+pub(super) fn faults<K: RecordKey, V, C: Codec<V>>(
+    index: &TextIndex<K, V>,
+    reader: &impl Reader,
+    table: &Table<K, V, C>,
+    most: usize,
+) -> Result<Faults> {
+    let (mut found, mut from) = (Faults::default(), None);
+    loop {
+        let part = index.expected(reader, table, from.as_ref(), most)?;
+        compare_part(index, reader, &part, from.as_ref(), &mut found)?;
+        if part.next.is_none() {
+            let spaces = index.spaces();
+            compare(
+                reader,
+                spaces.totals.self_and_children(),
+                totals(spaces, &part),
+                &mut |pair| {
+                    found.all.extend(counter_fault(pair));
+                },
+            )?;
+            break;
+        }
+        from = part.next;
+    }
+    strays(index, reader, &mut found.all)?;
+    Ok(found)
+}
+
+fn totals(spaces: &Spaces, part: &Expected) -> Vec<(KeyBuf, Vec<u8>)> {
+    let of_field = |(field, [documents, tokens]): (u32, &[i64; 2])| {
+        [(spaces.documents(field), *documents), (spaces.tokens(field), *tokens)]
+    };
+    let all = (0..).zip(&part.totals).flat_map(of_field);
+    all.map(|(key, count)| (key, count.to_le_bytes().to_vec())).collect()
+}
+
+/// Compares a part of the dictionary.
+fn compare_part<K: RecordKey, V>(
+    index: &TextIndex<K, V>,
+    reader: &impl Reader,
+    part: &Expected,
+    from: Option<&KeyBuf>,
+    found: &mut Faults,
+) -> Result<()> {
+    let (spaces, next) = (index.spaces(), part.next.as_ref());
+    let (mut terms, mut blocks, mut occurrences) = (Vec::new(), Vec::new(), Vec::new());
+    for list in part.lists.values() {
+        let count = list.postings.len() as i64;
+        terms.push((spaces.term(list.field, &list.term), count.to_le_bytes().to_vec()));
+        let [mut of_blocks, mut others] = entries(index, list)?;
+        blocks.append(&mut of_blocks);
+        occurrences.append(&mut others);
+    }
+    compare(reader, within(&spaces.terms, from, next), terms, &mut |pair| {
+        found.all.extend(counter_fault(pair));
+    })?;
+    for (space, expected) in [(&spaces.blocks, blocks), (&spaces.occurrences, occurrences)] {
+        let is_of_blocks = space.prefix() == spaces.blocks.prefix();
+        compare(reader, within(space, from, next), expected, &mut |pair| {
+            let fault = list_fault(space, is_of_blocks, pair);
+            if let Remedy::List(field, term) = &fault.remedy {
+                let list = part.lists.get(&pack(&(*field, &**term)));
+                let docs = list.map(|list| list.postings.docs().to_vec()).unwrap_or_default();
+                found.docs.insert((*field, Arc::clone(term)), docs);
+            }
+            found.all.push(fault);
+        })?;
+    }
+    Ok(())
+}
+
+/// The entries of a list.
+pub(super) fn entries<K: RecordKey, V>(
+    index: &TextIndex<K, V>,
+    list: &ExpectedList,
+) -> Result<ListEntries> {
+    let detail = index.detail(list.field);
+    entries_of(index.spaces(), list.field, &list.term, &list.postings, detail)
+}
+
+pub(super) fn entries_of(
+    spaces: &Spaces,
+    field: u32,
+    term: &str,
+    postings: &Postings,
+    detail: Detail,
+) -> Result<ListEntries> {
+    let keys = spaces.list(field, term);
+    let [mut blocks, mut occurrences] = [Vec::new(), Vec::new()];
+    divide(IdRange::ALL, postings.as_slice(), &mut |range, postings| {
+        let encoded = encode(range, &postings, detail);
+        blocks.push((keys.block(range.last()), encoded.block));
+        if !encoded.occurrences.is_empty() {
+            occurrences.push((keys.of_occurrences(range.last()), encoded.occurrences));
+        }
+        Ok(())
+    })?;
+    Ok([blocks, occurrences])
+}
+
+/// The keys of a subspace from one field and term up to another.
+fn within(space: &Subspace, from: Option<&KeyBuf>, next: Option<&KeyBuf>) -> KeyRange<'static> {
+    let at = |key: &KeyBuf| space.prefix().iter().chain(key).copied().collect::<KeyBuf>();
+    let mut range = space.self_and_children();
+    if let Some(from) = from {
+        range = range.intersect(KeyRange::starting_at(&at(from))).into_owned();
+    }
+    match next {
+        Some(next) => range.intersect(KeyRange::half_open(&[0], &at(next))).into_owned(),
+        None => range.into_owned(),
+    }
+}
+
+/// A key with its expected and its stored value, which differ.
+type Pair<'p> = (KeyBuf, Option<&'p [u8]>, Option<&'p [u8]>);
+
+/// Visits the differences between stored entries and expected ones, in key order.
+fn compare(
+    reader: &impl Reader,
+    range: KeyRange<'static>,
+    expected: Vec<(KeyBuf, Vec<u8>)>,
+    visit: &mut impl FnMut(Pair<'_>),
+) -> Result<()> {
+    let mut expected = expected.into_iter().peekable();
+    for entry in reader.range(range, Order::Ascending)? {
+        let (key, value): Entry<_> = entry?;
+        while let Some((key, value)) = expected.next_if(|(other, _)| other[..] < *key) {
+            visit((key, Some(&value), None));
+        }
+        let due = expected.next_if(|(other, _)| other[..] == *key);
+        let due = due.as_ref().map(|(_, value)| value.deref());
+        if due != Some(&*value) {
+            visit((KeyBuf::from_slice(&key), due, Some(&value)));
+        }
+    }
+    expected.for_each(|(key, value)| visit((key, Some(&value), None)));
+    Ok(())
+}
+
+fn rule(expected: Option<&[u8]>, stored: Option<&[u8]>) -> Rule {
+    match (expected, stored) {
+        (_, None) => Rule::Missing,
+        (None, Some(_)) => Rule::Dangling,
+        (Some(_), Some(_)) => Rule::Wrong,
+    }
+}
+
+fn counter_fault((key, expected, stored): Pair<'_>) -> Option<Fault> {
+    let count = |bytes: &[u8]| bytes.try_into().ok().map(i64::from_le_bytes);
+    let due = expected.and_then(count).unwrap_or(0);
+    let has = stored.map(count);
+    let remedy = match has {
+        None => Remedy::Add(due),
+        Some(Some(has)) => Remedy::Add(due.wrapping_sub(has)),
+        Some(None) => Remedy::Replace(due),
+    };
+    // A counter of 0 may exist or not.
+    let what = Inconsistency::new(key, rule(expected, stored));
+    (remedy != Remedy::Add(0)).then_some(Fault { what, remedy })
+}
+
+fn list_fault(space: &Subspace, is_of_blocks: bool, (key, due, stored): Pair<'_>) -> Fault {
+    let Ok((field, term, last)) = space.unpack::<(u32, String, u32)>(&key) else {
+        let what = Inconsistency::new(key, Rule::Dangling);
+        return Fault { what, remedy: Remedy::Delete };
+    };
+    let block = stored.filter(|_| is_of_blocks).map(|stored| Block::parse(stored, last));
+    let what = match block {
+        Some(Err(malformed)) => Inconsistency::foreign(key, malformed.into()),
+        _ => Inconsistency::new(key, rule(due, stored)),
+    };
+    Fault { what, remedy: Remedy::List(field, term.into()) }
+}
+
+/// Finds keys that are in none of the subspaces.
+fn strays<K: RecordKey, V>(
+    index: &TextIndex<K, V>,
+    reader: &impl Reader,
+    faults: &mut Vec<Fault>,
+) -> Result<()> {
+    let spaces = index.spaces();
+    let parts = [
+        index.records().space(),
+        &spaces.terms,
+        &spaces.blocks,
+        &spaces.occurrences,
+        &spaces.totals,
+    ];
+    let mut from = KeyBuf::from_slice(index.space().prefix());
+    let end = prefix_end(index.space().prefix());
+    let ends = parts.iter().map(|part| Some(KeyBuf::from_slice(part.prefix()))).chain([end]);
+    let mut after = parts.iter().map(|part| prefix_end(part.prefix()));
+    for to in ends {
+        let range = match &to {
+            Some(to) => KeyRange::half_open(&from, to),
+            None => KeyRange::starting_at(&from),
+        };
+        for entry in reader.range(range, Order::Ascending)? {
+            let what = Inconsistency::new(KeyBuf::from_slice(&entry?.0), Rule::Foreign);
+            faults.push(Fault { what, remedy: Remedy::Delete });
+        }
+        match after.next().flatten() {
+            Some(next) => from = next,
+            None => break,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! The changes of posting lists.
+
+use super::gather::Terms;
+use super::keys::{ListKeys, Spaces};
+use crate::postings::{Detail, IdRange, Occurrence};
+
+/// A change of one posting.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PostingChange<'g> {
+    pub(super) term: u32,
+    pub(super) doc: u32,
+    /// The number of the changed record.
+    pub(super) record: u32,
+    /// The length of the field.
+    pub(super) len: u32,
+    /// The frequency and the occurrences; `None` to remove the posting.
+    pub(super) new: Option<(u32, &'g [Occurrence])>,
+}
+
+/// The changes of one posting list, by document.
+#[derive(Debug)]
+pub(super) struct ListChanges<'g, 'c> {
+    pub(super) field: u32,
+    pub(super) term: &'c str,
+    pub(super) detail: Detail,
+    pub(super) keys: ListKeys,
+    pub(super) changes: &'c [PostingChange<'g>],
+}
+
+impl ListChanges<'_, '_> {
+    /// Whether documents of a range change.
+    pub(super) fn changes_in(&self, range: IdRange) -> bool {
+        let at = self.changes.partition_point(|change| change.doc < range.first());
+        self.changes.get(at).is_some_and(|change| range.contains(change.doc))
+    }
+}
+
+/// Sorts changes by list and document, and groups them.
+pub(super) fn grouped<'g, 'c>(
+    changes: &'c mut Vec<PostingChange<'g>>,
+    terms: &'c Terms,
+    spaces: &Spaces,
+    detail_of: impl Fn(u32) -> Detail,
+) -> Vec<ListChanges<'g, 'c>> {
+    changes.sort_unstable_by_key(|change| (change.term, change.doc));
+    let lists = changes.chunk_by(|a, b| a.term == b.term);
+    let lists = lists.filter_map(|changes| {
+        let (field, term) = terms.all.get(changes.first()?.term as usize)?;
+        let (keys, detail) = (spaces.list(*field, term), detail_of(*field));
+        Some(ListChanges { field: *field, term, detail, keys, changes })
+    });
+    let mut lists: Vec<_> = lists.collect();
+    lists.sort_unstable_by(|a, b| a.keys.blocks.cmp(&b.keys.blocks));
+    lists
+}

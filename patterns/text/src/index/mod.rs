@@ -1,0 +1,304 @@
+//! The index of the texts of a table.
+//!
+//! This page documents how a [`TextIndex`] follows its table. Queries are those of
+//! [`search`](crate::search).
+//!
+//! # Key layout
+//!
+//! | key | value |
+//! |---|---|
+//! | subspace, 0, … | the ids of the records, and their filters: an [`InvertedIndex`] |
+//! | subspace, 1, field, term | a [counter](keyloom::Writer::add): the documents that contain the term. Together the dictionary |
+//! | subspace, 2, field, term, last id | a block: up to 128 postings of an aligned range of ids |
+//! | subspace, 3, field, term, last id | the positions and offsets of the same block, if they have more than 64 bytes |
+//! | subspace, 4, field, 0 | a counter: the documents with a text in this field |
+//! | subspace, 4, field, 1 | a counter: the tokens of all of these texts |
+//!
+//! A field is its number in the order of declaration, counted from 0.
+//!
+//! ```text
+//! ("text", 1, 0, "rabbit")              ->  51: of so many documents
+//! ("text", 2, 0, "rabbit", 4294967295)  ->  all 51 of them
+//! ("text", 1, 0, "alice")               ->  386
+//! ("text", 2, 0, "alice", 255)          ->  up to 128 documents with ids from 128 to 255
+//! ("text", 2, 0, "alice", 511)          ->  and from 256 to 511
+//! ("text", 3, 0, "alice", 511)          ->  where "alice" occurs in those
+//! ```
+//!
+//! # Invariants
+//!
+//! * A record has a posting for each of its terms, and no other.
+//! * A range of ids is a block if it has 1 to 128 postings, and its parent, the aligned range of
+//!   twice its size, has more. So the bytes follow from the records, not from the history.
+//! * Each counter is the exact number, in every snapshot. A counter of 0 may exist or not.
+//!
+//! # Cost of a change
+//!
+//! | change of a record | reads | keys written, in addition to the record |
+//! |---|---|---|
+//! | inserted | its id; the block of each term, and its occurrences | a block, a counter and at most one key of occurrences per term; 2 counters per field |
+//! | a text changed, its length not | the same, of the terms that occur more, less or elsewhere | the same |
+//! | the length of a text changed | the same, of all terms of the text: each posting has the length | the same |
+//! | no text changed | nothing | nothing |
+//!
+//! If many records change together, each block is read and written once. A round trip reads one
+//! block per term; terms with many changed blocks take more round trips, each four times as large
+//! as the one before. A block that loses postings reads its sibling, since both may fit into one.
+//!
+//! Counters are added to, so that writers do not conflict on them. They do conflict if they change
+//! the same block: any two writers of new documents share the last block of a common word. Write
+//! many records per transaction.
+//!
+//! # Check and repair
+//!
+//! A check computes all entries from the records and compares the bytes. It reads all records once
+//! for every four million postings, which is the memory that it takes. A repair removes entries
+//! that do not decode, adds the postings of all records in transactions of bounded size, and
+//! finally makes the same comparison and writes each list that differs, in one transaction per
+//! list. It can run concurrently with writers.
+
+mod check;
+mod edit;
+mod error;
+mod expected;
+mod fetch;
+mod gather;
+mod keys;
+mod lists;
+mod maintain;
+mod repair;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{Reader, Result, Store, Subspace};
+use keyloom_bitmaps::{FieldValues, InvertedIndex};
+use keyloom_tables::kit::described;
+use keyloom_tables::table::{RecordKey, Table};
+use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions};
+
+pub use error::TextError;
+pub(crate) use keys::{ListKeys, Spaces};
+
+use crate::analysis::Analyzer;
+use crate::postings::Detail;
+
+/// Ids fit into 32 bits, and the largest one marks the end of a list.
+const UNIVERSE: u64 = u32::MAX as u64;
+
+/// The texts of a field: called with a record, it passes them to a visitor.
+pub(crate) type TextFunction<K, V> = dyn Fn(&K, &V, &mut dyn FnMut(&str)) + Send + Sync;
+
+/// An index of the words in the texts of a table; see the [module](self).
+///
+/// Derived data of a [`Table`]: declare it in a [`Schema`](keyloom_tables::Schema), or
+/// [attach](Table::with) it. Cheap to clone.
+pub struct TextIndex<K, V> {
+    space: Subspace,
+    spaces: Spaces,
+    /// The ids of the records, and the fields to filter by.
+    records: InvertedIndex<K, V>,
+    fields: Arc<[Field<K, V>]>,
+    ids: &'static str,
+}
+
+/// A field of texts.
+pub(crate) struct Field<K, V> {
+    pub(crate) name: Arc<str>,
+    pub(crate) detail: Detail,
+    pub(crate) analyzer: Analyzer,
+    function: Arc<TextFunction<K, V>>,
+}
+
+impl<K, V> Clone for Field<K, V> {
+    fn clone(&self) -> Self {
+        let (name, detail) = (Arc::clone(&self.name), self.detail);
+        let (analyzer, function) = (self.analyzer.clone(), Arc::clone(&self.function));
+        Self { name, detail, analyzer, function }
+    }
+}
+
+impl<K, V> Clone for TextIndex<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            space: self.space.clone(),
+            spaces: self.spaces.clone(),
+            records: self.records.clone(),
+            fields: Arc::clone(&self.fields),
+            ids: self.ids,
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for TextIndex<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TextIndex")
+            .field("space", &self.space)
+            .field("fields", &self.fields.iter().map(|field| &*field.name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, V> TextIndex<K, V> {
+    /// Creates an index in `space`, without fields. **Nothing else may be in `space`.** Every
+    /// record is assigned a dense id.
+    pub fn new(space: &Subspace) -> Self {
+        Self::with(space, "dense ids", InvertedIndex::new(&space.child(&keys::RECORDS)))
+    }
+
+    /// Creates an index of records whose keys are ids: dense whole numbers below 2<sup>32</sup> - 1.
+    /// A larger key is refused.
+    pub fn with_keys_as_ids(space: &Subspace) -> Self
+    where
+        K: Copy + Into<u64> + TryFrom<u64>,
+    {
+        let records = InvertedIndex::with_keys_as_ids(&space.child(&keys::RECORDS));
+        Self::with(space, "keys as ids", records)
+    }
+
+    fn with(space: &Subspace, ids: &'static str, records: InvertedIndex<K, V>) -> Self {
+        Self {
+            space: space.clone(),
+            spaces: Spaces::of(space),
+            records: records.within_universe(UNIVERSE),
+            fields: Arc::new([]),
+            ids,
+        }
+    }
+
+    /// Returns the same index with a field of texts, with [positions](Detail::Positions).
+    ///
+    /// `function` passes the texts of a record to its last argument: one, none, or many. The
+    /// positions of two texts are at least 100 apart, so that no phrase matches across them.
+    ///
+    /// The function must be pure. After it changes, raise the version of the index in the schema.
+    #[must_use]
+    pub fn field(
+        self,
+        name: &str,
+        analyzer: Analyzer,
+        function: impl Fn(&K, &V, &mut dyn FnMut(&str)) + Send + Sync + 'static,
+    ) -> Self {
+        self.field_with(name, Detail::default(), analyzer, function)
+    }
+
+    /// Returns the same index with a field of texts; `detail` says what is stored of each word. See
+    /// [`field`](TextIndex::field). Replaces a field with the same name.
+    #[must_use]
+    pub fn field_with(
+        self,
+        name: &str,
+        detail: Detail,
+        analyzer: Analyzer,
+        function: impl Fn(&K, &V, &mut dyn FnMut(&str)) + Send + Sync + 'static,
+    ) -> Self {
+        let field = Field { name: name.into(), detail, analyzer, function: Arc::new(function) };
+        let others = self.fields.iter().filter(|other| *other.name != *field.name).cloned();
+        let fields = others.collect::<Vec<_>>().into_iter().chain([field]).collect();
+        Self { fields, ..self }
+    }
+
+    /// Returns the same index with a field to filter by: the values of a record, in bitmaps of the
+    /// same ids. See [`InvertedIndex::field`].
+    #[must_use]
+    pub fn values(
+        self,
+        name: &str,
+        function: impl Fn(&K, &V) -> FieldValues + Send + Sync + 'static,
+    ) -> Self {
+        Self { records: self.records.field(name, function), ..self }
+    }
+
+    /// Returns the same index with a field of integers to filter by. See
+    /// [`InvertedIndex::integers`].
+    #[must_use]
+    pub fn integers(
+        self,
+        name: &str,
+        function: impl Fn(&K, &V) -> Option<i64> + Send + Sync + 'static,
+    ) -> Self {
+        Self { records: self.records.integers(name, function), ..self }
+    }
+
+    /// The ids of the records, and the bitmaps of the fields to filter by.
+    ///
+    /// Its expressions are filters of this index. Those of another index are so only if the keys
+    /// are ids in both.
+    pub fn records(&self) -> &InvertedIndex<K, V> {
+        &self.records
+    }
+
+    /// The subspace of the index.
+    pub fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    /// The names of the fields of texts, in the order of their declaration.
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|field| &*field.name)
+    }
+
+    pub(crate) fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    /// The number of a field, and the field.
+    pub(crate) fn known(&self, name: &str) -> Result<(u32, &Field<K, V>)> {
+        let mut fields = (0..).zip(self.fields.iter());
+        fields.find(|(_, field)| *field.name == *name).ok_or_else(|| {
+            let names: Vec<String> = self.field_names().map(|name| format!("{name:?}")).collect();
+            let known = if names.is_empty() { "no fields".to_owned() } else { names.join(", ") };
+            let (index, field) = (self.space.to_string(), name.to_owned());
+            TextError::UnknownField { index, field, known }.into()
+        })
+    }
+
+    /// What a field stores of each word.
+    pub(crate) fn detail(&self, field: u32) -> Detail {
+        self.fields.get(field as usize).map(|field| field.detail).unwrap_or_default()
+    }
+
+    /// The options that determine the stored bytes.
+    fn options(&self) -> String {
+        let field = |field: &Field<K, V>| {
+            format!("{:?} {:?} by {}", field.name, field.detail, field.analyzer.description())
+        };
+        let fields: Vec<String> = self.fields.iter().map(field).collect();
+        let mut filters: Vec<&str> = self.records.field_names().collect();
+        filters.sort_unstable();
+        format!("{}, texts {}, filters {filters:?}", self.ids, fields.join(", "))
+    }
+}
+
+impl<K: RecordKey, V: 'static> Maintained for TextIndex<K, V> {
+    described!(|_| "text index", options | index | index.options());
+
+    /// Returns all differences between the stored bytes and those that follow from `table`.
+    ///
+    /// # Errors
+    /// An error if a record does not decode; [`Error::InvalidArgument`](keyloom::Error) if the
+    /// table does not maintain this index.
+    fn check<C: Codec<V>>(
+        &self,
+        reader: &impl Reader,
+        table: &Table<K, V, C>,
+    ) -> Result<Vec<Inconsistency>> {
+        check::check(self, reader, table)
+    }
+
+    /// Repairs or builds the index; see [above](self#check-and-repair).
+    ///
+    /// # Errors
+    /// As [`check`](Maintained::check).
+    fn repair_with<S: Store, C: Codec<V>>(
+        &self,
+        store: &S,
+        table: &Table<K, V, C>,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        repair::repair(self, store, table, options, progress)
+    }
+}

@@ -1,0 +1,333 @@
+//! Repair of an index, in transactions of bounded size.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom_tables::derived::{SortedWrites, page_behind, refuse_foreign};
+use keyloom_tables::kit::record;
+use keyloom_tables::table::{RecordKey, Table, get_many};
+use keyloom_tables::{BatchSize, Maintained, Progress, RepairOptions};
+
+use super::TextIndex;
+use super::check::{Fault, KEPT, Remedy, entries_of, faults};
+use super::gather::{FieldTerms, Terms};
+use super::maintain::ChangedRecord;
+use crate::postings::{BLOCK_POSTINGS, Block, Posting, Postings};
+
+/// The number of the subspace of positions, in which nothing is stored.
+const POSITIONS: u8 = 9;
+
+/// The passes after that over the ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    /// Removes entries that are not blocks.
+    Malformed,
+    /// Adds the postings of all records.
+    Records,
+    /// Compares everything.
+    Lists,
+}
+
+pub(super) fn repair<S: Store, K: RecordKey, V: 'static, C: Codec<V>>(
+    index: &TextIndex<K, V>,
+    store: &S,
+    table: &Table<K, V, C>,
+    options: &RepairOptions,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Progress> {
+    table.refuse_unless_attached(index.space())?;
+    let repair = Repair { index, table };
+    let mut done = Progress::beginning(options);
+    let mut pass = repair.pass(done.position.last.as_deref())?;
+    if pass.is_none() {
+        let mut is_stopped = false;
+        done = index.records.repair_with(store, table, options, |inner| {
+            let outcome = progress(&Progress { finished: false, ..inner.clone() });
+            is_stopped |= outcome.is_break();
+            outcome
+        })?;
+        let is_complete = std::mem::take(&mut done.finished);
+        if is_complete {
+            pass = Some((Pass::Malformed, None));
+            done.position.last = Some(repair.position(Pass::Malformed, &[]));
+        }
+        if is_stopped {
+            return Ok(done);
+        }
+    }
+    let Some((mut pass, mut last)) = pass else { return Ok(done) };
+    let mut size = BatchSize::new(options.batch);
+    while pass != Pass::Lists {
+        let step = size.transact(store, |txn, batch| {
+            table.check_repair(txn)?;
+            let mut next = done.clone();
+            let last = match pass {
+                Pass::Malformed => {
+                    repair.remove_malformed(txn, batch, last.as_deref(), &mut next)?
+                }
+                _ => repair.add_records(txn, batch, last.as_deref(), &mut next)?,
+            };
+            Ok((next, last))
+        })?;
+        (done, last) = step;
+        if last.is_none() {
+            pass = if pass == Pass::Malformed { Pass::Records } else { Pass::Lists };
+        }
+        done.position.last = Some(repair.position(pass, last.as_deref().unwrap_or_default()));
+        if progress(&done).is_break() {
+            return Ok(done);
+        }
+    }
+    repair.lists(store, &mut size, done, progress)
+}
+
+struct Repair<'r, K, V, C> {
+    index: &'r TextIndex<K, V>,
+    table: &'r Table<K, V, C>,
+}
+
+impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
+    /// The position of a pass after a key.
+    fn position(&self, pass: Pass, last: &[u8]) -> KeyBuf {
+        self.index.space.pack(&(POSITIONS, pass as u8, last))
+    }
+
+    /// The pass of a position and its last key; `None` in the pass over the ids.
+    fn pass(&self, last: Option<&[u8]>) -> Result<Option<(Pass, Option<KeyBuf>)>> {
+        let own = self.index.space.child(&POSITIONS);
+        let Some(last) = last.filter(|last| own.contains(last)) else { return Ok(None) };
+        let (pass, last) = own.unpack::<(u8, Vec<u8>)>(last)?;
+        let pass = match pass {
+            0 => Pass::Malformed,
+            1 => Pass::Records,
+            _ => Pass::Lists,
+        };
+        Ok(Some((pass, (!last.is_empty()).then(|| KeyBuf::from_slice(&last)))))
+    }
+
+    /// Removes the blocks of the next page that do not decode. Returns its last key, unless it was
+    /// the last page.
+    fn remove_malformed(
+        &self,
+        txn: &mut impl Writer,
+        batch: usize,
+        last: Option<&[u8]>,
+        done: &mut Progress,
+    ) -> Result<Option<KeyBuf>> {
+        let blocks = &self.index.spaces.blocks;
+        refuse_foreign(blocks, last)?;
+        let mut writes = SortedWrites::default();
+        let next = {
+            let page = page_behind(last, txn, blocks, batch)?;
+            done.entries += page.entries.len() as u64;
+            for (key, value) in &page.entries {
+                if self.is_malformed(txn, key, value)? {
+                    writes.delete(key)?;
+                }
+            }
+            page.last
+        };
+        done.removed += writes.len() as u64;
+        writes.apply(txn)?;
+        Ok(next)
+    }
+
+    fn is_malformed(&self, reader: &impl Reader, key: &[u8], value: &[u8]) -> Result<bool> {
+        let spaces = &self.index.spaces;
+        let Ok((field, term, last)) = spaces.blocks.unpack::<(u32, String, u32)>(key) else {
+            return Ok(true);
+        };
+        let Ok(block) = Block::parse(value, last) else { return Ok(true) };
+        let keys = spaces.list(field, &term);
+        let separate = match block.inline() {
+            None => reader.get(&keys.of_occurrences(last))?,
+            Some(_) => None,
+        };
+        Ok(block.decode(separate.as_deref(), self.index.detail(field)).is_err())
+    }
+
+    /// Adds the postings of the next page of records. Returns its last key, unless it was the last
+    /// page.
+    fn add_records(
+        &self,
+        txn: &mut impl Writer,
+        batch: usize,
+        last: Option<&[u8]>,
+        done: &mut Progress,
+    ) -> Result<Option<KeyBuf>> {
+        let index = self.index;
+        let mut writes = SortedWrites::default();
+        let next = {
+            let page = page_behind(last, txn, self.table.space(), batch)?;
+            let records = page.entries.into_iter();
+            let records = records.map(|entry| record::<_, K, V, C>(self.table.space(), entry));
+            let records = records.collect::<Result<Vec<(K, V)>>>()?;
+            done.records += records.len() as u64;
+            let (mut terms, ids) = (Terms::default(), index.ids_of(txn, &records)?);
+            let mut all = Vec::new();
+            for ((key, value), id) in records.iter().zip(ids) {
+                let of = |(number, field)| FieldTerms::of(field, number, key, value, &mut terms);
+                let fields: Vec<_> = (0..).zip(index.fields.iter()).map(of).collect();
+                all.extend(id.map(|doc| (doc, fields)));
+            }
+            let changed: Vec<_> = all
+                .iter()
+                .map(|(doc, fields)| ChangedRecord { doc: *doc, old: None, new: Some(fields) })
+                .collect();
+            // The last pass corrects the counters.
+            index.turn(txn, &terms, &changed, &mut writes)?;
+            page.last
+        };
+        done.written += writes.len() as u64;
+        writes.apply(txn)?;
+        Ok(next)
+    }
+
+    /// Compares everything, and repairs list by list, until nothing differs; then the counters.
+    fn lists<S: Store>(
+        &self,
+        store: &S,
+        size: &mut BatchSize,
+        mut done: Progress,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        done.position.last = Some(self.position(Pass::Lists, &[]));
+        loop {
+            let found = faults(self.index, &store.snapshot()?, self.table, KEPT)?;
+            let is_of_list = |fault: &&Fault| matches!(fault.remedy, Remedy::List(..));
+            let others: Vec<&Fault> = found.all.iter().filter(|fault| !is_of_list(fault)).collect();
+            for ((field, term), docs) in &found.docs {
+                let list = Remedy::List(*field, Arc::clone(term));
+                let faulty = found.all.iter().filter(|fault| fault.remedy == list);
+                let faulty: Vec<&KeyBuf> = faulty.map(|fault| &fault.what.key).collect();
+                let changed = store.transact(|txn| {
+                    self.table.check_repair(txn)?;
+                    self.write_list(txn, (*field, term), docs, &faulty)
+                })?;
+                done.written += changed;
+                if progress(&done).is_break() {
+                    return Ok(done);
+                }
+            }
+            if !found.docs.is_empty() {
+                continue;
+            }
+            let mut rest = others.as_slice();
+            loop {
+                let taken = size.transact(store, |txn, batch| {
+                    self.table.check_repair(txn)?;
+                    self.count(txn, rest, batch)
+                })?;
+                rest = rest.get(taken..).unwrap_or_default();
+                done.written += taken as u64;
+                done.finished = rest.is_empty();
+                if progress(&done).is_break() || done.finished {
+                    return Ok(done);
+                }
+            }
+        }
+    }
+
+    /// Repairs the first counters, and deletes strays.
+    fn count(&self, txn: &mut impl Writer, faults: &[&Fault], batch: usize) -> Result<usize> {
+        let taken = batch.min(faults.len());
+        for Fault { what, remedy } in faults.iter().take(taken) {
+            match remedy {
+                Remedy::Add(lacks) => txn.add(&what.key, *lacks)?,
+                // An add to a malformed counter fails, so no writer has changed it since.
+                Remedy::Replace(due) => {
+                    if txn.get(&what.key)?.is_some_and(|value| value.len() != 8) {
+                        txn.delete(&what.key)?;
+                        txn.add(&what.key, *due)?;
+                    }
+                }
+                Remedy::Delete => txn.delete(&what.key)?,
+                Remedy::List(..) => {}
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Writes a list again, from the records of the documents that it may contain, and returns how
+    /// many keys changed.
+    fn write_list(
+        &self,
+        txn: &mut impl Writer,
+        (field, term): (u32, &str),
+        docs: &[u32],
+        faulty: &[&KeyBuf],
+    ) -> Result<u64> {
+        let index = self.index;
+        let keys = index.spaces.list(field, term);
+        let ranges = [&keys.blocks, &keys.occurrences].map(|prefix| KeyRange::prefix(prefix));
+        let mut stored = Vec::new();
+        for range in ranges {
+            for entry in txn.range(range, Order::Ascending)? {
+                let (key, value) = entry?;
+                stored.push((KeyBuf::from_slice(&key), value.to_vec()));
+            }
+        }
+        let mut docs: BTreeSet<u32> = docs.iter().copied().collect();
+        for (key, value) in &stored {
+            docs.extend(docs_of(&keys.blocks, key, value));
+        }
+        let postings = self.postings(txn, field, term, docs)?;
+        let detail = index.detail(field);
+        let due = entries_of(&index.spaces, field, term, &postings, detail)?;
+        let due: Vec<(KeyBuf, Vec<u8>)> = due.into_iter().flatten().collect();
+        let mut writes = SortedWrites::default();
+        let all = stored.iter().map(|(key, _)| key).chain(faulty.iter().copied());
+        for key in all.filter(|key| !due.iter().any(|(due, _)| due == *key)) {
+            writes.delete(key)?;
+        }
+        for (key, value) in due.iter().filter(|entry| !stored.contains(entry)) {
+            writes.put(key, value)?;
+        }
+        let changed = writes.len() as u64;
+        writes.apply(txn)?;
+        Ok(changed)
+    }
+
+    /// The postings of a term for those documents that have it. Costs three round trips.
+    fn postings(
+        &self,
+        reader: &impl Reader,
+        number: u32,
+        term: &str,
+        docs: BTreeSet<u32>,
+    ) -> Result<Postings> {
+        let mut postings = Postings::default();
+        let Some(field) = self.index.fields.get(number as usize) else { return Ok(postings) };
+        let keys = self.index.records.keys(reader, docs.iter().map(|doc| u64::from(*doc)))?;
+        let packed: Vec<KeyBuf> =
+            keys.iter().flatten().map(|key| self.table.space().pack(key)).collect();
+        let mut values = get_many(reader, &packed)?.into_iter();
+        for (doc, key) in docs.iter().zip(keys) {
+            let Some(key) = key else { continue };
+            let Some(value) = values.next().flatten() else { continue };
+            let value = C::decode(&value)?;
+            let Some((all, wanted)) = field.posting_of(number, term, &key, &value) else {
+                continue;
+            };
+            for (term, freq, occurrences) in all.postings().filter(|(term, ..)| *term == wanted) {
+                let _ = term;
+                postings.push(Posting { doc: *doc, freq, len: all.len, occurrences });
+            }
+        }
+        Ok(postings)
+    }
+}
+
+/// The documents of a stored block; none if it does not decode.
+fn docs_of(prefix: &[u8], key: &[u8], value: &[u8]) -> Vec<u32> {
+    let last = key.strip_prefix(prefix).and_then(|last| keyloom::unpack(last).ok());
+    let block = last.and_then(|last| Block::parse(value, last).ok());
+    let mut docs = [0; BLOCK_POSTINGS];
+    match block.filter(|block| block.docs(&mut docs).is_ok()) {
+        Some(block) => docs.iter().take(block.count()).copied().collect(),
+        None => Vec::new(),
+    }
+}
