@@ -7,6 +7,7 @@ pub mod index;
 mod postings;
 pub mod query;
 mod search;
+pub mod terms;
 
 pub use analysis::Analyzer;
 pub use index::{TextError, TextIndex};

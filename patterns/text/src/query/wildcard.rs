@@ -49,7 +49,7 @@ pub(crate) fn parts(pattern: &str) -> Vec<WildcardPart> {
 }
 
 /// The pattern of these parts, with a backslash only where it is needed.
-pub(super) fn pattern_of(parts: &[WildcardPart]) -> String {
+pub(crate) fn pattern_of(parts: &[WildcardPart]) -> String {
     let mut pattern = String::new();
     for part in parts {
         match part {

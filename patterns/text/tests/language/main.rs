@@ -3,3 +3,4 @@
 
 mod analysis;
 mod query;
+mod terms;

@@ -1,0 +1,261 @@
+//! Which terms of a sorted dictionary match, found by seeks.
+
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::table::{DEAD, StateId, Table};
+use super::{fuzzy, regex};
+use crate::analysis::Analyzer;
+use crate::query::wildcard::{WildcardPart, parts};
+use crate::query::{Query, QueryError};
+
+/// A term to seek has at most about this many bytes more than the term before it.
+const MAX_PATH_BYTES: usize = 64;
+
+/// The number of characters of a pattern in an error.
+const SHOWN_CHARS: usize = 80;
+
+/// A set of terms that are found in a sorted dictionary by seeks.
+///
+/// It is compiled once, cheap to clone, and shared by threads. Begin at [`first`](Self::first), and
+/// call [`step`](Self::step) for each term:
+///
+/// ```
+/// use keyloom_text::terms::{TermMatcher, TermStep};
+/// use std::collections::BTreeSet;
+/// let dictionary = BTreeSet::from(["alice", "alien", "all", "also", "rabbit"].map(String::from));
+/// let matcher = TermMatcher::fuzzy("alise", 1, 1)?;
+/// let mut found = vec![];
+/// let mut from = matcher.first();
+/// 'seeks: while let Some(seek) = from.take() {
+///     for term in dictionary.range(seek..) {
+///         match matcher.step(term) {
+///             TermStep::Match { distance } => found.push((term.as_str(), distance)),
+///             TermStep::Next => {}
+///             TermStep::Seek(term) => {
+///                 from = Some(term);
+///                 continue 'seeks;
+///             }
+///             TermStep::End => break,
+///         }
+///     }
+/// }
+/// assert_eq!(found, [("alice", 1)]);
+/// # Ok::<(), keyloom_text::QueryError>(())
+/// ```
+#[derive(Clone)]
+pub struct TermMatcher(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Prefix(String),
+    Range(Bound<String>, Bound<String>),
+    Table(Arc<Table>),
+}
+
+/// What to do after a term of the dictionary: see [`TermMatcher::step`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TermStep {
+    /// The term matches. Continue with the next term.
+    Match {
+        /// The number of edits of a fuzzy term, otherwise 0.
+        distance: u8,
+    },
+    /// The term does not match. Continue with the next term.
+    Next,
+    /// The term does not match. Continue with the first term that is equal to or greater than this
+    /// one; no term before it matches.
+    Seek(String),
+    /// Neither this term nor any after it matches.
+    End,
+}
+
+impl TermMatcher {
+    /// The terms that begin with `prefix`.
+    pub fn prefix(prefix: impl Into<String>) -> Self {
+        Self(Kind::Prefix(prefix.into()))
+    }
+
+    /// The terms between two bounds, by the order of UTF-8 bytes.
+    pub fn range(from: Bound<String>, to: Bound<String>) -> Self {
+        Self(Kind::Range(from, to))
+    }
+
+    /// The terms that a pattern with `*` and `?` matches.
+    ///
+    /// # Errors
+    /// [`QueryError::Pattern`] if the automaton of the pattern has more than 8,192 states.
+    pub fn wildcard(pattern: &str) -> Result<Self, QueryError> {
+        compiled(pattern, regex::compile(&regex::of_wildcard(pattern)))
+    }
+
+    /// The terms that a regular expression matches as a whole.
+    ///
+    /// # Errors
+    /// [`QueryError::Pattern`] if the expression is invalid, has more than 65,536 bytes, or its
+    /// automaton has more than 8,192 states.
+    pub fn regex(expression: &str) -> Result<Self, QueryError> {
+        compiled(expression, regex::compile(expression))
+    }
+
+    /// The terms within `distance` of `text`, 0 to 2, whose first characters are equal.
+    ///
+    /// An edit inserts, deletes or replaces a character, or swaps two neighbours, which no other
+    /// edit may touch (optimal string alignment).
+    ///
+    /// # Errors
+    /// [`QueryError::Pattern`] if `distance` is greater than 2, or `text` has more than 64
+    /// characters.
+    pub fn fuzzy(text: &str, distance: u8, prefix_chars: usize) -> Result<Self, QueryError> {
+        compiled(text, fuzzy::compile(text, distance, prefix_chars))
+    }
+
+    /// The terms that a prefix, wildcard, regular expression, fuzzy term or range of a query stands
+    /// for in a field with this analyzer; `None` for other queries.
+    ///
+    /// Texts are [normalized](Analyzer::normalize), regular expressions are not.
+    ///
+    /// # Errors
+    /// [`QueryError::Pattern`] if the pattern is invalid or too large.
+    pub fn of(query: &Query, analyzer: &Analyzer) -> Result<Option<Self>, QueryError> {
+        Ok(Some(match query {
+            Query::Prefix { prefix, .. } => Self::prefix(analyzer.normalize(prefix)),
+            Query::Wildcard { pattern, .. } => Self::wildcard(&normalized(pattern, analyzer))?,
+            Query::Regex { pattern, .. } => Self::regex(pattern)?,
+            Query::Fuzzy { text, distance, prefix_chars, .. } => {
+                Self::fuzzy(&analyzer.normalize(text), *distance, *prefix_chars)?
+            }
+            Query::Range { from, to, .. } => {
+                let normalized =
+                    |bound: &Bound<String>| bound.as_ref().map(|text| analyzer.normalize(text));
+                Self::range(normalized(from), normalized(to))
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The distance of `term` if it matches: the number of edits of a fuzzy term, otherwise 0.
+    pub fn distance(&self, term: &str) -> Option<u8> {
+        match self.step(term) {
+            TermStep::Match { distance } => Some(distance),
+            _ => None,
+        }
+    }
+
+    /// The term to seek first: no term before it matches. `None` if no term can match.
+    pub fn first(&self) -> Option<String> {
+        match &self.0 {
+            Kind::Prefix(prefix) => Some(prefix.clone()),
+            Kind::Range(from, _) => Some(match from {
+                Bound::Included(text) => text.clone(),
+                Bound::Excluded(text) => successor(text),
+                Bound::Unbounded => String::new(),
+            }),
+            Kind::Table(table) => least_match(table, table.start(), Vec::new()),
+        }
+    }
+
+    /// Whether `term` matches, and where to continue.
+    ///
+    /// Cost: one step per byte of the term, and up to 64 for the term to seek.
+    pub fn step(&self, term: &str) -> TermStep {
+        match &self.0 {
+            Kind::Prefix(prefix) if term.starts_with(prefix) => TermStep::Match { distance: 0 },
+            Kind::Prefix(prefix) if *term < **prefix => TermStep::Seek(prefix.clone()),
+            Kind::Prefix(_) => TermStep::End,
+            Kind::Range(from, to) => self.step_in_range(from, to, term),
+            Kind::Table(table) => step_in_table(table, term),
+        }
+    }
+
+    fn step_in_range(&self, from: &Bound<String>, to: &Bound<String>, term: &str) -> TermStep {
+        let is_before = match from {
+            Bound::Included(text) => *term < **text,
+            Bound::Excluded(text) => *term <= **text,
+            Bound::Unbounded => false,
+        };
+        let is_after = match to {
+            Bound::Included(text) => *term > **text,
+            Bound::Excluded(text) => *term >= **text,
+            Bound::Unbounded => false,
+        };
+        match (is_after, is_before) {
+            (true, _) => TermStep::End,
+            (false, true) => self.first().map_or(TermStep::End, TermStep::Seek),
+            (false, false) => TermStep::Match { distance: 0 },
+        }
+    }
+}
+
+fn compiled(pattern: &str, table: Result<Arc<Table>, String>) -> Result<TermMatcher, QueryError> {
+    let shown = || pattern.chars().take(SHOWN_CHARS).collect();
+    let table = table.map_err(|why| QueryError::Pattern { pattern: shown(), why })?;
+    Ok(TermMatcher(Kind::Table(table)))
+}
+
+/// The pattern with its texts normalized: an analyzer could make a wildcard of another character.
+fn normalized(pattern: &str, analyzer: &Analyzer) -> String {
+    let parts = parts(pattern).into_iter().map(|part| match part {
+        WildcardPart::Text(text) => WildcardPart::Text(analyzer.normalize(&text)),
+        part => part,
+    });
+    crate::query::wildcard::pattern_of(&parts.collect::<Vec<_>>())
+}
+
+/// The least term after `term`.
+fn successor(term: &str) -> String {
+    format!("{term}\0")
+}
+
+fn step_in_table(table: &Table, term: &str) -> TermStep {
+    // Where the term could still have become a match by a greater byte: the last such place.
+    let mut greater: Option<(usize, u8, StateId)> = None;
+    let mut state = table.start();
+    for (at, &byte) in term.as_bytes().iter().enumerate() {
+        if let Some((next_byte, next)) =
+            byte.checked_add(1).and_then(|least| table.least(state, least))
+        {
+            greater = Some((at, next_byte, next));
+        }
+        state = table.next(state, byte);
+        if state == DEAD {
+            return seek(table, term, greater);
+        }
+    }
+    // Longer terms may match, and those come next.
+    table.distance(state).map_or(TermStep::Next, |distance| TermStep::Match { distance })
+}
+
+fn seek(table: &Table, term: &str, greater: Option<(usize, u8, StateId)>) -> TermStep {
+    let Some((at, byte, state)) = greater else { return TermStep::End };
+    let mut bytes = term.as_bytes().get(..at).unwrap_or_default().to_vec();
+    bytes.push(byte);
+    least_match(table, state, bytes).map_or(TermStep::End, TermStep::Seek)
+}
+
+/// The least term from `state` on, which is reached by `bytes`; or a beginning of it, which is
+/// before it.
+fn least_match(table: &Table, mut state: StateId, mut bytes: Vec<u8>) -> Option<String> {
+    let limit = bytes.len() + MAX_PATH_BYTES;
+    while table.distance(state).is_none() {
+        let (byte, next) = table.least(state, 0)?;
+        bytes.push(byte);
+        state = next;
+        // Every automaton reads whole characters only: the text ends at one.
+        if bytes.len() >= limit && std::str::from_utf8(&bytes).is_ok() {
+            break;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+impl fmt::Debug for TermMatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Prefix(prefix) => write!(f, "TermMatcher({prefix:?}*)"),
+            Kind::Range(from, to) => write!(f, "TermMatcher({from:?}, {to:?})"),
+            Kind::Table(_) => write!(f, "TermMatcher(automaton)"),
+        }
+    }
+}
