@@ -37,8 +37,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.ids.keys_of(reader, ids)
     }
 
-    /// Returns the ids of records by their keys, in the same order. Costs one round trip; nothing is
-    /// read if keys are ids.
+    /// Returns the ids of records by their keys, in the same order. Costs one round trip; reads
+    /// nothing if keys are ids.
     ///
     /// # Errors
     /// Any error of the store; if the stored bytes are not an id, an error with the key.

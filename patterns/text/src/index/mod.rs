@@ -148,8 +148,8 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         Self::with(space, "dense ids", InvertedIndex::new(&space.child(&keys::RECORDS)))
     }
 
-    /// Creates an index of records whose keys are ids: dense whole numbers below 2<sup>32</sup> - 1.
-    /// A larger key is refused.
+    /// Creates an index of records whose keys are ids: dense whole numbers below
+    /// 2<sup>32</sup> - 1. A larger key is refused.
     pub fn with_keys_as_ids(space: &Subspace) -> Self
     where
         K: Copy + Into<u64> + TryFrom<u64>,
