@@ -1,8 +1,8 @@
 //! The steps that a change must pass, in one table.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -28,10 +28,17 @@ struct Step {
     /// As in a shell: variables first. Words are separated by spaces; `SCRATCH` stands for a
     /// directory that is empty when the run begins, `TARGET` for that of the builds.
     command: &'static str,
+    /// Runs beside the steps after it, and prints its output when it has ended.
+    is_beside: bool,
 }
 
 const fn step(name: &'static str, when: When, command: &'static str) -> Step {
-    Step { name, when, command }
+    Step { name, when, command, is_beside: false }
+}
+
+/// A step whose tests wait more than they compute: the next build runs beside them.
+const fn beside(step: Step) -> Step {
+    Step { is_beside: true, ..step }
 }
 
 /// Tests beside servers. Every step selects the same packages and features, so that cargo builds
@@ -73,11 +80,11 @@ const STEPS: &[Step] = &[
     step("mutants", When::FullWithParent, "tests/mutants.sh --in-diff HEAD~1"),
     // tests/fuzz/run.sh and tests/memory.sh would take ten minutes more, most of them to build.
     step("miri", When::Full, "tests/miri.sh"),
-    step(
+    beside(step(
         "servers",
         When::Full,
         on_servers!("--test etcd --test kills --test path --test postgres --test servers --"),
-    ),
+    )),
     step("test-quick", When::Quick, "cargo test --locked"),
     // With a quarter of the random cases; without the patterns on redb, whose own suite runs; and
     // without the queries that must not compile, which build all dependencies once more.
@@ -172,21 +179,64 @@ fn run_steps(root: &Path, steps: &[Step]) -> Result<()> {
     }
     fs::create_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
     let began = Instant::now();
-    let mut times = Vec::new();
-    for step in steps {
+    let (mut times, mut running, mut failed) = (Vec::new(), Vec::new(), None);
+    for (n, step) in steps.iter().enumerate() {
         println!("\n=== {}: {} ===", step.name, step.command);
+        if step.is_beside && n + 1 < steps.len() {
+            running.push(Running::start(root, step, &scratch)?);
+            continue;
+        }
         let from = Instant::now();
-        let succeeded = run_step(root, step, &scratch)?;
+        let succeeded = command_of(root, step, &scratch)?.status()?.success();
         times.push((step.name, from.elapsed()));
         println!("=== {} s; {} s in all ===", from.elapsed().as_secs(), began.elapsed().as_secs());
         if !succeeded {
-            print_times(&times);
-            let Step { name, command, .. } = step;
-            bail!("step {name} failed. Alone: cargo xtask ci {name}\n    {command}");
+            failed = Some(step);
+            break;
+        }
+    }
+    for one in running {
+        let (step, from) = (one.step, one.from);
+        println!("\n=== {}, which ran beside: {} ===", step.name, step.command);
+        let succeeded = one.finish()?;
+        times.push((step.name, from.elapsed()));
+        if !succeeded {
+            failed = failed.or(Some(step));
         }
     }
     print_times(&times);
-    Ok(())
+    match failed {
+        Some(Step { name, command, .. }) => {
+            bail!("step {name} failed. Alone: cargo xtask ci {name}\n    {command}")
+        }
+        None => Ok(()),
+    }
+}
+
+/// A step that runs beside others.
+struct Running<'s> {
+    step: &'s Step,
+    from: Instant,
+    child: Child,
+    output: PathBuf,
+}
+
+impl<'s> Running<'s> {
+    fn start(root: &Path, step: &'s Step, scratch: &Path) -> Result<Self> {
+        let output = scratch.join(format!("{}.log", step.name));
+        let file = fs::File::create(&output).with_context(|| output.display().to_string())?;
+        let mut command = command_of(root, step, scratch)?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let child = command.spawn().with_context(|| format!("{} does not start", step.name))?;
+        Ok(Self { step, from: Instant::now(), child, output })
+    }
+
+    /// Waits for its end, prints its output, and returns whether it succeeded.
+    fn finish(mut self) -> Result<bool> {
+        let status = self.child.wait()?;
+        print!("{}", String::from_utf8_lossy(&fs::read(&self.output)?));
+        Ok(status.success())
+    }
 }
 
 fn print_times(times: &[(&str, Duration)]) {
@@ -196,8 +246,8 @@ fn print_times(times: &[(&str, Duration)]) {
     }
 }
 
-/// Whether the step's command succeeded.
-fn run_step(root: &Path, step: &Step, scratch: &Path) -> Result<bool> {
+/// The command of a step.
+fn command_of(root: &Path, step: &Step, scratch: &Path) -> Result<Command> {
     let mut words = step.command.split_whitespace().peekable();
     let mut variables = Vec::new();
     while let Some(variable) = words.next_if(|word| is_variable(word)) {
@@ -208,9 +258,8 @@ fn run_step(root: &Path, step: &Step, scratch: &Path) -> Result<bool> {
     let [scratch, target] = [scratch, &*target].map(|path| path.to_string_lossy());
     let filled = |word: &str| word.replace("SCRATCH", &scratch).replace("TARGET", &target);
     let mut command = Command::new(filled(program));
-    command.args(words.map(filled));
-    let status = command.envs(variables).current_dir(root).status();
-    Ok(status.with_context(|| format!("{program} does not start"))?.success())
+    command.args(words.map(filled)).envs(variables).current_dir(root);
+    Ok(command)
 }
 
 fn is_variable(word: &str) -> bool {
@@ -276,6 +325,20 @@ mod tests {
         let scratch = directory.path().join("target/ci");
         assert!(scratch.join("first").exists());
         assert!(!scratch.join("third").exists());
+    }
+
+    #[test]
+    fn a_step_that_runs_beside_others_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let slow = beside(step("slow", When::Always, "test -e SCRATCH/absent"));
+        let last = step("last", When::Always, "touch SCRATCH/last");
+        let error = run_steps(directory.path(), &[slow, last]).unwrap_err().to_string();
+        assert!(error.contains("cargo xtask ci slow"), "{error}");
+        assert!(directory.path().join("target/ci/last").exists());
+        let good = beside(step("good", When::Always, "touch SCRATCH/good"));
+        run_steps(directory.path(), &[good, last]).unwrap();
+        assert!(directory.path().join("target/ci/good").exists());
+        run_steps(directory.path(), &[slow]).unwrap_err();
     }
 
     #[test]
