@@ -1,7 +1,6 @@
 //! The index of the texts of a table.
 //!
-//! This page documents how a [`TextIndex`] follows its table. Queries are those of
-//! [`search`](crate::search).
+//! This page documents how a [`TextIndex`] follows its table.
 //!
 //! # Key layout
 //!
