@@ -41,16 +41,26 @@ const fn beside(step: Step) -> Step {
     Step { is_beside: true, ..step }
 }
 
-/// Tests beside servers. Every step selects the same packages and features, so that cargo builds
-/// them once.
+/// What all test steps build, with one set of features, so that cargo compiles each crate once.
+macro_rules! tested {
+    () => {
+        concat!(
+            "--locked --no-fail-fast --workspace --exclude keyloom-benches --exclude keyloom-compare ",
+            "--features keyloom/postgres,keyloom/etcd,keyloom/tls,",
+            "keyloom-testing/postgres,keyloom-testing/etcd,keyloom-testing/tls,",
+            "keyloom-tour/polygons,keyloom-tour/postgres,keyloom-tour/etcd,keyloom-tour/tls "
+        )
+    };
+}
+
+/// Tests beside servers.
 macro_rules! on_servers {
     ($tests:literal) => {
         concat!(
             "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=16 KEYLOOM_ISOLATION_TRANSACTIONS=3000 ",
-            "tests/servers/with.sh cargo test --locked --no-fail-fast ",
-            "-p keyloom-graph -p keyloom-on-servers -p keyloom-patterns -p keyloom-tables -p keyloom-tour -p keyloom-trees ",
-            "--features keyloom-on-servers/postgres,keyloom-on-servers/etcd,keyloom-on-servers/tls,",
-            "keyloom-tour/polygons,keyloom-tour/postgres,keyloom-tour/etcd,keyloom-tour/tls ",
+            "tests/servers/with.sh cargo test ",
+            tested!(),
+            "--features keyloom-on-servers/postgres,keyloom-on-servers/etcd,keyloom-on-servers/tls ",
             $tests,
             // Stores without a server are tested by the last step.
             " --skip on_memory --skip on_optimistic_memory --skip on_lmdb ",
@@ -91,7 +101,11 @@ const STEPS: &[Step] = &[
     step(
         "test",
         When::Full,
-        "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 cargo test --locked --no-fail-fast -- --skip on_redb --skip queries_of_a_wrong_type",
+        concat!(
+            "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 cargo test ",
+            tested!(),
+            "--exclude keyloom-on-servers -- --skip on_redb --skip queries_of_a_wrong_type"
+        ),
     ),
     // The program that the tests built.
     step("tour", When::Full, TOUR),
