@@ -148,6 +148,11 @@ impl BitmapExpr {
         Self::new(Tree::Held(Arc::new(held)))
     }
 
+    /// Given ids in memory, in ascending order.
+    pub(crate) fn of_sorted(ids: impl IntoIterator<Item = u64>) -> Self {
+        Self::of_held(Held::of(ids))
+    }
+
     /// No ids.
     pub fn none() -> Self {
         Self::new(Tree::Any(Vec::new()))

@@ -197,10 +197,16 @@ impl BitmapExpr {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<u64>> {
+        let query = Subspace::new(&("bitmap expression", self.fingerprint()));
+        page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
+    }
+
+    /// A hash of the expression and of the contents of its bitmaps in memory.
+    #[doc(hidden)]
+    pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::new();
         self.hash(&mut hash);
-        let query = Subspace::new(&("bitmap expression", hash.finish()));
-        page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
+        hash.finish()
     }
 
     /// Returns the ids in memory; they must fit into 32 bits. Costs one range for each stored

@@ -62,6 +62,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.expr(&self.all)
     }
 
+    /// An expression of ids of this index in memory. They must ascend.
+    #[doc(hidden)]
+    pub fn of_sorted_ids(&self, ids: impl IntoIterator<Item = u64>) -> BitmapExpr {
+        BitmapExpr::of_sorted(ids).of_reused_ids(self.reuses_ids())
+    }
+
     /// The ids of the records with this value in this field. Reads nothing until it is evaluated.
     ///
     /// The value must have the type that the function of the field returns; a tuple must have all

@@ -56,6 +56,7 @@
 //! finally makes the same comparison and writes each list that differs, in one transaction per
 //! list. It can run concurrently with writers.
 
+mod catalog;
 mod check;
 mod edit;
 mod error;
@@ -79,7 +80,7 @@ use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions};
 
 pub use error::TextError;
-pub(crate) use keys::{ListKeys, Spaces};
+pub(crate) use keys::Spaces;
 
 use crate::analysis::Analyzer;
 use crate::postings::Detail;

@@ -76,13 +76,6 @@ impl Postings {
             occurrences: &self.occurrences,
         }
     }
-
-    pub(crate) fn clear(&mut self) {
-        self.docs.clear();
-        self.freqs.clear();
-        self.lens.clear();
-        self.occurrences.clear();
-    }
 }
 
 impl<'p> PostingsSlice<'p> {

@@ -6,6 +6,7 @@ use keyloom_bitmaps::BitmapExpr;
 use super::bm25::{Bm25, Weight};
 use super::catalog::{Catalog, FieldInfo};
 use super::cursor::{Cursor, END};
+use super::expand::MatchedTerm;
 use super::node::{AtLeast, Boolean, Ids, Near, Node, Slot};
 use super::plan::{BooleanPlan, Plan};
 use super::statistics::Statistics;
@@ -81,19 +82,21 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
 
     /// The documents of many terms: collected, since a cursor for each of them would cost more per
     /// document.
-    fn union(&self, field: FieldInfo, terms: &[String], score: f64) -> Result<Node<'r, R>> {
-        let mut all = Vec::new();
-        for term in terms {
+    fn union(&self, field: FieldInfo, terms: &[MatchedTerm], score: f64) -> Result<Node<'r, R>> {
+        let mut all: Vec<(u32, u8)> = Vec::new();
+        for MatchedTerm { term, distance } in terms {
             let mut cursor = self.cursor(field, term, 0.0);
             let mut doc = cursor.seek(0)?;
             while doc != END {
-                all.push(doc);
+                all.push((doc, *distance));
                 doc = cursor.seek(doc + 1)?;
             }
         }
         all.sort_unstable();
-        all.dedup();
-        Ok(Node::Ids(Ids::new(all.into(), score)))
+        // The smallest distance stays.
+        all.dedup_by_key(|(doc, _)| *doc);
+        let (ids, distances): (Vec<u32>, Vec<u8>) = all.into_iter().unzip();
+        Ok(Node::Ids(Ids::with_distances(ids.into(), distances.into(), score)))
     }
 
     fn boolean(&self, plan: &BooleanPlan, boost: f64) -> Result<Node<'r, R>> {

@@ -4,7 +4,9 @@ use keyloom::{KeyBuf, Result, Subspace};
 use keyloom_bitmaps::BitmapExpr;
 
 use super::cursor::TermKeys;
+use crate::Query;
 use crate::postings::Detail;
+use crate::terms::TermMatcher;
 
 /// A field of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +32,11 @@ pub(crate) trait Catalog {
     /// The terms of a text, by ascending position.
     fn analyze(&self, field: u32, text: &str) -> Vec<PlacedTerm>;
 
-    /// A part of a term in the form of the index.
-    fn normalize(&self, field: u32, text: &str) -> String;
+    /// The terms that a pattern stands for; `None` if the query is not a pattern.
+    ///
+    /// # Errors
+    /// If the pattern is invalid or too large.
+    fn matcher(&self, field: u32, pattern: &Query) -> Result<Option<TermMatcher>>;
 
     /// The stored blocks of a term.
     fn list(&self, field: FieldInfo, term: &str) -> TermKeys;

@@ -18,6 +18,14 @@ pub enum SearchError {
         /// The greatest number of terms.
         limit: usize,
     },
+    /// The index has postings of a document without a record. Repair the index.
+    #[error("the document {id} of the text index {index} has no record; repair the index")]
+    NoRecord {
+        /// The subspace of the index.
+        index: String,
+        /// The id of the document.
+        id: u32,
+    },
 }
 
 impl From<SearchError> for Error {

@@ -1,17 +1,25 @@
 //! The terms of the dictionary that a pattern matches.
 
-use std::ops::Bound;
-
-use keyloom::{Error, KeyRange, Order, Reader, Result, successor};
+use keyloom::{Error, KeyRange, Order, Reader, Result};
+use keyloom_tables::kit::Walk;
 
 use super::catalog::{Catalog, FieldInfo};
 use super::error::SearchError;
 use crate::Query;
+use crate::terms::TermStep;
 
 /// How many terms a pattern may stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expansion {
     pub(crate) max_terms: usize,
+}
+
+/// A term of the dictionary that a pattern matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MatchedTerm {
+    pub(crate) term: String,
+    /// The number of edits of a fuzzy term, otherwise 0.
+    pub(crate) distance: u8,
 }
 
 impl Default for Expansion {
@@ -21,82 +29,75 @@ impl Default for Expansion {
 }
 
 impl Expansion {
-    /// The terms of a prefix or a range, in their order.
+    /// The terms that a pattern matches, in their order: found by seeks in the dictionary.
     ///
     /// # Errors
-    /// [`SearchError::TooManyTerms`]; an unknown field; any error of the store.
+    /// [`SearchError::TooManyTerms`]; an unknown field; an invalid pattern; any error of the store.
     pub(crate) fn terms(
         self,
         catalog: &impl Catalog,
         reader: &impl Reader,
         pattern: &Query,
-    ) -> Result<(FieldInfo, Vec<String>)> {
-        match pattern {
-            Query::Prefix { field, prefix } => {
-                let field = catalog.field(field)?;
-                let prefix = catalog.normalize(field.number, prefix);
-                let range = catalog.dictionary().string_prefix(&(field.number, &*prefix));
-                let all = self
-                    .collect(catalog, reader, pattern, range, |term| term.starts_with(&prefix))?;
-                Ok((field, all))
-            }
-            Query::Range { field, from, to } => {
-                let field = catalog.field(field)?;
-                let normal = |bound: &Bound<String>| {
-                    bound.as_ref().map(|text| catalog.normalize(field.number, text))
-                };
-                let (from, to) = (normal(from), normal(to));
-                let of_field = catalog.dictionary().range_of(&(field.number,));
-                let key = |term: &String| catalog.dictionary().pack(&(field.number, &**term));
-                let range = match &from {
-                    Bound::Included(term) => KeyRange::starting_at(&key(term)).into_owned(),
-                    Bound::Excluded(term) => {
-                        KeyRange::starting_at(&successor(&key(term))).into_owned()
+    ) -> Result<(FieldInfo, Vec<MatchedTerm>)> {
+        let field = catalog.field(field_of(pattern)?)?;
+        let mut terms = Vec::new();
+        let Some(matcher) = catalog.matcher(field.number, pattern)? else {
+            return Err(unsupported(pattern));
+        };
+        let Some(first) = matcher.first() else { return Ok((field, terms)) };
+        let dictionary = catalog.dictionary();
+        let of_field = dictionary.range_of(&(field.number,));
+        let rest = |term: &str| {
+            let from = dictionary.pack(&(field.number, term));
+            of_field.clone().intersect(KeyRange::starting_at(&from)).into_owned()
+        };
+        let mut walk = Walk::open(reader, rest(&first), Order::Ascending)?;
+        let mut next = walk.step()?;
+        while let Some((key, count)) = next {
+            let term = dictionary.unpack::<(u32, &str)>(&key);
+            let (_, term) = term.map_err(|error| Error::from(error).at(&key))?;
+            next = match matcher.step(term) {
+                TermStep::Match { distance } => {
+                    // A counter of 0 may remain after the last document of a term.
+                    if count.iter().any(|byte| *byte != 0) {
+                        terms.push(MatchedTerm { term: term.to_owned(), distance });
+                        self.check(terms.len(), pattern)?;
                     }
-                    Bound::Unbounded => KeyRange::all(),
-                };
-                let range = match &to {
-                    Bound::Included(term) => range.before(&successor(&key(term))).into_owned(),
-                    Bound::Excluded(term) => range.before(&key(term)).into_owned(),
-                    Bound::Unbounded => range,
-                };
-                let range = of_field.intersect(range);
-                Ok((field, self.collect(catalog, reader, pattern, range, |_| true)?))
-            }
-            other => Err(Error::InvalidArgument {
-                what: "the query",
-                value: other.to_string(),
-                why: "this kind of pattern is not supported; use a prefix or a range",
-            }),
+                    walk.step()?
+                }
+                TermStep::Next => walk.step()?,
+                TermStep::Seek(term) => walk.leave(rest(&term))?.next,
+                TermStep::End => None,
+            };
         }
+        Ok((field, terms))
     }
 
-    /// The terms of a range of the dictionary.
-    fn collect(
-        self,
-        catalog: &impl Catalog,
-        reader: &impl Reader,
-        pattern: &Query,
-        range: KeyRange<'_>,
-        matches: impl Fn(&str) -> bool,
-    ) -> Result<Vec<String>> {
-        let mut terms = Vec::new();
-        for entry in reader.range(range, Order::Ascending)? {
-            let (key, count) = entry?;
-            // A counter of 0 may remain after the last document of a term.
-            if count.iter().all(|byte| *byte == 0) {
-                continue;
-            }
-            let term = catalog.dictionary().unpack::<(u32, &str)>(&key);
-            let (_, term) = term.map_err(|error| Error::from(error).at(&key))?;
-            if matches(term) {
-                terms.push(term.to_owned());
-            }
-            if terms.len() > self.max_terms {
-                let (query, limit) = (pattern.to_string(), self.max_terms);
-                return Err(SearchError::TooManyTerms { query, limit }.into());
-            }
+    fn check(self, terms: usize, pattern: &Query) -> Result<()> {
+        let (query, limit) = (pattern, self.max_terms);
+        match terms > limit {
+            true => Err(SearchError::TooManyTerms { query: query.to_string(), limit }.into()),
+            false => Ok(()),
         }
-        Ok(terms)
+    }
+}
+
+fn field_of(pattern: &Query) -> Result<&str> {
+    match pattern {
+        Query::Prefix { field, .. }
+        | Query::Wildcard { field, .. }
+        | Query::Regex { field, .. }
+        | Query::Fuzzy { field, .. }
+        | Query::Range { field, .. } => Ok(field),
+        _ => Err(unsupported(pattern)),
+    }
+}
+
+#[cold]
+fn unsupported(query: &Query) -> Error {
+    Error::InvalidArgument {
+        what: "the query",
+        value: query.to_string(),
+        why: "it is not a pattern; use a prefix, wildcard, regular expression, fuzzy term or range",
     }
 }

@@ -61,7 +61,8 @@ impl<C: Catalog, R: Reader> Builder<'_, '_, C, R> {
             }
             Plan::Terms { field, terms } => {
                 let name = self.catalog.field_name(field.number);
-                (format!("any of {} terms of {name:?}: {boost}", terms.len()), Vec::new())
+                let many = terms.len();
+                (format!("any of {many} terms of {name:?}: {boost} / (1 + distance)"), Vec::new())
             }
             Plan::AtLeast { least, operands } => {
                 let what = format!("the sum of at least {least} of");

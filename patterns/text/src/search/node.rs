@@ -14,7 +14,7 @@ pub(crate) enum Node<'r, R: Reader> {
     Term(Box<Cursor<'r, R>>),
     /// The documents in which terms occur near each other.
     Near(Box<Near<'r, R>>),
-    /// Given documents, all with one score.
+    /// Given documents.
     Ids(Ids),
     /// A Boolean combination.
     Boolean(Box<Boolean<'r, R>>),
@@ -27,6 +27,8 @@ pub(crate) enum Node<'r, R: Reader> {
 /// Documents in ascending order.
 pub(crate) struct Ids {
     ids: Arc<[u32]>,
+    /// The distance of the term of each document; none if all are exact.
+    distances: Option<Arc<[u8]>>,
     at: usize,
     score: f64,
 }
@@ -103,7 +105,7 @@ impl<'r, R: Reader> Node<'r, R> {
         match self {
             Self::Term(cursor) => cursor.score(),
             Self::Near(near) => near.score(),
-            Self::Ids(ids) => Ok(ids.score),
+            Self::Ids(ids) => Ok(ids.score()),
             Self::Boolean(boolean) => boolean.score(),
             Self::AtLeast(at_least) => at_least.score(),
             Self::Constant(_, score) => Ok(*score),
@@ -140,7 +142,19 @@ fn sum_of_windows<R: Reader>(operands: &mut [Node<'_, R>], target: u32) -> Resul
 
 impl Ids {
     pub(crate) fn new(ids: Arc<[u32]>, score: f64) -> Self {
-        Self { ids, at: 0, score }
+        Self { ids, distances: None, at: 0, score }
+    }
+
+    /// Documents with the score `score` / (1 + distance).
+    pub(crate) fn with_distances(ids: Arc<[u32]>, distances: Arc<[u8]>, score: f64) -> Self {
+        let is_exact = distances.iter().all(|distance| *distance == 0);
+        Self { distances: (!is_exact).then_some(distances), ..Self::new(ids, score) }
+    }
+
+    fn score(&self) -> f64 {
+        let distances = self.distances.as_ref();
+        let distance = distances.and_then(|all| all.get(self.at)).copied().unwrap_or(0);
+        self.score / (1.0 + f64::from(distance))
     }
 
     fn doc(&self) -> u32 {

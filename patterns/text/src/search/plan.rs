@@ -6,7 +6,7 @@ use std::sync::Arc;
 use keyloom::{Error, Reader, Result};
 
 use super::catalog::{Catalog, FieldInfo, PlacedTerm};
-use super::expand::Expansion;
+use super::expand::{Expansion, MatchedTerm};
 use super::proximity::{Arrangement, Proximity};
 use crate::postings::Detail;
 use crate::{BooleanQuery, Near, Query, Spans};
@@ -22,8 +22,8 @@ pub(crate) enum Plan {
     Term { field: FieldInfo, term: String },
     /// The documents where terms are near each other. Each place has alternatives.
     Near { field: FieldInfo, slots: Vec<Vec<String>>, proximity: Proximity },
-    /// The documents of any of these terms, with the score 1.
-    Terms { field: FieldInfo, terms: Arc<[String]> },
+    /// The documents of any of these terms, with the score 1 / (1 + distance).
+    Terms { field: FieldInfo, terms: Arc<[MatchedTerm]> },
     /// At least `least` of the operands.
     AtLeast { least: usize, operands: Vec<Plan> },
     /// All of `must` and `filter`, none of `must_not`, and at least `least` of `should`.
@@ -212,6 +212,22 @@ fn any_of(field: FieldInfo, terms: Vec<String>) -> Plan {
 }
 
 impl Plan {
+    /// The number of posting lists.
+    pub(crate) fn lists(&self) -> usize {
+        let all = |plans: &[Self]| plans.iter().map(Self::lists).sum::<usize>();
+        match self {
+            Self::None | Self::All => 0,
+            Self::Term { .. } => 1,
+            Self::Near { slots, .. } => slots.iter().map(Vec::len).sum(),
+            Self::Terms { terms, .. } => terms.len(),
+            Self::AtLeast { operands, .. } => all(operands),
+            Self::Boolean(BooleanPlan { must, filter, should, must_not, .. }) => {
+                [must, filter, should, must_not].into_iter().map(|plans| all(plans)).sum()
+            }
+            Self::Boost(plan, _) | Self::Constant(plan, _) => plan.lists(),
+        }
+    }
+
     /// Visits the terms whose documents are counted.
     pub(crate) fn scored_terms(&self, visit: &mut dyn FnMut(FieldInfo, &str)) {
         match self {

@@ -5,7 +5,7 @@ use keyloom::{Reader, Result};
 use super::bm25::ROUNDING;
 use super::cursor::END;
 use super::node::{AtLeast, Node};
-use super::top_k::{Hit, TopK};
+use super::top_k::{ScoredDoc, TopK};
 
 /// Collects the best documents of a query.
 ///
@@ -40,7 +40,7 @@ fn by_windows<R: Reader>(root: &mut Node<'_, R>, top: &mut TopK) -> Result<()> {
             let mut doc = root.seek(target)?;
             while doc <= window.last && doc != END {
                 let score = root.score()?;
-                top.push(Hit { doc, score });
+                top.push(ScoredDoc { doc, score });
                 if window.score <= top.least() {
                     break;
                 }
@@ -80,7 +80,7 @@ fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, top: &mut TopK) -> Result<()> 
         let mut doc = next(any, &order, first, target)?;
         while doc <= last && doc != END {
             if let Some(score) = score(any, &order, first, doc, top.least(), &mut scores)? {
-                top.push(Hit { doc, score });
+                top.push(ScoredDoc { doc, score });
                 first = essential(top.least());
             }
             doc = next(any, &order, first, doc + 1)?;

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use keyloom::{Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
+use keyloom_tables::kit::Fnv;
 
 use super::bm25::Bm25;
 use super::build::Builder;
 use super::catalog::Catalog;
+use super::continuation::SearchContinuation;
+use super::counting::{Counting, SearchExplain};
 use super::cursor::END;
 use super::expand::Expansion;
 use super::explain::Explanation;
@@ -15,20 +18,8 @@ use super::node::{Boolean, Node};
 use super::plan::{Plan, Planner};
 use super::rank::{count, rank};
 use super::statistics::Statistics;
-use super::top_k::{Hit, TopK};
+use super::top_k::{ScoredDoc, TopK};
 use crate::Query;
-
-/// The position at which the next page of a search begins: after a document with a score.
-///
-/// It holds the statistics of the first page, so the scores of documents that do not change are the
-/// same on all pages. Of these, no page skips or repeats one, whatever is written between the
-/// pages. A document that was changed, added or deleted between two pages may be on none of them or
-/// on both.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SearchContinuation {
-    last: Hit,
-    statistics: Arc<Statistics>,
-}
 
 /// A query with its options.
 #[derive(Clone, Debug)]
@@ -45,7 +36,12 @@ pub(crate) struct Request {
 struct Prepared {
     plan: Plan,
     statistics: Arc<Statistics>,
+    /// The last document of the page before.
+    after: Option<ScoredDoc>,
 }
+
+/// The best documents, and the position after them.
+pub(crate) type Top = (Vec<ScoredDoc>, Option<SearchContinuation>);
 
 impl Request {
     pub(crate) fn new(query: Query) -> Self {
@@ -55,13 +51,26 @@ impl Request {
 
     fn prepare(&self, catalog: &impl Catalog, reader: &impl Reader) -> Result<Prepared> {
         self.query.check()?;
+        let after = self.after.as_ref().map(|after| after.read(self.fingerprint())).transpose()?;
         let planner = Planner { catalog, reader, expansion: self.expansion };
         let plan = planner.plan(&self.query)?.unwrap_or(Plan::None);
-        let statistics = match &self.after {
-            Some(after) => Arc::clone(&after.statistics),
-            None => Arc::new(Statistics::read(catalog, reader, &plan)?),
-        };
-        Ok(Prepared { plan, statistics })
+        Ok(match after {
+            Some((after, statistics)) => Prepared { plan, statistics, after: Some(after) },
+            None => {
+                let statistics = Arc::new(Statistics::read(catalog, reader, &plan)?);
+                Prepared { plan, statistics, after: None }
+            }
+        })
+    }
+
+    /// A hash of everything that determines scores and matches.
+    fn fingerprint(&self) -> u64 {
+        let mut hash = Fnv::new();
+        hash.add(format!("{:?} {:?}", self.query, self.bm25).as_bytes());
+        for filter in &self.filters {
+            hash.add(&filter.fingerprint().to_be_bytes());
+        }
+        hash.finish()
     }
 
     fn root<'r, R: Reader>(
@@ -83,44 +92,18 @@ impl Request {
     ///
     /// # Errors
     /// Any error of the query or of the store.
-    pub(crate) fn top<R: Reader>(
-        &self,
-        catalog: &impl Catalog,
-        reader: &R,
-    ) -> Result<(Vec<Hit>, Option<SearchContinuation>)> {
+    pub(crate) fn top<R: Reader>(&self, catalog: &impl Catalog, reader: &R) -> Result<Top> {
         let prepared = self.prepare(catalog, reader)?;
-        let mut top = TopK::new(self.limit, self.after.as_ref().map(|after| after.last));
+        let mut top = TopK::new(self.limit, prepared.after);
         rank(&mut self.root(catalog, reader, &prepared)?, &mut top)?;
-        Ok(self.page(top.into_hits(), prepared))
+        self.page(top.into_hits(), &prepared)
     }
 
-    fn page(&self, hits: Vec<Hit>, prepared: Prepared) -> (Vec<Hit>, Option<SearchContinuation>) {
+    fn page(&self, hits: Vec<ScoredDoc>, prepared: &Prepared) -> Result<Top> {
         let last = hits.last().copied().filter(|_| hits.len() >= self.limit);
-        let statistics = prepared.statistics;
-        (hits, last.map(|last| SearchContinuation { last, statistics }))
-    }
-
-    /// As [`top`](Request::top), by the scores that `score` computes from an id and its score. It
-    /// visits all matches.
-    ///
-    /// # Errors
-    /// As [`top`](Request::top), and the errors of `score`.
-    pub(crate) fn top_by<R: Reader>(
-        &self,
-        catalog: &impl Catalog,
-        reader: &R,
-        mut score: impl FnMut(u32, f64) -> Result<f64>,
-    ) -> Result<(Vec<Hit>, Option<SearchContinuation>)> {
-        let prepared = self.prepare(catalog, reader)?;
-        let mut top = TopK::new(self.limit, self.after.as_ref().map(|after| after.last));
-        let mut root = self.root(catalog, reader, &prepared)?;
-        let mut doc = root.seek(0)?;
-        while doc != END {
-            let score = score(doc, root.score()?)?;
-            top.push(Hit { doc, score });
-            doc = root.seek(doc + 1)?;
-        }
-        Ok(self.page(top.into_hits(), prepared))
+        let next = last
+            .map(|last| SearchContinuation::new(self.fingerprint(), last, &prepared.statistics));
+        Ok((hits, next.transpose()?))
     }
 
     /// The number of matches.
@@ -129,7 +112,28 @@ impl Request {
     /// As [`top`](Request::top).
     pub(crate) fn count<R: Reader>(&self, catalog: &impl Catalog, reader: &R) -> Result<u64> {
         let prepared = self.prepare(catalog, reader)?;
+        if let (Plan::Term { field, term }, []) = (&prepared.plan, &self.filters[..]) {
+            let now = Statistics::read(catalog, reader, &prepared.plan)?;
+            return Ok(now.documents(field.number, term));
+        }
         count(&mut self.root(catalog, reader, &prepared)?)
+    }
+
+    /// What [`top`](Request::top) reads.
+    ///
+    /// # Errors
+    /// As [`top`](Request::top).
+    pub(crate) fn reads(
+        &self,
+        catalog: &impl Catalog,
+        reader: &impl Reader,
+    ) -> Result<SearchExplain> {
+        let counting = Counting::new(reader);
+        let prepared = self.prepare(catalog, &counting)?;
+        let mut top = TopK::new(self.limit, prepared.after);
+        rank(&mut self.root(catalog, &counting, &prepared)?, &mut top)?;
+        let (lists, hits) = (prepared.plan.lists() as u64, top.into_hits().len() as u64);
+        Ok(SearchExplain { lists, hits, ..counting.explain() })
     }
 
     /// The ids of all matches, ascending.

@@ -10,9 +10,10 @@ use super::catalog::{Catalog, FieldInfo, PlacedTerm};
 use super::cursor::TermKeys;
 use super::request::Request;
 use super::tests::{Texts, keys, naive, postings, stored, texts};
-use super::{tests, top_k::Hit};
+use super::{tests, top_k::ScoredDoc};
 use crate::postings::Detail;
-use crate::{BooleanQuery, Near, Query};
+use crate::terms::TermMatcher;
+use crate::{Analyzer, BooleanQuery, Near, Query};
 
 /// An index with the field `body`, whose terms are digits. `x` is a stop word.
 struct Digits;
@@ -36,8 +37,8 @@ impl Catalog for Digits {
         let words = (0..).zip(text.split_whitespace()).filter(|(_, word)| *word != "x");
         words.map(|(position, word)| (position, word.to_owned())).collect()
     }
-    fn normalize(&self, _: u32, text: &str) -> String {
-        text.to_owned()
+    fn matcher(&self, _: u32, pattern: &Query) -> Result<Option<TermMatcher>> {
+        Ok(TermMatcher::of(pattern, &Analyzer::simple())?)
     }
     fn list(&self, _: FieldInfo, term: &str) -> TermKeys {
         keys(digit(term))
@@ -216,14 +217,14 @@ proptest! {
         let (all, next) = request.top(&Digits, &snapshot).unwrap();
         prop_assert!(next.is_none());
         prop_assert_eq!(all.len(), wanted.len());
-        for Hit { doc, score } in &all {
+        for ScoredDoc { doc, score } in &all {
             let wanted = wanted.get(doc).copied().unwrap_or(f64::NAN);
             prop_assert!((score - wanted).abs() < 1e-9, "{doc}: {score} instead of {wanted}");
         }
         prop_assert_eq!(request.count(&Digits, &snapshot).unwrap(), wanted.len() as u64);
         let ids = request.ids(&Digits, &snapshot).unwrap();
         prop_assert_eq!(ids, Vec::from_iter(wanted.keys().copied()));
-        for Hit { doc, score } in all.iter().take(3) {
+        for ScoredDoc { doc, score } in all.iter().take(3) {
             let explained = request.explain(&Digits, &snapshot, *doc).unwrap();
             prop_assert_eq!(explained.score, Some(*score));
         }
@@ -243,7 +244,7 @@ proptest! {
         let mut filtered = Request::new(query);
         filtered.limit = all.len() + 1;
         filtered.filters = vec![BitmapExpr::range(..filter)];
-        let kept: Vec<Hit> = all.into_iter().filter(|hit| u64::from(hit.doc) < filter).collect();
+        let kept: Vec<ScoredDoc> = all.into_iter().filter(|hit| u64::from(hit.doc) < filter).collect();
         prop_assert_eq!(filtered.top(&Digits, &snapshot).unwrap().0, kept);
     }
 }

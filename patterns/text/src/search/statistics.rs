@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Error, KeyBuf, Reader, Result};
+use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Reader, Result};
 
 use super::bm25::FieldStatistics;
 use super::catalog::Catalog;
@@ -16,6 +16,9 @@ pub(crate) struct Statistics {
     /// How many documents have a term.
     terms: BTreeMap<u32, BTreeMap<String, u64>>,
 }
+
+/// The documents and tokens of each field, and the documents of each term.
+pub(crate) type StoredStatistics = (Vec<(u32, u64, u64)>, Vec<(u32, String, u64)>);
 
 impl Statistics {
     /// Reads the statistics of a plan, in one round trip.
@@ -35,8 +38,14 @@ impl Statistics {
             .iter()
             .flat_map(|(field, terms)| terms.keys().map(|term| catalog.term_counter(*field, term)));
         let keys: Vec<KeyBuf> = fields.chain(terms).collect();
-        let stored = get_many(reader, &keys)?;
-        let mut counts = keys.iter().zip(stored).map(|(key, stored)| count(key, stored.as_deref()));
+        // No document has a term that is too long for a key.
+        let is_stored = |key: &&KeyBuf| key.len() <= MAX_KEY_BYTES;
+        let mut stored =
+            get_many(reader, &keys.iter().filter(is_stored).collect::<Vec<_>>())?.into_iter();
+        let mut counts = keys.iter().map(|key| match is_stored(&key) {
+            true => count(key, stored.next().flatten().as_deref()),
+            false => Ok(0),
+        });
         let mut next = || counts.next().unwrap_or(Ok(0));
         for field in statistics.fields.values_mut() {
             *field = FieldStatistics { documents: next()?, tokens: next()? };
@@ -45,6 +54,29 @@ impl Statistics {
             *documents = next()?;
         }
         Ok(statistics)
+    }
+
+    /// All numbers: of each field, and of each of its terms.
+    pub(crate) fn to_stored(&self) -> StoredStatistics {
+        let fields = self.fields.iter();
+        let fields = fields.map(|(field, of)| (*field, of.documents, of.tokens)).collect();
+        let of_field = |(field, terms): (&u32, &BTreeMap<String, u64>)| {
+            let field = *field;
+            let terms = terms.iter().map(move |(term, many)| (field, term.clone(), *many));
+            terms.collect::<Vec<_>>()
+        };
+        (fields, self.terms.iter().flat_map(of_field).collect())
+    }
+
+    pub(crate) fn from_stored((fields, terms): StoredStatistics) -> Self {
+        let mut statistics = Self::default();
+        for (field, documents, tokens) in fields {
+            statistics.fields.insert(field, FieldStatistics { documents, tokens });
+        }
+        for (field, term, many) in terms {
+            statistics.terms.entry(field).or_default().insert(term, many);
+        }
+        statistics
     }
 
     pub(crate) fn field(&self, field: u32) -> FieldStatistics {

@@ -11,7 +11,7 @@ use super::cursor::{Cursor, TermKeys};
 use super::node::{AtLeast, Boolean, Ids, Near, Node, Slot};
 use super::proximity::{Arrangement, Proximity};
 use super::rank::{count, rank};
-use super::top_k::{Hit, TopK};
+use super::top_k::{ScoredDoc, TopK};
 use crate::postings::{
     BLOCK_POSTINGS, Detail, IdRange, Occurrence, Posting, Postings, PostingsSlice, encode,
 };
@@ -249,19 +249,19 @@ fn best<R: Reader>(
     texts: &Texts,
     query: &Query,
     k: usize,
-    after: Option<Hit>,
-) -> Vec<Hit> {
+    after: Option<ScoredDoc>,
+) -> Vec<ScoredDoc> {
     let mut top = TopK::new(k, after);
     rank(&mut node(reader, texts, query), &mut top).unwrap();
     top.into_hits()
 }
 
 /// All matches, the best first.
-fn ranked(texts: &Texts, query: &Query) -> Vec<Hit> {
+fn ranked(texts: &Texts, query: &Query) -> Vec<ScoredDoc> {
     let hit = |(id, text): (&u32, &Vec<u8>)| {
-        naive(texts, *id, text, query).map(|score| Hit { doc: *id, score })
+        naive(texts, *id, text, query).map(|score| ScoredDoc { doc: *id, score })
     };
-    let mut all: Vec<Hit> = texts.iter().filter_map(hit).collect();
+    let mut all: Vec<ScoredDoc> = texts.iter().filter_map(hit).collect();
     all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.doc.cmp(&b.doc)));
     all
 }
@@ -283,7 +283,7 @@ proptest! {
         for hit in &all {
             prop_assert!((hit.score - scores[&hit.doc]).abs() < 1e-9, "{:?}", hit);
         }
-        let is_before = |a: &Hit, b: &Hit| a.score > b.score || a.score == b.score && a.doc < b.doc;
+        let is_before = |a: &ScoredDoc, b: &ScoredDoc| a.score > b.score || a.score == b.score && a.doc < b.doc;
         prop_assert!(all.is_sorted_by(is_before));
         // Early termination changes nothing, and neither do pages.
         let few = best(&snapshot, &texts, &query, k, None);

@@ -5,14 +5,14 @@ use std::collections::BinaryHeap;
 
 /// A document with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Hit {
+pub(crate) struct ScoredDoc {
     pub(crate) doc: u32,
     pub(crate) score: f64,
 }
 
 /// Orders hits from the worst to the best: by ascending score, then by descending id.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Ranked(Hit);
+struct Ranked(ScoredDoc);
 
 impl Eq for Ranked {}
 
@@ -33,12 +33,12 @@ impl Ord for Ranked {
 #[derive(Debug)]
 pub(crate) struct TopK {
     limit: usize,
-    after: Option<Hit>,
+    after: Option<ScoredDoc>,
     heap: BinaryHeap<Ranked>,
 }
 
 impl TopK {
-    pub(crate) fn new(limit: usize, after: Option<Hit>) -> Self {
+    pub(crate) fn new(limit: usize, after: Option<ScoredDoc>) -> Self {
         Self { limit, after, heap: BinaryHeap::with_capacity(limit.min(1_024) + 1) }
     }
 
@@ -54,8 +54,8 @@ impl TopK {
 
     /// Adds a document. Documents are added by ascending id.
     #[inline]
-    pub(crate) fn push(&mut self, hit: Hit) {
-        let is_later = |after: Hit| Ranked(hit) > Ranked(after);
+    pub(crate) fn push(&mut self, hit: ScoredDoc) {
+        let is_later = |after: ScoredDoc| Ranked(hit) > Ranked(after);
         if hit.score <= self.least() || !self.after.is_none_or(is_later) {
             return;
         }
@@ -66,7 +66,7 @@ impl TopK {
     }
 
     /// The hits, the best first.
-    pub(crate) fn into_hits(self) -> Vec<Hit> {
+    pub(crate) fn into_hits(self) -> Vec<ScoredDoc> {
         self.heap.into_sorted_vec().into_iter().map(|ranked| ranked.0).collect()
     }
 }

@@ -1,0 +1,59 @@
+//! The index, as a search reads it.
+
+use keyloom::{KeyBuf, Result, Subspace};
+use keyloom_bitmaps::BitmapExpr;
+use keyloom_tables::table::RecordKey;
+
+use super::TextIndex;
+use crate::Query;
+use crate::search::{Catalog, FieldInfo, PlacedTerm, TermKeys};
+use crate::terms::TermMatcher;
+
+impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
+    fn field(&self, name: &str) -> Result<FieldInfo> {
+        let (number, field) = self.known(name)?;
+        Ok(FieldInfo { number, detail: field.detail })
+    }
+
+    fn field_name(&self, field: u32) -> &str {
+        self.fields.get(field as usize).map_or("", |field| &field.name)
+    }
+
+    fn analyze(&self, field: u32, text: &str) -> Vec<PlacedTerm> {
+        let mut terms = Vec::new();
+        if let Some(field) = self.fields.get(field as usize) {
+            field.analyzer.analyze(text, |token| {
+                terms.push((token.position, token.term.to_owned()));
+            });
+        }
+        terms
+    }
+
+    fn matcher(&self, field: u32, pattern: &Query) -> Result<Option<TermMatcher>> {
+        let Some(field) = self.fields.get(field as usize) else { return Ok(None) };
+        Ok(TermMatcher::of(pattern, &field.analyzer)?)
+    }
+
+    fn list(&self, field: FieldInfo, term: &str) -> TermKeys {
+        let key = (field.number, term);
+        let (blocks, occurrences) =
+            (self.spaces.blocks.child(&key), self.spaces.occurrences.child(&key));
+        TermKeys { blocks, occurrences, detail: field.detail }
+    }
+
+    fn term_counter(&self, field: u32, term: &str) -> KeyBuf {
+        self.spaces.term(field, term)
+    }
+
+    fn field_counters(&self, field: u32) -> [KeyBuf; 2] {
+        [self.spaces.documents(field), self.spaces.tokens(field)]
+    }
+
+    fn dictionary(&self) -> &Subspace {
+        &self.spaces.terms
+    }
+
+    fn all(&self) -> BitmapExpr {
+        self.records.all()
+    }
+}
