@@ -9,10 +9,10 @@ pub mod search;
 pub mod terms;
 
 pub use analysis::Analyzer;
-pub use index::{TextError, TextIndex};
+pub use index::{MoreLikeThis, TextError, TextIndex};
 pub use postings::Detail;
 pub use query::{BooleanQuery, Near, Query, QueryError, Spans};
 pub use search::{
-    Bm25, Explanation, Hit, RecordHit, Search, SearchContinuation, SearchError, SearchExplain,
-    SearchPage,
+    Bm25, Decay, Explanation, Hit, RecordHit, Search, SearchContinuation, SearchError,
+    SearchExplain, SearchPage,
 };

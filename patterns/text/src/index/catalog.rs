@@ -35,10 +35,7 @@ impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
     }
 
     fn list(&self, field: FieldInfo, term: &str) -> TermKeys {
-        let key = (field.number, term);
-        let (blocks, occurrences) =
-            (self.spaces.blocks.child(&key), self.spaces.occurrences.child(&key));
-        TermKeys { blocks, occurrences, detail: field.detail }
+        TermKeys { list: self.spaces.list(field.number, term), detail: field.detail }
     }
 
     fn term_counter(&self, field: u32, term: &str) -> KeyBuf {

@@ -13,7 +13,8 @@ use super::TextIndex;
 use super::edit::divide;
 use super::expected::{Expected, ExpectedList};
 use super::keys::Spaces;
-use crate::postings::{Block, Detail, IdRange, Postings, encode};
+use super::summaries;
+use crate::postings::{Block, Detail, IdRange, Postings, Unit, decode_summary, encode};
 
 /// About how many postings a comparison keeps in memory.
 pub(super) const KEPT: usize = 4_000_000;
@@ -45,8 +46,16 @@ pub(super) struct Faults {
     pub(super) docs: BTreeMap<(u32, Arc<str>), Vec<u32>>,
 }
 
-/// The entries of a posting list: blocks, and occurrences beside them.
-pub(super) type ListEntries = [Vec<(KeyBuf, Vec<u8>)>; 2];
+/// The entries of a posting list: blocks, occurrences beside them, and summaries.
+pub(super) type ListEntries = [Vec<(KeyBuf, Vec<u8>)>; 3];
+
+/// A subspace of the entries of posting lists.
+#[derive(Clone, Copy)]
+enum Part {
+    Blocks,
+    Occurrences,
+    Summaries,
+}
 
 pub(super) fn check<K: RecordKey, V: 'static, C: Codec<V>>(
     index: &TextIndex<K, V>,
@@ -105,21 +114,25 @@ fn compare_part<K: RecordKey, V>(
     found: &mut Faults,
 ) -> Result<()> {
     let (spaces, next) = (index.spaces(), part.next.as_ref());
-    let (mut terms, mut blocks, mut occurrences) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut terms, mut lists) = (Vec::new(), ListEntries::default());
     for list in part.lists.values() {
         let count = list.postings.len() as i64;
         terms.push((spaces.term(list.field, &list.term), count.to_le_bytes().to_vec()));
-        let [mut of_blocks, mut others] = entries(index, list)?;
-        blocks.append(&mut of_blocks);
-        occurrences.append(&mut others);
+        for (all, mut some) in lists.iter_mut().zip(entries(index, list)?) {
+            all.append(&mut some);
+        }
     }
     compare(reader, within(&spaces.terms, from, next), terms, &mut |pair| {
         found.all.extend(counter_fault(pair));
     })?;
-    for (space, expected) in [(&spaces.blocks, blocks), (&spaces.occurrences, occurrences)] {
-        let is_of_blocks = space.prefix() == spaces.blocks.prefix();
+    let parts = [
+        (Part::Blocks, &spaces.blocks),
+        (Part::Occurrences, &spaces.occurrences),
+        (Part::Summaries, &spaces.summaries),
+    ];
+    for ((kind, space), expected) in parts.into_iter().zip(lists) {
         compare(reader, within(space, from, next), expected, &mut |pair| {
-            let fault = list_fault(space, is_of_blocks, pair);
+            let fault = list_fault(space, kind, pair);
             if let Remedy::List(field, term) = &fault.remedy {
                 let list = part.lists.get(&pack(&(*field, &**term)));
                 let docs = list.map(|list| list.postings.docs().to_vec()).unwrap_or_default();
@@ -148,16 +161,17 @@ pub(super) fn entries_of(
     detail: Detail,
 ) -> Result<ListEntries> {
     let keys = spaces.list(field, term);
-    let [mut blocks, mut occurrences] = [Vec::new(), Vec::new()];
+    let ([mut blocks, mut occurrences], mut units) = ([Vec::new(), Vec::new()], Vec::new());
     divide(IdRange::ALL, postings.as_slice(), &mut |range, postings| {
         let encoded = encode(range, &postings, detail);
         blocks.push((keys.block(range.last()), encoded.block));
+        units.push(Unit { last: range.last(), bounds: encoded.bounds });
         if !encoded.occurrences.is_empty() {
             occurrences.push((keys.of_occurrences(range.last()), encoded.occurrences));
         }
         Ok(())
     })?;
-    Ok([blocks, occurrences])
+    Ok([blocks, occurrences, summaries::all(&keys, units)])
 }
 
 /// The keys of a subspace from one field and term up to another.
@@ -221,15 +235,25 @@ fn counter_fault((key, expected, stored): Pair<'_>) -> Option<Fault> {
     (remedy != Remedy::Add(0)).then_some(Fault { what, remedy })
 }
 
-fn list_fault(space: &Subspace, is_of_blocks: bool, (key, due, stored): Pair<'_>) -> Fault {
-    let Ok((field, term, last)) = space.unpack::<(u32, String, u32)>(&key) else {
+fn list_fault(space: &Subspace, part: Part, (key, due, stored): Pair<'_>) -> Fault {
+    let place = match part {
+        Part::Blocks | Part::Occurrences => space.unpack::<(u32, String, u32)>(&key),
+        Part::Summaries => space
+            .unpack::<(u32, String, u8, u32)>(&key)
+            .map(|(field, term, _, last)| (field, term, last)),
+    };
+    let Ok((field, term, last)) = place else {
         let what = Inconsistency::new(key, Rule::Dangling);
         return Fault { what, remedy: Remedy::Delete };
     };
-    let block = stored.filter(|_| is_of_blocks).map(|stored| Block::parse(stored, last));
-    let what = match block {
-        Some(Err(malformed)) => Inconsistency::foreign(key, malformed.into()),
-        _ => Inconsistency::new(key, rule(due, stored)),
+    let parsed = match (part, stored) {
+        (Part::Blocks, Some(stored)) => Block::parse(stored, last).map(drop),
+        (Part::Summaries, Some(stored)) => decode_summary(stored, last).map(drop),
+        _ => Ok(()),
+    };
+    let what = match parsed {
+        Err(malformed) => Inconsistency::foreign(key, malformed.into()),
+        Ok(()) => Inconsistency::new(key, rule(due, stored)),
     };
     Fault { what, remedy: Remedy::List(field, term.into()) }
 }
@@ -247,6 +271,7 @@ fn strays<K: RecordKey, V>(
         &spaces.blocks,
         &spaces.occurrences,
         &spaces.totals,
+        &spaces.summaries,
     ];
     let mut from = KeyBuf::from_slice(index.space().prefix());
     let end = prefix_end(index.space().prefix());

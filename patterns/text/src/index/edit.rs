@@ -5,6 +5,8 @@
 //! 2. A block that has become too large is split into halves.
 //! 3. A block that has lost postings is joined with its sibling while both fit into one block.
 //!
+//! Then the summaries of changed blocks are written.
+//!
 //! The result is the only division of the postings that follows the rule of
 //! [`postings`](crate::postings), so it does not depend on the order of changes.
 
@@ -16,6 +18,7 @@ use keyloom_tables::derived::SortedWrites;
 
 use super::fetch::{StoredBlock, end_before, few_in};
 use super::lists::{ListChanges, PostingChange};
+use super::summaries::{self, UnitChanges};
 use crate::postings::{BLOCK_POSTINGS, Encoded, IdRange, Posting, Postings, PostingsSlice, encode};
 
 /// The part of a list that changes.
@@ -145,23 +148,35 @@ impl<'e, R: Reader> Edit<'e, R> {
 
     /// Collects the writes that differ from the stored bytes.
     fn write(&self, writes: &mut SortedWrites) -> Result<()> {
-        let mut kept = Vec::new();
+        let (keys, mut kept, mut units) = (&self.list.keys, Vec::new(), UnitChanges::new());
+        let mut is_alone = self.replaced.values().all(|block| block.range == IdRange::ALL);
         for block in self.blocks.values() {
             divide(block.range, block.postings.as_slice(), &mut |range, postings| {
                 kept.push(range.last());
+                is_alone &= range == IdRange::ALL;
                 let encoded = encode(range, &postings, self.list.detail);
-                self.put(range.last(), &encoded, writes)
+                self.put(range.last(), &encoded, writes)?;
+                let stored = self.replaced.get(&range.last());
+                let before = stored.map(|stored| stored.bounds(keys)).transpose()?;
+                if before.as_ref() != Some(&encoded.bounds) {
+                    units.insert(range.last(), Some(encoded.bounds));
+                }
+                Ok(())
             })?;
         }
         for (last, block) in &self.replaced {
             if !kept.contains(last) {
-                writes.delete(&self.list.keys.block(*last))?;
+                writes.delete(&keys.block(*last))?;
                 if block.bytes().1.is_some() {
-                    writes.delete(&self.list.keys.of_occurrences(*last))?;
+                    writes.delete(&keys.of_occurrences(*last))?;
                 }
+                units.insert(*last, None);
             }
         }
-        Ok(())
+        if is_alone {
+            return Ok(());
+        }
+        summaries::update(self.reader, keys, units, kept.len() > self.replaced.len(), writes)
     }
 
     fn put(&self, last: u32, encoded: &Encoded, writes: &mut SortedWrites) -> Result<()> {

@@ -5,7 +5,7 @@ use keyloom_tables::table::get_many;
 
 use super::keys::ListKeys;
 use super::lists::ListChanges;
-use crate::postings::{Block, Detail, IdRange, Postings};
+use crate::postings::{Block, Bounds, Detail, IdRange, Postings};
 
 /// The largest number of blocks that one range of a round returns.
 const MOST_BLOCKS: usize = 256;
@@ -32,6 +32,10 @@ impl<B: std::ops::Deref<Target = [u8]>> StoredBlock<B> {
     /// The number of postings.
     pub(super) fn count(&self, keys: &ListKeys) -> Result<usize> {
         Ok(self.parse(keys)?.count())
+    }
+
+    pub(super) fn bounds(&self, keys: &ListKeys) -> Result<Bounds> {
+        Ok(self.parse(keys)?.bounds().collect())
     }
 
     /// The key of the occurrences, if they are stored beside the block.

@@ -14,7 +14,12 @@ pub(crate) struct Spaces {
     pub(crate) occurrences: Subspace,
     /// Counters of documents (0) and tokens (1) by field.
     pub(crate) totals: Subspace,
+    /// Summaries of blocks by field, term, the number of layers below the greatest one, and last id.
+    pub(crate) summaries: Subspace,
 }
+
+/// The greatest number of layers of summaries. Each has at least ten times fewer than the one below.
+pub(crate) const MAX_LAYERS: u8 = 9;
 
 /// The number of the subspace of ids and filters.
 pub(crate) const RECORDS: u8 = 0;
@@ -26,6 +31,7 @@ impl Spaces {
             blocks: space.child(&2),
             occurrences: space.child(&3),
             totals: space.child(&4),
+            summaries: space.child(&5),
         }
     }
 
@@ -46,7 +52,11 @@ impl Spaces {
 
     pub(crate) fn list(&self, field: u32, term: &str) -> ListKeys {
         let key = (field, term);
-        ListKeys { blocks: self.blocks.pack(&key), occurrences: self.occurrences.pack(&key) }
+        ListKeys {
+            blocks: self.blocks.pack(&key),
+            occurrences: self.occurrences.pack(&key),
+            summaries: self.summaries.pack(&key),
+        }
     }
 }
 
@@ -55,9 +65,25 @@ impl Spaces {
 pub(crate) struct ListKeys {
     pub(crate) blocks: KeyBuf,
     pub(crate) occurrences: KeyBuf,
+    pub(crate) summaries: KeyBuf,
 }
 
 impl ListKeys {
+    /// The prefix of the summaries of a layer, 1 or more. The highest layer comes first.
+    pub(crate) fn layer(&self, layer: u8) -> KeyBuf {
+        let mut key = self.summaries.clone();
+        pack_into(&MAX_LAYERS.saturating_sub(layer), &mut key);
+        key
+    }
+
+    /// The layer and the last id of a summary.
+    pub(crate) fn summary_of(&self, key: &[u8]) -> Result<(u8, u32)> {
+        let rest = key.get(self.summaries.len()..).unwrap_or_default();
+        let (below, last) =
+            unpack::<(u8, u32)>(rest).map_err(|error| Error::from(error).at(key))?;
+        Ok((MAX_LAYERS.saturating_sub(below), last))
+    }
+
     /// The key of the block that ends with an id.
     pub(crate) fn block(&self, last: u32) -> KeyBuf {
         with_id(&self.blocks, last)
@@ -88,7 +114,7 @@ impl ListKeys {
     }
 }
 
-fn with_id(prefix: &[u8], id: u32) -> KeyBuf {
+pub(crate) fn with_id(prefix: &[u8], id: u32) -> KeyBuf {
     let mut key = KeyBuf::from_slice(prefix);
     pack_into(&id, &mut key);
     key

@@ -12,6 +12,7 @@
 //! | subspace, 3, field, term, last id | the positions and offsets of the same block, if they have more than 64 bytes |
 //! | subspace, 4, field, 0 | a counter: the documents with a text in this field |
 //! | subspace, 4, field, 1 | a counter: the tokens of all of these texts |
+//! | subspace, 5, field, term, 9 - layer, last id | a summary of up to 16 blocks, or of summaries of the layer below; only of lists with more than 16 |
 //!
 //! A field is its number in the order of declaration, counted from 0.
 //!
@@ -40,6 +41,9 @@
 //! | the length of a text changed | the same, of all terms of the text: each posting has the length | the same |
 //! | no text changed | nothing | nothing |
 //!
+//! If the bounds of a block change, or a block is split or joined, one summary changes too, and
+//! rarely one of each higher layer: two reads and one key written each.
+//!
 //! If many records change together, each block is read and written once. A round trip reads one
 //! block per term; terms with many changed blocks take more round trips, each four times as large
 //! as the one before. A block that loses postings reads its sibling, since both may fit into one.
@@ -67,6 +71,8 @@ mod keys;
 mod lists;
 mod maintain;
 mod repair;
+mod similar;
+mod summaries;
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -80,7 +86,8 @@ use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions};
 
 pub use error::TextError;
-pub(crate) use keys::Spaces;
+pub(crate) use keys::{ListKeys, Spaces, with_id};
+pub use similar::MoreLikeThis;
 
 use crate::analysis::Analyzer;
 use crate::postings::Detail;

@@ -15,7 +15,7 @@ use super::TextIndex;
 use super::check::{Fault, KEPT, Remedy, entries_of, faults};
 use super::gather::{FieldTerms, Terms};
 use super::maintain::ChangedRecord;
-use crate::postings::{BLOCK_POSTINGS, Block, Posting, Postings};
+use crate::postings::{BLOCK_POSTINGS, Block, Posting, Postings, decode_summary};
 
 /// The number of the subspace of positions, in which nothing is stored.
 const POSITIONS: u8 = 9;
@@ -119,6 +119,9 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
     ) -> Result<Option<KeyBuf>> {
         let blocks = &self.index.spaces.blocks;
         refuse_foreign(blocks, last)?;
+        if last.is_none() {
+            done.removed += self.remove_malformed_summaries(txn)?;
+        }
         let mut writes = SortedWrites::default();
         let next = {
             let page = page_behind(last, txn, blocks, batch)?;
@@ -133,6 +136,30 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
         done.removed += writes.len() as u64;
         writes.apply(txn)?;
         Ok(next)
+    }
+
+    /// Removes all summaries of a list if one of them does not decode: without any, searches read
+    /// all blocks.
+    fn remove_malformed_summaries(&self, txn: &mut impl Writer) -> Result<u64> {
+        let summaries = &self.index.spaces.summaries;
+        let mut removed = BTreeSet::new();
+        for entry in txn.range(summaries.range(), Order::Ascending)? {
+            let (key, value) = entry?;
+            match summaries.unpack::<(u32, &str, u8, u32)>(&key) {
+                Err(_) => removed.insert((KeyBuf::from_slice(&key), false)),
+                Ok((field, term, _, last)) => {
+                    decode_summary(&value, last).is_err()
+                        && removed.insert((self.index.spaces.list(field, term).summaries, true))
+                }
+            };
+        }
+        for (key, is_list) in &removed {
+            match is_list {
+                true => txn.delete_range(KeyRange::prefix(key))?,
+                false => txn.delete(key)?,
+            }
+        }
+        Ok(removed.len() as u64)
     }
 
     fn is_malformed(&self, reader: &impl Reader, key: &[u8], value: &[u8]) -> Result<bool> {
@@ -262,7 +289,8 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
     ) -> Result<u64> {
         let index = self.index;
         let keys = index.spaces.list(field, term);
-        let ranges = [&keys.blocks, &keys.occurrences].map(|prefix| KeyRange::prefix(prefix));
+        let ranges = [&keys.blocks, &keys.occurrences, &keys.summaries];
+        let ranges = ranges.map(|prefix| KeyRange::prefix(prefix));
         let mut stored = Vec::new();
         for range in ranges {
             for entry in txn.range(range, Order::Ascending)? {

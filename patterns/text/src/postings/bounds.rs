@@ -7,7 +7,11 @@ const MOST: usize = 4;
 
 /// The pairs that no other pair exceeds, the greatest frequency first.
 pub(super) fn of(freqs: &[u32], lens: &[u32]) -> Vec<(u32, u32)> {
-    let mut pairs: Vec<(u32, u32)> = freqs.iter().copied().zip(lens.iter().copied()).collect();
+    best(freqs.iter().copied().zip(lens.iter().copied()).collect())
+}
+
+/// The best of some pairs.
+pub(super) fn best(mut pairs: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     pairs.sort_unstable_by_key(|(freq, len)| (std::cmp::Reverse(*freq), *len));
     let mut shortest = None;
     pairs.retain(|(_, len)| {

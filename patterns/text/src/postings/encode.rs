@@ -1,7 +1,7 @@
 //! The bytes of a block.
 
 use super::bits::{pack, width_of};
-use super::{Detail, HAS_OCCURRENCES, INLINE_BYTES, IdRange, PostingsSlice, VERSION};
+use super::{Bounds, Detail, HAS_OCCURRENCES, INLINE_BYTES, IdRange, PostingsSlice, VERSION};
 use super::{bounds, occurrences, varint};
 
 /// An encoded block.
@@ -10,6 +10,8 @@ pub(crate) struct Encoded {
     pub(crate) block: Vec<u8>,
     /// The value of the second key; empty if there is none.
     pub(crate) occurrences: Vec<u8>,
+    /// The pairs of frequency and length that no posting exceeds.
+    pub(crate) bounds: Bounds,
 }
 
 /// Encodes the postings of a range, of which there must be 1 to 128.
@@ -31,18 +33,16 @@ pub(crate) fn encode(range: IdRange, postings: &PostingsSlice<'_>, detail: Detai
     let widths = columns.each_ref().map(|all| width_of(all.iter().copied().max().unwrap_or(0)));
     out.extend_from_slice(&widths);
     varint::write(min_len, &mut out);
-    let bounds = match postings.len() {
-        1 => Vec::new(),
-        _ => bounds::of(postings.freqs, postings.lens),
-    };
-    bounds::write(&bounds, min_len, &mut out);
+    let bounds = bounds::of(postings.freqs, postings.lens);
+    // Those of a single posting follow from its columns.
+    bounds::write(if postings.len() == 1 { &[] } else { &bounds }, min_len, &mut out);
     for (column, width) in columns.into_iter().zip(widths) {
         pack(column.into_iter(), width, &mut out);
     }
     if is_inline {
         out.append(&mut separate);
     }
-    Encoded { block: out, occurrences: separate }
+    Encoded { block: out, occurrences: separate, bounds }
 }
 
 fn gaps(range: IdRange, docs: &[u32]) -> Vec<u32> {

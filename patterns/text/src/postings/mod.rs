@@ -47,6 +47,23 @@
 //! | packed | for each posting its first position, then each position less its predecessor |
 //! | packed | the same of the start offsets |
 //! | packed | the lengths of the tokens in bytes |
+//!
+//! # Summaries
+//!
+//! A list with more than 16 blocks has *summaries*, so that a search skips blocks without reading
+//! them. A range of ids is a summary if it has at most 16 blocks and its parent has more. If there
+//! are more than 16 summaries, they have summaries in turn: the next *layer*. It is stored like a
+//! block, under the layer and the last id of the range.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 1 | high four bits: the version, 1 |
+//! | 1 | level of the range |
+//! | 1 | number of units: blocks, or summaries of the layer below |
+//! | for each unit: | |
+//! | varint | last id, less the one of the unit before, less one |
+//! | 1 | number of bounds |
+//! | 2 varints each | bounds of all of its postings: a frequency and a length |
 
 mod bits;
 mod block;
@@ -55,6 +72,7 @@ mod encode;
 mod list;
 mod occurrences;
 mod range;
+mod summary;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests;
@@ -65,6 +83,9 @@ pub(crate) use encode::{Encoded, encode};
 pub(crate) use list::{Posting, Postings, PostingsSlice};
 pub(crate) use occurrences::Occurrences;
 pub(crate) use range::IdRange;
+pub(crate) use summary::{
+    Bounds, SUMMARY_UNITS, Unit, decode_summary, divide_units, encode_summary, merged_bounds,
+};
 
 /// The largest number of postings of a block.
 pub(crate) const BLOCK_POSTINGS: usize = 128;
@@ -99,7 +120,7 @@ pub(crate) enum Malformed {
     #[error("the format {0} of a posting block is newer than this program")]
     Newer(u32),
     /// A broken rule of the format.
-    #[error("the bytes are not a posting block: {0}; repair the index")]
+    #[error("the bytes are not a part of a posting list: {0}; repair the index")]
     Broken(&'static str),
 }
 

@@ -86,7 +86,9 @@ impl Weight {
     /// A bound of the scores of postings that these pairs of frequency and length bound.
     pub(crate) fn bound(&self, bounds: impl Iterator<Item = (u32, u32)>) -> f64 {
         let of_each = bounds.map(|(frequency, length)| self.score(f64::from(frequency), length));
-        of_each.fold(0.0, f64::max) * ROUNDING
+        // A score of the block that equals the bound is computed in the same way: without rounding,
+        // blocks that only tie with the results are skipped.
+        of_each.fold(0.0, f64::max)
     }
 }
 

@@ -9,6 +9,7 @@ use super::cursor::{Cursor, END};
 use super::expand::MatchedTerm;
 use super::node::{AtLeast, Boolean, Ids, Near, Node, Slot};
 use super::plan::{BooleanPlan, Plan};
+use super::spans::{SpanShape, SpansNode};
 use super::statistics::Statistics;
 
 /// Builds operators that read from one reader.
@@ -34,12 +35,15 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
             }
             Plan::Near { field, slots, proximity } => {
                 let factor = boost * self.phrase_idf(*field, slots);
-                let slot = |terms: &Vec<String>| {
-                    Slot::new(terms.iter().map(|term| self.cursor(*field, term, factor)).collect())
-                };
+                let slot = |terms: &Vec<String>| self.slot(*field, terms, factor);
                 let slots = slots.iter().map(slot).collect();
                 let weight = self.weight(*field, factor);
                 Node::Near(Box::new(Near::new(slots, proximity.clone(), weight)))
+            }
+            Plan::Spans { field, shape } => {
+                let factor = boost * self.spans_idf(*field, shape);
+                let shape = shape.map(&mut |terms| self.slot(*field, terms, factor));
+                Node::Spans(Box::new(SpansNode::new(shape, self.weight(*field, factor))))
             }
             Plan::Terms { field, terms } => self.union(*field, terms, boost)?,
             Plan::AtLeast { least, operands } => {
@@ -59,12 +63,24 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
         slots.iter().map(|terms| terms.iter().map(idf).fold(0.0, f64::max)).sum()
     }
 
+    /// The sum over the parts of spans, of which alternatives count as the greatest one.
+    pub(crate) fn spans_idf(&self, field: FieldInfo, shape: &SpanShape<Vec<String>>) -> f64 {
+        shape.sum(&|terms| self.phrase_idf(field, std::slice::from_ref(terms)))
+    }
+
+    /// A place of a phrase. All of its cursors have the weight of the phrase.
+    fn slot(&self, field: FieldInfo, terms: &[String], factor: f64) -> Slot<'r, R> {
+        Slot::new(terms.iter().map(|term| self.cursor(field, term, factor)).collect())
+    }
+
     pub(crate) fn weight(&self, field: FieldInfo, factor: f64) -> Weight {
         Weight::new(self.bm25, self.statistics.field(field.number), factor)
     }
 
     pub(crate) fn cursor(&self, field: FieldInfo, term: &str, factor: f64) -> Cursor<'r, R> {
-        Cursor::new(self.reader, self.catalog.list(field, term), self.weight(field, factor))
+        let (keys, weight) = (self.catalog.list(field, term), self.weight(field, factor));
+        let documents = self.statistics.documents(field.number, term);
+        Cursor::new(self.reader, keys, weight).of_documents(documents)
     }
 
     fn all(&self, plans: &[Plan], boost: f64) -> Result<Vec<Node<'r, R>>> {

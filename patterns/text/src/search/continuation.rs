@@ -29,7 +29,8 @@ struct Stored {
     /// The hash of the search.
     search: u64,
     doc: u32,
-    score: f64,
+    /// The bits of the score, which may be of any kind.
+    score: u64,
     statistics: StoredStatistics,
 }
 
@@ -46,7 +47,7 @@ impl SearchContinuation {
     }
 
     pub(crate) fn new(search: u64, last: ScoredDoc, statistics: &Statistics) -> Result<Self> {
-        let ScoredDoc { doc, score } = last;
+        let (doc, score) = (last.doc, last.score.to_bits());
         let stored = Stored { search, doc, score, statistics: statistics.to_stored() };
         let mut bytes = vec![FORMAT];
         Postcard::encode(&stored, &mut bytes)?;
@@ -69,10 +70,13 @@ impl SearchContinuation {
         let Some(Stored { search: of, doc, score, statistics }) = stored else {
             return Err(refused("these bytes are not a continuation of a search"));
         };
-        if of != search || score.is_nan() {
+        if of != search {
             return Err(refused("it belongs to another search; begin this one again"));
         }
-        Ok((ScoredDoc { doc, score }, Arc::new(Statistics::from_stored(statistics))))
+        Ok((
+            ScoredDoc { doc, score: f64::from_bits(score) },
+            Arc::new(Statistics::from_stored(statistics)),
+        ))
     }
 }
 

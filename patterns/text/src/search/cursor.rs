@@ -1,24 +1,23 @@
 //! A cursor over the postings of one term.
 
-use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+use keyloom::{Error, Order, Reader, Result};
+use keyloom_tables::kit::Walk;
 
 use super::bm25::Weight;
+use super::skips::Skips;
+use crate::index::ListKeys;
 use crate::postings::{BLOCK_POSTINGS, Block, Detail, Occurrences};
 
 /// The document of a cursor after its end. No document has this id.
 pub(crate) const END: u32 = u32::MAX;
 
-/// How many blocks a cursor steps over before it begins another range. On LMDB a range costs about
-/// as much as eight steps.
-const STEPS: usize = 8;
+/// A list with fewer documents has so few blocks that its summaries are not read.
+const SHORT_LIST: u64 = 1_024;
 
-/// The place of the stored blocks of a term: under the last id of each block's range.
+/// The place of the stored blocks of a term.
 #[derive(Clone, Debug)]
 pub(crate) struct TermKeys {
-    /// The blocks.
-    pub(crate) blocks: Subspace,
-    /// The occurrences that do not follow in the block itself.
-    pub(crate) occurrences: Subspace,
+    pub(crate) list: ListKeys,
     pub(crate) detail: Detail,
 }
 
@@ -41,7 +40,9 @@ pub(crate) struct Cursor<'r, R: Reader> {
     reader: &'r R,
     keys: TermKeys,
     pub(crate) weight: Weight,
-    entries: Option<R::Entries<'r>>,
+    walk: Walk<'r, R>,
+    /// The summaries of the list; `None` before they are read.
+    skips: Option<Skips>,
     /// The current block; its range ends at `last`.
     bytes: Option<R::Bytes<'r>>,
     /// The occurrences of the current block, once they are read.
@@ -55,6 +56,8 @@ pub(crate) struct Cursor<'r, R: Reader> {
     is_decoded: [bool; 3],
     doc: u32,
     is_begun: bool,
+    /// The documents of the list, for the choice whether to read its summaries.
+    documents: u64,
 }
 
 impl<'r, R: Reader> Cursor<'r, R> {
@@ -64,7 +67,8 @@ impl<'r, R: Reader> Cursor<'r, R> {
             reader,
             keys,
             weight,
-            entries: None,
+            walk: Walk::new(reader, Order::Ascending, 1),
+            skips: None,
             bytes: None,
             separate: None,
             last: 0,
@@ -75,7 +79,13 @@ impl<'r, R: Reader> Cursor<'r, R> {
             is_decoded: [false; 3],
             doc: 0,
             is_begun: false,
+            documents: 0,
         }
+    }
+
+    /// The same cursor over a list of about so many documents: long lists may have summaries.
+    pub(crate) fn of_documents(self, documents: u64) -> Self {
+        Self { documents, ..self }
     }
 
     /// The current document. Call [`seek`](Cursor::seek) first.
@@ -116,7 +126,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
             }
             let Some(next) = self.last.checked_add(1) else {
                 self.bytes = None;
-                self.entries = None;
+                self.walk.end();
                 self.last = END;
                 continue;
             };
@@ -124,11 +134,33 @@ impl<'r, R: Reader> Cursor<'r, R> {
         }
     }
 
-    /// A bound of the scores from `target` to the end of the block that may contain it.
+    /// Reads the highest layer of the summaries, if the list may have some, and returns the number
+    /// of layers.
     ///
     /// # Errors
     /// As [`seek`](Cursor::seek).
-    pub(crate) fn window(&mut self, target: u32) -> Result<Window> {
+    pub(crate) fn layers(&mut self) -> Result<usize> {
+        if self.documents < SHORT_LIST {
+            return Ok(0);
+        }
+        if self.skips.is_none() {
+            self.skips = Some(Skips::read(self.reader, &self.keys.list, &self.weight)?);
+        }
+        Ok(self.skips.as_ref().map_or(0, Skips::layers))
+    }
+
+    /// A bound of the scores from `target` to the end of the block that may contain it, or of the
+    /// summary of the layer `depth`.
+    ///
+    /// # Errors
+    /// As [`seek`](Cursor::seek).
+    pub(crate) fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
+        if let Some(skips) = &mut self.skips
+            && skips.layers() > 0
+        {
+            let keys = &self.keys.list;
+            return skips.window(self.reader, keys, &self.weight, target, depth);
+        }
         match self.seek_block(target)? {
             true => Ok(Window { last: self.last, score: self.bound }),
             false => Ok(Window::NONE),
@@ -172,11 +204,12 @@ impl<'r, R: Reader> Cursor<'r, R> {
         let (before, total): (u64, u64) =
             (sum(frequencies.get(..self.at)), sum(frequencies.get(..self.count)));
         let Some(bytes) = &self.bytes else { return Ok(()) };
-        let block = Block::parse(bytes, self.last)?;
+        let block = Block::parse(bytes, self.last);
+        let block = block.map_err(|why| Error::from(why).at(&self.keys.list.block(self.last)))?;
         if block.inline().is_none() && self.separate.is_none() {
-            self.separate = self.reader.get(&self.keys.occurrences.pack(&self.last))?;
+            self.separate = self.reader.get(&self.keys.list.of_occurrences(self.last))?;
         }
-        let at = |error: Error| error.at(&self.keys.occurrences.pack(&self.last));
+        let at = |error: Error| error.at(&self.keys.list.of_occurrences(self.last));
         let Some(stored) = block.inline().or(self.separate.as_deref()) else {
             return Err(at(Error::other("the positions of a block are missing; repair the index")));
         };
@@ -191,19 +224,19 @@ impl<'r, R: Reader> Cursor<'r, R> {
         if self.is_begun && (self.last >= target || self.bytes.is_none()) {
             return Ok(self.bytes.is_some());
         }
-        for _ in 0..STEPS {
-            let Some(entries) = &mut self.entries else { break };
-            let next = entries.next().transpose()?;
-            if !self.enter(next, target)? || self.last >= target {
-                return Ok(self.bytes.is_some());
-            }
+        // The summaries tell where stepping does not help.
+        let after = self.skips.as_ref().and_then(|skips| skips.after(self.last));
+        if !self.is_begun || after.is_some_and(|after| after < target) {
+            self.is_begun = true;
+            self.walk.seek(self.keys.list.from(target))?;
         }
-        self.is_begun = true;
-        let from: KeyBuf = self.keys.blocks.pack(&target);
-        let rest = self.keys.blocks.range().intersect(KeyRange::starting_at(&from));
-        let mut entries = self.reader.range(rest, Order::Ascending)?;
-        let next = entries.next().transpose()?;
-        self.entries = Some(entries);
+        let next = self.walk.step()?;
+        let next = match next {
+            Some((key, _)) if self.keys.list.last_id(&key)? < target => {
+                self.walk.leave(self.keys.list.from(target))?.next
+            }
+            next => next,
+        };
         self.enter(next, target)
     }
 
@@ -214,12 +247,10 @@ impl<'r, R: Reader> Cursor<'r, R> {
         self.at = 0;
         let Some((key, bytes)) = entry else {
             self.bytes = None;
-            self.entries = None;
             self.last = END;
             return Ok(false);
         };
-        let last = self.keys.blocks.unpack::<u32>(&key);
-        self.last = last.map_err(|error| Error::from(error).at(&key))?;
+        self.last = self.keys.list.last_id(&key)?;
         if self.last >= target {
             let block = Block::parse(&bytes, self.last);
             let block = block.map_err(|why| Error::from(why).at(&key))?;
@@ -237,7 +268,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         if let Some(bytes) = &self.bytes {
             let [ids, ..] = &mut *self.ids;
             let decoded = Block::parse(bytes, self.last).and_then(|block| block.docs(ids));
-            decoded.map_err(|why| Error::from(why).at(&self.keys.blocks.pack(&self.last)))?;
+            decoded.map_err(|why| Error::from(why).at(&self.keys.list.block(self.last)))?;
         }
         self.is_decoded[0] = true;
         Ok(())
@@ -247,7 +278,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         if let Some(bytes) = &self.bytes {
             let block = Block::parse(bytes, self.last);
             let block =
-                block.map_err(|why| Error::from(why).at(&self.keys.blocks.pack(&self.last)))?;
+                block.map_err(|why| Error::from(why).at(&self.keys.list.block(self.last)))?;
             let [_, frequencies, lengths] = &mut *self.ids;
             block.freqs(frequencies);
             block.lens(lengths);

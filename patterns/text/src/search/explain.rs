@@ -59,6 +59,10 @@ impl<C: Catalog, R: Reader> Builder<'_, '_, C, R> {
                 let slop = proximity.slop;
                 (format!("{what}, slop {slop}: boost {boost} · idf {idf}"), Vec::new())
             }
+            Plan::Spans { field, shape } => {
+                let idf = self.spans_idf(*field, shape);
+                (format!("spans near each other: boost {boost} · idf {idf}"), Vec::new())
+            }
             Plan::Terms { field, terms } => {
                 let name = self.catalog.field_name(field.number);
                 let many = terms.len();

@@ -35,6 +35,7 @@ mod error;
 mod expand;
 mod explain;
 mod node;
+mod ordering;
 mod plan;
 mod proximity;
 mod rank;
@@ -44,6 +45,8 @@ mod request;
 mod request_tests;
 mod results;
 mod searches;
+mod skips;
+mod spans;
 mod statistics;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -51,11 +54,14 @@ mod tests;
 mod top_k;
 
 pub use bm25::Bm25;
+pub(crate) use bm25::FieldStatistics;
 pub(crate) use catalog::{Catalog, FieldInfo, PlacedTerm};
 pub use continuation::SearchContinuation;
 pub use counting::SearchExplain;
 pub(crate) use cursor::TermKeys;
 pub use error::SearchError;
 pub use explain::Explanation;
+pub use ordering::Decay;
 pub use results::{Hit, RecordHit, SearchPage};
 pub use searches::Search;
+pub(crate) use statistics::count_of;

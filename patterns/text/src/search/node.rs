@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use keyloom::{Reader, Result};
 
-use super::bm25::{ROUNDING, Weight};
+use super::bm25::Weight;
 use super::cursor::{Cursor, END, Window};
 use super::proximity::Proximity;
+use super::spans::SpansNode;
 
 /// An operator over the documents that match it.
 pub(crate) enum Node<'r, R: Reader> {
@@ -14,6 +15,8 @@ pub(crate) enum Node<'r, R: Reader> {
     Term(Box<Cursor<'r, R>>),
     /// The documents in which terms occur near each other.
     Near(Box<Near<'r, R>>),
+    /// The documents with spans of several terms.
+    Spans(Box<SpansNode<'r, R>>),
     /// Given documents.
     Ids(Ids),
     /// A Boolean combination.
@@ -73,6 +76,7 @@ impl<'r, R: Reader> Node<'r, R> {
         match self {
             Self::Term(cursor) => cursor.doc(),
             Self::Near(near) => near.doc,
+            Self::Spans(spans) => spans.doc(),
             Self::Ids(ids) => ids.doc(),
             Self::Boolean(boolean) => boolean.doc,
             Self::AtLeast(at_least) => at_least.doc,
@@ -89,6 +93,7 @@ impl<'r, R: Reader> Node<'r, R> {
         match self {
             Self::Term(cursor) => cursor.seek(target),
             Self::Near(near) => near.seek(target),
+            Self::Spans(spans) => spans.seek(target),
             Self::Ids(ids) => Ok(ids.seek(target)),
             Self::Boolean(boolean) => boolean.seek(target),
             Self::AtLeast(at_least) => at_least.seek(target),
@@ -105,6 +110,7 @@ impl<'r, R: Reader> Node<'r, R> {
         match self {
             Self::Term(cursor) => cursor.score(),
             Self::Near(near) => near.score(),
+            Self::Spans(spans) => spans.score(),
             Self::Ids(ids) => Ok(ids.score()),
             Self::Boolean(boolean) => boolean.score(),
             Self::AtLeast(at_least) => at_least.score(),
@@ -112,31 +118,70 @@ impl<'r, R: Reader> Node<'r, R> {
         }
     }
 
-    /// A bound of the scores from `target` on.
+    /// The number of layers of summaries, which are read as far as there is one.
     ///
     /// # Errors
     /// As [`seek`](Node::seek).
-    pub(crate) fn window(&mut self, target: u32) -> Result<Window> {
+    pub(crate) fn layers(&mut self) -> Result<usize> {
+        let mut most = 0;
+        self.for_each_cursor(&mut |cursor| {
+            most = most.max(cursor.layers()?);
+            Ok(())
+        })?;
+        Ok(most)
+    }
+
+    /// Visits the cursors whose bounds are those of this operator.
+    fn for_each_cursor(
+        &mut self,
+        visit: &mut dyn FnMut(&mut Cursor<'r, R>) -> Result<()>,
+    ) -> Result<()> {
         match self {
-            Self::Term(cursor) => cursor.window(target),
-            Self::Near(near) => near.window(target),
+            Self::Term(cursor) => visit(cursor),
+            Self::Near(near) => {
+                near.terms.iter_mut().flat_map(|slot| &mut slot.terms).try_for_each(visit)
+            }
+            Self::Boolean(boolean) => {
+                let all = boolean.required.iter_mut().chain(&mut boolean.optional);
+                all.into_iter().try_for_each(|node| node.for_each_cursor(visit))
+            }
+            Self::AtLeast(at_least) => {
+                at_least.operands.iter_mut().try_for_each(|node| node.for_each_cursor(visit))
+            }
+            Self::Spans(_) | Self::Ids(_) | Self::Constant(..) => Ok(()),
+        }
+    }
+
+    /// A bound of the scores from `target` on: of a block, or of a summary of the layer `depth`.
+    ///
+    /// # Errors
+    /// As [`seek`](Node::seek).
+    pub(crate) fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
+        match self {
+            Self::Term(cursor) => cursor.window(target, depth),
+            Self::Near(near) => near.window(target, depth),
+            Self::Spans(spans) => Ok(spans.window()),
             Self::Ids(ids) => Ok(Window { last: END, score: ids.score }),
-            Self::Boolean(boolean) => boolean.window(target),
-            Self::AtLeast(at_least) => sum_of_windows(&mut at_least.operands, target),
+            Self::Boolean(boolean) => boolean.window(target, depth),
+            Self::AtLeast(at_least) => sum_of_windows(&mut at_least.operands, target, depth),
             Self::Constant(_, score) => Ok(Window { last: END, score: *score }),
         }
     }
 }
 
-/// A bound of the sum of the scores of all operands.
-fn sum_of_windows<R: Reader>(operands: &mut [Node<'_, R>], target: u32) -> Result<Window> {
+/// A bound of the sum of the scores of all operands. It adds in the order of the scores, so that
+/// rounding never makes it smaller than one of them.
+fn sum_of_windows<'n, 'r: 'n, R: Reader + 'r>(
+    operands: impl IntoIterator<Item = &'n mut Node<'r, R>>,
+    target: u32,
+    depth: usize,
+) -> Result<Window> {
     let mut sum = Window::NONE;
     for operand in operands {
-        let window = operand.window(target)?;
+        let window = operand.window(target, depth)?;
         sum.last = sum.last.min(window.last);
         sum.score += window.score;
     }
-    sum.score *= ROUNDING;
     Ok(sum)
 }
 
@@ -212,10 +257,10 @@ impl<'r, R: Reader> Near<'r, R> {
     }
 
     /// Terms are near each other at most as often as the rarest one of them occurs.
-    fn window(&mut self, target: u32) -> Result<Window> {
+    fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
         let mut least = Window { last: END, score: f64::INFINITY };
         for term in &mut self.terms {
-            let window = term.window(target)?;
+            let window = term.window(target, depth)?;
             least.last = least.last.min(window.last);
             least.score = least.score.min(window.score);
             if window == Window::NONE {
@@ -231,7 +276,7 @@ impl<'r, R: Reader> Slot<'r, R> {
         Self { terms, positions: Vec::new() }
     }
 
-    fn seek(&mut self, target: u32) -> Result<u32> {
+    pub(super) fn seek(&mut self, target: u32) -> Result<u32> {
         let mut doc = END;
         for term in &mut self.terms {
             doc = doc.min(term.seek(target)?);
@@ -240,7 +285,7 @@ impl<'r, R: Reader> Slot<'r, R> {
     }
 
     /// Sets `all` to the positions of all terms in a document.
-    fn positions(&mut self, doc: u32, all: &mut Vec<u32>) -> Result<()> {
+    pub(super) fn positions(&mut self, doc: u32, all: &mut Vec<u32>) -> Result<()> {
         if let [term] = &mut self.terms[..] {
             return term.positions(all);
         }
@@ -255,20 +300,20 @@ impl<'r, R: Reader> Slot<'r, R> {
     }
 
     /// The length of the field in a document.
-    fn length(&mut self, doc: u32) -> Result<u32> {
+    pub(super) fn length(&mut self, doc: u32) -> Result<u32> {
         let term = self.terms.iter_mut().find(|term| term.doc() == doc);
         Ok(term.map(Cursor::frequency_and_length).transpose()?.map_or(0, |(_, length)| length))
     }
 
     /// A bound of the score of a phrase that contains one of the terms. The alternatives together
     /// may occur as often as the field has tokens, so only a single term has a bound of its own.
-    fn window(&mut self, target: u32) -> Result<Window> {
+    fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
         if let [term] = &mut self.terms[..] {
-            return term.window(target);
+            return term.window(target, depth);
         }
         let mut union = Window::NONE;
         for term in &mut self.terms {
-            let window = term.window(target)?;
+            let window = term.window(target, depth)?;
             union.last = union.last.min(window.last);
             if window != Window::NONE {
                 union.score = term.weight.limit();
@@ -279,7 +324,7 @@ impl<'r, R: Reader> Slot<'r, R> {
 }
 
 /// The first document at or after `target` that all operands have.
-fn common<T>(
+pub(super) fn common<T>(
     operands: &mut [T],
     target: u32,
     mut seek: impl FnMut(&mut T, u32) -> Result<u32>,
@@ -341,13 +386,8 @@ impl<'r, R: Reader> Boolean<'r, R> {
         Ok(sum)
     }
 
-    fn window(&mut self, target: u32) -> Result<Window> {
-        let required = sum_of_windows(&mut self.required, target)?;
-        let optional = sum_of_windows(&mut self.optional, target)?;
-        Ok(Window {
-            last: required.last.min(optional.last),
-            score: (required.score + optional.score) * ROUNDING,
-        })
+    fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
+        sum_of_windows(self.required.iter_mut().chain(&mut self.optional), target, depth)
     }
 }
 

@@ -8,6 +8,7 @@ use keyloom::{Error, Reader, Result};
 use super::catalog::{Catalog, FieldInfo, PlacedTerm};
 use super::expand::{Expansion, MatchedTerm};
 use super::proximity::{Arrangement, Proximity};
+use super::spans::{MAX_UNORDERED, SpanShape};
 use crate::postings::Detail;
 use crate::{BooleanQuery, Near, Query, Spans};
 
@@ -22,6 +23,8 @@ pub(crate) enum Plan {
     Term { field: FieldInfo, term: String },
     /// The documents where terms are near each other. Each place has alternatives.
     Near { field: FieldInfo, slots: Vec<Vec<String>>, proximity: Proximity },
+    /// The documents with spans of several terms.
+    Spans { field: FieldInfo, shape: SpanShape<Vec<String>> },
     /// The documents of any of these terms, with the score 1 / (1 + distance).
     Terms { field: FieldInfo, terms: Arc<[MatchedTerm]> },
     /// At least `least` of the operands.
@@ -43,6 +46,9 @@ pub(crate) struct BooleanPlan {
     pub(crate) must_not: Vec<Plan>,
     pub(crate) least: usize,
 }
+
+/// The greatest number of parts of an ordered near-query with parts that are not terms.
+const MAX_ORDERED: usize = 32;
 
 /// Turns queries into plans.
 pub(crate) struct Planner<'p, C, R> {
@@ -93,13 +99,7 @@ impl<C: Catalog, R: Reader> Planner<'_, C, R> {
 
     /// One term, or terms at their positions.
     fn phrase(&self, field: FieldInfo, terms: Vec<PlacedTerm>, slop: u32) -> Result<Option<Plan>> {
-        let mut slots: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-        for (position, term) in terms {
-            let slot = slots.entry(position).or_default();
-            if !slot.contains(&term) {
-                slot.push(term);
-            }
-        }
+        let slots = slots(terms);
         if slots.len() < 2 {
             return Ok(slots.into_values().next().map(|terms| any_of(field, terms)));
         }
@@ -111,52 +111,82 @@ impl<C: Catalog, R: Reader> Planner<'_, C, R> {
     }
 
     fn near(&self, field: FieldInfo, near: &Near) -> Result<Option<Plan>> {
-        let mut slots = Vec::with_capacity(near.spans.len());
-        for spans in &near.spans {
-            slots.extend(self.slot(field, spans)?);
-        }
-        if slots.len() < 2 {
-            return Ok(slots.pop().map(|terms| any_of(field, terms)));
+        let Some(shape) = self.near_shape(field, near)? else { return Ok(None) };
+        let flat = |parts: &[SpanShape<Vec<String>>]| {
+            let terms = parts.iter().map(|part| match part {
+                SpanShape::Terms(terms) => Some(terms.clone()),
+                _ => None,
+            });
+            terms.collect::<Option<Vec<_>>>()
+        };
+        if let SpanShape::Terms(terms) = shape {
+            return Ok(Some(any_of(field, terms)));
         }
         self.check_positions(field)?;
-        let arrangement =
-            if near.is_ordered { Arrangement::Ordered } else { Arrangement::Unordered };
-        let offsets = (0..slots.len() as u32).collect();
-        let proximity = Proximity { offsets, slop: near.slop, arrangement };
-        Ok(Some(Plan::Near { field, slots, proximity }))
+        if let SpanShape::Near { parts, slop, is_ordered } = &shape
+            && let Some(slots) = flat(parts)
+        {
+            let arrangement =
+                if *is_ordered { Arrangement::Ordered } else { Arrangement::Unordered };
+            let offsets = (0..slots.len() as u32).collect();
+            let proximity = Proximity { offsets, slop: *slop, arrangement };
+            return Ok(Some(Plan::Near { field, slots, proximity }));
+        }
+        Ok(Some(Plan::Spans { field, shape }))
     }
 
-    /// The alternatives of one place; `None` if the text has no terms.
-    fn slot(&self, field: FieldInfo, spans: &Spans) -> Result<Option<Vec<String>>> {
-        let terms = match spans {
+    /// The parts that have terms; `None` if none of them has.
+    fn near_shape(&self, field: FieldInfo, near: &Near) -> Result<Option<SpanShape<Vec<String>>>> {
+        let (slop, is_ordered) = (near.slop, near.is_ordered);
+        let mut parts = self.shapes(field, &near.spans)?;
+        let is_nested = parts.iter().any(|part| !matches!(part, SpanShape::Terms(_)));
+        if is_nested && parts.len() > if is_ordered { MAX_ORDERED } else { MAX_UNORDERED } {
+            return Err(Error::InvalidArgument {
+                what: "the near-query",
+                value: near.to_string(),
+                why: "with phrases or near-queries in it, it can have 8 unordered or 32 ordered spans; use fewer",
+            });
+        }
+        Ok(match parts.len() {
+            0 | 1 => parts.pop(),
+            _ => Some(SpanShape::Near { parts, slop, is_ordered }),
+        })
+    }
+
+    fn shapes(&self, field: FieldInfo, all: &[Spans]) -> Result<Vec<SpanShape<Vec<String>>>> {
+        all.iter().filter_map(|spans| self.shape(field, spans).transpose()).collect()
+    }
+
+    /// The shape of some spans; `None` if their texts have no terms.
+    fn shape(&self, field: FieldInfo, spans: &Spans) -> Result<Option<SpanShape<Vec<String>>>> {
+        Ok(match spans {
             Spans::Term(text) | Spans::Phrase(text) => {
-                let terms = self.catalog.analyze(field.number, text);
-                let mut positions = terms.iter().map(|(position, _)| position);
-                let first = positions.next();
-                if positions.any(|position| Some(position) != first) {
-                    return Err(self.nested(field));
+                let slots = slots(self.catalog.analyze(field.number, text));
+                let first = slots.keys().next().copied().unwrap_or(0);
+                let mut slots: Vec<(u32, Vec<String>)> =
+                    slots.into_iter().map(|(at, terms)| (at - first, terms)).collect();
+                match slots.len() {
+                    0 | 1 => slots.pop().map(|(_, terms)| SpanShape::Terms(terms)),
+                    _ => Some(SpanShape::Phrase(slots)),
                 }
-                terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>()
             }
             Spans::AnyOf(all) => {
+                let mut parts = self.shapes(field, all)?;
                 let mut terms = Vec::new();
-                for spans in all {
-                    terms.extend(self.slot(field, spans)?.unwrap_or_default());
+                for part in &parts {
+                    match part {
+                        SpanShape::Terms(some) => terms.extend(some.iter().cloned()),
+                        _ => return Ok(Some(SpanShape::AnyOf(parts))),
+                    }
                 }
-                terms
+                terms.dedup();
+                match parts.len() {
+                    0 | 1 => parts.pop(),
+                    _ => Some(SpanShape::Terms(terms)),
+                }
             }
-            Spans::Near(_) => return Err(self.nested(field)),
-        };
-        Ok((!terms.is_empty()).then_some(terms))
-    }
-
-    #[cold]
-    fn nested(&self, field: FieldInfo) -> Error {
-        Error::InvalidArgument {
-            what: "the near-query",
-            value: self.catalog.field_name(field.number).to_owned(),
-            why: "its spans must be single terms or alternatives of them; combine phrases and near-queries with `Query::all_of`",
-        }
+            Spans::Near(near) => self.near_shape(field, near)?,
+        })
     }
 
     fn check_positions(&self, field: FieldInfo) -> Result<()> {
@@ -201,6 +231,18 @@ impl<C: Catalog, R: Reader> Planner<'_, C, R> {
     }
 }
 
+/// The terms at each position.
+fn slots(terms: Vec<PlacedTerm>) -> BTreeMap<u32, Vec<String>> {
+    let mut slots: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for (position, term) in terms {
+        let slot = slots.entry(position).or_default();
+        if !slot.contains(&term) {
+            slot.push(term);
+        }
+    }
+    slots
+}
+
 /// The documents of any of these terms, each with its score.
 fn any_of(field: FieldInfo, terms: Vec<String>) -> Plan {
     let mut operands: Vec<Plan> =
@@ -219,6 +261,11 @@ impl Plan {
             Self::None | Self::All => 0,
             Self::Term { .. } => 1,
             Self::Near { slots, .. } => slots.iter().map(Vec::len).sum(),
+            Self::Spans { shape, .. } => {
+                let mut lists = 0;
+                shape.for_each(&mut |terms| lists += terms.len());
+                lists
+            }
             Self::Terms { terms, .. } => terms.len(),
             Self::AtLeast { operands, .. } => all(operands),
             Self::Boolean(BooleanPlan { must, filter, should, must_not, .. }) => {
@@ -235,6 +282,9 @@ impl Plan {
             Self::Term { field, term } => visit(*field, term),
             Self::Near { field, slots, .. } => {
                 slots.iter().flatten().for_each(|term| visit(*field, term));
+            }
+            Self::Spans { field, shape } => {
+                shape.for_each(&mut |terms| terms.iter().for_each(|term| visit(*field, term)));
             }
             Self::AtLeast { operands, .. } => {
                 operands.iter().for_each(|operand| operand.scored_terms(visit));

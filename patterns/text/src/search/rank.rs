@@ -3,7 +3,7 @@
 use keyloom::{Reader, Result};
 
 use super::bm25::ROUNDING;
-use super::cursor::END;
+use super::cursor::{END, Window};
 use super::node::{AtLeast, Node};
 use super::top_k::{ScoredDoc, TopK};
 
@@ -12,9 +12,12 @@ use super::top_k::{ScoredDoc, TopK};
 /// # Errors
 /// Any error of the store; an error with the key if stored bytes are damaged.
 pub(crate) fn rank<R: Reader>(root: &mut Node<'_, R>, top: &mut TopK) -> Result<()> {
+    let layers = root.layers()?;
     match root {
-        Node::AtLeast(any) if any.least <= 1 && any.operands.len() > 1 => max_score(any, top),
-        root => by_windows(root, top),
+        Node::AtLeast(any) if any.least <= 1 && any.operands.len() > 1 => {
+            max_score(any, layers, top)
+        }
+        root => by_windows(root, layers, top),
     }
 }
 
@@ -31,26 +34,35 @@ pub(crate) fn count<R: Reader>(root: &mut Node<'_, R>) -> Result<u64> {
     Ok(count)
 }
 
-/// Skips windows of documents whose bound is too small.
-fn by_windows<R: Reader>(root: &mut Node<'_, R>, top: &mut TopK) -> Result<()> {
-    let mut target = 0;
+/// Skips windows of documents whose bound is too small: the largest windows first.
+fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) -> Result<()> {
+    let (mut target, mut depth) = (0, layers);
     while target < END {
-        let window = root.window(target)?;
-        if window.score > top.least() {
-            let mut doc = root.seek(target)?;
-            while doc <= window.last && doc != END {
-                let score = root.score()?;
-                top.push(ScoredDoc { doc, score });
-                if window.score <= top.least() {
-                    break;
-                }
-                doc = root.seek(doc + 1)?;
-            }
-            // The next window begins with the next document.
-            target = window.last.saturating_add(1).max(if doc > window.last { doc } else { 0 });
-        } else {
-            target = window.last.saturating_add(1);
+        if top.least() == f64::NEG_INFINITY {
+            // Nothing can be skipped yet.
+            depth = 0;
         }
+        let window = root.window(target, depth)?;
+        if window.score <= top.least() {
+            (target, depth) = (window.last.saturating_add(1), layers);
+            continue;
+        }
+        if depth > 0 {
+            depth -= 1;
+            continue;
+        }
+        let mut doc = root.seek(target)?;
+        while doc <= window.last && doc != END {
+            let score = root.score()?;
+            top.push(ScoredDoc { doc, score });
+            if window.score <= top.least() {
+                break;
+            }
+            doc = root.seek(doc + 1)?;
+        }
+        // The next window begins with the next document.
+        target = window.last.saturating_add(1).max(if doc > window.last { doc } else { 0 });
+        depth = layers;
     }
     Ok(())
 }
@@ -69,12 +81,23 @@ struct Bounded {
 ///
 /// In a window of documents for which all bounds are known, the operands are sorted by their
 /// bounds. A document that has only operands whose bounds together are too small is not visited.
-fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, top: &mut TopK) -> Result<()> {
+fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, layers: usize, top: &mut TopK) -> Result<()> {
     let mut order = Vec::with_capacity(any.operands.len());
     let mut scores = vec![0.0; any.operands.len()];
-    let mut target = 0;
+    let (mut target, mut depth) = (0, layers);
     while target < END {
-        let last = bounds(any, target, &mut order)?;
+        if top.least() == f64::NEG_INFINITY {
+            depth = 0;
+        }
+        let Window { last, score: most } = bounds(any, target, depth, &mut order)?;
+        if most <= top.least() {
+            (target, depth) = (last.saturating_add(1), layers);
+            continue;
+        }
+        if depth > 0 {
+            depth -= 1;
+            continue;
+        }
         let essential = |least: f64| order_after(&order, least);
         let mut first = essential(top.least());
         let mut doc = next(any, &order, first, target)?;
@@ -85,23 +108,26 @@ fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, top: &mut TopK) -> Result<()> 
             }
             doc = next(any, &order, first, doc + 1)?;
         }
-        target = last.saturating_add(1);
+        (target, depth) = (last.saturating_add(1), layers);
     }
     Ok(())
 }
 
 /// Sets the bounds of all operands from `target` on, and returns the last document for which they
-/// hold.
+/// hold, and a bound of the score of all operands together.
 fn bounds<R: Reader>(
     any: &mut AtLeast<'_, R>,
     target: u32,
+    depth: usize,
     order: &mut Vec<Bounded>,
-) -> Result<u32> {
+) -> Result<Window> {
     order.clear();
-    let mut last = END;
+    let mut all = Window::NONE;
     for (operand, node) in any.operands.iter_mut().enumerate() {
-        let window = node.window(target)?;
-        last = last.min(window.last);
+        let window = node.window(target, depth)?;
+        all.last = all.last.min(window.last);
+        // In the order of the scores, so that rounding never makes it smaller than one of them.
+        all.score += window.score;
         order.push(Bounded { operand, bound: window.score, sum: 0.0 });
     }
     order.sort_unstable_by(|a, b| a.bound.total_cmp(&b.bound));
@@ -110,7 +136,7 @@ fn bounds<R: Reader>(
         sum = (sum + bounded.bound) * ROUNDING;
         bounded.sum = sum;
     }
-    Ok(last)
+    Ok(all)
 }
 
 /// How many of the first operands cannot reach a better score than `least` together.

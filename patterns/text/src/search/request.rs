@@ -30,14 +30,16 @@ pub(crate) struct Request {
     pub(crate) filters: Vec<BitmapExpr>,
     pub(crate) bm25: Bm25,
     pub(crate) expansion: Expansion,
+    /// The order of the results, for continuations.
+    pub(crate) order: String,
 }
 
 /// A plan with its statistics.
-struct Prepared {
-    plan: Plan,
-    statistics: Arc<Statistics>,
+pub(crate) struct Prepared {
+    pub(super) plan: Plan,
+    pub(super) statistics: Arc<Statistics>,
     /// The last document of the page before.
-    after: Option<ScoredDoc>,
+    pub(super) after: Option<ScoredDoc>,
 }
 
 /// The best documents, and the position after them.
@@ -46,10 +48,18 @@ pub(crate) type Top = (Vec<ScoredDoc>, Option<SearchContinuation>);
 impl Request {
     pub(crate) fn new(query: Query) -> Self {
         let (bm25, expansion) = (Bm25::default(), Expansion::default());
-        Self { query, limit: 10, after: None, filters: Vec::new(), bm25, expansion }
+        Self {
+            query,
+            limit: 10,
+            after: None,
+            filters: Vec::new(),
+            bm25,
+            expansion,
+            order: String::new(),
+        }
     }
 
-    fn prepare(&self, catalog: &impl Catalog, reader: &impl Reader) -> Result<Prepared> {
+    pub(super) fn prepare(&self, catalog: &impl Catalog, reader: &impl Reader) -> Result<Prepared> {
         self.query.check()?;
         let after = self.after.as_ref().map(|after| after.read(self.fingerprint())).transpose()?;
         let planner = Planner { catalog, reader, expansion: self.expansion };
@@ -66,14 +76,14 @@ impl Request {
     /// A hash of everything that determines scores and matches.
     fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::new();
-        hash.add(format!("{:?} {:?}", self.query, self.bm25).as_bytes());
+        hash.add(format!("{:?} {:?} {}", self.query, self.bm25, self.order).as_bytes());
         for filter in &self.filters {
             hash.add(&filter.fingerprint().to_be_bytes());
         }
         hash.finish()
     }
 
-    fn root<'r, R: Reader>(
+    pub(super) fn root<'r, R: Reader>(
         &self,
         catalog: &impl Catalog,
         reader: &'r R,
@@ -99,7 +109,7 @@ impl Request {
         self.page(top.into_hits(), &prepared)
     }
 
-    fn page(&self, hits: Vec<ScoredDoc>, prepared: &Prepared) -> Result<Top> {
+    pub(super) fn page(&self, hits: Vec<ScoredDoc>, prepared: &Prepared) -> Result<Top> {
         let last = hits.last().copied().filter(|_| hits.len() >= self.limit);
         let next = last
             .map(|last| SearchContinuation::new(self.fingerprint(), last, &prepared.statistics));
@@ -149,6 +159,26 @@ impl Request {
             doc = root.seek(doc + 1)?;
         }
         Ok(ids)
+    }
+
+    /// Visits all matches with their scores, by ascending id.
+    ///
+    /// # Errors
+    /// As [`top`](Request::top), and the errors of `visit`.
+    pub(super) fn for_each<R: Reader>(
+        &self,
+        catalog: &impl Catalog,
+        reader: &R,
+        prepared: &Prepared,
+        mut visit: impl FnMut(ScoredDoc) -> Result<()>,
+    ) -> Result<()> {
+        let mut root = self.root(catalog, reader, prepared)?;
+        let mut doc = root.seek(0)?;
+        while doc != END {
+            visit(ScoredDoc { doc, score: root.score()? })?;
+            doc = root.seek(doc + 1)?;
+        }
+        Ok(())
     }
 
     /// How the score of a document is computed. Filters are left out.

@@ -1,9 +1,10 @@
 //! A query with its options.
 
 use std::fmt;
+use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{Error, Reader, Result};
+use keyloom::{Error, Order, Reader, Result, Unpack};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_tables::table::{RecordKey, Table};
 
@@ -12,6 +13,7 @@ use super::continuation::SearchContinuation;
 use super::counting::SearchExplain;
 use super::error::SearchError;
 use super::explain::Explanation;
+use super::ordering::Ordering;
 use super::request::{Request, Top};
 use super::results::{Hit, RecordHit, SearchPage};
 use crate::{Query, TextIndex};
@@ -32,11 +34,13 @@ use crate::{Query, TextIndex};
 pub struct Search<'i, K, V> {
     index: &'i TextIndex<K, V>,
     request: Request,
+    ordering: Ordering<K>,
 }
 
 impl<K, V> Clone for Search<'_, K, V> {
     fn clone(&self) -> Self {
-        Self { index: self.index, request: self.request.clone() }
+        let (request, ordering) = (self.request.clone(), self.ordering.clone());
+        Self { index: self.index, request, ordering }
     }
 }
 
@@ -49,7 +53,8 @@ impl<K, V> fmt::Debug for Search<'_, K, V> {
 impl<K: RecordKey, V> TextIndex<K, V> {
     /// A search for the records that match a query. See [`search`](crate::search).
     pub fn search(&self, query: impl Into<Query>) -> Search<'_, K, V> {
-        Search { index: self, request: Request::new(query.into()) }
+        let request = Request::new(query.into());
+        Search { index: self, request, ordering: Ordering::Score }
     }
 }
 
@@ -96,6 +101,63 @@ impl<K, V> Search<'_, K, V> {
     }
 }
 
+/// Orders other than by score. All matches are visited and scored, and the values that the order
+/// needs are read in batches.
+impl<K, V> Search<'_, K, V> {
+    /// Orders the results by a [field of integers](TextIndex::integers). Records without a value
+    /// come last; of equal values, the smaller id is first. Hits still have the score of the query.
+    #[must_use]
+    pub fn sort_by(self, field: &str, order: Order) -> Self {
+        self.ordered(Ordering::Sorted(field.to_owned(), order))
+    }
+
+    /// Replaces the score by a function of it and of a [field of integers](TextIndex::integers), for
+    /// example with a [`Decay`](crate::Decay).
+    ///
+    /// The function must be pure, and the same for all pages.
+    ///
+    /// ```
+    /// # use keyloom::{Memory, Store, Subspace};
+    /// # use keyloom_tables::Table;
+    /// # use keyloom_text::{Analyzer, Decay, Query, TextIndex};
+    /// let texts = TextIndex::new(&Subspace::new("text"))
+    ///     .field("body", Analyzer::simple(), |_id: &u32, post: &(String, i64), add| add(&post.0))
+    ///     .integers("year", |_, post| Some(post.1));
+    /// let posts = Table::<u32, (String, i64)>::new(&Subspace::new("posts")).with(&texts);
+    /// let store = Memory::new();
+    /// let two = [("a rabbit".to_owned(), 1_990), ("a rabbit too".to_owned(), 2_020)];
+    /// store.transact(|txn| posts.put_many(txn, (1..).zip(two.clone())))?;
+    /// let recent = Decay { origin: 2_020, scale: 10.0, decay: 0.5 };
+    /// let page = texts
+    ///     .search(Query::term("body", "rabbit"))
+    ///     .score_by("year", move |score, year| score * year.map_or(0.0, |year| recent.factor(year)))
+    ///     .hits(&store.snapshot()?)?;
+    /// assert_eq!(page.items[0].key, 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn score_by(
+        self,
+        field: &str,
+        function: impl Fn(f64, Option<i64>) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        self.ordered(Ordering::ByInteger(field.to_owned(), Arc::new(function)))
+    }
+
+    /// Replaces the score by a function of the key and of the score. The function must be pure, and
+    /// the same for all pages.
+    #[must_use]
+    pub fn rescore(self, function: impl Fn(&K, f64) -> f64 + Send + Sync + 'static) -> Self {
+        self.ordered(Ordering::ByKey(Arc::new(function)))
+    }
+
+    fn ordered(mut self, ordering: Ordering<K>) -> Self {
+        self.request.order = ordering.description();
+        self.ordering = ordering;
+        self
+    }
+}
+
 /// Results.
 impl<K: RecordKey, V> Search<'_, K, V> {
     /// The keys of the best records, with their scores.
@@ -103,7 +165,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     /// # Errors
     /// See [`Search`]; [`SearchError::NoRecord`].
     pub fn hits(&self, reader: &impl Reader) -> Result<SearchPage<Hit<K>>> {
-        self.page(reader, self.request.top(self.index, reader)?)
+        self.page(reader, self.request.ordered(self.index, reader, &self.ordering)?)
     }
 
     /// The best records. Their values are read in one round trip.
@@ -119,7 +181,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         table: &Table<K, V, C>,
     ) -> Result<SearchPage<RecordHit<K, V>>> {
         table.refuse_unless_attached(self.index.space())?;
-        let (found, next) = self.request.top(self.index, reader)?;
+        let (found, next) = self.request.ordered(self.index, reader, &self.ordering)?;
         let ids: Vec<u32> = found.iter().map(|found| found.doc).collect();
         let SearchPage { items, next } = self.page(reader, (found, next))?;
         let values = match items.is_empty() {
@@ -157,6 +219,43 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     /// See [`Search`].
     pub fn matches(&self, reader: &impl Reader) -> Result<BitmapExpr> {
         Ok(self.index.records().of_sorted_ids(self.ids(reader)?))
+    }
+
+    /// How many matches have each value of a [field](TextIndex::values), the most frequent value
+    /// first, at most `limit` values. Of equal counts, the smaller value is first.
+    ///
+    /// ```
+    /// # use keyloom::{Memory, Store, Subspace};
+    /// # use keyloom_bitmaps::one;
+    /// # use keyloom_tables::Table;
+    /// # use keyloom_text::{Analyzer, Query, TextIndex};
+    /// let texts = TextIndex::new(&Subspace::new("text"))
+    ///     .field("body", Analyzer::simple(), |_id: &u32, body: &String, add| add(body))
+    ///     .values("first", |_, body| one(body.split(' ').next()));
+    /// let posts = Table::<u32, String>::new(&Subspace::new("posts")).with(&texts);
+    /// let store = Memory::new();
+    /// let three = ["a rabbit", "the rabbit", "a rabbit too"].map(String::from);
+    /// store.transact(|txn| posts.put_many(txn, (1..).zip(three.clone())))?;
+    /// let search = texts.search(Query::term("body", "rabbit"));
+    /// let facets = search.facets::<String>(&store.snapshot()?, "first", 10)?;
+    /// assert_eq!(facets, [("a".to_owned(), 2), ("the".to_owned(), 1)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Search`], and [`breakdown`](keyloom_bitmaps::Report::breakdown).
+    pub fn facets<P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+        limit: usize,
+    ) -> Result<Vec<(P, u64)>> {
+        let matches = self.matches(reader)?;
+        let mut rows = self.index.records().report(matches).breakdown::<P>(reader, field)?.rows;
+        // Rows are in the order of their values.
+        rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        rows.truncate(limit);
+        Ok(rows)
     }
 
     /// How the score of a record is computed; `None` if the index does not have the record. Filters

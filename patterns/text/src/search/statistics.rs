@@ -43,7 +43,7 @@ impl Statistics {
         let mut stored =
             get_many(reader, &keys.iter().filter(is_stored).collect::<Vec<_>>())?.into_iter();
         let mut counts = keys.iter().map(|key| match is_stored(&key) {
-            true => count(key, stored.next().flatten().as_deref()),
+            true => count_of(key, stored.next().flatten().as_deref()),
             false => Ok(0),
         });
         let mut next = || counts.next().unwrap_or(Ok(0));
@@ -93,7 +93,8 @@ impl Statistics {
     }
 }
 
-fn count(key: &[u8], stored: Option<&[u8]>) -> Result<u64> {
+/// The number in a counter.
+pub(crate) fn count_of(key: &[u8], stored: Option<&[u8]>) -> Result<u64> {
     let Some(stored) = stored else { return Ok(0) };
     let count = stored.try_into().ok().map(i64::from_le_bytes);
     let count = count.and_then(|count| u64::try_from(count).ok());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keyloom::{Memory, Reader, Store, Subspace, Writer};
+use keyloom::{Memory, Reader, Store, Writer};
 use proptest::prelude::*;
 
 use super::bm25::{Bm25, FieldStatistics, Weight};
@@ -12,6 +12,7 @@ use super::node::{AtLeast, Boolean, Ids, Near, Node, Slot};
 use super::proximity::{Arrangement, Proximity};
 use super::rank::{count, rank};
 use super::top_k::{ScoredDoc, TopK};
+use crate::index::ListKeys;
 use crate::postings::{
     BLOCK_POSTINGS, Detail, IdRange, Occurrence, Posting, Postings, PostingsSlice, encode,
 };
@@ -33,8 +34,10 @@ pub(super) enum Query {
 }
 
 pub(super) fn keys(term: u8) -> TermKeys {
-    let of = |kind: &str| Subspace::new(&(kind, u32::from(term)));
-    TermKeys { blocks: of("blocks"), occurrences: of("occurrences"), detail: Detail::Positions }
+    let of = |kind: &str| keyloom::pack(&(kind, u32::from(term)));
+    let (blocks, occurrences) = (of("blocks"), of("occurrences"));
+    let list = ListKeys { blocks, occurrences, summaries: of("summaries") };
+    TermKeys { list, detail: Detail::Positions }
 }
 
 pub(super) fn postings(texts: &Texts, term: u8) -> Postings {
@@ -64,9 +67,9 @@ fn write(txn: &mut impl Writer, keys: &TermKeys, range: IdRange, postings: Posti
         }
         _ => {
             let encoded = encode(range, &postings, keys.detail);
-            txn.put(&keys.blocks.pack(&range.last()), &encoded.block).unwrap();
+            txn.put(&keys.list.block(range.last()), &encoded.block).unwrap();
             if !encoded.occurrences.is_empty() {
-                let key = keys.occurrences.pack(&range.last());
+                let key = keys.list.of_occurrences(range.last());
                 txn.put(&key, &encoded.occurrences).unwrap();
             }
         }

@@ -56,7 +56,10 @@ impl TopK {
     #[inline]
     pub(crate) fn push(&mut self, hit: ScoredDoc) {
         let is_later = |after: ScoredDoc| Ranked(hit) > Ranked(after);
-        if hit.score <= self.least() || !self.after.is_none_or(is_later) {
+        let is_full = self.heap.len() >= self.limit;
+        let is_better = |worst: &Ranked| hit.score.total_cmp(&worst.0.score).is_gt();
+        let has_room = self.limit > 0 && (!is_full || self.heap.peek().is_some_and(is_better));
+        if !has_room || !self.after.is_none_or(is_later) {
             return;
         }
         self.heap.push(Ranked(hit));

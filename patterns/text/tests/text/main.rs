@@ -4,12 +4,38 @@
 mod corpus;
 mod derived;
 mod maintenance;
+mod naive;
+mod orders;
+mod search;
+mod summaries;
 
-use keyloom_testing::on_every_store;
+use keyloom_testing::{on_every_server, on_every_store};
 
 on_every_store! {
     maintenance::rebuilt_indexes_have_the_same_bytes,
     maintenance::statistics_are_those_of_the_records,
     maintenance::batches_leave_the_bytes_of_single_puts,
     maintenance::damage_of_any_entry_is_found_and_repaired,
+    search::queries_match_the_documents_of_their_definition,
+    search::filters_leave_scores_as_they_are,
+    search::wrong_searches_are_errors_with_a_remedy,
+    search::pages_are_stable_while_others_write,
+    search::damage_is_an_error_with_the_key,
+    orders::results_come_in_the_order_of_an_integer_field,
+    orders::functions_replace_the_score,
+    orders::facets_count_the_values_of_all_matches,
+    orders::similar_records_have_the_most_typical_words,
+    summaries::summaries_of_any_history_are_those_of_the_records,
+    summaries::damaged_summaries_are_found_and_repaired,
+}
+
+// Without tests that put more into one transaction than etcd accepts.
+on_every_server! {
+    maintenance::statistics_are_those_of_the_records,
+    search::queries_match_the_documents_of_their_definition,
+    search::filters_leave_scores_as_they_are,
+    search::wrong_searches_are_errors_with_a_remedy,
+    search::pages_are_stable_while_others_write,
+    orders::results_come_in_the_order_of_an_integer_field,
+    orders::facets_count_the_values_of_all_matches,
 }

@@ -1,0 +1,99 @@
+//! A summary: the bounds of consecutive blocks, or of consecutive summaries of the layer below.
+
+use super::{IdRange, Malformed, VERSION, bounds, varint};
+
+/// The largest number of units that a summary has.
+pub(crate) const SUMMARY_UNITS: usize = 16;
+
+/// Pairs of frequency and length that no posting exceeds, the greatest frequency first.
+pub(crate) type Bounds = Vec<(u32, u32)>;
+
+/// A block or a summary, as the summary above it has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// The last id of its range.
+    pub(crate) last: u32,
+    pub(crate) bounds: Bounds,
+}
+
+/// Encodes the units of a range.
+pub(crate) fn encode_summary(range: IdRange, units: &[Unit]) -> Vec<u8> {
+    let mut out = vec![(VERSION << 4) as u8, range.level(), units.len() as u8];
+    let mut next = range.first();
+    for Unit { last, bounds } in units {
+        varint::write(last.wrapping_sub(next), &mut out);
+        next = last.wrapping_add(1);
+        out.push(bounds.len() as u8);
+        for (frequency, length) in bounds {
+            varint::write(*frequency, &mut out);
+            varint::write(*length, &mut out);
+        }
+    }
+    out
+}
+
+/// Reads the summary that is stored under the last id of its range.
+pub(crate) fn decode_summary(
+    mut bytes: &[u8],
+    last: u32,
+) -> Result<(IdRange, Vec<Unit>), Malformed> {
+    let broken = Malformed::Broken;
+    let (head, rest) = bytes.split_first_chunk::<3>().ok_or(broken("no header of a summary"))?;
+    let [flags, level, many] = *head;
+    match u32::from(flags >> 4) {
+        VERSION if flags & 0x0F == 0 => {}
+        newer if newer > VERSION => return Err(Malformed::Newer(newer)),
+        _ => return Err(broken("the version of a summary")),
+    }
+    bytes = rest;
+    let range = IdRange::ending_at(last, level).ok_or(broken("the range of a summary"))?;
+    if many == 0 || usize::from(many) > SUMMARY_UNITS {
+        return Err(broken("the number of units"));
+    }
+    let (mut units, mut next) = (Vec::with_capacity(many.into()), Some(range.first()));
+    for _ in 0..many {
+        let gap = varint::take(&mut bytes).ok_or(broken("a unit of a summary"))?;
+        let last = next.and_then(|next| next.checked_add(gap)).filter(|last| range.contains(*last));
+        let last = last.ok_or(broken("a unit outside of the range"))?;
+        next = last.checked_add(1);
+        let (count, rest) = bytes.split_first().ok_or(broken("the bounds of a unit"))?;
+        bytes = rest;
+        let mut bounds = Bounds::with_capacity(4);
+        for _ in 0..*count {
+            let pair = varint::take(&mut bytes).zip(varint::take(&mut bytes));
+            bounds.push(pair.ok_or(broken("the bounds of a unit"))?);
+        }
+        units.push(Unit { last, bounds });
+    }
+    match bytes {
+        [] => Ok((range, units)),
+        _ => Err(broken("bytes after a summary")),
+    }
+}
+
+/// The bounds of all units together.
+pub(crate) fn merged_bounds<'u>(units: impl IntoIterator<Item = &'u Unit>) -> Bounds {
+    let pairs = units.into_iter().flat_map(|unit| unit.bounds.iter().copied());
+    bounds::best(pairs.collect())
+}
+
+/// The units of each summary of a layer: of a range with at most 16 units whose parent has more.
+/// None if the whole list has at most 16.
+pub(crate) fn divide_units(
+    range: IdRange,
+    units: &[Unit],
+    visit: &mut impl FnMut(IdRange, &[Unit]),
+) {
+    if units.is_empty() || range == IdRange::ALL && units.len() <= SUMMARY_UNITS {
+        return;
+    }
+    match range.halves().filter(|_| units.len() > SUMMARY_UNITS) {
+        None => visit(range, units),
+        Some([low, high]) => {
+            let at = units.partition_point(|unit| unit.last <= low.last());
+            let (before, after) = units.split_at_checked(at).unwrap_or((units, &[]));
+            divide_units(low, before, visit);
+            divide_units(high, after, visit);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Orders of results other than by the score of the query.
+
+use std::sync::Arc;
+
+use keyloom::{Order, Reader, Result};
+use keyloom_tables::table::RecordKey;
+
+use super::request::{Prepared, Request, Top};
+use super::top_k::{ScoredDoc, TopK};
+use crate::TextIndex;
+
+/// How many matches are read before their values are.
+const BATCH: usize = 1_024;
+
+/// A function of a score and an integer.
+type IntegerFunction = dyn Fn(f64, Option<i64>) -> f64 + Send + Sync;
+
+/// A function of a key and a score.
+type KeyFunction<K> = dyn Fn(&K, f64) -> f64 + Send + Sync;
+
+/// How results are ordered.
+pub(crate) enum Ordering<K> {
+    /// By the score of the query.
+    Score,
+    /// By an integer field; records without a value come last.
+    Sorted(String, Order),
+    /// By a function of the score and of an integer field.
+    ByInteger(String, Arc<IntegerFunction>),
+    /// By a function of the key and the score.
+    ByKey(Arc<KeyFunction<K>>),
+}
+
+impl<K> Clone for Ordering<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Score => Self::Score,
+            Self::Sorted(field, order) => Self::Sorted(field.clone(), *order),
+            Self::ByInteger(field, function) => {
+                Self::ByInteger(field.clone(), Arc::clone(function))
+            }
+            Self::ByKey(function) => Self::ByKey(Arc::clone(function)),
+        }
+    }
+}
+
+impl<K> Ordering<K> {
+    /// What a continuation must have in common. Functions cannot be compared.
+    pub(crate) fn description(&self) -> String {
+        match self {
+            Self::Score => String::new(),
+            Self::Sorted(field, order) => format!("by {field:?}, {order:?}"),
+            Self::ByInteger(field, _) => format!("by a function of {field:?}"),
+            Self::ByKey(_) => "by a function of the key".to_owned(),
+        }
+    }
+}
+
+/// A factor that decreases with the distance of a value from an origin, for
+/// [`score_by`](crate::Search::score_by): `decay` at the distance `scale`, its square at twice this
+/// distance, and so on.
+///
+/// ```
+/// use keyloom_text::Decay;
+/// let recent = Decay { origin: 2_000, scale: 10.0, decay: 0.5 };
+/// assert_eq!([recent.factor(2_000), recent.factor(1_990), recent.factor(2_020)], [1.0, 0.5, 0.25]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decay {
+    /// The value with the factor 1.
+    pub origin: i64,
+    /// The distance at which the factor is `decay`.
+    pub scale: f64,
+    /// The factor at this distance, between 0 and 1.
+    pub decay: f64,
+}
+
+impl Decay {
+    /// The factor of a value.
+    pub fn factor(&self, value: i64) -> f64 {
+        self.decay.powf(self.origin.abs_diff(value) as f64 / self.scale)
+    }
+}
+
+impl Request {
+    /// The best documents in an order.
+    pub(crate) fn ordered<K: RecordKey, V>(
+        &self,
+        index: &TextIndex<K, V>,
+        reader: &impl Reader,
+        ordering: &Ordering<K>,
+    ) -> Result<Top> {
+        match ordering {
+            Ordering::Score => self.top(index, reader),
+            Ordering::Sorted(field, order) => {
+                let integers = index.records().integers_of(field)?;
+                let rank = |value: Option<i64>| match (value, order) {
+                    (None, _) => i64::MIN,
+                    (Some(value), Order::Descending) => value,
+                    (Some(value), Order::Ascending) => !value,
+                };
+                let (mut found, next) = self.top_by(index, reader, |matches, ids| {
+                    let values = integers.get_many(reader, ids)?;
+                    Ok(matches.iter().zip(values).map(|(_, value)| of_rank(rank(value))).collect())
+                })?;
+                self.set_scores(index, reader, &mut found)?;
+                Ok((found, next))
+            }
+            Ordering::ByInteger(field, function) => {
+                let integers = index.records().integers_of(field)?;
+                self.top_by(index, reader, |matches, ids| {
+                    let values = integers.get_many(reader, ids)?;
+                    let all = matches.iter().zip(values);
+                    Ok(all.map(|(found, value)| function(found.score, value)).collect())
+                })
+            }
+            Ordering::ByKey(function) => self.top_by(index, reader, |matches, ids| {
+                let keys = index.records().keys(reader, ids.iter().copied())?;
+                let all = matches.iter().zip(keys);
+                // A document without a record keeps its score, and is reported if it is a result.
+                let score = |found: &ScoredDoc, key: Option<K>| {
+                    key.map_or(found.score, |key| function(&key, found.score))
+                };
+                Ok(all.map(|(found, key)| score(found, key)).collect())
+            }),
+        }
+    }
+
+    /// As [`top`](Request::top), by the scores that `score` computes for some matches and their
+    /// ids. It visits all matches.
+    fn top_by<K: RecordKey, V>(
+        &self,
+        index: &TextIndex<K, V>,
+        reader: &impl Reader,
+        mut score: impl FnMut(&[ScoredDoc], &[u64]) -> Result<Vec<f64>>,
+    ) -> Result<Top> {
+        let prepared = self.prepare(index, reader)?;
+        let mut top = TopK::new(self.limit, prepared.after);
+        let mut some = Vec::with_capacity(BATCH);
+        let mut flush = |some: &mut Vec<ScoredDoc>| -> Result<()> {
+            let ids: Vec<u64> = some.iter().map(|found| u64::from(found.doc)).collect();
+            if !ids.is_empty() {
+                for (found, score) in some.iter().zip(score(some, &ids)?) {
+                    top.push(ScoredDoc { score, ..*found });
+                }
+            }
+            some.clear();
+            Ok(())
+        };
+        self.for_each(index, reader, &prepared, |found| {
+            some.push(found);
+            if some.len() == BATCH { flush(&mut some) } else { Ok(()) }
+        })?;
+        flush(&mut some)?;
+        self.page(top.into_hits(), &prepared)
+    }
+
+    /// Replaces ranks by scores of the query.
+    fn set_scores<K: RecordKey, V>(
+        &self,
+        index: &TextIndex<K, V>,
+        reader: &impl Reader,
+        found: &mut [ScoredDoc],
+    ) -> Result<()> {
+        let prepared: Prepared = self.prepare(index, reader)?;
+        let mut root = self.root(index, reader, &prepared)?;
+        let mut by_id: Vec<&mut ScoredDoc> = found.iter_mut().collect();
+        by_id.sort_unstable_by_key(|found| found.doc);
+        for found in by_id {
+            found.score = match root.seek(found.doc)? == found.doc {
+                true => root.score()?,
+                false => 0.0,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// The number that [`f64::total_cmp`] orders like this integer: exact, unlike a conversion.
+fn of_rank(rank: i64) -> f64 {
+    let bits = rank ^ ((rank >> 63) as u64 >> 1) as i64;
+    f64::from_bits(bits as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::of_rank;
+
+    proptest! {
+        #[test]
+        fn ranks_are_ordered_like_their_integers(a in any::<i64>(), b in any::<i64>()) {
+            prop_assert_eq!(of_rank(a).total_cmp(&of_rank(b)), a.cmp(&b));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Orders, facets and similar records, against loops over the records.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use keyloom::{Order, Reader, Store};
+use keyloom_testing::laws;
+use keyloom_text::{Bm25, BooleanQuery, Decay, Hit, MoreLikeThis, Query, Search};
+
+use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
+use super::naive::{Naive, query};
+
+fn prepared(seed: u64, store: &impl Store) -> (Index, Posts, Model) {
+    laws::clear(store);
+    // Ids are keys, so that the order of equal values is known.
+    let (mut random, index) = (fastrand::Rng::with_seed(seed), index(false));
+    let table = posts(&index);
+    let model = history(&mut random, store, &table, 300);
+    (index, table, model)
+}
+
+/// The keys of all results, page by page.
+fn paged(search: &Search<'_, u32, Post>, reader: &impl Reader, limit: usize) -> Vec<Hit<u32>> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = search.clone().limit(limit).after(after).hits(reader).unwrap();
+        all.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
+fn keys(hits: &[Hit<u32>]) -> Vec<u32> {
+    hits.iter().map(|hit| hit.key).collect()
+}
+
+pub fn results_come_in_the_order_of_an_integer_field(store: &impl Store) {
+    let (index, _, model) = prepared(21, store);
+    let snapshot = store.snapshot().unwrap();
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..12 {
+        let query = query(&mut random, 1);
+        let scores = Naive::new(&model, Bm25::default()).all(&query);
+        for order in [Order::Ascending, Order::Descending] {
+            let search = index.search(query.clone()).sort_by("year", order);
+            let hits = paged(&search, &snapshot, 1_000);
+            let mut wanted: Vec<u32> = scores.keys().copied().collect();
+            match order {
+                Order::Ascending => wanted.sort_by_key(|id| (model[id].year, *id)),
+                Order::Descending => wanted.sort_by_key(|id| (Reverse(model[id].year), *id)),
+            }
+            assert_eq!(keys(&hits), wanted, "{query}");
+            for hit in &hits {
+                assert!((hit.score - scores[&hit.key]).abs() < 1e-6, "{query}: {hit:?}");
+            }
+            assert_eq!(paged(&search, &snapshot, 9), hits, "{query}");
+        }
+    }
+    let unknown = index.search(Query::All).sort_by("yaer", Order::Ascending);
+    let error = unknown.hits(&snapshot).unwrap_err().to_string();
+    assert!(error.contains("yaer") && error.contains("year"), "{error}");
+}
+
+pub fn functions_replace_the_score(store: &impl Store) {
+    let (index, _, model) = prepared(22, store);
+    let snapshot = store.snapshot().unwrap();
+    let mut random = fastrand::Rng::with_seed(6);
+    let recent = Decay { origin: 2_020, scale: 5.0, decay: 0.5 };
+    for _ in 0..12 {
+        let query = query(&mut random, 1);
+        let naive = Naive::new(&model, Bm25::default()).all(&query);
+        let by_year = index
+            .search(query.clone())
+            .score_by("year", move |score, year| score * recent.factor(year.unwrap()));
+        let by_key = index.search(query.clone()).rescore(|key, score| f64::from(*key) - score);
+        let decayed = |id: &u32, score: &f64| {
+            score * 0.5_f64.powf((model[id].year - 2_020).abs() as f64 / 5.0)
+        };
+        let keyed = |id: &u32, score: &f64| f64::from(*id) - score;
+        let functions: [(_, &dyn Fn(&u32, &f64) -> f64); 2] =
+            [(by_year, &decayed), (by_key, &keyed)];
+        for (search, function) in functions {
+            let wanted: BTreeMap<u32, f64> =
+                naive.iter().map(|(id, score)| (*id, function(id, score))).collect();
+            let hits = paged(&search, &snapshot, 1_000);
+            assert_eq!(hits.len(), wanted.len());
+            for hit in &hits {
+                assert!((hit.score - wanted[&hit.key]).abs() < 1e-6, "{query}: {hit:?}");
+            }
+            assert!(hits.is_sorted_by(|a, b| a.score >= b.score));
+            assert_eq!(paged(&search, &snapshot, 9), hits, "{query}");
+        }
+    }
+    // A continuation of one order is refused by another.
+    let page = index.search(Query::All).limit(1).rescore(|_, score| score).hits(&snapshot).unwrap();
+    assert!(index.search(Query::All).after(page.next).hits(&snapshot).is_err());
+}
+
+pub fn facets_count_the_values_of_all_matches(store: &impl Store) {
+    let (index, _, model) = prepared(23, store);
+    let snapshot = store.snapshot().unwrap();
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..12 {
+        let query = query(&mut random, 1);
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for id in Naive::new(&model, Bm25::default()).all(&query).keys() {
+            *counts.entry(model[id].title.clone()).or_default() += 1;
+        }
+        let mut wanted: Vec<(String, u64)> = counts.into_iter().collect();
+        wanted.sort_by_key(|(_, count)| Reverse(*count));
+        wanted.truncate(6);
+        let facets = index.search(query.clone()).facets::<String>(&snapshot, "title", 6).unwrap();
+        assert_eq!(facets, wanted, "{query}");
+    }
+}
+
+pub fn similar_records_have_the_most_typical_words(store: &impl Store) {
+    let (index, table, _) = prepared(24, store);
+    let mut random = fastrand::Rng::with_seed(8);
+    let model: Model = (0..150).map(|id| (id, post(&mut random))).collect();
+    laws::clear(store);
+    store.transact(|txn| table.put_many(txn, model.clone())).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let options = MoreLikeThis { max_terms: 4, ..MoreLikeThis::default() };
+    let mut many = 0;
+    for (id, post) in &model {
+        let mut wanted: Vec<(f64, usize, String)> = Vec::new();
+        for (number, field) in FIELDS.into_iter().enumerate() {
+            let documents =
+                model.values().filter(|post| !tokens(post, field).is_empty()).count() as f64;
+            let mut own: Vec<String> =
+                tokens(post, field).into_iter().map(|(term, _)| term).collect();
+            own.sort();
+            for same in own.chunk_by(|a, b| a == b).filter(|same| same.len() >= 2) {
+                let has =
+                    |post: &&Post| tokens(post, field).iter().any(|(term, _)| *term == same[0]);
+                let with_term = model.values().filter(has).count() as f64;
+                let idf = (1.0 + (documents - with_term + 0.5) / (with_term + 0.5)).ln();
+                if with_term >= 5.0 {
+                    wanted.push((same.len() as f64 * idf, number, same[0].clone()));
+                }
+            }
+        }
+        wanted.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, &a.2).cmp(&(b.1, &b.2))));
+        wanted.truncate(4);
+        let terms = wanted.iter().map(|(_, field, term)| Query::term(FIELDS[*field], term.clone()));
+        let wanted = (!wanted.is_empty()).then(|| Query::any_of(terms));
+        let query = index.more_like_this(&snapshot, &table, id, &options).unwrap();
+        assert_eq!(query, wanted, "{id}");
+        if let Some(query) = query {
+            many += 1;
+            let found = index.search(BooleanQuery::new().must(query)).limit(1_000);
+            assert!(found.ids(&snapshot).unwrap().contains(&u64::from(*id)));
+        }
+    }
+    assert!(many > 20);
+    assert_eq!(index.more_like_this(&snapshot, &table, &999_999, &options).unwrap(), None);
+}

@@ -1,0 +1,237 @@
+//! Searches answer as loops over the plain texts.
+
+use std::collections::BTreeMap;
+
+use keyloom::{Error, Fault, Faulty, Memory, Reader, Store, Writer};
+use keyloom_bitmaps::BitmapExpr;
+use keyloom_testing::laws;
+use keyloom_text::{Bm25, Hit, Query, SearchContinuation, SearchError, TextError};
+
+use super::corpus::{Index, Model, Post, Posts, history, index, post, posts};
+use super::naive::{Naive, query};
+
+/// Asserts that the hits are the expected documents with their scores, the best first.
+fn assert_hits(hits: &[Hit<u32>], wanted: &BTreeMap<u32, f64>, query: &Query) {
+    assert_eq!(hits.len(), wanted.len(), "{query}");
+    for Hit { key, score } in hits {
+        let wanted = wanted.get(key).copied().unwrap_or(f64::NAN);
+        let near = (score - wanted).abs() <= 1e-6 * wanted.abs().max(1.0);
+        assert!(near, "{query}: {key} has {score}, not {wanted}");
+    }
+    assert!(hits.is_sorted_by(|a, b| a.score >= b.score), "{query}");
+}
+
+/// All pages of a search, whose continuations travel as bytes.
+fn pages(index: &Index, reader: &impl Reader, query: &Query, limit: usize) -> Vec<Hit<u32>> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = index.search(query.clone()).limit(limit).after(after).hits(reader).unwrap();
+        assert!(page.items.len() <= limit);
+        all.extend(page.items);
+        let Some(next) = page.next else { return all };
+        after = Some(SearchContinuation::from_bytes(next.as_bytes()));
+    }
+}
+
+fn prepared(seed: u64, docs: u32, store: &impl Store) -> (Index, Posts, Model) {
+    laws::clear(store);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let index = index(seed.is_multiple_of(2));
+    let table = posts(&index);
+    let model = history(&mut random, store, &table, docs);
+    (index, table, model)
+}
+
+pub fn queries_match_the_documents_of_their_definition(store: &impl Store) {
+    for (seed, docs) in [(1, 60), (2, 250), (3, 400)] {
+        let (index, table, model) = prepared(seed, docs, store);
+        let snapshot = store.snapshot().unwrap();
+        let mut random = fastrand::Rng::with_seed(seed + 100);
+        for n in 0..60 {
+            let (query, depth) = (query(&mut random, n % 3), n);
+            let bm25 = if depth % 4 == 0 { Bm25 { k1: 0.9, b: 0.4 } } else { Bm25::default() };
+            let wanted = Naive::new(&model, bm25).all(&query);
+            let search = index.search(query.clone()).bm25(bm25).limit(1_000);
+            let all = search.hits(&snapshot).unwrap();
+            assert!(all.next.is_none());
+            assert_hits(&all.items, &wanted, &query);
+            assert_eq!(search.count(&snapshot).unwrap(), wanted.len() as u64, "{query}");
+            let some = search.clone().limit(7).hits(&snapshot).unwrap();
+            assert_eq!(some.items[..], all.items[..all.items.len().min(7)], "{query}");
+            let records = search.clone().limit(7).records(&snapshot, &table).unwrap();
+            for (record, hit) in records.items.iter().zip(&some.items) {
+                assert_eq!((record.key, record.score), (hit.key, hit.score));
+                assert_eq!(record.value, model[&hit.key]);
+            }
+            if bm25 == Bm25::default() && n % 5 == 1 {
+                assert_eq!(pages(&index, &snapshot, &query, 7), all.items, "{query}");
+            }
+            let ids = search.ids(&snapshot).unwrap();
+            assert!(ids.is_sorted() && ids.len() == wanted.len());
+            for hit in some.items.iter().take(2) {
+                let explained = search.explain_score(&snapshot, &hit.key).unwrap().unwrap();
+                assert_eq!(explained.score, Some(hit.score), "{query}\n{explained}");
+            }
+            assert_eq!(search.explain(&snapshot).unwrap().hits, wanted.len() as u64);
+        }
+    }
+}
+
+pub fn filters_leave_scores_as_they_are(store: &impl Store) {
+    let (index, _, model) = prepared(4, 300, store);
+    let snapshot = store.snapshot().unwrap();
+    let records = index.records();
+    let since = records.integers_of("year").unwrap().ge(2_005);
+    let mut random = fastrand::Rng::with_seed(9);
+    for _ in 0..30 {
+        let query = query(&mut random, 1);
+        let all = Naive::new(&model, Bm25::default()).all(&query);
+        let wanted = |keep: &dyn Fn(&Post) -> bool| {
+            let kept = all.iter().filter(|(id, _)| keep(&model[id]));
+            kept.map(|(id, score)| (*id, *score)).collect::<BTreeMap<_, _>>()
+        };
+        let search = index.search(query.clone()).limit(1_000).filter(&since);
+        let hits = search.hits(&snapshot).unwrap().items;
+        assert_hits(&hits, &wanted(&|post| post.year >= 2_005), &query);
+        // Both filters must hold, and the matches of another search are a filter.
+        let other = Query::term("body", "w1");
+        let matches = index.search(other.clone()).matches(&snapshot).unwrap();
+        let hits = search.filter(matches).hits(&snapshot).unwrap().items;
+        let naive = Naive::new(&model, Bm25::default());
+        let both = wanted(&|post| post.year >= 2_005 && naive.score(post, &other).is_some());
+        assert_hits(&hits, &both, &query);
+    }
+    let none = index.search(Query::All).filter(BitmapExpr::none());
+    assert_eq!(none.count(&snapshot).unwrap(), 0);
+}
+
+pub fn wrong_searches_are_errors_with_a_remedy(store: &impl Store) {
+    let (index, _, _) = prepared(7, 100, store);
+    let snapshot = store.snapshot().unwrap();
+    let error = index.search(Query::term("boddy", "w1")).hits(&snapshot).unwrap_err();
+    let Some(TextError::UnknownField { field, known, .. }) = error.downcast_ref() else {
+        panic!("{error}");
+    };
+    assert_eq!((field.as_str(), known.as_str()), ("boddy", r#""title", "body", "tags""#));
+    let error = index.search(Query::prefix("body", "")).max_terms(3).count(&snapshot).unwrap_err();
+    let limit = SearchError::TooManyTerms { query: "body:*".to_owned(), limit: 3 };
+    assert_eq!(error.downcast_ref(), Some(&limit), "{error}");
+    let error = index.search(Query::phrase("tags", "w1 w2")).hits(&snapshot).unwrap_err();
+    assert!(error.to_string().contains("frequencies only"), "{error}");
+    let error = index.search(Query::regex("body", "(")).hits(&snapshot).unwrap_err();
+    assert!(error.to_string().contains("cannot be used"), "{error}");
+    let page = index.search(Query::term("body", "w1")).limit(1).hits(&snapshot).unwrap();
+    let other = index.search(Query::term("body", "w2")).after(page.next.clone());
+    assert!(matches!(other.hits(&snapshot), Err(Error::InvalidArgument { .. })));
+    for bytes in [&b""[..], b"\0", b"\x01abc"] {
+        let after = SearchContinuation::from_bytes(bytes);
+        let search = index.search(Query::term("body", "w1")).after(after);
+        assert!(matches!(search.hits(&snapshot), Err(Error::InvalidArgument { .. })));
+    }
+    let newer = SearchContinuation::from_bytes(b"\x09");
+    let error = index.search(Query::All).after(newer).hits(&snapshot).unwrap_err();
+    assert!(matches!(error, Error::NewerFormat { found: 9, .. }), "{error}");
+}
+
+pub fn pages_are_stable_while_others_write(store: &impl Store) {
+    let (index, table, model) = prepared(7, 300, store);
+    let search =
+        index.search(Query::any_of([Query::term("body", "w0"), Query::term("body", "w1")]));
+    let all = search.clone().limit(1_000).hits(&store.snapshot().unwrap()).unwrap().items;
+    let (mut paged, mut after, mut next_id) = (Vec::new(), None, 10_000);
+    loop {
+        let page = search.clone().limit(5).after(after).hits(&store.snapshot().unwrap()).unwrap();
+        paged.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+        // New documents change the statistics. Their scores may be anywhere.
+        let new = Post { title: String::new(), body: vec!["w0 w1 w0".to_owned()], year: 1 };
+        store.transact(|txn| table.put(txn, &next_id, &new)).unwrap();
+        next_id += 1;
+    }
+    let old: Vec<Hit<u32>> = paged.into_iter().filter(|hit| hit.key < 10_000).collect();
+    assert_eq!(old, all);
+    assert!(next_id > 10_000 && !model.is_empty());
+}
+
+pub fn damage_is_an_error_with_the_key(store: &impl Store) {
+    let (index, _, _) = prepared(11, 200, store);
+    let search = |query: &Query| index.search(query.clone()).hits(&store.snapshot().unwrap());
+    let queries = [
+        Query::term("body", "w0"),
+        Query::phrase("body", "w0 w1"),
+        Query::prefix("body", "w1"),
+        Query::phrase("title", "w0 w1").slop(2),
+    ];
+    let (mut refused, own) = (0, keyloom::pack("text"));
+    let whole = laws::dump_all(store).into_iter().filter(|(key, _)| key.starts_with(&own));
+    for (key, value) in whole {
+        let cut = &value[..value.len() / 2];
+        let flipped: Vec<u8> = value.iter().map(|byte| byte ^ 0x55).collect();
+        for damaged in [cut, &flipped, b""] {
+            store.transact(|txn| txn.put(&key, damaged)).unwrap();
+            for query in &queries {
+                if let Err(error) = search(query) {
+                    refused += 1;
+                    let names =
+                        error.to_string().contains(&keyloom::key::display(&key).to_string());
+                    assert!(names, "{query}: {error}");
+                }
+            }
+        }
+        store.transact(|txn| txn.put(&key, &value)).unwrap();
+    }
+    assert!(refused > 20, "{refused}");
+    assert!(queries.iter().all(|query| search(query).is_ok()));
+}
+
+/// A search whose n-th operation fails returns the error, for each n.
+#[test]
+fn a_fault_in_a_search_is_an_error() {
+    let store = Faulty::new(Memory::new());
+    let (index, table, _) = prepared(13, 200, &store);
+    let queries = [
+        Query::any_of([Query::term("body", "w0"), Query::term("title", "w1")]),
+        Query::phrase("body", "w0 w1"),
+        Query::fuzzy("body", "w1", 1),
+    ];
+    for query in queries {
+        let search = index.search(query.clone()).filter(index.records().all());
+        let work = || search.records(&store.snapshot()?, &table);
+        store.clear_fault();
+        let whole = work().unwrap();
+        let operations = store.operations();
+        assert!(operations > 5);
+        for n in 0..operations {
+            store.fail_at(n, Fault::Error);
+            let error = work().unwrap_err();
+            assert!(error.to_string().contains("made to fail"), "{query} at {n}: {error}");
+        }
+        store.clear_fault();
+        assert_eq!(work().unwrap(), whole);
+    }
+}
+
+#[test]
+fn a_fault_in_a_put_leaves_nothing_half_done() {
+    let index = index(true);
+    let table = posts(&index);
+    let mut random = fastrand::Rng::with_seed(17);
+    let before: Model = (0..40).map(|id| (id, post(&mut random))).collect();
+    let changed: Model = (30..45).map(|id| (id, post(&mut random))).collect();
+    laws::faults_leave_nothing_half_done(
+        &Memory::new(),
+        |store| store.transact(|txn| table.put_many(txn, before.clone())).unwrap(),
+        |txn| {
+            table.put_many(txn, changed.clone())?;
+            table.delete(txn, &3).map(drop)
+        },
+        |store| {
+            use keyloom_tables::Maintained;
+            let faults = index.check(&store.snapshot().unwrap(), &table).unwrap();
+            faults.iter().map(ToString::to_string).collect()
+        },
+    );
+}

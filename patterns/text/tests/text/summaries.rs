@@ -1,0 +1,145 @@
+//! Long lists: their summaries follow from the records, and searches skip by them.
+
+use std::collections::BTreeMap;
+
+use keyloom::{Memory, Metered, Reader, Store, Writer};
+use keyloom_tables::Maintained;
+use keyloom_testing::laws;
+use keyloom_text::{Bm25, Query};
+
+use super::corpus::{Index, Model, Post, Posts, index, posts};
+use super::naive::Naive;
+
+/// The subspace of the summaries.
+fn summaries(index: &Index, reader: &impl Reader) -> u64 {
+    reader.count(index.space().child(&5).range()).unwrap()
+}
+
+/// Few words per text, so that many texts are made in little time.
+fn short_post(random: &mut fastrand::Rng) -> Post {
+    let long = if random.u8(0..20) == 0 { 9 } else { 3 };
+    let words = |random: &mut fastrand::Rng, many: usize| {
+        let words = (0..many).map(|_| format!("w{}", random.u32(0..4).min(random.u32(0..4))));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let many = random.usize(1..=long);
+    Post { title: String::new(), body: vec![words(random, many)], year: 2_000 }
+}
+
+fn loaded(store: &impl Store, docs: u32, seed: u64) -> (Index, Posts, Model) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (index, model): (_, Model) =
+        (index(false), (0..docs).map(|id| (id, short_post(&mut random))).collect());
+    let table = posts(&index);
+    for some in Vec::from_iter(model.clone()).chunks(1_500) {
+        store.transact(|txn| table.put_many(txn, some.to_vec())).unwrap();
+    }
+    (index, table, model)
+}
+
+fn dump(store: &impl Store) -> laws::Dump {
+    let prefix = keyloom::pack("text");
+    let all = laws::dump_all(store).into_iter();
+    all.filter(|(key, value)| key.starts_with(&prefix) && value[..] != [0; 8]).collect()
+}
+
+pub fn summaries_of_any_history_are_those_of_the_records(store: &impl Store) {
+    laws::clear(store);
+    let (index, table, mut model) = loaded(store, 16_000, 1);
+    assert!(summaries(&index, &store.snapshot().unwrap()) > 6);
+    let mut random = fastrand::Rng::with_seed(2);
+    let none = || index.check(&store.snapshot().unwrap(), &table).unwrap();
+    assert_eq!(none(), []);
+    // Single changes, far ids, and deletes until no list is long.
+    for round in 0..5 {
+        for _ in 0..40 {
+            let id = if random.bool() { random.u32(0..16_000) } else { random.u32(0..u32::MAX) };
+            let post = short_post(&mut random);
+            store.transact(|txn| table.put(txn, &id, &post)).unwrap();
+            model.insert(id, post);
+        }
+        let gone: Vec<u32> = model.keys().copied().filter(|_| random.u8(0..5) < 3).collect();
+        for some in gone.chunks(700) {
+            store.transact(|txn| table.delete_many(txn, some).map(drop)).unwrap();
+        }
+        gone.iter().for_each(|id| drop(model.remove(id)));
+        assert_eq!(none(), [], "round {round}");
+    }
+    assert_eq!(summaries(&index, &store.snapshot().unwrap()), 0);
+    let maintained = dump(store);
+    laws::clear(store);
+    store.transact(|txn| table.put_many(txn, model.clone())).unwrap();
+    assert!(dump(store) == maintained);
+}
+
+pub fn damaged_summaries_are_found_and_repaired(store: &impl Store) {
+    laws::clear(store);
+    let (index, table, _) = loaded(store, 5_000, 3);
+    let whole = dump(store);
+    let mut own = whole.clone();
+    let prefix = index.space().child(&5);
+    own.retain(|key, _| prefix.contains(key));
+    assert!(own.len() > 2);
+    let search = index.search(Query::term("body", "w0")).limit(3);
+    let mut refused = 0;
+    for (n, (key, value)) in own.iter().enumerate().take(5) {
+        store
+            .transact(|txn| match n % 3 {
+                0 => txn.put(key, &value[..value.len() - 1]),
+                1 => txn.delete(key),
+                _ => txn.put(&[&key[..], b"\x15\x07"].concat(), value),
+            })
+            .unwrap();
+        if let Err(error) = search.hits(&store.snapshot().unwrap()) {
+            assert!(error.to_string().contains("at key (\"text\", 5"), "{error}");
+            refused += 1;
+        }
+        assert_ne!(index.check(&store.snapshot().unwrap(), &table).unwrap(), [], "{n}");
+        index.repair(store, &table).unwrap();
+        assert!(dump(store) == whole, "{n} at {key:?}");
+    }
+    assert!(refused > 0);
+}
+
+/// Searches of long lists have the answers of the definition, and read few keys.
+#[test]
+fn searches_of_long_lists_read_a_small_part_of_them() {
+    let store = Metered::new(Memory::new());
+    let (index, _, model) = loaded(&store, 20_000, 5);
+    let naive = Naive::new(&model, Bm25::default());
+    let snapshot = store.snapshot().unwrap();
+    let blocks = snapshot.count(index.space().child(&2).range()).unwrap();
+    let term = |n: u32| Query::term("body", format!("w{n}"));
+    let queries = [
+        (term(0), 90),
+        (Query::any_of([term(0), term(3)]), 300),
+        (Query::all_of([term(1), term(2)]), 300),
+        (Query::phrase("body", "w1 w2"), 700),
+    ];
+    for (query, most) in queries {
+        let (hits, cost) =
+            store.measure(|store| index.search(query.clone()).hits(&store.snapshot()?));
+        println!("{query}: {cost}, {blocks} blocks");
+        assert!(cost.keys_read < most, "{query}: {cost}");
+        let mut wanted: Vec<(u32, f64)> = naive_top(&naive, &model, &query);
+        wanted.truncate(10);
+        let hits = hits.unwrap().items;
+        assert_eq!(hits.len(), wanted.len());
+        for (hit, (key, score)) in hits.iter().zip(wanted) {
+            assert!((hit.score - score).abs() < 1e-6, "{query}: {hit:?}, not {key} with {score}");
+        }
+    }
+}
+
+/// All scores, the best first. Statistics are computed once per term, not once per document.
+fn naive_top(naive: &Naive<'_>, model: &Model, query: &Query) -> Vec<(u32, f64)> {
+    // Equal texts have equal scores.
+    let mut scores: BTreeMap<&Vec<String>, Option<f64>> = BTreeMap::new();
+    let mut all: Vec<(u32, f64)> = Vec::new();
+    for (id, post) in model {
+        let score = *scores.entry(&post.body).or_insert_with(|| naive.score(post, query));
+        all.extend(score.map(|score| (*id, score)));
+    }
+    all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    all
+}
