@@ -16,3 +16,4 @@ pub use search::{
     Bm25, Decay, Explanation, Hit, RecordHit, Search, SearchContinuation, SearchError,
     SearchExplain, SearchPage,
 };
+pub use query::{ParseError, QueryParser};

@@ -15,10 +15,19 @@ pub(super) fn is_special(c: char) -> bool {
     c.is_whitespace() || c.is_control() || "+-#|&!(){}[]^\"~*?:\\/<>=,".contains(c)
 }
 
-/// A word, with a backslash before each special character.
+/// A word; without characters, an empty pair of quotation marks.
 struct Word<'w>(&'w str);
 
 impl Display for Word<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { f.write_str("\"\"") } else { Letters(self.0).fmt(f) }
+    }
+}
+
+/// A word or a part of one, with a backslash before each special character.
+struct Letters<'w>(&'w str);
+
+impl Display for Letters<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if RESERVED.contains(&self.0) {
             f.write_char('\\')?;
@@ -69,20 +78,14 @@ fn operand(query: &Query, f: &mut Formatter<'_>) -> fmt::Result {
             suffix(f, *slop)
         }
         Query::Near { field, near } => write!(f, "{}:{near}", Word(field)),
-        Query::Prefix { field, prefix } => write!(f, "{}:{}*", Word(field), Word(prefix)),
-        Query::Wildcard { field, pattern } => {
-            write!(f, "{}:", Word(field))?;
-            parts(pattern).iter().try_for_each(|part| match part {
-                WildcardPart::Text(text) => Word(text).fmt(f),
-                WildcardPart::One => f.write_char('?'),
-                WildcardPart::Any => f.write_char('*'),
-            })
-        }
-        Query::Regex { field, pattern } => {
-            write!(f, "{}:/{}/", Word(field), pattern.replace('/', "\\/"))
-        }
+        Query::Prefix { field, prefix } => write!(f, "{}:{}*", Word(field), Letters(prefix)),
+        Query::Wildcard { field, pattern } => match Query::wildcard(field, pattern) {
+            Query::Wildcard { field, pattern } => wildcard(&field, &pattern, f),
+            simpler => operand(&simpler, f),
+        },
+        Query::Regex { field, pattern } => regex(field, pattern, f),
         Query::Fuzzy { field, text, distance, prefix_chars } => {
-            write!(f, "{}:{}~{distance}", Word(field), Word(text))?;
+            write!(f, "{}:{}~{distance}", Word(field), Letters(text))?;
             if *prefix_chars > 0 {
                 write!(f, "/{prefix_chars}")?;
             }
@@ -110,6 +113,30 @@ fn operand(query: &Query, f: &mut Formatter<'_>) -> fmt::Result {
             write!(f, "^={score}")
         }
     }
+}
+
+fn wildcard(field: &str, pattern: &str, f: &mut Formatter<'_>) -> fmt::Result {
+    write!(f, "{}:", Word(field))?;
+    parts(pattern).iter().try_for_each(|part| match part {
+        WildcardPart::Text(text) => Letters(text).fmt(f),
+        WildcardPart::One => f.write_char('?'),
+        WildcardPart::Any => f.write_char('*'),
+    })
+}
+
+/// Prints a regular expression. A slash gets a backslash if it has none.
+fn regex(field: &str, pattern: &str, f: &mut Formatter<'_>) -> fmt::Result {
+    write!(f, "{}:/", Word(field))?;
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '/' => f.write_str("\\/")?,
+            // At the end it would hide the closing slash. Such an expression is invalid.
+            '\\' => write!(f, "\\{}", chars.next().unwrap_or('\\'))?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_char('/')
 }
 
 /// Prints the query before a score, which takes only one.
@@ -159,7 +186,6 @@ fn range(from: &Bound<String>, to: &Bound<String>, f: &mut Formatter<'_>) -> fmt
 fn bound(bound: &Bound<String>, f: &mut Formatter<'_>) -> fmt::Result {
     match bound_text(bound) {
         None => f.write_char('*'),
-        Some("") => f.write_str("\"\""),
         Some(text) => Word(text).fmt(f),
     }
 }

@@ -14,6 +14,8 @@
 //! | contains a word in a range | [`Query::range`] |
 //! | matches all, some or none of other queries | [`Query::all_of`], [`Query::any_of`], [`Query::none_of`], [`BooleanQuery`] |
 //!
+//! A [`QueryParser`] reads a query from a text.
+//!
 //! # Source
 //!
 //! The kinds of queries and their meaning are those of Lucene, except where their docs say
@@ -23,8 +25,10 @@ mod build;
 mod check;
 mod display;
 mod error;
+mod parse;
 mod tree;
 pub(crate) mod wildcard;
 
 pub use error::QueryError;
+pub use parse::{Operator, ParseError, ParseErrorKind, QueryParser};
 pub use tree::{BooleanQuery, Near, Query, Spans};

@@ -1,0 +1,150 @@
+//! The query language: texts as queries.
+
+mod clauses;
+mod error;
+mod operand;
+mod scan;
+mod spans;
+
+use clauses::Parsing;
+pub use error::{ParseError, ParseErrorKind};
+
+use super::Query;
+
+/// How clauses without an operator and without a sign are combined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operator {
+    /// At least one of them must match.
+    #[default]
+    Or,
+    /// All of them must match.
+    And,
+}
+
+/// Parses the query language, which is close to that of Lucene. [`Display`](std::fmt::Display) of
+/// a [`Query`] prints it.
+///
+/// ```
+/// use keyloom_text::{Query, QueryParser};
+/// let parser = QueryParser::new(["body"]);
+/// let query = parser.parse(r#"+rabbit "pocket watch"~2 -title:queen^2"#)?;
+/// let printed = r#"+body:rabbit |body:"pocket watch"~2 -title:queen^2"#;
+/// assert_eq!(query.to_string(), printed);
+/// assert_eq!(parser.parse(printed)?, query);
+/// # Ok::<(), keyloom_text::ParseError>(())
+/// ```
+///
+/// # Clauses
+///
+/// | text | meaning |
+/// |---|---|
+/// | `a b` | at least one; with [`Operator::And`], all |
+/// | `a AND b`, `a && b` | all |
+/// | `a OR b`, <code>a \|\| b</code> | at least one |
+/// | `NOT a`, `!a` | the documents without it |
+/// | `+a #b` <code>\|c</code> `-d` | [must, filter, should, must not](crate::BooleanQuery) |
+/// | `(a b c)~2` | at least two of them |
+/// | `title:a`, `title:(a b)` | in this field; without a field, in any default field |
+/// | `a^2`, `(a b)^=1` | [boost](Query::boost), [constant score](Query::constant_score) |
+///
+/// `NOT` binds closest, then `AND`, then `OR`, and then clauses beside each other. So
+/// `a b OR c` is `a` beside `b OR c`. A clause with nothing but `-` or `NOT` matches all other
+/// documents, as [`BooleanQuery`](crate::BooleanQuery) says. Between `AND` and `OR`, `-a` means
+/// `NOT a`: other than in Lucene, `a OR -b` matches a document with neither.
+///
+/// # Terms
+///
+/// | text | meaning |
+/// |---|---|
+/// | `rabbit` | [term](Query::term) |
+/// | `"white rabbit"~2` | [phrase](Query::phrase) with its slop |
+/// | `rab*`, `r?b*t` | [prefix](Query::prefix), [wildcard](Query::wildcard); in a field, `*` alone is any term |
+/// | `/rabb?it/` | [regular expression](Query::regex), with `\/` for a slash |
+/// | `rabit~`, `rabit~1/3` | [fuzzy term](Query::fuzzy) with its distance, 2 if it has none, and its [equal characters](Query::fuzzy_prefix) |
+/// | `[a TO b]`, `{a TO b}`, `[a TO *]` | [range](Query::range) with its bounds, or without them |
+/// | `>=a`, `<"b c"` | range with one bound |
+/// | `NEAR(a "b c")~3`, `ORDERED(a ANY(b c))` | [spans](Query::near) close to each other |
+/// | `*:*`, `*` without a field | all documents |
+///
+/// A word ends at a space or at one of `(){}[]^"~:`, and it does not begin with one of
+/// ``+-#|&!/<>=,`` or these. A backslash takes the meaning of the next character: `\-1`, `\AND`,
+/// `a\:b`. Inside of quotation marks only `"` and `\` need one. A field with spaces can be in
+/// quotation marks: `"my field":a`.
+///
+/// # Limits
+///
+/// At most 100 levels of groups and of the query, so that functions that walk over it need little
+/// stack. A query that is parsed passes [`Query::check`]. The cost is linear in the text, times
+/// the number of default fields.
+#[derive(Clone, Debug)]
+pub struct QueryParser {
+    default_fields: Vec<(String, f32)>,
+    operator: Operator,
+    known: Option<Vec<String>>,
+}
+
+impl QueryParser {
+    /// A parser that searches clauses without a field in any of `default_fields`.
+    pub fn new<F: Into<String>>(default_fields: impl IntoIterator<Item = F>) -> Self {
+        let default_fields = default_fields.into_iter().map(|field| (field.into(), 1.0)).collect();
+        Self { default_fields, operator: Operator::default(), known: None }
+    }
+
+    /// Sets how clauses without an operator and without a sign are combined.
+    #[must_use]
+    pub fn operator(self, operator: Operator) -> Self {
+        Self { operator, ..self }
+    }
+
+    /// Multiplies the scores of clauses without a field that match in `field`, which becomes a
+    /// default field if it is not.
+    ///
+    /// ```
+    /// use keyloom_text::QueryParser;
+    /// let parser = QueryParser::new(["title", "body"]).boost("title", 2.0);
+    /// assert_eq!(parser.parse("alice")?.to_string(), "title:alice^2 OR body:alice");
+    /// # Ok::<(), keyloom_text::ParseError>(())
+    /// ```
+    #[must_use]
+    pub fn boost(mut self, field: &str, factor: f32) -> Self {
+        match self.default_fields.iter_mut().find(|(name, _)| name == field) {
+            Some((_, boost)) => *boost = factor,
+            None => self.default_fields.push((field.to_owned(), factor)),
+        }
+        self
+    }
+
+    /// Sets the fields that a query may name, in addition to the default fields. Without this, it
+    /// may name any field, and evaluation refuses an unknown one.
+    #[must_use]
+    pub fn fields<F: Into<String>>(self, fields: impl IntoIterator<Item = F>) -> Self {
+        Self { known: Some(fields.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// Parses a query.
+    ///
+    /// # Errors
+    /// [`ParseError`] with the place of what is wrong:
+    /// * [`ParseErrorKind::Syntax`] if the text does not follow the grammar, or is empty;
+    /// * [`ParseErrorKind::UnknownField`] if it names a field that [`fields`](Self::fields) does
+    ///   not;
+    /// * [`ParseErrorKind::Refused`] if the query is too deep, or a [`boost`](Self::boost) of a
+    ///   field is negative or not finite.
+    pub fn parse(&self, text: &str) -> Result<Query, ParseError> {
+        Parsing::new(self, text).query()
+    }
+
+    /// The known fields if `field` is none of them.
+    fn unknown(&self, field: &str) -> Option<String> {
+        let known = self.known.as_ref()?;
+        let defaults = self.default_fields.iter().map(|(name, _)| name);
+        let mut all: Vec<&String> = known.iter().chain(defaults).collect();
+        if all.iter().any(|name| *name == field) {
+            return None;
+        }
+        all.sort_unstable();
+        all.dedup();
+        let names: Vec<String> = all.into_iter().map(|name| format!("{name:?}")).collect();
+        Some(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+    }
+}
