@@ -2,6 +2,7 @@
 //! document.
 
 pub mod analysis;
+pub mod highlight;
 pub mod index;
 mod postings;
 pub mod query;
@@ -10,6 +11,8 @@ pub mod terms;
 
 pub use analysis::Analyzer;
 pub use index::{MoreLikeThis, TextError, TextIndex};
+pub use highlight::{Fragment, Highlighter};
+pub use index::{TextError, TextIndex};
 pub use postings::Detail;
 pub use query::{BooleanQuery, Near, Query, QueryError, Spans};
 pub use search::{
