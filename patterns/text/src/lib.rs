@@ -7,16 +7,15 @@ pub mod index;
 mod postings;
 pub mod query;
 pub mod search;
+pub mod suggest;
 pub mod terms;
 
 pub use analysis::Analyzer;
-pub use index::{MoreLikeThis, TextError, TextIndex};
 pub use highlight::{Fragment, Highlighter};
-pub use index::{TextError, TextIndex};
+pub use index::{MoreLikeThis, TextError, TextIndex};
 pub use postings::Detail;
-pub use query::{BooleanQuery, Near, Query, QueryError, Spans};
+pub use query::{BooleanQuery, Near, ParseError, Query, QueryError, QueryParser, Spans};
 pub use search::{
     Bm25, Decay, Explanation, Hit, RecordHit, Search, SearchContinuation, SearchError,
     SearchExplain, SearchPage,
 };
-pub use query::{ParseError, QueryParser};

@@ -8,7 +8,7 @@ use super::table::{Automaton, Table};
 use super::utf8::Utf8;
 
 /// The greatest number of characters. An automaton has up to 70 states per character.
-const MAX_FUZZY_CHARS: usize = 64;
+pub(crate) const MAX_FUZZY_CHARS: usize = 64;
 
 /// A builder per distance. Building one takes some milliseconds for the distance 2.
 static BUILDERS: LazyLock<[LevenshteinAutomatonBuilder; 3]> =

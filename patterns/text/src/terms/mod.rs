@@ -33,4 +33,5 @@ mod regex;
 mod table;
 mod utf8;
 
+pub(crate) use fuzzy::MAX_FUZZY_CHARS;
 pub use matcher::{TermMatcher, TermStep};

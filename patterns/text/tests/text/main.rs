@@ -8,6 +8,7 @@ mod naive;
 mod orders;
 mod search;
 mod summaries;
+mod suggest;
 
 use keyloom_testing::{on_every_server, on_every_store};
 
@@ -27,6 +28,9 @@ on_every_store! {
     orders::similar_records_have_the_most_typical_words,
     summaries::summaries_of_any_history_are_those_of_the_records,
     summaries::damaged_summaries_are_found_and_repaired,
+    suggest::completions_are_the_most_frequent_terms,
+    suggest::similar_terms_are_those_of_the_definition,
+    suggest::unknown_words_of_a_text_are_replaced,
 }
 
 // Without tests that put more into one transaction than etcd accepts.

@@ -1,0 +1,116 @@
+//! Reads of the dictionary.
+
+use keyloom::{Error, KeyRange, Order, Reader, Result};
+use keyloom_tables::kit::{Walk, get_many};
+
+use super::Suggestion;
+use crate::index::Spaces;
+use crate::terms::{TermMatcher, TermStep};
+
+/// The greatest number of terms that a suggestion reads.
+const MAX_TERMS: usize = 100_000;
+
+/// The number of characters of a word in an error.
+const SHOWN_CHARS: usize = 80;
+
+/// An error of a suggestion. It is returned as an [`Error::Other`]; get it with
+/// [`Error::downcast_ref`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SuggestError {
+    /// More terms of the dictionary would be read than the limit.
+    #[error(
+        "suggestions for {text:?} would read more than {limit} terms of the field {field:?}; give a longer prefix, or more equal characters"
+    )]
+    TooManyTerms {
+        /// The name of the field.
+        field: String,
+        /// The beginning of the prefix or word.
+        text: String,
+        /// The greatest number of terms.
+        limit: usize,
+    },
+}
+
+impl From<SuggestError> for Error {
+    fn from(error: SuggestError) -> Self {
+        Self::other(error)
+    }
+}
+
+/// The terms of a field.
+pub(super) struct Dictionary<'d> {
+    pub(super) spaces: &'d Spaces,
+    pub(super) name: &'d str,
+    pub(super) field: u32,
+}
+
+impl Dictionary<'_> {
+    /// The terms that match and are in some documents, in their order.
+    pub(super) fn scan(
+        &self,
+        reader: &impl Reader,
+        matcher: &TermMatcher,
+        text: &str,
+    ) -> Result<Vec<Suggestion>> {
+        let mut found = Vec::new();
+        let Some(first) = matcher.first() else { return Ok(found) };
+        let mut walk = Walk::open(reader, self.from(&first), Order::Ascending)?;
+        let mut next = walk.step()?;
+        let mut read = 0;
+        while let Some((key, value)) = next {
+            read += 1;
+            if read > MAX_TERMS {
+                return Err(self.too_many(text));
+            }
+            let (_, term) = self
+                .spaces
+                .terms
+                .unpack::<(u32, &str)>(&key)
+                .map_err(|error| Error::from(error).at(&key))?;
+            next = match matcher.step(term) {
+                TermStep::Match { distance } => {
+                    let documents = documents(&key, Some(&value))?;
+                    if documents > 0 {
+                        found.push(Suggestion { term: term.to_owned(), documents, distance });
+                    }
+                    walk.step()?
+                }
+                TermStep::Next => walk.step()?,
+                TermStep::Seek(term) => walk.leave(self.from(&term))?.next,
+                TermStep::End => None,
+            };
+        }
+        Ok(found)
+    }
+
+    /// The terms of the field from one on.
+    fn from(&self, term: &str) -> KeyRange<'static> {
+        let of_field = self.spaces.terms.range_of(&(self.field,));
+        let from = self.spaces.term(self.field, term);
+        of_field.intersect(KeyRange::starting_at(&from)).into_owned()
+    }
+
+    #[cold]
+    fn too_many(&self, text: &str) -> Error {
+        let (field, text) = (self.name.to_owned(), text.chars().take(SHOWN_CHARS).collect());
+        SuggestError::TooManyTerms { field, text, limit: MAX_TERMS }.into()
+    }
+
+    /// For each term the number of documents, in one round trip.
+    pub(super) fn documents(&self, reader: &impl Reader, terms: &[&str]) -> Result<Vec<u64>> {
+        let keys: Vec<_> = terms.iter().map(|term| self.spaces.term(self.field, term)).collect();
+        let stored = get_many(reader, &keys)?;
+        keys.iter().zip(stored).map(|(key, value)| documents(key, value.as_deref())).collect()
+    }
+}
+
+/// The number of a counter; a counter of 0 may remain after the last document of a term.
+fn documents(key: &[u8], value: Option<&[u8]>) -> Result<u64> {
+    let Some(value) = value else { return Ok(0) };
+    let count = value.try_into().ok().map(i64::from_le_bytes);
+    count.and_then(|count| u64::try_from(count).ok()).ok_or_else(|| Error::NotACounter {
+        key: keyloom::key::display(key).to_string().into(),
+        bytes: value.len(),
+    })
+}
