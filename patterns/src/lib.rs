@@ -50,6 +50,7 @@
 //! | [`property_index`] | how are items found by a property, in a store that is atomic for one key at a time? |
 //! | [`spatial`] (feature) | how are several dimensions mapped to one ordered key, so that neighbours stay close? |
 //! | [`bitmaps`] (feature) | which records have these properties, and how many of each kind are there? |
+//! | [`text`] (feature) | which documents contain these words, in the order of relevance? |
 //! | [`trees`] (feature) | how are hierarchies stored and queried, in four models with one interface? |
 //! | [`trees::path`] | which paths match a pattern, and how are they found with few reads? |
 //! | [`graph`] (feature) | which vertices are adjacent, and which paths lead from one to another? |
@@ -57,7 +58,7 @@
 //! | `conformance` (feature) | does a kind of derived data satisfy the laws that a schema relies on? |
 //!
 //! Each family is a crate of its own, which a program may depend on instead: `keyloom-tables`,
-//! `keyloom-bitmaps`, `keyloom-graph`, `keyloom-spatial`, `keyloom-trees`.
+//! `keyloom-bitmaps`, `keyloom-graph`, `keyloom-spatial`, `keyloom-text`, `keyloom-trees`.
 
 #[cfg(feature = "bitmaps")]
 pub use keyloom_bitmaps::{
@@ -73,6 +74,8 @@ pub use keyloom_spatial::{
     SpaceTimeIndex,
 };
 pub use keyloom_tables::*;
+#[cfg(feature = "text")]
+pub use keyloom_text::{self as text, Analyzer, QueryParser, TextIndex};
 #[cfg(feature = "trees")]
 pub use keyloom_trees::path::{
     LabelPath, Lquery, Ltxtquery, PathHierarchy, PathPattern, PathRegex, Paths,

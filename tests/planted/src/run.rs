@@ -22,7 +22,7 @@ pub fn messages(output: &[u8]) -> impl Iterator<Item = Value> {
 }
 
 /// The packages whose tests may catch a bug.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "keyloom",
     "keyloom-bitmaps",
     "keyloom-list-append",
@@ -31,6 +31,7 @@ const PACKAGES: [&str; 9] = [
     "keyloom-graph",
     "keyloom-spatial",
     "keyloom-tables",
+    "keyloom-text",
     "keyloom-trees",
 ];
 
