@@ -1,6 +1,7 @@
 //! The workloads: one per pattern, and one of the store's own operations.
 
 mod aggregates;
+mod articles;
 mod audience;
 mod blog;
 mod cities;
@@ -42,6 +43,7 @@ pub fn all() -> Result<(Vec<Arc<dyn Registered>>, Definitions)> {
         Arc::new(routes::Routes::new(&schema)?),
         Arc::new(aggregates::Parts::new()),
         Arc::new(audience::Audience::new(&schema)?),
+        Arc::new(articles::Articles::new(&schema)?),
         Arc::new(files::Files::new(&schema)?),
         Arc::new(trees::adjacency_list()),
         Arc::new(trees::materialized_path()),
