@@ -11,6 +11,7 @@
 
 pub mod geo;
 pub mod places;
+pub mod posts;
 
 include!(concat!(env!("OUT_DIR"), "/chapters.rs"));
 

@@ -1,17 +1,22 @@
 //! Draws pictures of the book: the curve of the chapter on dimensionality reduction, from the codes
-//! of the library, with the reads of queries over real cities; the supersteps of a vertex program.
+//! of the library, with the reads of queries over real cities; the supersteps of a vertex program;
+//! the bytes of a posting block, and the blocks that a search skips.
 //!
 //! ```text
 //! cargo run -p keyloom-examples --bin draw_pictures      writes book/src/pictures
 //! ```
 
+mod alice;
 mod antimeridian;
+mod block;
 mod card;
 mod cities;
 mod cover;
 mod curves;
 mod map;
 mod pole;
+mod postings;
+mod skipping;
 mod supersteps;
 
 use std::error::Error;
@@ -51,10 +56,13 @@ fn directory() -> PathBuf {
 /// The names and the contents of all pictures.
 fn pictures() -> Drawn<Vec<(String, String)>> {
     let cities = cities::read()?;
+    let paragraphs = alice::Paragraphs::read()?;
     let mut pictures = vec![
         ("curves.svg".to_owned(), curves::picture()),
         ("antimeridian.svg".to_owned(), antimeridian::picture(&cities)?),
         ("pole.svg".to_owned(), pole::picture(&cities)?),
+        ("posting_block.svg".to_owned(), postings::picture(&paragraphs)?),
+        ("skipping.svg".to_owned(), skipping::picture(&paragraphs)?),
         ("supersteps.svg".to_owned(), supersteps::picture()?),
     ];
     for ranges in BUDGETS {
