@@ -21,6 +21,7 @@ mod property_index;
 mod report;
 mod sequence;
 mod spatial;
+mod text;
 mod trees;
 mod versioned;
 
@@ -61,7 +62,7 @@ struct Tour<'s> {
 /// Makes a step, and declares its derived data.
 type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
 
-const STEPS: [NewStep; 13] = [
+const STEPS: [NewStep; 14] = [
     |tour| Ok(Box::new(index::CompositeKeyIndex::new(tour))),
     |_| Ok(Box::new(index_table::IndexTable)),
     |tour| Ok(Box::new(aggregate::Aggregation::new(tour)?)),
@@ -70,6 +71,7 @@ const STEPS: [NewStep; 13] = [
     |tour| Ok(Box::new(sequence::EnumerableKeys::new(tour))),
     |tour| Ok(Box::new(spatial::DimensionalityReduction::new(tour)?)),
     |tour| Ok(Box::new(bitmaps::Inverted::new(tour)?)),
+    |tour| Ok(Box::new(text::FullText::new(tour)?)),
     |tour| Ok(Box::new(trees::Hierarchies::new(tour)?)),
     |tour| Ok(Box::new(graph::AdjacencyLists::new(tour)?)),
     |tour| Ok(Box::new(join::JoinsStep::new(tour))),
