@@ -2,6 +2,9 @@
 //! document.
 
 pub mod analysis;
+#[cfg(feature = "_fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod highlight;
 pub mod index;
 mod postings;

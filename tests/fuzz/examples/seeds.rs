@@ -37,6 +37,8 @@ fn main() {
     write("lmdb_files", lmdb_files());
     write("path_patterns", path_patterns());
     write("trees", keyloom_fuzz::tree_values());
+    write("queries", queries());
+    write("posting_blocks", keyloom_fuzz::stored_blocks());
     for (target, seed) in [
         ("key_order", 1),
         ("ranges", 2),
@@ -104,6 +106,20 @@ fn path_patterns() -> Vec<Vec<u8>> {
         "a & (b_A%@* | !ab) & !(a | !\"\")",
         "/usr/lib//a.txt/",
         "a/(ab|b_A)(/[^/]*)?|[a-b]*/.*",
+    ]
+    .map(|text| text.into())
+    .to_vec()
+}
+
+fn queries() -> Vec<Vec<u8>> {
+    [
+        "+alice |\"white rabbit\"~2^1.5 -queen #title:(a OR b)",
+        "a AND NOT b || c && !d",
+        "(a c:d* e)~2^=3 *:* f?g*h",
+        r"/a\/b[c-d]+/ \AND a\:b\*c my\ field:x",
+        "alise~1/2 b:~ [a TO b} year:{\"a b\" TO *] y:>=c z:<d",
+        r#"b:NEAR(a "c d" ANY(e ORDERED(f g)~1))~30"#,
+        "NOT NOT ((-(a)))",
     ]
     .map(|text| text.into())
     .to_vec()

@@ -23,12 +23,15 @@ mod keys;
 mod lmdb_files;
 mod operations;
 mod path_patterns;
+mod posting_blocks;
+mod queries;
 mod ranges;
 mod records;
 mod trees;
 mod values;
 
 pub use lmdb_files::sparse;
+pub use posting_blocks::stored_blocks;
 pub use trees::tree_values;
 
 /// A name, and what to do with any bytes.
@@ -45,7 +48,7 @@ macro_rules! targets {
 }
 
 /// What must hold for any bytes.
-pub const TARGETS: [Target; 12] = targets! {
+pub const TARGETS: [Target; 14] = targets! {
     key_bytes: keys::bytes,
     key_order: keys::order,
     ranges: ranges::ranges,
@@ -58,15 +61,18 @@ pub const TARGETS: [Target; 12] = targets! {
     lmdb_files: lmdb_files::lmdb_files,
     path_patterns: path_patterns::path_patterns,
     trees: trees::trees,
+    queries: queries::queries,
+    posting_blocks: posting_blocks::posting_blocks,
 };
 
 /// What is broken on purpose: a caller that does not find it would find nothing else either.
-pub const CONTROLS: [Target; 5] = targets! {
+pub const CONTROLS: [Target; 6] = targets! {
     control_addresses: addresses::with_an_error_that_looks_for_marks,
     control_key_bytes: keys::with_a_decoder_that_is_not_strict,
     control_ranges: ranges::with_a_prefix_that_ends_at_ff,
     control_operations: operations::with_an_index_that_forgets,
     control_path_patterns: path_patterns::with_a_scan_that_leaves_out,
+    control_queries: queries::with_a_printer_that_escapes_nothing,
 };
 
 /// The target or control of this name.

@@ -99,7 +99,7 @@ macro_rules! holds {
 
 holds! {
     key_bytes key_order ranges values continuations index_entries operations addresses bitmaps lmdb_files
-    path_patterns trees
+    path_patterns trees queries posting_blocks
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! The posting blocks, for the fuzz targets. Not to be named by users.
+
+use crate::postings::{Block, Detail, encode};
+
+/// A posting: the id, the frequency, the length of the field, and of each occurrence the position,
+/// the start and the end.
+pub type Posting = (u32, u32, u32, Vec<[u32; 3]>);
+
+/// A block that was decoded, and encoded again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recoded {
+    /// The postings.
+    pub postings: Vec<Posting>,
+    /// The bytes of the block.
+    pub block: Vec<u8>,
+    /// The bytes of the occurrences beside it, if there are any.
+    pub occurrences: Option<Vec<u8>>,
+}
+
+/// Decodes the block that is stored under the last id of its range, and encodes it again; `None` if
+/// the bytes are not a block.
+pub fn recode(
+    block: &[u8],
+    occurrences: Option<&[u8]>,
+    last: u32,
+    detail: Detail,
+) -> Option<Recoded> {
+    let block = Block::parse(block, last).ok()?;
+    let postings = block.decode(occurrences, detail).ok()?;
+    let encoded = encode(block.range, &postings.as_slice(), detail);
+    let all = postings.as_slice();
+    let of = |posting: crate::postings::Posting<'_>| {
+        let occurrences = posting.occurrences.iter().map(|one| [one.position, one.start, one.end]);
+        (posting.doc, posting.freq, posting.len, occurrences.collect())
+    };
+    Some(Recoded {
+        postings: all.iter().map(of).collect(),
+        block: encoded.block,
+        occurrences: (!encoded.occurrences.is_empty()).then_some(encoded.occurrences),
+    })
+}
