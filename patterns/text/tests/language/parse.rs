@@ -268,6 +268,25 @@ fn deep_texts_are_refused_at_their_place() {
 }
 
 #[test]
+fn the_deepest_trees_are_printed_and_parsed() {
+    let wraps: [fn(Query) -> Query; 4] = [
+        |query| query.boost(2.0),
+        |query| Query::none_of([query]),
+        |query| Query::any_of([query.constant_score(1.0), word("c")]),
+        |query| BooleanQuery::new().filter(query).minimum_should_match(0).into(),
+    ];
+    for (wrap, levels) in wraps.into_iter().zip([99, 99, 49, 99]) {
+        let deepest = (0..levels).fold(word("a"), |query, _| wrap(query));
+        assert_eq!(deepest.check(), Ok(()));
+        assert_eq!(parser().parse(&deepest.to_string()), Ok(deepest.clone()));
+        let deeper = wrap(deepest);
+        let error = parser().parse(&deeper.to_string()).unwrap_err();
+        let limit = QueryError::TooDeep { limit: 100 };
+        assert_eq!((error.kind(), deeper.check()), (&limit.clone().into(), Err(limit)));
+    }
+}
+
+#[test]
 fn boosts_that_are_no_scores_are_refused() {
     let error = parser().boost("b", f32::NAN).parse("a").unwrap_err();
     assert!(matches!(error.kind(), ParseErrorKind::Refused(QueryError::Score { .. })));
