@@ -74,6 +74,7 @@ use keyloom::{Result, Subspace};
 use super::bitmap::{Bitmap, Chunks, id_range};
 use super::integers::Comparison;
 
+mod cursor;
 mod evaluation;
 mod held;
 pub(crate) mod leaf;
@@ -87,6 +88,8 @@ mod tree;
 mod walks;
 mod within_chunk;
 
+#[doc(hidden)]
+pub use cursor::IdCursor;
 pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;
 use tree::Tree;

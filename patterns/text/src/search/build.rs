@@ -1,13 +1,13 @@
 //! From the plan of a query to its operators.
 
-use keyloom::{Order, Reader, Result};
+use keyloom::{Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
 
 use super::bm25::{Bm25, Weight};
 use super::catalog::{Catalog, FieldInfo};
 use super::cursor::{Cursor, END};
 use super::expand::MatchedTerm;
-use super::node::{AtLeast, Boolean, Ids, Near, Node, Slot};
+use super::node::{AtLeast, Boolean, Expression, Ids, Near, Node, Slot};
 use super::plan::{BooleanPlan, Plan};
 use super::spans::{SpanShape, SpansNode};
 use super::statistics::Statistics;
@@ -89,11 +89,7 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
 
     /// The documents of an expression, with one score.
     pub(crate) fn ids(&self, ids: &BitmapExpr, score: f64) -> Result<Node<'r, R>> {
-        let mut all = Vec::new();
-        for id in ids.ids(self.reader, ..u64::from(END), Order::Ascending)? {
-            all.push(id? as u32);
-        }
-        Ok(Node::Ids(Ids::new(all.into(), score)))
+        Ok(Node::Expression(Box::new(Expression::new(ids.cursor(self.reader)?, score))))
     }
 
     /// The documents of many terms: collected, since a cursor for each of them would cost more per

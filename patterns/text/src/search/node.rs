@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use keyloom::{Reader, Result};
+use keyloom_bitmaps::expression::IdCursor;
 
 use super::bm25::Weight;
 use super::cursor::{Cursor, END, Window};
@@ -19,6 +20,8 @@ pub(crate) enum Node<'r, R: Reader> {
     Spans(Box<SpansNode<'r, R>>),
     /// Given documents.
     Ids(Ids),
+    /// The documents of an expression, all with one score.
+    Expression(Box<Expression<'r, R>>),
     /// A Boolean combination.
     Boolean(Box<Boolean<'r, R>>),
     /// The documents of at least `least` of the operands.
@@ -33,6 +36,14 @@ pub(crate) struct Ids {
     /// The distance of the term of each document; none if all are exact.
     distances: Option<Arc<[u8]>>,
     at: usize,
+    score: f64,
+}
+
+/// The documents of an expression of bitmaps, of which one chunk is in memory.
+pub(crate) struct Expression<'r, R: Reader> {
+    ids: IdCursor<'r, R>,
+    doc: u32,
+    is_begun: bool,
     score: f64,
 }
 
@@ -78,6 +89,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::Near(near) => near.doc,
             Self::Spans(spans) => spans.doc(),
             Self::Ids(ids) => ids.doc(),
+            Self::Expression(expression) => expression.doc,
             Self::Boolean(boolean) => boolean.doc,
             Self::AtLeast(at_least) => at_least.doc,
             Self::Constant(node, _) => node.doc(),
@@ -95,6 +107,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::Near(near) => near.seek(target),
             Self::Spans(spans) => spans.seek(target),
             Self::Ids(ids) => Ok(ids.seek(target)),
+            Self::Expression(expression) => expression.seek(target),
             Self::Boolean(boolean) => boolean.seek(target),
             Self::AtLeast(at_least) => at_least.seek(target),
             Self::Constant(node, _) => node.seek(target),
@@ -112,6 +125,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::Near(near) => near.score(),
             Self::Spans(spans) => spans.score(),
             Self::Ids(ids) => Ok(ids.score()),
+            Self::Expression(expression) => Ok(expression.score),
             Self::Boolean(boolean) => boolean.score(),
             Self::AtLeast(at_least) => at_least.score(),
             Self::Constant(_, score) => Ok(*score),
@@ -148,7 +162,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::AtLeast(at_least) => {
                 at_least.operands.iter_mut().try_for_each(|node| node.for_each_cursor(visit))
             }
-            Self::Spans(_) | Self::Ids(_) | Self::Constant(..) => Ok(()),
+            Self::Spans(_) | Self::Ids(_) | Self::Expression(_) | Self::Constant(..) => Ok(()),
         }
     }
 
@@ -162,6 +176,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::Near(near) => near.window(target, depth),
             Self::Spans(spans) => Ok(spans.window()),
             Self::Ids(ids) => Ok(Window { last: END, score: ids.score }),
+            Self::Expression(expression) => Ok(Window { last: END, score: expression.score }),
             Self::Boolean(boolean) => boolean.window(target, depth),
             Self::AtLeast(at_least) => sum_of_windows(&mut at_least.operands, target, depth),
             Self::Constant(_, score) => Ok(Window { last: END, score: *score }),
@@ -216,6 +231,22 @@ impl Ids {
         let near = rest.get(..rest.len().min(step + 1)).unwrap_or_default();
         self.at += near.partition_point(|id| *id < target);
         self.doc()
+    }
+}
+
+impl<'r, R: Reader> Expression<'r, R> {
+    pub(crate) fn new(ids: IdCursor<'r, R>, score: f64) -> Self {
+        Self { ids, doc: 0, is_begun: false, score }
+    }
+
+    fn seek(&mut self, target: u32) -> Result<u32> {
+        if !self.is_begun || self.doc < target {
+            self.is_begun = true;
+            // An expression may have ids that no document has.
+            let next = self.ids.seek(target.into())?;
+            self.doc = next.and_then(|id| u32::try_from(id).ok()).unwrap_or(END);
+        }
+        Ok(self.doc)
     }
 }
 

@@ -9,6 +9,7 @@ mod orders;
 mod search;
 mod summaries;
 mod suggest;
+mod writers;
 
 use keyloom_testing::{on_every_server, on_every_store};
 
