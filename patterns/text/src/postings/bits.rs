@@ -76,6 +76,13 @@ fn unpack_groups<const WIDTH: usize>(bytes: &[u8], out: &mut [u32]) {
 #[inline]
 fn words<const WIDTH: usize>(group: &[u8]) -> [u32; WIDTH] {
     let mut words = [0; WIDTH];
+    if group.len() == WIDTH * 4 {
+        // A loop over whole words compiles to a copy.
+        for (to, word) in words.iter_mut().zip(group.chunks_exact(4)) {
+            *to = word.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        }
+        return words;
+    }
     let chunks = group.chunks_exact(4);
     let rest = chunks.remainder().iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
     let whole = chunks.map(|chunk| chunk.first_chunk().map_or(0, |word| u32::from_le_bytes(*word)));

@@ -1,6 +1,6 @@
 //! A stored block, read in place.
 
-use super::bits::{bytes_of, unpack};
+use super::bits::{bytes_of, get, unpack};
 use super::bounds::Stored;
 use super::{
     BLOCK_POSTINGS, Detail, HAS_OCCURRENCES, IdRange, Malformed, Occurrences, Postings, VERSION,
@@ -111,6 +111,13 @@ impl<'b> Block<'b> {
         let out = out.get_mut(..end).unwrap_or_default();
         unpack(self.lens.0, self.lens.1, out);
         out.iter_mut().for_each(|len| *len = len.saturating_add(self.min_len));
+    }
+
+    /// The frequency and the length of one posting.
+    #[inline]
+    pub(crate) fn numbers_at(&self, n: usize) -> (u32, u32) {
+        let freq = get(self.freqs.0, self.freqs.1, n).saturating_add(1);
+        (freq, get(self.lens.0, self.lens.1, n).saturating_add(self.min_len))
     }
 
     /// The number of occurrences of all postings.

@@ -3,7 +3,7 @@
 use super::varint;
 
 /// The largest number of bounds of a block.
-const MOST: usize = 4;
+const MOST: usize = 8;
 
 /// The pairs that no other pair exceeds, the greatest frequency first.
 pub(super) fn of(freqs: &[u32], lens: &[u32]) -> Vec<(u32, u32)> {

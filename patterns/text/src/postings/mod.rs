@@ -35,7 +35,7 @@
 //! The *bounds* are the pairs of frequency and length that no other posting exceeds: more frequent
 //! in a field that is not longer. A score of BM25 grows with the frequency and falls with the
 //! length, so the best score of a block is that of one of its bounds, whatever the average length
-//! is by then. If there are more than four, the last ones are replaced by the pair of their
+//! is by then. If there are more than eight, the last ones are replaced by the pair of their
 //! greatest frequency and smallest length.
 //!
 //! The *occurrences* of all postings of a block are stored under a key of their own, so that a

@@ -65,13 +65,13 @@ proptest! {
         let encoded = encode(range, &postings.as_slice(), detail);
         let block = Block::parse(&encoded.block, range.last()).unwrap();
         let bounds: Vec<_> = block.bounds().collect();
-        prop_assert!((1..=4).contains(&bounds.len()));
+        prop_assert!((1..=8).contains(&bounds.len()));
         for posting in postings.as_slice().iter() {
             let exceeds = |bound: &(u32, u32)| bound.0 >= posting.freq && bound.1 <= posting.len;
             prop_assert!(bounds.iter().any(exceeds));
         }
-        // Only the last of four bounds may be a pair of two postings.
-        for bound in bounds.iter().take(3) {
+        // Only the last of eight bounds may be a pair of two postings.
+        for bound in bounds.iter().take(7) {
             prop_assert!(postings.as_slice().iter().any(|one| (one.freq, one.len) == *bound));
         }
     }
@@ -125,7 +125,7 @@ proptest! {
 /// Reads everything of a block that may be damaged.
 fn read_all(bytes: &[u8], other: Option<&[u8]>, last: u32, detail: Detail) {
     let Ok(block) = Block::parse(bytes, last) else { return };
-    assert!(block.bounds().count() <= 4);
+    assert!(block.bounds().count() <= 8);
     if let Ok(postings) = block.decode(other, detail) {
         assert_eq!(postings.len(), block.count());
         assert!(postings.docs.is_sorted_by(|a, b| a < b));

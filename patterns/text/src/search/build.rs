@@ -116,10 +116,11 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
         for filter in &plan.filter {
             required.push(Node::Constant(Box::new(self.build(filter, 0.0)?), 0.0));
         }
-        let should = self.all(&plan.should, boost)?;
+        let mut should = self.all(&plan.should, boost)?;
         if plan.least > 0 {
             required.push(match plan.least > should.len() {
                 true => Node::Ids(Ids::new([].into(), 0.0)),
+                false if should.len() == 1 => should.remove(0),
                 false => Node::AtLeast(Box::new(AtLeast::new(should, plan.least))),
             });
         } else {

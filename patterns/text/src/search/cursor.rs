@@ -14,6 +14,9 @@ pub(crate) const END: u32 = u32::MAX;
 /// A list with fewer documents has so few blocks that its summaries are not read.
 const SHORT_LIST: u64 = 1_024;
 
+/// If a block has so many times more postings than are needed, they are read one by one.
+const FEW_NUMBERS: usize = 8;
+
 /// The place of the stored blocks of a term.
 #[derive(Clone, Debug)]
 pub(crate) struct TermKeys {
@@ -58,6 +61,33 @@ pub(crate) struct Cursor<'r, R: Reader> {
     is_begun: bool,
     /// The documents of the list, for the choice whether to read its summaries.
     documents: u64,
+    places: Places,
+}
+
+/// Where the occurrences of the current document are in those of its block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    /// The number of a posting, and how many occurrences are before it.
+    at: usize,
+    before: u64,
+    /// The occurrences of all postings of the block.
+    total: u64,
+    /// The number of bytes of the block that are occurrences.
+    inline: usize,
+}
+
+impl Places {
+    fn of(block: &Block<'_>, frequencies: &[u32]) -> Self {
+        let total = frequencies.iter().map(|frequency| u64::from(*frequency)).sum();
+        Self { at: 0, before: 0, total, inline: block.inline().map_or(0, <[u8]>::len) }
+    }
+
+    /// Advances to a posting that is not before the last one.
+    fn advance(&mut self, at: usize, frequencies: &[u32]) {
+        let skipped = frequencies.get(self.at..at).unwrap_or_default();
+        self.before += skipped.iter().map(|frequency| u64::from(*frequency)).sum::<u64>();
+        self.at = at;
+    }
 }
 
 impl<'r, R: Reader> Cursor<'r, R> {
@@ -80,12 +110,18 @@ impl<'r, R: Reader> Cursor<'r, R> {
             doc: 0,
             is_begun: false,
             documents: 0,
+            places: Places::default(),
         }
     }
 
     /// The same cursor over a list of about so many documents: long lists may have summaries.
     pub(crate) fn of_documents(self, documents: u64) -> Self {
         Self { documents, ..self }
+    }
+
+    /// About how many documents the term has.
+    pub(crate) fn documents(&self) -> u64 {
+        self.documents
     }
 
     /// The current document. Call [`seek`](Cursor::seek) first.
@@ -199,18 +235,16 @@ impl<'r, R: Reader> Cursor<'r, R> {
         positions.clear();
         let (frequency, _) = self.frequency_and_length()?;
         let [_, frequencies, _] = &*self.ids;
-        let sum =
-            |some: Option<&[u32]>| some.unwrap_or_default().iter().map(|f| u64::from(*f)).sum();
-        let (before, total): (u64, u64) =
-            (sum(frequencies.get(..self.at)), sum(frequencies.get(..self.count)));
+        self.places.advance(self.at, frequencies);
+        let Places { before, total, inline, .. } = self.places;
         let Some(bytes) = &self.bytes else { return Ok(()) };
-        let block = Block::parse(bytes, self.last);
-        let block = block.map_err(|why| Error::from(why).at(&self.keys.list.block(self.last)))?;
-        if block.inline().is_none() && self.separate.is_none() {
+        if inline == 0 && self.separate.is_none() {
             self.separate = self.reader.get(&self.keys.list.of_occurrences(self.last))?;
         }
+        let inline = bytes.len().checked_sub(inline).and_then(|from| bytes.get(from..));
+        let inline = inline.filter(|inline| !inline.is_empty());
         let at = |error: Error| error.at(&self.keys.list.of_occurrences(self.last));
-        let Some(stored) = block.inline().or(self.separate.as_deref()) else {
+        let Some(stored) = inline.or(self.separate.as_deref()) else {
             return Err(at(Error::other("the positions of a block are missing; repair the index")));
         };
         let occurrences = Occurrences::parse(stored, total, self.keys.detail);
@@ -282,8 +316,81 @@ impl<'r, R: Reader> Cursor<'r, R> {
             let [_, frequencies, lengths] = &mut *self.ids;
             block.freqs(frequencies);
             block.lens(lengths);
+            let all = frequencies.get(..self.count).unwrap_or_default();
+            self.places = Places::of(&block, all);
         }
-        self.is_decoded = [true; 3];
+        self.is_decoded = [self.is_decoded[0], true, true];
         Ok(())
+    }
+
+    /// The documents of the block that may contain `target`; none after the last block.
+    ///
+    /// # Errors
+    /// As [`seek`](Cursor::seek).
+    pub(crate) fn docs(&mut self, target: u32) -> Result<&[u32]> {
+        if !self.seek_block(target)? {
+            return Ok(&[]);
+        }
+        self.decode_ids()?;
+        let [ids, ..] = &*self.ids;
+        Ok(ids.get(..self.count).unwrap_or_default())
+    }
+
+    /// The end of the range of the current block; `END` after the last one.
+    pub(crate) fn block_end(&self) -> u32 {
+        self.last
+    }
+
+    /// The frequencies and lengths of the current block.
+    ///
+    /// # Errors
+    /// As [`seek`](Cursor::seek).
+    pub(crate) fn numbers(&mut self) -> Result<[&[u32]; 2]> {
+        if !self.is_decoded[1] {
+            self.decode_numbers()?;
+        }
+        let [_, frequencies, lengths] = &*self.ids;
+        Ok([frequencies, lengths].map(|column| column.get(..self.count).unwrap_or_default()))
+    }
+
+    /// Passes the frequency and the length of some postings of the current block to `visit`.
+    ///
+    /// # Errors
+    /// As [`seek`](Cursor::seek).
+    pub(crate) fn each_number(
+        &mut self,
+        places: &[u8],
+        mut visit: impl FnMut(u32, u32),
+    ) -> Result<()> {
+        if self.is_decoded[1] || places.len() * FEW_NUMBERS >= self.count {
+            let [freqs, lens] = self.numbers()?;
+            let of = |column: &[u32], place: u8| column.get(usize::from(place)).copied();
+            for place in places {
+                visit(of(freqs, *place).unwrap_or(0), of(lens, *place).unwrap_or(0));
+            }
+            return Ok(());
+        }
+        let Some(bytes) = &self.bytes else { return Ok(()) };
+        let block = Block::parse(bytes, self.last);
+        let block = block.map_err(|why| Error::from(why).at(&self.keys.list.block(self.last)))?;
+        for place in places {
+            let (freq, len) = block.numbers_at((*place).into());
+            visit(freq, len);
+        }
+        Ok(())
+    }
+
+    /// The documents, frequencies and lengths of the block that may contain `target`; none after
+    /// the last block.
+    ///
+    /// # Errors
+    /// As [`seek`](Cursor::seek).
+    pub(crate) fn columns(&mut self, target: u32) -> Result<[&[u32]; 3]> {
+        if self.docs(target)?.is_empty() {
+            return Ok([&[]; 3]);
+        }
+        self.numbers()?;
+        let columns = self.ids.each_ref();
+        Ok(columns.map(|column| column.get(..self.count).unwrap_or_default()))
     }
 }

@@ -50,6 +50,7 @@
 //! A query becomes a tree of [`Node`](node::Node)s: cursors over documents in the order of their
 //! ids, which skip blocks that cannot contain a match or a score that is good enough.
 
+mod batch;
 mod bm25;
 mod build;
 mod catalog;

@@ -384,6 +384,18 @@ impl<'r, R: Reader> Boolean<'r, R> {
         Self { required, optional, excluded, doc: 0 }
     }
 
+    /// The cursors, if this is a conjunction of terms and nothing else.
+    pub(crate) fn terms(&mut self) -> Option<Vec<&mut Cursor<'r, R>>> {
+        if !self.optional.is_empty() || !self.excluded.is_empty() {
+            return None;
+        }
+        let terms = self.required.iter_mut().map(|node| match node {
+            Node::Term(cursor) => Some(&mut **cursor),
+            _ => None,
+        });
+        terms.collect()
+    }
+
     fn seek(&mut self, target: u32) -> Result<u32> {
         let mut target = target;
         loop {

@@ -31,6 +31,9 @@ impl Proximity {
     ///
     /// `positions` are those of each term, ascending. They are changed if the terms are shifted.
     pub(crate) fn frequency(&self, positions: &mut [Vec<u32>]) -> f64 {
+        if self.slop == 0 && self.arrangement != Arrangement::Unordered {
+            return self.exact(positions);
+        }
         let shifts = self.shifts();
         for (of_term, shift) in positions.iter_mut().zip(&shifts) {
             of_term.iter_mut().for_each(|position| *position = position.saturating_add(*shift));
@@ -56,6 +59,28 @@ impl Proximity {
             from = end + 1;
         }
         sum
+    }
+
+    /// The number of occurrences without distance.
+    fn exact(&self, positions: &[Vec<u32>]) -> f64 {
+        let Some((first, offset)) = positions.first().zip(self.offsets.first()) else { return 0.0 };
+        let is_at = |start: u32| {
+            let mut others = positions.iter().zip(&self.offsets).skip(1);
+            others.all(|(of_term, other)| {
+                let place = start.checked_add(other.saturating_sub(*offset));
+                place.is_some_and(|place| of_term.contains(&place))
+            })
+        };
+        let (mut from, mut count) = (0, 0.0);
+        for start in first.iter().copied().filter(|start| *start != u32::MAX) {
+            if start >= from && is_at(start) {
+                count += 1.0;
+                // Only those in order must not overlap: shifted ones have one place each.
+                let width = if self.arrangement == Arrangement::Ordered { self.width() } else { 0 };
+                from = start.saturating_add(width).saturating_add(1);
+            }
+        }
+        count
     }
 
     /// What is added to the positions of each term.

@@ -2,6 +2,7 @@
 
 use keyloom::{Reader, Result};
 
+use super::batch::{Common, collect};
 use super::bm25::ROUNDING;
 use super::cursor::{END, Window};
 use super::node::{AtLeast, Node};
@@ -37,6 +38,7 @@ pub(crate) fn count<R: Reader>(root: &mut Node<'_, R>) -> Result<u64> {
 /// Skips windows of documents whose bound is too small: the largest windows first.
 fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) -> Result<()> {
     let (mut target, mut depth) = (0, layers);
+    let mut common = Common::new();
     while target < END {
         if top.least() == f64::NEG_INFINITY {
             // Nothing can be skipped yet.
@@ -51,18 +53,8 @@ fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) 
             depth -= 1;
             continue;
         }
-        let mut doc = root.seek(target)?;
-        while doc <= window.last && doc != END {
-            let score = root.score()?;
-            top.push(ScoredDoc { doc, score });
-            if window.score <= top.least() {
-                break;
-            }
-            doc = root.seek(doc + 1)?;
-        }
-        // The next window begins with the next document.
-        target = window.last.saturating_add(1).max(if doc > window.last { doc } else { 0 });
-        depth = layers;
+        let next = collect(root, target, window, &mut common, top)?;
+        (target, depth) = (next.max(target.saturating_add(1)), layers);
     }
     Ok(())
 }
