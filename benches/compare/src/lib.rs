@@ -5,6 +5,7 @@
 //! within a round. The median over the rounds is the result; times are shown for orientation.
 
 pub mod rmat;
+pub mod text;
 
 use std::time::{Duration, Instant};
 
