@@ -38,7 +38,7 @@ impl<R: Reader> IdCursor<'_, R> {
     pub fn seek(&mut self, target: u64) -> Result<Option<u64>> {
         let (chunk, offset) = place_of(target);
         loop {
-            if chunk < self.chunk || chunk == self.chunk {
+            if chunk <= self.chunk {
                 let rest = self.offsets.get(self.at..).unwrap_or_default();
                 if chunk == self.chunk {
                     self.at += rest.partition_point(|other| *other < offset);
@@ -58,6 +58,37 @@ impl<R: Reader> IdCursor<'_, R> {
             self.chunk = found;
             self.offsets.extend(ids.iter());
             self.chunks = Some(chunks);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use keyloom::{Memory, Store, Subspace};
+    use proptest::prelude::*;
+
+    use crate::{Bitmap, BitmapExpr};
+
+    proptest! {
+        #[test]
+        fn seeks_find_the_first_id_that_is_not_before(
+            ids in prop::collection::btree_set(0..200_000_u64, 0..200),
+            kept in 0..200_000_u64,
+            targets in prop::collection::btree_set(0..210_000_u64, 1..60),
+        ) {
+            let (store, bitmap) = (Memory::new(), Bitmap::new(&Subspace::new("ids")));
+            store.transact(|txn| bitmap.insert_many(txn, ids.iter().copied())).unwrap();
+            let expr = BitmapExpr::from(&bitmap) & BitmapExpr::range(kept..);
+            let wanted: BTreeSet<u64> = ids.range(kept..).copied().collect();
+            let snapshot = store.snapshot().unwrap();
+            let mut cursor = expr.cursor(&snapshot).unwrap();
+            for target in targets {
+                let first = wanted.range(target..).next().copied();
+                prop_assert_eq!(cursor.seek(target).unwrap(), first);
+            }
         }
     }
 }

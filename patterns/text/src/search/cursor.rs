@@ -1,6 +1,8 @@
 //! A cursor over the postings of one term.
 
-use keyloom::{Error, Order, Reader, Result};
+use std::collections::VecDeque;
+
+use keyloom::{Entry, Error, KeyRange, Order, Page, Reader, Result};
 use keyloom_tables::kit::Walk;
 
 use super::bm25::Weight;
@@ -36,6 +38,13 @@ impl Window {
     pub(crate) const NONE: Self = Self { last: END, score: 0.0 };
 }
 
+/// Blocks that were read before the cursor began.
+struct FirstBlocks<B> {
+    blocks: VecDeque<Entry<B>>,
+    /// The last id of the last one, if more blocks follow.
+    more_after: Option<u32>,
+}
+
 /// A cursor over the postings of one term, in the order of their ids.
 ///
 /// A block is decoded when a document in it is needed. Its bound is read from its header.
@@ -44,6 +53,8 @@ pub(crate) struct Cursor<'r, R: Reader> {
     keys: TermKeys,
     pub(crate) weight: Weight,
     walk: Walk<'r, R>,
+    /// The first blocks, if they were read together with those of other terms.
+    first: Option<FirstBlocks<R::Bytes<'r>>>,
     /// The summaries of the list; `None` before they are read.
     skips: Option<Skips>,
     /// The current block; its range ends at `last`.
@@ -98,6 +109,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
             keys,
             weight,
             walk: Walk::new(reader, Order::Ascending, 1),
+            first: None,
             skips: None,
             bytes: None,
             separate: None,
@@ -122,6 +134,29 @@ impl<'r, R: Reader> Cursor<'r, R> {
     /// About how many documents the term has.
     pub(crate) fn documents(&self) -> u64 {
         self.documents
+    }
+
+    /// The ranges to read before the cursor begins: of its blocks and of its summaries.
+    pub(crate) fn first_ranges(&self) -> [KeyRange<'static>; 2] {
+        [self.keys.list.from(0), KeyRange::prefix(&self.keys.list.summaries).into_owned()]
+    }
+
+    /// Sets the first pages of these ranges. The page of the summaries must have all of the highest
+    /// layer.
+    ///
+    /// # Errors
+    /// An error with the key if stored bytes are damaged.
+    pub(crate) fn begin_with(
+        &mut self,
+        blocks: Page<R::Bytes<'r>>,
+        summaries: Page<R::Bytes<'r>>,
+    ) -> Result<()> {
+        let keys = &self.keys.list;
+        let more_after = blocks.last.map(|key| keys.last_id(&key)).transpose()?;
+        self.first = Some(FirstBlocks { blocks: blocks.entries.into(), more_after });
+        let entries = summaries.entries.into_iter().map(Ok);
+        self.skips = Some(Skips::of(entries, keys, &self.weight)?);
+        Ok(())
     }
 
     /// The current document. Call [`seek`](Cursor::seek) first.
@@ -257,6 +292,20 @@ impl<'r, R: Reader> Cursor<'r, R> {
     fn seek_block(&mut self, target: u32) -> Result<bool> {
         if self.is_begun && (self.last >= target || self.bytes.is_none()) {
             return Ok(self.bytes.is_some());
+        }
+        if let Some(first) = &mut self.first {
+            self.is_begun = true;
+            while let Some((key, bytes)) = first.blocks.pop_front() {
+                if self.keys.list.last_id(&key)? >= target {
+                    return self.enter(Some((key, bytes)), target);
+                }
+            }
+            let more_after = first.more_after;
+            self.first = None;
+            let Some(last) = more_after else { return self.enter(None, target) };
+            self.walk.seek(self.keys.list.from(target.max(last.saturating_add(1))))?;
+            let next = self.walk.step()?;
+            return self.enter(next, target);
         }
         // The summaries tell where stepping does not help.
         let after = self.skips.as_ref().and_then(|skips| skips.after(self.last));

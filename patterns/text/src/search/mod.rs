@@ -24,9 +24,9 @@
 //!
 //! # Cost
 //!
-//! A search reads the statistics of its terms in one round trip, then blocks of their lists, then
-//! the keys and records of the results in one round trip each. A pattern first reads the part of
-//! the dictionary in which it may match.
+//! A search reads the statistics of its terms in one round trip, then blocks of their lists (on a
+//! remote store, the first 16 of each in one round trip), then the keys and records of the results
+//! in one round trip each. A pattern first reads the part of the dictionary in which it may match.
 //!
 //! Keys read for the 10 best of texts of 4 to 16 words by Zipf's law, where `w1` is in half of all
 //! texts and `w500` in two of a thousand (the example `search_costs`):

@@ -9,6 +9,7 @@ use super::bm25::Weight;
 use super::cursor::{Cursor, END, Window};
 use super::proximity::Proximity;
 use super::spans::SpansNode;
+use crate::postings::SUMMARY_UNITS;
 
 /// An operator over the documents that match it.
 pub(crate) enum Node<'r, R: Reader> {
@@ -143,6 +144,29 @@ impl<'r, R: Reader> Node<'r, R> {
             Ok(())
         })?;
         Ok(most)
+    }
+
+    /// Reads the first blocks and summaries of all terms in one round trip, if the store is remote.
+    ///
+    /// # Errors
+    /// As [`seek`](Node::seek).
+    pub(crate) fn prefetch(&mut self, reader: &'r R) -> Result<()> {
+        if reader.prefetched() == 0 {
+            return Ok(());
+        }
+        let mut ranges = Vec::new();
+        self.for_each_cursor(&mut |cursor| {
+            ranges.extend(cursor.first_ranges());
+            Ok(())
+        })?;
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let mut pages = reader.range_many(&ranges, SUMMARY_UNITS)?.into_iter();
+        self.for_each_cursor(&mut |cursor| match (pages.next(), pages.next()) {
+            (Some(blocks), Some(summaries)) => cursor.begin_with(blocks, summaries),
+            _ => Ok(()),
+        })
     }
 
     /// Visits the cursors whose bounds are those of this operator.

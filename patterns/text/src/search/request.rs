@@ -91,7 +91,8 @@ impl Request {
     ) -> Result<Node<'r, R>> {
         let builder =
             Builder { catalog, reader, statistics: &prepared.statistics, bm25: self.bm25 };
-        let root = builder.build(&prepared.plan, 1.0)?;
+        let mut root = builder.build(&prepared.plan, 1.0)?;
+        root.prefetch(reader)?;
         let Some((first, others)) = self.filters.split_first() else { return Ok(root) };
         let filter = others.iter().fold(first.clone(), |all, filter| all & filter.clone());
         let filter = builder.ids(&filter, 0.0)?;

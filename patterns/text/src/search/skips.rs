@@ -1,6 +1,8 @@
 //! The summaries of a posting list, read from the highest layer down as far as needed.
 
-use keyloom::{Error, KeyRange, Order, Reader, Result};
+use std::ops::Deref;
+
+use keyloom::{Entry, Error, KeyRange, Order, Reader, Result};
 
 use super::bm25::Weight;
 use super::cursor::Window;
@@ -50,9 +52,19 @@ impl Loaded {
 impl Skips {
     /// Reads the highest layer, of at most 16 summaries. A short list has none.
     pub(crate) fn read(reader: &impl Reader, keys: &ListKeys, weight: &Weight) -> Result<Self> {
+        let entries = reader.range(KeyRange::prefix(&keys.summaries), Order::Ascending)?;
+        Self::of(entries, keys, weight)
+    }
+
+    /// The highest layer, from the first entries of the summaries.
+    pub(crate) fn of<B: Deref<Target = [u8]>>(
+        entries: impl Iterator<Item = Result<Entry<B>>>,
+        keys: &ListKeys,
+        weight: &Weight,
+    ) -> Result<Self> {
         let mut skips = Self::default();
         let mut layers = None;
-        for entry in reader.range(KeyRange::prefix(&keys.summaries), Order::Ascending)? {
+        for entry in entries {
             let (key, value) = entry?;
             let (layer, _) = keys.summary_of(&key)?;
             if layer != *layers.get_or_insert(layer) {

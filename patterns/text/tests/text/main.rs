@@ -6,6 +6,7 @@ mod derived;
 mod maintenance;
 mod naive;
 mod orders;
+mod remote;
 mod search;
 mod summaries;
 mod suggest;
