@@ -14,11 +14,11 @@ pub(crate) struct Spaces {
     pub(crate) occurrences: Subspace,
     /// Counters of documents (0) and tokens (1) by field.
     pub(crate) totals: Subspace,
-    /// Summaries of blocks by field, term, the number of layers below the greatest one, and last id.
+    /// Summaries of blocks by field, term, number of layers below the greatest one, and last id.
     pub(crate) summaries: Subspace,
 }
 
-/// The greatest number of layers of summaries. Each has at least ten times fewer than the one below.
+/// The greatest number of layers of summaries. Each has at most a tenth of those below it.
 pub(crate) const MAX_LAYERS: u8 = 9;
 
 /// The number of the subspace of ids and filters.

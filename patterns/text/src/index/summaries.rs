@@ -16,7 +16,7 @@ pub(super) type UnitChanges = BTreeMap<u32, Option<Bounds>>;
 
 /// Collects the writes of all layers.
 ///
-/// `grows` tells whether there are more units than before.
+/// `grows` is whether there are more units than before.
 pub(super) fn update(
     reader: &impl Reader,
     keys: &ListKeys,

@@ -62,7 +62,8 @@ impl<K> Ordering<K> {
 /// ```
 /// use keyloom_text::Decay;
 /// let recent = Decay { origin: 2_000, scale: 10.0, decay: 0.5 };
-/// assert_eq!([recent.factor(2_000), recent.factor(1_990), recent.factor(2_020)], [1.0, 0.5, 0.25]);
+/// let factors = [2_000, 1_990, 2_020].map(|year| recent.factor(year));
+/// assert_eq!(factors, [1.0, 0.5, 0.25]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decay {

@@ -8,8 +8,8 @@ mod naive;
 mod orders;
 mod remote;
 mod search;
-mod summaries;
 mod suggest;
+mod summaries;
 mod writers;
 
 use keyloom_testing::{on_every_server, on_every_store};
