@@ -65,7 +65,7 @@ impl<K: RecordKey, V: 'static> TextIndex<K, V> {
     /// store.transact(|txn| posts.put_many(txn, (1..).zip(three.clone())))?;
     /// let options = MoreLikeThis { min_frequency: 1, min_documents: 2, ..Default::default() };
     /// let query = texts.more_like_this(&store.snapshot()?, &posts, &1, &options)?;
-    /// assert_eq!(query.map(|query| query.to_string()).as_deref(), Some("(body:rabbit)"));
+    /// assert_eq!(query.map(|query| query.to_string()).as_deref(), Some("|body:rabbit"));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
