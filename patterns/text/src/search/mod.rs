@@ -47,7 +47,7 @@
 //! the score visit all matches. A filter is read chunk by chunk where the query has documents; the
 //! documents of a pattern are kept in memory: five bytes each.
 //!
-//! A query becomes a tree of [`Node`](node::Node)s: cursors over documents in the order of their
+//! A query becomes a tree of operators: cursors over documents in the order of their
 //! ids, which skip blocks that cannot contain a match or a score that is good enough.
 
 mod batch;
