@@ -35,7 +35,8 @@ pub(crate) fn count<R: Reader>(root: &mut Node<'_, R>) -> Result<u64> {
     Ok(count)
 }
 
-/// Skips windows of documents whose bound is too small: the largest windows first.
+/// Skips windows of documents whose bound is too small. After a skipped window a larger one is
+/// tried, and a smaller one after a window that is not skipped.
 fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) -> Result<()> {
     let (mut target, mut depth) = (0, layers);
     let mut common = Common::new();
@@ -46,7 +47,7 @@ fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) 
         }
         let window = root.window(target, depth)?;
         if window.score <= top.least() {
-            (target, depth) = (window.last.saturating_add(1), layers);
+            (target, depth) = (window.last.saturating_add(1), (depth + 1).min(layers));
             continue;
         }
         if depth > 0 {
@@ -54,7 +55,7 @@ fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) 
             continue;
         }
         let next = collect(root, target, window, &mut common, top)?;
-        (target, depth) = (next.max(target.saturating_add(1)), layers);
+        target = next.max(target.saturating_add(1));
     }
     Ok(())
 }
@@ -83,7 +84,7 @@ fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, layers: usize, top: &mut TopK)
         }
         let Window { last, score: most } = bounds(any, target, depth, &mut order)?;
         if most <= top.least() {
-            (target, depth) = (last.saturating_add(1), layers);
+            (target, depth) = (last.saturating_add(1), (depth + 1).min(layers));
             continue;
         }
         if depth > 0 {
@@ -100,7 +101,7 @@ fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, layers: usize, top: &mut TopK)
             }
             doc = next(any, &order, first, doc + 1)?;
         }
-        (target, depth) = (last.saturating_add(1), layers);
+        target = last.saturating_add(1);
     }
     Ok(())
 }
