@@ -84,7 +84,8 @@ pub(crate) use list::{Posting, Postings, PostingsSlice};
 pub(crate) use occurrences::Occurrences;
 pub(crate) use range::IdRange;
 pub(crate) use summary::{
-    Bounds, SUMMARY_UNITS, Unit, decode_summary, divide_units, encode_summary, merged_bounds,
+    Bounds, SUMMARY_UNITS, Unit, decode_summary, divide_units, each_unit, encode_summary,
+    merged_bounds,
 };
 
 /// The largest number of postings of a block.

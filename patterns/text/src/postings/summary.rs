@@ -33,10 +33,20 @@ pub(crate) fn encode_summary(range: IdRange, units: &[Unit]) -> Vec<u8> {
 }
 
 /// Reads the summary that is stored under the last id of its range.
-pub(crate) fn decode_summary(
+pub(crate) fn decode_summary(bytes: &[u8], last: u32) -> Result<(IdRange, Vec<Unit>), Malformed> {
+    let mut units = Vec::new();
+    let range = each_unit(bytes, last, |last, bounds| {
+        units.push(Unit { last, bounds: bounds.to_vec() });
+    })?;
+    Ok((range, units))
+}
+
+/// Passes the last id and the bounds of each unit of a summary to `visit`. Returns the range.
+pub(crate) fn each_unit(
     mut bytes: &[u8],
     last: u32,
-) -> Result<(IdRange, Vec<Unit>), Malformed> {
+    mut visit: impl FnMut(u32, &[(u32, u32)]),
+) -> Result<IdRange, Malformed> {
     let broken = Malformed::Broken;
     let (head, rest) = bytes.split_first_chunk::<3>().ok_or(broken("no header of a summary"))?;
     let [flags, level, many] = *head;
@@ -50,7 +60,7 @@ pub(crate) fn decode_summary(
     if many == 0 || usize::from(many) > SUMMARY_UNITS {
         return Err(broken("the number of units"));
     }
-    let (mut units, mut next) = (Vec::with_capacity(many.into()), Some(range.first()));
+    let (mut bounds, mut next) = (Bounds::with_capacity(8), Some(range.first()));
     for _ in 0..many {
         let gap = varint::take(&mut bytes).ok_or(broken("a unit of a summary"))?;
         let last = next.and_then(|next| next.checked_add(gap)).filter(|last| range.contains(*last));
@@ -58,15 +68,15 @@ pub(crate) fn decode_summary(
         next = last.checked_add(1);
         let (count, rest) = bytes.split_first().ok_or(broken("the bounds of a unit"))?;
         bytes = rest;
-        let mut bounds = Bounds::with_capacity(4);
+        bounds.clear();
         for _ in 0..*count {
             let pair = varint::take(&mut bytes).zip(varint::take(&mut bytes));
             bounds.push(pair.ok_or(broken("the bounds of a unit"))?);
         }
-        units.push(Unit { last, bounds });
+        visit(last, &bounds);
     }
     match bytes {
-        [] => Ok((range, units)),
+        [] => Ok(range),
         _ => Err(broken("bytes after a summary")),
     }
 }

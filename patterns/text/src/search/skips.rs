@@ -7,7 +7,7 @@ use keyloom::{Entry, Error, KeyRange, Order, Reader, Result};
 use super::bm25::Weight;
 use super::cursor::Window;
 use crate::index::ListKeys;
-use crate::postings::{Unit, decode_summary};
+use crate::postings::{SUMMARY_UNITS, each_unit};
 
 /// The bounds of a list, by layers of summaries.
 #[derive(Debug, Default)]
@@ -32,9 +32,11 @@ struct Loaded {
 impl Loaded {
     fn parse(keys: &ListKeys, key: &[u8], value: &[u8], weight: &Weight) -> Result<Self> {
         let (_, last) = keys.summary_of(key)?;
-        let (_, units) = decode_summary(value, last).map_err(|why| Error::from(why).at(key))?;
-        let bound = |unit: &Unit| (unit.last, weight.bound(unit.bounds.iter().copied()));
-        let units: Vec<(u32, f64)> = units.iter().map(bound).collect();
+        let mut units = Vec::with_capacity(SUMMARY_UNITS);
+        let read = each_unit(value, last, |last, bounds| {
+            units.push((last, weight.bound(bounds.iter().copied())));
+        });
+        read.map_err(|why| Error::from(why).at(key))?;
         let bound = units.iter().map(|(_, bound)| *bound).fold(0.0, f64::max);
         Ok(Self { last, bound, units })
     }
