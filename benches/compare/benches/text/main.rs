@@ -10,7 +10,7 @@
 //! that part is measured; the load always is. The ratios of queries and updates are those of
 //! interleaved rounds. tantivy and FTS5 are merged into one segment before the queries.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod queries;
 mod updates;
