@@ -79,7 +79,7 @@ fn decode(block: &[u8], beside: Option<&[u8]>, last: u32, detail: Detail) -> Opt
     }
     let min_len = block.varint()?;
     let bounds = block.byte()?;
-    if bounds > 4 || (bounds == 0) != (count == 1) {
+    if bounds > 8 || (bounds == 0) != (count == 1) {
         return None;
     }
     for _ in 0..2 * bounds {
