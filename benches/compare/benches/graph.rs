@@ -17,7 +17,7 @@ use rusqlite::{Connection, params};
 
 const LABEL: &str = "to";
 /// How many edges keyloom sorts and writes in one transaction.
-const BATCH: usize = 500_000;
+const BATCH: usize = 1_000_000;
 
 type Numbers = Graph<u32, (), u32>;
 

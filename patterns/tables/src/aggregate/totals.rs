@@ -29,7 +29,8 @@ pub struct Contributions<P> {
     parts: PhantomData<fn() -> P>,
 }
 
-type Amounts = SmallVec<[(KeyBuf, i64); 1]>;
+// Two, since many records count in two groups, such as both ends of an edge.
+type Amounts = SmallVec<[(KeyBuf, i64); 2]>;
 
 /// Adds `amount` to the total of `parts`; use 1 to count. A total wraps around on `i64` overflow.
 ///
