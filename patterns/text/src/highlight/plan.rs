@@ -80,10 +80,15 @@ impl Plan {
                 let spans = self.phrase(analyzer.tokens(text), *slop);
                 self.parts.extend(spans);
             }
+            Query::Combined { fields, text } if fields.iter().any(|(of, _)| of == field) => {
+                self.words(analyzer.tokens(text));
+            }
             Query::Near { field: of, near } if of == field => {
                 let spans = self.near(near, analyzer);
                 self.parts.extend(spans);
             }
+            // That a field exists is not a word of it.
+            Query::Prefix { prefix, .. } if prefix.is_empty() => {}
             Query::Prefix { field: of, .. }
             | Query::Wildcard { field: of, .. }
             | Query::Regex { field: of, .. }
@@ -129,6 +134,14 @@ impl Plan {
         let (places, slots): (_, Vec<_>) = slots.into_iter().unzip();
         let children = slots.into_iter().map(SpanPlan::Terms).collect();
         Some(SpanPlan::Near(NearPlan { children, slop, arrangement: Arrangement::Phrase(places) }))
+    }
+
+    /// Adds each token by itself.
+    fn words(&mut self, tokens: Vec<TokenBuf>) {
+        for token in tokens {
+            let id = self.id(token.term);
+            self.parts.push(SpanPlan::Terms(vec![id]));
+        }
     }
 
     fn near(&mut self, near: &Near, analyzer: &Analyzer) -> Option<SpanPlan> {

@@ -35,7 +35,8 @@ impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
     }
 
     fn list(&self, field: FieldInfo, term: &str) -> TermKeys {
-        TermKeys { list: self.spaces.list(field.number, term), detail: field.detail }
+        let detail = self.detail(field.number, term);
+        TermKeys { list: self.spaces.list(field.number, term), detail }
     }
 
     fn term_counter(&self, field: u32, term: &str) -> KeyBuf {

@@ -8,7 +8,7 @@ use keyloom::{KeyBuf, Order, Reader, Result, pack};
 use keyloom_tables::kit::{record, unless_undecodable};
 use keyloom_tables::table::{RecordKey, Table};
 
-use super::gather::{FieldTerms, Terms};
+use super::gather::{FieldTerms, LENGTHS, Terms};
 use super::{Field, TextIndex};
 use crate::postings::{Posting, Postings};
 
@@ -148,6 +148,7 @@ impl<K, V> Field<K, V> {
         value: &V,
     ) -> Option<(FieldTerms, u32)> {
         let mut terms = Terms::default();
+        terms.number(number, LENGTHS);
         let wanted = terms.number(number, term);
         let all = FieldTerms::of(self, number, key, value, &mut terms);
         all.terms.iter().any(|(term, _)| *term == wanted).then_some((all, wanted))

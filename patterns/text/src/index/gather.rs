@@ -11,6 +11,10 @@ use crate::postings::{Detail, Occurrence};
 /// Positions between two values of a field, so that a phrase does not match across them.
 const VALUE_GAP: u32 = 100;
 
+/// The term of the list of lengths: every document with a token in the field has it. An analyzer
+/// does not emit it, since it has no characters.
+pub(crate) const LENGTHS: &str = "";
+
 /// The terms of some records, with numbers.
 #[derive(Debug, Default)]
 pub(super) struct Terms {
@@ -42,7 +46,7 @@ impl Terms {
 pub(super) struct FieldTerms {
     /// The number of tokens.
     pub(super) len: u32,
-    /// The number of each term and its frequency, by number.
+    /// The number of each term and its frequency, by number, after the one of the lengths.
     pub(super) terms: Vec<(u32, u32)>,
     /// The occurrences of each term in turn.
     pub(super) occurrences: Vec<Occurrence>,
@@ -61,6 +65,7 @@ impl FieldTerms {
         value: &V,
         terms: &mut Terms,
     ) -> Self {
+        let lengths = terms.number(number, LENGTHS);
         let mut tokens: Vec<(u32, Occurrence)> = Vec::new();
         let (mut position, mut offset) = (0_u32, 0_u32);
         let function: &TextFunction<K, V> = &*field.function;
@@ -77,12 +82,15 @@ impl FieldTerms {
             position = next.saturating_add(VALUE_GAP);
             offset = offset.saturating_add(text.len() as u32).saturating_add(1);
         });
-        Self::sorted(tokens, field.detail)
+        Self::sorted(tokens, field.detail, lengths)
     }
 
-    fn sorted(mut tokens: Vec<(u32, Occurrence)>, detail: Detail) -> Self {
+    fn sorted(mut tokens: Vec<(u32, Occurrence)>, detail: Detail, lengths: u32) -> Self {
         tokens.sort_by_key(|(term, occurrence)| (*term, occurrence.position));
         let mut all = Self { len: tokens.len() as u32, ..Self::default() };
+        if !tokens.is_empty() {
+            all.terms.push((lengths, 1));
+        }
         for (term, occurrence) in tokens {
             match all.terms.last_mut() {
                 Some((last, freq)) if *last == term => *freq += 1,
@@ -99,11 +107,13 @@ impl FieldTerms {
         all
     }
 
-    /// Each term with its frequency and its occurrences.
+    /// Each term with its frequency and its occurrences. The first one is that of the lengths,
+    /// which has no occurrences.
     pub(super) fn postings(&self) -> impl Iterator<Item = (u32, u32, &[Occurrence])> {
         let mut rest = self.occurrences.as_slice();
-        self.terms.iter().map(move |(term, freq)| {
-            let (mine, others) = rest.split_at_checked(*freq as usize).unwrap_or_default();
+        self.terms.iter().enumerate().map(move |(n, (term, freq))| {
+            let many = if n == 0 { 0 } else { *freq as usize };
+            let (mine, others) = rest.split_at_checked(many).unwrap_or_default();
             rest = others;
             (*term, *freq, mine)
         })

@@ -40,13 +40,13 @@ pub(super) fn grouped<'g, 'c>(
     changes: &'c mut Vec<PostingChange<'g>>,
     terms: &'c Terms,
     spaces: &Spaces,
-    detail_of: impl Fn(u32) -> Detail,
+    detail_of: impl Fn(u32, &str) -> Detail,
 ) -> Vec<ListChanges<'g, 'c>> {
     changes.sort_unstable_by_key(|change| (change.term, change.doc));
     let lists = changes.chunk_by(|a, b| a.term == b.term);
     let lists = lists.filter_map(|changes| {
         let (field, term) = terms.all.get(changes.first()?.term as usize)?;
-        let (keys, detail) = (spaces.list(*field, term), detail_of(*field));
+        let (keys, detail) = (spaces.list(*field, term), detail_of(*field, term));
         Some(ListChanges { field: *field, term, detail, keys, changes })
     });
     let mut lists: Vec<_> = lists.collect();

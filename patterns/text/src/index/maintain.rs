@@ -9,7 +9,7 @@ use keyloom_tables::table::RecordKey;
 
 use super::edit::Edit;
 use super::fetch::blocks;
-use super::gather::{FieldTerms, Gathered, Terms};
+use super::gather::{FieldTerms, Gathered, LENGTHS, Terms};
 use super::lists::{ListChanges, PostingChange, grouped};
 use super::{TextError, TextIndex};
 
@@ -56,7 +56,8 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         for (record, number) in records.iter().zip(0..) {
             self.collect(record, number, &mut changes);
         }
-        let lists = grouped(&mut changes, terms, &self.spaces, |field| self.detail(field));
+        let lists =
+            grouped(&mut changes, terms, &self.spaces, |field, term| self.detail(field, term));
         let stored = blocks(reader, &lists)?;
         let mut deltas = Deltas::new();
         // The length that each field of a record had, if it was indexed.
@@ -70,7 +71,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
                     lengths.insert((change.record, list.field), len);
                 }
             }
-            if delta != 0 {
+            if delta != 0 && list.term != LENGTHS {
                 deltas.insert(self.spaces.term(list.field, list.term), delta);
             }
         }

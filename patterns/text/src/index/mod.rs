@@ -16,9 +16,14 @@
 //!
 //! A field is its number in the order of declaration, counted from 0.
 //!
+//! The list of the term `""` has all documents with a text in the field, each with the frequency 1
+//! and the length of the field. It has no counter of its own and no positions. It takes one to two
+//! bytes per document, and changes only if a length does.
+//!
 //! ```text
 //! ("text", 1, 0, "rabbit")              ->  51: of so many documents
 //! ("text", 2, 0, "rabbit", 4294967295)  ->  all 51 of them
+//! ("text", 2, 0, "", 127)               ->  the lengths of the documents with ids from 0 to 127
 //! ("text", 1, 0, "alice")               ->  386
 //! ("text", 2, 0, "alice", 255)          ->  up to 128 documents with ids from 128 to 255
 //! ("text", 2, 0, "alice", 511)          ->  and from 256 to 511
@@ -27,7 +32,8 @@
 //!
 //! # Invariants
 //!
-//! * A record has a posting for each of its terms, and no other.
+//! * A record has a posting for each of its terms, one for the length of each of its fields that
+//!   is not empty, and no other.
 //! * A range of ids is a block if it has 1 to 128 postings, and its parent, the aligned range of
 //!   twice its size, has more. So the bytes follow from the records, not from the history.
 //! * Each counter is the exact number, in every snapshot. A counter of 0 may exist or not.
@@ -36,9 +42,9 @@
 //!
 //! | change of a record | reads | keys written, in addition to the record |
 //! |---|---|---|
-//! | inserted | its id; the block of each term, and its occurrences | a block, a counter and at most one key of occurrences per term; 2 counters per field |
+//! | inserted | its id; the block of each term, and its occurrences; the block of the lengths of each field | a block, a counter and at most one key of occurrences per term; a block and 2 counters per field |
 //! | a text changed, its length not | the same, of the terms that occur more, less or elsewhere | the same |
-//! | the length of a text changed | the same, of all terms of the text: each posting has the length | the same |
+//! | the length of a text changed | the same, of all terms of the text and of the lengths: each posting has the length | the same |
 //! | no text changed | nothing | nothing |
 //!
 //! If the bounds of a block change, or a block is split or joined, one summary changes too, and
@@ -49,8 +55,8 @@
 //! as the one before. A block that loses postings reads its sibling, since both may fit into one.
 //!
 //! Counters are added to, so that writers do not conflict on them. They do conflict if they change
-//! the same block: any two writers of new documents share the last block of a common word. Write
-//! many records per transaction.
+//! the same block: any two writers of new documents share the last block of the lengths and of each
+//! common word. Write many records per transaction.
 //!
 //! # Check and repair
 //!
@@ -86,6 +92,7 @@ use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions};
 
 pub use error::TextError;
+pub(crate) use gather::LENGTHS;
 pub(crate) use keys::{ListKeys, Spaces, with_id};
 pub use similar::MoreLikeThis;
 
@@ -262,9 +269,12 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         })
     }
 
-    /// What a field stores of each word.
-    pub(crate) fn detail(&self, field: u32) -> Detail {
-        self.fields.get(field as usize).map(|field| field.detail).unwrap_or_default()
+    /// What the list of a term stores of each word.
+    pub(crate) fn detail(&self, field: u32, term: &str) -> Detail {
+        match term {
+            LENGTHS => Detail::Frequencies,
+            _ => self.fields.get(field as usize).map(|field| field.detail).unwrap_or_default(),
+        }
     }
 
     /// The options that determine the stored bytes.
@@ -275,7 +285,8 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         let fields: Vec<String> = self.fields.iter().map(field).collect();
         let mut filters: Vec<&str> = self.records.field_names().collect();
         filters.sort_unstable();
-        format!("{}, texts {}, filters {filters:?}", self.ids, fields.join(", "))
+        let fields = fields.join(", ");
+        format!("{}, texts {fields}, with lists of lengths, filters {filters:?}", self.ids)
     }
 }
 

@@ -173,7 +173,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
             None => reader.get(&keys.of_occurrences(last))?,
             Some(_) => None,
         };
-        Ok(block.decode(separate.as_deref(), self.index.detail(field)).is_err())
+        Ok(block.decode(separate.as_deref(), self.index.detail(field, &term)).is_err())
     }
 
     /// Adds the postings of the next page of records. Returns its last key, unless it was the last
@@ -303,7 +303,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
             docs.extend(docs_of(&keys.blocks, key, value));
         }
         let postings = self.postings(txn, field, term, docs)?;
-        let detail = index.detail(field);
+        let detail = index.detail(field, term);
         let due = entries_of(&index.spaces, field, term, &postings, detail)?;
         let due: Vec<(KeyBuf, Vec<u8>)> = due.into_iter().flatten().collect();
         let mut writes = SortedWrites::default();

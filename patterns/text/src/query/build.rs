@@ -17,6 +17,55 @@ impl Query {
         Self::Phrase { field: field.into(), text: text.into(), slop: 0 }
     }
 
+    /// Documents with any word of `text` in any of `fields`, ranked as if these were one field.
+    /// Each field has a weight.
+    ///
+    /// This is BM25F, as in Lucene's `CombinedFieldQuery`: the frequencies of a word and the
+    /// lengths of the fields are multiplied by the weights and added, before the formula of
+    /// [`Bm25`](crate::Bm25) is applied to the sums. So a word that is in two fields counts little
+    /// more than one that is in one of them twice, and a rare word in one field is not ranked above
+    /// a document with all words. A sum of the scores of each field does both.
+    ///
+    /// The average length is the sum of the weighted lengths by the number of documents, which is
+    /// that of the field in most documents. The number of documents with a word is that of the field
+    /// where most documents have it. A document with the word in no field does not match. The
+    /// scores of the words are added; for documents with all words, combine one query per word by
+    /// [`all_of`](Self::all_of).
+    ///
+    /// Words are told apart by their position in the text, so the analyzers of the fields should
+    /// number them equally.
+    ///
+    /// Costs the blocks of each word in each field, as [`any_of`](Self::any_of) does, and for each
+    /// document that is scored one block of lengths per field without the word, if it is not in
+    /// memory.
+    ///
+    /// ```
+    /// use keyloom_text::Query;
+    /// let query = Query::combined([("title", 2.0), ("body", 1.0)], "white rabbit");
+    /// assert_eq!(query.to_string(), r#"COMBINED(title^2 body):"white rabbit""#);
+    /// ```
+    pub fn combined<F: Into<String>>(
+        fields: impl IntoIterator<Item = (F, f32)>,
+        text: impl Into<String>,
+    ) -> Self {
+        let fields = fields.into_iter().map(|(field, weight)| (field.into(), weight)).collect();
+        Self::Combined { fields, text: text.into() }
+    }
+
+    /// Documents with any term in a field: those that have the field.
+    ///
+    /// It is the [`prefix`](Self::prefix) without characters. It marks no word of a text, and costs one block per about a
+    /// hundred documents that are visited, however many terms the field has. Its
+    /// [`count`](crate::Search::count) is a counter.
+    ///
+    /// ```
+    /// use keyloom_text::Query;
+    /// assert_eq!(Query::exists("title").to_string(), "title:*");
+    /// ```
+    pub fn exists(field: impl Into<String>) -> Self {
+        Self::prefix(field, "")
+    }
+
     /// Documents where these spans are close to each other.
     pub fn near(field: impl Into<String>, near: Near) -> Self {
         Self::Near { field: field.into(), near }

@@ -23,6 +23,9 @@ impl Query {
     /// # Errors
     /// * [`QueryError::TooDeep`] if the tree has more than 100 levels.
     /// * [`QueryError::Score`] if a boost or constant score is negative or not finite.
+    /// * [`QueryError::NoFields`] if a [`Query::Combined`] has no fields.
+    /// * [`QueryError::FieldWeight`] if the weight of one of its fields is not finite, or not
+    ///   greater than 0.
     /// * [`QueryError::Distance`] if the distance of a fuzzy term is more than 2.
     /// * [`QueryError::TooFewSpans`] if a [`Near`] has fewer than two spans, or a
     ///   [`Spans::AnyOf`] none.
@@ -47,10 +50,21 @@ fn check(query: &Query, levels: usize) -> Result<(), QueryError> {
         Query::Fuzzy { distance, .. } if *distance > MAX_DISTANCE => {
             Err(QueryError::Distance { query: shown(query), distance: *distance })
         }
+        Query::Combined { fields, .. } => check_fields(query, fields),
         Query::Boolean(boolean) => boolean.clauses().try_for_each(|clause| check(clause, levels)),
         Query::Near { near, .. } => check_near(near, levels),
         _ => Ok(()),
     }
+}
+
+fn check_fields(query: &Query, fields: &[(String, f32)]) -> Result<(), QueryError> {
+    if fields.is_empty() {
+        return Err(QueryError::NoFields { query: shown(query) });
+    }
+    let wrong = fields.iter().find(|(_, weight)| !weight.is_finite() || *weight <= 0.0);
+    wrong.map_or(Ok(()), |(field, weight)| {
+        Err(QueryError::FieldWeight { field: shown(field), weight: *weight })
+    })
 }
 
 fn check_near(near: &Near, levels: usize) -> Result<(), QueryError> {

@@ -8,7 +8,8 @@ use super::tree::{BooleanQuery, Near, Query, Spans};
 use super::wildcard::{WildcardPart, parts};
 
 /// Words with a meaning in the query language.
-pub(super) const RESERVED: [&str; 7] = ["AND", "OR", "NOT", "TO", "NEAR", "ORDERED", "ANY"];
+pub(super) const RESERVED: [&str; 8] =
+    ["AND", "OR", "NOT", "TO", "NEAR", "ORDERED", "ANY", "COMBINED"];
 
 /// Whether a character of a bare word needs a backslash.
 pub(super) fn is_special(c: char) -> bool {
@@ -77,6 +78,7 @@ fn operand(query: &Query, f: &mut Formatter<'_>) -> fmt::Result {
             write!(f, "{}:{}", Word(field), Quoted(text))?;
             suffix(f, *slop)
         }
+        Query::Combined { fields, text } => combined(fields, text, f),
         Query::Near { field, near } => write!(f, "{}:{near}", Word(field)),
         Query::Prefix { field, prefix } => write!(f, "{}:{}*", Word(field), Letters(prefix)),
         Query::Wildcard { field, pattern } => match Query::wildcard(field, pattern) {
@@ -113,6 +115,21 @@ fn operand(query: &Query, f: &mut Formatter<'_>) -> fmt::Result {
             write!(f, "^={score}")
         }
     }
+}
+
+/// Prints the fields, each with its weight unless it is 1, and the text.
+fn combined(fields: &[(String, f32)], text: &str, f: &mut Formatter<'_>) -> fmt::Result {
+    f.write_str("COMBINED(")?;
+    for (at, (field, weight)) in fields.iter().enumerate() {
+        if at > 0 {
+            f.write_char(' ')?;
+        }
+        Word(field).fmt(f)?;
+        if *weight != 1.0 {
+            write!(f, "^{weight}")?;
+        }
+    }
+    write!(f, "):{}", Quoted(text))
 }
 
 fn wildcard(field: &str, pattern: &str, f: &mut Formatter<'_>) -> fmt::Result {

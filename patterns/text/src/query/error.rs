@@ -13,6 +13,20 @@ pub enum QueryError {
         /// The score.
         score: f32,
     },
+    /// A combined query without fields.
+    #[error("the query {query} has no fields; give at least one")]
+    NoFields {
+        /// The beginning of the query.
+        query: String,
+    },
+    /// The weight of a field is not a number that frequencies can be multiplied with.
+    #[error("the field {field} has the weight {weight}; choose a finite number greater than 0")]
+    FieldWeight {
+        /// The beginning of the name.
+        field: String,
+        /// The weight.
+        weight: f32,
+    },
     /// The distance of a fuzzy term is too great.
     #[error(
         "the query {query} has the distance {distance}, the limit is 2; choose 0 to 2, or n-grams"

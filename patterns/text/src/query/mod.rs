@@ -8,6 +8,8 @@
 //! |---|---|
 //! | contains a word | [`Query::term`] |
 //! | contains words beside each other, or nearly | [`Query::phrase`] with a [slop](Query::slop) |
+//! | contains words in any of several fields, ranked as if these were one | [`Query::combined`] |
+//! | has a field | [`Query::exists`] |
 //! | contains words and phrases close to each other | [`Query::near`] |
 //! | contains a word of this form | [`Query::prefix`], [`Query::wildcard`], [`Query::regex`] |
 //! | contains a word like this one | [`Query::fuzzy`] |

@@ -8,7 +8,7 @@ use std::ops::Bound;
 ///
 /// | part | the analyzer of the field |
 /// |---|---|
-/// | [`Term`](Self::Term), [`Phrase`](Self::Phrase), [`Near`](Self::Near) | [analyzes](crate::Analyzer::analyze) the text |
+/// | [`Term`](Self::Term), [`Phrase`](Self::Phrase), [`Combined`](Self::Combined), [`Near`](Self::Near) | [analyzes](crate::Analyzer::analyze) the text |
 /// | [`Prefix`](Self::Prefix), [`Wildcard`](Self::Wildcard), [`Fuzzy`](Self::Fuzzy), [`Range`](Self::Range) | [normalizes](crate::Analyzer::normalize) it, without stems |
 /// | [`Regex`](Self::Regex) | leaves it as it is: the expression matches terms of the index |
 ///
@@ -48,6 +48,14 @@ pub enum Query {
         /// in the phrase: the greatest difference between two of these is at most the slop. So
         /// two neighbours in the opposite order need a slop of 2.
         slop: u32,
+    },
+    /// Documents with any word of a text in any of several fields, ranked as if these were one
+    /// field; see [`Query::combined`].
+    Combined {
+        /// The fields, each with its weight: finite and greater than 0.
+        fields: Vec<(String, f32)>,
+        /// The words, before analysis.
+        text: String,
     },
     /// Documents where some spans are close to each other.
     Near {

@@ -61,20 +61,35 @@ pub(crate) struct Weight {
 
 impl Weight {
     pub(crate) fn new(bm25: Bm25, field: FieldStatistics, factor: f64) -> Self {
+        Self::with_average(bm25, field.average(), factor)
+    }
+
+    pub(crate) fn with_average(bm25: Bm25, average: f64, factor: f64) -> Self {
         let Bm25 { k1, b } = bm25;
-        let average = field.average().max(f64::MIN_POSITIVE);
+        let average = average.max(f64::MIN_POSITIVE);
         Self { factor, k1, fixed: k1 * (1.0 - b), per_token: k1 * b / average }
+    }
+
+    /// The same, if frequency and length are multiplied by `weight` before.
+    pub(crate) fn of_field(self, weight: f64) -> Self {
+        Self { fixed: self.fixed / weight, ..self }
     }
 
     /// The part of the score that depends on the document.
     #[inline]
-    pub(crate) fn saturation(&self, frequency: f64, length: u32) -> f64 {
-        let norm = self.fixed + self.per_token * f64::from(length);
+    pub(crate) fn saturation(&self, frequency: f64, length: f64) -> f64 {
+        let norm = self.fixed + self.per_token * length;
         frequency * (self.k1 + 1.0) / (frequency + norm)
     }
 
     #[inline]
     pub(crate) fn score(&self, frequency: f64, length: u32) -> f64 {
+        self.score_of(frequency, f64::from(length))
+    }
+
+    /// The score for a length that need not be whole.
+    #[inline]
+    pub(crate) fn score_of(&self, frequency: f64, length: f64) -> f64 {
         self.factor * self.saturation(frequency, length)
     }
 

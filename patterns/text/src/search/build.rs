@@ -5,12 +5,14 @@ use keyloom_bitmaps::BitmapExpr;
 
 use super::bm25::{Bm25, Weight};
 use super::catalog::{Catalog, FieldInfo};
+use super::combined::{Combined, CombinedField, CombinedStatistics, FieldLists};
 use super::cursor::{Cursor, END};
 use super::expand::MatchedTerm;
 use super::node::{AtLeast, Boolean, Expression, Ids, Near, Node, Slot};
 use super::plan::{BooleanPlan, Plan};
 use super::spans::{SpanShape, SpansNode};
 use super::statistics::Statistics;
+use crate::index::LENGTHS;
 
 /// Builds operators that read from one reader.
 pub(crate) struct Builder<'b, 'r, C, R> {
@@ -45,6 +47,7 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
                 let shape = shape.map(&mut |terms| self.slot(*field, terms, factor));
                 Node::Spans(Box::new(SpansNode::new(shape, self.weight(*field, factor))))
             }
+            Plan::Combined { fields, .. } => Node::Combined(Box::new(self.combined(fields, boost))),
             Plan::Terms { field, terms } => self.union(*field, terms, boost)?,
             Plan::AtLeast { least, operands } => {
                 Node::AtLeast(Box::new(AtLeast::new(self.all(operands, boost)?, *least)))
@@ -77,8 +80,23 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
         Weight::new(self.bm25, self.statistics.field(field.number), factor)
     }
 
+    fn combined(&self, fields: &[CombinedField], boost: f64) -> Combined<'r, R> {
+        let of_all = CombinedStatistics::of(self.statistics, fields);
+        let weight = of_all.weight(self.bm25, boost * of_all.idf());
+        let lists = |of: &CombinedField| {
+            let cursor = |term: &str| self.weighted(of.field, term, weight.of_field(of.weight));
+            let terms = of.terms.iter().map(|term| cursor(term)).collect();
+            FieldLists { weight: of.weight, terms, lengths: cursor(LENGTHS) }
+        };
+        Combined::new(fields.iter().map(lists).collect(), weight)
+    }
+
     pub(crate) fn cursor(&self, field: FieldInfo, term: &str, factor: f64) -> Cursor<'r, R> {
-        let (keys, weight) = (self.catalog.list(field, term), self.weight(field, factor));
+        self.weighted(field, term, self.weight(field, factor))
+    }
+
+    fn weighted(&self, field: FieldInfo, term: &str, weight: Weight) -> Cursor<'r, R> {
+        let keys = self.catalog.list(field, term);
         let documents = self.statistics.documents(field.number, term);
         Cursor::new(self.reader, keys, weight).of_documents(documents)
     }

@@ -6,8 +6,10 @@ use keyloom::{Reader, Result};
 
 use super::build::Builder;
 use super::catalog::{Catalog, FieldInfo};
+use super::combined::{CombinedField, CombinedStatistics};
 use super::node::Node;
 use super::plan::{BooleanPlan, Plan};
+use crate::index::LENGTHS;
 
 /// How the score of a document is computed, as a tree: [`Display`](fmt::Display) prints one line
 /// per part.
@@ -50,6 +52,9 @@ impl<C: Catalog, R: Reader> Builder<'_, '_, C, R> {
         let (description, details) = match plan {
             Plan::None => ("no document".to_owned(), Vec::new()),
             Plan::All => (format!("all documents, {boost}"), Vec::new()),
+            Plan::Term { field, term } if term == LENGTHS => {
+                (format!("any term of {:?}", self.catalog.field_name(field.number)), Vec::new())
+            }
             Plan::Term { field, term } => {
                 (self.of_term(*field, term, boost, &mut node, doc)?, Vec::new())
             }
@@ -62,6 +67,9 @@ impl<C: Catalog, R: Reader> Builder<'_, '_, C, R> {
             Plan::Spans { field, shape } => {
                 let idf = self.spans_idf(*field, shape);
                 (format!("spans near each other: boost {boost} · idf {idf}"), Vec::new())
+            }
+            Plan::Combined { word, fields } => {
+                self.of_combined(word, fields, boost, &mut node, doc)?
             }
             Plan::Terms { field, terms } => {
                 let name = self.catalog.field_name(field.number);
@@ -108,13 +116,47 @@ impl<C: Catalog, R: Reader> Builder<'_, '_, C, R> {
             && cursor.doc() == doc
         {
             let (frequency, length) = cursor.frequency_and_length()?;
-            let part = cursor.weight.saturation(f64::from(frequency), length);
+            let part = cursor.weight.saturation(f64::from(frequency), f64::from(length));
             text.push_str(&format!(
                 " · {part:.6} (frequency {frequency}, length {length}, average length {:.3})",
                 statistics.average()
             ));
         }
         Ok(text)
+    }
+
+    fn of_combined(
+        &self,
+        word: &str,
+        fields: &[CombinedField],
+        boost: f64,
+        node: &mut Node<'_, R>,
+        doc: u32,
+    ) -> Result<(String, Vec<Explanation>)> {
+        let of_all = CombinedStatistics::of(self.statistics, fields);
+        let (idf, CombinedStatistics { documents, with_term, average }) = (of_all.idf(), of_all);
+        let mut text = format!(
+            "word {word:?} of combined fields: boost {boost} · idf {idf:.6} ({with_term} of {documents} documents)"
+        );
+        let Node::Combined(combined) = node else { return Ok((text, Vec::new())) };
+        if combined.doc() != doc {
+            return Ok((text, Vec::new()));
+        }
+        let (mut details, mut frequency, mut length) = (Vec::new(), 0.0, 0.0);
+        for (n, CombinedField { field, weight, terms }) in fields.iter().enumerate() {
+            let (of_field, len) = combined.numbers(n)?;
+            frequency += weight * f64::from(of_field);
+            length += weight * f64::from(len);
+            let name = self.catalog.field_name(field.number);
+            let description =
+                format!("weight of {name:?}: frequency {of_field} of {terms:?}, length {len}");
+            details.push(Explanation { score: Some(*weight), description, details: Vec::new() });
+        }
+        let part = combined.weight().saturation(frequency, length);
+        text.push_str(&format!(
+            " · {part:.6} (weighted frequency {frequency}, length {length}, average length {average:.3})"
+        ));
+        Ok((text, details))
     }
 
     fn of_boolean(

@@ -54,6 +54,7 @@ mod batch;
 mod bm25;
 mod build;
 mod catalog;
+mod combined;
 mod continuation;
 mod counting;
 mod cursor;

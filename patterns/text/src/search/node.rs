@@ -6,6 +6,7 @@ use keyloom::{Reader, Result};
 use keyloom_bitmaps::expression::IdCursor;
 
 use super::bm25::Weight;
+use super::combined::Combined;
 use super::cursor::{Cursor, END, Window};
 use super::proximity::Proximity;
 use super::spans::SpansNode;
@@ -19,6 +20,8 @@ pub(crate) enum Node<'r, R: Reader> {
     Near(Box<Near<'r, R>>),
     /// The documents with spans of several terms.
     Spans(Box<SpansNode<'r, R>>),
+    /// The documents of a word in any of several fields.
+    Combined(Box<Combined<'r, R>>),
     /// Given documents.
     Ids(Ids),
     /// The documents of an expression, all with one score.
@@ -89,6 +92,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::Term(cursor) => cursor.doc(),
             Self::Near(near) => near.doc,
             Self::Spans(spans) => spans.doc(),
+            Self::Combined(combined) => combined.doc(),
             Self::Ids(ids) => ids.doc(),
             Self::Expression(expression) => expression.doc,
             Self::Boolean(boolean) => boolean.doc,
@@ -107,6 +111,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::Term(cursor) => cursor.seek(target),
             Self::Near(near) => near.seek(target),
             Self::Spans(spans) => spans.seek(target),
+            Self::Combined(combined) => combined.seek(target),
             Self::Ids(ids) => Ok(ids.seek(target)),
             Self::Expression(expression) => expression.seek(target),
             Self::Boolean(boolean) => boolean.seek(target),
@@ -125,6 +130,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::Term(cursor) => cursor.score(),
             Self::Near(near) => near.score(),
             Self::Spans(spans) => spans.score(),
+            Self::Combined(combined) => combined.score(),
             Self::Ids(ids) => Ok(ids.score()),
             Self::Expression(expression) => Ok(expression.score),
             Self::Boolean(boolean) => boolean.score(),
@@ -179,6 +185,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::Near(near) => {
                 near.terms.iter_mut().flat_map(|slot| &mut slot.terms).try_for_each(visit)
             }
+            Self::Combined(combined) => combined.terms().try_for_each(visit),
             Self::Boolean(boolean) => {
                 let all = boolean.required.iter_mut().chain(&mut boolean.optional);
                 all.into_iter().try_for_each(|node| node.for_each_cursor(visit))
@@ -199,6 +206,7 @@ impl<'r, R: Reader> Node<'r, R> {
             Self::Term(cursor) => cursor.window(target, depth),
             Self::Near(near) => near.window(target, depth),
             Self::Spans(spans) => Ok(spans.window()),
+            Self::Combined(combined) => combined.window(target, depth),
             Self::Ids(ids) => Ok(Window { last: END, score: ids.score }),
             Self::Expression(expression) => Ok(Window { last: END, score: expression.score }),
             Self::Boolean(boolean) => boolean.window(target, depth),

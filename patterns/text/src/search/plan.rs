@@ -6,9 +6,11 @@ use std::sync::Arc;
 use keyloom::{Error, Reader, Result};
 
 use super::catalog::{Catalog, FieldInfo, PlacedTerm};
+use super::combined::CombinedField;
 use super::expand::{Expansion, MatchedTerm};
 use super::proximity::{Arrangement, Proximity};
 use super::spans::{MAX_UNORDERED, SpanShape};
+use crate::index::LENGTHS;
 use crate::postings::Detail;
 use crate::{BooleanQuery, Near, Query, Spans};
 
@@ -25,6 +27,8 @@ pub(crate) enum Plan {
     Near { field: FieldInfo, slots: Vec<Vec<String>>, proximity: Proximity },
     /// The documents with spans of several terms.
     Spans { field: FieldInfo, shape: SpanShape<Vec<String>> },
+    /// The documents of a word in any of several fields, as if they were one.
+    Combined { word: String, fields: Arc<[CombinedField]> },
     /// The documents of any of these terms, with the score 1 / (1 + distance).
     Terms { field: FieldInfo, terms: Arc<[MatchedTerm]> },
     /// At least `least` of the operands.
@@ -75,6 +79,12 @@ impl<C: Catalog, R: Reader> Planner<'_, C, R> {
                 self.phrase(field, self.catalog.analyze(field.number, text), *slop)?
             }
             Query::Near { field, near } => self.near(self.catalog.field(field)?, near)?,
+            Query::Combined { fields, text } => self.combined(fields, text)?,
+            // Every document with the field has a length there.
+            Query::Prefix { field, prefix } if prefix.is_empty() => {
+                let (field, term) = (self.catalog.field(field)?, LENGTHS.to_owned());
+                Some(Plan::Constant(Plan::Term { field, term }.into(), 1.0))
+            }
             Query::Boolean(boolean) => Some(self.boolean(boolean)?),
             Query::Boost { query, factor } => {
                 let plan = self.plan(query)?;
@@ -85,6 +95,33 @@ impl<C: Catalog, R: Reader> Planner<'_, C, R> {
                 plan.map(|plan| Plan::Constant(plan.into(), f64::from(*score)))
             }
             pattern => Some(self.pattern(pattern)?),
+        })
+    }
+
+    /// The words of a text, each in any of the fields. Tokens at the same position of the text are
+    /// one word, whatever the analyzers of the fields make of it.
+    fn combined(&self, fields: &[(String, f32)], text: &str) -> Result<Option<Plan>> {
+        let mut words: BTreeMap<u32, Vec<CombinedField>> = BTreeMap::new();
+        let mut all = Vec::with_capacity(fields.len());
+        for (name, weight) in fields {
+            let field = self.catalog.field(name)?;
+            let slots = slots(self.catalog.analyze(field.number, text));
+            words.extend(slots.keys().map(|position| (*position, Vec::new())));
+            all.push((field, f64::from(*weight), slots));
+        }
+        for (position, word) in &mut words {
+            word.extend(all.iter_mut().map(|(field, weight, slots)| {
+                let terms = slots.remove(position).unwrap_or_default();
+                CombinedField { field: *field, weight: *weight, terms }
+            }));
+        }
+        let mut operands = words.into_values().map(|fields| {
+            let word = fields.iter().flat_map(|field| &field.terms).next().cloned();
+            Plan::Combined { word: word.unwrap_or_default(), fields: fields.into() }
+        });
+        Ok(match operands.len() {
+            0 | 1 => operands.next(),
+            _ => Some(Plan::AtLeast { least: 1, operands: operands.collect() }),
         })
     }
 
@@ -266,6 +303,8 @@ impl Plan {
                 shape.for_each(&mut |terms| lists += terms.len());
                 lists
             }
+            // Terms, and lengths.
+            Self::Combined { fields, .. } => fields.iter().map(|of| of.terms.len() + 1).sum(),
             Self::Terms { terms, .. } => terms.len(),
             Self::AtLeast { operands, .. } => all(operands),
             Self::Boolean(BooleanPlan { must, filter, should, must_not, .. }) => {
@@ -286,6 +325,10 @@ impl Plan {
             Self::Spans { field, shape } => {
                 shape.for_each(&mut |terms| terms.iter().for_each(|term| visit(*field, term)));
             }
+            Self::Combined { fields, .. } => fields.iter().for_each(|of| {
+                visit(of.field, LENGTHS);
+                of.terms.iter().for_each(|term| visit(of.field, term));
+            }),
             Self::AtLeast { operands, .. } => {
                 operands.iter().for_each(|operand| operand.scored_terms(visit));
             }

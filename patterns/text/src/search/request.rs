@@ -123,7 +123,11 @@ impl Request {
     /// As [`top`](Request::top).
     pub(crate) fn count<R: Reader>(&self, catalog: &impl Catalog, reader: &R) -> Result<u64> {
         let prepared = self.prepare(catalog, reader)?;
-        if let (Plan::Term { field, term }, []) = (&prepared.plan, &self.filters[..]) {
+        let plan = match &prepared.plan {
+            Plan::Constant(plan, _) => plan,
+            plan => plan,
+        };
+        if let (Plan::Term { field, term }, []) = (plan, &self.filters[..]) {
             let now = Statistics::read(catalog, reader, &prepared.plan)?;
             return Ok(now.documents(field.number, term));
         }

@@ -7,6 +7,7 @@ use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Reader, Result};
 use super::bm25::FieldStatistics;
 use super::catalog::Catalog;
 use super::plan::Plan;
+use crate::index::LENGTHS;
 use keyloom_tables::kit::get_many;
 
 /// The statistics of the terms of a query, and of their fields, at one time.
@@ -30,7 +31,9 @@ impl Statistics {
         plan.scored_terms(&mut |field, term| {
             statistics.fields.entry(field.number).or_default();
             let terms = statistics.terms.entry(field.number).or_default();
-            terms.entry(term.to_owned()).or_default();
+            if term != LENGTHS {
+                terms.entry(term.to_owned()).or_default();
+            }
         });
         let fields = statistics.fields.keys().flat_map(|field| catalog.field_counters(*field));
         let terms = statistics
@@ -85,6 +88,9 @@ impl Statistics {
 
     /// How many documents have a term.
     pub(crate) fn documents(&self, field: u32, term: &str) -> u64 {
+        if term == LENGTHS {
+            return self.field(field).documents;
+        }
         self.terms.get(&field).and_then(|terms| terms.get(term)).copied().unwrap_or(0)
     }
 

@@ -19,6 +19,9 @@ use crate::postings::{
 
 pub(super) const TERMS: u8 = 8;
 
+/// The term of the lengths.
+pub(super) const LENGTHS: u8 = TERMS;
+
 /// Texts by id, each a list of terms.
 pub(super) type Texts = BTreeMap<u32, Vec<u8>>;
 
@@ -37,7 +40,8 @@ pub(super) fn keys(term: u8) -> TermKeys {
     let of = |kind: &str| keyloom::pack(&(kind, u32::from(term)));
     let (blocks, occurrences) = (of("blocks"), of("occurrences"));
     let list = ListKeys { blocks, occurrences, summaries: of("summaries") };
-    TermKeys { list, detail: Detail::Positions }
+    let detail = if term == LENGTHS { Detail::Frequencies } else { Detail::Positions };
+    TermKeys { list, detail }
 }
 
 pub(super) fn postings(texts: &Texts, term: u8) -> Postings {
@@ -83,6 +87,12 @@ pub(super) fn stored(texts: &Texts) -> Memory {
             for term in 0..TERMS {
                 write(txn, &keys(term), IdRange::ALL, postings(texts, term).as_slice());
             }
+            let mut lengths = Postings::default();
+            for (id, text) in texts {
+                let len = text.len() as u32;
+                lengths.push(Posting { doc: *id, freq: 1, len, occurrences: &[] });
+            }
+            write(txn, &keys(LENGTHS), IdRange::ALL, lengths.as_slice());
             Ok(())
         })
         .unwrap();

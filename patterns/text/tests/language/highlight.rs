@@ -254,8 +254,14 @@ fn naive_tokens(query: &Query, words: &[String]) -> BTreeSet<usize> {
     };
     match query {
         Query::Term { text, .. } => matching(&|word| word == text),
+        // That a field exists is not a word of it.
+        Query::Prefix { prefix, .. } if prefix.is_empty() => BTreeSet::new(),
         Query::Prefix { prefix, .. } => matching(&|word| word.starts_with(&**prefix)),
         Query::Phrase { text, slop, .. } => naive_phrase(text, *slop, words),
+        Query::Combined { fields, text } => {
+            let is_marked = fields.iter().any(|(field, _)| field == "b");
+            matching(&|word| is_marked && text.split(' ').any(|other| other == word))
+        }
         Query::Near { near, .. } => {
             naive_near(near, words).into_iter().flat_map(|found| found.2).collect()
         }
@@ -296,6 +302,9 @@ fn queries() -> impl Strategy<Value = Query> {
         word().prop_map(|text| Query::prefix("b", text)),
         (phrases(), 0..4_u32).prop_map(|(text, slop)| Query::phrase("b", text).slop(slop)),
         nears(spans()).prop_map(|near| Query::near("b", near)),
+        phrases().prop_map(|text| Query::combined([("c", 1.0), ("b", 2.0)], text)),
+        phrases().prop_map(|text| Query::combined([("c", 1.0)], text)),
+        Just(Query::exists("b")),
     ];
     let some = |n| prop::collection::vec(part.clone(), 0..n);
     (some(3), some(2), some(2), some(2)).prop_map(|(must, filter, should, must_not)| {

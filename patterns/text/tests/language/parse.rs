@@ -113,6 +113,14 @@ fn terms_and_patterns_are_parsed() {
         ("year:>1865", Query::range("year", (Bound::Excluded(text("1865")), Bound::Unbounded))),
         ("year:< 1865", Query::range("year", ..text("1865"))),
         ("year:<=\"a b\"", Query::range("year", ..=text("a b"))),
+        (
+            r#"COMBINED(title^2 "my b" b^0.5): "white rabbit"^3"#,
+            Query::combined([("title", 2.0), ("my b", 1.0), ("b", 0.5)], "white rabbit").boost(3.0),
+        ),
+        ("title:(COMBINED( b ):\"x\" COMBINED)", {
+            let combined = Query::combined([("b", 1.0)], "x");
+            Query::any_of([combined, Query::term("title", "COMBINED")])
+        }),
         ("NEAR(a c)~3", near(Near::unordered(["a", "c"]).slop(3))),
         (
             r#"ORDERED(a ANY("c d" NEAR(e f)~1))^2"#,
@@ -205,6 +213,13 @@ fn errors_name_the_place_and_what_is_expected() {
         ("NEAR(a ANY())", 7, "found `ANY`, expected at least one word or phrase in it".into()),
         ("NEAR(a c*)", 7, "found `c`, expected a word without `*` and `?`".into()),
         ("NEAR(a c:d)", 8, "found `:`, expected the end of the word".into()),
+        ("COMBINED()", 0, "found `COMBINED`, expected at least one field in it".into()),
+        ("COMBINED(a", 10, format!("{end} `)` for `C` in column 1")),
+        ("COMBINED(a ~)", 11, "found `~`, expected a field or `)`".into()),
+        ("COMBINED(a^0)", 11, "found `0`, expected a weight greater than 0".into()),
+        ("COMBINED(a*)", 9, "found `a`, expected a field without `*` and `?`".into()),
+        ("COMBINED(a) c", 11, "found ` `, expected `:` and a text after the fields".into()),
+        ("COMBINED(a):c", 12, "found `c`, expected a text in quotation marks".into()),
         ("NEAR(a", 6, format!("{end} a word, a phrase or `)`")),
         ("NEAR(a [)", 7, "found `[`, expected a word, a phrase, `ANY(…)`, `NEAR(…)` or `ORDERED(…)`".into()),
     ];
@@ -223,6 +238,10 @@ fn errors_name_the_place_and_what_is_expected() {
 fn unknown_fields_are_refused_with_the_known_ones() {
     let parser = QueryParser::new(["body"]).fields(["title", "body", "year"]);
     assert_eq!(parser.parse("title:a year:b body:c").map(drop), Ok(()));
+    assert_eq!(parser.parse(r#"COMBINED(title body):"a""#).map(drop), Ok(()));
+    let error = parser.parse(r#"COMBINED(title boddy):"a""#).unwrap_err();
+    assert_eq!(error.offset(), 15);
+    assert!(error.to_string().contains("boddy"), "{error}");
     let error = parser.parse("a +(titel:c)").unwrap_err();
     assert_eq!((error.offset(), error.line(), error.column()), (4, 1, 5));
     let known = r#""body", "title", "year""#.to_owned();
@@ -335,6 +354,10 @@ fn scores() -> impl Strategy<Value = f32> {
     prop_oneof![0.0..10.0_f32, prop::num::f32::POSITIVE | prop::num::f32::SUBNORMAL, Just(-0.0)]
 }
 
+fn weights() -> impl Strategy<Value = f32> {
+    prop_oneof![Just(1.0_f32), 0.01..10.0_f32, prop::num::f32::POSITIVE | prop::num::f32::SUBNORMAL]
+}
+
 /// Trees in normal form: each is what the printed text is parsed to.
 fn queries() -> impl Strategy<Value = Query> {
     let term = |(field, text): (String, String)| match text.is_empty() {
@@ -343,9 +366,11 @@ fn queries() -> impl Strategy<Value = Query> {
         false => Query::term(field, text),
     };
     // A slash needs no backslash in an expression, and one at the end has no meaning.
-    let regex = |text: String| match text.ends_with('\\') {
-        true => String::new(),
-        false => text.replace("\\/", "/"),
+    let regex = |mut text: String| {
+        while text.contains("\\/") {
+            text = text.replace("\\/", "/");
+        }
+        if text.ends_with('\\') { String::new() } else { text }
     };
     let leaf = prop_oneof![
         Just(Query::All),
@@ -357,6 +382,8 @@ fn queries() -> impl Strategy<Value = Query> {
         (texts(), texts(), 0..=2_u8, 0..3_usize)
             .prop_map(|(f, text, distance, n)| Query::fuzzy(f, text, distance).fuzzy_prefix(n)),
         (texts(), bounds(), bounds()).prop_map(|(f, from, to)| Query::range(f, (from, to))),
+        (prop::collection::vec((texts(), weights()), 1..4), texts())
+            .prop_map(|(fields, text)| Query::combined(fields, text)),
         (texts(), nears(spans())).prop_map(|(field, near)| Query::near(field, near)),
     ];
     leaf.prop_recursive(5, 40, 4, |inner| {
@@ -378,9 +405,45 @@ fn queries() -> impl Strategy<Value = Query> {
 
 fn hostile() -> impl Strategy<Value = String> {
     let tokens = vec![
-        "a", "b:", "(", ")", "\"", "/", "\\", "AND ", " OR ", "NOT ", "NEAR(", "ORDERED(", "ANY(",
-        "~", "^", "=", "1", "[", "{", " TO ", "]", "}", "*", "?", "+", "-", "#", "|", "!", "&&",
-        "||", " ", "\n", "é", ":", "<", ">", "2",
+        "a",
+        "b:",
+        "(",
+        ")",
+        "\"",
+        "/",
+        "\\",
+        "AND ",
+        " OR ",
+        "NOT ",
+        "NEAR(",
+        "ORDERED(",
+        "ANY(",
+        "COMBINED(",
+        "~",
+        "^",
+        "=",
+        "1",
+        "[",
+        "{",
+        " TO ",
+        "]",
+        "}",
+        "*",
+        "?",
+        "+",
+        "-",
+        "#",
+        "|",
+        "!",
+        "&&",
+        "||",
+        " ",
+        "\n",
+        "é",
+        ":",
+        "<",
+        ">",
+        "2",
     ];
     prop::collection::vec(prop::sample::select(tokens), 0..30).prop_map(|all| all.concat())
 }

@@ -20,6 +20,8 @@ on_every_store! {
     maintenance::batches_leave_the_bytes_of_single_puts,
     maintenance::damage_of_any_entry_is_found_and_repaired,
     search::queries_match_the_documents_of_their_definition,
+    search::fields_are_ranked_as_if_they_were_one,
+    search::documents_with_a_field_are_found_and_counted,
     search::filters_leave_scores_as_they_are,
     search::wrong_searches_are_errors_with_a_remedy,
     search::pages_are_stable_while_others_write,
@@ -39,6 +41,8 @@ on_every_store! {
 on_every_server! {
     maintenance::statistics_are_those_of_the_records,
     search::queries_match_the_documents_of_their_definition,
+    search::fields_are_ranked_as_if_they_were_one,
+    search::documents_with_a_field_are_found_and_counted,
     search::filters_leave_scores_as_they_are,
     search::wrong_searches_are_errors_with_a_remedy,
     search::pages_are_stable_while_others_write,

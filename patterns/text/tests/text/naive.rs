@@ -181,6 +181,25 @@ impl<'m> Naive<'m> {
         (frequency > 0.0).then(|| idf * frequency * (k1 + 1.0) / (frequency + norm))
     }
 
+    /// BM25F of a word.
+    fn combined(&self, post: &Post, fields: &[(String, f32)], word: &str) -> Option<f64> {
+        let (mut frequency, mut length, mut all_tokens) = (0.0, 0.0, 0.0);
+        let (mut documents, mut with_word) = (0.0_f64, 0.0_f64);
+        for (field, weight) in fields {
+            let (weight, of_post) = (f64::from(*weight), tokens(post, field));
+            frequency += weight * places(&of_post, word).len() as f64;
+            length += weight * of_post.len() as f64;
+            let (with_field, sum) = self.count(field, None);
+            all_tokens += weight * sum;
+            documents = documents.max(with_field);
+            with_word = with_word.max(self.count(field, Some(word)).0);
+        }
+        let idf = (1.0 + (documents - with_word + 0.5) / (with_word + 0.5)).ln();
+        let Bm25 { k1, b, .. } = self.bm25;
+        let norm = k1 * (1.0 - b + b * length / (all_tokens / documents));
+        (frequency > 0.0).then(|| idf * frequency * (k1 + 1.0) / (frequency + norm))
+    }
+
     pub fn score(&self, post: &Post, query: &Query) -> Option<f64> {
         let any = |field: &str, matches: &dyn Fn(&str) -> bool| {
             tokens(post, field).iter().any(|(term, _)| matches(term)).then_some(1.0)
@@ -198,6 +217,11 @@ impl<'m> Naive<'m> {
                 let length = if *slop == 0 { text.split(' ').count() as i64 - 1 } else { 0 };
                 let found = found.into_iter().map(|(start, end, gaps)| (start, end + length, gaps));
                 self.formula(post, field, idf, frequency(found.collect()))
+            }
+            Query::Combined { fields, text } => {
+                let of_each = text.split(' ').map(|word| self.combined(post, fields, word));
+                let scores: Vec<f64> = of_each.flatten().collect();
+                (!scores.is_empty()).then(|| scores.iter().sum())
             }
             Query::Near { field, near: spans } => {
                 let idf = self.idf_of_spans(field, &Spans::Near(spans.clone()));
@@ -312,6 +336,15 @@ pub fn query(random: &mut fastrand::Rng, depth: u32) -> Query {
                 1 => Query::range(any_field, a..=b),
                 _ => Query::range(any_field, ..b),
             }
+        }
+        11 | 12 => {
+            let weighted = |random: &mut fastrand::Rng| {
+                let field = ["title", "body", "tags"][random.usize(0..3)];
+                (field, [1.0, 2.5, 0.3][random.usize(0..3)])
+            };
+            let fields: Vec<_> = (0..random.usize(1..=3)).map(|_| weighted(random)).collect();
+            let words = random.usize(1..=3);
+            Query::combined(fields, text(random, field, words))
         }
         14..=18 => {
             let least = if random.bool() { Some(random.u32(0..3)) } else { None };

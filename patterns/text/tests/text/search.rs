@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use keyloom::{Error, Fault, Faulty, Memory, Reader, Store, Writer};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_testing::laws;
-use keyloom_text::{Bm25, Hit, Query, SearchContinuation, SearchError, TextError};
+use keyloom_text::{Bm25, Hit, Query, QueryError, SearchContinuation, SearchError, TextError};
 
-use super::corpus::{Index, Model, Post, Posts, history, index, post, posts};
+use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
 use super::naive::{Naive, query};
 
 /// Asserts that the hits are the expected documents with their scores, the best first.
@@ -77,6 +77,47 @@ pub fn queries_match_the_documents_of_their_definition(store: &impl Store) {
     }
 }
 
+pub fn fields_are_ranked_as_if_they_were_one(store: &impl Store) {
+    let (index, _, model) = prepared(3, 300, store);
+    let snapshot = store.snapshot().unwrap();
+    let hits = |query: Query| index.search(query).limit(1_000).hits(&snapshot).unwrap().items;
+    // One field is ranked as a term, and two fields with the same text as one of them.
+    let naive = Naive::new(&model, Bm25::default());
+    let words = |field: &str| Query::any_of([Query::term(field, "w0"), Query::term(field, "w2")]);
+    let one = hits(Query::combined([("body", 1.0)], "w0 w2"));
+    assert_hits(&one, &naive.all(&words("body")), &words("body"));
+    let both = hits(Query::combined([("title", 0.25), ("tags", 0.75)], "w0 w2"));
+    assert_hits(&both, &naive.all(&words("title")), &words("title"));
+    // A word that is in no title: documents with a longer title are still ranked lower.
+    let with_title = Query::combined([("title", 4.0), ("body", 1.0)], "w40");
+    assert_hits(&hits(with_title.clone()), &naive.all(&with_title), &with_title);
+    let key = hits(with_title.clone()).first().unwrap().key;
+    let explained = index.search(with_title).explain_score(&snapshot, &key).unwrap().unwrap();
+    let lengths = explained.details.iter().map(|part| part.description.clone());
+    let [title, body]: [String; 2] = lengths.collect::<Vec<_>>().try_into().unwrap();
+    let of = |field: &str| tokens(&model[&key], field).len();
+    assert!(title.ends_with(&format!("length {}", of("title"))), "{explained}");
+    assert!(body.ends_with(&format!("length {}", of("body"))), "{explained}");
+}
+
+pub fn documents_with_a_field_are_found_and_counted(store: &impl Store) {
+    let (index, _, model) = prepared(5, 300, store);
+    let snapshot = store.snapshot().unwrap();
+    for field in FIELDS {
+        let search = index.search(Query::exists(field)).max_terms(1).limit(1_000);
+        let has = model.iter().filter(|(_, post)| !tokens(post, field).is_empty());
+        let wanted: Vec<u32> = has.map(|(id, _)| *id).collect();
+        let hits = search.hits(&snapshot).unwrap().items;
+        let expected: Vec<_> = wanted.iter().map(|key| Hit { key: *key, score: 1.0 }).collect();
+        assert_eq!(hits, expected, "{field}");
+        assert_eq!(search.count(&snapshot).unwrap(), wanted.len() as u64);
+        let without = index.search(Query::none_of([Query::exists(field)]));
+        assert_eq!(without.count(&snapshot).unwrap(), (model.len() - wanted.len()) as u64);
+        let explained = search.explain_score(&snapshot, &wanted[0]).unwrap().unwrap();
+        assert!(explained.to_string().contains(&format!("any term of {field:?}")), "{explained}");
+    }
+}
+
 pub fn filters_leave_scores_as_they_are(store: &impl Store) {
     let (index, _, model) = prepared(4, 300, store);
     let snapshot = store.snapshot().unwrap();
@@ -113,9 +154,16 @@ pub fn wrong_searches_are_errors_with_a_remedy(store: &impl Store) {
         panic!("{error}");
     };
     assert_eq!((field.as_str(), known.as_str()), ("boddy", r#""title", "body", "tags""#));
-    let error = index.search(Query::prefix("body", "")).max_terms(3).count(&snapshot).unwrap_err();
-    let limit = SearchError::TooManyTerms { query: "body:*".to_owned(), limit: 3 };
+    let error = index.search(Query::prefix("body", "w")).max_terms(3).count(&snapshot).unwrap_err();
+    let limit = SearchError::TooManyTerms { query: "body:w*".to_owned(), limit: 3 };
     assert_eq!(error.downcast_ref(), Some(&limit), "{error}");
+    let combined = Query::combined([("body", 1.0), ("titel", 2.0)], "w1");
+    let error = index.search(combined).hits(&snapshot).unwrap_err();
+    assert!(error.to_string().contains("titel"), "{error}");
+    let combined = Query::combined([("body", 1.0), ("title", 0.0)], "w1");
+    let error = index.search(combined).hits(&snapshot).unwrap_err();
+    let weight = QueryError::FieldWeight { field: "title".to_owned(), weight: 0.0 };
+    assert_eq!(error.downcast_ref(), Some(&weight), "{error}");
     let error = index.search(Query::phrase("tags", "w1 w2")).hits(&snapshot).unwrap_err();
     assert!(error.to_string().contains("frequencies only"), "{error}");
     let error = index.search(Query::regex("body", "(")).hits(&snapshot).unwrap_err();

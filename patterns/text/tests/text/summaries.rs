@@ -131,6 +131,52 @@ fn searches_of_long_lists_read_a_small_part_of_them() {
     }
 }
 
+/// The bounds of several fields hold for each page, and skip blocks.
+#[test]
+fn combined_searches_of_long_lists_read_a_part_of_them() {
+    let store = Metered::new(Memory::new());
+    let (index, mut random) = (index(false), fastrand::Rng::with_seed(8));
+    let model: Model = (0..12_000)
+        .map(|id| {
+            let title =
+                if random.bool() { short_post(&mut random).body.concat() } else { String::new() };
+            (id, Post { title, ..short_post(&mut random) })
+        })
+        .collect();
+    let table = posts(&index);
+    for some in Vec::from_iter(model.clone()).chunks(1_500) {
+        store.transact(|txn| table.put_many(txn, some.to_vec())).unwrap();
+    }
+    let naive = Naive::new(&model, Bm25::default());
+    let snapshot = store.snapshot().unwrap();
+    for (fields, text) in [
+        ([("title", 2.0), ("body", 1.0)], "w0"),
+        ([("title", 0.5), ("body", 1.5)], "w0 w3"),
+        ([("title", 1.0), ("body", 1.0)], "w2 w1 w3"),
+    ] {
+        let query = Query::combined(fields, text);
+        let mut wanted: Vec<(u32, f64)> = naive.all(&query).into_iter().collect();
+        wanted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let (mut after, mut found) = (None, Vec::new());
+        for _ in 0..4 {
+            let search = index.search(query.clone()).limit(25).after(after);
+            let (page, cost) = store.measure(|_| search.hits(&snapshot).unwrap());
+            println!("{query}: {cost}");
+            found.extend(page.items);
+            after = page.next;
+        }
+        for (hit, (key, score)) in found.iter().zip(&wanted) {
+            assert!((hit.score - score).abs() < 1e-6, "{query}: {hit:?}, not {key} with {score}");
+        }
+        assert_eq!(found.len(), 100);
+        let (_, cost) = store.measure(|store| index.search(query.clone()).hits(&store.snapshot()?));
+        println!("{query}: {cost}");
+    }
+    let (page, cost) =
+        store.measure(|store| index.search(Query::exists("title")).hits(&store.snapshot()?));
+    assert!(page.unwrap().items.len() == 10 && cost.keys_read < 10, "{cost}");
+}
+
 /// All scores, the best first. Statistics are computed once per term, not once per document.
 fn naive_top(naive: &Naive<'_>, model: &Model, query: &Query) -> Vec<(u32, f64)> {
     // Equal texts have equal scores.

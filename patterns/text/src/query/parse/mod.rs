@@ -1,6 +1,7 @@
 //! The query language: texts as queries.
 
 mod clauses;
+mod combined;
 mod error;
 mod operand;
 mod scan;
@@ -58,12 +59,13 @@ pub enum Operator {
 /// |---|---|
 /// | `rabbit` | [term](Query::term) |
 /// | `"white rabbit"~2` | [phrase](Query::phrase) with its slop |
-/// | `rab*`, `r?b*t` | [prefix](Query::prefix), [wildcard](Query::wildcard); in a field, `*` alone is any term |
+/// | `rab*`, `r?b*t` | [prefix](Query::prefix), [wildcard](Query::wildcard); in a field, `*` alone is [any term](Query::exists) |
 /// | `/rabb?it/` | [regular expression](Query::regex), with `\/` for a slash |
 /// | `rabit~`, `rabit~1/3` | [fuzzy term](Query::fuzzy) with its distance, 2 if it has none, and its [equal characters](Query::fuzzy_prefix) |
 /// | `[a TO b]`, `{a TO b}`, `[a TO *]` | [range](Query::range) with its bounds, or without them |
 /// | `>=a`, `<"b c"` | range with one bound |
 /// | `NEAR(a "b c")~3`, `ORDERED(a ANY(b c))` | [spans](Query::near) close to each other |
+/// | `COMBINED(title^2 body):"a b"` | words in [combined fields](Query::combined) with their weights, 1 if not given |
 /// | `*:*`, `*` without a field | all documents |
 ///
 /// A word ends at a space or at one of `(){}[]^"~:`, and it does not begin with one of

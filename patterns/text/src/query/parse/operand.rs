@@ -16,9 +16,9 @@ impl Parsing<'_> {
         let query = match self.scan.eat("*:") {
             true if self.scan.eat("*") => Query::All,
             true => return Err(self.scan.expected("`*`, since `*:*` are all documents")),
-            false => match self.field()? {
-                Some(field) => self.value(Some(&field))?,
-                None => self.value(field)?,
+            false => match self.combined()? {
+                Some(query) => query,
+                None => self.in_field(field)?,
             },
         };
         if !self.scan.eat("^") {
@@ -27,6 +27,14 @@ impl Parsing<'_> {
         match self.scan.eat("=") {
             true => Ok(query.constant_score(self.scan.score()?)),
             false => Ok(query.boost(self.scan.score()?)),
+        }
+    }
+
+    /// A value, with its field if it has one.
+    fn in_field(&mut self, field: Option<&str>) -> Result<Query, ParseError> {
+        match self.field()? {
+            Some(field) => self.value(Some(&field)),
+            None => self.value(field),
         }
     }
 
@@ -45,15 +53,25 @@ impl Parsing<'_> {
             self.scan.reset(start);
             return Ok(None);
         }
+        self.check_field(start, &name, has_wildcards)?;
+        self.scan.skip_space();
+        Ok(Some(name))
+    }
+
+    /// Refuses a name that is a pattern, and an unknown field.
+    pub(super) fn check_field(
+        &self,
+        start: usize,
+        name: &str,
+        has_wildcards: bool,
+    ) -> Result<(), ParseError> {
         if has_wildcards {
             return Err(self.scan.expected_at(start, "a field without `*` and `?`"));
         }
-        if let Some(known) = self.parser.unknown(&name) {
-            let kind = ParseErrorKind::UnknownField { field: name, known };
-            return Err(self.scan.error_at(start, kind));
-        }
-        self.scan.skip_space();
-        Ok(Some(name))
+        self.parser.unknown(name).map_or(Ok(()), |known| {
+            let kind = ParseErrorKind::UnknownField { field: name.to_owned(), known };
+            Err(self.scan.error_at(start, kind))
+        })
     }
 
     fn value(&mut self, field: Option<&str>) -> Result<Query, ParseError> {
