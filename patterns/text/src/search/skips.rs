@@ -41,13 +41,15 @@ impl Loaded {
         Ok(Self { last, bound, units })
     }
 
-    /// The unit that may contain `target`: a window to the end of the summary if none does.
-    fn window(&self, target: u32) -> Window {
+    /// The unit that may contain `target`; `None` if no posting of the summary is that late.
+    fn unit(&self, target: u32) -> Option<Window> {
         let at = self.units.partition_point(|(last, _)| *last < target);
-        match self.units.get(at) {
-            Some((last, score)) => Window { last: *last, score: *score },
-            None => Window { last: self.last, score: 0.0 },
-        }
+        self.units.get(at).map(|(last, score)| Window { last: *last, score: *score })
+    }
+
+    /// A window without postings to the end of the summary.
+    fn rest(&self) -> Window {
+        Window { last: self.last, score: 0.0 }
     }
 }
 
@@ -109,22 +111,21 @@ impl Skips {
         let Some(mut layer) = self.layers().checked_sub(depth + 1) else {
             return Ok(Window { last: top.last, score: top.bound });
         };
-        let mut window = top.window(target);
+        let Some(mut window) = top.unit(target) else { return Ok(top.rest()) };
         // Each step reads the summary of the window one layer below.
         while let Some(below) = layer.checked_sub(1) {
             layer = below;
             let number = depth + layer;
             let Some(slot) = self.below.get_mut(number) else { break };
-            if window.score == 0.0 {
-                break;
-            }
             if slot.as_ref().is_none_or(|loaded| loaded.last != window.last) {
                 let key = crate::index::with_id(&keys.layer(number as u8 + 1), window.last);
                 let value = reader.get(&key)?.ok_or_else(|| missing(&key))?;
                 *slot = Some(Loaded::parse(keys, &key, &value, weight)?);
             }
             if let Some(loaded) = slot {
-                window = loaded.window(target);
+                // A bound of 0 is no reason to stop: the scores of a term without weight are 0.
+                let Some(unit) = loaded.unit(target) else { return Ok(loaded.rest()) };
+                window = unit;
             }
         }
         Ok(window)
