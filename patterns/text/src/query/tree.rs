@@ -13,7 +13,12 @@ use std::ops::Bound;
 /// | [`Regex`](Self::Regex) | leaves it as it is: the expression matches terms of the index |
 ///
 /// A term that is several tokens (`e-mail`) becomes a phrase of them; tokens of one position are
-/// alternatives; a term without tokens, such as a stop word, is left out of the query.
+/// alternatives.
+///
+/// A term without tokens, such as a stop word, is left out of the query, and so is a combination of
+/// which no clause is left. If all of `must`, `filter` and `should` are left out of a combination,
+/// it matches no document, as in Lucene: `+the` and `the -queen` find nothing, `+the +rabbit` finds
+/// `rabbit`.
 ///
 /// The functions of this type build trees. [`Display`](std::fmt::Display) prints them in the query
 /// language, with the field of each part.
@@ -155,7 +160,7 @@ pub struct BooleanQuery {
     /// Queries that must not match.
     pub must_not: Vec<Query>,
     /// The number of queries in `should` that must match. If not set: 1 if there are neither
-    /// `must` nor `filter`, otherwise 0.
+    /// `must` nor `filter` with terms, otherwise 0.
     pub minimum_should_match: Option<u32>,
 }
 

@@ -85,7 +85,7 @@ impl<C: Catalog, R: Reader> Planner<'_, C, R> {
                 let (field, term) = (self.catalog.field(field)?, LENGTHS.to_owned());
                 Some(Plan::Constant(Plan::Term { field, term }.into(), 1.0))
             }
-            Query::Boolean(boolean) => Some(self.boolean(boolean)?),
+            Query::Boolean(boolean) => self.boolean(boolean)?,
             Query::Boost { query, factor } => {
                 let plan = self.plan(query)?;
                 plan.map(|plan| Plan::Boost(plan.into(), f64::from(*factor)))
@@ -237,9 +237,11 @@ impl<C: Catalog, R: Reader> Planner<'_, C, R> {
         })
     }
 
-    fn boolean(&self, boolean: &BooleanQuery) -> Result<Plan> {
-        let has_positive =
-            !boolean.must.is_empty() || !boolean.filter.is_empty() || !boolean.should.is_empty();
+    /// The clauses that have terms; `None` if no clause is left of some.
+    ///
+    /// A combination whose positive clauses are all left out matches no document: it must not match
+    /// all those that the clauses were meant to select from.
+    fn boolean(&self, boolean: &BooleanQuery) -> Result<Option<Plan>> {
         let [must, filter, should, must_not] =
             [&boolean.must, &boolean.filter, &boolean.should, &boolean.must_not];
         let mut plan = BooleanPlan {
@@ -247,20 +249,28 @@ impl<C: Catalog, R: Reader> Planner<'_, C, R> {
             filter: self.all(filter)?,
             should: self.all(should)?,
             must_not: self.all(must_not)?,
-            least: boolean.required_should() as usize,
+            least: 0,
         };
-        if !has_positive {
-            if plan.must_not.is_empty() {
-                return Ok(Plan::None);
-            }
-            plan.filter.push(Plan::All);
-        }
-        // A query without terms is left out, so fewer can be required.
         let is_optional = !plan.must.is_empty() || !plan.filter.is_empty();
+        let default = u32::from(!is_optional && !plan.should.is_empty());
+        plan.least = boolean.minimum_should_match.unwrap_or(default) as usize;
         if plan.should.len() < should.len() {
-            plan.least = plan.least.min(plan.should.len().max(usize::from(!is_optional)));
+            // Fewer can be required.
+            plan.least = plan.least.min(plan.should.len());
         }
-        Ok(Plan::Boolean(plan))
+        if is_optional || !plan.should.is_empty() {
+            return Ok(Some(Plan::Boolean(plan)));
+        }
+        let had_positive = !must.is_empty() || !filter.is_empty() || !should.is_empty();
+        if plan.must_not.is_empty() {
+            let is_left_out = had_positive || !must_not.is_empty();
+            return Ok((!is_left_out).then_some(Plan::None));
+        }
+        if had_positive {
+            return Ok(Some(Plan::None));
+        }
+        plan.filter.push(Plan::All);
+        Ok(Some(Plan::Boolean(plan)))
     }
 
     fn all(&self, queries: &[Query]) -> Result<Vec<Plan>> {

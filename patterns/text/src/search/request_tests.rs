@@ -113,13 +113,20 @@ fn operators(query: &Query) -> Option<tests::Query> {
             let mut required = all(&boolean.must);
             required.extend(filter.map(|query| Q::Constant(Box::new(query), 0.0)));
             let should = all(&boolean.should);
-            let least = boolean.required_should() as usize;
-            let is_optional = !required.is_empty();
-            if should.len() < boolean.should.len() {
-                let least = least.min(should.len().max(usize::from(!is_optional)));
-                return Some(combined(boolean, required, should, least, all(&boolean.must_not)));
+            let excluded = all(&boolean.must_not);
+            let had_positive = boolean.clauses().count() > boolean.must_not.len();
+            if required.is_empty() && should.is_empty() && had_positive {
+                // What is left cannot match, or nothing is left.
+                return (!excluded.is_empty()).then_some(Q::Below(0, 0.0));
             }
-            combined(boolean, required, should, least, all(&boolean.must_not))
+            if excluded.is_empty() && !boolean.must_not.is_empty() && !had_positive {
+                return None;
+            }
+            let default = u32::from(required.is_empty() && !should.is_empty());
+            let least = boolean.minimum_should_match.unwrap_or(default) as usize;
+            let has_all = should.len() == boolean.should.len();
+            let least = if has_all { least } else { least.min(should.len()) };
+            combined(boolean, required, should, least, excluded)
         }
         Query::ConstantScore { query, score } => {
             Q::Constant(Box::new(operators(query)?), f64::from(*score))
@@ -246,6 +253,32 @@ proptest! {
         filtered.filters = vec![BitmapExpr::range(..filter)];
         let kept: Vec<ScoredDoc> = all.into_iter().filter(|hit| u64::from(hit.doc) < filter).collect();
         prop_assert_eq!(filtered.top(&Digits, &snapshot).unwrap().0, kept);
+    }
+}
+
+#[test]
+fn left_out_stop_words_do_not_match_all_documents() {
+    let store = filled(&[(1, vec![0]), (2, vec![1]), (3, vec![0, 1])].into());
+    let [x, zero, one] = ["x", "0", "1"].map(|text| Query::term("body", text));
+    let both = || Query::any_of([x.clone(), x.clone()]);
+    let new = BooleanQuery::new;
+    let cases: [(Query, &[u32]); 11] = [
+        (x.clone(), &[]),
+        (both(), &[]),
+        (Query::all_of([x.clone(), x.clone()]), &[]),
+        (new().filter(x.clone()).into(), &[]),
+        (new().must(x.clone()).must_not(zero.clone()).into(), &[]),
+        (new().must(x.clone()).minimum_should_match(0).into(), &[]),
+        (Query::none_of([zero.clone()]), &[2]),
+        (new().must(x.clone()).should(zero.clone()).into(), &[1, 3]),
+        (new().must(one.clone()).filter(x.clone()).into(), &[2, 3]),
+        // A stop word in two fields is left out like one.
+        (Query::all_of([both(), zero.clone()]), &[1, 3]),
+        (new().must(one).must_not(both()).into(), &[2, 3]),
+    ];
+    for (query, wanted) in cases {
+        let found = Request::new(query.clone()).ids(&Digits, &store.snapshot().unwrap()).unwrap();
+        assert_eq!(found, wanted, "{query}");
     }
 }
 
