@@ -2,20 +2,25 @@
 
 use keyloom::Error;
 
+use crate::Query;
+
+/// The number of characters of a query in an error.
+const SHOWN_CHARS: usize = 80;
+
 /// An error of a search. It is returned as an [`Error::Other`]; get it with
 /// [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// A prefix or another pattern stands for more terms than allowed. Make it more selective, or
-    /// raise the limit.
+    /// A query has more terms than [`max_terms`](crate::Search::max_terms) allows, with those that
+    /// its prefixes and other patterns stand for. Make it more selective, or raise the limit.
     #[error(
         "the query {query} stands for more than {limit} terms; make it more selective, or raise the limit"
     )]
     TooManyTerms {
-        /// The query.
+        /// The beginning of the query, or of the pattern that has too many terms of its own.
         query: String,
-        /// The greatest number of terms.
+        /// The greatest number of terms of a query.
         limit: usize,
     },
     /// The index has postings of a document without a record. Repair the index.
@@ -26,6 +31,14 @@ pub enum SearchError {
         /// The id of the document.
         id: u32,
     },
+}
+
+impl SearchError {
+    #[cold]
+    pub(crate) fn too_many(query: &Query, limit: usize) -> Error {
+        let query = query.to_string().chars().take(SHOWN_CHARS).collect();
+        Self::TooManyTerms { query, limit }.into()
+    }
 }
 
 impl From<SearchError> for Error {

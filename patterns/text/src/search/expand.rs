@@ -8,7 +8,7 @@ use super::error::SearchError;
 use crate::Query;
 use crate::terms::TermStep;
 
-/// How many terms a pattern may stand for.
+/// How many terms a query may have, with those that its patterns stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expansion {
     pub(crate) max_terms: usize,
@@ -74,9 +74,8 @@ impl Expansion {
     }
 
     fn check(self, terms: usize, pattern: &Query) -> Result<()> {
-        let (query, limit) = (pattern, self.max_terms);
-        match terms > limit {
-            true => Err(SearchError::TooManyTerms { query: query.to_string(), limit }.into()),
+        match terms > self.max_terms {
+            true => Err(SearchError::too_many(pattern, self.max_terms)),
             false => Ok(()),
         }
     }

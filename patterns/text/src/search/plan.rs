@@ -1,5 +1,6 @@
 //! The plan of a query: its terms in the form of the index.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use keyloom::{Error, Reader, Result};
 
 use super::catalog::{Catalog, FieldInfo, PlacedTerm};
 use super::combined::CombinedField;
+use super::error::SearchError;
 use super::expand::{Expansion, MatchedTerm};
 use super::proximity::{Arrangement, Proximity};
 use super::spans::{MAX_UNORDERED, SpanShape};
@@ -59,15 +61,55 @@ pub(crate) struct Planner<'p, C, R> {
     pub(crate) catalog: &'p C,
     pub(crate) reader: &'p R,
     pub(crate) expansion: Expansion,
+    whole: &'p Query,
+    /// The number of terms of the whole query so far.
+    terms: Cell<usize>,
 }
 
-impl<C: Catalog, R: Reader> Planner<'_, C, R> {
-    /// The plan of a query; `None` if its texts have no terms, such as a stop word.
+impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
+    pub(crate) fn new(
+        catalog: &'p C,
+        reader: &'p R,
+        expansion: Expansion,
+        whole: &'p Query,
+    ) -> Self {
+        Self { catalog, reader, expansion, whole, terms: Cell::new(0) }
+    }
+
+    /// The plan of the query; `None` if its texts have no terms, such as a stop word.
     ///
     /// # Errors
-    /// An unknown field; a phrase in a field without positions; a pattern with more terms than the
-    /// limit; any error of the store.
-    pub(crate) fn plan(&self, query: &Query) -> Result<Option<Plan>> {
+    /// An unknown field; a phrase in a field without positions; more terms than the limit, in the
+    /// query or in a pattern; any error of the store.
+    pub(crate) fn plan_all(&self) -> Result<Option<Plan>> {
+        self.plan(self.whole)
+    }
+
+    fn plan(&self, query: &Query) -> Result<Option<Plan>> {
+        let plan = self.plan_of(query)?;
+        if let Some(plan) = &plan
+            && !matches!(
+                query,
+                Query::Boolean(_) | Query::Boost { .. } | Query::ConstantScore { .. }
+            )
+        {
+            // A clause without terms, such as `*:*`, costs as much as one with a term.
+            self.count(plan.lists().max(1))?;
+        }
+        Ok(plan)
+    }
+
+    /// Adds the terms of a clause to those of the whole query. All are counted before the first
+    /// list is opened.
+    fn count(&self, terms: usize) -> Result<()> {
+        self.terms.set(self.terms.get().saturating_add(terms));
+        match self.terms.get() > self.expansion.max_terms {
+            true => Err(SearchError::too_many(self.whole, self.expansion.max_terms)),
+            false => Ok(()),
+        }
+    }
+
+    fn plan_of(&self, query: &Query) -> Result<Option<Plan>> {
         Ok(match query {
             Query::All => Some(Plan::All),
             Query::Term { field, text } => {

@@ -62,8 +62,8 @@ impl Request {
     pub(super) fn prepare(&self, catalog: &impl Catalog, reader: &impl Reader) -> Result<Prepared> {
         self.query.check()?;
         let after = self.after.as_ref().map(|after| after.read(self.fingerprint())).transpose()?;
-        let planner = Planner { catalog, reader, expansion: self.expansion };
-        let plan = planner.plan(&self.query)?.unwrap_or(Plan::None);
+        let planner = Planner::new(catalog, reader, self.expansion, &self.query);
+        let plan = planner.plan_all()?.unwrap_or(Plan::None);
         Ok(match after {
             Some((after, statistics)) => Prepared { plan, statistics, after: Some(after) },
             None => {

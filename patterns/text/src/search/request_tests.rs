@@ -292,6 +292,36 @@ fn a_pattern_with_too_many_terms_is_an_error() {
 }
 
 #[test]
+fn all_clauses_and_patterns_count_for_the_limit_of_terms() {
+    let store = filled(&[(1, vec![0, 1, 2])].into());
+    let snapshot = store.snapshot().unwrap();
+    let count = |query: &Query, max_terms: usize| {
+        let mut request = Request::new(query.clone());
+        request.expansion.max_terms = max_terms;
+        request.count(&Digits, &snapshot).map_err(|error| error.to_string())
+    };
+    let term = |text: &str| Query::term("body", text);
+    let cases = [
+        // Three terms of the dictionary, and two more.
+        (Query::all_of([Query::prefix("body", ""), term("0"), term("1")]), 5),
+        (Query::all_of([Query::prefix("body", "0"), Query::prefix("body", "1")]), 2),
+        (Query::any_of([Query::phrase("body", "0 1"), term("x"), term("2").boost(2.0)]), 3),
+        (BooleanQuery::new().filter(Query::All).must_not(term("7")).must(Query::All).into(), 3),
+    ];
+    for (query, terms) in cases {
+        assert!(count(&query, terms).is_ok(), "{query}");
+        let error = count(&query, terms - 1).unwrap_err();
+        let shown = format!("the query {query} stands for more than {} terms", terms - 1);
+        assert!(error.contains(&shown), "{error}");
+    }
+    // A long text is refused before a cursor is opened for each of its clauses.
+    let text = "*:* ".repeat(100_000);
+    let query = crate::QueryParser::new(["body"]).parse(&text).unwrap();
+    let error = count(&query, 1_024).unwrap_err();
+    assert!(error.contains("more than 1024 terms") && error.len() < 300, "{error}");
+}
+
+#[test]
 fn a_phrase_in_a_field_without_positions_is_an_error() {
     let store = filled(&[(1, vec![0, 1, 2])].into());
     let request = Request::new(Query::phrase("bare", "0 1"));

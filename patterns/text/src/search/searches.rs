@@ -92,8 +92,9 @@ impl<K, V> Search<'_, K, V> {
         self
     }
 
-    /// Sets the greatest number of terms that a prefix or another pattern may stand for: 1,024 by
-    /// default.
+    /// Sets the greatest number of terms of the query: 1,024 by default. A clause counts with its
+    /// terms in the form of the index, a prefix or another pattern with the terms of the dictionary
+    /// that it stands for, and each of them as one term at least.
     #[must_use]
     pub fn max_terms(mut self, terms: usize) -> Self {
         self.request.expansion.max_terms = terms;

@@ -78,6 +78,7 @@ pub enum Operator {
 /// At most 100 levels of groups and of the query, so that functions that walk over it need little
 /// stack. A query that is parsed passes [`Query::check`]. The cost is linear in the text, times
 /// the number of default fields.
+/// A search refuses a query with too many clauses: see [`max_terms`](crate::Search::max_terms).
 #[derive(Clone, Debug)]
 pub struct QueryParser {
     default_fields: Vec<(String, f32)>,
