@@ -13,6 +13,7 @@ use super::plan::{BooleanPlan, Plan};
 use super::spans::{SpanShape, SpansNode};
 use super::statistics::Statistics;
 use crate::index::LENGTHS;
+use super::union::Union;
 
 /// Builds operators that read from one reader.
 pub(crate) struct Builder<'b, 'r, C, R> {
@@ -113,19 +114,17 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
     /// The documents of many terms: collected, since a cursor for each of them would cost more per
     /// document.
     fn union(&self, field: FieldInfo, terms: &[MatchedTerm], score: f64) -> Result<Node<'r, R>> {
-        let mut all: Vec<(u32, u8)> = Vec::new();
+        let mut all = Union::new();
         for MatchedTerm { term, distance } in terms {
             let mut cursor = self.cursor(field, term, 0.0);
             let mut doc = cursor.seek(0)?;
             while doc != END {
-                all.push((doc, *distance));
+                all.push(doc, *distance);
                 doc = cursor.seek(doc + 1)?;
             }
+            all.end_term();
         }
-        all.sort_unstable();
-        // The smallest distance stays.
-        all.dedup_by_key(|(doc, _)| *doc);
-        let (ids, distances): (Vec<u32>, Vec<u8>) = all.into_iter().unzip();
+        let (ids, distances) = all.into_columns();
         Ok(Node::Ids(Ids::with_distances(ids.into(), distances.into(), score)))
     }
 

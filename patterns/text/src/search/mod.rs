@@ -79,6 +79,7 @@ mod statistics;
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests;
 mod top_k;
+mod union;
 
 pub use bm25::Bm25;
 pub(crate) use bm25::FieldStatistics;
