@@ -26,32 +26,43 @@ impl Query {
     /// * [`QueryError::NoFields`] if a [`Query::Combined`] has no fields.
     /// * [`QueryError::FieldWeight`] if the weight of one of its fields is not finite, or not
     ///   greater than 0.
+    /// * [`QueryError::Boosts`] if the product of nested boosts is too large for an [`f32`].
     /// * [`QueryError::Distance`] if the distance of a fuzzy term is more than 2.
     /// * [`QueryError::TooFewSpans`] if a [`Near`] has fewer than two spans, or a
     ///   [`Spans::AnyOf`] none.
     pub fn check(&self) -> Result<(), QueryError> {
-        check(self, MAX_DEPTH)
+        check(self, MAX_DEPTH, 1.0)
     }
 }
 
-fn check(query: &Query, levels: usize) -> Result<(), QueryError> {
+/// Checks a part whose scores are multiplied by `boost`.
+fn check(query: &Query, levels: usize, boost: f64) -> Result<(), QueryError> {
     let Some(levels) = levels.checked_sub(1) else {
         return Err(QueryError::TooDeep { limit: MAX_DEPTH });
     };
     match query {
         Query::Boost { query: inner, factor: score }
         | Query::ConstantScore { query: inner, score } => {
-            check(inner, levels)?;
-            match score.is_finite() && *score >= 0.0 {
+            let product = boost * f64::from(*score);
+            // The scores under a constant score are not used.
+            let is_constant = matches!(query, Query::ConstantScore { .. });
+            let inside = if is_constant || !product.is_finite() { 0.0 } else { product };
+            check(inner, levels, inside)?;
+            if !score.is_finite() || *score < 0.0 {
+                return Err(QueryError::Score { query: shown(inner), score: *score });
+            }
+            match product <= f64::from(f32::MAX) {
                 true => Ok(()),
-                false => Err(QueryError::Score { query: shown(inner), score: *score }),
+                false => Err(QueryError::Boosts { query: shown(query), product }),
             }
         }
         Query::Fuzzy { distance, .. } if *distance > MAX_DISTANCE => {
             Err(QueryError::Distance { query: shown(query), distance: *distance })
         }
         Query::Combined { fields, .. } => check_fields(query, fields),
-        Query::Boolean(boolean) => boolean.clauses().try_for_each(|clause| check(clause, levels)),
+        Query::Boolean(boolean) => {
+            boolean.clauses().try_for_each(|clause| check(clause, levels, boost))
+        }
         Query::Near { near, .. } => check_near(near, levels),
         _ => Ok(()),
     }

@@ -27,6 +27,16 @@ pub enum QueryError {
         /// The weight.
         weight: f32,
     },
+    /// The boosts of nested queries multiply to more than an [`f32`] can hold.
+    #[error(
+        "the boosts of the query {query} and of those around it have the product {product:e}, the limit is 3.4e38; choose smaller boosts"
+    )]
+    Boosts {
+        /// The beginning of the query.
+        query: String,
+        /// The product.
+        product: f64,
+    },
     /// The distance of a fuzzy term is too great.
     #[error(
         "the query {query} has the distance {distance}, the limit is 2; choose 0 to 2, or n-grams"

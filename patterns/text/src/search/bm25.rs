@@ -1,5 +1,7 @@
 //! The ranking function BM25.
 
+use keyloom::{Error, Result};
+
 /// The parameters of [BM25](https://en.wikipedia.org/wiki/Okapi_BM25).
 ///
 /// The score of a document is the sum over the terms of the query of
@@ -14,7 +16,7 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bm25 {
-    /// How slowly the score saturates with the frequency: 1.2 by default.
+    /// How slowly the score saturates with the frequency, at least 0: 1.2 by default.
     pub k1: f64,
     /// How much a long field lowers the score, from 0 to 1: 0.75 by default.
     pub b: f64,
@@ -23,6 +25,25 @@ pub struct Bm25 {
 impl Default for Bm25 {
     fn default() -> Self {
         Self { k1: 1.2, b: 0.75 }
+    }
+}
+
+impl Bm25 {
+    /// Refuses parameters with which scores would be negative or not finite.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`].
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self { k1, b } = *self;
+        // With a greater `k1`, products of frequencies are not finite.
+        match (0.0..=f64::from(f32::MAX)).contains(&k1) && (0.0..=1.0).contains(&b) {
+            true => Ok(()),
+            false => Err(Error::InvalidArgument {
+                what: "the ranking function",
+                value: format!("BM25 with k1 = {k1}, b = {b}"),
+                why: "k1 must be finite and at least 0, and b from 0 to 1",
+            }),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keyloom::{Order, Reader, Result};
+use keyloom::{Error, Order, Reader, Result};
 use keyloom_tables::table::RecordKey;
 
 use super::request::{Prepared, Request, Top};
@@ -69,15 +69,20 @@ impl<K> Ordering<K> {
 pub struct Decay {
     /// The value with the factor 1.
     pub origin: i64,
-    /// The distance at which the factor is `decay`.
+    /// The distance at which the factor is `decay`: finite and greater than 0.
     pub scale: f64,
     /// The factor at this distance, between 0 and 1.
     pub decay: f64,
 }
 
 impl Decay {
-    /// The factor of a value.
+    /// The factor of a value: not a number if `scale` is not finite and greater than 0, or `decay`
+    /// is not from 0 to 1. A search refuses a score that is not a number.
     pub fn factor(&self, value: i64) -> f64 {
+        let has_scale = self.scale.is_finite() && self.scale > 0.0;
+        if !has_scale || !(0.0..=1.0).contains(&self.decay) {
+            return f64::NAN;
+        }
         self.decay.powf(self.origin.abs_diff(value) as f64 / self.scale)
     }
 }
@@ -111,7 +116,7 @@ impl Request {
                 self.top_by(index, reader, |matches, ids| {
                     let values = integers.get_many(reader, ids)?;
                     let all = matches.iter().zip(values);
-                    Ok(all.map(|(found, value)| function(found.score, value)).collect())
+                    all.map(|(found, value)| number(function(found.score, value))).collect()
                 })
             }
             Ordering::ByKey(function) => self.top_by(index, reader, |matches, ids| {
@@ -121,7 +126,7 @@ impl Request {
                 let score = |found: &ScoredDoc, key: Option<K>| {
                     key.map_or(found.score, |key| function(&key, found.score))
                 };
-                Ok(all.map(|(found, key)| score(found, key)).collect())
+                all.map(|(found, key)| number(score(found, key))).collect()
             }),
         }
     }
@@ -174,6 +179,21 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// The score that a function returned.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] if it is not a number: it would have no place among the results.
+fn number(score: f64) -> Result<f64> {
+    if score.is_nan() {
+        return Err(Error::InvalidArgument {
+            what: "the score",
+            value: score.to_string(),
+            why: "the function of the search must return numbers; check its divisors, and the scale of a decay",
+        });
+    }
+    Ok(score)
 }
 
 /// The number that [`f64::total_cmp`] orders like this integer: exact, unlike a conversion.

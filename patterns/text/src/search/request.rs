@@ -61,6 +61,7 @@ impl Request {
 
     pub(super) fn prepare(&self, catalog: &impl Catalog, reader: &impl Reader) -> Result<Prepared> {
         self.query.check()?;
+        self.bm25.check()?;
         let after = self.after.as_ref().map(|after| after.read(self.fingerprint())).transpose()?;
         let planner = Planner::new(catalog, reader, self.expansion, &self.query);
         let plan = planner.plan_all()?.unwrap_or(Plan::None);

@@ -26,8 +26,8 @@ use crate::{Query, TextIndex};
 /// * a [`QueryError`](crate::QueryError) if the query is invalid;
 /// * [`TextError::UnknownField`](crate::TextError::UnknownField);
 /// * [`SearchError::TooManyTerms`];
-/// * [`Error::InvalidArgument`] for a phrase in a field without positions, and for a continuation
-///   of another search;
+/// * [`Error::InvalidArgument`] for a phrase in a field without positions, for a continuation of
+///   another search or index, and for a [`Bm25`] out of its bounds;
 /// * an error with the key if stored bytes are damaged.
 ///
 /// The first three are in an [`Error::Other`]; get them with [`Error::downcast_ref`].
@@ -115,7 +115,8 @@ impl<K, V> Search<'_, K, V> {
     /// Replaces the score by a function of it and of a [field of integers](TextIndex::integers), for
     /// example with a [`Decay`](crate::Decay).
     ///
-    /// The function must be pure, and the same for all pages.
+    /// The function must be pure, and the same for all pages. If it returns a score that is not a
+    /// number, the search returns an [`Error::InvalidArgument`].
     ///
     /// ```
     /// # use keyloom::{Memory, Store, Subspace};
@@ -146,7 +147,8 @@ impl<K, V> Search<'_, K, V> {
     }
 
     /// Replaces the score by a function of the key and of the score. The function must be pure, and
-    /// the same for all pages.
+    /// the same for all pages. If it returns a score that is not a number, the search returns an
+    /// [`Error::InvalidArgument`].
     #[must_use]
     pub fn rescore(self, function: impl Fn(&K, f64) -> f64 + Send + Sync + 'static) -> Self {
         self.ordered(Ordering::ByKey(Arc::new(function)))

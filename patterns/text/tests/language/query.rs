@@ -90,6 +90,16 @@ fn bad_scores_distances_and_spans_are_refused() {
         assert!(word().constant_score(score).check().is_err());
     }
     assert_eq!(word().boost(0.0).check(), Ok(()));
+    let boosts = |some: &[f32]| some.iter().fold(word(), |query, factor| query.boost(*factor));
+    assert_eq!(boosts(&[f32::MAX, 1.0]).check(), Ok(()));
+    for some in [&[f32::MAX, 1.1][..], &[f32::MAX; 9], &[1e20, 1e19]] {
+        let found = boosts(some).check().unwrap_err();
+        assert!(matches!(found, QueryError::Boosts { .. }), "{found}");
+    }
+    // A constant score replaces the scores inside.
+    let inside = boosts(&[f32::MAX]).constant_score(2.0);
+    assert_eq!(inside.clone().boost(9.0).check(), Ok(()));
+    assert!(matches!(inside.boost(f32::MAX).check(), Err(QueryError::Boosts { .. })));
     let found = Query::fuzzy("b", "x", 3).check().unwrap_err();
     assert_eq!(found, QueryError::Distance { query: "b:x~3".to_owned(), distance: 3 });
     let few = |spans: Spans| Query::near("b", Near::ordered([spans, "y".into()])).check();

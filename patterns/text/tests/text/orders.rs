@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use keyloom::{Order, Reader, Store};
+use keyloom::{Error, Memory, Order, Reader, Store};
 use keyloom_testing::laws;
 use keyloom_text::{Bm25, BooleanQuery, Decay, Hit, MoreLikeThis, Query, Search};
 
@@ -61,6 +61,38 @@ pub fn results_come_in_the_order_of_an_integer_field(store: &impl Store) {
     let unknown = index.search(Query::All).sort_by("yaer", Order::Ascending);
     let error = unknown.hits(&snapshot).unwrap_err().to_string();
     assert!(error.contains("yaer") && error.contains("year"), "{error}");
+}
+
+#[test]
+fn scores_that_are_not_numbers_are_refused() {
+    let (store, index) = (Memory::new(), index(false));
+    let post = Post { title: String::new(), body: vec!["a".to_owned()], year: 2_020 };
+    store.transact(|txn| posts(&index).put(txn, &1, &post)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let with = |decay: Decay| {
+        let search = index.search(Query::term("body", "a"));
+        search.score_by("year", move |_, year| decay.factor(year.unwrap())).hits(&snapshot)
+    };
+    let good = Decay { origin: 2_020, scale: 1.0, decay: 0.5 };
+    assert_eq!(with(good).unwrap().items.len(), 1);
+    for scale in [0.0, -1.0, f64::INFINITY, f64::NAN] {
+        let error = with(Decay { scale, origin: 2_000, ..good }).unwrap_err();
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{scale}: {error}");
+    }
+    assert!(with(Decay { decay: -0.5, ..good }).is_err());
+    let by_key = index.search(Query::All).rescore(|_, _| f64::NAN).hits(&snapshot);
+    assert!(by_key.unwrap_err().to_string().contains("must return numbers"));
+    for (k1, b) in [(-0.1, 0.5), (f64::NAN, 0.5), (f64::INFINITY, 0.5), (1.0, 1.1), (1.0, -0.1)] {
+        let bm25 = Bm25 { k1, b };
+        let error = index.search(Query::term("body", "a")).bm25(bm25).hits(&snapshot).unwrap_err();
+        assert!(error.to_string().contains("k1 must be finite"), "{k1}, {b}: {error}");
+    }
+    for (k1, b) in [(0.0, 0.0), (0.0, 1.0), (f64::from(f32::MAX), 1.0)] {
+        let bm25 = Bm25 { k1, b };
+        let query = Query::term("body", "a").boost(f32::MAX);
+        let page = index.search(query).bm25(bm25).hits(&snapshot).unwrap();
+        assert!(page.items[0].score.is_finite(), "{k1}, {b}");
+    }
 }
 
 pub fn functions_replace_the_score(store: &impl Store) {
