@@ -99,12 +99,15 @@ impl Statistics {
     }
 }
 
-/// The number in a counter.
+/// The number in a counter. A repair of an index that is in use may leave a counter below 0 for a
+/// while, between two of its transactions: it counts as 0.
+///
+/// # Errors
+/// [`Error::NotACounter`].
 pub(crate) fn count_of(key: &[u8], stored: Option<&[u8]>) -> Result<u64> {
     let Some(stored) = stored else { return Ok(0) };
     let count = stored.try_into().ok().map(i64::from_le_bytes);
-    let count = count.and_then(|count| u64::try_from(count).ok());
-    count.ok_or_else(|| Error::NotACounter {
+    count.map(|count| u64::try_from(count).unwrap_or(0)).ok_or_else(|| Error::NotACounter {
         key: keyloom::key::display(key).to_string().into(),
         bytes: stored.len(),
     })

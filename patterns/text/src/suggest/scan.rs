@@ -5,6 +5,7 @@ use keyloom_tables::kit::{Walk, get_many};
 
 use super::Suggestion;
 use crate::index::Spaces;
+use crate::search::count_of;
 use crate::terms::{TermMatcher, TermStep};
 
 /// The greatest number of terms that a suggestion reads.
@@ -70,7 +71,8 @@ impl Dictionary<'_> {
                 .map_err(|error| Error::from(error).at(&key))?;
             next = match matcher.step(term) {
                 TermStep::Match { distance } => {
-                    let documents = documents(&key, Some(&value))?;
+                    // A counter of 0 may remain after the last document of a term.
+                    let documents = count_of(&key, Some(&value))?;
                     if documents > 0 {
                         found.push(Suggestion { term: term.to_owned(), documents, distance });
                     }
@@ -101,16 +103,6 @@ impl Dictionary<'_> {
     pub(super) fn documents(&self, reader: &impl Reader, terms: &[&str]) -> Result<Vec<u64>> {
         let keys: Vec<_> = terms.iter().map(|term| self.spaces.term(self.field, term)).collect();
         let stored = get_many(reader, &keys)?;
-        keys.iter().zip(stored).map(|(key, value)| documents(key, value.as_deref())).collect()
+        keys.iter().zip(stored).map(|(key, value)| count_of(key, value.as_deref())).collect()
     }
-}
-
-/// The number of a counter; a counter of 0 may remain after the last document of a term.
-fn documents(key: &[u8], value: Option<&[u8]>) -> Result<u64> {
-    let Some(value) = value else { return Ok(0) };
-    let count = value.try_into().ok().map(i64::from_le_bytes);
-    count.and_then(|count| u64::try_from(count).ok()).ok_or_else(|| Error::NotACounter {
-        key: keyloom::key::display(key).to_string().into(),
-        bytes: value.len(),
-    })
 }

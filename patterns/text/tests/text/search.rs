@@ -6,6 +6,7 @@ use keyloom::{Error, Fault, Faulty, Memory, Reader, Store, Writer};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_testing::laws;
 use keyloom_text::{Bm25, Hit, Query, QueryError, SearchContinuation, SearchError, TextError};
+use keyloom_text::suggest::Similarity;
 
 use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
 use super::naive::{Naive, query};
@@ -233,6 +234,25 @@ pub fn damage_is_an_error_with_the_key(store: &impl Store) {
     }
     assert!(refused > 20, "{refused}");
     assert!(queries.iter().all(|query| search(query).is_ok()));
+}
+
+/// A repair of an index in use may leave counters below 0 between its transactions.
+#[test]
+fn counters_below_0_count_as_0() {
+    let (store, index) = (Memory::new(), index(false));
+    let post = Post { title: String::new(), body: vec!["w1 w2".to_owned()], year: 1 };
+    store.transact(|txn| posts(&index).put_many(txn, [(1, post.clone())])).unwrap();
+    let space = index.space();
+    let counters = [space.pack(&(1, 1, "w1")), space.pack(&(4, 1, 0)), space.pack(&(4, 1, 1))];
+    store.transact(|txn| counters.iter().try_for_each(|key| txn.add(key, -9))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let search = index.search(Query::term("body", "w1"));
+    assert_eq!(search.hits(&snapshot).unwrap().items.len(), 1);
+    assert_eq!(search.count(&snapshot).unwrap(), 0);
+    let completed = index.complete(&snapshot, "body", "w", 5).unwrap();
+    assert_eq!(completed.iter().map(|one| &*one.term).collect::<Vec<_>>(), ["w2"]);
+    let corrected = index.correct(&snapshot, "body", "w1", &Similarity::default()).unwrap();
+    assert_eq!(corrected.text, "w2");
 }
 
 /// A search whose n-th operation fails returns the error, for each n.
