@@ -10,9 +10,9 @@ use super::utf8::Utf8;
 /// The greatest number of characters. An automaton has up to 70 states per character.
 pub(crate) const MAX_FUZZY_CHARS: usize = 64;
 
-/// A builder per distance. Building one takes some milliseconds for the distance 2.
-static BUILDERS: LazyLock<[LevenshteinAutomatonBuilder; 3]> =
-    LazyLock::new(|| [0, 1, 2].map(|distance| LevenshteinAutomatonBuilder::new(distance, true)));
+/// The builders of the distances 1 and 2. Building one takes some milliseconds for the distance 2.
+static BUILDERS: LazyLock<[LevenshteinAutomatonBuilder; 2]> =
+    LazyLock::new(|| [1, 2].map(|distance| LevenshteinAutomatonBuilder::new(distance, true)));
 
 /// Terms that begin with `prefix` and go on within a distance of a text.
 struct Similar {
@@ -68,8 +68,8 @@ impl Automaton for Similar {
     }
 }
 
-/// Compiles the terms within `distance` of `text` whose first characters are equal, or returns why
-/// that is not possible.
+/// Compiles the terms within `distance` of `text`, 1 or 2, whose first characters are equal, or
+/// returns why that is not possible.
 pub(super) fn compile(text: &str, distance: u8, prefix_chars: usize) -> Result<Arc<Table>, String> {
     let chars = text.chars().count();
     if chars > MAX_FUZZY_CHARS {
@@ -77,7 +77,8 @@ pub(super) fn compile(text: &str, distance: u8, prefix_chars: usize) -> Result<A
             "it has {chars} characters, the limit of a fuzzy term is {MAX_FUZZY_CHARS}; shorten it"
         ));
     }
-    let builder = BUILDERS.get(usize::from(distance)).ok_or_else(|| {
+    let builder = distance.checked_sub(1).and_then(|at| BUILDERS.get(usize::from(at)));
+    let builder = builder.ok_or_else(|| {
         format!("the distance {distance} is greater than 2; choose 0 to 2, or n-grams")
     })?;
     let end = text.char_indices().nth(prefix_chars).map_or(text.len(), |(at, _)| at);

@@ -99,15 +99,20 @@ impl TermMatcher {
         compiled(expression, regex::compile(expression))
     }
 
-    /// The terms within `distance` of `text`, 0 to 2, whose first characters are equal.
+    /// The terms within `distance` of `text`, 0 to 2, whose first characters are equal. With the
+    /// distance 0, `text` may have any length.
     ///
     /// An edit inserts, deletes or replaces a character, or swaps two neighbours, which no other
     /// edit may touch (optimal string alignment).
     ///
     /// # Errors
-    /// [`QueryError::Pattern`] if `distance` is greater than 2, or `text` has more than 64
-    /// characters.
+    /// [`QueryError::Pattern`] if `distance` is greater than 2, or if it is not 0 and `text` has
+    /// more than 64 characters.
     pub fn fuzzy(text: &str, distance: u8, prefix_chars: usize) -> Result<Self, QueryError> {
+        if distance == 0 {
+            let exact = Bound::Included(text.to_owned());
+            return Ok(Self::range(exact.clone(), exact));
+        }
         compiled(text, fuzzy::compile(text, distance, prefix_chars))
     }
 

@@ -9,7 +9,7 @@
 //! | [`prefix`](TermMatcher::prefix), [`range`](TermMatcher::range) | none | the prefix, the bound |
 //! | [`wildcard`](TermMatcher::wildcard) | that of a regular expression | the text before the first wildcard |
 //! | [`regex`](TermMatcher::regex) | deterministic, at most 8,192 states | the least match |
-//! | [`fuzzy`](TermMatcher::fuzzy) | Levenshtein automaton, distance 0 to 2 | the least match, after the equal characters |
+//! | [`fuzzy`](TermMatcher::fuzzy) | Levenshtein automaton, distance 1 or 2; with the distance 0, the range of one term | the least match, after the equal characters |
 //!
 //! # Cost
 //!

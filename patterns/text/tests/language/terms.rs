@@ -265,6 +265,10 @@ fn patterns_that_are_too_large_are_refused() {
     let many = format!("*a{}", "?".repeat(20));
     assert!(why(TermMatcher::wildcard(&many)).contains("match fewer characters"));
     assert!(why(TermMatcher::fuzzy(&"é".repeat(65), 1, 0)).contains("65 characters"));
+    let long = "é".repeat(200);
+    let exact = TermMatcher::fuzzy(&long, 0, 3).unwrap();
+    assert_eq!(exact.distance(&long), Some(0));
+    assert_eq!((exact.distance("é"), exact.distance(&format!("{long}é"))), (None, None));
     assert!(why(TermMatcher::fuzzy("a", 3, 0)).contains("greater than 2"));
     assert!(TermMatcher::fuzzy(&"中".repeat(64), 2, 0).is_ok());
 }

@@ -255,6 +255,18 @@ fn counters_below_0_count_as_0() {
     assert_eq!(corrected.text, "w2");
 }
 
+#[test]
+fn a_long_pattern_without_wildcards_is_one_term() {
+    let (store, index) = (Memory::new(), index(false));
+    let long = "w".repeat(100);
+    let bodies = [&long, &format!("{long}w"), "w"].map(|body| vec![body.to_string()]);
+    let post = |body| Post { title: String::new(), body, year: 1 };
+    let all: Model = (1..).zip(bodies.map(post)).collect();
+    store.transact(|txn| posts(&index).put_many(txn, all.clone())).unwrap();
+    let search = index.search(Query::wildcard("body", &*long));
+    assert_eq!(search.ids(&store.snapshot().unwrap()).unwrap(), [1]);
+}
+
 /// A search whose n-th operation fails returns the error, for each n.
 #[test]
 fn a_fault_in_a_search_is_an_error() {
