@@ -51,6 +51,14 @@ impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
         &self.spaces.terms
     }
 
+    fn space(&self) -> &Subspace {
+        &self.space
+    }
+
+    fn description(&self) -> String {
+        self.options()
+    }
+
     fn all(&self) -> BitmapExpr {
         self.records.all()
     }

@@ -50,6 +50,12 @@ pub(crate) trait Catalog {
     /// The counters of all terms of all fields: under the number of the field and the term.
     fn dictionary(&self) -> &Subspace;
 
+    /// The subspace of the index.
+    fn space(&self) -> &Subspace;
+
+    /// The options of the index that its stored bytes depend on.
+    fn description(&self) -> String;
+
     /// The ids of all documents.
     fn all(&self) -> BitmapExpr;
 }

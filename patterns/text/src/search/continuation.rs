@@ -24,6 +24,14 @@ const FORMAT: u8 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchContinuation(Vec<u8>);
 
+/// The last document of the page before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct After {
+    pub(crate) last: ScoredDoc,
+    /// Whether it has no value of the field that the search sorts by.
+    pub(crate) is_missing: bool,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Stored {
     /// The hash of the search.
@@ -31,6 +39,8 @@ struct Stored {
     doc: u32,
     /// The bits of the score, which may be of any kind.
     score: u64,
+    /// Whether the document has no value of the field that the search sorts by.
+    is_missing: bool,
     statistics: StoredStatistics,
 }
 
@@ -46,16 +56,17 @@ impl SearchContinuation {
         Self(bytes.to_vec())
     }
 
-    pub(crate) fn new(search: u64, last: ScoredDoc, statistics: &Statistics) -> Result<Self> {
-        let (doc, score) = (last.doc, last.score.to_bits());
-        let stored = Stored { search, doc, score, statistics: statistics.to_stored() };
+    pub(crate) fn new(search: u64, last: After, statistics: &Statistics) -> Result<Self> {
+        let After { last: ScoredDoc { doc, score }, is_missing } = last;
+        let (score, statistics) = (score.to_bits(), statistics.to_stored());
+        let stored = Stored { search, doc, score, is_missing, statistics };
         let mut bytes = vec![FORMAT];
         Postcard::encode(&stored, &mut bytes)?;
         Ok(Self(bytes))
     }
 
     /// The last document of the page before, and the statistics.
-    pub(crate) fn read(&self, search: u64) -> Result<(ScoredDoc, Arc<Statistics>)> {
+    pub(crate) fn read(&self, search: u64) -> Result<(After, Arc<Statistics>)> {
         let stored = match self.0.as_slice() {
             [FORMAT, rest @ ..] => <Postcard as Codec<Stored>>::decode(rest).ok(),
             [format, ..] if *format > FORMAT => {
@@ -67,16 +78,14 @@ impl SearchContinuation {
             }
             _ => None,
         };
-        let Some(Stored { search: of, doc, score, statistics }) = stored else {
+        let Some(Stored { search: of, doc, score, is_missing, statistics }) = stored else {
             return Err(refused("these bytes are not a continuation of a search"));
         };
         if of != search {
             return Err(refused("it belongs to another search; begin this one again"));
         }
-        Ok((
-            ScoredDoc { doc, score: f64::from_bits(score) },
-            Arc::new(Statistics::from_stored(statistics)),
-        ))
+        let last = ScoredDoc { doc, score: f64::from_bits(score) };
+        Ok((After { last, is_missing }, Arc::new(Statistics::from_stored(statistics))))
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use keyloom::{Error, Order, Reader, Result};
 use keyloom_tables::table::RecordKey;
 
+use super::continuation::After;
 use super::request::{Prepared, Request, Top};
 use super::top_k::{ScoredDoc, TopK};
 use crate::TextIndex;
@@ -98,16 +99,7 @@ impl Request {
         match ordering {
             Ordering::Score => self.top(index, reader),
             Ordering::Sorted(field, order) => {
-                let integers = index.records().integers_of(field)?;
-                let rank = |value: Option<i64>| match (value, order) {
-                    (None, _) => i64::MIN,
-                    (Some(value), Order::Descending) => value,
-                    (Some(value), Order::Ascending) => !value,
-                };
-                let (mut found, next) = self.top_by(index, reader, |matches, ids| {
-                    let values = integers.get_many(reader, ids)?;
-                    Ok(matches.iter().zip(values).map(|(_, value)| of_rank(rank(value))).collect())
-                })?;
+                let (mut found, next) = self.sorted(index, reader, field, *order)?;
                 self.set_scores(index, reader, &mut found)?;
                 Ok((found, next))
             }
@@ -140,24 +132,74 @@ impl Request {
         mut score: impl FnMut(&[ScoredDoc], &[u64]) -> Result<Vec<f64>>,
     ) -> Result<Top> {
         let prepared = self.prepare(index, reader)?;
-        let mut top = TopK::new(self.limit, prepared.after);
+        let mut top = TopK::new(self.limit, prepared.last());
+        self.for_each_batch(index, reader, &prepared, |some, ids| {
+            for (found, score) in some.iter().zip(score(some, ids)?) {
+                top.push(ScoredDoc { score, ..*found });
+            }
+            Ok(())
+        })?;
+        self.page(index, top.into_hits(), false, &prepared)
+    }
+
+    /// The first documents by the values of a field, with ranks as scores. Every integer is a
+    /// value, so documents without one are collected on their own; they come last.
+    fn sorted<K: RecordKey, V>(
+        &self,
+        index: &TextIndex<K, V>,
+        reader: &impl Reader,
+        field: &str,
+        order: Order,
+    ) -> Result<Top> {
+        let integers = index.records().integers_of(field)?;
+        let prepared = self.prepare(index, reader)?;
+        let (mut with_value, mut missing) = match prepared.after {
+            Some(After { last, is_missing: true }) => {
+                (TopK::new(0, None), TopK::new(self.limit, Some(last)))
+            }
+            _ => (TopK::new(self.limit, prepared.last()), TopK::new(self.limit, None)),
+        };
+        self.for_each_batch(index, reader, &prepared, |some, ids| {
+            for (found, value) in some.iter().zip(integers.get_many(reader, ids)?) {
+                match value {
+                    Some(value) => {
+                        let rank = if order == Order::Descending { value } else { !value };
+                        with_value.push(ScoredDoc { score: of_rank(rank), ..*found });
+                    }
+                    None => missing.push(ScoredDoc { score: 0.0, ..*found }),
+                }
+            }
+            Ok(())
+        })?;
+        let mut found = with_value.into_hits();
+        let is_missing = found.len() < self.limit;
+        let rest = self.limit.saturating_sub(found.len());
+        found.extend(missing.into_hits().into_iter().take(rest));
+        self.page(index, found, is_missing, &prepared)
+    }
+
+    /// Visits all matches with their ids, in batches.
+    fn for_each_batch<K: RecordKey, V>(
+        &self,
+        index: &TextIndex<K, V>,
+        reader: &impl Reader,
+        prepared: &Prepared,
+        mut visit: impl FnMut(&[ScoredDoc], &[u64]) -> Result<()>,
+    ) -> Result<()> {
         let mut some = Vec::with_capacity(BATCH);
         let mut flush = |some: &mut Vec<ScoredDoc>| -> Result<()> {
             let ids: Vec<u64> = some.iter().map(|found| u64::from(found.doc)).collect();
             if !ids.is_empty() {
-                for (found, score) in some.iter().zip(score(some, &ids)?) {
-                    top.push(ScoredDoc { score, ..*found });
-                }
+                visit(some, &ids)?;
             }
             some.clear();
             Ok(())
         };
-        self.for_each(index, reader, &prepared, |found| {
+        self.for_each(index, reader, prepared, |found| {
             some.push(found);
             if some.len() == BATCH { flush(&mut some) } else { Ok(()) }
         })?;
-        flush(&mut some)?;
-        self.page(top.into_hits(), &prepared)
+        flush(&mut some)
     }
 
     /// Replaces ranks by scores of the query.

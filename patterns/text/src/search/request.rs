@@ -9,7 +9,7 @@ use keyloom_tables::kit::Fnv;
 use super::bm25::Bm25;
 use super::build::Builder;
 use super::catalog::Catalog;
-use super::continuation::SearchContinuation;
+use super::continuation::{After, SearchContinuation};
 use super::counting::{Counting, SearchExplain};
 use super::cursor::END;
 use super::expand::Expansion;
@@ -39,7 +39,13 @@ pub(crate) struct Prepared {
     pub(super) plan: Plan,
     pub(super) statistics: Arc<Statistics>,
     /// The last document of the page before.
-    pub(super) after: Option<ScoredDoc>,
+    pub(super) after: Option<After>,
+}
+
+impl Prepared {
+    pub(super) fn last(&self) -> Option<ScoredDoc> {
+        self.after.map(|after| after.last)
+    }
 }
 
 /// The best documents, and the position after them.
@@ -62,7 +68,8 @@ impl Request {
     pub(super) fn prepare(&self, catalog: &impl Catalog, reader: &impl Reader) -> Result<Prepared> {
         self.query.check()?;
         self.bm25.check()?;
-        let after = self.after.as_ref().map(|after| after.read(self.fingerprint())).transpose()?;
+        let read = |after: &SearchContinuation| after.read(self.fingerprint(catalog));
+        let after = self.after.as_ref().map(read).transpose()?;
         let planner = Planner::new(catalog, reader, self.expansion, &self.query);
         let plan = planner.plan_all()?.unwrap_or(Plan::None);
         Ok(match after {
@@ -74,10 +81,19 @@ impl Request {
         })
     }
 
-    /// A hash of everything that determines scores and matches.
-    fn fingerprint(&self) -> u64 {
+    /// A hash of everything that determines scores and matches, and of the index: another one has
+    /// other ids.
+    fn fingerprint(&self, catalog: &impl Catalog) -> u64 {
         let mut hash = Fnv::new();
-        hash.add(format!("{:?} {:?} {}", self.query, self.bm25, self.order).as_bytes());
+        for part in [
+            catalog.space().prefix(),
+            catalog.description().as_bytes(),
+            self.query.to_string().as_bytes(),
+            format!("{:?} {}", self.bm25, self.order).as_bytes(),
+        ] {
+            hash.add(&(part.len() as u64).to_be_bytes());
+            hash.add(part);
+        }
         for filter in &self.filters {
             hash.add(&filter.fingerprint().to_be_bytes());
         }
@@ -106,15 +122,24 @@ impl Request {
     /// Any error of the query or of the store.
     pub(crate) fn top<R: Reader>(&self, catalog: &impl Catalog, reader: &R) -> Result<Top> {
         let prepared = self.prepare(catalog, reader)?;
-        let mut top = TopK::new(self.limit, prepared.after);
+        let mut top = TopK::new(self.limit, prepared.last());
         rank(&mut self.root(catalog, reader, &prepared)?, &mut top)?;
-        self.page(top.into_hits(), &prepared)
+        self.page(catalog, top.into_hits(), false, &prepared)
     }
 
-    pub(super) fn page(&self, hits: Vec<ScoredDoc>, prepared: &Prepared) -> Result<Top> {
+    /// A page; `is_missing` says whether its last document has no value to sort by.
+    pub(super) fn page(
+        &self,
+        catalog: &impl Catalog,
+        hits: Vec<ScoredDoc>,
+        is_missing: bool,
+        prepared: &Prepared,
+    ) -> Result<Top> {
         let last = hits.last().copied().filter(|_| hits.len() >= self.limit);
-        let next = last
-            .map(|last| SearchContinuation::new(self.fingerprint(), last, &prepared.statistics));
+        let next = last.map(|last| {
+            let (search, after) = (self.fingerprint(catalog), After { last, is_missing });
+            SearchContinuation::new(search, after, &prepared.statistics)
+        });
         Ok((hits, next.transpose()?))
     }
 
@@ -146,7 +171,7 @@ impl Request {
     ) -> Result<SearchExplain> {
         let counting = Counting::new(reader);
         let prepared = self.prepare(catalog, &counting)?;
-        let mut top = TopK::new(self.limit, prepared.after);
+        let mut top = TopK::new(self.limit, prepared.last());
         rank(&mut self.root(catalog, &counting, &prepared)?, &mut top)?;
         let (lists, hits) = (prepared.plan.lists() as u64, top.into_hits().len() as u64);
         Ok(SearchExplain { lists, hits, ..counting.explain() })

@@ -53,6 +53,12 @@ impl Catalog for Digits {
         static DICTIONARY: std::sync::OnceLock<Subspace> = std::sync::OnceLock::new();
         DICTIONARY.get_or_init(dictionary)
     }
+    fn space(&self) -> &Subspace {
+        self.dictionary()
+    }
+    fn description(&self) -> String {
+        String::new()
+    }
     fn all(&self) -> BitmapExpr {
         BitmapExpr::from(&Bitmap::new(&Subspace::new("all")))
     }

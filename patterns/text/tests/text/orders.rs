@@ -3,9 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use keyloom::{Error, Memory, Order, Reader, Store};
+use keyloom::{Error, Memory, Order, Reader, Store, Subspace};
+use keyloom_tables::Table;
 use keyloom_testing::laws;
-use keyloom_text::{Bm25, BooleanQuery, Decay, Hit, MoreLikeThis, Query, Search};
+use keyloom_text::{
+    Analyzer, Bm25, BooleanQuery, Decay, Hit, MoreLikeThis, Query, Search, TextIndex,
+};
 
 use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
 use super::naive::{Naive, query};
@@ -20,7 +23,7 @@ fn prepared(seed: u64, store: &impl Store) -> (Index, Posts, Model) {
 }
 
 /// The keys of all results, page by page.
-fn paged(search: &Search<'_, u32, Post>, reader: &impl Reader, limit: usize) -> Vec<Hit<u32>> {
+fn paged<V>(search: &Search<'_, u32, V>, reader: &impl Reader, limit: usize) -> Vec<Hit<u32>> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let page = search.clone().limit(limit).after(after).hits(reader).unwrap();
@@ -61,6 +64,32 @@ pub fn results_come_in_the_order_of_an_integer_field(store: &impl Store) {
     let unknown = index.search(Query::All).sort_by("yaer", Order::Ascending);
     let error = unknown.hits(&snapshot).unwrap_err().to_string();
     assert!(error.contains("yaer") && error.contains("year"), "{error}");
+}
+
+/// The extreme integers are values like others: only records without a value come last.
+#[test]
+fn records_without_a_value_come_after_the_extreme_integers() {
+    let index = TextIndex::with_keys_as_ids(&Subspace::new("text"))
+        .field("body", Analyzer::simple(), |_: &u32, _: &Option<i64>, add| add("a"))
+        .integers("n", |_, n| *n);
+    let table = Table::<u32, Option<i64>>::new(&Subspace::new("numbers")).with(&index);
+    let values = [None, Some(i64::MIN), Some(i64::MAX), Some(0), None, Some(i64::MIN), Some(-1)];
+    let all: Vec<(u32, Option<i64>)> = (0..).zip([values, values].concat()).collect();
+    let store = Memory::new();
+    store.transact(|txn| table.put_many(txn, all.clone())).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for order in [Order::Ascending, Order::Descending] {
+        let mut wanted = all.clone();
+        match order {
+            Order::Ascending => wanted.sort_by_key(|(id, n)| (n.is_none(), *n, *id)),
+            Order::Descending => wanted.sort_by_key(|(id, n)| (n.is_none(), Reverse(*n), *id)),
+        }
+        let wanted: Vec<u32> = wanted.into_iter().map(|(id, _)| id).collect();
+        let search = index.search(Query::term("body", "a")).sort_by("n", order);
+        for limit in [1, 3, 10, 14, 100] {
+            assert_eq!(keys(&paged(&search, &snapshot, limit)), wanted, "{order:?}, {limit}");
+        }
+    }
 }
 
 #[test]

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Error, Fault, Faulty, Memory, Reader, Store, Writer};
+use keyloom::{Error, Fault, Faulty, Memory, Reader, Store, Subspace, Writer};
 use keyloom_bitmaps::BitmapExpr;
+use keyloom_tables::Table;
 use keyloom_testing::laws;
-use keyloom_text::{Bm25, Hit, Query, QueryError, SearchContinuation, SearchError, TextError};
 use keyloom_text::suggest::Similarity;
+use keyloom_text::{
+    Analyzer, Bm25, Hit, Query, QueryError, SearchContinuation, SearchError, TextError, TextIndex,
+};
 
 use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
 use super::naive::{Naive, query};
@@ -234,6 +237,31 @@ pub fn damage_is_an_error_with_the_key(store: &impl Store) {
     }
     assert!(refused > 20, "{refused}");
     assert!(queries.iter().all(|query| search(query).is_ok()));
+}
+
+/// Another index has other ids, and another analyzer other terms.
+#[test]
+fn a_continuation_of_another_index_is_refused() {
+    let store = Memory::new();
+    let new = |name: &str, analyzer: Analyzer| {
+        let index = TextIndex::<u32, String>::with_keys_as_ids(&Subspace::new(name));
+        index.field("body", analyzer, |_, body, add| add(body))
+    };
+    let [a, b] = ["a", "b"].map(|name| new(name, Analyzer::simple()));
+    let table = Table::new(&Subspace::new("texts")).with(&a).with(&b);
+    let two = [(1, "w1".to_owned()), (2, "w1".to_owned())];
+    store.transact(|txn| table.put_many(txn, two.clone())).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let search = |index: &TextIndex<u32, String>, after: Option<SearchContinuation>| {
+        let search = index.search(Query::term("body", "w1")).limit(1).after(after);
+        search.hits(&snapshot).map(|page| (page.items[0].key, page.next))
+    };
+    let (first, next) = search(&a, None).unwrap();
+    assert_eq!((first, search(&a, next.clone()).unwrap().0), (1, 2));
+    for other in [b, new("a", Analyzer::english())] {
+        let error = search(&other, next.clone()).unwrap_err();
+        assert!(error.to_string().contains("belongs to another search"), "{error}");
+    }
 }
 
 /// A repair of an index in use may leave counters below 0 between its transactions.
