@@ -307,7 +307,8 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// The options that determine the stored bytes, as stored by a schema: the kind of ids, and the
     /// fields by name.
-    pub(crate) fn options(&self) -> String {
+    #[doc(hidden)]
+    pub fn options(&self) -> String {
         let ids = if self.reuses_ids() { "dense ids" } else { "keys as ids" };
         let field = |field: &Field<K, V>| match field.function {
             Function::Values(_) => format!("{:?} of values", field.name),

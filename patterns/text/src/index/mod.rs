@@ -115,7 +115,6 @@ pub struct TextIndex<K, V> {
     /// The ids of the records, and the fields to filter by.
     records: InvertedIndex<K, V>,
     fields: Arc<[Field<K, V>]>,
-    ids: &'static str,
 }
 
 /// A field of texts.
@@ -141,7 +140,6 @@ impl<K, V> Clone for TextIndex<K, V> {
             spaces: self.spaces.clone(),
             records: self.records.clone(),
             fields: Arc::clone(&self.fields),
-            ids: self.ids,
         }
     }
 }
@@ -159,7 +157,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     /// Creates an index in `space`, without fields. **Nothing else may be in `space`.** Every
     /// record is assigned a dense id.
     pub fn new(space: &Subspace) -> Self {
-        Self::with(space, "dense ids", InvertedIndex::new(&space.child(&keys::RECORDS)))
+        Self::with(space, InvertedIndex::new(&space.child(&keys::RECORDS)))
     }
 
     /// Creates an index of records whose keys are ids: dense whole numbers below
@@ -168,17 +166,15 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     where
         K: Copy + Into<u64> + TryFrom<u64>,
     {
-        let records = InvertedIndex::with_keys_as_ids(&space.child(&keys::RECORDS));
-        Self::with(space, "keys as ids", records)
+        Self::with(space, InvertedIndex::with_keys_as_ids(&space.child(&keys::RECORDS)))
     }
 
-    fn with(space: &Subspace, ids: &'static str, records: InvertedIndex<K, V>) -> Self {
+    fn with(space: &Subspace, records: InvertedIndex<K, V>) -> Self {
         Self {
             space: space.clone(),
             spaces: Spaces::of(space),
             records: records.within_universe(UNIVERSE),
             fields: Arc::new([]),
-            ids,
         }
     }
 
@@ -283,10 +279,12 @@ impl<K: RecordKey, V> TextIndex<K, V> {
             format!("{:?} {:?} by {}", field.name, field.detail, field.analyzer.description())
         };
         let fields: Vec<String> = self.fields.iter().map(field).collect();
-        let mut filters: Vec<&str> = self.records.field_names().collect();
-        filters.sort_unstable();
-        let fields = fields.join(", ");
-        format!("{}, texts {fields}, with lists of lengths, filters {filters:?}", self.ids)
+        // Those of the bitmaps contain the kind of ids, and the kind of each field to filter by.
+        format!(
+            "texts {}, with lists of lengths, records: {}",
+            fields.join(", "),
+            self.records.options()
+        )
     }
 }
 

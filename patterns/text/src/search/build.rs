@@ -12,8 +12,8 @@ use super::node::{AtLeast, Boolean, Expression, Ids, Near, Node, Slot};
 use super::plan::{BooleanPlan, Plan};
 use super::spans::{SpanShape, SpansNode};
 use super::statistics::Statistics;
-use crate::index::LENGTHS;
 use super::union::Union;
+use crate::index::LENGTHS;
 
 /// Builds operators that read from one reader.
 pub(crate) struct Builder<'b, 'r, C, R> {

@@ -23,6 +23,17 @@ pub enum SearchError {
         /// The greatest number of terms of a query.
         limit: usize,
     },
+    /// A near-query with phrases or near-queries in it takes too long in one document. Use fewer
+    /// spans, rarer terms, or less slop.
+    #[error(
+        "a nested near-query takes more than {limit} steps in the document {id}; use fewer spans, rarer terms, or less slop"
+    )]
+    TooManySpans {
+        /// The id of the document.
+        id: u32,
+        /// The greatest number of steps in a document.
+        limit: usize,
+    },
     /// The index has postings of a document without a record. Repair the index.
     #[error("the document {id} of the text index {index} has no record; repair the index")]
     NoRecord {

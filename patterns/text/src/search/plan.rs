@@ -53,8 +53,8 @@ pub(crate) struct BooleanPlan {
     pub(crate) least: usize,
 }
 
-/// The greatest number of parts of an ordered near-query with parts that are not terms.
-const MAX_ORDERED: usize = 32;
+/// The greatest number of parts of a near-query, and of positions of a phrase with slop.
+const MAX_PARTS: usize = 32;
 
 /// Turns queries into plans.
 pub(crate) struct Planner<'p, C, R> {
@@ -183,6 +183,13 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
             return Ok(slots.into_values().next().map(|terms| any_of(field, terms)));
         }
         self.check_positions(field)?;
+        if slop > 0 && slots.len() > MAX_PARTS {
+            return Err(Error::InvalidArgument {
+                what: "the number of terms of a phrase with slop",
+                value: slots.len().to_string(),
+                why: "it can be at most 32; use fewer terms, or no slop",
+            });
+        }
         let arrangement = if slop == 0 { Arrangement::Ordered } else { Arrangement::Shifted };
         let (offsets, slots) = slots.into_iter().unzip();
         let proximity = Proximity { offsets, slop, arrangement };
@@ -190,7 +197,7 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
     }
 
     fn near(&self, field: FieldInfo, near: &Near) -> Result<Option<Plan>> {
-        let Some(shape) = self.near_shape(field, near)? else { return Ok(None) };
+        let Some(shape) = self.near_shape(field, near, false)? else { return Ok(None) };
         let flat = |parts: &[SpanShape<Vec<String>>]| {
             let terms = parts.iter().map(|part| match part {
                 SpanShape::Terms(terms) => Some(terms.clone()),
@@ -215,16 +222,25 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
     }
 
     /// The parts that have terms; `None` if none of them has.
-    fn near_shape(&self, field: FieldInfo, near: &Near) -> Result<Option<SpanShape<Vec<String>>>> {
+    fn near_shape(
+        &self,
+        field: FieldInfo,
+        near: &Near,
+        is_inner: bool,
+    ) -> Result<Option<SpanShape<Vec<String>>>> {
         let (slop, is_ordered) = (near.slop, near.is_ordered);
         let mut parts = self.shapes(field, &near.spans)?;
-        let is_nested = parts.iter().any(|part| !matches!(part, SpanShape::Terms(_)));
-        if is_nested && parts.len() > if is_ordered { MAX_ORDERED } else { MAX_UNORDERED } {
-            return Err(Error::InvalidArgument {
-                what: "the near-query",
-                value: near.to_string(),
-                why: "with phrases or near-queries in it, it can have 8 unordered or 32 ordered spans; use fewer",
-            });
+        let has_spans = parts.iter().any(|part| !matches!(part, SpanShape::Terms(_)));
+        let (most, why) = match (is_inner || has_spans) && !is_ordered {
+            true => (
+                MAX_UNORDERED,
+                "within another one, or with phrases or near-queries in it, it can have at most 8 unordered spans; use fewer",
+            ),
+            false => (MAX_PARTS, "it can have at most 32 spans; use fewer"),
+        };
+        if parts.len() > most {
+            let (what, value) = ("the near-query", near.to_string());
+            return Err(Error::InvalidArgument { what, value, why });
         }
         Ok(match parts.len() {
             0 | 1 => parts.pop(),
@@ -264,7 +280,7 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
                     _ => Some(SpanShape::Terms(terms)),
                 }
             }
-            Spans::Near(near) => self.near_shape(field, near)?,
+            Spans::Near(near) => self.near_shape(field, near, true)?,
         })
     }
 

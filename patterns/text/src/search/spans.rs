@@ -6,6 +6,7 @@ use keyloom::{Reader, Result};
 
 use super::bm25::Weight;
 use super::cursor::{END, Window};
+use super::error::SearchError;
 use super::node::{Slot, common};
 
 /// The positions `start` to `end` of a document.
@@ -15,7 +16,7 @@ pub(crate) struct Span {
     pub(crate) end: u32,
 }
 
-/// The spans of a part of a query, without its terms.
+/// The structure of a span query; `T` holds the terms of a leaf.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SpanShape<T> {
     /// The positions of alternative terms.
@@ -28,9 +29,13 @@ pub(crate) enum SpanShape<T> {
     Near { parts: Vec<SpanShape<T>>, slop: u32, is_ordered: bool },
 }
 
-/// The greatest number of parts of an unordered near-query with parts that are not terms. Its cost
-/// grows with their subsets.
+/// The greatest number of parts of an unordered near-query that is part of another one, or has
+/// parts that are not terms. Its cost grows with their subsets.
 pub(crate) const MAX_UNORDERED: usize = 8;
+
+/// The greatest number of combinations that are tried in a document. Each of them is at most one
+/// entry of 16 bytes, so this also bounds the memory.
+const MAX_STEPS: usize = 1 << 22;
 
 impl<T> SpanShape<T> {
     /// The same shape with other terms.
@@ -96,7 +101,8 @@ impl<'r, R: Reader> SpansNode<'r, R> {
             if self.doc == END {
                 return Ok(END);
             }
-            self.frequency = frequency(self.shape.matches(self.doc)?);
+            let mut steps = MAX_STEPS;
+            self.frequency = frequency(self.shape.matches(self.doc, true, &mut steps)?);
             if self.frequency > 0.0 {
                 return Ok(self.doc);
             }
@@ -155,7 +161,9 @@ impl<R: Reader> SpanShape<Slot<'_, R>> {
         }
     }
 
-    fn matches(&mut self, doc: u32) -> Result<Matches> {
+    /// The spans in a document. Of the outermost part only the best span with each end is needed;
+    /// of an inner part all of them are, because its length is not part of the gaps around it.
+    fn matches(&mut self, doc: u32, is_outermost: bool, steps: &mut usize) -> Result<Matches> {
         Ok(match self {
             Self::Terms(slot) => {
                 let single = |at: u32| (Span { start: at, end: at }, 0);
@@ -165,7 +173,7 @@ impl<R: Reader> SpanShape<Slot<'_, R>> {
             Self::AnyOf(parts) => {
                 let mut all = Matches::new();
                 for part in parts {
-                    for (span, gaps) in part.matches(doc)? {
+                    for (span, gaps) in part.matches(doc, is_outermost, steps)? {
                         let least = all.entry(span).or_insert(gaps);
                         *least = gaps.min(*least);
                     }
@@ -173,9 +181,13 @@ impl<R: Reader> SpanShape<Slot<'_, R>> {
                 all
             }
             Self::Near { parts, slop, is_ordered } => {
-                let of_part = |part: &mut Self| Ok(part.matches(doc)?.into_keys().collect());
-                let of_parts = parts.iter_mut().map(of_part).collect::<Result<Vec<Vec<Span>>>>()?;
-                near(&of_parts, *slop, *is_ordered)
+                let mut of_part =
+                    |part: &mut Self| Ok(part.matches(doc, false, steps)?.into_keys().collect());
+                let of_parts = parts.iter_mut().map(&mut of_part);
+                let of_parts = of_parts.collect::<Result<Vec<Vec<Span>>>>()?;
+                let rule = NearRule { slop: *slop, is_ordered: *is_ordered, is_outermost };
+                let found = near(&of_parts, rule, steps);
+                found.ok_or(SearchError::TooManySpans { id: doc, limit: MAX_STEPS })?
             }
         })
     }
@@ -207,41 +219,67 @@ fn phrase<R: Reader>(slots: &mut [(u32, Slot<'_, R>)], doc: u32) -> Result<Match
     Ok(starts.unwrap_or_default().into_iter().filter_map(span).collect())
 }
 
-/// All combinations of one span of each part: from left to right, with the parts that a
-/// combination has so far as a set of bits.
-fn near(parts: &[Vec<Span>], slop: u32, is_ordered: bool) -> Matches {
+/// How the parts of a near-query may be placed.
+#[derive(Clone, Copy)]
+struct NearRule {
+    slop: u32,
+    is_ordered: bool,
+    is_outermost: bool,
+}
+
+/// The parts that a combination has so far as a set of bits, its end, and its start.
+type State = (u32, u32, u32);
+
+/// All combinations of one span of each part, from left to right; of the outermost near-query only
+/// those that [`frequency`] can choose. `None` if it takes more than `steps`.
+fn near(parts: &[Vec<Span>], rule: NearRule, steps: &mut usize) -> Option<Matches> {
     let whole = u32::MAX >> (u32::BITS - parts.len().clamp(1, 32) as u32);
-    let mut states: BTreeMap<(u32, Span), u32> = BTreeMap::new();
-    for (n, part) in parts.iter().enumerate().filter(|(n, _)| !is_ordered || *n == 0) {
-        states.extend(part.iter().map(|span| ((1 << n, *span), 0)));
+    let mut states: BTreeMap<State, u32> = BTreeMap::new();
+    for (n, part) in parts.iter().enumerate().filter(|(n, _)| !rule.is_ordered || *n == 0) {
+        states.extend(part.iter().map(|span| ((1 << n, span.end, span.start), 0)));
     }
     for _ in 1..parts.len() {
-        let mut longer: BTreeMap<(u32, Span), u32> = BTreeMap::new();
-        for ((taken, span), gaps) in states {
+        if rule.is_outermost {
+            states = undominated(states);
+        }
+        let mut longer: BTreeMap<State, u32> = BTreeMap::new();
+        for ((taken, end, start), gaps) in states {
             let next = taken.trailing_ones() as usize;
             for (n, part) in parts.iter().enumerate() {
-                if taken & 1 << n != 0 || is_ordered && n != next {
+                if taken & 1 << n != 0 || rule.is_ordered && n != next {
                     continue;
                 }
-                let from = part.partition_point(|other| other.start <= span.end);
+                let from = part.partition_point(|other| other.start <= end);
                 for other in part.iter().skip(from) {
-                    let gaps = gaps.saturating_add(other.start - span.end - 1);
-                    if gaps > slop {
+                    let gaps = gaps.saturating_add(other.start - end - 1);
+                    if gaps > rule.slop {
                         break;
                     }
-                    let joined = Span { start: span.start, end: other.end };
-                    let least = longer.entry((taken | 1 << n, joined)).or_insert(gaps);
+                    *steps = steps.checked_sub(1)?;
+                    let least = longer.entry((taken | 1 << n, other.end, start)).or_insert(gaps);
                     *least = gaps.min(*least);
                 }
             }
         }
         states = longer;
     }
-    states
-        .into_iter()
-        .filter(|((taken, _), _)| *taken == whole)
-        .map(|((_, span), gaps)| (span, gaps))
-        .collect()
+    let all = states.into_iter().filter(|((taken, ..), _)| *taken == whole);
+    Some(all.map(|((_, end, start), gaps)| (Span { start, end }, gaps)).collect())
+}
+
+/// Of the states with equal parts and ends, those without another one that starts later and has as
+/// few gaps. Whatever extends a state extends that other one to a better span with the same end.
+fn undominated(states: BTreeMap<State, u32>) -> BTreeMap<State, u32> {
+    let mut last: Option<(u32, u32, u32)> = None;
+    let mut is_kept = |((taken, end, _), gaps): &(State, u32)| {
+        let is_dominated =
+            last.is_some_and(|(of, at, least)| (of, at) == (*taken, *end) && least <= *gaps);
+        if !is_dominated {
+            last = Some((*taken, *end, *gaps));
+        }
+        !is_dominated
+    };
+    states.into_iter().rev().filter(|state| is_kept(state)).collect()
 }
 
 /// The sum over spans of 1 / (1 + gaps). Spans do not overlap: each is the one that ends first, and
@@ -257,4 +295,49 @@ fn frequency(matches: Matches) -> f64 {
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn singles(positions: impl IntoIterator<Item = u32>) -> Vec<Span> {
+        positions.into_iter().map(|at| Span { start: at, end: at }).collect()
+    }
+
+    #[test]
+    fn outermost_spans_have_the_frequency_of_all_spans() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for case in 0..400 {
+            let mut part = |_| {
+                let mut all: Vec<Span> = (0..random.u32(1..7))
+                    .map(|_| (random.u32(0..24), random.u32(0..3)))
+                    .map(|(start, more)| Span { start, end: start + more })
+                    .collect();
+                all.sort_unstable();
+                all.dedup();
+                all
+            };
+            let parts: Vec<Vec<Span>> = (0..2 + case % 3).map(&mut part).collect();
+            let (slop, is_ordered) = (random.u32(0..8), random.bool());
+            let of = |is_outermost| {
+                let mut steps = MAX_STEPS;
+                near(&parts, NearRule { slop, is_ordered, is_outermost }, &mut steps).map(frequency)
+            };
+            assert_eq!(of(true), of(false), "{parts:?} {slop} {is_ordered}");
+        }
+    }
+
+    #[test]
+    fn repeated_words_of_a_long_text_take_bounded_steps() {
+        let rule = NearRule { slop: 20, is_ordered: false, is_outermost: true };
+        // Only one of the states with an end is kept: their number does not grow with the slop.
+        let parts = [singles(0..2_000), singles(0..2_000), singles(0..2_000)];
+        let mut steps = MAX_STEPS;
+        assert!(near(&parts, rule, &mut steps).is_some());
+        assert!(MAX_STEPS - steps < 1_000_000, "{steps}");
+        // With a large slop the limit is reached.
+        let rule = NearRule { slop: u32::MAX, ..rule };
+        assert!(near(&parts, rule, &mut 100_000).is_none());
+    }
 }
