@@ -104,9 +104,23 @@ impl Highlighter {
     /// # Errors
     /// Those of [`Query::check`]; [`QueryError::Pattern`] if a pattern is invalid or too large.
     pub fn new(query: &Query, field: &str, analyzer: &Analyzer) -> Result<Self, QueryError> {
+        Self::with_search_analyzer(query, field, analyzer, analyzer)
+    }
+
+    /// The same for a field with a [search analyzer](TextIndex::search_analyzer), which analyzes
+    /// the texts of the query.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn with_search_analyzer(
+        query: &Query,
+        field: &str,
+        analyzer: &Analyzer,
+        search_analyzer: &Analyzer,
+    ) -> Result<Self, QueryError> {
         query.check()?;
         let mut plan = Plan::default();
-        plan.add(query, field, analyzer)?;
+        plan.add(query, field, search_analyzer)?;
         let (before, after) = ("<mark>".to_owned(), "</mark>".to_owned());
         Ok(Self {
             plan,
@@ -207,6 +221,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     /// [`TextError::UnknownField`](crate::TextError::UnknownField); those of [`Highlighter::new`].
     pub fn highlighter(&self, field: &str, query: &Query) -> Result<Highlighter> {
         let (_, known) = self.known(field)?;
-        Ok(Highlighter::new(query, field, &known.analyzer)?)
+        let (analyzer, search_analyzer) = (&known.analyzer, &known.search_analyzer);
+        Ok(Highlighter::with_search_analyzer(query, field, analyzer, search_analyzer)?)
     }
 }

@@ -22,7 +22,7 @@ impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
     fn analyze(&self, field: u32, text: &str) -> Vec<PlacedTerm> {
         let mut terms = Vec::new();
         if let Some(field) = self.fields.get(field as usize) {
-            field.analyzer.analyze(text, |token| {
+            field.search_analyzer.analyze(text, |token| {
                 terms.push((token.position, token.term.to_owned()));
             });
         }
@@ -31,7 +31,7 @@ impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
 
     fn matcher(&self, field: u32, pattern: &Query) -> Result<Option<TermMatcher>> {
         let Some(field) = self.fields.get(field as usize) else { return Ok(None) };
-        Ok(TermMatcher::of(pattern, &field.analyzer)?)
+        Ok(TermMatcher::of(pattern, &field.search_analyzer)?)
     }
 
     fn list(&self, field: FieldInfo, term: &str) -> TermKeys {

@@ -64,7 +64,7 @@
 //! for every four million postings, which is the memory that it takes. A repair removes entries
 //! that do not decode, adds the postings of all records in transactions of bounded size, and
 //! finally makes the same comparison and writes each list that differs, in one transaction per
-//! list. It can run concurrently with writers.
+//! list, until a comparison finds no list that differs. It can run concurrently with writers.
 
 mod catalog;
 mod check;
@@ -122,6 +122,8 @@ pub(crate) struct Field<K, V> {
     pub(crate) name: Arc<str>,
     pub(crate) detail: Detail,
     pub(crate) analyzer: Analyzer,
+    /// The analyzer of query texts.
+    pub(crate) search_analyzer: Analyzer,
     function: Arc<TextFunction<K, V>>,
 }
 
@@ -129,7 +131,7 @@ impl<K, V> Clone for Field<K, V> {
     fn clone(&self) -> Self {
         let (name, detail) = (Arc::clone(&self.name), self.detail);
         let (analyzer, function) = (self.analyzer.clone(), Arc::clone(&self.function));
-        Self { name, detail, analyzer, function }
+        Self { name, detail, analyzer, search_analyzer: self.search_analyzer.clone(), function }
     }
 }
 
@@ -204,9 +206,46 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         analyzer: Analyzer,
         function: impl Fn(&K, &V, &mut dyn FnMut(&str)) + Send + Sync + 'static,
     ) -> Self {
-        let field = Field { name: name.into(), detail, analyzer, function: Arc::new(function) };
+        let (name, search_analyzer) = (name.into(), analyzer.clone());
+        let field = Field { name, detail, analyzer, search_analyzer, function: Arc::new(function) };
         let others = self.fields.iter().filter(|other| *other.name != *field.name).cloned();
         let fields = others.collect::<Vec<_>>().into_iter().chain([field]).collect();
+        Self { fields, ..self }
+    }
+
+    /// Returns the same index with an analyzer for the query texts of a field, which otherwise have
+    /// the analyzer of the field.
+    ///
+    /// Set it if the analyzer of the field adds terms that a query should not have. With edge
+    /// n-grams the query `rab` would also be the terms `r` and `ra`, and match all words that
+    /// begin with `r`. It also analyzes the texts of [`more_like_this`](Self::more_like_this). It
+    /// is not part of the stored definition, so it can change without a build.
+    ///
+    /// Ignored if the index has no such field.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_text::{Analyzer, Query, TextIndex};
+    /// let prefixes = Analyzer::names().edge_ngrams(1..=8)?;
+    /// let index = TextIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("body", prefixes, |_, text: &String, add| add(text))
+    ///     .search_analyzer("body", Analyzer::names());
+    /// let texts = Table::<u32, String>::new(&Subspace::new("texts")).with(&index);
+    /// let store = Memory::new();
+    /// let two = ["a rabbit", "a red rose"].map(String::from);
+    /// store.transact(|txn| texts.put_many(txn, (1..).zip(two.clone())))?;
+    /// let found = index.search(Query::term("body", "rab")).ids(&store.snapshot()?)?;
+    /// assert_eq!(found, [1]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn search_analyzer(self, field_name: &str, analyzer: Analyzer) -> Self {
+        let with = |field: &Field<K, V>| match *field.name == *field_name {
+            true => Field { search_analyzer: analyzer.clone(), ..field.clone() },
+            false => field.clone(),
+        };
+        let fields = self.fields.iter().map(with).collect();
         Self { fields, ..self }
     }
 

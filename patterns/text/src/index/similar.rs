@@ -1,6 +1,6 @@
 //! Queries for records that are like another one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result};
@@ -82,21 +82,22 @@ impl<K: RecordKey, V: 'static> TextIndex<K, V> {
     ) -> Result<Option<Query>> {
         table.refuse_unless_attached(self.space())?;
         let Some(value) = table.get(reader, key)? else { return Ok(None) };
+        let named = options.fields.iter().map(|name| Ok(self.known(name)?.0));
+        let named = named.collect::<Result<BTreeSet<u32>>>()?;
         let mut candidates = Vec::new();
-        if options.fields.is_empty() {
-            for (number, field) in (0..).zip(self.fields.iter()) {
+        for (number, field) in (0..).zip(self.fields.iter()) {
+            if named.is_empty() || named.contains(&number) {
                 field.candidates(number, key, &value, &mut candidates);
             }
-        }
-        for name in &options.fields {
-            let (number, field) = self.known(name)?;
-            field.candidates(number, key, &value, &mut candidates);
         }
         candidates.retain(|candidate| candidate.frequency >= options.min_frequency);
         let mut weighted = self.weighted(reader, candidates, options)?;
         weighted.sort_by(|(a, left), (b, right)| {
             b.total_cmp(a).then_with(|| (left.field, &left.term).cmp(&(right.field, &right.term)))
         });
+        // Several terms of one word, such as n-grams, are one clause.
+        let mut words = BTreeSet::new();
+        weighted.retain(|(_, candidate)| words.insert((candidate.field, candidate.word.clone())));
         weighted.truncate(options.max_terms);
         let query = |(_, candidate): (f64, Candidate)| {
             let name = self.fields.get(candidate.field as usize).map_or("", |field| &field.name);
@@ -138,7 +139,7 @@ impl<K, V> Field<K, V> {
     fn candidates(&self, number: u32, key: &K, value: &V, all: &mut Vec<Candidate>) {
         let mut found: BTreeMap<String, (String, u32)> = BTreeMap::new();
         (self.function)(key, value, &mut |text| {
-            self.analyzer.analyze(text, |token| {
+            self.search_analyzer.analyze(text, |token| {
                 let word = || text.get(token.start..token.end).unwrap_or_default().to_owned();
                 let entry = found.entry(token.term.to_owned()).or_insert_with(|| (word(), 0));
                 entry.1 += 1;

@@ -29,7 +29,7 @@ pub(crate) trait Catalog {
     /// The name of a field.
     fn field_name(&self, field: u32) -> &str;
 
-    /// The terms of a text, by ascending position.
+    /// The terms of a text of a query, by ascending position.
     fn analyze(&self, field: u32, text: &str) -> Vec<PlacedTerm>;
 
     /// The terms that a pattern stands for; `None` if the query is not a pattern.

@@ -61,10 +61,11 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         let mut words = Vec::new();
         // A word that is repeated is looked up once.
         let mut suggestions: BTreeMap<&str, Option<Suggestion>> = BTreeMap::new();
-        for range in unknown(reader, &dictionary, &known.analyzer, text)? {
+        for range in unknown(reader, &dictionary, &known.search_analyzer, text)? {
             let word = text.get(range.clone()).unwrap_or_default();
             if !suggestions.contains_key(word) {
-                let is_short = known.analyzer.normalize(word).chars().count() <= MAX_FUZZY_CHARS;
+                let is_short =
+                    known.search_analyzer.normalize(word).chars().count() <= MAX_FUZZY_CHARS;
                 let best = match is_short {
                     true => self.did_you_mean(reader, field, word, similarity)?,
                     false => Vec::new(),

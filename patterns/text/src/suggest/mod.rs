@@ -139,7 +139,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         limit: usize,
     ) -> Result<Vec<Suggestion>> {
         let (number, known) = self.known(field)?;
-        let matcher = TermMatcher::prefix(known.analyzer.normalize(prefix));
+        let matcher = TermMatcher::prefix(known.search_analyzer.normalize(prefix));
         let dictionary = Dictionary { spaces: self.spaces(), name: field, field: number };
         let mut found = dictionary.scan(reader, &matcher, prefix)?;
         sort(&mut found, limit);
@@ -165,7 +165,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         similarity: &Similarity,
     ) -> Result<Vec<Suggestion>> {
         let (number, known) = self.known(field)?;
-        let normalized = known.analyzer.normalize(word);
+        let normalized = known.search_analyzer.normalize(word);
         let Similarity { distance, prefix_chars, limit, min_documents } = *similarity;
         let matcher = TermMatcher::fuzzy(&normalized, distance, prefix_chars)?;
         let dictionary = Dictionary { spaces: self.spaces(), name: field, field: number };

@@ -3,7 +3,7 @@
 use keyloom::{Memory, Store, Subspace};
 use keyloom_bitmaps::one;
 use keyloom_tables::{Schema, SchemaError, Table};
-use keyloom_text::{Analyzer, Near, Query, Spans, TextIndex};
+use keyloom_text::{Analyzer, MoreLikeThis, Near, Query, Spans, TextIndex};
 
 type Texts = TextIndex<u32, String>;
 
@@ -76,4 +76,52 @@ fn near_queries_with_too_many_spans_are_refused() {
     }
     // A phrase without slop has no limit.
     assert_eq!(found(&index, &store, Query::phrase("body", words.join(" "))), Ok(vec![1]));
+}
+
+#[test]
+fn query_texts_have_the_search_analyzer() {
+    let prefixes = Analyzer::names().edge_ngrams(1..=8).unwrap();
+    let plain = bodies(prefixes);
+    let index = plain.clone().search_analyzer("body", Analyzer::names());
+    let (store, table) = stored(&index, &["a rabbit", "a red rose", "the Rabbits", "rabble"]);
+    let query = |text: &str| Query::term("body", text);
+    assert_eq!(found(&plain, &store, query("rab")), Ok(vec![1, 2, 3, 4]));
+    assert_eq!(found(&index, &store, query("Rab")), Ok(vec![1, 3, 4]));
+    assert_eq!(found(&index, &store, Query::phrase("body", "a rab")), Ok(vec![1]));
+    // The stored bytes do not depend on it.
+    assert_eq!(
+        keyloom_tables::Maintained::options(&index),
+        keyloom_tables::Maintained::options(&plain)
+    );
+
+    let highlighter = index.highlighter("body", &query("rab")).unwrap();
+    assert_eq!(highlighter.marks("a red rabbit"), [2..3, 6..12][1..]);
+    let highlighter = plain.highlighter("body", &query("rab")).unwrap();
+    assert_eq!(highlighter.marks("a red rabbit"), [2..5, 6..12]);
+
+    let snapshot = store.snapshot().unwrap();
+    let options = MoreLikeThis { min_frequency: 1, min_documents: 1, ..MoreLikeThis::default() };
+    let similar = index.more_like_this(&snapshot, &table, &2, &options).unwrap();
+    let words = ["rose", "red", "a"].map(|word| Query::term("body", word));
+    let similar = similar.unwrap().to_string();
+    for word in words {
+        assert_eq!(similar.matches(&word.to_string()).count(), 1, "{similar}");
+    }
+}
+
+#[test]
+fn similar_records_have_each_word_once() {
+    let grams = Analyzer::simple().ngrams(2..=3).unwrap();
+    let index = bodies(grams).field("again", Analyzer::simple(), |_, text: &String, add| add(text));
+    let (store, table) = stored(&index, &["rabbit hole", "rabbit hole"]);
+    let fields = ["body", "again", "body"].map(String::from).to_vec();
+    let options = MoreLikeThis { fields, max_terms: 4, min_frequency: 1, min_documents: 1 };
+    let query = index.more_like_this(&store.snapshot().unwrap(), &table, &1, &options).unwrap();
+    let text = query.unwrap().to_string();
+    let mut clauses: Vec<&str> = text.split(' ').collect();
+    clauses.sort_unstable();
+    clauses.iter_mut().for_each(|clause| *clause = clause.trim_start_matches('|'));
+    clauses.retain(|clause| *clause != "OR");
+    clauses.sort_unstable();
+    assert_eq!(clauses, ["again:hole", "again:rabbit", "body:hole", "body:rabbit"], "{text}");
 }
