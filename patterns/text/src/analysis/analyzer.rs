@@ -29,7 +29,7 @@ const ENGLISH_STOP_WORDS: [&str; 33] = [
 /// use keyloom_text::analysis::{Analyzer, Tokenizer};
 /// let names = Analyzer::new("names", Tokenizer::words()).fold_accents().lower_case();
 /// assert_eq!(names.terms("Łódź, Zürich"), ["lodz", "zurich"]);
-/// assert_eq!(names.description(), "words/1 fold_accents/1 lower_case/1 max_bytes/1(255)");
+/// assert_eq!(names.description(), "words/1 fold_accents/1 lower_case/2 max_bytes/1(255)");
 /// ```
 #[derive(Clone)]
 pub struct Analyzer {
@@ -62,7 +62,11 @@ impl Analyzer {
         if language == Language::English {
             return Self::english();
         }
-        let words = Self::new(language.name(), Tokenizer::words()).lower_case();
+        let words = Self::new(language.name(), Tokenizer::words());
+        let words = match language {
+            Language::Turkish => words.turkish_lower_case(),
+            _ => words.lower_case(),
+        };
         words.stop_words(language.stop_words()).stem(language)
     }
 
@@ -103,10 +107,24 @@ impl Analyzer {
     }
 
     /// Adds: terms in lower case, by the rules of Unicode that depend on no language. A sigma at
-    /// the end of a word becomes σ, as in case folding.
+    /// the end of a word becomes σ, as in case folding. Letters and their accents are composed
+    /// (NFC), so both forms of `é` are one term.
     #[must_use]
     pub fn lower_case(self) -> Self {
         self.with(Filter::LowerCase)
+    }
+
+    /// Adds: terms in lower case by the rules of Turkish and Azerbaijani, where `I` becomes `ı` and
+    /// `İ` becomes `i`. Otherwise as [`lower_case`](Self::lower_case), which it replaces.
+    ///
+    /// ```
+    /// use keyloom_text::analysis::{Analyzer, Language};
+    /// let turkish = Analyzer::language(Language::Turkish);
+    /// assert_eq!(turkish.terms("DİYARBAKIR"), turkish.terms("diyarbakır"));
+    /// ```
+    #[must_use]
+    pub fn turkish_lower_case(self) -> Self {
+        self.with(Filter::TurkishLowerCase)
     }
 
     /// Adds: letters without accents.
@@ -199,9 +217,17 @@ impl Analyzer {
 
     /// The parts with their versions and parameters; of a list of words, the fingerprint.
     ///
-    /// Two analyzers with the same description make the same terms. An index stores it, and
-    /// refuses an analyzer with another one. The version of Unicode is not part of it: a new one
-    /// changes the boundaries of words around few characters.
+    /// An index stores it, and refuses an analyzer with another one. Two analyzers with the same
+    /// description make the same terms if they are built with the same version of Unicode.
+    ///
+    /// That version is not part of the description: otherwise each update of the toolchain would
+    /// need a build of every index. A new one can change the terms of a text with characters that
+    /// it defines or corrects. Lower case follows the tables of the standard library
+    /// ([`char::UNICODE_VERSION`]); the words of [`Tokenizer::words`], the composition in
+    /// [`lower_case`](Self::lower_case), and [`fold_accents`](Self::fold_accents) follow those of
+    /// the crates `unicode-segmentation` and `unicode-normalization`. After such an update, a
+    /// [check](keyloom_tables::Maintained::check) of an index reports each list that differs, and
+    /// a repair writes it.
     pub fn description(&self) -> String {
         let filters = self.filters.iter().map(Filter::description);
         let last = format!("max_bytes/1({})", self.max_term_bytes);

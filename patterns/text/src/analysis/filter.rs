@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use frostem::Stemmer;
+use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use super::fingerprint::short_fingerprint;
 use super::fold::fold_into;
@@ -17,6 +18,7 @@ const MAX_STEMMED_BYTES: usize = 255;
 #[derive(Clone)]
 pub(super) enum Filter {
     LowerCase,
+    TurkishLowerCase,
     FoldAccents,
     /// Removes these words, which are sorted.
     StopWords(Arc<[String]>),
@@ -47,7 +49,8 @@ impl Filter {
     /// The name, version and parameters.
     pub(super) fn description(&self) -> String {
         match self {
-            Self::LowerCase => "lower_case/1".to_owned(),
+            Self::LowerCase => "lower_case/2".to_owned(),
+            Self::TurkishLowerCase => "turkish_lower_case/1".to_owned(),
             Self::FoldAccents => "fold_accents/1".to_owned(),
             Self::StopWords(words) => {
                 let hash = short_fingerprint(words.iter().map(String::as_str));
@@ -62,7 +65,7 @@ impl Filter {
 
     /// Whether this changes letters and nothing else, so that it also applies to parts of words.
     pub(super) fn is_of_letters(&self) -> bool {
-        matches!(self, Self::LowerCase | Self::FoldAccents)
+        matches!(self, Self::LowerCase | Self::TurkishLowerCase | Self::FoldAccents)
     }
 }
 
@@ -82,6 +85,7 @@ pub(super) fn push(
     let mut next = |term: &str| push(filters, stages, Token { term, ..token }, sink);
     match filter {
         Filter::LowerCase => next(lower_case(token.term, buffer)),
+        Filter::TurkishLowerCase => next(turkish_lower_case(token.term, buffer)),
         Filter::FoldAccents if token.term.is_ascii() => next(token.term),
         Filter::FoldAccents => {
             buffer.clear();
@@ -128,8 +132,34 @@ fn lower_case<'t>(term: &'t str, buffer: &'t mut String) -> &'t str {
         return buffer;
     }
     buffer.clear();
-    let letters = term.chars().flat_map(char::to_lowercase);
+    push_lower_case(term.chars(), buffer);
+    compose(buffer);
+    buffer
+}
+
+fn push_lower_case(letters: impl Iterator<Item = char>, out: &mut String) {
+    let letters = letters.flat_map(char::to_lowercase);
     // The form at the end of a word is the same letter, as in case folding.
-    buffer.extend(letters.map(|c| if c == 'ς' { 'σ' } else { c }));
+    out.extend(letters.map(|c| if c == 'ς' { 'σ' } else { c }));
+}
+
+/// Turns letters and marks into single characters (NFC) where there are some.
+fn compose(letters: &mut String) {
+    if !is_nfc(letters) {
+        *letters = letters.nfc().collect();
+    }
+}
+
+/// Lower case by the rules of Turkish and Azerbaijani: `I` and `İ` are two letters.
+fn turkish_lower_case<'t>(term: &'t str, buffer: &'t mut String) -> &'t str {
+    buffer.clear();
+    // Composed first, since `I` with a dot above is `İ`.
+    let letters = term.nfc().map(|c| match c {
+        'I' => 'ı',
+        'İ' => 'i',
+        _ => c,
+    });
+    push_lower_case(letters, buffer);
+    compose(buffer);
     buffer
 }

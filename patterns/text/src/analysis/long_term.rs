@@ -64,6 +64,7 @@ mod tests {
         let (a, b) = ("é".repeat(200) + "a", "é".repeat(200) + "b");
         assert!(shortened(&a).starts_with(&"é".repeat(111)) && shortened(&a).len() == 255);
         assert_ne!(shortened(&a), shortened(&b));
+        // A term that a suggestion returns finds its documents.
         assert_eq!(shortened(&shortened(&a)), shortened(&a));
     }
 

@@ -2,7 +2,8 @@
 //!
 //! *Which words of a text can be found, and in which form?* An [`Analyzer`] cuts a text into tokens
 //! and changes them: to lower case, without accents, to their stems. The same analyzer is used for
-//! the texts of an index and for those of a query, so that both have the same terms.
+//! the texts of an index and for those of a query, so that both have the same terms, unless the
+//! index has a [search analyzer](crate::TextIndex::search_analyzer).
 //!
 //! ```
 //! use keyloom_text::analysis::Analyzer;
@@ -13,7 +14,7 @@
 //! | part | options |
 //! |---|---|
 //! | [`Tokenizer`] | Unicode words, whole text, path hierarchy, n-grams, edge n-grams |
-//! | letters | [`lower_case`](Analyzer::lower_case), [`fold_accents`](Analyzer::fold_accents) |
+//! | letters | [`lower_case`](Analyzer::lower_case), [`turkish_lower_case`](Analyzer::turkish_lower_case), [`fold_accents`](Analyzer::fold_accents) |
 //! | words | [`stop_words`](Analyzer::stop_words), [`stem`](Analyzer::stem) in 20 languages, [`synonyms`](Analyzer::synonyms) |
 //! | parts of words | [`ngrams`](Analyzer::ngrams), [`edge_ngrams`](Analyzer::edge_ngrams) |
 //! | long terms | [`max_term_bytes`](Analyzer::max_term_bytes) |
@@ -24,9 +25,11 @@
 //!    by accident.
 //! 2. Offsets are character boundaries of the text. Without synonyms, a token's offsets enclose
 //!    exactly the characters that it was made of.
-//! 3. A term has 1 to 255 bytes. A longer one is [shortened](Analyzer::max_term_bytes), and stays
-//!    different from every other term.
-//! 4. Analyzers with the same [description](Analyzer::description) make the same terms.
+//! 3. A term has 1 to 255 bytes. A longer one is [shortened](Analyzer::max_term_bytes). Different
+//!    long terms stay different. A term that is written in the shortened form is not changed, so
+//!    it is equal to the long term with this hash, and a suggested term finds its documents.
+//! 4. Analyzers with the same [description](Analyzer::description), built with the same version of
+//!    Unicode, make the same terms.
 //!
 //! # When not to use it
 //!
@@ -35,7 +38,7 @@
 //!
 //! # Source
 //!
-//! Unicode Standard Annex #29 for words, #15 for decomposition; the Snowball project for stemmers.
+//! Unicode Standard Annex #29 for words, #15 for composition and decomposition; the Snowball project for stemmers.
 //! The chain of a tokenizer and filters is that of Lucene.
 
 mod analyzer;

@@ -8,9 +8,9 @@ fn descriptions_do_not_change() {
     let grams = Tokenizer::ngrams(2..=3).unwrap();
     let edges = Tokenizer::edge_ngrams(1..=8).unwrap();
     let described = [
-        (Analyzer::simple(), "words/1 lower_case/1"),
+        (Analyzer::simple(), "words/1 lower_case/2"),
         (Analyzer::keyword(), "keyword/1"),
-        (Analyzer::names(), "words/1 fold_accents/1 lower_case/1"),
+        (Analyzer::names(), "words/1 fold_accents/1 lower_case/2"),
         (Analyzer::paths(), "paths/1('/')"),
         (Analyzer::new("", grams), "ngrams/1(2..=3)"),
         (Analyzer::new("", edges), "edge_ngrams/1(1..=8)"),
@@ -18,6 +18,10 @@ fn descriptions_do_not_change() {
         (Analyzer::keyword().edge_ngrams(1..=4).unwrap(), "keyword/1 edge_ngram_filter/1(1..=4)"),
         (Analyzer::english(), ENGLISH),
         (Analyzer::language(Language::German), GERMAN),
+        (
+            Analyzer::new("", Tokenizer::words()).turkish_lower_case(),
+            "words/1 turkish_lower_case/1",
+        ),
         (Analyzer::simple().synonyms(&synonyms).unwrap(), SYNONYMS),
     ];
     for (analyzer, expected) in described {
@@ -28,9 +32,9 @@ fn descriptions_do_not_change() {
 }
 
 const ENGLISH: &str =
-    "words/1 fold_accents/1 lower_case/1 stop_words/1(33 37e8aba3d272b4b3) stem/1(english)";
-const GERMAN: &str = "words/1 lower_case/1 stop_words/1(232 e1d0d440764ca39f) stem/1(german)";
-const SYNONYMS: &str = "words/1 lower_case/1 synonyms/1(2 f16981a7e2f217f8)";
+    "words/1 fold_accents/1 lower_case/2 stop_words/1(33 37e8aba3d272b4b3) stem/1(english)";
+const GERMAN: &str = "words/1 lower_case/2 stop_words/1(232 e1d0d440764ca39f) stem/1(german)";
+const SYNONYMS: &str = "words/1 lower_case/2 synonyms/1(2 f16981a7e2f217f8)";
 
 #[test]
 fn word_lists_are_described_by_their_content() {

@@ -80,8 +80,9 @@ proptest! {
         let whole = Analyzer::new("whole", Tokenizer::keyword());
         let lower_case = whole.clone().lower_case();
         let folded = whole.clone().fold_accents();
+        let turkish = whole.clone().turkish_lower_case();
         let both = whole.fold_accents().lower_case();
-        for analyzer in [lower_case, folded, both] {
+        for analyzer in [lower_case, turkish, folded, both] {
             let once = analyzer.normalize(&text);
             prop_assert_eq!(analyzer.normalize(&once), once.clone());
         }

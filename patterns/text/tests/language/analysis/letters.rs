@@ -1,6 +1,6 @@
 //! Lower case and accents.
 
-use keyloom_text::analysis::{Analyzer, Tokenizer};
+use keyloom_text::analysis::{Analyzer, Language, Tokenizer};
 
 fn folded(text: &str) -> String {
     let analyzer = Analyzer::new("folded", Tokenizer::keyword()).fold_accents();
@@ -67,4 +67,32 @@ fn lower_case_is_that_of_unicode() {
         // The standard library implements the same tables, and the rule for the last sigma.
         assert_eq!(lower.terms(text), [text.to_lowercase().replace('ς', "σ")]);
     }
+}
+
+#[test]
+fn decomposed_letters_are_composed_in_lower_case() {
+    let french = Analyzer::language(Language::French);
+    for analyzer in [Analyzer::simple(), Analyzer::names(), french] {
+        for (composed, decomposed) in
+            [("Été", "E\u{301}te\u{301}"), ("Ångström", "A\u{30A}ngstro\u{308}m")]
+        {
+            assert_eq!(analyzer.terms(composed), analyzer.terms(decomposed));
+            assert_eq!(analyzer.normalize(composed), analyzer.normalize(decomposed));
+        }
+    }
+    assert_eq!(Analyzer::simple().terms("E\u{301}"), ["é"]);
+}
+
+#[test]
+fn turkish_has_two_letters_i() {
+    let lower = Analyzer::new("lower", Tokenizer::keyword()).turkish_lower_case();
+    for text in ["ISPARTA", "İZMİR", "DİYARBAKIR", "I\u{307}zmir", "çığ", "ÇIĞ", "ΣΊΣΥΦΟΣ"]
+    {
+        let i = text.replace("I\u{307}", "İ").replace('İ', "i").replace('I', "ı");
+        assert_eq!(lower.terms(text), [i.to_lowercase().replace('ς', "σ")]);
+    }
+    let turkish = Analyzer::language(Language::Turkish);
+    assert_eq!(turkish.terms("KAPILAR"), turkish.terms("kapılar"));
+    assert_ne!(turkish.terms("kapı"), turkish.terms("KAPİ"));
+    assert!(turkish.description().starts_with("words/1 turkish_lower_case/1 stop_words"));
 }
