@@ -70,6 +70,9 @@ pub(super) fn check<K: RecordKey, V: 'static, C: Codec<V>>(
 }
 
 /// All faults but those of the ids.
+///
+/// Reads and analyzes all records once per part of the dictionary: a part has about `most`
+/// postings, or one list if that is longer. The entries of the index are read once.
 pub(super) fn faults<K: RecordKey, V, C: Codec<V>>(
     index: &TextIndex<K, V>,
     reader: &impl Reader,

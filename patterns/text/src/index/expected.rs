@@ -33,7 +33,8 @@ pub(super) struct ExpectedList {
 }
 
 impl<K: RecordKey, V> TextIndex<K, V> {
-    /// The lists from a field and term on, with at most about `most` postings.
+    /// The lists from a field and term on, with at most about `most` postings, but at least one
+    /// list. Reads and analyzes all records: the terms of a record are not known before.
     pub(super) fn expected<C: Codec<V>>(
         &self,
         reader: &impl Reader,

@@ -1,6 +1,6 @@
 //! Repair of an index, in transactions of bounded size.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -23,12 +23,24 @@ const POSITIONS: u8 = 9;
 /// The passes after that over the ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
+    /// Removes the summaries of lists with one that is malformed.
+    Summaries,
     /// Removes entries that are not blocks.
     Malformed,
     /// Adds the postings of all records.
     Records,
     /// Compares everything.
     Lists,
+}
+
+impl Pass {
+    fn next(self) -> Self {
+        match self {
+            Self::Summaries => Self::Malformed,
+            Self::Malformed => Self::Records,
+            Self::Records | Self::Lists => Self::Lists,
+        }
+    }
 }
 
 pub(super) fn repair<S: Store, K: RecordKey, V: 'static, C: Codec<V>>(
@@ -51,8 +63,8 @@ pub(super) fn repair<S: Store, K: RecordKey, V: 'static, C: Codec<V>>(
         })?;
         let is_complete = std::mem::take(&mut done.finished);
         if is_complete {
-            pass = Some((Pass::Malformed, None));
-            done.position.last = Some(repair.position(Pass::Malformed, &[]));
+            pass = Some((Pass::Summaries, None));
+            done.position.last = Some(repair.position(Pass::Summaries, &[]));
         }
         if is_stopped {
             return Ok(done);
@@ -64,17 +76,17 @@ pub(super) fn repair<S: Store, K: RecordKey, V: 'static, C: Codec<V>>(
         let step = size.transact(store, |txn, batch| {
             table.check_repair(txn)?;
             let mut next = done.clone();
+            let last = last.as_deref();
             let last = match pass {
-                Pass::Malformed => {
-                    repair.remove_malformed(txn, batch, last.as_deref(), &mut next)?
-                }
-                _ => repair.add_records(txn, batch, last.as_deref(), &mut next)?,
+                Pass::Summaries => repair.remove_summaries(txn, batch, last, &mut next)?,
+                Pass::Malformed => repair.remove_malformed(txn, batch, last, &mut next)?,
+                Pass::Records | Pass::Lists => repair.add_records(txn, batch, last, &mut next)?,
             };
             Ok((next, last))
         })?;
         (done, last) = step;
         if last.is_none() {
-            pass = if pass == Pass::Malformed { Pass::Records } else { Pass::Lists };
+            pass = pass.next();
         }
         done.position.last = Some(repair.position(pass, last.as_deref().unwrap_or_default()));
         if progress(&done).is_break() {
@@ -101,8 +113,9 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
         let Some(last) = last.filter(|last| own.contains(last)) else { return Ok(None) };
         let (pass, last) = own.unpack::<(u8, Vec<u8>)>(last)?;
         let pass = match pass {
-            0 => Pass::Malformed,
-            1 => Pass::Records,
+            0 => Pass::Summaries,
+            1 => Pass::Malformed,
+            2 => Pass::Records,
             _ => Pass::Lists,
         };
         Ok(Some((pass, (!last.is_empty()).then(|| KeyBuf::from_slice(&last)))))
@@ -119,9 +132,6 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
     ) -> Result<Option<KeyBuf>> {
         let blocks = &self.index.spaces.blocks;
         refuse_foreign(blocks, last)?;
-        if last.is_none() {
-            done.removed += self.remove_malformed_summaries(txn)?;
-        }
         let mut writes = SortedWrites::default();
         let next = {
             let page = page_behind(last, txn, blocks, batch)?;
@@ -138,28 +148,40 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
         Ok(next)
     }
 
-    /// Removes all summaries of a list if one of them does not decode: without any, searches read
-    /// all blocks.
-    fn remove_malformed_summaries(&self, txn: &mut impl Writer) -> Result<u64> {
+    /// Removes all summaries of a list if one of them on the next page does not decode: without
+    /// any, searches read all blocks. Returns the last key of the page, unless it was the last one.
+    fn remove_summaries(
+        &self,
+        txn: &mut impl Writer,
+        batch: usize,
+        last: Option<&[u8]>,
+        done: &mut Progress,
+    ) -> Result<Option<KeyBuf>> {
         let summaries = &self.index.spaces.summaries;
+        refuse_foreign(summaries, last)?;
         let mut removed = BTreeSet::new();
-        for entry in txn.range(summaries.range(), Order::Ascending)? {
-            let (key, value) = entry?;
-            match summaries.unpack::<(u32, &str, u8, u32)>(&key) {
-                Err(_) => removed.insert((KeyBuf::from_slice(&key), false)),
-                Ok((field, term, _, last)) => {
-                    decode_summary(&value, last).is_err()
-                        && removed.insert((self.index.spaces.list(field, term).summaries, true))
-                }
-            };
-        }
+        let next = {
+            let page = page_behind(last, txn, summaries, batch)?;
+            done.entries += page.entries.len() as u64;
+            for (key, value) in &page.entries {
+                match summaries.unpack::<(u32, &str, u8, u32)>(key) {
+                    Err(_) => removed.insert((KeyBuf::from_slice(key), false)),
+                    Ok((field, term, _, last)) => {
+                        decode_summary(value, last).is_err()
+                            && removed.insert((self.index.spaces.list(field, term).summaries, true))
+                    }
+                };
+            }
+            page.last
+        };
         for (key, is_list) in &removed {
             match is_list {
                 true => txn.delete_range(KeyRange::prefix(key))?,
                 false => txn.delete(key)?,
             }
         }
-        Ok(removed.len() as u64)
+        done.removed += removed.len() as u64;
+        Ok(next)
     }
 
     fn is_malformed(&self, reader: &impl Reader, key: &[u8], value: &[u8]) -> Result<bool> {
@@ -291,11 +313,11 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
         let keys = index.spaces.list(field, term);
         let ranges = [&keys.blocks, &keys.occurrences, &keys.summaries];
         let ranges = ranges.map(|prefix| KeyRange::prefix(prefix));
-        let mut stored = Vec::new();
+        let mut stored: BTreeMap<KeyBuf, Vec<u8>> = BTreeMap::new();
         for range in ranges {
             for entry in txn.range(range, Order::Ascending)? {
                 let (key, value) = entry?;
-                stored.push((KeyBuf::from_slice(&key), value.to_vec()));
+                stored.insert(KeyBuf::from_slice(&key), value.to_vec());
             }
         }
         let mut docs: BTreeSet<u32> = docs.iter().copied().collect();
@@ -305,13 +327,13 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
         let postings = self.postings(txn, field, term, docs)?;
         let detail = index.detail(field, term);
         let due = entries_of(&index.spaces, field, term, &postings, detail)?;
-        let due: Vec<(KeyBuf, Vec<u8>)> = due.into_iter().flatten().collect();
+        let due: BTreeMap<KeyBuf, Vec<u8>> = due.into_iter().flatten().collect();
         let mut writes = SortedWrites::default();
-        let all = stored.iter().map(|(key, _)| key).chain(faulty.iter().copied());
-        for key in all.filter(|key| !due.iter().any(|(due, _)| due == *key)) {
+        let all = stored.keys().chain(faulty.iter().copied());
+        for key in all.filter(|key| !due.contains_key(*key)) {
             writes.delete(key)?;
         }
-        for (key, value) in due.iter().filter(|entry| !stored.contains(entry)) {
+        for (key, value) in due.iter().filter(|(key, value)| stored.get(*key) != Some(*value)) {
             writes.put(key, value)?;
         }
         let changed = writes.len() as u64;

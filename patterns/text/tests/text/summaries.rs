@@ -1,9 +1,10 @@
 //! Long lists: their summaries follow from the records, and searches skip by them.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use keyloom::{Memory, Metered, Reader, Store, Writer};
-use keyloom_tables::Maintained;
+use keyloom_tables::{Maintained, RepairOptions};
 use keyloom_testing::laws;
 use keyloom_text::{Bm25, Query};
 
@@ -99,6 +100,26 @@ pub fn damaged_summaries_are_found_and_repaired(store: &impl Store) {
         assert!(dump(store) == whole, "{n} at {key:?}");
     }
     assert!(refused > 0);
+}
+
+/// A repair of malformed summaries keeps to the size of a batch.
+#[test]
+fn malformed_summaries_are_removed_batch_by_batch() {
+    let (store, index) = (Memory::new(), index(false));
+    let table = posts(&index);
+    let key = |n: u32| index.space().pack(&(5, 0, format!("t{n:02}"), 8, u32::MAX));
+    store.transact(|txn| (0..50).try_for_each(|n| txn.put(&key(n), &[0xFF]))).unwrap();
+    let options = RepairOptions { batch: 7, ..RepairOptions::default() };
+    let (mut removed, mut steps) = (0, Vec::new());
+    let done = index.repair_with(&store, &table, &options, |done| {
+        steps.push(done.removed - removed);
+        removed = done.removed;
+        ControlFlow::Continue(())
+    });
+    assert!(done.unwrap().finished);
+    assert_eq!(removed, 50);
+    assert!(steps.iter().all(|step| *step <= 7), "{steps:?}");
+    assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);
 }
 
 /// Searches of long lists have the answers of the definition, and read few keys.
