@@ -88,7 +88,7 @@ impl Synonyms {
         self
     }
 
-    /// The rules for the terms that `analyze` makes of the phrases.
+    /// Compiles the rules; `analyze` turns each phrase into terms.
     pub(super) fn compile(
         &self,
         analyze: impl Fn(&str) -> Vec<TokenBuf>,

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::occurrences::{Occurrences, Place};
 use super::plan::{Arrangement, NearPlan, SpanPlan};
 
-/// The number of steps of a text is at most this many for each of its tokens.
+/// The most steps per token of a text.
 const STEPS_PER_TOKEN: usize = 256;
 
 /// Additional steps, for short texts.
@@ -17,7 +17,7 @@ const MIN_STEPS: usize = 65_536;
 /// The steps for a span that is stored, which bound the memory.
 const STEPS_PER_SPAN: usize = 16;
 
-/// The number of spans of a nested part.
+/// The largest number of spans of a nested part.
 const MAX_NESTED: usize = 16_384;
 
 /// The positions `start..end`, and the tokens that take part.
@@ -52,8 +52,7 @@ fn mark_part(part: &SpanPlan, occurrences: &mut Occurrences, steps: &mut usize) 
     }
 }
 
-/// For each span of each child that has a token without a mark: marks a match of which it is a
-/// part.
+/// Marks one match for each span that still has an unmarked token.
 fn mark_near(near: &NearPlan, occurrences: &mut Occurrences, steps: &mut usize) {
     if near.is_exact_phrase() {
         let first = near.children.first().map(|first| spans_of(first, occurrences, steps));
@@ -89,7 +88,7 @@ fn spend(steps: &mut usize, many: usize) -> bool {
     *steps > 0
 }
 
-/// The spans of a part, by ascending start. Those of equal positions are one.
+/// The spans of a part, by ascending start. Spans with equal positions are merged.
 fn spans_of(part: &SpanPlan, occurrences: &Occurrences, steps: &mut usize) -> Vec<Span> {
     let mut all: BTreeMap<(u32, u32), BTreeSet<Place>> = BTreeMap::new();
     match part {
