@@ -44,7 +44,8 @@ impl Terms {
 /// The terms of a field of one record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldTerms {
-    /// The number of tokens.
+    /// The number of positions with a token. Tokens of one position, such as synonyms and n-grams,
+    /// count once: otherwise they would make a text seem longer than others.
     pub(super) len: u32,
     /// The number of each term and its frequency, by number, after the one of the lengths.
     pub(super) terms: Vec<(u32, u32)>,
@@ -86,11 +87,13 @@ impl FieldTerms {
     }
 
     fn sorted(mut tokens: Vec<(u32, Occurrence)>, detail: Detail, lengths: u32) -> Self {
-        tokens.sort_by_key(|(term, occurrence)| (*term, occurrence.position));
-        let mut all = Self { len: tokens.len() as u32, ..Self::default() };
+        // An analyzer passes tokens by ascending position, and each text begins after the last one.
+        let positions = tokens.chunk_by(|(_, a), (_, b)| a.position == b.position);
+        let mut all = Self { len: positions.count() as u32, ..Self::default() };
         if !tokens.is_empty() {
             all.terms.push((lengths, 1));
         }
+        tokens.sort_by_key(|(term, occurrence)| (*term, occurrence.position));
         for (term, occurrence) in tokens {
             match all.terms.last_mut() {
                 Some((last, freq)) if *last == term => *freq += 1,

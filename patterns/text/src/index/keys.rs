@@ -12,7 +12,7 @@ pub(crate) struct Spaces {
     pub(crate) blocks: Subspace,
     /// Occurrences of the same.
     pub(crate) occurrences: Subspace,
-    /// Counters of documents (0) and tokens (1) by field.
+    /// Counters of documents (0) and their lengths (1) by field.
     pub(crate) totals: Subspace,
     /// Summaries of blocks by field, term, number of layers below the greatest one, and last id.
     pub(crate) summaries: Subspace,
@@ -45,7 +45,7 @@ impl Spaces {
         self.totals.pack(&(field, 0))
     }
 
-    /// The counter of the tokens in a field of all documents.
+    /// The counter of the lengths of a field in all documents.
     pub(crate) fn tokens(&self, field: u32) -> KeyBuf {
         self.totals.pack(&(field, 1))
     }

@@ -11,7 +11,7 @@
 //! | subspace, 2, field, term, last id | a block: up to 128 postings of an aligned range of ids |
 //! | subspace, 3, field, term, last id | the positions and offsets of the same block, if they have more than 64 bytes |
 //! | subspace, 4, field, 0 | a counter: the documents with a text in this field |
-//! | subspace, 4, field, 1 | a counter: the tokens of all of these texts |
+//! | subspace, 4, field, 1 | a counter: the lengths of all of these texts, which are their positions with a token |
 //! | subspace, 5, field, term, 9 - layer, last id | a summary of up to 16 blocks, or of summaries of the layer below; only of lists with more than 16 |
 //!
 //! A field is its number in the order of declaration, counted from 0.
@@ -60,8 +60,10 @@
 //!
 //! # Check and repair
 //!
-//! A check computes all entries from the records and compares the bytes. It reads all records once
-//! for every four million postings, which is the memory that it takes. A repair removes entries
+//! A check computes all entries from the records and compares the bytes. It reads and analyzes all
+//! records once for every four million postings, which is the memory that it takes, or for every
+//! list that is longer. So an index of 40 million postings takes 10 passes over the records. A
+//! repair makes at least two such comparisons if it finds a difference. It removes entries
 //! that do not decode, adds the postings of all records in transactions of bounded size, and
 //! finally makes the same comparison and writes each list that differs, in one transaction per
 //! list, until a comparison finds no list that differs. It can run concurrently with writers.

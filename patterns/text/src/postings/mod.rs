@@ -30,7 +30,7 @@
 //! | 2 varints each | bounds: a frequency, and a length less the smallest one |
 //! | packed | gaps: the first id less the first one of the range, then each id less its predecessor, less one |
 //! | packed | frequencies, less one |
-//! | packed | lengths of the field in tokens, less the smallest one |
+//! | packed | lengths of the field in positions with a token, less the smallest one |
 //!
 //! The *bounds* are the pairs of frequency and length that no other posting exceeds: more frequent
 //! in a field that is not longer. A score of BM25 grows with the frequency and falls with the

@@ -114,6 +114,11 @@ impl Query {
 
     /// Documents with a term in a range.
     ///
+    /// Terms are compared by their UTF-8 bytes, also if they are digits: `9` is after `10`, so the
+    /// range from `9` to `10` is empty. For numbers, declare
+    /// [integers](crate::TextIndex::integers), and filter by a range of
+    /// [these](keyloom_bitmaps::InvertedIndex::integers_of).
+    ///
     /// ```
     /// use keyloom_text::Query;
     /// let query = Query::range("year", "1865".to_owned().."1900".to_owned());
@@ -187,7 +192,7 @@ impl Query {
 }
 
 impl BooleanQuery {
-    /// Without clauses: no document.
+    /// A query without clauses, which matches no document.
     pub fn new() -> Self {
         Self::default()
     }
@@ -220,7 +225,7 @@ impl BooleanQuery {
         self
     }
 
-    /// Sets how many of the queries that may match must match.
+    /// Sets how many `should` clauses must match.
     #[must_use]
     pub fn minimum_should_match(mut self, count: u32) -> Self {
         self.minimum_should_match = Some(count);

@@ -1,8 +1,9 @@
 //! What a schema refuses, and what a declaration means for queries.
 
-use keyloom::{Memory, Store, Subspace};
+use keyloom::{Memory, Reader, Store, Subspace};
 use keyloom_bitmaps::one;
 use keyloom_tables::{Schema, SchemaError, Table};
+use keyloom_text::analysis::Synonyms;
 use keyloom_text::{Analyzer, MoreLikeThis, Near, Query, Spans, TextIndex};
 
 type Texts = TextIndex<u32, String>;
@@ -95,9 +96,9 @@ fn query_texts_have_the_search_analyzer() {
     );
 
     let highlighter = index.highlighter("body", &query("rab")).unwrap();
-    assert_eq!(highlighter.marks("a red rabbit"), [2..3, 6..12][1..]);
+    assert_eq!(highlighter.marks("a rabid red rabbit"), [2..7, 12..18]);
     let highlighter = plain.highlighter("body", &query("rab")).unwrap();
-    assert_eq!(highlighter.marks("a red rabbit"), [2..5, 6..12]);
+    assert_eq!(highlighter.marks("a rabid red rabbit"), [2..7, 8..11, 12..18]);
 
     let snapshot = store.snapshot().unwrap();
     let options = MoreLikeThis { min_frequency: 1, min_documents: 1, ..MoreLikeThis::default() };
@@ -124,4 +125,26 @@ fn similar_records_have_each_word_once() {
     clauses.retain(|clause| *clause != "OR");
     clauses.sort_unstable();
     assert_eq!(clauses, ["again:hole", "again:rabbit", "body:hole", "body:rabbit"], "{text}");
+}
+
+#[test]
+fn tokens_of_one_position_count_once_in_the_length() {
+    let synonyms = Synonyms::new().equivalent(["sofa", "couch", "settee"]);
+    let expanded = Analyzer::simple().synonyms(&synonyms).unwrap();
+    let grams = Analyzer::simple().ngrams(1..=3).unwrap();
+    // Two texts, one with a repeated word, and a gap of positions between them.
+    let two = |text: &String| [text.clone(), "a sofa a bed".to_owned()];
+    for (analyzer, wanted) in [(expanded, 7), (grams, 7), (Analyzer::simple().stop_words(["a"]), 4)]
+    {
+        let index = TextIndex::<u32, String>::with_keys_as_ids(&Subspace::new("text")).field(
+            "body",
+            analyzer,
+            move |_, text, add| two(text).iter().for_each(|text| add(text)),
+        );
+        let (store, table) = stored(&index, &["red sofa a"]);
+        let snapshot = store.snapshot().unwrap();
+        let length = snapshot.counter(&index.space().pack(&(4, 0, 1))).unwrap();
+        assert_eq!(length, wanted);
+        assert_eq!(keyloom_tables::Maintained::check(&index, &snapshot, &table).unwrap(), []);
+    }
 }

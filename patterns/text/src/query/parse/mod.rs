@@ -62,7 +62,7 @@ pub enum Operator {
 /// | `rab*`, `r?b*t` | [prefix](Query::prefix), [wildcard](Query::wildcard); in a field, `*` alone is [any term](Query::exists) |
 /// | `/rabb?it/` | [regular expression](Query::regex), with `\/` for a slash |
 /// | `rabit~`, `rabit~1/3` | [fuzzy term](Query::fuzzy) with its distance, 2 if it has none, and its [equal characters](Query::fuzzy_prefix) |
-/// | `[a TO b]`, `{a TO b}`, `[a TO *]` | [range](Query::range) with its bounds, or without them |
+/// | `[a TO b]`, `{a TO b}`, `[a TO *]` | [range](Query::range) of terms with its bounds, or without them; not of numbers: `[9 TO 10]` is empty |
 /// | `>=a`, `<"b c"` | range with one bound |
 /// | `NEAR(a "b c")~3`, `ORDERED(a ANY(b c))` | [spans](Query::near) close to each other |
 /// | `COMBINED(title^2 body):"a b"` | words in [combined fields](Query::combined) with their weights, 1 if not given |
