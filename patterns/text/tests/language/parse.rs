@@ -366,11 +366,16 @@ fn queries() -> impl Strategy<Value = Query> {
         false => Query::term(field, text),
     };
     // A slash needs no backslash in an expression, and one at the end has no meaning.
-    let regex = |mut text: String| {
-        while text.contains("\\/") {
-            text = text.replace("\\/", "/");
+    let regex = |text: String| {
+        let (mut chars, mut pattern) = (text.chars(), String::new());
+        while let Some(c) = chars.next() {
+            match (c, chars.clone().next()) {
+                ('\\', None | Some('/')) => {}
+                ('\\', Some(_)) => pattern.extend([Some(c), chars.next()].into_iter().flatten()),
+                _ => pattern.push(c),
+            }
         }
-        if text.ends_with('\\') { String::new() } else { text }
+        pattern
     };
     let leaf = prop_oneof![
         Just(Query::All),
