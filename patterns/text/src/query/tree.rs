@@ -6,7 +6,7 @@ use std::ops::Bound;
 ///
 /// A tree holds texts as they were entered. Evaluation brings them into the form of the index:
 ///
-/// | part | the analyzer of the field |
+/// | part | the analyzer of the field, or its [search analyzer](crate::TextIndex::search_analyzer) |
 /// |---|---|
 /// | [`Term`](Self::Term), [`Phrase`](Self::Phrase), [`Combined`](Self::Combined), [`Near`](Self::Near) | [analyzes](crate::Analyzer::analyze) the text |
 /// | [`Prefix`](Self::Prefix), [`Wildcard`](Self::Wildcard), [`Fuzzy`](Self::Fuzzy), [`Range`](Self::Range) | [normalizes](crate::Analyzer::normalize) it, without stems |
@@ -182,6 +182,12 @@ pub struct BooleanQuery {
 /// let query = Query::near("body", Near::unordered([Spans::from(near), "Alice".into()]).slop(10));
 /// assert_eq!(query.to_string(), "body:NEAR(ORDERED(white rabbit)~3 Alice)~10");
 /// ```
+///
+/// # Limits
+///
+/// A search takes at most 32 spans, and at most 8 if they are in any order and one of them is not a
+/// term, or if they are in any order within another `Near`. A phrase with slop has at most 32
+/// terms. A nested `Near` takes at most 4,194,304 steps in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Near {
     /// The spans.

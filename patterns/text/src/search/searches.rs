@@ -25,9 +25,10 @@ use crate::{Query, TextIndex};
 ///
 /// * a [`QueryError`](crate::QueryError) if the query is invalid;
 /// * [`TextError::UnknownField`](crate::TextError::UnknownField);
-/// * [`SearchError::TooManyTerms`];
+/// * [`SearchError::TooManyTerms`]; [`SearchError::TooManySpans`];
 /// * [`Error::InvalidArgument`] for a phrase in a field without positions, for a continuation of
-///   another search or index, and for a [`Bm25`] out of its bounds;
+///   another search or index, for a [`Bm25`] out of its bounds, and for a near-query or a phrase
+///   with slop of too many parts: see [`Near`](crate::Near#limits);
 /// * an error with the key if stored bytes are damaged.
 ///
 /// The first three are in an [`Error::Other`]; get them with [`Error::downcast_ref`].
