@@ -37,7 +37,7 @@ impl Query {
     ///
     /// Costs the blocks of each word in each field, as [`any_of`](Self::any_of) does, and for each
     /// document that is scored one block of lengths per field without the word, if it is not in
-    /// memory.
+    /// memory. The bounds of the fields add up, so very common words read most of their blocks.
     ///
     /// ```
     /// use keyloom_text::Query;

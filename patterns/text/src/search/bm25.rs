@@ -79,6 +79,8 @@ pub(crate) struct Weight {
     fixed: f64,
     /// `k1 · b / average`.
     per_token: f64,
+    /// What bounds multiply frequency and length by: the weight of a combined field, otherwise 1.
+    scale: f64,
 }
 
 impl Weight {
@@ -89,12 +91,12 @@ impl Weight {
     pub(crate) fn with_average(bm25: Bm25, average: f64, factor: f64) -> Self {
         let Bm25 { k1, b } = bm25;
         let average = average.max(f64::MIN_POSITIVE);
-        Self { factor, k1, fixed: k1 * (1.0 - b), per_token: k1 * b / average }
+        Self { factor, k1, fixed: k1 * (1.0 - b), per_token: k1 * b / average, scale: 1.0 }
     }
 
-    /// The same, if frequency and length are multiplied by `weight` before.
+    /// The same, with bounds of a field whose frequencies and lengths are multiplied by `weight`.
     pub(crate) fn of_field(self, weight: f64) -> Self {
-        Self { fixed: self.fixed / weight, ..self }
+        Self { scale: weight, ..self }
     }
 
     /// The part of the score that depends on the document.
@@ -122,7 +124,8 @@ impl Weight {
 
     /// A bound of the scores of postings that these pairs of frequency and length bound.
     pub(crate) fn bound(&self, bounds: impl Iterator<Item = (u32, u32)>) -> f64 {
-        let of_each = bounds.map(|(frequency, length)| self.score(f64::from(frequency), length));
+        let scaled = |number: u32| self.scale * f64::from(number);
+        let of_each = bounds.map(|(freq, length)| self.score_of(scaled(freq), scaled(length)));
         // A score of the block that equals the bound is computed in the same way: without rounding,
         // blocks that only tie with the results are skipped.
         of_each.fold(0.0, f64::max)

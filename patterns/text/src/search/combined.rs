@@ -126,13 +126,16 @@ impl<'r, R: Reader> Combined<'r, R> {
     /// The score is at most the sum of those that each term has in its field alone: it grows with
     /// the frequency ever more slowly, and falls with the lengths of the other fields.
     pub(crate) fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
-        let mut sum = Window::NONE;
+        let (mut sum, mut many) = (Window::NONE, 0);
         for term in self.terms() {
             let window = term.window(target, depth)?;
             sum.last = sum.last.min(window.last);
             sum.score += window.score;
+            many += u32::from(window.score > 0.0);
         }
-        sum.score = (sum.score * ROUNDING).min(self.weight.limit());
+        // The bound of one term is computed as the score.
+        let rounding = if many > 1 { ROUNDING } else { 1.0 };
+        sum.score = (sum.score * rounding).min(self.weight.limit());
         Ok(sum)
     }
 }
