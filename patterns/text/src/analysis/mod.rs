@@ -38,8 +38,8 @@
 //!
 //! # Source
 //!
-//! Unicode Standard Annex #29 for words, #15 for composition and decomposition; the Snowball project for stemmers.
-//! The chain of a tokenizer and filters is that of Lucene.
+//! Unicode Standard Annex #29 for words, #15 for composition and decomposition; the Snowball
+//! project for stemmers. The chain of a tokenizer and filters is that of Lucene.
 
 mod analyzer;
 mod error;

@@ -27,12 +27,12 @@ impl Query {
     /// a document with all words. A sum of the scores of each field does both.
     ///
     /// The average length is the sum of the weighted lengths by the number of documents, which is
-    /// that of the field in most documents. The number of documents with a word is that of the field
-    /// where most documents have it. A document with the word in no field does not match. The
+    /// that of the field in most documents. The number of documents with a word is that of the
+    /// field where most documents have it. A document with the word in no field does not match. The
     /// scores of the words are added; for documents with all words, combine one query per word by
     /// [`all_of`](Self::all_of).
     ///
-    /// Words are told apart by their position in the text, so the analyzers of the fields should
+    /// Words are distinguished by their position in the text, so the analyzers of the fields should
     /// number them equally.
     ///
     /// Costs the blocks of each word in each field, as [`any_of`](Self::any_of) does, and for each

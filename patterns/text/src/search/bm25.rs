@@ -8,8 +8,8 @@ use keyloom::{Error, Result};
 /// `idf · f · (k1 + 1) / (f + k1 · (1 - b + b · l / a))`, where `f` is the frequency of the term in
 /// the field, `l` the length of the field, and `a` its average length in the documents that have
 /// the field. The length is the number of positions with a token: synonyms and n-grams of one word
-/// count once, as in Lucene. `idf` is `ln(1 + (n - d + 0.5) / (d + 0.5))` for `d` documents with the
-/// term of `n` documents with the field. All numbers are exact.
+/// count once, as in Lucene. `idf` is `ln(1 + (n - d + 0.5) / (d + 0.5))`, where `d` of the `n`
+/// documents with the field have the term. All numbers are exact.
 ///
 /// ```
 /// use keyloom_text::Bm25;
