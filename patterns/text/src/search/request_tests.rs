@@ -309,7 +309,7 @@ fn all_clauses_and_patterns_count_for_the_limit_of_terms() {
     let term = |text: &str| Query::term("body", text);
     let cases = [
         // Three terms of the dictionary, and two more.
-        (Query::all_of([Query::prefix("body", ""), term("0"), term("1")]), 5),
+        (Query::all_of([Query::range("body", ..), term("0"), term("1")]), 5),
         (Query::all_of([Query::prefix("body", "0"), Query::prefix("body", "1")]), 2),
         (Query::any_of([Query::phrase("body", "0 1"), term("x"), term("2").boost(2.0)]), 3),
         (BooleanQuery::new().filter(Query::All).must_not(term("7")).must(Query::All).into(), 3),
