@@ -126,6 +126,7 @@ const STEPS: &[Step] = &[
         "cargo run --locked --release -p keyloom-examples --bin far_away",
     ),
     step("servers-graph", When::Nightly, on_servers!("--test graph -- on_postgres on_etcd")),
+    step("servers-text", When::Nightly, on_servers!("--test text -- on_postgres on_etcd")),
     step("servers-tour", When::Nightly, on_servers!("--test tour -- on_postgres on_etcd")),
     step(
         "servers-tables",
