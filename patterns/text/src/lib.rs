@@ -1,5 +1,42 @@
 //! Full-text search on ordered keys: an index of words that changes in the same transaction as the
 //! document.
+//!
+//! *Which records contain these words, and which of them are the most relevant?* A [`TextIndex`] is
+//! derived data of a table. A search sees a record as soon as its transaction has committed, and
+//! computes scores from exact statistics.
+//!
+//! ```
+//! use keyloom::{Memory, Store};
+//! use keyloom_tables::Schema;
+//! use keyloom_text::{Analyzer, QueryParser, TextIndex};
+//! let store = Memory::new();
+//! let schema = Schema::open(&store, "blog")?;
+//! let posts = schema.table::<u32, String>("posts")?;
+//! let text = schema.derive(&posts, "text", 1, |space| {
+//!     Ok(TextIndex::new(space)
+//!         .field("body", Analyzer::english(), |_id: &u32, body: &String, add| add(body)))
+//! })?;
+//! store.transact(|txn| posts.put(txn, &7, &"Alice follows a white rabbit".to_owned()))?;
+//!
+//! let snapshot = store.snapshot()?;
+//! let query = QueryParser::new(["body"]).parse("white rabbits")?;
+//! let page = text.at(&snapshot)?.search(query).limit(10).hits(&snapshot)?;
+//! assert_eq!(page.items[0].key, 7);
+//! # Ok::<(), keyloom::BoxedError>(())
+//! ```
+//!
+//! | module | the question it answers |
+//! |---|---|
+//! | [`analysis`] | which words of a text can be found, and in which form? |
+//! | [`index`] | how are words stored and kept up to date, checked and repaired? |
+//! | [`query`] | which documents are searched for, as a value or in the query language? |
+//! | [`search`] | which records match, and which of them best? |
+//! | [`highlight`] | which words of a text does a query match? |
+//! | [`suggest`] | which terms begin with these letters, or are similar to this word? |
+//! | [`terms`] | which terms of a dictionary does a pattern match? |
+//!
+//! The catalogue's patterns are *inverted search* and *nested documents flattening: proximity
+//! queries*. The kinds of queries are those of Lucene.
 
 pub mod analysis;
 #[cfg(feature = "_fuzz")]
