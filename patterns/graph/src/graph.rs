@@ -231,8 +231,10 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         edges: impl IntoIterator<Item = (EdgeKey<I>, E)>,
     ) -> Result<()> {
         txn.guarded(|txn| {
-            let edges = edges.into_iter().map(|(key, edge)| Ok((self.edge_key(key)?, edge)));
-            let mut edges = edges.collect::<Result<Vec<_>>>()?;
+            let mut edges: Vec<_> = edges.into_iter().collect();
+            for (key, _) in &mut edges {
+                self.check_and_order(key)?;
+            }
             in_order(&mut edges);
             if !matches!(self.missing, Missing::Allow) {
                 let keys: Vec<_> = edges.iter().map(|(key, _)| key.clone()).collect();
@@ -282,20 +284,27 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
     }
 
     /// The key under which an edge is stored.
-    fn edge_key(&self, key: EdgeKey<I>) -> Result<EdgeKey<I>> {
+    fn edge_key(&self, mut key: EdgeKey<I>) -> Result<EdgeKey<I>> {
+        self.check_and_order(&mut key)?;
+        Ok(key)
+    }
+
+    /// Refuses an empty label, and brings the ends in the order in which they are stored.
+    fn check_and_order(&self, key: &mut EdgeKey<I>) -> Result<()> {
         if key.1.is_empty() {
             return Err(
-                GraphError::EmptyLabel { edge: shown(&self.edges.space().pack(&key)) }.into()
+                GraphError::EmptyLabel { edge: shown(&self.edges.space().pack(key)) }.into()
             );
         }
-        Ok(self.stored_key(key))
+        self.order_ends(key);
+        Ok(())
     }
 
     /// The smaller end of an undirected edge is its source.
-    pub(crate) fn stored_key(&self, (source, label, target): EdgeKey<I>) -> EdgeKey<I> {
-        match self.is_directed() || source <= target {
-            true => (source, label, target),
-            false => (target, label, source),
+    pub(crate) fn order_ends(&self, key: &mut EdgeKey<I>) {
+        let (source, _, target) = key;
+        if !self.is_directed() && source > target {
+            std::mem::swap(source, target);
         }
     }
 
@@ -357,11 +366,15 @@ impl<I: VertexId, V, E, C: Codec<E>> Graph<I, V, E, C> {
 /// Each part of a load visits the edges in the order of their keys. Without this, each of them
 /// waits for a cache miss per label.
 fn in_order<I: Ord, E>(edges: &mut [(EdgeKey<I>, E)]) {
-    // Stable: of several edges with the same key, the last one is kept.
-    edges.sort_by(|(a, _), (b, _)| a.cmp(b));
-    for ((_, label, _), _) in edges {
+    // Labels are compared only after they were placed: most edges of a vertex have the same one.
+    // Both sorts are stable: of several edges with the same key, the last one is kept.
+    edges.sort_by(|((source, _, target), _), ((other, _, end), _)| {
+        source.cmp(other).then_with(|| target.cmp(end))
+    });
+    for ((_, label, _), _) in edges.iter_mut() {
         *label = String::from(label.as_str());
     }
+    edges.sort_by(|(a, _), (b, _)| a.cmp(b));
 }
 
 pub(crate) fn shown(key: &[u8]) -> String {

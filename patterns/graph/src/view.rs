@@ -75,8 +75,9 @@ where
     where
         Q: ToOwned<Owned = I> + Pack + ?Sized,
     {
-        let key = (source.to_owned(), label.to_owned(), target.to_owned());
-        self.graph.edges.get(self.reader, &self.graph.stored_key(key))
+        let mut key = (source.to_owned(), label.to_owned(), target.to_owned());
+        self.graph.order_ends(&mut key);
+        self.graph.edges.get(self.reader, &key)
     }
 
     /// The edges of a vertex, of one label or of all, in the order of label and other end. Streams:

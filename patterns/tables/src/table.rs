@@ -346,9 +346,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ) -> Result<()> {
         txn.guarded(|txn| {
             let records: Vec<_> = records.into_iter().collect();
-            let changes = records.iter().map(Borrow::borrow);
-            let changes = changes.map(|(key, value)| self.setting(key, value));
-            let changes = changes.collect::<Result<Vec<_>>>()?;
+            let mut changes = Vec::with_capacity(records.len());
+            for (key, value) in records.iter().map(Borrow::borrow) {
+                changes.push(self.setting(key, value)?);
+            }
             self.make_all(txn, &last_of_each(changes)).map(drop)
         })
     }

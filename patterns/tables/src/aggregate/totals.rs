@@ -318,12 +318,14 @@ impl<K, V, P> Totals<K, V, P> {
         txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],
     ) -> Result<()> {
-        let mut amounts = SortedWrites::default();
+        let mut amounts = Runs::default();
         for RecordChange { key, old, new, .. } in changes {
             self.add_amounts(key, *old, &mut amounts, i64::wrapping_neg)?;
             self.add_amounts(key, *new, &mut amounts, |amount| amount)?;
         }
-        amounts.each_sum(|key, amount| if amount == 0 { Ok(()) } else { txn.add(key, amount) })
+        amounts
+            .into_writes()?
+            .each_sum(|key, amount| if amount == 0 { Ok(()) } else { txn.add(key, amount) })
     }
 
     /// Collects the amounts of a record. Keys that the store would refuse are refused here, before
@@ -332,17 +334,52 @@ impl<K, V, P> Totals<K, V, P> {
         &self,
         key: &K,
         value: Option<&V>,
-        into: &mut SortedWrites,
+        into: &mut Runs,
         amount: impl Fn(i64) -> i64,
     ) -> Result<()> {
         let Some(value) = value else { return Ok(()) };
-        let mut whole = KeyBuf::from_slice(self.space.prefix());
-        for (parts, some) in (self.function)(key, value) {
-            whole.truncate(self.space.prefix().len());
-            whole.extend_from_slice(&parts);
-            into.put(&whole, &amount(some).to_le_bytes())?;
+        for (n, (parts, some)) in (self.function)(key, value).iter().enumerate() {
+            into.add(n, self.space.prefix(), parts, amount(*some))?;
         }
         Ok(())
+    }
+}
+
+/// Collects amounts, and sums those of consecutive records in the same group before they are
+/// sorted: records in the order of their keys often have the same group, as all edges of a vertex.
+#[derive(Default)]
+struct Runs {
+    /// The key and the sum of the n-th amount of the last record.
+    last: SmallVec<[(KeyBuf, i64); 2]>,
+    all: SortedWrites,
+}
+
+impl Runs {
+    /// Adds the n-th amount of a record.
+    fn add(&mut self, n: usize, prefix: &[u8], parts: &[u8], amount: i64) -> Result<()> {
+        if let Some((key, sum)) = self.last.get_mut(n) {
+            if key.get(prefix.len()..) == Some(parts) {
+                *sum = sum.wrapping_add(amount);
+                return Ok(());
+            }
+            self.all.put(key, &sum.to_le_bytes())?;
+            key.truncate(prefix.len());
+            key.extend_from_slice(parts);
+            *sum = amount;
+            return check_key(key);
+        }
+        let mut key = KeyBuf::from_slice(prefix);
+        key.extend_from_slice(parts);
+        check_key(&key)?;
+        self.last.push((key, amount));
+        Ok(())
+    }
+
+    fn into_writes(mut self) -> Result<SortedWrites> {
+        for (key, sum) in &self.last {
+            self.all.put(key, &sum.to_le_bytes())?;
+        }
+        Ok(self.all)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Sorted writes are the fastest for an ordered store: consecutive writes touch the same or
 //! adjacent pages, and at the end of the key space pages are filled one after the other.
 
-use keyloom::{Result, Writer, check_key};
+use keyloom::{Result, Writer, check_key, check_value};
 
 use super::DerivedEntry;
 use crate::progress::Progress;
@@ -33,14 +33,15 @@ pub struct SortedWrites {
     writes: Vec<Write>,
 }
 
+/// 24 bytes, since a sort moves them.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     /// Eight bytes of the key, from the current depth of the sort.
     word: u64,
     at: usize,
-    key_bytes: usize,
-    /// `None` for a delete.
-    value_bytes: Option<usize>,
+    value_bytes: u32,
+    key_bytes: u16,
+    is_put: bool,
 }
 
 impl SortedWrites {
@@ -75,7 +76,7 @@ impl SortedWrites {
     /// The number of keys that the writes put and delete.
     #[doc(hidden)]
     pub fn progress(&self) -> Progress {
-        let written = self.writes.iter().filter(|write| write.value_bytes.is_some()).count();
+        let written = self.writes.iter().filter(|write| write.is_put).count();
         let removed = (self.writes.len() - written) as u64;
         Progress { written: written as u64, removed, ..Progress::default() }
     }
@@ -84,8 +85,10 @@ impl SortedWrites {
     #[doc(hidden)]
     pub fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let mut write = self.begin(key)?;
-        write.value_bytes = value.map(<[u8]>::len);
-        self.bytes.extend_from_slice(value.unwrap_or_default());
+        if let Some(value) = value {
+            write.set_value(key, value)?;
+            self.bytes.extend_from_slice(value);
+        }
         self.writes.push(write);
         Ok(())
     }
@@ -100,7 +103,7 @@ impl SortedWrites {
         let mut write = self.begin(key)?;
         let from = self.bytes.len();
         encode(&mut self.bytes)?;
-        write.value_bytes = Some(self.bytes.len() - from);
+        write.set_value(key, self.bytes.get(from..).unwrap_or_default())?;
         self.writes.push(write);
         Ok(())
     }
@@ -136,9 +139,10 @@ impl SortedWrites {
 
     fn begin(&mut self, key: &[u8]) -> Result<Write> {
         check_key(key)?;
-        let (at, key_bytes) = (self.bytes.len(), key.len());
+        // A checked key has at most 511 bytes.
+        let (at, key_bytes) = (self.bytes.len(), key.len() as u16);
         self.bytes.extend_from_slice(key);
-        Ok(Write { word: 0, at, key_bytes, value_bytes: None })
+        Ok(Write { word: 0, at, value_bytes: 0, key_bytes, is_put: false })
     }
 
     /// Moves the writes of `other` to this collection. The two must not write a common key.
@@ -207,6 +211,16 @@ const PUTS_AT_ONCE: usize = 16_384;
 const AT_ONCE: usize = 32;
 
 impl Write {
+    fn set_value(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_value(key, value, u32::MAX as usize)?;
+        (self.value_bytes, self.is_put) = (value.len() as u32, true);
+        Ok(())
+    }
+
+    fn key_len(&self) -> usize {
+        usize::from(self.key_bytes)
+    }
+
     /// Whether two sorted writes have the same key.
     fn has_key_of(&self, other: &Self, bytes: &[u8]) -> bool {
         // Writes with equal keys take the same path through the sort, so their words are equal.
@@ -214,12 +228,13 @@ impl Write {
     }
 
     fn key<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
-        bytes.get(self.at..self.at + self.key_bytes).unwrap_or_default()
+        bytes.get(self.at..self.at + self.key_len()).unwrap_or_default()
     }
 
     fn value<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
-        let at = self.at + self.key_bytes;
-        self.value_bytes.map(|length| bytes.get(at..at + length).unwrap_or_default())
+        let at = self.at + self.key_len();
+        let value = || bytes.get(at..at + self.value_bytes as usize).unwrap_or_default();
+        self.is_put.then(value)
     }
 }
 
@@ -237,13 +252,14 @@ fn sort(bytes: &[u8], writes: &mut [Write], depth: usize) {
     for write in writes.iter_mut() {
         write.word = word(write.key(bytes).get(depth..).unwrap_or_default());
     }
-    // Short keys are padded with zeros, so the key length decides between equal words.
-    writes.sort_unstable_by_key(|write| (write.word, write.key_bytes.min(depth + 8), write.at));
+    // Short keys are padded with zeros, so the key length decides between equal words. Stable,
+    // which also finds the parts that are in order already, as the records of a load.
+    writes.sort_by_key(|write| (write.word, write.key_len().min(depth + 8)));
     let same = |a: &Write, b: &Write| {
-        a.word == b.word && a.key_bytes.min(depth + 8) == b.key_bytes.min(depth + 8)
+        a.word == b.word && a.key_len().min(depth + 8) == b.key_len().min(depth + 8)
     };
     for equal in writes.chunk_by_mut(same) {
-        if equal.len() > 1 && equal.iter().any(|write| write.key_bytes > depth + 8) {
+        if equal.len() > 1 && equal.iter().any(|write| write.key_len() > depth + 8) {
             sort(bytes, equal, depth + 8);
         }
     }
