@@ -58,6 +58,7 @@ impl Analyzer {
     /// [`english`](Self::english).
     ///
     /// Accents stay, because most stemmers read them.
+    #[cfg(feature = "languages")]
     pub fn language(language: Language) -> Self {
         if language == Language::English {
             return Self::english();
@@ -118,8 +119,8 @@ impl Analyzer {
     /// `İ` becomes `i`. Otherwise as [`lower_case`](Self::lower_case), which it replaces.
     ///
     /// ```
-    /// use keyloom_text::analysis::{Analyzer, Language};
-    /// let turkish = Analyzer::language(Language::Turkish);
+    /// use keyloom_text::analysis::{Analyzer, Tokenizer};
+    /// let turkish = Analyzer::new("turkish", Tokenizer::words()).turkish_lower_case();
     /// assert_eq!(turkish.terms("DİYARBAKIR"), turkish.terms("diyarbakır"));
     /// ```
     #[must_use]

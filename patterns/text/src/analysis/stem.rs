@@ -2,81 +2,79 @@
 
 use frostem::{Algorithm, Stemmer};
 
-/// A language that [`Analyzer::stem`](super::Analyzer::stem) has a Snowball algorithm for.
-///
-/// The crate [frostem](https://docs.rs/frostem) contains the algorithms. Its minor version changes
-/// when an algorithm does, and keyloom depends on one minor version, so an update of dependencies
-/// does not change the terms of an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Language {
-    /// Arabic.
-    Arabic,
-    /// Czech.
-    Czech,
-    /// Danish.
-    Danish,
-    /// Dutch.
-    Dutch,
-    /// English, by the second algorithm of Porter.
-    English,
-    /// Finnish.
-    Finnish,
-    /// French.
-    French,
-    /// German.
-    German,
-    /// Modern Greek.
-    Greek,
-    /// Hungarian.
-    Hungarian,
-    /// Italian.
-    Italian,
-    /// Norwegian, Bokmål.
-    Norwegian,
-    /// Polish.
-    Polish,
-    /// Portuguese.
-    Portuguese,
-    /// Romanian.
-    Romanian,
-    /// Russian.
-    Russian,
-    /// Spanish.
-    Spanish,
-    /// Swedish.
-    Swedish,
-    /// Tamil.
-    Tamil,
-    /// Turkish.
-    Turkish,
+/// Defines [`Language`]; the feature `languages` has all of them but English.
+macro_rules! languages {
+    ($($(#[$attribute:meta])* $name:ident $doc:literal,)*) => {
+        /// A language that [`Analyzer::stem`](super::Analyzer::stem) has a Snowball algorithm for.
+        ///
+        /// Without the feature `languages` there is only English, and the other stemmers and lists
+        /// of stop words are not compiled.
+        ///
+        /// The crate [frostem](https://docs.rs/frostem) contains the algorithms. Its minor version
+        /// changes when an algorithm does, and keyloom depends on one minor version, so an update
+        /// of dependencies does not change the terms of an index.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Language {
+            $(#[doc = $doc] $(#[$attribute])* $name,)*
+        }
+
+        impl Language {
+            /// Every language.
+            pub const ALL: &[Self] = &[$($(#[$attribute])* Self::$name,)*];
+
+            fn algorithm(self) -> Algorithm {
+                match self {
+                    $($(#[$attribute])* Self::$name => Algorithm::$name,)*
+                }
+            }
+        }
+    };
+}
+
+languages! {
+    #[cfg(feature = "languages")]
+    Arabic "Arabic.",
+    #[cfg(feature = "languages")]
+    Czech "Czech.",
+    #[cfg(feature = "languages")]
+    Danish "Danish.",
+    #[cfg(feature = "languages")]
+    Dutch "Dutch.",
+    English "English, by the second algorithm of Porter.",
+    #[cfg(feature = "languages")]
+    Finnish "Finnish.",
+    #[cfg(feature = "languages")]
+    French "French.",
+    #[cfg(feature = "languages")]
+    German "German.",
+    #[cfg(feature = "languages")]
+    Greek "Modern Greek.",
+    #[cfg(feature = "languages")]
+    Hungarian "Hungarian.",
+    #[cfg(feature = "languages")]
+    Italian "Italian.",
+    #[cfg(feature = "languages")]
+    Norwegian "Norwegian, Bokmål.",
+    #[cfg(feature = "languages")]
+    Polish "Polish.",
+    #[cfg(feature = "languages")]
+    Portuguese "Portuguese.",
+    #[cfg(feature = "languages")]
+    Romanian "Romanian.",
+    #[cfg(feature = "languages")]
+    Russian "Russian.",
+    #[cfg(feature = "languages")]
+    Spanish "Spanish.",
+    #[cfg(feature = "languages")]
+    Swedish "Swedish.",
+    #[cfg(feature = "languages")]
+    Tamil "Tamil.",
+    #[cfg(feature = "languages")]
+    Turkish "Turkish.",
 }
 
 impl Language {
-    /// Every language.
-    pub const ALL: [Self; 20] = [
-        Self::Arabic,
-        Self::Czech,
-        Self::Danish,
-        Self::Dutch,
-        Self::English,
-        Self::Finnish,
-        Self::French,
-        Self::German,
-        Self::Greek,
-        Self::Hungarian,
-        Self::Italian,
-        Self::Norwegian,
-        Self::Polish,
-        Self::Portuguese,
-        Self::Romanian,
-        Self::Russian,
-        Self::Spanish,
-        Self::Swedish,
-        Self::Tamil,
-        Self::Turkish,
-    ];
-
     /// The name of the Snowball algorithm.
     pub fn name(self) -> &'static str {
         self.algorithm().name()
@@ -86,6 +84,7 @@ impl Language {
     /// for Czech and Polish, which it does not have.
     ///
     /// For English, [`Analyzer::english`](super::Analyzer::english) uses a shorter list.
+    #[cfg(feature = "languages")]
     pub fn stop_words(self) -> &'static [&'static str] {
         stop_words::lookup(self.code()).unwrap_or_default()
     }
@@ -101,32 +100,8 @@ impl Language {
         Stemmer::new(self.algorithm())
     }
 
-    fn algorithm(self) -> Algorithm {
-        match self {
-            Self::Arabic => Algorithm::Arabic,
-            Self::Czech => Algorithm::Czech,
-            Self::Danish => Algorithm::Danish,
-            Self::Dutch => Algorithm::Dutch,
-            Self::English => Algorithm::English,
-            Self::Finnish => Algorithm::Finnish,
-            Self::French => Algorithm::French,
-            Self::German => Algorithm::German,
-            Self::Greek => Algorithm::Greek,
-            Self::Hungarian => Algorithm::Hungarian,
-            Self::Italian => Algorithm::Italian,
-            Self::Norwegian => Algorithm::Norwegian,
-            Self::Polish => Algorithm::Polish,
-            Self::Portuguese => Algorithm::Portuguese,
-            Self::Romanian => Algorithm::Romanian,
-            Self::Russian => Algorithm::Russian,
-            Self::Spanish => Algorithm::Spanish,
-            Self::Swedish => Algorithm::Swedish,
-            Self::Tamil => Algorithm::Tamil,
-            Self::Turkish => Algorithm::Turkish,
-        }
-    }
-
     /// The code of ISO 639-1.
+    #[cfg(feature = "languages")]
     fn code(self) -> &'static str {
         match self {
             Self::Arabic => "ar",

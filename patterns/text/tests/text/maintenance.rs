@@ -116,11 +116,11 @@ pub fn damage_of_any_entry_is_found_and_repaired(store: &impl Store) {
     let mut random = fastrand::Rng::with_seed(3);
     let index = index(false);
     let table = posts(&index);
-    let all: Model = (0..300).map(|id| (id, post(&mut random))).collect();
+    let all: Model = (0..150).map(|id| (id, post(&mut random))).collect();
     store.transact(|txn| table.put_many(txn, all.clone())).unwrap();
     let whole = dump(store);
     let faults = || index.check(&store.snapshot().unwrap(), &table).unwrap();
-    for (n, (key, value)) in whole.iter().enumerate().step_by(whole.len() / 25) {
+    for (n, (key, value)) in whole.iter().step_by(whole.len() / 16).enumerate() {
         store
             .transact(|txn| match n % 3 {
                 0 => txn.delete(key),

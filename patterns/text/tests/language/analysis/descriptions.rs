@@ -63,7 +63,7 @@ fn synonyms_are_described_by_their_content() {
 
 #[test]
 fn every_language_has_a_name_and_a_description() {
-    for language in Language::ALL {
+    for &language in Language::ALL {
         let analyzer = Analyzer::language(language);
         assert_eq!(analyzer.name(), language.name());
         assert!(analyzer.description().contains(&format!("stem/1({})", language.name())));

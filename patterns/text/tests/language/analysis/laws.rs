@@ -27,7 +27,7 @@ fn analyzers() -> Vec<Analyzer> {
         Analyzer::simple().synonyms(&synonyms).unwrap(),
         Analyzer::new("both", grams).synonyms(&synonyms).unwrap().stop_words(["a"]),
     ];
-    all.extend(Language::ALL.map(Analyzer::language));
+    all.extend(Language::ALL.iter().copied().map(Analyzer::language));
     all
 }
 

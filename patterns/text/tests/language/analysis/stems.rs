@@ -75,7 +75,7 @@ fn stop_words_of_a_language_are_removed() {
         Analyzer::language(Language::German).terms("Die Katze und der Hund"),
         ["katz", "hund"]
     );
-    for language in Language::ALL {
+    for &language in Language::ALL {
         let has_none = matches!(language, Language::Czech | Language::Polish);
         assert_eq!(language.stop_words().is_empty(), has_none, "{language:?}");
         assert!(language.stop_words().iter().all(|word| *word == word.to_lowercase()));
