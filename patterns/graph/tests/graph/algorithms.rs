@@ -343,7 +343,7 @@ fn skewed(vertices: u32, edges: usize) -> Edges {
 /// Large enough for many blocks, hubs over several of them, and both directions of a search.
 #[test]
 fn a_large_graph_agrees_with_petgraph() {
-    let all = skewed(20_000, 150_000);
+    let all = skewed(8_000, 60_000);
     with_rows(true, &all, |csr, model| {
         let count = model.len();
         let mut graph = DiGraph::<(), f64>::new();

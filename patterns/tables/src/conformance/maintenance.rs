@@ -150,30 +150,29 @@ fn change<T: Subject>(field: &Field<'_, T>, txn: &mut impl Writer) -> Result<()>
 
 pub(super) fn faults<T: Subject, S: Store + Clone>(subject: &T, store: &S, _: u64) -> Outcome {
     let faulty = Faulty::new(store.clone());
+    let field = Field::filled(subject, store, 6)?;
+    faulty.transact(|txn| change(&field, txn))?;
+    let operations = faulty.operations();
+    let wanted = dump_all(store)?;
     let mut field = Field::filled(subject, store, 6)?;
     let before = dump_all(store)?;
-    store.transact(|txn| change(&field, txn))?;
-    let wanted = dump_all(store)?;
-    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
-        for n in 0.. {
+    // Only a commit, the last operation, distinguishes the kinds of faults.
+    let faults = (0..operations).map(|n| (n, Fault::Error));
+    let at_commit = [Fault::UnknownAndLost, Fault::UnknownButCommitted];
+    let at_commit = at_commit.map(|fault| (operations.saturating_sub(1), fault));
+    for (n, fault) in faults.chain(at_commit) {
+        faulty.fail_at(n, fault);
+        let outcome = faulty.transact(|txn| change(&field, txn));
+        faulty.clear_fault();
+        let applied = match &outcome {
+            Ok(()) => true,
+            Err(error) => fault == Fault::UnknownButCommitted && error.maybe_committed(),
+        };
+        let left = if applied { &wanted } else { &before };
+        let differs = difference(&dump_all(store)?, left);
+        ensure!(differs.is_empty(), "{fault:?} at operation {n}, result {outcome:?}: {differs}");
+        if applied {
             field = Field::filled(subject, store, 6)?;
-            faulty.fail_at(n, fault);
-            let outcome = faulty.transact(|txn| change(&field, txn));
-            let was_hit = faulty.operations() > n;
-            faulty.clear_fault();
-            let applied = match &outcome {
-                Ok(()) => true,
-                Err(error) => fault == Fault::UnknownButCommitted && error.maybe_committed(),
-            };
-            let left = if applied { &wanted } else { &before };
-            let differs = difference(&dump_all(store)?, left);
-            ensure!(
-                differs.is_empty(),
-                "{fault:?} at operation {n}, result {outcome:?}: {differs}"
-            );
-            if !was_hit {
-                break;
-            }
         }
     }
     Ok(())

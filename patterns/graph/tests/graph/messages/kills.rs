@@ -83,7 +83,7 @@ fn run_with_kills(directory: &Path, longest: u64, damage: impl Fn(&Lmdb)) -> (Du
 
 #[test]
 fn killed_runs_end_with_the_same_bytes() {
-    let most = std::env::var("KEYLOOM_KILLS").map_or(20, |kills| kills.parse().unwrap());
+    let most = std::env::var("KEYLOOM_KILLS").map_or(10, |kills| kills.parse().unwrap());
     let directory = tempfile::tempdir().unwrap();
     let wanted = {
         let store = open(directory.path());
