@@ -41,6 +41,14 @@ const fn beside(step: Step) -> Step {
     Step { is_beside: true, ..step }
 }
 
+/// Lets a build lint what it compiles, with warnings as errors. A step for lints alone would check
+/// all crates and dependencies once more, which takes 150 s on two cores.
+macro_rules! linted {
+    () => {
+        "RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings "
+    };
+}
+
 /// What all test steps build, with one set of features, so that cargo compiles each crate once.
 macro_rules! tested {
     () => {
@@ -57,6 +65,7 @@ macro_rules! tested {
 macro_rules! on_servers {
     ($tests:literal) => {
         concat!(
+            linted!(),
             "KEYLOOM_REQUIRE_SERVERS=1 PROPTEST_CASES=16 KEYLOOM_ISOLATION_TRANSACTIONS=3000 ",
             "tests/servers/with.sh cargo test ",
             tested!(),
@@ -74,11 +83,6 @@ const STEPS: &[Step] = &[
     step("fmt", When::Always, "cargo fmt --all --check"),
     step("words", When::Always, "cargo xtask words"),
     step("clippy-quick", When::Quick, "cargo clippy --locked --all-targets -- -D warnings"),
-    step(
-        "clippy",
-        When::Full,
-        "cargo clippy --locked --workspace --exclude keyloom-compare --all-targets --all-features -- -D warnings",
-    ),
     step("xtask", When::Always, "cargo test --locked -p xtask"),
     step("doc", When::Full, "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --all-features"),
     // Without the book, which turns LMDB on.
@@ -102,6 +106,7 @@ const STEPS: &[Step] = &[
         "test",
         When::Full,
         concat!(
+            linted!(),
             "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 cargo test ",
             tested!(),
             "--exclude keyloom-on-servers -- --skip on_redb --skip queries_of_a_wrong_type"
@@ -111,6 +116,12 @@ const STEPS: &[Step] = &[
     step("tour", When::Full, TOUR),
     // The second run finds the store of the first.
     step("tour-again", When::Full, TOUR),
+    // All features, and the benches, which the linted test steps do not build.
+    step(
+        "clippy",
+        When::Nightly,
+        "cargo clippy --locked --workspace --exclude keyloom-compare --all-targets --all-features -- -D warnings",
+    ),
     step("campaigns", When::Nightly, "cargo campaign ci --results target/campaigns"),
     step("test-all", When::Nightly, "cargo test --locked"),
     step("compare", When::Nightly, "cargo check --locked -p keyloom-compare --all-targets"),
