@@ -98,6 +98,20 @@ fn compare_direct<K: RecordKey + Ord + Clone + Debug>(
     model: &BTreeMap<K, User>,
 ) {
     let mut ids = Vec::new();
+    let asked: Vec<u64> =
+        model.keys().rev().map(|key| of.index.id_of(reader, key).unwrap().unwrap()).collect();
+    for field in ["city", "site"] {
+        let found = of.index.values_of_ids(reader, field, &asked).unwrap();
+        let found = found.iter().map(|values| {
+            values.iter().map(|value| keyloom::unpack::<String>(value).unwrap()).collect()
+        });
+        let wanted = model.values().rev().map(|user| values(field, user));
+        assert_eq!(found.collect::<Vec<BTreeSet<String>>>(), wanted.collect::<Vec<_>>());
+    }
+    let cents = of.index.values_of_ids(reader, "cents", &asked).unwrap();
+    let cents = cents.iter().map(|cents| cents.first().map(|one| keyloom::unpack(one).unwrap()));
+    assert!(cents.eq(model.values().rev().map(|user| user.cents)));
+    assert!(of.index.values_of_ids(reader, "ctiy", &asked).is_err());
     for (key, user) in model {
         let id = of.index.id_of(reader, key).unwrap().unwrap();
         let entry = of.index.forward(reader, id).unwrap().unwrap();
