@@ -66,6 +66,7 @@ mod ordering;
 mod plan;
 mod proximity;
 mod rank;
+mod ranking;
 mod request;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -90,6 +91,7 @@ pub(crate) use cursor::TermKeys;
 pub use error::SearchError;
 pub use explain::Explanation;
 pub use ordering::Decay;
+pub use ranking::{Ranked, Ranking};
 pub use results::{Hit, RecordHit, SearchPage};
 pub use searches::Search;
 pub(crate) use statistics::count_of;

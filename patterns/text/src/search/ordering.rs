@@ -239,7 +239,7 @@ fn number(score: f64) -> Result<f64> {
 }
 
 /// The number that [`f64::total_cmp`] orders like this integer: exact, unlike a conversion.
-fn of_rank(rank: i64) -> f64 {
+pub(super) fn of_rank(rank: i64) -> f64 {
     let bits = rank ^ ((rank >> 63) as u64 >> 1) as i64;
     f64::from_bits(bits as u64)
 }

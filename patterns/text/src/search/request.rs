@@ -32,6 +32,8 @@ pub(crate) struct Request {
     pub(crate) expansion: Expansion,
     /// The order of the results, for continuations.
     pub(crate) order: String,
+    /// The statistics of a search that begins without a continuation, if they are not to be read.
+    pub(super) statistics: Option<Arc<Statistics>>,
 }
 
 /// A plan with its statistics.
@@ -62,6 +64,7 @@ impl Request {
             bm25,
             expansion,
             order: String::new(),
+            statistics: None,
         }
     }
 
@@ -75,7 +78,10 @@ impl Request {
         Ok(match after {
             Some((after, statistics)) => Prepared { plan, statistics, after: Some(after) },
             None => {
-                let statistics = Arc::new(Statistics::read(catalog, reader, &plan)?);
+                let statistics = match &self.statistics {
+                    Some(statistics) => Arc::clone(statistics),
+                    None => Arc::new(Statistics::read(catalog, reader, &plan)?),
+                };
                 Prepared { plan, statistics, after: None }
             }
         })
@@ -83,7 +89,7 @@ impl Request {
 
     /// A hash of everything that determines scores and matches, and of the index: another one has
     /// other ids.
-    fn fingerprint(&self, catalog: &impl Catalog) -> u64 {
+    pub(super) fn fingerprint(&self, catalog: &impl Catalog) -> u64 {
         let mut hash = Fnv::new();
         for part in [
             catalog.space().prefix(),

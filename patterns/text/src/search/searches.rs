@@ -33,9 +33,9 @@ use crate::{Query, TextIndex};
 ///
 /// The first three are in an [`Error::Other`]; get them with [`Error::downcast_ref`].
 pub struct Search<'i, K, V> {
-    index: &'i TextIndex<K, V>,
-    request: Request,
-    ordering: Ordering<K>,
+    pub(super) index: &'i TextIndex<K, V>,
+    pub(super) request: Request,
+    pub(super) ordering: Ordering<K>,
 }
 
 impl<K, V> Clone for Search<'_, K, V> {
@@ -61,6 +61,11 @@ impl<K: RecordKey, V> TextIndex<K, V> {
 
 /// Options.
 impl<K, V> Search<'_, K, V> {
+    /// The index.
+    pub fn index(&self) -> &TextIndex<K, V> {
+        self.index
+    }
+
     /// Sets the greatest number of results of a page: 10 by default.
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
@@ -155,7 +160,7 @@ impl<K, V> Search<'_, K, V> {
         self.ordered(Ordering::ByKey(Arc::new(function)))
     }
 
-    fn ordered(mut self, ordering: Ordering<K>) -> Self {
+    pub(super) fn ordered(mut self, ordering: Ordering<K>) -> Self {
         self.request.order = ordering.description();
         self.ordering = ordering;
         self

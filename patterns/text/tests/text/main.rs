@@ -29,6 +29,7 @@ on_every_store! {
     search::damage_is_an_error_with_the_key,
     orders::results_come_in_the_order_of_an_integer_field,
     orders::functions_replace_the_score,
+    orders::rankings_are_parts_of_the_results,
     orders::facets_count_the_values_of_all_matches,
     orders::similar_records_have_the_most_typical_words,
     summaries::summaries_of_any_history_are_those_of_the_records,

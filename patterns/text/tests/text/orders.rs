@@ -7,7 +7,7 @@ use keyloom::{Error, Memory, Order, Reader, Store, Subspace};
 use keyloom_tables::Table;
 use keyloom_testing::laws;
 use keyloom_text::{
-    Analyzer, Bm25, BooleanQuery, Decay, Hit, MoreLikeThis, Query, Search, TextIndex,
+    Analyzer, Bm25, BooleanQuery, Decay, Hit, MoreLikeThis, Query, Ranked, Search, TextIndex,
 };
 
 use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
@@ -157,6 +157,62 @@ pub fn functions_replace_the_score(store: &impl Store) {
     // A continuation of one order is refused by another.
     let page = index.search(Query::All).limit(1).rescore(|_, score| score).hits(&snapshot).unwrap();
     assert!(index.search(Query::All).after(page.next).hits(&snapshot).is_err());
+}
+
+/// A ranking returns any part of the results with the scores of the whole.
+pub fn rankings_are_parts_of_the_results(store: &impl Store) {
+    let (index, table, model) = prepared(26, store);
+    let snapshot = store.snapshot().unwrap();
+    let mut random = fastrand::Rng::with_seed(9);
+    for n in 0..16 {
+        let query = query(&mut random, 1);
+        let search = index.search(query.clone());
+        let search = match n % 4 {
+            0 => search,
+            1 => search.sort_by("year", Order::Descending),
+            2 => search.sort_by("year", Order::Ascending),
+            _ => search.rescore(|key, score| f64::from(key % 5) + score),
+        };
+        let all = paged(&search, &snapshot, 1_000);
+        let ranking = search.ranking(&snapshot).unwrap();
+        let hits = |found: &[Ranked]| -> Vec<(u64, f64)> {
+            found.iter().map(|found| (found.id, found.score)).collect()
+        };
+        let wanted = |hits: &[Hit<u32>]| -> Vec<(u64, f64)> {
+            hits.iter().map(|hit| (hit.key.into(), hit.score)).collect()
+        };
+        let found = ranking.best(&snapshot, 1_000, None, None).unwrap();
+        assert_eq!(hits(&found), wanted(&all), "{query}");
+        assert!(found.is_sorted_by(|a, b| a.compare(b).is_lt()));
+        assert_eq!(ranking.count(&snapshot, None).unwrap(), all.len() as u64);
+        // The second half, of records with a title of one kind.
+        let half = all.len() / 2;
+        let Some(middle) = found.get(half) else { continue };
+        let title = &model[&all[half].key].title;
+        let among = index.records().term("title", title).unwrap();
+        let has_title = |hit: &&Hit<u32>| model[&hit.key].title == *title;
+        let few: Vec<Hit<u32>> = all[half + 1..].iter().filter(has_title).copied().collect();
+        let rest = ranking.best(&snapshot, 3, Some(middle), Some(&among)).unwrap();
+        assert_eq!(hits(&rest), wanted(&few[..few.len().min(3)]), "{query}");
+        let next = ranking.continue_after(middle).unwrap();
+        let after = search.clone().after(next);
+        assert_eq!(after.clone().limit(1_000).hits(&snapshot).unwrap().items, all[half + 1..]);
+
+        // A continued ranking has the scores of the first page, whatever is written.
+        let ranking = after.ranking(&snapshot).unwrap();
+        assert!(ranking.is_continued());
+        let is_after = |found: &Ranked| ranking.is_on_this_page(found);
+        assert_eq!(found.iter().filter(|found| is_after(found)).count(), all.len() - half - 1);
+        let mut others = fastrand::Rng::with_seed(n);
+        let new = (10_000..10_020).map(|id| (id, post(&mut others)));
+        let new: Vec<(u32, Post)> = new.collect();
+        let mut txn = store.begin().unwrap();
+        table.put_many(&mut txn, new).unwrap();
+        let is_old = |found: &&Ranked| found.id < 10_000;
+        let now = ranking.best_of_all(&txn, 1_000, None).unwrap();
+        let now: Vec<Ranked> = now.iter().filter(is_old).copied().collect();
+        assert_eq!(hits(&now), wanted(&all), "{query}");
+    }
 }
 
 pub fn facets_count_the_values_of_all_matches(store: &impl Store) {

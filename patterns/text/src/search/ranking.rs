@@ -1,0 +1,229 @@
+//! A search that is evaluated in parts with the same scores: pages of ids among any of its matches.
+
+use std::cmp::Ordering as Comparison;
+use std::fmt;
+use std::sync::Arc;
+
+use keyloom::{Order, Reader, Result};
+use keyloom_bitmaps::BitmapExpr;
+use keyloom_tables::table::RecordKey;
+
+use super::continuation::{After, SearchContinuation};
+use super::ordering::{Ordering, of_rank};
+use super::searches::Search;
+use super::top_k::ScoredDoc;
+
+/// A match with its place in the order of a search; see [`Ranking`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranked {
+    /// The id of the record: that of [`TextIndex::records`](crate::TextIndex::records).
+    pub id: u64,
+    /// Its score: greater is better.
+    pub score: f64,
+    after: AfterDoc,
+}
+
+/// A place in the order, as continuations store it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct AfterDoc {
+    doc: u32,
+    rank: f64,
+    is_missing: bool,
+}
+
+impl AfterDoc {
+    fn of(After { last, is_missing }: After) -> Self {
+        Self { doc: last.doc, rank: last.score, is_missing }
+    }
+
+    fn after(self) -> After {
+        let last = ScoredDoc { doc: self.doc, score: self.rank };
+        After { last, is_missing: self.is_missing }
+    }
+
+    fn compare(&self, other: &Self) -> Comparison {
+        let by_value = self.is_missing.cmp(&other.is_missing);
+        by_value.then(other.rank.total_cmp(&self.rank)).then(self.doc.cmp(&other.doc))
+    }
+}
+
+impl Ranked {
+    /// Compares the places of two matches of one ranking: the better one is less.
+    pub fn compare(&self, other: &Self) -> Comparison {
+        self.after.compare(&other.after)
+    }
+}
+
+/// A search whose statistics are read, for evaluations in several steps: returned by
+/// [`Search::ranking`].
+///
+/// All pages have the scores of the same statistics, whatever subset of the matches they are of.
+/// Groups of results are collected in this way.
+///
+/// ```
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_bitmaps::one;
+/// use keyloom_tables::Table;
+/// use keyloom_text::{Analyzer, Query, TextIndex};
+/// let texts = TextIndex::with_keys_as_ids(&Subspace::new("text"))
+///     .field("body", Analyzer::simple(), |_id: &u32, body: &String, add| add(body))
+///     .values("length", |_, body: &String| one(body.len()));
+/// let posts = Table::<u32, String>::new(&Subspace::new("posts")).with(&texts);
+/// let store = Memory::new();
+/// let three = ["rabbit", "a rabbit", "a rabbit"].map(String::from);
+/// store.transact(|txn| posts.put_many(txn, (1..).zip(three.clone())))?;
+/// let snapshot = store.snapshot()?;
+/// let ranking = texts.search(Query::term("body", "rabbit")).ranking(&snapshot)?;
+/// let best = ranking.best(&snapshot, 1, None, None)?;
+/// assert_eq!(best[0].id, 1);
+/// let long = texts.records().term("length", 8)?;
+/// let among = ranking.best(&snapshot, 1, Some(&best[0]), Some(&long))?;
+/// assert_eq!(among[0].id, 2);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+pub struct Ranking<'s, K, V> {
+    search: Search<'s, K, V>,
+    after: Option<AfterDoc>,
+}
+
+impl<K, V> Clone for Ranking<'_, K, V> {
+    fn clone(&self) -> Self {
+        Self { search: self.search.clone(), after: self.after }
+    }
+}
+
+impl<K, V> fmt::Debug for Ranking<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ranking").field("search", &self.search).finish_non_exhaustive()
+    }
+}
+
+impl<'s, K: RecordKey, V> Search<'s, K, V> {
+    /// Reads the statistics of this search, or takes those of its continuation. Costs one round
+    /// trip, and one for each pattern of the query.
+    ///
+    /// # Errors
+    /// See [`Search`].
+    pub fn ranking(&self, reader: &impl Reader) -> Result<Ranking<'s, K, V>> {
+        let prepared = self.request.prepare(self.index, reader)?;
+        let mut search = self.clone();
+        search.request.after = None;
+        search.request.statistics = Some(Arc::clone(&prepared.statistics));
+        Ok(Ranking { search, after: prepared.after.map(AfterDoc::of) })
+    }
+}
+
+impl<K: RecordKey, V> Ranking<'_, K, V> {
+    /// Whether the search has a continuation, and a match comes after it.
+    pub fn is_on_this_page(&self, found: &Ranked) -> bool {
+        self.after.is_none_or(|after| after.compare(&found.after).is_lt())
+    }
+
+    /// Whether the search has a continuation: it does not begin with the best match.
+    pub fn is_continued(&self) -> bool {
+        self.after.is_some()
+    }
+
+    /// The same ranking, ordered by a field as with [`sort_by`](Search::sort_by), from the first
+    /// match.
+    #[must_use]
+    pub fn sort_by(&self, field: &str, order: Order) -> Self {
+        let search = self.search.clone().ordered(Ordering::Sorted(field.to_owned(), order));
+        Self { search, after: None }
+    }
+
+    /// The `limit` best matches after another one and in `among`, the best first. Without `after`
+    /// it begins where the search does: after its continuation, if it has one.
+    ///
+    /// Costs as much as a page of the search with this filter.
+    ///
+    /// # Errors
+    /// See [`Search`].
+    pub fn best(
+        &self,
+        reader: &impl Reader,
+        limit: usize,
+        after: Option<&Ranked>,
+        among: Option<&BitmapExpr>,
+    ) -> Result<Vec<Ranked>> {
+        self.page(reader, limit, after.map(|after| after.after).or(self.after), among)
+    }
+
+    /// The `limit` best of all matches in `among`, also of those before the continuation.
+    ///
+    /// # Errors
+    /// See [`Search`].
+    pub fn best_of_all(
+        &self,
+        reader: &impl Reader,
+        limit: usize,
+        among: Option<&BitmapExpr>,
+    ) -> Result<Vec<Ranked>> {
+        self.page(reader, limit, None, among)
+    }
+
+    /// The number of matches in `among`. Visits them.
+    ///
+    /// # Errors
+    /// See [`Search`].
+    pub fn count(&self, reader: &impl Reader, among: Option<&BitmapExpr>) -> Result<u64> {
+        self.narrowed(among).count(reader)
+    }
+
+    /// The continuation of the search after a match.
+    ///
+    /// # Errors
+    /// If the statistics cannot be encoded.
+    pub fn continue_after(&self, last: &Ranked) -> Result<SearchContinuation> {
+        self.continuation(&self.search, last.after)
+    }
+
+    fn narrowed(&self, among: Option<&BitmapExpr>) -> Search<'_, K, V> {
+        let mut search = self.search.clone();
+        search.request.filters.extend(among.cloned());
+        search
+    }
+
+    fn continuation(
+        &self,
+        search: &Search<'_, K, V>,
+        after: AfterDoc,
+    ) -> Result<SearchContinuation> {
+        let statistics = self.search.request.statistics.as_deref();
+        let statistics = statistics.cloned().unwrap_or_default();
+        let fingerprint = search.request.fingerprint(search.index);
+        SearchContinuation::new(fingerprint, after.after(), &statistics)
+    }
+
+    fn page(
+        &self,
+        reader: &impl Reader,
+        limit: usize,
+        after: Option<AfterDoc>,
+        among: Option<&BitmapExpr>,
+    ) -> Result<Vec<Ranked>> {
+        let mut search = self.narrowed(among).limit(limit);
+        let after = after.map(|after| self.continuation(&search, after)).transpose()?;
+        search.request.after = after;
+        let (found, _) = search.request.ordered(search.index, reader, &search.ordering)?;
+        let ranked = |found: &ScoredDoc, rank: f64, is_missing: bool| Ranked {
+            id: found.doc.into(),
+            score: found.score,
+            after: AfterDoc { doc: found.doc, rank, is_missing },
+        };
+        let Ordering::Sorted(field, order) = &search.ordering else {
+            return Ok(found.iter().map(|one| ranked(one, one.score, false)).collect());
+        };
+        let ids: Vec<u64> = found.iter().map(|found| found.doc.into()).collect();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let values = search.index.records().integers_of(field)?.get_many(reader, &ids)?;
+        let all = found.iter().zip(values).map(|(found, value)| match value {
+            Some(value) if *order == Order::Descending => ranked(found, of_rank(value), false),
+            Some(value) => ranked(found, of_rank(!value), false),
+            None => ranked(found, 0.0, true),
+        });
+        Ok(all.collect())
+    }
+}
