@@ -4,3 +4,5 @@
 //! hold all parts of a document together. The patterns of the catalogue are *nested documents
 //! flattening: numbered field names* and *proximity queries*; the others are those of the chapter
 //! on relations of the guide to Elasticsearch.
+
+pub mod collapse;

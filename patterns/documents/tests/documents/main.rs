@@ -1,2 +1,4 @@
 //! Tests of documents, one module per subject.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod collapse;

@@ -1,0 +1,298 @@
+//! Field collapsing: the results of a search in groups, by a field of the records.
+//!
+//! *Which authors wrote the best posts about rabbits, and which are the best posts of each?* Each
+//! record carries the field to group by: the posts are denormalized and hold their author. Groups
+//! are ordered by their best hit, and each has its own best hits. The catalogue's pattern is
+//! *denormalization*, applied to search.
+//!
+//! ```
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_bitmaps::one;
+//! use keyloom_documents::collapse::{Collapse, InnerHits};
+//! use keyloom_tables::Table;
+//! use keyloom_text::{Analyzer, Query, TextIndex};
+//! // The author and the text of a post.
+//! type Post = (String, String);
+//! let index = TextIndex::with_keys_as_ids(&Subspace::new("text"))
+//!     .field("body", Analyzer::english(), |_: &u32, post: &Post, add| add(&post.1))
+//!     .values("author", |_, post: &Post| one(&post.0));
+//! let posts = Table::<u32, Post>::new(&Subspace::new("posts")).with(&index);
+//! let store = Memory::new();
+//! let three = [("Ada", "rabbits, rabbits"), ("Ada", "a rabbit"), ("Bob", "one rabbit, once")];
+//! let three = three.map(|(author, body)| (author.to_owned(), body.to_owned()));
+//! store.transact(|txn| posts.put_many(txn, (1..).zip(three.clone())))?;
+//!
+//! let snapshot = store.snapshot()?;
+//! let search = index.search(Query::term("body", "rabbit"));
+//! let by_author = Collapse::new(search, "author").inner(InnerHits::first(3));
+//! let page = by_author.page(&snapshot)?;
+//! assert_eq!(page.groups[0].value::<String>()?.as_deref(), Some("Ada"));
+//! assert_eq!(page.groups[0].hits.len(), 2);
+//! assert_eq!(by_author.counts(&snapshot)?.groups, 2);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Key layout
+//!
+//! Nothing is stored beside the [`TextIndex`](keyloom_text::TextIndex). Its field of
+//! [values](keyloom_text::TextIndex::values) is read in both directions:
+//!
+//! | key | value | purpose |
+//! |---|---|---|
+//! | text index, 0, `"direct"`, field, block | a column: the values of 1,016 ids | the group of a hit |
+//! | text index, 0, `"terms"`, field, value, chunk | a container: the ids with this value | the hits of a group |
+//!
+//! # Invariants
+//!
+//! * A match is in exactly one group. A record without a value is in the group without a value,
+//!   unless [`without_missing`](Collapse::without_missing) leaves it out.
+//! * Groups are ordered by their best hit in the order of the search; of equal hits, the smaller id
+//!   is first.
+//! * All scores of a page, and of the pages that continue it, are computed from the statistics of
+//!   the first page. A group whose matches do not change is on exactly one page.
+//! * [`counts`](Collapse::counts) is exact.
+//!
+//! # Evaluation
+//!
+//! The best matches are read in pages, in the order of the search, and the pages grow. After each
+//! page, the groups found so far are excluded by their bitmaps, so each match that follows begins a
+//! new group. Then the best matches of all groups that have too few hits are read together, limited
+//! to their bitmaps. So the other groups are not visited, unless the order of the search visits all
+//! matches.
+//!
+//! # Cost
+//!
+//! For g groups with n hits each:
+//!
+//! | operation | cost |
+//! |---|---|
+//! | [`page`](Collapse::page), the first | the search for 5/4 g hits; again for twice as many while there are fewer than g groups; one column for each block of 1,016 ids with a hit. For the inner hits one search among the matches of these groups: all of them, or the best 256 if the groups have more than 1/8 of all records, and then all matches of the groups with too few of these, which take 40 bytes each in memory |
+//! | a further [`page`](Collapse::page) | the same, and a search for one hit for each group that has hits after the position, also for those of former pages |
+//! | [`InnerHits::groups`] | a search in each group |
+//! | [`InnerHits::count`] | visits all matches of each group |
+//! | [`counts`](Collapse::counts) | visits all matches; one column for each block with a match |
+//! | [`facet_groups`](Collapse::facet_groups) | visits all matches; a [report](keyloom_bitmaps::report) by two fields |
+//!
+//! The search for inner hits reads a block of postings for each block with a record of one of the
+//! groups. If records of a group have adjacent ids, for example because they were put in the order
+//! of their authors, these are few.
+//!
+//! # When not to use it
+//!
+//! * If each group needs only its count: [`Search::facets`](keyloom_text::Search::facets).
+//! * If a record belongs to several groups: a record with two values is refused. Use facets.
+//! * If the groups are records of their own that are searched too: parents and children.
+//!
+//! # Source
+//!
+//! "Field collapsing" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide* (2015),
+//! chapter 40; the `collapse` parameter of Elasticsearch and the result grouping of Apache Solr,
+//! whose inner hits, second level and facets by group this module has.
+
+mod counts;
+mod evaluate;
+mod group;
+
+use keyloom::{Error, Order, Reader, Result};
+use keyloom_tables::kit::Fnv;
+use keyloom_tables::table::RecordKey;
+use keyloom_text::{Search, SearchContinuation};
+
+pub use counts::GroupCounts;
+pub use group::{Group, GroupPage};
+
+/// The format of continuations that this code writes.
+const FORMAT: u8 = 1;
+
+/// A search whose results are grouped by a field; see the [module](self).
+///
+/// The [limit](Search::limit) of the search does not matter.
+#[derive(Clone, Debug)]
+pub struct Collapse<'s, K, V> {
+    search: Search<'s, K, V>,
+    level: Level,
+    after: Option<GroupContinuation>,
+}
+
+/// A level of groups.
+#[derive(Clone, Debug)]
+struct Level {
+    field: String,
+    groups: usize,
+    keeps_missing: bool,
+    inner: InnerHits,
+}
+
+/// Which hits of each group a page has: none by default.
+///
+/// ```
+/// use keyloom::Order;
+/// use keyloom_documents::collapse::InnerHits;
+/// // The second and third newest post of each author, and the best post of three countries.
+/// let inner = InnerHits::first(2)
+///     .offset(1)
+///     .sort_by("date", Order::Descending)
+///     .groups("country", 3, InnerHits::default());
+/// # let _ = inner;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct InnerHits {
+    size: usize,
+    offset: usize,
+    order: Option<(String, Order)>,
+    counts: bool,
+    groups: Option<Box<Level>>,
+}
+
+impl InnerHits {
+    /// The first `size` hits of each group.
+    pub fn first(size: usize) -> Self {
+        Self { size, ..Self::default() }
+    }
+
+    /// Leaves out the first `offset` hits of each group.
+    #[must_use]
+    pub fn offset(self, offset: usize) -> Self {
+        Self { offset, ..self }
+    }
+
+    /// Orders the hits of each group by a [field of integers](keyloom_text::TextIndex::integers),
+    /// instead of the order of the search.
+    #[must_use]
+    pub fn sort_by(self, field: &str, order: Order) -> Self {
+        Self { order: Some((field.to_owned(), order)), ..self }
+    }
+
+    /// Counts the matches of each group: [`Group::count`].
+    #[must_use]
+    pub fn count(self) -> Self {
+        Self { counts: true, ..self }
+    }
+
+    /// Also collapses the matches of each group by a second field, into at most `groups` groups
+    /// with hits of their own: [`Group::groups`]. They are in the order of these hits.
+    #[must_use]
+    pub fn groups(self, field: &str, groups: usize, inner: InnerHits) -> Self {
+        let level = Level { field: field.to_owned(), groups, keeps_missing: true, inner };
+        Self { groups: Some(Box::new(level)), ..self }
+    }
+
+    /// How many hits a group needs in the order of the search.
+    fn needed(&self) -> usize {
+        match self.size {
+            0 => 0,
+            size => size.saturating_add(self.offset),
+        }
+    }
+}
+
+impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
+    /// Groups the results of a search by a [field of values](keyloom_text::TextIndex::values): 10
+    /// groups per page, without inner hits.
+    pub fn new(search: Search<'s, K, V>, field: &str) -> Self {
+        let inner = InnerHits::default();
+        let level = Level { field: field.to_owned(), groups: 10, keeps_missing: true, inner };
+        Self { search, level, after: None }
+    }
+
+    /// Sets the greatest number of groups of a page.
+    #[must_use]
+    pub fn groups(mut self, groups: usize) -> Self {
+        self.level.groups = groups;
+        self
+    }
+
+    /// Sets which hits each group has.
+    #[must_use]
+    pub fn inner(mut self, inner: InnerHits) -> Self {
+        self.level.inner = inner;
+        self
+    }
+
+    /// Leaves out records without a value in the field. Without this option they are one group.
+    #[must_use]
+    pub fn without_missing(mut self) -> Self {
+        self.level.keeps_missing = false;
+        self
+    }
+
+    /// Continues after the page that returned `after`; from the beginning with `None`.
+    #[must_use]
+    pub fn after(self, after: impl Into<Option<GroupContinuation>>) -> Self {
+        Self { after: after.into(), ..self }
+    }
+
+    /// The best groups, each with its best hit and its inner hits.
+    ///
+    /// # Errors
+    /// See [`Search`]; [`Error::InvalidArgument`] if a record has several values in the field, and
+    /// for a continuation of another search or field;
+    /// [`InvertedIndexError::UnknownField`](keyloom_bitmaps::InvertedIndexError::UnknownField) and
+    /// [`OtherKind`](keyloom_bitmaps::InvertedIndexError::OtherKind) if the index has no such field
+    /// of values.
+    pub fn page(&self, reader: &impl Reader) -> Result<GroupPage<K>> {
+        let after = self.after.as_ref().map(|after| after.read(self.hash())).transpose()?;
+        let ranking = self.search.clone().after(after).ranking(reader)?;
+        let records = self.search.index().records();
+        let found = evaluate::Evaluation { reader, records }.first(&ranking, &self.level)?;
+        let is_full = self.level.groups > 0 && found.len() >= self.level.groups;
+        let last = found.last().filter(|_| is_full);
+        let next = last.map(|last| ranking.continue_after(&last.best)).transpose()?;
+        let next = next.map(|next| GroupContinuation::new(self.hash(), &next));
+        let groups = group::with_keys(records, reader, found)?;
+        Ok(GroupPage { groups, next })
+    }
+
+    /// A hash of the grouping, which a continuation belongs to.
+    fn hash(&self) -> u64 {
+        let mut hash = Fnv::new();
+        hash.add(self.level.field.as_bytes());
+        hash.add(&[u8::from(self.level.keeps_missing)]);
+        hash.finish()
+    }
+}
+
+/// The position at which the next page of groups begins. Its bytes can be stored, or sent to a
+/// client and received again later.
+///
+/// It belongs to one search and one field to group by; others refuse it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupContinuation(Vec<u8>);
+
+impl GroupContinuation {
+    /// The bytes to store.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// A continuation from the bytes of [`as_bytes`](GroupContinuation::as_bytes). Accepts any
+    /// bytes; [`Collapse::page`] refuses those that do not belong to it.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+
+    fn new(hash: u64, next: &SearchContinuation) -> Self {
+        Self([&[FORMAT][..], &hash.to_be_bytes(), next.as_bytes()].concat())
+    }
+
+    fn read(&self, hash: u64) -> Result<SearchContinuation> {
+        let refused = |why| {
+            let value = "of groups".to_owned();
+            Error::InvalidArgument { what: "the continuation", value, why }
+        };
+        match self.0.split_first() {
+            Some((&FORMAT, rest)) => match rest.split_first_chunk() {
+                Some((of, next)) if u64::from_be_bytes(*of) == hash => {
+                    Ok(SearchContinuation::from_bytes(next))
+                }
+                _ => Err(refused("it belongs to groups of another field; begin these again")),
+            },
+            Some((format, _)) if *format > FORMAT => Err(Error::NewerFormat {
+                what: "the continuation of groups".into(),
+                found: (*format).into(),
+                supported: FORMAT.into(),
+            }),
+            _ => Err(refused("these bytes are not a continuation of groups")),
+        }
+    }
+}
