@@ -6,3 +6,4 @@
 //! on relations of the guide to Elasticsearch.
 
 pub mod collapse;
+pub mod json;

@@ -1,0 +1,130 @@
+//! Changes of documents.
+
+use keyloom::key::display;
+use keyloom::{Result, Writer, pack};
+use keyloom_tables::table::RecordKey;
+use serde_json::Value;
+
+use super::collection::Collection;
+use super::{JsonError, MAX_DEPTH, is_deeper};
+
+impl<K: RecordKey> Collection<K> {
+    /// Writes a new document.
+    ///
+    /// # Errors
+    /// [`JsonError::Exists`]; the errors of [`put`](Collection::put).
+    pub fn insert(&self, txn: &mut impl Writer, key: &K, document: &Value) -> Result<()> {
+        match self.get(txn, key)? {
+            Some(_) => Err(JsonError::Exists { key: shown(key) }.into()),
+            None => self.put(txn, key, document),
+        }
+    }
+
+    /// Writes a document in the place of another one, which is returned.
+    ///
+    /// # Errors
+    /// [`JsonError::NoDocument`]; the errors of [`put`](Collection::put).
+    pub fn replace(&self, txn: &mut impl Writer, key: &K, document: &Value) -> Result<Value> {
+        let old = self.required(txn, key)?;
+        self.put(txn, key, document)?;
+        Ok(old)
+    }
+
+    /// Writes a document, whether there is one or not.
+    ///
+    /// # Errors
+    /// [`JsonError::TooDeep`]; of its indexes,
+    /// [`IndexError::NotUnique`](keyloom_tables::IndexError::NotUnique),
+    /// [`EntryTooLong`](keyloom_tables::IndexError::EntryTooLong), and
+    /// [`Refused`](keyloom_tables::IndexError::Refused) with [`JsonError::TooManyEntries`]; any
+    /// error of the store.
+    pub fn put(&self, txn: &mut impl Writer, key: &K, document: &Value) -> Result<()> {
+        refuse_deep(key, document)?;
+        self.table.put(txn, key, document)
+    }
+
+    /// Writes many documents, which costs fewer round trips than one by one.
+    ///
+    /// # Errors
+    /// The errors of [`put`](Collection::put).
+    pub fn put_many(
+        &self,
+        txn: &mut impl Writer,
+        documents: impl IntoIterator<Item = (K, Value)>,
+    ) -> Result<()> {
+        let documents: Vec<(K, Value)> = documents.into_iter().collect();
+        documents.iter().try_for_each(|(key, document)| refuse_deep(key, document))?;
+        self.table.put_many(txn, documents)
+    }
+
+    /// Removes a document; returns whether there was one.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
+        self.table.delete(txn, key)
+    }
+
+    /// Changes a document by a merge patch ([RFC 7386](https://www.rfc-editor.org/rfc/rfc7386)):
+    /// its fields replace those of the document, a null removes a field. Returns the new document.
+    ///
+    /// # Errors
+    /// [`JsonError::NoDocument`]; the errors of [`put`](Collection::put).
+    pub fn merge(&self, txn: &mut impl Writer, key: &K, patch: &Value) -> Result<Value> {
+        refuse_deep(key, patch)?;
+        let mut document = self.required(txn, key)?;
+        json_patch::merge(&mut document, patch);
+        self.put(txn, key, &document)?;
+        Ok(document)
+    }
+
+    /// Changes a document by a JSON patch ([RFC 6902](https://www.rfc-editor.org/rfc/rfc6902)): an
+    /// array of operations, of which all apply or none. Returns the new document.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_documents::json::Collection;
+    /// use keyloom_tables::Schema;
+    /// use serde_json::json;
+    /// let store = Memory::new();
+    /// let posts = Collection::<u32>::open(&Schema::open(&store, "blog")?, "posts")?;
+    /// store.transact(|txn| posts.insert(txn, &1, &json!({ "tags": ["a"], "likes": 1 })))?;
+    /// let patch = json!([
+    ///     { "op": "test", "path": "/likes", "value": 1 },
+    ///     { "op": "add", "path": "/tags/-", "value": "b" },
+    /// ]);
+    /// let new = store.transact(|txn| posts.patch(txn, &1, &patch))?;
+    /// assert_eq!(new, json!({ "tags": ["a", "b"], "likes": 1 }));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`JsonError::Patch`] if it is not a patch, if a test fails or if a path does not exist;
+    /// [`JsonError::NoDocument`]; the errors of [`put`](Collection::put).
+    pub fn patch(&self, txn: &mut impl Writer, key: &K, patch: &Value) -> Result<Value> {
+        refuse_deep(key, patch)?;
+        let refused = |why: String| JsonError::Patch { key: shown(key), why };
+        let patch: json_patch::Patch =
+            serde_json::from_value(patch.clone()).map_err(|error| refused(error.to_string()))?;
+        let mut document = self.required(txn, key)?;
+        json_patch::patch(&mut document, &patch).map_err(|error| refused(error.to_string()))?;
+        self.put(txn, key, &document)?;
+        Ok(document)
+    }
+
+    fn required(&self, txn: &mut impl Writer, key: &K) -> Result<Value> {
+        let document = self.get(txn, key)?;
+        document.ok_or_else(|| JsonError::NoDocument { key: shown(key) }.into())
+    }
+}
+
+fn shown(key: &impl RecordKey) -> String {
+    display(&pack(key)).to_string()
+}
+
+fn refuse_deep(key: &impl RecordKey, document: &Value) -> Result<()> {
+    match is_deeper(document, MAX_DEPTH) {
+        true => Err(JsonError::TooDeep { key: shown(key), limit: MAX_DEPTH }.into()),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,215 @@
+//! A collection: a table of documents, and its indexes.
+
+use std::fmt;
+
+use keyloom::value::Json;
+use keyloom::{Reader, Result, Store};
+use keyloom_tables::schema::Attached;
+use keyloom_tables::table::{RecordKey, Table};
+use keyloom_tables::{AnyParts, Inconsistency, Index, Progress, Schema};
+use keyloom_text::{Analyzer, TextIndex};
+use serde_json::Value;
+
+use super::definition::Definition;
+use super::query::JsonQuery;
+use super::{JsonError, JsonPath};
+
+/// An index of a collection.
+pub(super) type DocumentIndex<K> = Attached<Index<K, Value, AnyParts>, Json>;
+
+/// A collection of JSON documents; see the [module](super).
+pub struct Collection<K: RecordKey> {
+    pub(super) table: Table<K, Value, Json>,
+    pub(super) indexes: Vec<PathIndex<K>>,
+    texts: Vec<(String, Attached<TextIndex<K, Value>, Json>)>,
+}
+
+/// An index by paths.
+pub(super) struct PathIndex<K: RecordKey> {
+    pub(super) definition: Definition,
+    pub(super) index: DocumentIndex<K>,
+}
+
+impl<K: RecordKey> fmt::Debug for Collection<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let indexes: Vec<String> = self.index_names().collect();
+        let mut out = f.debug_struct("Collection");
+        out.field("table", &self.table).field("indexes", &indexes).finish_non_exhaustive()
+    }
+}
+
+/// Declaration.
+impl<K: RecordKey> Collection<K> {
+    /// Opens the collection `name` of a schema, without indexes; it is added to the schema if it is
+    /// new. The indexes of an existing collection must be declared again.
+    ///
+    /// # Errors
+    /// The errors of [`Schema::table`].
+    pub fn open<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self> {
+        let table = schema.table_with::<K, Value, Json>(name, 1)?;
+        Ok(Self { table, indexes: Vec::new(), texts: Vec::new() })
+    }
+
+    /// Adds an index of the values at some paths. The paths are its name: other paths are another
+    /// index. [Build](Collection::build) it if there are documents already.
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`]; the errors of [`Schema::derive`].
+    pub fn with_index<'p, S: Store>(
+        self,
+        schema: &Schema<'_, S>,
+        paths: impl IntoIterator<Item = &'p str>,
+    ) -> Result<Self> {
+        self.with(schema, Definition::new(None, paths)?, false)
+    }
+
+    /// Adds an index in which no two documents may have the same values at these paths. Documents
+    /// without a value at the first path are exempt.
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`]; the errors of [`Schema::derive`].
+    pub fn with_unique<'p, S: Store>(
+        self,
+        schema: &Schema<'_, S>,
+        paths: impl IntoIterator<Item = &'p str>,
+    ) -> Result<Self> {
+        self.with(schema, Definition::new(None, paths)?, true)
+    }
+
+    /// Adds an index of the elements of an array: a query finds documents in which *one* element
+    /// has all of the values. The paths are those within an element.
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`]; the errors of [`Schema::derive`].
+    pub fn with_nested<'p, S: Store>(
+        self,
+        schema: &Schema<'_, S>,
+        elements: &str,
+        paths: impl IntoIterator<Item = &'p str>,
+    ) -> Result<Self> {
+        self.with(schema, Definition::new(Some(elements), paths)?, false)
+    }
+
+    fn with<S: Store>(
+        mut self,
+        schema: &Schema<'_, S>,
+        definition: Definition,
+        is_unique: bool,
+    ) -> Result<Self> {
+        let kind = if is_unique { "unique" } else { "index" };
+        let name = format!("{kind} {}", definition.text());
+        let index = schema.derive(&self.table, &name, 1, |space| {
+            let of = definition.clone();
+            let index =
+                Index::try_new(space, move |key: &K, document: &Value| of.entries(key, document));
+            Ok(if is_unique { index.unique() } else { index })
+        })?;
+        self.indexes.push(PathIndex { definition, index });
+        Ok(self)
+    }
+
+    /// Adds an index of the words of all strings at some paths. The paths are the names of its
+    /// fields.
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`]; the errors of [`Schema::derive`].
+    pub fn with_text<'p, S: Store>(
+        mut self,
+        schema: &Schema<'_, S>,
+        name: &str,
+        fields: impl IntoIterator<Item = (&'p str, Analyzer)>,
+    ) -> Result<Self> {
+        let parsed = fields.into_iter().map(|(path, analyzer)| Ok((path.parse()?, analyzer)));
+        let fields: Vec<(JsonPath, Analyzer)> = parsed.collect::<Result<_>>()?;
+        let index = schema.derive(&self.table, &format!("text {name}"), 1, |space| {
+            let add = |index: TextIndex<K, Value>, (path, analyzer): &(JsonPath, Analyzer)| {
+                let (name, path) = (path.to_string(), path.clone());
+                index.field(&name, analyzer.clone(), move |_, document: &Value, add| {
+                    let texts = path.values(document).into_iter().filter_map(Value::as_str);
+                    texts.for_each(add);
+                })
+            };
+            Ok(fields.iter().fold(TextIndex::new(space), add))
+        })?;
+        self.texts.push((name.to_owned(), index));
+        Ok(self)
+    }
+
+    /// Builds the indexes that are new in a collection with documents, in bounded transactions,
+    /// concurrently with writers. Costs one get for each index that is built already.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::build`].
+    pub fn build(&self, store: &impl Store) -> Result<Vec<Progress>> {
+        let indexes = self.indexes.iter().map(|one| one.index.build(store));
+        let texts = self.texts.iter().map(|(_, index)| index.build(store));
+        indexes.chain(texts).collect()
+    }
+}
+
+/// Reads.
+impl<K: RecordKey> Collection<K> {
+    /// The table of the documents, for reads and for what else is derived from them. Write through
+    /// the collection, which bounds the depth of documents.
+    pub fn table(&self) -> &Table<K, Value, Json> {
+        &self.table
+    }
+
+    /// The document of a key. Costs one get.
+    ///
+    /// # Errors
+    /// If the stored bytes are not JSON, an error with the key; any error of the store.
+    pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<Value>> {
+        self.table.get(reader, key)
+    }
+
+    /// A query by the index that begins with these paths.
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`]; [`JsonError::NoIndex`].
+    pub fn find<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> Result<JsonQuery<'_, K>> {
+        self.query(&Definition::new(None, paths)?)
+    }
+
+    /// A query by the index of these elements that begins with these paths: it finds documents in
+    /// which one element meets all conditions.
+    ///
+    /// # Errors
+    /// [`JsonError::BadPath`]; [`JsonError::NoIndex`].
+    pub fn find_nested<'p>(
+        &self,
+        elements: &str,
+        paths: impl IntoIterator<Item = &'p str>,
+    ) -> Result<JsonQuery<'_, K>> {
+        self.query(&Definition::new(Some(elements), paths)?)
+    }
+
+    fn query(&self, wanted: &Definition) -> Result<JsonQuery<'_, K>> {
+        let found = self.indexes.iter().find(|one| one.definition.begins_with(wanted));
+        let index = found.ok_or_else(|| JsonError::NoIndex {
+            paths: wanted.text(),
+            known: self.index_names().collect::<Vec<_>>().join("; "),
+        })?;
+        Ok(JsonQuery::new(index))
+    }
+
+    /// The [text index](Collection::with_text) of a name.
+    pub fn text(&self, name: &str) -> Option<&Attached<TextIndex<K, Value>, Json>> {
+        self.texts.iter().find(|(other, _)| other == name).map(|(_, index)| index)
+    }
+
+    /// Reports every inconsistency between the documents and the indexes.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::check`].
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let indexes = self.indexes.iter().map(|one| one.index.check(reader));
+        let texts = self.texts.iter().map(|(_, index)| index.check(reader));
+        Ok(indexes.chain(texts).collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// The paths of the indexes.
+    pub fn index_names(&self) -> impl Iterator<Item = String> {
+        self.indexes.iter().map(|one| one.definition.text())
+    }
+}

@@ -1,0 +1,87 @@
+//! Errors of JSON collections.
+
+use keyloom::Error;
+
+/// An error of a JSON collection. It is returned as an [`Error::Other`]; get it with
+/// [`Error::downcast_ref`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonError {
+    /// This text is not a path. Correct it at the named place.
+    #[error("{path:?} is not a path: at byte {at}, {why}")]
+    BadPath {
+        /// The text.
+        path: String,
+        /// The place of the error.
+        at: usize,
+        /// What is expected there.
+        why: &'static str,
+    },
+    /// The document is nested too deeply. Store its inner parts as documents of their own.
+    #[error(
+        "the document {key} is deeper than {limit}; store its inner parts as documents of their own"
+    )]
+    TooDeep {
+        /// The key of the document.
+        key: String,
+        /// The greatest depth.
+        limit: usize,
+    },
+    /// The paths of an index have too many combinations of values in one document. Use a nested
+    /// index, or an index for each path.
+    #[error(
+        "the document {key} has more than {limit} combinations of values at {paths}; use a nested index, or an index for each path"
+    )]
+    TooManyEntries {
+        /// The key of the document.
+        key: String,
+        /// The paths of the index.
+        paths: String,
+        /// The greatest number of combinations.
+        limit: usize,
+    },
+    /// There is a document with this key. Replace it, or use another key.
+    #[error("there is a document {key}; replace it, or insert with another key")]
+    Exists {
+        /// The key.
+        key: String,
+    },
+    /// There is no document with this key. Insert it.
+    #[error("there is no document {key}; insert it")]
+    NoDocument {
+        /// The key.
+        key: String,
+    },
+    /// No index begins with these paths. Declare one.
+    #[error("the collection has no index that begins with {paths}; it has {known}; declare one")]
+    NoIndex {
+        /// The paths of the query.
+        paths: String,
+        /// The indexes.
+        known: String,
+    },
+    /// The query has more conditions than the index has paths. Declare an index with all of them.
+    #[error("the query has {conditions} conditions, the index {index} has {paths} paths")]
+    TooManyConditions {
+        /// The index.
+        index: String,
+        /// The number of conditions.
+        conditions: usize,
+        /// The number of paths.
+        paths: usize,
+    },
+    /// This is not a JSON patch, or it does not apply to the document; the document is unchanged.
+    #[error("the patch of the document {key} does not apply: {why}; the document is unchanged")]
+    Patch {
+        /// The key of the document.
+        key: String,
+        /// The error of the patch.
+        why: String,
+    },
+}
+
+impl From<JsonError> for Error {
+    fn from(error: JsonError) -> Self {
+        Self::other(error)
+    }
+}

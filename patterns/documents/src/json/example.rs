@@ -1,0 +1,144 @@
+//! Find by example.
+
+use std::collections::VecDeque;
+
+use keyloom::{List, Order, Reader, Result, pack};
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::{Continuation, Page};
+use serde_json::Value;
+
+use super::collection::{Collection, PathIndex};
+use super::order::JsonKey;
+use super::query::JsonQuery;
+use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
+
+/// How many documents are read together.
+const BATCH: usize = 256;
+
+/// Whether a document has all that is in an example: each field of an object, and for each element
+/// of an array an element that has all of it. Other values are equal.
+fn contains(document: &Value, example: &Value) -> bool {
+    match (document, example) {
+        (Value::Object(document), Value::Object(example)) => example
+            .iter()
+            .all(|(name, inner)| document.get(name).is_some_and(|value| contains(value, inner))),
+        (Value::Array(document), Value::Array(example)) => {
+            example.iter().all(|inner| document.iter().any(|value| contains(value, inner)))
+        }
+        (Value::Object(_) | Value::Array(_), _) | (_, Value::Object(_) | Value::Array(_)) => false,
+        _ => {
+            pack(&List(vec![JsonKey::Value(document)]))
+                == pack(&List(vec![JsonKey::Value(example)]))
+        }
+    }
+}
+
+/// The values of an example that are neither objects nor arrays, with their paths.
+fn flattened<'v>(example: &'v Value, path: &JsonPath, all: &mut Vec<(JsonPath, &'v Value)>) {
+    match example {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| flattened(value, &path.field(name), all));
+        }
+        Value::Array(values) => values.iter().for_each(|value| flattened(value, &path.each(), all)),
+        value => all.push((path.clone(), value)),
+    }
+}
+
+impl<K: RecordKey> PathIndex<K> {
+    /// A query by the leading paths that an example has a value at, and how many these are.
+    fn query_like(&self, values: &[(JsonPath, &Value)]) -> (usize, JsonQuery<'_, K>) {
+        let mut query = JsonQuery::new(self);
+        let mut many = 0;
+        // Values of different elements of the example may be in different elements of a document.
+        let usable = if self.definition.each.is_some() { 1 } else { usize::MAX };
+        for path in self.definition.paths.iter().take(usable) {
+            let path = self.definition.each.as_ref().map_or(path.clone(), |each| path.below(each));
+            let Some((_, value)) = values.iter().find(|(other, _)| *other == path) else { break };
+            query = query.equal((*value).clone());
+            many += 1;
+        }
+        (many, query)
+    }
+}
+
+impl<K: RecordKey> Collection<K> {
+    /// The documents that have all that is in an example, in the order of an index or of the keys.
+    ///
+    /// A document has a field of the example if its value has all that is in that of the example,
+    /// and an element if one of its elements has. The index with the most leading paths in the
+    /// example is used; without one, all documents are read. [`index_for`](Collection::index_for)
+    /// returns it.
+    ///
+    /// # Errors
+    /// [`JsonError::TooDeep`]; the errors of [`JsonQuery::page`], which the iterator also returns.
+    pub fn find_like<'r, R: Reader>(
+        &'r self,
+        reader: &'r R,
+        example: &'r Value,
+    ) -> Result<impl Iterator<Item = Result<(K, Value)>> + 'r> {
+        if is_deeper(example, MAX_DEPTH) {
+            let key = "of an example".to_owned();
+            return Err(JsonError::TooDeep { key, limit: MAX_DEPTH }.into());
+        }
+        let query = self.query_like(example).map(|query| query.limit(BATCH));
+        let page = move |after: Option<Continuation>| match &query {
+            Some(query) => query.clone().after(after).page(reader),
+            None => self.table.page(reader, (), Order::Ascending, BATCH, after.as_ref()),
+        };
+        let documents = Pages { page, ready: VecDeque::new(), next: Some(None) };
+        let is_like = |found: &Result<(K, Value)>| match found {
+            Ok((_, document)) => contains(document, example),
+            Err(_) => true,
+        };
+        Ok(documents.filter(is_like))
+    }
+
+    /// The paths of the index that [`find_like`](Collection::find_like) uses for an example; `None`
+    /// if it reads all documents, or refuses the example.
+    pub fn index_for(&self, example: &Value) -> Option<String> {
+        if is_deeper(example, MAX_DEPTH) {
+            return None;
+        }
+        self.best_for(example).map(|(index, _)| index.definition.text())
+    }
+
+    fn query_like(&self, example: &Value) -> Option<JsonQuery<'_, K>> {
+        self.best_for(example).map(|(_, query)| query)
+    }
+
+    fn best_for(&self, example: &Value) -> Option<(&PathIndex<K>, JsonQuery<'_, K>)> {
+        let mut values = Vec::new();
+        flattened(example, &JsonPath::root(), &mut values);
+        let queries = self.indexes.iter().map(|index| (index, index.query_like(&values)));
+        // The first of the best ones.
+        let best = queries.rev().max_by_key(|(_, (many, _))| *many);
+        best.filter(|(_, (many, _))| *many > 0).map(|(index, (_, query))| (index, query))
+    }
+}
+
+/// The items of all pages.
+struct Pages<T, F> {
+    page: F,
+    ready: VecDeque<T>,
+    /// The position of the next page; `None` after the last one.
+    next: Option<Option<Continuation>>,
+}
+
+impl<T, F: Fn(Option<Continuation>) -> Result<Page<T>>> Iterator for Pages<T, F> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some(Ok(item));
+            }
+            match (self.page)(self.next.take()?) {
+                Ok(page) => {
+                    self.ready = page.items.into();
+                    self.next = page.next.map(Some);
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! JSON collections: documents without a schema, with indexes by path.
+//!
+//! *How does a program begin with documents of any shape, and find them by what is in them?* A
+//! [`Collection`] is a table of [`serde_json::Value`]s. Its indexes are named by paths such as
+//! `address.city` or `items[].sku`, and follow every change in the same transaction. The
+//! catalogue's pattern is *aggregates* (soft schema) with *index tables*.
+//!
+//! ```
+//! use keyloom::{Memory, Store};
+//! use keyloom_documents::json::Collection;
+//! use keyloom_tables::Schema;
+//! use serde_json::json;
+//! let store = Memory::new();
+//! let schema = Schema::open(&store, "shop")?;
+//! let orders = Collection::<u32>::open(&schema, "orders")?
+//!     .with_unique(&schema, ["number"])?
+//!     .with_index(&schema, ["address.city", "total"])?
+//!     .with_nested(&schema, "items[]", ["sku", "count"])?;
+//! let order = json!({
+//!     "number": "A-7", "address": { "city": "Oslo" }, "total": 25.5,
+//!     "items": [{ "sku": "tea", "count": 3 }, { "sku": "cup", "count": 1 }],
+//! });
+//! store.transact(|txn| orders.insert(txn, &1, &order))?;
+//!
+//! let snapshot = store.snapshot()?;
+//! let in_oslo = orders.find(["address.city", "total"])?.equal("Oslo").range(json!(20)..);
+//! assert_eq!(in_oslo.page(&snapshot)?.items, [(1, order)]);
+//! let three_cups = orders.find_nested("items[]", ["sku", "count"])?.equal("cup").equal(3);
+//! assert!(three_cups.page(&snapshot)?.items.is_empty());
+//!
+//! store.transact(|txn| orders.merge(txn, &1, &json!({ "address": { "city": "Rome" } })))?;
+//! let like = json!({ "address": { "city": "Rome" }, "items": [{ "sku": "tea" }] });
+//! let found: Vec<_> = orders.find_like(&store.snapshot()?, &like)?.collect::<Result<_, _>>()?;
+//! assert_eq!(found[0].0, 1);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Paths
+//!
+//! A [`JsonPath`] selects values of a document: names separated by dots, and `[]` for each element
+//! of an array, or `[2]` for one of them. A name with other characters than letters, digits, `_`
+//! and `-` is written as a JSON string: `"first name".length`. A path finds nothing where the
+//! document has another shape.
+//!
+//! # Key layout
+//!
+//! The records are those of a [table](keyloom_tables::table) with the codec
+//! [`Json`](keyloom::value::Json), the indexes those of an [index](keyloom_tables::index). A part
+//! of an index is a nested tuple:
+//!
+//! | value | tuple |
+//! |---|---|
+//! | absent (not in the first part) | (0) |
+//! | null | (1) |
+//! | false, true | (2), (3) |
+//! | number | (4, nearest `f64`, difference to it as an integer) |
+//! | string | (5, string) |
+//! | array | (6, element, …) |
+//! | object | (7, name, value, …), by name |
+//!
+//! So values sort by kind, and all numbers in one order: integers are exact up to the limits of
+//! `i64` and `u64`, and `1` and `1.0` are the same. Strings sort by their bytes in UTF-8.
+//!
+//! ```text
+//! (index, (5, "Oslo"), (4, 25.5, 0), 1)  ->  the order 1 is in Oslo, and costs 25.5
+//! (index, (5, "cup"), (4, 1.0, 0), 1)    ->  one of its items is one cup
+//! ```
+//!
+//! # Invariants
+//!
+//! * An index has one entry for each combination of the values at its paths. A nested index takes
+//!   combinations within one element only.
+//! * A document without a value at the first path of an index has no entry.
+//! * A query returns each document once, at the first of its entries in the order of the query.
+//! * No document is deeper than [`MAX_DEPTH`]. A document that is refused changes nothing.
+//!
+//! # Cost
+//!
+//! | operation | cost in addition to the transaction |
+//! |---|---|
+//! | [`insert`](Collection::insert), [`put`](Collection::put), [`replace`](Collection::replace) | 1 or 2 gets of the document; 1 key written, and 1 for each entry of an index that changes |
+//! | [`merge`](Collection::merge), [`patch`](Collection::patch) | the same: the whole document is written, and the entries that change |
+//! | [`get`](Collection::get) | 1 get |
+//! | [`JsonQuery::page`] | 1 get of the state of the index, 1 range of as many entries, 1 get for each document, in one round trip |
+//! | [`find_like`](Collection::find_like) | the same for the index with the most paths that the example has; all documents if there is no such index |
+//!
+//! # When not to use it
+//!
+//! * If the shape of the records is known: a [`Table`](keyloom_tables::Table) of a type of your own
+//!   is smaller and faster, and the compiler checks its indexes.
+//! * For documents of which parts change often: each change writes the whole document. Store the
+//!   parts as records of their own, such as nested objects.
+//!
+//! # Source
+//!
+//! Document stores on ordered keys: the document layer of FoundationDB, Firestore, MongoDB (whose
+//! multikey indexes these are). Merge patch: RFC 7386; JSON patch: RFC 6902.
+
+mod change;
+mod collection;
+mod definition;
+mod error;
+mod example;
+mod order;
+mod path;
+mod query;
+
+pub use collection::Collection;
+pub use error::JsonError;
+pub use path::JsonPath;
+pub use query::JsonQuery;
+
+use serde_json::Value;
+
+/// The greatest depth of a document: an object in an object has the depth 2.
+pub const MAX_DEPTH: usize = 100;
+
+/// Whether a value is deeper than a limit. Recurses no deeper than the limit.
+fn is_deeper(value: &Value, limit: usize) -> bool {
+    let is_too_deep =
+        |inner: &Value| limit.checked_sub(1).is_none_or(|limit| is_deeper(inner, limit));
+    match value {
+        Value::Array(values) => limit == 0 || values.iter().any(is_too_deep),
+        Value::Object(fields) => limit == 0 || fields.values().any(is_too_deep),
+        _ => false,
+    }
+}

@@ -1,0 +1,91 @@
+//! Documents and queries that are refused.
+
+use keyloom::Store;
+use keyloom_documents::json::{Collection, JsonError, MAX_DEPTH};
+use keyloom_tables::{IndexError, Schema};
+use keyloom_testing::laws;
+use serde_json::{Value, json};
+
+use super::fixture::stored;
+
+fn nested(depth: usize) -> Value {
+    (0..depth)
+        .fold(json!(1), |inner, n| if n % 2 == 0 { json!([inner]) } else { json!({ "a": inner }) })
+}
+
+pub fn refused_documents_change_nothing(store: &impl Store) {
+    laws::clear(store);
+    let schema = Schema::open(store, "shop").unwrap();
+    let all = Collection::<u32>::open(&schema, "all").unwrap();
+    let all = all.with_index(&schema, ["a[]", "b[]"]).unwrap();
+    let kept = json!({ "a": [1], "b": [2] });
+    store.transact(|txn| all.insert(txn, &1, &kept)).unwrap();
+
+    let before = laws::dump_all(store);
+    let unchanged = |what: &str| assert_eq!(laws::dump_all(store), before, "{what}");
+
+    let exists = store.transact(|txn| all.insert(txn, &1, &kept)).unwrap_err();
+    assert!(matches!(exists.downcast_ref(), Some(JsonError::Exists { .. })), "{exists}");
+    let none = store.transact(|txn| all.replace(txn, &2, &kept)).unwrap_err();
+    assert!(matches!(none.downcast_ref(), Some(JsonError::NoDocument { .. })), "{none}");
+    let none = store.transact(|txn| all.merge(txn, &2, &kept)).unwrap_err();
+    assert!(matches!(none.downcast_ref(), Some(JsonError::NoDocument { .. })), "{none}");
+
+    let deep = store.transact(|txn| all.put(txn, &2, &nested(MAX_DEPTH + 1))).unwrap_err();
+    assert!(matches!(deep.downcast_ref(), Some(JsonError::TooDeep { .. })), "{deep}");
+    let deep = store.transact(|txn| all.merge(txn, &1, &nested(MAX_DEPTH + 1))).unwrap_err();
+    assert!(matches!(deep.downcast_ref(), Some(JsonError::TooDeep { .. })), "{deep}");
+    // A patch that is not deep makes a document that is.
+    let inner = json!([{ "op": "add", "path": "/a/0", "value": nested(MAX_DEPTH - 3) },
+        { "op": "move", "from": "/a", "path": "/b/0" }]);
+    store.transact(|txn| all.put(txn, &1, &kept)).unwrap();
+    let deep = store.transact(|txn| {
+        all.patch(txn, &1, &inner)?;
+        all.patch(txn, &1, &json!([{ "op": "copy", "from": "", "path": "/b/0" }]))
+    });
+    let deep = deep.unwrap_err();
+    assert!(matches!(deep.downcast_ref(), Some(JsonError::TooDeep { .. })), "{deep}");
+
+    let many: Vec<u32> = (0..101).collect();
+    let many =
+        store.transact(|txn| all.put(txn, &2, &json!({ "a": many, "b": many }))).unwrap_err();
+    assert!(many.to_string().contains("10000 combinations of values at a[], b[]"), "{many}");
+    let long = "x".repeat(600);
+    let long =
+        store.transact(|txn| all.put(txn, &2, &json!({ "a": [long], "b": [1] }))).unwrap_err();
+    let is_too_long = matches!(long.downcast_ref(), Some(IndexError::EntryTooLong { .. }));
+    assert!(is_too_long, "{long}");
+    unchanged("after all refusals");
+
+    // As deep as the limit; and a value in the key of an index.
+    let deepest = json!({ "c": nested(MAX_DEPTH - 1) });
+    store.transact(|txn| all.put(txn, &3, &deepest)).unwrap();
+    assert_eq!(all.get(&store.snapshot().unwrap(), &3).unwrap(), Some(deepest));
+    let deepest = json!({ "a": [nested(60)], "b": [1] });
+    store.transact(|txn| all.put(txn, &4, &deepest)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let found = all.find(["a[]"]).unwrap().equal(nested(60)).page(&snapshot).unwrap();
+    assert_eq!(found.items, [(4, deepest)]);
+
+    let orders = stored(store, &[]);
+    let error = orders.find(["total"]).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(JsonError::NoIndex { .. })), "{error}");
+    assert!(error.to_string().contains("city, total"), "{error}");
+    assert!(orders.find_nested("items[]", ["count"]).is_err());
+    assert!(orders.find([]).is_err());
+    let snapshot = store.snapshot().unwrap();
+    let three =
+        orders.find(["city"]).unwrap().equal(1).equal(2).equal(3).page(&snapshot).unwrap_err();
+    assert!(matches!(three.downcast_ref(), Some(JsonError::TooManyConditions { .. })), "{three}");
+    let deep = nested(MAX_DEPTH + 1);
+    assert!(orders.find_like(&snapshot, &deep).is_err());
+    assert_eq!(orders.index_for(&deep), None);
+    let by_city = || orders.find(["city"]).unwrap();
+    for query in [by_city().equal(deep.clone()), by_city().range(deep.clone()..)] {
+        let error = query.page(&snapshot).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(JsonError::TooDeep { .. })), "{error}");
+    }
+    // A value that no key can hold is in no document.
+    let long = by_city().equal("x".repeat(2_000)).page(&snapshot);
+    assert!(long.is_ok_and(|page| page.items.is_empty()));
+}

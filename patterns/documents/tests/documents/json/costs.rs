@@ -1,0 +1,49 @@
+//! What queries and changes cost.
+
+use keyloom::{Memory, Metered, Store};
+use keyloom_testing::laws;
+use serde_json::json;
+
+use super::fixture::stored;
+
+#[test]
+fn costs_are_those_of_the_table() {
+    let store = Metered::new(Memory::new());
+    let document =
+        |n: u32| json!({ "city": n % 100, "total": n, "items": [{ "sku": n, "count": 1 }] });
+    let orders = stored(&store, &(0..2_000).map(document).collect::<Vec<_>>());
+
+    // The state of the index, 20 entries in one range, 20 documents.
+    let query = orders.find(["city"]).unwrap().equal(7);
+    let (page, cost) = store.measure(|store| query.page(&store.snapshot().unwrap()).unwrap());
+    assert_eq!(page.items.len(), 20);
+    let [gets, ranges, _, written] = laws::counts(cost);
+    assert_eq!((gets, ranges, written), (21, 1, 0));
+
+    // One path changes: the document, and an entry removed and another one written.
+    let merge = json!({ "items": [{ "sku": 3, "count": 1 }] });
+    let [.., unindexed] =
+        laws::writing(&store, |txn| orders.merge(txn, &5, &json!({ "note": 1 })).map(drop));
+    assert_eq!(unindexed, 1);
+    let [.., total] =
+        laws::writing(&store, |txn| orders.merge(txn, &5, &json!({ "total": -1 })).map(drop));
+    assert_eq!(total, 3);
+    let [.., sku] = laws::writing(&store, |txn| orders.merge(txn, &5, &merge).map(drop));
+    assert_eq!(sku, 5);
+    let [.., same] = laws::writing(&store, |txn| orders.merge(txn, &5, &merge).map(drop));
+    assert_eq!(same, 1);
+
+    // An example reads the documents of the index; without one, all of them.
+    let like = |example: serde_json::Value| {
+        let count = |store: &Metered<Memory>| {
+            let snapshot = store.snapshot().unwrap();
+            orders.find_like(&snapshot, &example).unwrap().count()
+        };
+        let (many, cost) = store.measure(count);
+        (many, laws::counts(cost)[2])
+    };
+    let (many, read) = like(json!({ "city": 7, "total": 107 }));
+    assert!(many == 1 && read < 10, "{many} documents, {read} keys");
+    let (many, read) = like(json!({ "total": 107 }));
+    assert!(many == 1 && read >= 2_000, "{many} documents, {read} keys");
+}

@@ -1,0 +1,124 @@
+//! Random documents.
+
+use keyloom::{Reader, Store};
+use keyloom_documents::json::Collection;
+use keyloom_tables::Schema;
+use keyloom_testing::laws;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+pub type Orders = Collection<u32>;
+
+pub fn open(store: &impl Store) -> Orders {
+    let schema = Schema::open(store, "shop").unwrap();
+    Collection::open(&schema, "orders")
+        .unwrap()
+        .with_index(&schema, ["items[].sku"])
+        .unwrap()
+        .with_index(&schema, ["city", "total"])
+        .unwrap()
+        .with_index(&schema, ["items[0].count"])
+        .unwrap()
+        .with_nested(&schema, "items[]", ["sku", "count"])
+        .unwrap()
+}
+
+pub fn stored(store: &impl Store, all: &[Value]) -> Orders {
+    laws::clear(store);
+    let orders = open(store);
+    store.transact(|txn| orders.put_many(txn, (0..).zip(all.iter().cloned()))).unwrap();
+    orders
+}
+
+/// A value of few, of all kinds.
+pub fn a_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        3 => (0..4).prop_map(Value::from),
+        1 => prop::sample::select(vec![json!(1.0), json!(1.5), json!(-2), json!(u64::MAX)]),
+        3 => prop::sample::select(vec!["a", "b", "ab", ""]).prop_map(Value::from),
+        1 => prop::sample::select(vec![json!(null), json!(true), json!(false), json!([]), json!([1])]),
+    ]
+}
+
+/// An object with some of these fields.
+fn an_object<const N: usize>(
+    fields: [(&'static str, BoxedStrategy<Value>); N],
+) -> impl Strategy<Value = Value> {
+    let fields = fields.map(|(name, value)| {
+        prop::option::weighted(0.8, value).prop_map(move |value| Some((name.to_owned(), value?)))
+    });
+    Vec::from(fields).prop_map(|fields| {
+        Value::Object(fields.into_iter().flatten().collect::<Map<String, Value>>())
+    })
+}
+
+pub fn a_document() -> impl Strategy<Value = Value> {
+    let item = an_object([("sku", a_value().boxed()), ("count", a_value().boxed())]);
+    let items = prop_oneof![
+        5 => prop::collection::vec(item, 0..4).prop_map(Value::from),
+        1 => a_value(),
+    ];
+    an_object([("city", a_value().boxed()), ("total", a_value().boxed()), ("items", items.boxed())])
+}
+
+pub fn documents() -> impl Strategy<Value = Vec<Value>> {
+    prop::collection::vec(a_document(), 0..40)
+}
+
+/// The keys of all pages of a query, and that the documents are those of the keys.
+pub fn all_pages(
+    query: &keyloom_documents::json::JsonQuery<'_, u32>,
+    reader: &impl Reader,
+    all: &[Value],
+) -> Vec<u32> {
+    let (mut keys, mut after) = (Vec::new(), None);
+    loop {
+        let page = query.clone().after(after).page(reader).unwrap();
+        for (key, document) in page.items {
+            assert_eq!(document, all[key as usize]);
+            keys.push(key);
+        }
+        after = page.next;
+        if after.is_none() {
+            return keys;
+        }
+    }
+}
+
+/// The rank of the kind of a value, and its comparison with a value of the same kind.
+pub fn compare(a: &Value, b: &Value) -> std::cmp::Ordering {
+    let kind = |value: &Value| match value {
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Number(_) => 2,
+        Value::String(_) => 3,
+        Value::Array(_) => 4,
+        Value::Object(_) => 5,
+    };
+    let equal = std::cmp::Ordering::Equal;
+    kind(a).cmp(&kind(b)).then_with(|| match (a, b) {
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        // The numbers of the fixture are exact as floats, or alone at the end.
+        (Value::Number(a), Value::Number(b)) => {
+            a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(equal)
+        }
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let pairs = a.iter().zip(b).map(|(a, b)| compare(a, b));
+            pairs.chain([a.len().cmp(&b.len())]).find(|order| order.is_ne()).unwrap_or(equal)
+        }
+        _ => equal,
+    })
+}
+
+pub fn is_same_kind(a: &Value, b: &Value) -> bool {
+    matches!(
+        (a, b),
+        (Value::Null, Value::Null)
+            | (Value::Bool(_), Value::Bool(_))
+            | (Value::Number(_), Value::Number(_))
+            | (Value::String(_), Value::String(_))
+            | (Value::Array(_), Value::Array(_))
+            | (Value::Object(_), Value::Object(_))
+    )
+}

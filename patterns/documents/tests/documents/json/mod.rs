@@ -1,0 +1,20 @@
+//! JSON collections.
+
+mod bad_input;
+mod costs;
+mod faults;
+mod fixture;
+mod patches;
+mod paths;
+mod queries;
+
+keyloom_testing::on_every_store_and_server! {
+    queries::queries_by_path_are_those_of_their_definition,
+    queries::nested_queries_match_within_one_element,
+    queries::examples_match_documents_that_have_all_of_them,
+    queries::indexes_follow_every_change,
+    patches::patches_are_those_of_the_standards,
+    patches::a_unique_path_refuses_a_second_document,
+    patches::words_are_found_at_a_path,
+    bad_input::refused_documents_change_nothing,
+}

@@ -1,0 +1,195 @@
+//! Queries against loops over all documents.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use keyloom::{Order, Store};
+use keyloom_testing::laws;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::fixture::{a_document, a_value, all_pages, compare, documents, is_same_kind};
+use super::fixture::{open, stored};
+
+fn skus(document: &Value) -> Vec<&Value> {
+    let items = document.get("items").and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|item| item.get("sku")).collect()
+}
+
+fn is_equal(a: &Value, b: &Value) -> bool {
+    compare(a, b).is_eq()
+}
+
+fn is_within(value: &Value, (start, end): &(Bound<Value>, Bound<Value>)) -> bool {
+    let starts = match start {
+        Bound::Included(start) => compare(start, value).is_le(),
+        Bound::Excluded(start) => compare(start, value).is_lt(),
+        Bound::Unbounded => true,
+    };
+    let ends = match end {
+        Bound::Included(end) => compare(value, end).is_le(),
+        Bound::Excluded(end) => compare(value, end).is_lt(),
+        Bound::Unbounded => true,
+    };
+    // One bound limits the values to its kind.
+    let is_of_kind = match (start, end) {
+        (Bound::Included(one) | Bound::Excluded(one), Bound::Unbounded)
+        | (Bound::Unbounded, Bound::Included(one) | Bound::Excluded(one)) => {
+            is_same_kind(one, value)
+        }
+        _ => true,
+    };
+    starts && ends && is_of_kind
+}
+
+fn a_bound() -> impl Strategy<Value = Bound<Value>> {
+    prop_oneof![
+        a_value().prop_map(Bound::Included),
+        a_value().prop_map(Bound::Excluded),
+        Just(Bound::Unbounded),
+    ]
+}
+
+pub fn queries_by_path_are_those_of_their_definition(store: &impl Store) {
+    let conditions = (a_value(), (a_bound(), a_bound()), any::<bool>(), 1_usize..6);
+    laws::long_property((documents(), conditions), |(all, (one, range, is_up, limit))| {
+        let orders = stored(store, &all);
+        let snapshot = store.snapshot().unwrap();
+        let order = if is_up { Order::Ascending } else { Order::Descending };
+        let directed = |by: Ordering| if is_up { by } else { by.reverse() };
+
+        // One path with many values: each document once, at its first value in the range.
+        let mut wanted: Vec<(&Value, u32)> = Vec::new();
+        for (document, key) in all.iter().zip(0..) {
+            let inside = skus(document).into_iter().filter(|sku| is_within(sku, &range));
+            let first = match order {
+                Order::Ascending => inside.min_by(|a, b| compare(a, b)),
+                Order::Descending => inside.max_by(|a, b| compare(a, b)),
+            };
+            wanted.extend(first.map(|first| (first, key)));
+        }
+        wanted.sort_by(|a, b| directed(compare(a.0, b.0).then(a.1.cmp(&b.1))));
+        let wanted: Vec<u32> = wanted.into_iter().map(|(_, key)| key).collect();
+        let query = orders.find(["items[].sku"]).unwrap().range(range.clone()).order(order);
+        assert_eq!(all_pages(&query, &snapshot, &all), wanted, "{range:?}");
+        assert_eq!(all_pages(&query.limit(limit), &snapshot, &all), wanted, "pages of {limit}");
+
+        // Two paths: equality, and then a range; a document without a total comes first.
+        let mut wanted: Vec<(Option<&Value>, u32)> = Vec::new();
+        for (document, key) in all.iter().zip(0..) {
+            if document.get("city").is_some_and(|city| is_equal(city, &one)) {
+                wanted.push((document.get("total"), key));
+            }
+        }
+        let by_total = |a: Option<&Value>, b: Option<&Value>| match (a, b) {
+            (Some(a), Some(b)) => compare(a, b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        };
+        wanted.sort_by(|a, b| directed(by_total(a.0, b.0).then(a.1.cmp(&b.1))));
+        let keys = |wanted: &[(Option<&Value>, u32)]| -> Vec<u32> {
+            wanted.iter().map(|(_, key)| *key).collect()
+        };
+        let query = orders.find(["city"]).unwrap().equal(one.clone()).order(order).limit(limit);
+        assert_eq!(all_pages(&query, &snapshot, &all), keys(&wanted), "{one}");
+        let is_everything = matches!(range, (Bound::Unbounded, Bound::Unbounded));
+        wanted.retain(|(total, _)| match total {
+            Some(total) => is_within(total, &range),
+            None => is_everything,
+        });
+        assert_eq!(all_pages(&query.range(range.clone()), &snapshot, &all), keys(&wanted));
+    });
+}
+
+pub fn nested_queries_match_within_one_element(store: &impl Store) {
+    laws::long_property((documents(), a_value(), a_value()), |(all, sku, count)| {
+        let orders = stored(store, &all);
+        let snapshot = store.snapshot().unwrap();
+        let mut wanted = Vec::new();
+        for (document, key) in all.iter().zip(0..) {
+            let items = document.get("items").and_then(Value::as_array).into_iter().flatten();
+            let matches = |item: &Value, name: &str, value: &Value| {
+                item.get(name).is_some_and(|of| is_equal(of, value))
+            };
+            let mut both =
+                items.filter(|item| matches(item, "sku", &sku) && matches(item, "count", &count));
+            if both.next().is_some() {
+                wanted.push(key);
+            }
+        }
+        let query = orders.find_nested("items[]", ["sku", "count"]).unwrap();
+        let query = query.equal(sku).equal(count);
+        assert_eq!(all_pages(&query, &snapshot, &all), wanted);
+    });
+}
+
+/// Whether a document has all of an example, by the documented rule.
+fn has(document: &Value, example: &Value) -> bool {
+    match example {
+        Value::Object(fields) => fields
+            .iter()
+            .all(|(name, inner)| document.get(name).is_some_and(|value| has(value, inner))),
+        Value::Array(values) => document.as_array().is_some_and(|elements| {
+            values.iter().all(|inner| elements.iter().any(|element| has(element, inner)))
+        }),
+        value => !document.is_array() && !document.is_object() && is_equal(document, value),
+    }
+}
+
+pub fn examples_match_documents_that_have_all_of_them(store: &impl Store) {
+    let examples = prop::collection::vec(a_document(), 1..5);
+    laws::long_property((documents(), examples), |(all, examples)| {
+        let orders = stored(store, &all);
+        let snapshot = store.snapshot().unwrap();
+        let own = all.iter().take(2).cloned();
+        for example in examples.into_iter().chain(own).chain([json!({}), json!(3)]) {
+            let found = orders.find_like(&snapshot, &example).unwrap();
+            let mut found: Vec<u32> = found.map(|found| found.unwrap().0).collect();
+            found.sort_unstable();
+            let wanted = all.iter().zip(0..).filter(|(document, _)| has(document, &example));
+            let wanted: Vec<u32> = wanted.map(|(_, key)| key).collect();
+            assert_eq!(found, wanted, "{example} by {:?}", orders.index_for(&example));
+        }
+    });
+    let orders = stored(store, &[]);
+    let index = |example: Value| orders.index_for(&example);
+    assert_eq!(index(json!({ "city": "a" })).as_deref(), Some("city, total"));
+    let item = json!({ "items": [{ "sku": "a", "count": 1 }] });
+    assert_eq!(index(item.clone()).as_deref(), Some("items[].sku"));
+    let mut both = item;
+    both["city"] = json!("a");
+    both["total"] = json!(1);
+    assert_eq!(index(both).as_deref(), Some("city, total"));
+    assert_eq!(index(json!({ "total": 1 })), None);
+}
+
+/// Indexes after random changes are those of the documents.
+pub fn indexes_follow_every_change(store: &impl Store) {
+    let change = (0_u32..12, prop::option::weighted(0.8, a_document()), any::<bool>());
+    laws::very_long_property(prop::collection::vec(change, 1..30), |changes| {
+        laws::clear(store);
+        let orders = open(store);
+        let mut model = std::collections::BTreeMap::new();
+        for (key, document, is_merge) in changes {
+            match document {
+                Some(document) if is_merge && model.contains_key(&key) => {
+                    let new = store.transact(|txn| orders.merge(txn, &key, &document)).unwrap();
+                    model.insert(key, new);
+                }
+                Some(document) => {
+                    store.transact(|txn| orders.put(txn, &key, &document)).unwrap();
+                    model.insert(key, document);
+                }
+                None => {
+                    let is_there = store.transact(|txn| orders.delete(txn, &key)).unwrap();
+                    assert_eq!(is_there, model.remove(&key).is_some());
+                }
+            }
+        }
+        let snapshot = store.snapshot().unwrap();
+        let stored: Vec<(u32, Value)> =
+            orders.find_like(&snapshot, &json!({})).unwrap().map(Result::unwrap).collect();
+        let is_object = |(_, document): &(u32, Value)| document.is_object();
+        assert_eq!(stored, model.into_iter().filter(is_object).collect::<Vec<_>>());
+        assert_eq!(orders.check(&snapshot).unwrap(), []);
+    });
+}
