@@ -6,4 +6,5 @@
 //! on relations of the guide to Elasticsearch.
 
 pub mod collapse;
+pub mod files;
 pub mod json;

@@ -1,0 +1,79 @@
+//! Entries of directories, and their names.
+
+use serde::{Deserialize, Serialize};
+
+use super::FilesError;
+
+/// A file or a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub(super) directory: u32,
+    /// The name in its directory.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What an entry of a directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A file.
+    File {
+        /// The length of its contents.
+        bytes: u64,
+        /// The number of pieces that they are stored in.
+        pieces: u32,
+    },
+}
+
+impl Entry {
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        self.kind == Kind::Directory
+    }
+}
+
+/// The greatest length of a name, as on most systems.
+const MAX_NAME_BYTES: usize = 255;
+
+/// The names of a path, from the root.
+///
+/// # Errors
+/// [`FilesError::BadPath`].
+pub(super) fn names(path: &str) -> Result<Vec<&str>, FilesError> {
+    let refused = |name: &str, why| {
+        let (path, name) = (path.to_owned(), name.chars().take(80).collect());
+        FilesError::BadPath { path, name, why }
+    };
+    let Some(relative) = path.strip_prefix('/') else {
+        return Err(refused(path, "a path begins with a slash"));
+    };
+    if relative.is_empty() {
+        return Ok(Vec::new());
+    }
+    let check = |name| match name {
+        "" => Err(refused(name, "a name is not empty")),
+        "." | ".." => Err(refused(name, "a path has no relative parts")),
+        _ if name.contains('\0') => Err(refused(name, "a name has no NUL")),
+        _ if name.len() > MAX_NAME_BYTES => Err(refused(name, "a name has at most 255 bytes")),
+        _ => Ok(name),
+    };
+    relative.split('/').map(check).collect()
+}
+
+/// The path of the directory, and the name of the last entry of a path.
+///
+/// # Errors
+/// [`FilesError::BadPath`], also for the root.
+pub(super) fn split(path: &str) -> Result<(Vec<&str>, &str), FilesError> {
+    let mut names = names(path)?;
+    let name = names.pop().ok_or_else(|| FilesError::BadPath {
+        path: path.to_owned(),
+        name: String::new(),
+        why: "the root cannot be created, changed or removed",
+    })?;
+    Ok((names, name))
+}

@@ -1,0 +1,81 @@
+//! Errors of a file system.
+
+use keyloom::Error;
+
+/// An error of a file system. It is returned as an [`Error::Other`]; get it with
+/// [`Error::downcast_ref`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilesError {
+    /// This is not a path. Write it from the root, with names that are not empty.
+    #[error("{path:?} is not a path, because of the name {name:?}: {why}")]
+    BadPath {
+        /// The path.
+        path: String,
+        /// The name that is not allowed.
+        name: String,
+        /// The rule for names.
+        why: &'static str,
+    },
+    /// A directory has no entry of this name.
+    #[error("there is no {path}: its directory has no entry {missing:?}")]
+    NotFound {
+        /// The path.
+        path: String,
+        /// The first name of the path that does not exist.
+        missing: String,
+    },
+    /// A file is used as a directory.
+    #[error("{path} is a file, not a directory")]
+    NotADirectory {
+        /// The path of the file.
+        path: String,
+    },
+    /// A directory is used as a file.
+    #[error("{path} is a directory, not a file")]
+    IsADirectory {
+        /// The path of the directory.
+        path: String,
+    },
+    /// There is an entry at this path. Remove it, or use another name.
+    #[error("{path} exists; remove it, or use another name")]
+    Exists {
+        /// The path.
+        path: String,
+    },
+    /// The directory has entries. Remove them, or use
+    /// [`remove_all`](super::Files::remove_all).
+    #[error("the directory {path} has entries; remove them, or all of it")]
+    NotEmpty {
+        /// The path of the directory.
+        path: String,
+    },
+    /// A directory cannot be moved to a place below itself.
+    #[error("{from} cannot be moved to {to}, which is below it")]
+    BelowItself {
+        /// The path of the directory.
+        from: String,
+        /// The new path.
+        to: String,
+    },
+    /// All ids are used.
+    #[error("a file system has at most {limit} entries in its lifetime")]
+    Full {
+        /// The number of ids.
+        limit: u32,
+    },
+    /// The stored data contradict each other. Check the schema.
+    #[error("the entry with the id {id} is damaged: {why}; check the schema")]
+    Damaged {
+        /// The id.
+        id: u32,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+impl From<FilesError> for Error {
+    fn from(error: FilesError) -> Self {
+        Self::other(error)
+    }
+}

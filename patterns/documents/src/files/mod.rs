@@ -1,0 +1,176 @@
+//! A file system: directories, files with contents, and a search in them.
+//!
+//! *How are files stored, renamed and searched, if a rename must not be seen half done?* An entry
+//! knows its directory and its name, so a rename of a directory changes one record, however much is
+//! below it. The contents are pieces that fit into values. Their words are indexed in the
+//! transaction that writes them. The catalogue's patterns are *adjacency lists* and *nested
+//! documents*: a file is found by its pieces, which the results of a search
+//! [group](crate::collapse).
+//!
+//! ```
+//! use keyloom::{Memory, Store};
+//! use keyloom_documents::files::Files;
+//! use keyloom_tables::Schema;
+//! use keyloom_text::Query;
+//! let store = Memory::new();
+//! let files = Files::open(&Schema::open(&store, "files")?)?;
+//! store.transact(|txn| {
+//!     files.create_directory(txn, "/books")?;
+//!     files.create_directory(txn, "/books/carroll")?;
+//!     files.write(txn, "/books/carroll/alice.txt", b"A white rabbit ran by.")
+//! })?;
+//! store.transact(|txn| files.rename(txn, "/books", "/library"))?;
+//!
+//! let snapshot = store.snapshot()?;
+//! assert_eq!(files.read(&snapshot, "/library/carroll/alice.txt")?, b"A white rabbit ran by.");
+//! let search = files.search(Query::term("contents", "rabbits")).within("/library");
+//! assert_eq!(search.page(&snapshot)?.files[0].path, "/library/carroll/alice.txt");
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Key layout
+//!
+//! In the tables of a schema. The root directory has the id 0 and no entry.
+//!
+//! | table or index | key | value |
+//! |---|---|---|
+//! | `entries` | id | an [`Entry`]: the id of its directory, its name, and what it is |
+//! | `by_place`, unique | directory, name | id |
+//! | `by_name` | name, id | |
+//! | `pieces` | id, number | up to [`PIECE_BYTES`] of the contents, as text or as bytes |
+//! | `contents`, a text index of the pieces | word, … | pieces; and the pieces of each id |
+//! | `last` | 0 | the last id |
+//!
+//! ```text
+//! ("by_place", 0, "books")    ->  1
+//! ("by_place", 1, "carroll")  ->  2
+//! ("by_place", 2, "alice.txt") -> 3
+//! ("pieces", 3, 0)            ->  "A white rabbit ran by."
+//! ```
+//!
+//! # Invariants
+//!
+//! * Two entries of a directory have different names. An id is never used again.
+//! * Every entry is below the root, or below the trash while [`remove_all`](Files::remove_all) is
+//!   not finished. No directory is below itself.
+//! * Contents that are valid UTF-8 without a NUL are text, and their pieces end after a space where
+//!   one is near. Other contents have no words.
+//!
+//! # Cost
+//!
+//! d is the depth of a path, p the number of pieces of a file.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | any path | 1 get of the state of the index, and d gets one after the other |
+//! | [`read`](Files::read) | 1 get, 1 range of p keys |
+//! | [`write`](Files::write) | 1 entry and p pieces, and the postings of the words that change |
+//! | [`rename`](Files::rename), of a file or of a directory | 1 entry, 2 index entries each; a get for each directory above the new place |
+//! | [`remove_all`](Files::remove_all) | a rename; then all entries and pieces below, in bounded transactions |
+//! | [`list`](Files::list) | 1 range of the index, 1 get for each entry, in one round trip |
+//! | [`walk`](Files::walk) | a list of each directory |
+//! | [`search`](Files::search) | the search in pieces, and the paths of the files found |
+//! | the same [within](FileSearch::within) a directory | also a walk of it, and the bitmap of each file in it |
+//!
+//! # When not to use it
+//!
+//! * For files of more than some megabytes: each is written in one transaction. Store them
+//!   elsewhere, and their paths and texts here.
+//! * If words far from each other must be in one file: a query matches within a piece. Search for
+//!   each word, and combine the files found.
+//!
+//! # Source
+//!
+//! The chapter on relations in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide*
+//! (2015), which builds a file system on paths, and needs locks for a rename. Directories by name
+//! and parent are those of Unix.
+
+mod contents;
+mod entry;
+mod error;
+mod remove;
+mod search;
+mod tree;
+mod walk;
+
+use std::fmt;
+
+use keyloom::{Reader, Result, Store};
+use keyloom_bitmaps::one;
+use keyloom_tables::schema::Attached;
+use keyloom_tables::{Inconsistency, Index, Schema, Table, entry as place};
+use keyloom_text::{Analyzer, TextIndex};
+
+pub use contents::PIECE_BYTES;
+use contents::Piece;
+pub use entry::{Entry, Kind};
+pub use error::FilesError;
+pub use search::{FilePage, FileSearch, FoundFile};
+pub use walk::Walk;
+
+/// The id of the root directory.
+const ROOT: u32 = 0;
+
+/// The id of the directory of entries that are being removed.
+const TRASH: u32 = u32::MAX;
+
+/// A file system in a schema of its own; see the [module](self).
+pub struct Files {
+    entries: Table<u32, Entry>,
+    by_place: Attached<Index<u32, Entry, (u32, String)>>,
+    by_name: Attached<Index<u32, Entry, String>>,
+    pieces: Table<(u32, u32), Piece>,
+    contents: Attached<TextIndex<(u32, u32), Piece>>,
+    last: Table<u8, u32>,
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").field("entries", &self.entries).finish_non_exhaustive()
+    }
+}
+
+impl Files {
+    /// Opens the file system of a schema, which is empty if it is new. English words of its texts
+    /// are indexed by their stems.
+    ///
+    /// # Errors
+    /// The errors of [`Schema::table`] and [`Schema::derive`].
+    pub fn open<S: Store>(schema: &Schema<'_, S>) -> Result<Self> {
+        Self::open_with(schema, &Analyzer::english())
+    }
+
+    /// [`open`](Files::open) with an analyzer of the texts.
+    ///
+    /// # Errors
+    /// The errors of [`open`](Files::open).
+    pub fn open_with<S: Store>(schema: &Schema<'_, S>, analyzer: &Analyzer) -> Result<Self> {
+        let entries = schema.table::<u32, Entry>("entries")?;
+        let by_place = schema.unique_index(&entries, "by_place", 1, |_, entry: &Entry| {
+            place((entry.directory, &entry.name))
+        })?;
+        let by_name =
+            schema.index(&entries, "by_name", 1, |_, entry: &Entry| place(&entry.name))?;
+        let pieces = schema.table::<(u32, u32), Piece>("pieces")?;
+        let contents = schema.derive(&pieces, "contents", 1, |space| {
+            let index = TextIndex::new(space);
+            let index = index.field("contents", analyzer.clone(), |_, piece: &Piece, add| {
+                if let Piece::Text(text) = piece {
+                    add(text);
+                }
+            });
+            Ok(index.values("file", |(id, _): &(u32, u32), _| one(id)))
+        })?;
+        let last = schema.table::<u8, u32>("last")?;
+        Ok(Self { entries, by_place, by_name, pieces, contents, last })
+    }
+
+    /// Reports every inconsistency between the records and what is derived from them.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::check`].
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let (places, names) = (self.by_place.check(reader)?, self.by_name.check(reader)?);
+        Ok([places, names, self.contents.check(reader)?].concat())
+    }
+}

@@ -1,0 +1,87 @@
+//! Removal of files and directories.
+
+use keyloom::{Reader, Result, Store, Writer};
+use keyloom_tables::BatchSize;
+
+use super::{Entry, Files, FilesError, Kind, TRASH};
+
+/// How many records are removed in a transaction, unless that exceeds a limit of the store.
+const BATCH: usize = 1_000;
+
+impl Files {
+    /// Removes a file, or a directory that is empty.
+    ///
+    /// # Errors
+    /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`],
+    /// [`FilesError::NotEmpty`]; any error of the store.
+    pub fn remove(&self, txn: &mut impl Writer, path: &str) -> Result<()> {
+        let (id, entry) = self.required(txn, path)?;
+        if entry.is_directory() && self.first_in(txn, id)?.is_some() {
+            return Err(FilesError::NotEmpty { path: path.to_owned() }.into());
+        }
+        self.remove_entry(txn, id, &entry).map(drop)
+    }
+
+    /// Removes a file, or a directory with all that is in it. It disappears in one transaction;
+    /// the records are removed in further ones. If these do not run,
+    /// [`empty_trash`](Files::empty_trash) completes the removal.
+    ///
+    /// # Errors
+    /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`]; any error
+    /// of the store.
+    pub fn remove_all(&self, store: &impl Store, path: &str) -> Result<u64> {
+        store.transact(|txn| {
+            let (id, mut entry) = self.required(txn, path)?;
+            (entry.directory, entry.name) = (TRASH, id.to_string());
+            self.entries.put(txn, &id, &entry)
+        })?;
+        self.empty_trash(store)
+    }
+
+    /// Completes removals that were stopped, in bounded transactions. Returns the number of entries
+    /// and pieces that were removed.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn empty_trash(&self, store: &impl Store) -> Result<u64> {
+        let (mut all, mut size) = (0, BatchSize::new(BATCH));
+        loop {
+            match size.transact(store, |txn, batch| self.remove_some(txn, batch as u64))? {
+                0 => return Ok(all),
+                some => all += some,
+            }
+        }
+    }
+
+    /// Removes a batch from the trash.
+    fn remove_some(&self, txn: &mut impl Writer, batch: u64) -> Result<u64> {
+        let (mut removed, mut directories) = (0, Vec::<(u32, Entry)>::new());
+        while removed < batch {
+            let at = directories.last().map_or(TRASH, |(id, _)| *id);
+            match self.first_in(txn, at)? {
+                Some((id, entry)) if entry.is_directory() => directories.push((id, entry)),
+                Some((id, entry)) => removed += self.remove_entry(txn, id, &entry)?,
+                None => match directories.pop() {
+                    Some((id, entry)) => removed += self.remove_entry(txn, id, &entry)?,
+                    None => break,
+                },
+            }
+        }
+        Ok(removed)
+    }
+
+    fn first_in(&self, reader: &impl Reader, directory: u32) -> Result<Option<(u32, Entry)>> {
+        Ok(self.entries_of(reader, directory, 1, None)?.items.pop())
+    }
+
+    /// Removes an entry and its pieces; returns how many records these are.
+    fn remove_entry(&self, txn: &mut impl Writer, id: u32, entry: &Entry) -> Result<u64> {
+        let pieces = match entry.kind {
+            Kind::File { pieces, .. } => pieces,
+            Kind::Directory => 0,
+        };
+        self.remove_pieces(txn, id, 0..pieces)?;
+        self.entries.delete(txn, &id)?;
+        Ok(u64::from(pieces) + 1)
+    }
+}

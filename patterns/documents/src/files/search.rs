@@ -1,0 +1,165 @@
+//! Search for files by their contents and names.
+
+use std::collections::BTreeSet;
+
+use keyloom::{Reader, Result};
+use keyloom_bitmaps::BitmapExpr;
+use keyloom_text::{Highlighter, Query};
+
+use super::{Entry, Files};
+use crate::collapse::{Collapse, GroupContinuation, InnerHits};
+
+/// How many pieces of a file are found at most.
+const PIECES: usize = 3;
+
+/// A search for files; returned by [`Files::search`]. Nothing is read until
+/// [`page`](FileSearch::page) is called.
+#[derive(Clone, Debug)]
+pub struct FileSearch<'f> {
+    files: &'f Files,
+    query: Query,
+    within: Option<String>,
+    name_prefix: Option<String>,
+    limit: usize,
+    after: Option<GroupContinuation>,
+}
+
+/// A file that a query matches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundFile {
+    /// The path.
+    pub path: String,
+    /// The id.
+    pub id: u32,
+    /// The score of its best piece: greater is better.
+    pub score: f64,
+    /// The numbers of its best pieces, the best first: at most three.
+    pub pieces: Vec<u32>,
+}
+
+/// Some results of a search, and the position of the next page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilePage {
+    /// The files, the best first. There may be fewer than the limit although more follow.
+    pub files: Vec<FoundFile>,
+    /// The position of the next page, `None` after the last one.
+    pub next: Option<GroupContinuation>,
+}
+
+impl Files {
+    /// A search for files by their contents, the field `contents` of the query.
+    pub fn search(&self, query: impl Into<Query>) -> FileSearch<'_> {
+        let (within, name_prefix, after) = (None, None, None);
+        FileSearch { files: self, query: query.into(), within, name_prefix, limit: 10, after }
+    }
+
+    /// The files and directories in all of the tree whose names begin with `prefix`, in the order
+    /// of their names, at most `limit`: path, id and entry. Costs 1 range of as many entries of the
+    /// index, and a get for each directory above each.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn find_named(
+        &self,
+        reader: &impl Reader,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, u32, Entry)>> {
+        let index = self.by_name.at(reader)?;
+        let mut found = Vec::new();
+        let mut entries =
+            index.query().select(keyloom_tables::starting_with(prefix)).entries(reader)?;
+        while found.len() < limit
+            && let Some(entry) = entries.next()
+        {
+            let id = entry?.record_key()?;
+            if let Some(path) = self.path_of(reader, id)? {
+                found.push((path, id, self.entry(reader, id)?));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Marks the words of a query in the text of a [piece](Files::piece).
+    ///
+    /// # Errors
+    /// If the query is invalid.
+    pub fn highlighter(&self, reader: &impl Reader, query: &Query) -> Result<Highlighter> {
+        self.contents.at(reader)?.highlighter("contents", query)
+    }
+}
+
+impl FileSearch<'_> {
+    /// Finds files below a directory only.
+    #[must_use]
+    pub fn within(self, directory: &str) -> Self {
+        // Every file is below the root.
+        let within = (directory != "/").then(|| directory.to_owned());
+        Self { within, ..self }
+    }
+
+    /// Finds files whose names begin with `prefix` only.
+    #[must_use]
+    pub fn named(self, prefix: &str) -> Self {
+        Self { name_prefix: Some(prefix.to_owned()), ..self }
+    }
+
+    /// Sets the greatest number of files of a page: 10 by default.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Continues after the page that returned `after`; from the beginning with `None`. If files
+    /// were added to the directory, moved or removed since, the continuation is refused.
+    #[must_use]
+    pub fn after(self, after: impl Into<Option<GroupContinuation>>) -> Self {
+        Self { after: after.into(), ..self }
+    }
+
+    /// The best files.
+    ///
+    /// # Errors
+    /// See [`Search`](keyloom_text::Search); [`FilesError`](super::FilesError) as of
+    /// [`list`](Files::list) for the directory; any error of the store.
+    pub fn page(&self, reader: &impl Reader) -> Result<FilePage> {
+        let Self { files, query, limit, after, .. } = self;
+        let index = files.contents.at(reader)?;
+        let mut search = index.search(query.clone());
+        if let Some(ids) = self.ids(reader)? {
+            let terms = ids.iter().map(|id| index.records().term("file", *id));
+            search = search.filter(BitmapExpr::any_of(terms.collect::<Result<Vec<_>>>()?));
+        }
+        let inner = InnerHits::first(PIECES);
+        let collapse = Collapse::new(search, "file").groups(*limit).inner(inner);
+        let page = collapse.after(after.clone()).page(reader)?;
+        let mut found = Vec::new();
+        for group in page.groups {
+            let (id, _) = group.best.key;
+            if let Some(path) = files.path_of(reader, id)? {
+                let pieces = group.hits.iter().map(|hit| hit.key.1).collect();
+                found.push(FoundFile { path, id, score: group.best.score, pieces });
+            }
+        }
+        Ok(FilePage { files: found, next: page.next })
+    }
+
+    /// The ids of the files that the search is limited to.
+    fn ids(&self, reader: &impl Reader) -> Result<Option<BTreeSet<u32>>> {
+        let Some(within) = &self.within else {
+            let Some(prefix) = &self.name_prefix else { return Ok(None) };
+            let named = self.files.find_named(reader, prefix, usize::MAX)?;
+            let named = named.into_iter().filter(|(_, _, entry)| !entry.is_directory());
+            return Ok(Some(named.map(|(_, id, _)| id).collect()));
+        };
+        let prefix = self.name_prefix.as_deref().unwrap_or_default();
+        let mut ids = BTreeSet::new();
+        for entry in self.files.walk(reader, within)? {
+            let (_, id, entry) = entry?;
+            if !entry.is_directory() && entry.name.starts_with(prefix) {
+                ids.insert(id);
+            }
+        }
+        Ok(Some(ids))
+    }
+}

@@ -1,0 +1,208 @@
+//! Directories: paths, lists and renames.
+
+use keyloom::{Reader, Result, Writer};
+use keyloom_tables::{Continuation, Page};
+
+use super::entry::{names, split};
+use super::{Entry, Files, FilesError, Kind, ROOT, TRASH};
+
+/// A longer walk upwards is one in a circle.
+const MAX_DEPTH: usize = 1 << 20;
+
+impl Files {
+    /// The entry at a path, and its id; `None` if there is none. The root has no entry.
+    ///
+    /// # Errors
+    /// [`FilesError::BadPath`]; [`FilesError::NotADirectory`] if a file is on the way; any error of
+    /// the store.
+    pub fn get(&self, reader: &impl Reader, path: &str) -> Result<Option<(u32, Entry)>> {
+        let (directories, name) = split(path)?;
+        match self.directory(reader, path, &directories) {
+            Ok(directory) => self.child(reader, directory, name),
+            Err(error) => match error.downcast_ref() {
+                Some(FilesError::NotFound { .. }) => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// The entry at a path, which must exist.
+    pub(super) fn required(&self, reader: &impl Reader, path: &str) -> Result<(u32, Entry)> {
+        let (directories, name) = split(path)?;
+        let directory = self.directory(reader, path, &directories)?;
+        let found = self.child(reader, directory, name)?;
+        found.ok_or_else(|| not_found(path, name))
+    }
+
+    /// The id of the directory at a path.
+    pub(super) fn directory_at(&self, reader: &impl Reader, path: &str) -> Result<u32> {
+        self.directory(reader, path, &names(path)?)
+    }
+
+    /// The id of the directory with these names; `path` is for errors.
+    fn directory(&self, reader: &impl Reader, path: &str, names: &[&str]) -> Result<u32> {
+        let mut directory = ROOT;
+        for (n, name) in names.iter().enumerate() {
+            let found = self.child(reader, directory, name)?;
+            let (id, entry) = found.ok_or_else(|| not_found(path, name))?;
+            if !entry.is_directory() {
+                let names = names.get(..=n).unwrap_or_default();
+                return Err(
+                    FilesError::NotADirectory { path: format!("/{}", names.join("/")) }.into()
+                );
+            }
+            directory = id;
+        }
+        Ok(directory)
+    }
+
+    fn child(
+        &self,
+        reader: &impl Reader,
+        directory: u32,
+        name: &str,
+    ) -> Result<Option<(u32, Entry)>> {
+        let found = self.by_place.at(reader)?.get(reader, (directory, name))?;
+        let Some(found) = found else { return Ok(None) };
+        let id: u32 = found.record_key()?;
+        Ok(Some((id, self.entry(reader, id)?)))
+    }
+
+    pub(super) fn entry(&self, reader: &impl Reader, id: u32) -> Result<Entry> {
+        let entry = self.entries.get(reader, &id)?;
+        entry.ok_or_else(|| FilesError::Damaged { id, why: "it has no record" }.into())
+    }
+
+    /// The entries of a directory in the order of their names, and a continuation.
+    ///
+    /// # Errors
+    /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`];
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a continuation of another
+    /// directory; any error of the store.
+    pub fn list(
+        &self,
+        reader: &impl Reader,
+        path: &str,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<(u32, Entry)>> {
+        let directory = self.directory_at(reader, path)?;
+        self.entries_of(reader, directory, limit, after)
+    }
+
+    pub(super) fn entries_of(
+        &self,
+        reader: &impl Reader,
+        directory: u32,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<(u32, Entry)>> {
+        self.by_place.query().prefix(directory).limit(limit).after(after).records(reader)
+    }
+
+    /// The path of an entry by its id, `None` if it is removed. Costs a get for each directory
+    /// above it.
+    ///
+    /// # Errors
+    /// [`FilesError::Damaged`]; any error of the store.
+    pub fn path_of(&self, reader: &impl Reader, id: u32) -> Result<Option<String>> {
+        let Some(mut entry) = self.entries.get(reader, &id)? else { return Ok(None) };
+        let mut names = Vec::new();
+        while names.len() < MAX_DEPTH {
+            let directory = entry.directory;
+            names.push(entry.name);
+            match directory {
+                ROOT => {
+                    names.reverse();
+                    return Ok(Some(format!("/{}", names.join("/"))));
+                }
+                TRASH => return Ok(None),
+                above => entry = self.entry(reader, above)?,
+            }
+        }
+        Err(FilesError::Damaged { id, why: "it is below itself" }.into())
+    }
+
+    /// Creates a directory; returns its id. Its own directory must exist.
+    ///
+    /// # Errors
+    /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`],
+    /// [`FilesError::Exists`], [`FilesError::Full`]; any error of the store.
+    pub fn create_directory(&self, txn: &mut impl Writer, path: &str) -> Result<u32> {
+        let (directories, name) = split(path)?;
+        let directory = self.directory(txn, path, &directories)?;
+        self.refuse_existing(txn, directory, name, path)?;
+        let entry = Entry { directory, name: name.to_owned(), kind: Kind::Directory };
+        self.add(txn, &entry)
+    }
+
+    /// The id of the directory of a new entry and its name, and the entry if it exists.
+    pub(super) fn place<'p>(
+        &self,
+        reader: &impl Reader,
+        path: &'p str,
+    ) -> Result<(u32, &'p str, Option<(u32, Entry)>)> {
+        let (directories, name) = split(path)?;
+        let directory = self.directory(reader, path, &directories)?;
+        Ok((directory, name, self.child(reader, directory, name)?))
+    }
+
+    fn refuse_existing(
+        &self,
+        reader: &impl Reader,
+        directory: u32,
+        name: &str,
+        path: &str,
+    ) -> Result<()> {
+        match self.child(reader, directory, name)? {
+            Some(_) => Err(FilesError::Exists { path: path.to_owned() }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds an entry with a new id.
+    pub(super) fn add(&self, txn: &mut impl Writer, entry: &Entry) -> Result<u32> {
+        let last = self.last.get(txn, &0)?.unwrap_or(ROOT);
+        let id = last.checked_add(1).filter(|id| *id < TRASH);
+        let id = id.ok_or(FilesError::Full { limit: TRASH - 1 })?;
+        self.last.put(txn, &0, &id)?;
+        self.entries.put(txn, &id, entry)?;
+        Ok(id)
+    }
+
+    /// Moves a file or a directory with all that is in it to another path, which must not exist.
+    /// Readers see it at the old path or at the new one. Writes one record, whatever is below it.
+    ///
+    /// # Errors
+    /// [`FilesError::BadPath`]; [`FilesError::NotFound`] and [`FilesError::NotADirectory`] for
+    /// either path; [`FilesError::Exists`]; [`FilesError::BelowItself`]; any error of the store.
+    pub fn rename(&self, txn: &mut impl Writer, from: &str, to: &str) -> Result<()> {
+        let (id, mut entry) = self.required(txn, from)?;
+        let (directories, name) = split(to)?;
+        let directory = self.directory(txn, to, &directories)?;
+        if self.is_at_or_below(txn, directory, id)? {
+            let (from, to) = (from.to_owned(), to.to_owned());
+            return Err(FilesError::BelowItself { from, to }.into());
+        }
+        self.refuse_existing(txn, directory, name, to)?;
+        (entry.directory, entry.name) = (directory, name.to_owned());
+        self.entries.put(txn, &id, &entry)
+    }
+
+    /// Whether a directory is another one or below it.
+    fn is_at_or_below(&self, reader: &impl Reader, directory: u32, other: u32) -> Result<bool> {
+        let mut at = directory;
+        for _ in 0..MAX_DEPTH {
+            match at {
+                _ if at == other => return Ok(true),
+                ROOT | TRASH => return Ok(false),
+                _ => at = self.entry(reader, at)?.directory,
+            }
+        }
+        Err(FilesError::Damaged { id: directory, why: "it is below itself" }.into())
+    }
+}
+
+fn not_found(path: &str, missing: &str) -> keyloom::Error {
+    FilesError::NotFound { path: path.to_owned(), missing: missing.to_owned() }.into()
+}

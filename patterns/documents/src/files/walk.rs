@@ -1,0 +1,66 @@
+//! Walks of a directory with all that is in it.
+
+use keyloom::{Reader, Result};
+
+use super::{Entry, Files};
+
+/// How many entries are read together.
+const BATCH: usize = 1_000;
+
+/// The entries below a directory, each before those in it, by name: returned by
+/// [`Files::walk`]. Keeps the entries of the directories on the way in memory.
+#[derive(Debug)]
+pub struct Walk<'f, 'r, R> {
+    files: &'f Files,
+    reader: &'r R,
+    /// The entries to come, with the paths of their directories: the next one is the last.
+    stack: Vec<(String, u32, Entry)>,
+    has_failed: bool,
+}
+
+impl Files {
+    /// The entries below a directory, each with its path and its id.
+    ///
+    /// # Errors
+    /// [`FilesError`](super::FilesError) as of [`list`](Files::list); any error of the store. The
+    /// iterator also returns errors of the store.
+    pub fn walk<'f, 'r, R: Reader>(&'f self, reader: &'r R, path: &str) -> Result<Walk<'f, 'r, R>> {
+        let directory = self.directory_at(reader, path)?;
+        let mut walk = Walk { files: self, reader, stack: Vec::new(), has_failed: false };
+        walk.push(directory, path.trim_end_matches('/'))?;
+        Ok(walk)
+    }
+}
+
+impl<R: Reader> Walk<'_, '_, R> {
+    fn push(&mut self, directory: u32, path: &str) -> Result<()> {
+        let (from, mut after) = (self.stack.len(), None);
+        loop {
+            let page = self.files.entries_of(self.reader, directory, BATCH, after.as_ref())?;
+            let entries = page.items.into_iter().map(|(id, entry)| (path.to_owned(), id, entry));
+            self.stack.extend(entries);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        self.stack.get_mut(from..).unwrap_or_default().reverse();
+        Ok(())
+    }
+}
+
+impl<R: Reader> Iterator for Walk<'_, '_, R> {
+    type Item = Result<(String, u32, Entry)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (directory, id, entry) = self.stack.pop().filter(|_| !self.has_failed)?;
+        let path = format!("{directory}/{}", entry.name);
+        if entry.is_directory()
+            && let Err(error) = self.push(id, &path)
+        {
+            self.has_failed = true;
+            return Some(Err(error));
+        }
+        Some(Ok((path, id, entry)))
+    }
+}

@@ -1,0 +1,85 @@
+//! Contents of many pieces, and removal in steps.
+
+use keyloom::{Reader, Store};
+use keyloom_documents::files::{Files, Kind, PIECE_BYTES};
+use keyloom_text::Query;
+
+use super::fresh;
+
+fn pieces(files: &Files, reader: &impl Reader, word: &str) -> Vec<(String, Vec<u32>)> {
+    let page = files.search(Query::term("contents", word)).page(reader).unwrap();
+    page.files.into_iter().map(|file| (file.path, file.pieces)).collect()
+}
+
+pub fn contents_of_many_pieces_are_read_and_found(store: &impl Store) {
+    let files = fresh(store);
+    let filler = "filler ".repeat(PIECE_BYTES / 7 + 1);
+    let text = format!("first {filler} second {filler} third");
+    let binary: Vec<u8> = (0..70_000_u32).map(|n| (n % 251) as u8).collect();
+    store
+        .transact(|txn| {
+            files.write(txn, "/text", text.as_bytes())?;
+            files.write(txn, "/binary", &binary)?;
+            files.write(txn, "/empty", b"")
+        })
+        .unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(files.read(&snapshot, "/text").unwrap(), text.as_bytes());
+    assert_eq!(files.read(&snapshot, "/binary").unwrap(), binary);
+    assert_eq!(files.read(&snapshot, "/empty").unwrap(), b"");
+    let kind = |path: &str| files.get(&snapshot, path).unwrap().unwrap().1.kind;
+    assert_eq!(kind("/binary"), Kind::File { bytes: 70_000, pieces: 3 });
+    assert_eq!(kind("/empty"), Kind::File { bytes: 0, pieces: 0 });
+    let in_text = |pieces: Vec<u32>| vec![("/text".to_owned(), pieces)];
+    assert_eq!(pieces(&files, &snapshot, "first"), in_text(vec![0]));
+    assert_eq!(pieces(&files, &snapshot, "second"), in_text(vec![1]));
+    assert_eq!(pieces(&files, &snapshot, "third"), in_text(vec![2]));
+    assert_eq!(pieces(&files, &snapshot, "filler")[0].1.len(), 3);
+    let (id, _) = files.get(&snapshot, "/text").unwrap().unwrap();
+    let query = Query::term("contents", "third");
+    let piece = files.piece(&snapshot, id, 2).unwrap().unwrap();
+    let marked = files.highlighter(&snapshot, &query).unwrap().highlight(&piece);
+    assert!(marked[0].text.contains("<mark>third</mark>"));
+    drop(snapshot);
+
+    // Shorter contents have fewer pieces, and other words.
+    store.transact(|txn| files.write(txn, "/text", b"first and last")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(files.read(&snapshot, "/text").unwrap(), b"first and last");
+    assert_eq!(pieces(&files, &snapshot, "first"), in_text(vec![0]));
+    assert_eq!(pieces(&files, &snapshot, "third"), []);
+    assert_eq!(files.piece(&snapshot, id, 2).unwrap(), None);
+    assert_eq!(files.check(&snapshot).unwrap(), []);
+}
+
+/// More than a transaction removes at once.
+pub fn a_directory_is_removed_in_steps(store: &impl Store) {
+    let files = fresh(store);
+    store
+        .transact(|txn| {
+            files.create_directory(txn, "/kept")?;
+            files.write(txn, "/kept/file", b"kept")?;
+            files.create_directory(txn, "/gone")?;
+            files.create_directory(txn, "/gone/inner")
+        })
+        .unwrap();
+    for some in (0..600).collect::<Vec<u32>>().chunks(100) {
+        store
+            .transact(|txn| {
+                some.iter().try_for_each(|n| {
+                    let directory = if n % 2 == 0 { "/gone" } else { "/gone/inner" };
+                    files.write(txn, &format!("{directory}/{n}"), b"gone").map(drop)
+                })
+            })
+            .unwrap();
+    }
+    // 600 files with one piece each, and two directories.
+    assert_eq!(files.remove_all(store, "/gone").unwrap(), 1_202);
+    let snapshot = store.snapshot().unwrap();
+    let left: Vec<String> =
+        files.walk(&snapshot, "/").unwrap().map(|entry| entry.unwrap().0).collect();
+    assert_eq!(left, ["/kept", "/kept/file"]);
+    assert_eq!(pieces(&files, &snapshot, "gone"), []);
+    assert_eq!(files.check(&snapshot).unwrap(), []);
+    assert_eq!(files.empty_trash(store).unwrap(), 0);
+}

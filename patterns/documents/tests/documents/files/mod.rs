@@ -1,0 +1,31 @@
+//! A file system.
+
+mod bad_input;
+mod contents;
+mod costs;
+mod faults;
+mod model;
+mod races;
+
+use keyloom::Store;
+use keyloom_documents::files::Files;
+use keyloom_tables::Schema;
+use keyloom_testing::laws;
+use keyloom_text::Analyzer;
+
+fn open(store: &impl Store) -> Files {
+    let schema = Schema::open(store, "files").unwrap();
+    Files::open_with(&schema, &Analyzer::simple()).unwrap()
+}
+
+fn fresh(store: &impl Store) -> Files {
+    laws::clear(store);
+    open(store)
+}
+
+keyloom_testing::on_every_store_and_server! {
+    model::random_changes_are_those_of_the_model,
+    contents::contents_of_many_pieces_are_read_and_found,
+    contents::a_directory_is_removed_in_steps,
+    bad_input::refused_changes_leave_everything_as_it_is,
+}

@@ -1,0 +1,233 @@
+//! Random changes and searches, against a map from paths to contents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keyloom::{Reader, Store};
+use keyloom_documents::files::{Files, FilesError};
+use keyloom_testing::laws;
+use keyloom_text::Query;
+use proptest::prelude::*;
+
+use super::fresh;
+
+/// The contents of a file, or `None` for a directory.
+type Model = BTreeMap<String, Option<String>>;
+
+#[derive(Clone, Debug)]
+enum Change {
+    CreateDirectory(String),
+    Write(String, String),
+    Rename(String, String),
+    Remove(String),
+    RemoveAll(String),
+}
+
+fn a_path() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec!["a", "b", "ab", "a.b", "ä"]);
+    prop::collection::vec(name, 1..4).prop_map(|names| format!("/{}", names.join("/")))
+}
+
+fn a_change() -> impl Strategy<Value = Change> {
+    let words = prop::collection::vec(prop::sample::select(vec!["x", "y", "z"]), 0..5);
+    prop_oneof![
+        4 => a_path().prop_map(Change::CreateDirectory),
+        4 => (a_path(), words).prop_map(|(path, words)| Change::Write(path, words.join(" "))),
+        4 => (a_path(), a_path()).prop_map(|(from, to)| Change::Rename(from, to)),
+        1 => a_path().prop_map(Change::Remove),
+        1 => a_path().prop_map(Change::RemoveAll),
+    ]
+}
+
+fn directory_of(path: &str) -> &str {
+    path.rsplit_once('/').unwrap().0
+}
+
+fn is_below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The kind of error that a path with a wrong directory has.
+fn refused_place(model: &Model, path: &str) -> Option<&'static str> {
+    let directories = path.match_indices('/').map(|(at, _)| &path[..at]).skip(1);
+    for directory in directories {
+        match model.get(directory) {
+            None => return Some("not found"),
+            Some(Some(_)) => return Some("not a directory"),
+            Some(None) => {}
+        }
+    }
+    None
+}
+
+fn kind(error: &keyloom::Error) -> &'static str {
+    match error.downcast_ref().unwrap_or_else(|| panic!("{error}")) {
+        FilesError::NotFound { .. } => "not found",
+        FilesError::NotADirectory { .. } => "not a directory",
+        FilesError::IsADirectory { .. } => "a directory",
+        FilesError::Exists { .. } => "exists",
+        FilesError::NotEmpty { .. } => "not empty",
+        FilesError::BelowItself { .. } => "below itself",
+        _ => panic!("{error}"),
+    }
+}
+
+/// The same change of the model, or the kind of its error.
+fn change(model: &mut Model, change: &Change) -> Result<(), &'static str> {
+    let place = |model: &Model, path: &str| refused_place(model, path).map_or(Ok(()), Err);
+    let existing = |model: &Model, path: &str| match model.contains_key(path) {
+        true => Ok(()),
+        false => Err("not found"),
+    };
+    match change {
+        Change::CreateDirectory(path) => {
+            place(model, path)?;
+            match model.contains_key(path) {
+                true => return Err("exists"),
+                false => model.insert(path.clone(), None),
+            };
+        }
+        Change::Write(path, contents) => {
+            place(model, path)?;
+            if model.get(path).is_some_and(Option::is_none) {
+                return Err("a directory");
+            }
+            model.insert(path.clone(), Some(contents.clone()));
+        }
+        Change::Rename(from, to) => {
+            place(model, from)?;
+            existing(model, from)?;
+            // The place of the new path is looked up before the ways of the old one matter.
+            place(model, to)?;
+            if directory_of(to) == from || is_below(directory_of(to), from) {
+                return Err("below itself");
+            }
+            if model.contains_key(to) {
+                return Err("exists");
+            }
+            let moved: Vec<String> = model
+                .keys()
+                .filter(|path| *path == from || is_below(path, from))
+                .cloned()
+                .collect();
+            for path in moved {
+                let entry = model.remove(&path).unwrap();
+                model.insert(format!("{to}{}", &path[from.len()..]), entry);
+            }
+        }
+        Change::Remove(path) => {
+            place(model, path)?;
+            existing(model, path)?;
+            if model.keys().any(|other| is_below(other, path)) {
+                return Err("not empty");
+            }
+            model.remove(path);
+        }
+        Change::RemoveAll(path) => {
+            place(model, path)?;
+            existing(model, path)?;
+            model.retain(|other, _| other != path && !is_below(other, path));
+        }
+    }
+    Ok(())
+}
+
+fn apply(store: &impl Store, files: &Files, change: &Change) -> Result<(), &'static str> {
+    let done = match change {
+        Change::CreateDirectory(path) => {
+            store.transact(|txn| files.create_directory(txn, path).map(drop))
+        }
+        Change::Write(path, contents) => {
+            store.transact(|txn| files.write(txn, path, contents.as_bytes()).map(drop))
+        }
+        Change::Rename(from, to) => store.transact(|txn| files.rename(txn, from, to)),
+        Change::Remove(path) => store.transact(|txn| files.remove(txn, path)),
+        Change::RemoveAll(path) => files.remove_all(store, path).map(drop),
+    };
+    done.map_err(|error| kind(&error))
+}
+
+fn stored(files: &Files, reader: &impl Reader) -> Model {
+    let mut found = Model::new();
+    let mut before = Vec::new();
+    for entry in files.walk(reader, "/").unwrap() {
+        let (path, id, entry) = entry.unwrap();
+        assert_eq!(files.path_of(reader, id).unwrap().as_ref(), Some(&path));
+        let directory = directory_of(&path).to_owned();
+        assert!(directory.is_empty() || before.contains(&directory), "{path} before its directory");
+        before.push(path.clone());
+        let contents = match entry.is_directory() {
+            true => None,
+            false => Some(String::from_utf8(files.read(reader, &path).unwrap()).unwrap()),
+        };
+        found.insert(path, contents);
+    }
+    found
+}
+
+/// The paths of all pages.
+fn found(files: &Files, reader: &impl Reader, within: Option<&str>, name: &str) -> Vec<String> {
+    let (mut paths, mut after) = (Vec::new(), None);
+    loop {
+        let mut search = files.search(Query::term("contents", "x")).limit(2).after(after);
+        if let Some(within) = within {
+            search = search.within(within);
+        }
+        if !name.is_empty() {
+            search = search.named(name);
+        }
+        let page = search.page(reader).unwrap();
+        paths.extend(page.files.into_iter().map(|file| file.path));
+        after = page.next;
+        if after.is_none() {
+            return paths;
+        }
+    }
+}
+
+pub fn random_changes_are_those_of_the_model(store: &impl Store) {
+    laws::very_long_property(prop::collection::vec(a_change(), 1..40), |changes| {
+        let files = fresh(store);
+        let mut model = Model::new();
+        for one in &changes {
+            let wanted = change(&mut model, one);
+            assert_eq!(apply(store, &files, one), wanted, "{one:?}");
+        }
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(stored(&files, &snapshot), model);
+        assert_eq!(files.check(&snapshot).unwrap(), []);
+
+        let directories: Vec<&String> =
+            model.iter().filter(|(_, contents)| contents.is_none()).map(|(path, _)| path).collect();
+        let places = directories.iter().map(|path| Some(path.as_str())).chain([None, Some("/")]);
+        for (within, name) in places.flat_map(|within| [(within, ""), (within, "a")]) {
+            let below = within.unwrap_or_default().trim_end_matches('/');
+            let matches = |path: &String, contents: &Option<String>| {
+                let has_word = contents.as_ref().is_some_and(|text| text.contains('x'));
+                let last = path.rsplit('/').next().unwrap();
+                has_word && is_below(path, below) && last.starts_with(name)
+            };
+            let wanted: BTreeSet<String> = model
+                .iter()
+                .filter(|(path, contents)| matches(path, contents))
+                .map(|(path, _)| path.clone())
+                .collect();
+            let paths = found(&files, &snapshot, within, name);
+            assert_eq!(paths.len(), wanted.len(), "{within:?}, {name:?}: {paths:?}");
+            assert_eq!(paths.into_iter().collect::<BTreeSet<_>>(), wanted);
+        }
+        let mut named: Vec<String> = model
+            .keys()
+            .filter(|path| path.rsplit('/').next().unwrap().starts_with('a'))
+            .cloned()
+            .collect();
+        let mut found: Vec<String> = files
+            .find_named(&snapshot, "a", 1_000)
+            .unwrap()
+            .into_iter()
+            .map(|(path, _, _)| path)
+            .collect();
+        named.sort();
+        found.sort();
+        assert_eq!(found, named);
+    });
+}
