@@ -80,6 +80,7 @@ mod selection;
 mod span;
 mod stored;
 mod values;
+mod values_of;
 
 use std::fmt;
 use std::ops::ControlFlow;
