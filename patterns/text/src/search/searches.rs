@@ -221,6 +221,21 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         Ok(self.request.ids(self.index, reader)?.into_iter().map(u64::from).collect())
     }
 
+    /// The ids of all records that match, ascending, each with its score: the score of the query,
+    /// whatever the order of the results is.
+    ///
+    /// # Errors
+    /// See [`Search`].
+    pub fn scores(&self, reader: &impl Reader) -> Result<Vec<(u64, f64)>> {
+        let prepared = self.request.prepare(self.index, reader)?;
+        let mut scores = Vec::new();
+        self.request.for_each(self.index, reader, &prepared, |found| {
+            scores.push((u64::from(found.doc), found.score));
+            Ok(())
+        })?;
+        Ok(scores)
+    }
+
     /// The ids of all records that match, as an expression in memory: a filter of other searches,
     /// or the audience of a [report](keyloom_bitmaps::InvertedIndex::report).
     ///
