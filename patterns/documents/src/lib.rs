@@ -7,14 +7,28 @@
 //!
 //! | module | the question it answers |
 //! |---|---|
+//! | [`nested`] | which documents have an element that matches on its own? |
+//! | [`relation`] | which records match because of their children, or because of their parent? |
 //! | [`collapse`] | which groups of records have the best results, and which are the best of each? |
 //! | [`json`] | how are documents of any shape stored, and found by what is in them? |
 //! | [`files`] | how are files stored, renamed and searched, if a rename must not be seen half done? |
 
 pub mod collapse;
+mod documents;
+mod error;
 pub mod files;
 pub mod json;
+mod matches;
+pub mod nested;
+pub mod relation;
+mod score_mode;
 
 pub use collapse::Collapse;
+pub use documents::{Documents, MAX_DEPTH};
+pub use error::DocumentError;
 pub use files::Files;
 pub use json::Collection;
+pub use matches::Matches;
+pub use nested::Nested;
+pub use relation::{Counts, PARENT, Relation};
+pub use score_mode::ScoreMode;

@@ -4,3 +4,4 @@
 mod collapse;
 mod files;
 mod json;
+mod nested;

@@ -1,0 +1,330 @@
+//! Documents: a table with a text index, and the paths and children that depend on its records.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{DynWriter, Error, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::{Attached, Schema, Table};
+use keyloom_text::TextIndex;
+
+use crate::error::DocumentError;
+
+/// The greatest number of levels: of paths within paths, and of children of children.
+pub const MAX_DEPTH: usize = 64;
+
+/// A table of documents with a text index, in a schema.
+///
+/// The elements of [nested](crate::nested) paths and the records of
+/// children of another table are declared on it. From then on, [`put`](Self::put) also writes
+/// the elements, and [`delete`](Self::delete) also deletes what belongs to the document.
+///
+/// Cheap to clone: clones share the declared paths and children.
+pub struct Documents<K: RecordKey, V: 'static, C = Postcard> {
+    name: Arc<str>,
+    text: Attached<TextIndex<K, V>, C>,
+    parts: Arc<Parts<K, V>>,
+    /// How many paths lead to these documents: 0, or more for elements.
+    depth: usize,
+}
+
+impl<K: RecordKey, V, C> Clone for Documents<K, V, C> {
+    fn clone(&self) -> Self {
+        let Self { name, text, parts, depth } = self;
+        Self { name: Arc::clone(name), text: text.clone(), parts: Arc::clone(parts), depth: *depth }
+    }
+}
+
+impl<K: RecordKey, V, C> fmt::Debug for Documents<K, V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Documents")
+            .field("name", &self.name)
+            .field("parts", &self.parts().len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Data that belongs to documents: the elements of a path, or their children.
+pub(crate) trait Part<K, V>: Send + Sync {
+    /// Removes the elements from a document, so that its record does not hold them.
+    fn strip(&self, document: &mut V) {
+        let _ = document;
+    }
+
+    /// Makes the stored elements those of the document.
+    fn write(&self, txn: &mut DynWriter<'_>, key: &K, document: &V) -> Result<()> {
+        let _ = (txn, key, document);
+        Ok(())
+    }
+
+    /// Adds the stored elements to a document.
+    fn read(&self, reader: &dyn ReadEntries, key: &K, document: &mut V) -> Result<()> {
+        let _ = (reader, key, document);
+        Ok(())
+    }
+
+    /// Called after documents were deleted, `depth` levels below the first.
+    fn removed(&self, txn: &mut DynWriter<'_>, keys: &[K], depth: usize) -> Result<()>;
+
+    /// Called after a document was moved to another key, `depth` levels below the first.
+    fn moved(&self, txn: &mut DynWriter<'_>, from: &K, to: &K, depth: usize) -> Result<()>;
+}
+
+/// The parts of documents.
+type Parts<K, V> = RwLock<Vec<Arc<dyn Part<K, V>>>>;
+
+/// Visits entries with their keys and values.
+type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'v;
+
+/// A reader as a trait object.
+pub(crate) trait ReadEntries {
+    /// Visits the entries of a range in order.
+    fn visit(&self, range: KeyRange<'_>, visit: &mut Visit<'_>) -> Result<()>;
+}
+
+impl<R: Reader> ReadEntries for R {
+    fn visit(&self, range: KeyRange<'_>, visit: &mut Visit<'_>) -> Result<()> {
+        for entry in self.range(range, Order::Ascending)? {
+            let (key, value) = entry?;
+            visit(&key, &value)?;
+        }
+        Ok(())
+    }
+}
+
+impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
+    /// Declares a table and its text index in a schema. `index` adds the fields of the index.
+    ///
+    /// `version` is the version of the index: raise it after `index` changes, and
+    /// [build](Attached::build) it.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_documents::Documents;
+    /// use keyloom_tables::Schema;
+    /// use keyloom_text::{Analyzer, Query};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "blog")?;
+    /// let posts = Documents::<u32, String>::declare(&schema, "posts", 1, |index| {
+    ///     index.field("text", Analyzer::english(), |_, text: &String, add| add(text))
+    /// })?;
+    /// store.transact(|txn| posts.put(txn, &7, &"Nest eggs".to_owned()))?;
+    /// let snapshot = store.snapshot()?;
+    /// let found = posts.text().at(&snapshot)?.search(Query::term("text",
+    /// "nest")).hits(&snapshot)?; assert_eq!(found.items[0].key, 7);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Schema::table_with`] and [`Schema::derive`].
+    pub fn declare<S: Store>(
+        schema: &Schema<'_, S>,
+        name: &str,
+        version: u32,
+        index: impl Fn(TextIndex<K, V>) -> TextIndex<K, V>,
+    ) -> Result<Self> {
+        Self::declare_at(schema, name, version, 0, index)
+    }
+
+    pub(crate) fn declare_at<S: Store>(
+        schema: &Schema<'_, S>,
+        name: &str,
+        version: u32,
+        depth: usize,
+        index: impl Fn(TextIndex<K, V>) -> TextIndex<K, V>,
+    ) -> Result<Self> {
+        if depth > MAX_DEPTH {
+            let what = format!("the path {name:?}");
+            return Err(DocumentError::TooDeep { what, limit: MAX_DEPTH }.into());
+        }
+        let table = schema.table_with::<K, V, C>(name, 1)?;
+        let text =
+            schema.derive(&table, "text", version, |space| Ok(index(TextIndex::new(space))))?;
+        Ok(Self { name: name.into(), text, parts: Arc::default(), depth })
+    }
+
+    /// The table of the records, with everything that it maintains.
+    ///
+    /// Its own writes do not write or delete the elements and children of documents.
+    pub fn table(&self) -> &Table<K, V, C> {
+        self.text.table()
+    }
+
+    /// The document with the elements of all its paths. Costs 1 get, and 1 range for each path of
+    /// the document and of each element.
+    ///
+    /// # Errors
+    /// An error with the key if a record does not decode; any error of the store.
+    pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<V>> {
+        let Some(mut document) = self.table().get(reader, key)? else { return Ok(None) };
+        self.read_parts(reader, key, &mut document)?;
+        Ok(Some(document))
+    }
+
+    pub(crate) fn read_parts(
+        &self,
+        reader: &dyn ReadEntries,
+        key: &K,
+        document: &mut V,
+    ) -> Result<()> {
+        self.parts().iter().try_for_each(|part| part.read(reader, key, document))
+    }
+
+    /// Sets a document with the elements of all its paths. Writes only the records that change:
+    /// that of the document, and those of elements.
+    ///
+    /// Costs 1 get for the document and 1 range for each path; for each record that changes, 1 get
+    /// more, 1 key written, and the changes of its index. Elements are compared as they are stored.
+    ///
+    /// # Errors
+    /// As [`Table::put`](keyloom_tables::Table::put).
+    pub fn put(&self, txn: &mut impl Writer, key: &K, document: &V) -> Result<()>
+    where
+        V: Clone,
+    {
+        txn.guarded(|txn| {
+            let root = self.stripped(document);
+            let (packed, bytes) = (self.table().space().pack(key), Self::encoded(&root)?);
+            let is_stored = txn.get(&packed)?.is_some_and(|stored| *stored == bytes);
+            match is_stored {
+                true => self.table().expect_writable(txn)?,
+                false => self.table().put(txn, key, &root)?,
+            }
+            self.write_parts(&mut DynWriter::new(txn), key, document)
+        })
+    }
+
+    /// Deletes a document with its elements, and with its children as far as their relations say
+    /// so. Returns whether there was one.
+    ///
+    /// # Errors
+    /// [`DocumentError::HasChildren`] if a relation refuses it; [`DocumentError::TooDeep`]; as
+    /// [`Table::delete`](keyloom_tables::Table::delete).
+    pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
+        txn.guarded(|txn| {
+            Ok(self.delete_at(&mut DynWriter::new(txn), std::slice::from_ref(key), 0)? > 0)
+        })
+    }
+
+    /// Deletes documents that are `depth` levels below the first deleted one.
+    pub(crate) fn delete_at(
+        &self,
+        txn: &mut DynWriter<'_>,
+        keys: &[K],
+        depth: usize,
+    ) -> Result<usize> {
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        self.refuse_depth(keys, depth)?;
+        // The records first: so no chain of parents that ends in itself is followed forever.
+        let deleted = self.table().delete_many(txn, keys)?;
+        self.parts().iter().try_for_each(|part| part.removed(txn, keys, depth + 1))?;
+        Ok(deleted)
+    }
+
+    /// Moves a document to another key, with its elements and children, in one transaction.
+    ///
+    /// Costs a read and two keys written for the document and each record that belongs to it, and
+    /// the changes of their indexes.
+    ///
+    /// # Errors
+    /// [`DocumentError::NoRecord`] if there is no such document; [`DocumentError::Exists`] if there
+    /// is a record at the new key, or at the new key of a child; [`DocumentError::TooDeep`]; as
+    /// [`Table::put`](keyloom_tables::Table::put).
+    pub fn rename(&self, txn: &mut impl Writer, from: &K, to: &K) -> Result<()> {
+        txn.guarded(|txn| {
+            let txn = &mut DynWriter::new(txn);
+            let document = self.table().get(txn, from)?;
+            let document = document.ok_or_else(|| self.no_record(from))?;
+            self.move_at(txn, from, to, &document, 0)
+        })
+    }
+
+    /// Moves a record to a key, as `record`, with what belongs to it. It is `depth` levels below
+    /// the first moved one.
+    pub(crate) fn move_at(
+        &self,
+        txn: &mut DynWriter<'_>,
+        from: &K,
+        to: &K,
+        record: &V,
+        depth: usize,
+    ) -> Result<()> {
+        let [old, new] = [from, to].map(|key| self.table().space().pack(key));
+        if old == new {
+            return self.table().put(txn, to, record);
+        }
+        self.refuse_depth(std::slice::from_ref(to), depth)?;
+        if txn.get(&new)?.is_some() {
+            return Err(DocumentError::Exists { key: self.shown(to) }.into());
+        }
+        self.table().put(txn, to, record)?;
+        self.table().delete(txn, from)?;
+        self.parts().iter().try_for_each(|part| part.moved(txn, from, to, depth + 1))
+    }
+
+    #[cold]
+    pub(crate) fn no_record(&self, key: &K) -> Error {
+        DocumentError::NoRecord { key: self.shown(key) }.into()
+    }
+
+    fn refuse_depth(&self, keys: &[K], depth: usize) -> Result<()> {
+        let Some(key) = keys.first().filter(|_| depth > MAX_DEPTH) else { return Ok(()) };
+        let what = format!("the chain of children to {}", self.shown(key));
+        Err(DocumentError::TooDeep { what, limit: MAX_DEPTH }.into())
+    }
+
+    pub(crate) fn write_parts(&self, txn: &mut DynWriter<'_>, key: &K, document: &V) -> Result<()> {
+        self.parts().iter().try_for_each(|part| part.write(txn, key, document))
+    }
+
+    /// The record of a document: the document without the elements of its paths.
+    pub(crate) fn stripped(&self, document: &V) -> V
+    where
+        V: Clone,
+    {
+        let mut record = document.clone();
+        self.parts().iter().for_each(|part| part.strip(&mut record));
+        record
+    }
+
+    pub(crate) fn encoded(record: &V) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        C::encode(record, &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl<K: RecordKey, V, C> Documents<K, V, C> {
+    /// The text index, for searches and for its life cycle.
+    pub fn text(&self) -> &Attached<TextIndex<K, V>, C> {
+        &self.text
+    }
+
+    /// The name in the schema.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The paths and children. A copy: a part may declare or use others.
+    pub(crate) fn parts(&self) -> Vec<Arc<dyn Part<K, V>>> {
+        self.parts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn add_part(&self, part: Arc<dyn Part<K, V>>) {
+        self.parts.write().unwrap_or_else(PoisonError::into_inner).push(part);
+    }
+}
+
+impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
+    /// The key of a document in the store, for errors.
+    pub(crate) fn shown(&self, key: &K) -> String {
+        keyloom::key::display(&self.table().space().pack(key)).to_string()
+    }
+}

@@ -1,0 +1,89 @@
+//! Errors of documents.
+
+use keyloom::Error;
+
+/// An error of documents. It is returned as an [`Error::Other`]; get it with
+/// [`Error::downcast_ref`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DocumentError {
+    /// The name is not the name of a path. Use a name that is not empty, and has no dot: a path
+    /// within an element is declared on the elements.
+    #[error(
+        "{path:?} is not a path of the documents {documents}: {why}; use a name of one level, and declare deeper paths on the elements"
+    )]
+    Path {
+        /// The name of the documents.
+        documents: String,
+        /// The refused name.
+        path: String,
+        /// Why it is refused.
+        why: &'static str,
+    },
+    /// The path, or the chain of parents, has too many levels.
+    #[error("{what} has more than {limit} levels; use fewer levels")]
+    TooDeep {
+        /// The path or the document.
+        what: String,
+        /// The greatest number of levels.
+        limit: usize,
+    },
+    /// An element or a child would have no document. Put the document first.
+    #[error("there is no document {key} for the new record of {children}; put the document first")]
+    NoDocument {
+        /// The name of the elements or children.
+        children: String,
+        /// The key of the document in the store.
+        key: String,
+    },
+    /// There is no such record to change or to move.
+    #[error("there is no record {key} to change; put it, or use one of the existing keys")]
+    NoRecord {
+        /// The key in the store.
+        key: String,
+    },
+    /// A record cannot be moved to the key of another one. Choose another key or remove that
+    /// record.
+    #[error(
+        "the record {key} exists already, and moving would replace it; remove it, or move to another key"
+    )]
+    Exists {
+        /// The key in the store.
+        key: String,
+    },
+    /// The document would be its own parent, or the parent of one of its own parents. Choose
+    /// another parent.
+    #[error("the document {key} would be its own ancestor; choose a parent that is not below it")]
+    OwnAncestor {
+        /// The key in the store.
+        key: String,
+    },
+    /// The document has children, and the relation refuses to delete such a document. Delete or
+    /// move the children first.
+    #[error(
+        "the document {key} has records in {children}, and these do not allow to delete it; delete or move them first"
+    )]
+    HasChildren {
+        /// The key of the document in the store.
+        key: String,
+        /// The name of the children.
+        children: String,
+    },
+    /// The matches are those of another index, whose ids mean other records. Search in the index of
+    /// this table.
+    #[error(
+        "matches of the index {given} were given where those of {expected} are needed; search in the index {expected}"
+    )]
+    OtherIndex {
+        /// The subspace of the index of the matches.
+        given: String,
+        /// The subspace of the index that is needed.
+        expected: String,
+    },
+}
+
+impl From<DocumentError> for Error {
+    fn from(error: DocumentError) -> Self {
+        Self::other(error)
+    }
+}

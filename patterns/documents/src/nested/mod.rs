@@ -1,0 +1,403 @@
+//! Nested objects: which documents have an element that matches on its own?
+//!
+//! A blog post has comments, each with a name and an age. If the fields of all comments are those
+//! of the post, a search for "a comment of Alice, who is 28" also finds a post where John is 28 and
+//! Alice is 31. With nested objects, each element of a list is a record of its own, with an index
+//! of its own. A query matches within one element, and the elements that match select the
+//! documents.
+//!
+//! ```
+//! use keyloom::{Memory, Store};
+//! use keyloom_documents::{Documents, Matches, Nested, ScoreMode};
+//! use keyloom_tables::Schema;
+//! use keyloom_text::{Analyzer, Query};
+//! use serde::{Deserialize, Serialize};
+//! #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+//! struct Comment { name: String, age: i64 }
+//! #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+//! struct Post { title: String, comments: Vec<Comment> }
+//!
+//! let store = Memory::new();
+//! let schema = Schema::open(&store, "blog")?;
+//! let posts = Documents::<u32, Post>::declare(&schema, "posts", 1, |index| {
+//!     index.field("title", Analyzer::english(), |_, post: &Post, add| add(&post.title))
+//! })?;
+//! let comments = Nested::declare(
+//!     &schema, &posts, "comments", 1,
+//!     |post: &Post| &post.comments, |post| &mut post.comments,
+//!     |index| index
+//!         .field("name", Analyzer::names(), |_, comment: &Comment, add| add(&comment.name))
+//!         .integers("age", |_, comment| Some(comment.age)),
+//! )?;
+//! let comment = |name: &str, age| Comment { name: name.to_owned(), age };
+//! let post = Post {
+//!     title: "Nest eggs".to_owned(),
+//!     comments: vec![comment("John Smith", 28), comment("Alice White", 31)],
+//! };
+//! store.transact(|txn| posts.put(txn, &1, &post))?;
+//!
+//! let snapshot = store.snapshot()?;
+//! assert_eq!(posts.get(&snapshot, &1)?, Some(post));
+//! let posts_of = |name: &str| {
+//!     let index = comments.at(&snapshot)?;
+//!     let aged_28 = index.records().integers_of("age")?.eq(28);
+//!     let search = index.search(Query::term("name", name)).filter(aged_28);
+//!     let found = Matches::of(index, &search, &snapshot)?;
+//!     comments.to_parents(&snapshot, &found, ScoreMode::Average)
+//! };
+//! assert_eq!(posts_of("john")?.keys(&snapshot)?, [1]);
+//! assert!(posts_of("alice")?.is_empty());
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Layout
+//!
+//! A path is a table in the schema, named after the documents and the path, with a text index:
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `posts` | key of the document | the document without the elements of its paths |
+//! | `posts.comments` | key of the document, ordinal | an element without the elements of its own paths |
+//! | `posts.comments.replies` | (key of the document, ordinal), ordinal | an element of an element |
+//!
+//! The index of the elements has the fields of its declaration, and the field
+//! [`"^"`](crate::PARENT) with the key of the document. Ordinals ascend in the order of the list.
+//! They have gaps where elements were removed.
+//!
+//! # Invariants
+//!
+//! * Every element belongs to an existing document.
+//! * The elements of a document, in the order of their ordinals, are the list at the path.
+//!
+//! Both hold after every transaction that writes through [`Documents`] and [`Nested`]. Writes
+//! through their tables can leave elements without a document: [`check`](Relation::check) reports
+//! them, and [`repair`](Nested::repair) deletes them.
+//!
+//! # Cost
+//!
+//! | operation | cost |
+//! |---|---|
+//! | [`put`](Documents::put) of a document | 1 get, 1 range per path; per record that changes 1 get, 1 key written and the changes of its index; no other record and no other index is written |
+//! | [`replace`](Nested::replace) an element | 2 gets, 1 key written and the changes of its index; 1 range per path of the element |
+//! | [`push`](Nested::push) | 3 gets, 1 range, 1 key written and the changes of its index |
+//! | [`remove`](Nested::remove) | 1 get, 1 key written and the changes of its index |
+//! | [`elements`](Nested::elements) | 1 range |
+//! | a query | the search among the elements, and [the step to the documents](crate::relation#cost) |
+//!
+//! A list is compared with the stored one by its common beginning and end. So an element that is
+//! changed, removed or appended is one record. An element that is inserted where no ordinal is free
+//! writes the elements after it again.
+//!
+//! # When not to use it
+//!
+//! When elements are never searched on their own: keep them in the record. When elements are
+//! written far more often than their documents, or belong to several: make them
+//! children of another table.
+//!
+//! # Source
+//!
+//! "Nested Objects" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide* (2015). There,
+//! the elements are hidden documents beside the document, and each change of one writes all of
+//! them.
+
+mod align;
+
+use std::fmt;
+use std::ops::{ControlFlow, Deref};
+use std::sync::Arc;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{DynWriter, Error, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom_tables::kit::record;
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::{Progress, RepairOptions, Schema};
+use keyloom_text::TextIndex;
+
+use crate::documents::{Documents, Part, ReadEntries};
+use crate::error::DocumentError;
+use crate::relation::{ParentOf, Relation, with_parent};
+use align::align;
+
+/// The greatest number of paths within each other.
+pub const MAX_PATHS: usize = 8;
+
+/// The elements at a path of documents; see the [module](self).
+///
+/// It is a [`Relation`] between the documents and the elements. Cheap to clone.
+pub struct Nested<P: RecordKey, D: 'static, E: 'static, C = Postcard> {
+    relation: Relation<P, D, (P, u32), E, C>,
+    elements: Documents<(P, u32), E, C>,
+    get: fn(&D) -> &Vec<E>,
+    get_mut: fn(&mut D) -> &mut Vec<E>,
+}
+
+impl<P: RecordKey, D, E, C> Clone for Nested<P, D, E, C> {
+    fn clone(&self) -> Self {
+        let (relation, elements) = (self.relation.clone(), self.elements.clone());
+        Self { relation, elements, get: self.get, get_mut: self.get_mut }
+    }
+}
+
+impl<P: RecordKey, D, E, C> fmt::Debug for Nested<P, D, E, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nested").field("elements", &self.elements).finish_non_exhaustive()
+    }
+}
+
+impl<P: RecordKey, D, E, C> Deref for Nested<P, D, E, C> {
+    type Target = Relation<P, D, (P, u32), E, C>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.relation
+    }
+}
+
+impl<P, D, E, C> Nested<P, D, E, C>
+where
+    P: RecordKey + Clone,
+    E: Clone,
+    C: Codec<D> + Codec<E> + 'static,
+{
+    /// Declares the elements at a path of `documents`. `get` and `get_mut` return the list of
+    /// elements of a document; `index` adds the fields of the index of the elements.
+    ///
+    /// For a path within the elements, declare it on [`documents`](Self::documents). `version` is
+    /// that of the index, as for [`Documents::declare`].
+    ///
+    /// # Errors
+    /// [`DocumentError::Path`]; [`DocumentError::TooDeep`] for more than [`MAX_PATHS`] paths within
+    /// each other; the errors of [`Schema::table_with`] and [`Schema::derive`].
+    pub fn declare<S: Store>(
+        schema: &Schema<'_, S>,
+        documents: &Documents<P, D, C>,
+        path: &str,
+        version: u32,
+        get: fn(&D) -> &Vec<E>,
+        get_mut: fn(&mut D) -> &mut Vec<E>,
+        index: impl Fn(TextIndex<(P, u32), E>) -> TextIndex<(P, u32), E>,
+    ) -> Result<Self> {
+        refuse_no_path(documents.name(), path)?;
+        let (name, depth) = (format!("{}.{path}", documents.name()), documents.depth() + 1);
+        if depth > MAX_PATHS {
+            let what = format!("the path {name:?}");
+            return Err(DocumentError::TooDeep { what, limit: MAX_PATHS }.into());
+        }
+        let parent_of: Arc<ParentOf<P, (P, u32), E>> =
+            Arc::new(|key: &(P, u32), _: &E| Some(key.0.clone()));
+        let elements = Documents::declare_at(schema, &name, version, depth, |space| {
+            index(with_parent(space, &parent_of))
+        })?;
+        let (parents, children) = (documents.text().clone(), elements.text().clone());
+        let nested =
+            Self { relation: Relation { parents, children, parent_of }, elements, get, get_mut };
+        documents.add_part(Arc::new(nested.clone()));
+        Ok(nested)
+    }
+
+    /// The elements as documents: to declare a path within them, or to read one with the elements
+    /// of its own paths. Its `put` does not check that the document of an element exists.
+    pub fn documents(&self) -> &Documents<(P, u32), E, C> {
+        &self.elements
+    }
+
+    /// The elements of a document with their ordinals, in order, without the elements of their own
+    /// paths. Costs one range.
+    ///
+    /// # Errors
+    /// An error with the key if a record does not decode; any error of the store.
+    pub fn elements(&self, reader: &impl Reader, document: &P) -> Result<Vec<(u32, E)>> {
+        let space = self.elements.table().space();
+        let entries = reader.range(self.range_of(document), Order::Ascending)?;
+        let elements = entries.map(|entry| record::<_, (P, u32), E, C>(space, entry?));
+        elements.map(|element| element.map(|((_, ordinal), element)| (ordinal, element))).collect()
+    }
+
+    /// Appends an element to the list of a document, and returns its ordinal.
+    ///
+    /// # Errors
+    /// [`DocumentError::NoDocument`]; [`Error::InvalidArgument`] after the last ordinal; as
+    /// [`Documents::put`].
+    pub fn push(&self, txn: &mut impl Writer, document: &P, element: &E) -> Result<u32> {
+        txn.guarded(|txn| {
+            let parents = self.relation.parents.table().space();
+            let key = parents.pack(document);
+            if txn.get(&key)?.is_none() {
+                let children = self.elements.name().to_owned();
+                let key = keyloom::key::display(&key).to_string();
+                return Err(DocumentError::NoDocument { children, key }.into());
+            }
+            let ordinal = match txn.last(self.range_of(document))? {
+                None => 0,
+                Some((key, _)) => {
+                    let (_, last) = self.unpacked(&key)?;
+                    last.checked_add(1).ok_or_else(too_many)?
+                }
+            };
+            self.elements.put(txn, &(document.clone(), ordinal), element)?;
+            Ok(ordinal)
+        })
+    }
+
+    /// Replaces an element of a document, with the elements of its own paths.
+    ///
+    /// # Errors
+    /// [`DocumentError::NoRecord`] if there is no such element; as [`Documents::put`].
+    pub fn replace(
+        &self,
+        txn: &mut impl Writer,
+        document: &P,
+        ordinal: u32,
+        element: &E,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let key = (document.clone(), ordinal);
+            if txn.get(&self.elements.table().space().pack(&key))?.is_none() {
+                return Err(self.elements.no_record(&key));
+            }
+            self.elements.put(txn, &key, element)
+        })
+    }
+
+    /// Removes an element of a document, with the elements of its own paths. Returns whether there
+    /// was one.
+    ///
+    /// # Errors
+    /// As [`Documents::delete`].
+    pub fn remove(&self, txn: &mut impl Writer, document: &P, ordinal: u32) -> Result<bool> {
+        self.elements.delete(txn, &(document.clone(), ordinal))
+    }
+
+    /// Deletes elements without a document, and repairs the index of the elements, in bounded
+    /// transactions.
+    ///
+    /// # Errors
+    /// As [`Attached::repair`](keyloom_tables::Attached::repair).
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        let options = RepairOptions::default();
+        let repaired = self.relation.children.repair(store)?;
+        let orphans = self.relation.resolve_orphans(
+            store,
+            &options,
+            |_| ControlFlow::Continue(()),
+            |txn, keys| self.elements.delete_at(txn, keys, 0),
+        )?;
+        Ok(repaired.followed_by(&orphans))
+    }
+
+    /// The keys of the elements of a document.
+    fn range_of(&self, document: &P) -> KeyRange<'static> {
+        // Packed as one element: a tuple is nested in the pair.
+        self.elements.table().space().range_of(&(document,))
+    }
+
+    fn unpacked(&self, key: &[u8]) -> Result<(P, u32)> {
+        let unpacked = self.elements.table().space().unpack(key);
+        unpacked.map_err(|error| Error::from(error).at(key))
+    }
+
+    /// The stored elements of a document: ordinals and bytes.
+    fn stored(&self, reader: &dyn ReadEntries, document: &P) -> Result<Vec<(u32, Vec<u8>)>> {
+        let mut stored = Vec::new();
+        reader.visit(self.range_of(document), &mut |key, value| {
+            stored.push((self.unpacked(key)?.1, value.to_vec()));
+            Ok(())
+        })?;
+        Ok(stored)
+    }
+}
+
+impl<P, D, E, C> Part<P, D> for Nested<P, D, E, C>
+where
+    P: RecordKey + Clone,
+    E: Clone,
+    C: Codec<D> + Codec<E> + 'static,
+{
+    fn strip(&self, document: &mut D) {
+        (self.get_mut)(document).clear();
+    }
+
+    fn write(&self, txn: &mut DynWriter<'_>, key: &P, document: &D) -> Result<()> {
+        let elements = (self.get)(document);
+        let records: Vec<E> =
+            elements.iter().map(|element| self.elements.stripped(element)).collect();
+        let bytes = records.iter().map(Documents::<(P, u32), E, C>::encoded);
+        let (stored, bytes) = (self.stored(txn, key)?, bytes.collect::<Result<Vec<_>>>()?);
+        let ordinals = align(&stored, &bytes).ok_or_else(too_many)?;
+        let is_kept = |ordinal: &u32| ordinals.binary_search(ordinal).is_ok();
+        let removed = stored.iter().filter(|(ordinal, _)| !is_kept(ordinal));
+        let removed: Vec<(P, u32)> = removed.map(|(ordinal, _)| (key.clone(), *ordinal)).collect();
+        self.elements.delete_at(txn, &removed, 0)?;
+        let is_stored = |ordinal: u32, bytes: &Vec<u8>| {
+            let place = stored.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal);
+            place.ok().and_then(|n| stored.get(n)).is_some_and(|(_, before)| before == bytes)
+        };
+        let changed = records.into_iter().zip(&bytes).zip(&ordinals);
+        let changed = changed.filter(|((_, bytes), ordinal)| !is_stored(**ordinal, bytes));
+        let changed: Vec<((P, u32), E)> =
+            changed.map(|((record, _), ordinal)| ((key.clone(), *ordinal), record)).collect();
+        if !changed.is_empty() {
+            self.elements.table().put_many(txn, &changed)?;
+        }
+        if self.elements.parts().is_empty() {
+            return Ok(());
+        }
+        let mut each = ordinals.iter().zip(elements);
+        each.try_for_each(|(ordinal, element)| {
+            self.elements.write_parts(txn, &(key.clone(), *ordinal), element)
+        })
+    }
+
+    fn read(&self, reader: &dyn ReadEntries, key: &P, document: &mut D) -> Result<()> {
+        let space = self.elements.table().space();
+        let mut elements = Vec::new();
+        reader.visit(self.range_of(key), &mut |key, value| {
+            elements.push(record::<_, (P, u32), E, C>(space, (key, value))?);
+            Ok(())
+        })?;
+        let list = (self.get_mut)(document);
+        list.clear();
+        for (key, mut element) in elements {
+            self.elements.read_parts(reader, &key, &mut element)?;
+            list.push(element);
+        }
+        Ok(())
+    }
+
+    fn removed(&self, txn: &mut DynWriter<'_>, keys: &[P], depth: usize) -> Result<()> {
+        for key in keys {
+            let stored = self.stored(txn, key)?;
+            let elements: Vec<(P, u32)> =
+                stored.into_iter().map(|(ordinal, _)| (key.clone(), ordinal)).collect();
+            self.elements.delete_at(txn, &elements, depth)?;
+        }
+        Ok(())
+    }
+
+    fn moved(&self, txn: &mut DynWriter<'_>, from: &P, to: &P, depth: usize) -> Result<()> {
+        for (ordinal, element) in self.elements(txn, from)? {
+            let [from, to] = [from, to].map(|document| (document.clone(), ordinal));
+            self.elements.move_at(txn, &from, &to, &element, depth)?;
+        }
+        Ok(())
+    }
+}
+
+fn refuse_no_path(documents: &str, path: &str) -> Result<()> {
+    let why = match path {
+        "" => "it is empty",
+        path if path.contains('.') => "it has a dot",
+        path if path.contains('\0') => "it has a zero byte",
+        _ => return Ok(()),
+    };
+    let (documents, path) = (documents.to_owned(), path.to_owned());
+    Err(DocumentError::Path { documents, path, why }.into())
+}
+
+#[cold]
+fn too_many() -> Error {
+    Error::InvalidArgument {
+        what: "the list of elements",
+        value: "more than 4,294,967,296 ordinals".to_owned(),
+        why: "ordinals have 32 bits; put a shorter list, which numbers the elements again",
+    }
+}

@@ -1,0 +1,289 @@
+//! Relation: which records match because of their children, or because of their parent?
+//!
+//! What [`nested`](crate::nested) elements and records with a parent have
+//! in common. The text index of the children has a field [`PARENT`] with the key of the parent.
+//! Matches of one side become matches of the other:
+//!
+//! ```text
+//! children that match ── ids ──► field "^" of these ids ──► keys of parents ──► ids of parents
+//! ```
+//!
+//! # Cost
+//!
+//! | step | cost | round trips |
+//! |---|---|---|
+//! | [`to_parents`](Relation::to_parents) of m children of p parents | 1 get per block of 1,016 ids with a match, p gets (nothing if the keys of the parents are ids), 1 range over the ids of all parents | 3, and 1 per 1,024 blocks |
+//! | [`to_children`](Relation::to_children) of p parents | p gets; 1 range per parent, or if there are many, 1 get per block of all children | 2, and 1 per range or 1,024 blocks |
+//! | [`inner_hits`](Relation::inner_hits) of one parent | a search that is restricted to its children | |
+//! | [`counts`](Relation::counts) | a [report](keyloom_bitmaps::Report::breakdown_by) by two fields | |
+//!
+//! Each of them also reads the states of both indexes, 1 get each.
+//!
+//! Memory: 16 bytes per match, and the keys of the parents.
+
+mod orphans;
+pub(crate) mod steps;
+
+use std::fmt;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Reader, Result, Unpack};
+use keyloom_bitmaps::{BitmapExpr, one};
+use keyloom_tables::Attached;
+use keyloom_tables::index::pack_one;
+use keyloom_tables::table::RecordKey;
+use keyloom_text::{Query, RecordHit, Search, TextIndex};
+
+use crate::matches::Matches;
+use crate::score_mode::ScoreMode;
+use steps::Tallies;
+
+/// The field of the text index of the children that has the key of the parent.
+pub const PARENT: &str = "^";
+
+/// The parent of a record.
+pub(crate) type ParentOf<P, K, V> = dyn Fn(&K, &V) -> Option<P> + Send + Sync;
+
+/// Parents and children, each with a text index; see the [module](self).
+///
+/// Cheap to clone.
+pub struct Relation<P: RecordKey, D: 'static, K: RecordKey, V: 'static, C = Postcard> {
+    pub(crate) parents: Attached<TextIndex<P, D>, C>,
+    pub(crate) children: Attached<TextIndex<K, V>, C>,
+    pub(crate) parent_of: Arc<ParentOf<P, K, V>>,
+}
+
+impl<P: RecordKey, D, K: RecordKey, V, C> Clone for Relation<P, D, K, V, C> {
+    fn clone(&self) -> Self {
+        Self {
+            parents: self.parents.clone(),
+            children: self.children.clone(),
+            parent_of: Arc::clone(&self.parent_of),
+        }
+    }
+}
+
+impl<P: RecordKey, D, K: RecordKey, V, C> fmt::Debug for Relation<P, D, K, V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Relation");
+        shown.field("parents", &self.parents).field("children", &self.children);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// Adds the field [`PARENT`] to the index of children.
+pub(crate) fn with_parent<P: RecordKey, K: RecordKey, V: 'static>(
+    index: TextIndex<K, V>,
+    parent_of: &Arc<ParentOf<P, K, V>>,
+) -> TextIndex<K, V> {
+    let parent_of = Arc::clone(parent_of);
+    index.values(PARENT, move |key, value| one(parent_of(key, value)))
+}
+
+impl<P: RecordKey, D, K: RecordKey, V, C> Relation<P, D, K, V, C>
+where
+    C: Codec<D> + Codec<V>,
+{
+    /// The index of the children, for searches, if it is readable. Costs one get.
+    ///
+    /// # Errors
+    /// As [`Attached::at`].
+    pub fn at(&self, reader: &impl Reader) -> Result<&TextIndex<K, V>> {
+        self.children.at(reader)
+    }
+
+    /// The children that match a query, all in one record each.
+    ///
+    /// # Errors
+    /// As [`Attached::at`]; see [`Search`].
+    pub fn matches(&self, reader: &impl Reader, query: impl Into<Query>) -> Result<Matches<K, V>> {
+        let index = self.at(reader)?;
+        Matches::of(index, &index.search(query), reader)
+    }
+
+    /// The parents with at least one of these children. Children without an existing parent are
+    /// left out.
+    ///
+    /// # Errors
+    /// As [`Attached::at`]; [`DocumentError::OtherIndex`](crate::DocumentError::OtherIndex); an
+    /// error with the key if stored bytes are damaged; any error of the store.
+    pub fn to_parents(
+        &self,
+        reader: &impl Reader,
+        children: &Matches<K, V>,
+        mode: ScoreMode,
+    ) -> Result<Matches<P, D>> {
+        self.to_parents_with(reader, children, mode, 1..)
+    }
+
+    /// The parents whose number of these children is in `number`. A parent without any of them is
+    /// not found, also if `number` includes 0.
+    ///
+    /// # Errors
+    /// As [`to_parents`](Self::to_parents).
+    pub fn to_parents_with(
+        &self,
+        reader: &impl Reader,
+        children: &Matches<K, V>,
+        mode: ScoreMode,
+        number: impl RangeBounds<u64>,
+    ) -> Result<Matches<P, D>> {
+        children.refuse_other(self.at(reader)?)?;
+        let mut tallies = Tallies::default();
+        let records = self.children.pattern().records();
+        tallies.read(reader, records, PARENT, children.scores())?;
+        let found = tallies.all.into_iter().filter(|(_, tally)| number.contains(&tally.count));
+        let scores = found.map(|(parent, tally)| (parent, tally.score(mode)));
+        steps::existing(reader, self.parents.at(reader)?, scores)
+    }
+
+    /// The parents with at least one of these children, where the score of a child is its value of
+    /// a field of integers. Children without a value are left out.
+    ///
+    /// With [`Matches::scored_by`], it sorts parents by a field of their children. Integers beyond
+    /// 2<sup>53</sup> are rounded.
+    ///
+    /// # Errors
+    /// As [`to_parents`](Self::to_parents), and
+    /// [`InvertedIndexError`](keyloom_bitmaps::InvertedIndexError) if there is no such field of
+    /// integers.
+    pub fn values_of_children(
+        &self,
+        reader: &impl Reader,
+        children: &Matches<K, V>,
+        field: &str,
+        mode: ScoreMode,
+    ) -> Result<Matches<P, D>> {
+        let index = self.at(reader)?;
+        children.refuse_other(index)?;
+        let integers = index.records().integers_of(field)?;
+        let ids = children.ids();
+        let values = integers.get_many(reader, &ids)?;
+        let values = ids.into_iter().zip(values);
+        let values = values.filter_map(|(id, value)| Some((id, value? as f64))).collect();
+        self.to_parents(reader, &Matches::new(index, values), mode)
+    }
+
+    /// The children of these parents, each with the score of its parent.
+    ///
+    /// # Errors
+    /// As [`to_parents`](Self::to_parents).
+    pub fn to_children(
+        &self,
+        reader: &impl Reader,
+        parents: &Matches<P, D>,
+    ) -> Result<Matches<K, V>> {
+        let (of_parents, index) = (self.parents.at(reader)?, self.at(reader)?);
+        parents.refuse_other(of_parents)?;
+        let keys = match parents.is_empty() {
+            true => Vec::new(),
+            false => of_parents.records().keys(reader, parents.ids())?,
+        };
+        let scores = keys.iter().zip(parents.scores());
+        let wanted = scores.filter_map(|(key, (_, score))| Some((pack_one(key.as_ref()?), *score)));
+        let all = steps::with_values(reader, index.records(), PARENT, &wanted.collect())?;
+        Ok(Matches::new(index, all))
+    }
+
+    /// The children of one parent, as a filter of searches among the children. Reads nothing until
+    /// it is evaluated.
+    ///
+    /// # Errors
+    /// None for a relation that was declared by this crate.
+    pub fn of_parent(&self, parent: &P) -> Result<BitmapExpr> {
+        self.children.pattern().records().packed_term(PARENT, &pack_one(parent))
+    }
+
+    /// The matches of a search among the children of one parent, in the order of the search: at
+    /// most `size` of them, after the first `offset`. `search` is one of [`at`](Self::at), with its
+    /// filters, and with the order that the results should have.
+    ///
+    /// ```
+    /// # use keyloom::{Memory, Order, Store};
+    /// # use keyloom_documents::{Documents, Nested};
+    /// # use keyloom_tables::Schema;
+    /// # use keyloom_text::{Analyzer, Query};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Clone, Serialize, Deserialize)]
+    /// # struct Post { comments: Vec<(String, i64)> }
+    /// # let store = Memory::new();
+    /// # let schema = Schema::open(&store, "blog")?;
+    /// # let posts = Documents::<u32, Post>::declare(&schema, "posts", 1, |index| index)?;
+    /// let comments = Nested::declare(
+    ///     &schema, &posts, "comments", 1,
+    ///     |post: &Post| &post.comments, |post| &mut post.comments,
+    ///     |index| index
+    ///         .field("text", Analyzer::english(), |_, (text, _): &(String, i64), add| add(text))
+    ///         .integers("stars", |_, (_, stars)| Some(*stars)),
+    /// )?;
+    /// let list = [("good", 4), ("not good", 1), ("so good", 5)];
+    /// let post = Post { comments: list.map(|(text, stars)| (text.to_owned(), stars)).to_vec() };
+    /// store.transact(|txn| posts.put(txn, &7, &post))?;
+    ///
+    /// let snapshot = store.snapshot()?;
+    /// let best = comments
+    ///     .at(&snapshot)?
+    ///     .search(Query::term("text", "good"))
+    ///     .sort_by("stars", Order::Descending);
+    /// let hits = comments.inner_hits(&snapshot, &best, &7, 0, 2)?;
+    /// assert_eq!(hits.iter().map(|hit| hit.value.1).collect::<Vec<_>>(), [5, 4]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Search`]; as [`Search::records`].
+    pub fn inner_hits(
+        &self,
+        reader: &impl Reader,
+        search: &Search<'_, K, V>,
+        parent: &P,
+        offset: usize,
+        size: usize,
+    ) -> Result<Vec<RecordHit<K, V>>> {
+        let of_parent = search.clone().filter(self.of_parent(parent)?).after(None);
+        let limited = of_parent.limit(offset.saturating_add(size));
+        let page = limited.records(reader, self.children.table())?;
+        Ok(page.items.into_iter().skip(offset).collect())
+    }
+
+    /// How many of these children have each value of a field, and how many parents have such a
+    /// child, by value. A child with several values counts for each of them.
+    ///
+    /// # Errors
+    /// As [`to_parents`](Self::to_parents), and
+    /// [`breakdown_by`](keyloom_bitmaps::Report::breakdown_by).
+    pub fn counts<F: for<'k> Unpack<'k> + PartialEq>(
+        &self,
+        reader: &impl Reader,
+        children: &Matches<K, V>,
+        field: &str,
+    ) -> Result<Vec<Counts<F>>> {
+        let index = self.at(reader)?;
+        children.refuse_other(index)?;
+        let report = index.records().report(children.filter());
+        let mut counts: Vec<Counts<F>> = Vec::new();
+        for ((value, _), many) in report.breakdown_by::<(F, P)>(reader, &[field, PARENT])?.rows {
+            match counts.last_mut() {
+                Some(last) if last.value == value => {
+                    last.children += many;
+                    last.parents += 1;
+                }
+                _ => counts.push(Counts { value, children: many, parents: 1 }),
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// How often a value occurs among children; see [`Relation::counts`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts<F> {
+    /// The value.
+    pub value: F,
+    /// The number of children with it.
+    pub children: u64,
+    /// The number of parents of these children.
+    pub parents: u64,
+}

@@ -1,0 +1,126 @@
+//! The steps between two indexes: from ids to the values of a field, and from values to ids.
+
+use std::collections::HashMap;
+
+use keyloom::key::Unpacker;
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Unpack};
+use keyloom_bitmaps::InvertedIndex;
+use keyloom_tables::table::RecordKey;
+use keyloom_text::TextIndex;
+
+use crate::matches::Matches;
+use crate::score_mode::Tally;
+
+/// If there are at least this many records per wanted value, the records of each value are read on
+/// their own. Otherwise the values of all records are read, those of 1,016 records with one get.
+const RECORDS_PER_RANGE: u64 = 64;
+
+/// The records that have one of the wanted values in a field, each with the score of the value. A
+/// record with several of them has the greatest score.
+pub(crate) fn with_values<K: RecordKey, V>(
+    reader: &impl Reader,
+    records: &InvertedIndex<K, V>,
+    field: &str,
+    wanted: &HashMap<KeyBuf, f64>,
+) -> Result<Vec<(u64, f64)>> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let number = records.all().count(reader)?;
+    let mut all = Vec::new();
+    if number / RECORDS_PER_RANGE >= wanted.len() as u64 {
+        for (value, score) in wanted {
+            let ids = records.packed_term(field, value)?;
+            for id in ids.ids(reader, .., Order::Ascending)? {
+                all.push((id?, *score));
+            }
+        }
+        all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        all.dedup_by_key(|(id, _)| *id);
+    } else {
+        let ids = records.all().ids(reader, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+        records.visit_values(reader, field, &ids, |id, value| {
+            let Some(score) = wanted.get(value) else { return Ok(()) };
+            match all.last_mut() {
+                Some((last, best)) if *last == id => *best = score.max(*best),
+                _ => all.push((id, *score)),
+            }
+            Ok(())
+        })?;
+    }
+    Ok(all)
+}
+
+/// The existing ones of the records with these keys, which are packed as one element each.
+pub(crate) fn existing<K: RecordKey, V>(
+    reader: &impl Reader,
+    index: &TextIndex<K, V>,
+    scores: impl Iterator<Item = (KeyBuf, f64)>,
+) -> Result<Matches<K, V>> {
+    let (keys, scores): (Vec<KeyBuf>, Vec<f64>) = scores.unzip();
+    if keys.is_empty() {
+        return Ok(Matches::new(index, Vec::new()));
+    }
+    let keys = keys.iter().map(|key| unpack_one(key)).collect::<Result<Vec<K>>>()?;
+    let ids = index.records().ids_of(reader, &keys)?;
+    let mut all: Vec<(u64, f64)> =
+        ids.into_iter().zip(scores).filter_map(|(id, score)| Some((id?, score))).collect();
+    all.sort_unstable_by_key(|(id, _)| *id);
+    // If keys are ids, a key without a record has an id as well.
+    let known = index.records().of_sorted_ids(all.iter().map(|(id, _)| *id));
+    let known = known & index.records().all();
+    let known = known.ids(reader, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    let mut known = known.into_iter().peekable();
+    all.retain(|(id, _)| known.next_if_eq(id).is_some());
+    Ok(Matches::new(index, all))
+}
+
+/// A value that was packed as one element.
+fn unpack_one<P: for<'k> Unpack<'k>>(packed: &[u8]) -> Result<P> {
+    P::unpack_element(&mut Unpacker::new(packed)).map_err(Error::from)
+}
+
+/// Scores by value.
+#[derive(Default)]
+pub(crate) struct Tallies {
+    places: HashMap<KeyBuf, usize>,
+    pub(crate) all: Vec<(KeyBuf, Tally)>,
+    /// The place of the last value: records with consecutive ids often have the same one.
+    last: usize,
+}
+
+impl Tallies {
+    /// Adds the score of each record to each of its values in a field.
+    pub(crate) fn read<K: RecordKey, V>(
+        &mut self,
+        reader: &impl Reader,
+        records: &InvertedIndex<K, V>,
+        field: &str,
+        scores: &[(u64, f64)],
+    ) -> Result<()> {
+        let ids: Vec<u64> = scores.iter().map(|(id, _)| *id).collect();
+        let mut rest = scores.iter().peekable();
+        records.visit_values(reader, field, &ids, |id, value| {
+            while rest.next_if(|(of, _)| *of < id).is_some() {}
+            rest.peek().into_iter().for_each(|(_, score)| self.add(value, *score));
+            Ok(())
+        })
+    }
+
+    fn add(&mut self, value: &[u8], score: f64) {
+        if self.all.get(self.last).is_none_or(|(key, _)| **key != *value) {
+            self.last = match self.places.get(value) {
+                Some(place) => *place,
+                None => {
+                    let key = KeyBuf::from_slice(value);
+                    self.places.insert(key.clone(), self.all.len());
+                    self.all.push((key, Tally::default()));
+                    self.all.len() - 1
+                }
+            };
+        }
+        if let Some((_, tally)) = self.all.get_mut(self.last) {
+            tally.add(score);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What changes of documents cost.
+
+use keyloom::{Metered, Store};
+use keyloom_testing::laws::{clear, counts};
+
+use super::blog::{Blog, comment, post};
+
+/// A post with so many comments.
+fn commented(many: usize) -> super::blog::Post {
+    let all = (0..many).map(|n| comment("ann", &format!("text {n}"), 20 + n as i64, 3, 20140901));
+    post("Nest eggs", &["cash"], all.collect())
+}
+
+pub fn one_changed_element_is_one_record_written(store: &(impl Store + Clone)) {
+    clear(store);
+    let store = Metered::new(store.clone());
+    let blog = Blog::declare(&store).unwrap();
+    let mut first = commented(40);
+    store.transact(|txn| blog.posts.put(txn, &1, &first)).unwrap();
+
+    // The keys of the table of comments that a transaction writes.
+    let records = |work: &dyn Fn()| {
+        let before = keyloom_testing::laws::dump_all(&store);
+        let (_, cost) = store.measure(|_| work());
+        let after = keyloom_testing::laws::dump_all(&store);
+        let table = blog.comments.documents().table().space();
+        let differ = after
+            .keys()
+            .chain(before.keys())
+            .filter(|key| table.contains(key) && after.get(*key) != before.get(*key));
+        (differ.collect::<std::collections::BTreeSet<_>>().len(), counts(cost)[3])
+    };
+    // The same document: no key is written.
+    let same = first.clone();
+    let work = || store.transact(|txn| blog.posts.put(txn, &1, &same)).unwrap();
+    assert_eq!(records(&work), (0, 0));
+
+    // Another number of stars: the record, and of the index the column and the slices of the
+    // integer. 3 is 0b011, and 4 is 0b100: three slices, which all exist for this chunk.
+    first.comments[7].stars = Some(4);
+    let put = first.clone();
+    let work = || store.transact(|txn| blog.posts.put(txn, &1, &put)).unwrap();
+    let (changed, written) = records(&work);
+    assert_eq!((changed, written), (1, 5));
+
+    // The same change by the element alone.
+    first.comments[7].stars = Some(3);
+    let element = first.comments[7].clone();
+    let work = || store.transact(|txn| blog.comments.replace(txn, &1, 7, &element)).unwrap();
+    assert_eq!(records(&work), (1, 5));
+
+    // An element that is removed from the middle, or appended, is one record.
+    let removed = first.comments.remove(12);
+    let put = first.clone();
+    let work = || store.transact(|txn| blog.posts.put(txn, &1, &put)).unwrap();
+    assert_eq!(records(&work).0, 1);
+    let work = || {
+        store.transact(|txn| blog.comments.push(txn, &1, &removed)).unwrap();
+    };
+    assert_eq!(records(&work).0, 1);
+}
