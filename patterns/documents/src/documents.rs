@@ -1,7 +1,7 @@
 //! Documents: a table with a text index, and the paths and children that depend on its records.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyRange, Order, Reader, Result, Store, Writer};
@@ -17,7 +17,7 @@ pub const MAX_DEPTH: usize = 64;
 /// A table of documents with a text index, in a schema.
 ///
 /// The elements of [nested](crate::nested) paths and the records of
-/// children of another table are declared on it. From then on, [`put`](Self::put) also writes
+/// [children](crate::parent_child) are declared on it. From then on, [`put`](Self::put) also writes
 /// the elements, and [`delete`](Self::delete) also deletes what belongs to the document.
 ///
 /// Cheap to clone: clones share the declared paths and children.
@@ -317,6 +317,12 @@ impl<K: RecordKey, V, C> Documents<K, V, C> {
         self.parts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The same documents for one of their own parts, which must not own them.
+    pub(crate) fn downgrade(&self) -> WeakDocuments<K, V, C> {
+        let Self { name, text, parts, depth } = self.clone();
+        WeakDocuments { name, text, parts: Arc::downgrade(&parts), depth }
+    }
+
     pub(crate) fn add_part(&self, part: Arc<dyn Part<K, V>>) {
         self.parts.write().unwrap_or_else(PoisonError::into_inner).push(part);
     }
@@ -326,5 +332,22 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// The key of a document in the store, for errors.
     pub(crate) fn shown(&self, key: &K) -> String {
         keyloom::key::display(&self.table().space().pack(key)).to_string()
+    }
+}
+
+/// [`Documents`] whose parts belong to another value.
+pub(crate) struct WeakDocuments<K: RecordKey, V: 'static, C> {
+    name: Arc<str>,
+    text: Attached<TextIndex<K, V>, C>,
+    parts: Weak<Parts<K, V>>,
+    depth: usize,
+}
+
+impl<K: RecordKey, V, C> WeakDocuments<K, V, C> {
+    /// The documents. A part is only called by a value that owns the parts.
+    pub(crate) fn upgrade(&self) -> Documents<K, V, C> {
+        let Self { name, text, parts, depth } = self;
+        let parts = parts.upgrade().unwrap_or_default();
+        Documents { name: Arc::clone(name), text: text.clone(), parts, depth: *depth }
     }
 }

@@ -8,6 +8,7 @@
 //! | module | the question it answers |
 //! |---|---|
 //! | [`nested`] | which documents have an element that matches on its own? |
+//! | [`parent_child`] | which parents have children that match, and which children have such a parent? |
 //! | [`relation`] | which records match because of their children, or because of their parent? |
 //! | [`collapse`] | which groups of records have the best results, and which are the best of each? |
 //! | [`json`] | how are documents of any shape stored, and found by what is in them? |
@@ -20,6 +21,7 @@ pub mod files;
 pub mod json;
 mod matches;
 pub mod nested;
+pub mod parent_child;
 pub mod relation;
 mod score_mode;
 
@@ -30,5 +32,6 @@ pub use files::Files;
 pub use json::Collection;
 pub use matches::Matches;
 pub use nested::Nested;
+pub use parent_child::Children;
 pub use relation::{Counts, PARENT, Relation};
 pub use score_mode::ScoreMode;

@@ -92,7 +92,7 @@
 //!
 //! When elements are never searched on their own: keep them in the record. When elements are
 //! written far more often than their documents, or belong to several: make them
-//! children of another table.
+//! [children](crate::parent_child).
 //!
 //! # Source
 //!

@@ -1,6 +1,6 @@
 //! Relation: which records match because of their children, or because of their parent?
 //!
-//! What [`nested`](crate::nested) elements and records with a parent have
+//! What [`nested`](crate::nested) elements and [`parent_child`](crate::parent_child) records have
 //! in common. The text index of the children has a field [`PARENT`] with the key of the parent.
 //! Matches of one side become matches of the other:
 //!

@@ -5,3 +5,4 @@ mod collapse;
 mod files;
 mod json;
 mod nested;
+mod parent_child;

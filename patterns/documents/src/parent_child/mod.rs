@@ -1,0 +1,376 @@
+//! Parent-child: which parents have children that match, and which children have such a parent?
+//!
+//! The branches of a company have employees. Both are records of their own tables, which change
+//! independently, and an employee moves to another branch in one transaction. A query finds the
+//! branches with matching employees, or the employees of matching branches.
+//!
+//! ```
+//! use keyloom::{Memory, Store};
+//! use keyloom_documents::parent_child::{Children, Link, OnDelete};
+//! use keyloom_documents::{Documents, ScoreMode};
+//! use keyloom_tables::Schema;
+//! use keyloom_text::{Analyzer, Query};
+//! let store = Memory::new();
+//! let schema = Schema::open(&store, "company")?;
+//! let branches = Documents::<String, String>::declare(&schema, "branches", 1, |index| {
+//!     index.field("country", Analyzer::simple(), |_, country: &String, add| add(country))
+//! })?;
+//! // The key of an employee is that of the branch, and a number.
+//! let employees = Children::<String, String, (String, u32), String>::declare(
+//!     &schema, &branches, "employees", 1, Link::by_key(), OnDelete::Refuse,
+//!     |index| index.field("hobby", Analyzer::simple(), |_, hobby: &String, add| add(hobby)),
+//! )?;
+//! let key = |branch: &str, number| (branch.to_owned(), number);
+//! store.transact(|txn| {
+//!     branches.put(txn, &"london".into(), &"UK".into())?;
+//!     branches.put(txn, &"paris".into(), &"France".into())?;
+//!     employees.put(txn, &key("london", 1), &"hiking".into())?;
+//!     employees.put(txn, &key("paris", 4), &"horses".into())
+//! })?;
+//!
+//! // Branches with an employee who likes hiking.
+//! let snapshot = store.snapshot()?;
+//! let hikers = employees.matches(&snapshot, Query::term("hobby", "hiking"))?;
+//! let found = employees.to_parents(&snapshot, &hikers, ScoreMode::None)?;
+//! assert_eq!(found.keys(&snapshot)?, ["london"]);
+//! // Employees of branches in France.
+//! let index = branches.text().at(&snapshot)?;
+//! let french = index.search(Query::term("country", "france"));
+//! let french = keyloom_documents::Matches::of(index, &french, &snapshot)?;
+//! let found = employees.to_children(&snapshot, &french)?;
+//! assert_eq!(found.keys(&snapshot)?, [key("paris", 4)]);
+//! drop(snapshot);
+//!
+//! store.transact(|txn| employees.move_to(txn, &key("london", 1), &"paris".into()))?;
+//! assert!(store.transact(|txn| branches.delete(txn, &"london".into()))?);
+//! assert!(store.transact(|txn| branches.delete(txn, &"paris".into())).is_err());
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! | query of the guide | here |
+//! |---|---|
+//! | `has_child`, with `min_children` and `max_children` | [`to_parents_with`](Relation::to_parents_with) |
+//! | `has_parent` | [`to_children`](Relation::to_children) |
+//! | `parent_id` | [`of_parent`](Relation::of_parent) |
+//! | `children` aggregation | [`to_children`](Relation::to_children), then a [report](keyloom_bitmaps::InvertedIndex::report) of the [filter](crate::Matches::filter) |
+//! | `parent` aggregation | [`to_parents`](Relation::to_parents), then the same |
+//! | grandparents | one step for each level |
+//!
+//! # Layout
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | of the parents | any | the record |
+//! | of the children | any; with [`Link::by_key`] the key of the parent, and a second part | the record |
+//!
+//! The index of the children has the field [`"^"`](crate::PARENT) with the key of the parent.
+//!
+//! ```text
+//! branches         ("london")                    ->  UK
+//! employees        ("london", 1)                 ->  hiking
+//! employees.text   (0, "terms", "^", "london", 0) ->  the ids of the employees in London
+//! ```
+//!
+//! # Invariants
+//!
+//! * After each [`put`](Children::put) and [`move_to`](Children::move_to), the parent of the record
+//!   exists, and no record is its own ancestor.
+//! * If a parent is deleted through [`Documents`], its children are treated as the
+//!   [rule](OnDelete) of the relation says, in the same transaction.
+//!
+//! # Cost
+//!
+//! | operation | cost |
+//! |---|---|
+//! | [`put`](Children::put) | 1 get for the parent, and those of [`Documents::put`]; in a relation of a table with itself, 1 get per ancestor |
+//! | [`move_to`](Children::move_to) | the same, and 1 key deleted if the key changes; then the children of the record move as well, if they have its key |
+//! | deletion of a parent with n children | 1 range over the containers of the parent, n gets; then the rule: nothing, or n deletions or moves |
+//! | a query | the search, and [the step](crate::relation#cost) |
+//!
+//! # When not to use it
+//!
+//! When children are always read and written with their parent: they are [nested](crate::nested)
+//! elements. When a search returns children with a few fields of their parent: copy these
+//! ([denormalization](keyloom_tables::denormalize)).
+//!
+//! # Source
+//!
+//! "Parent-Child Relationship" in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide*
+//! (2015).
+
+mod link;
+mod of_itself;
+
+use std::fmt;
+use std::ops::{ControlFlow, Deref};
+use std::sync::Arc;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Store, Writer};
+use keyloom_tables::kit::record;
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::{Progress, RepairOptions, Schema};
+use keyloom_text::TextIndex;
+
+pub use link::{Link, OnDelete};
+
+use crate::documents::{Documents, MAX_DEPTH, Part};
+use crate::error::DocumentError;
+use crate::relation::{Relation, with_parent};
+
+/// Records that have a parent; see the [module](self).
+///
+/// It is a [`Relation`] between the parents and these records. Cheap to clone.
+pub struct Children<P: RecordKey, D: 'static, K: RecordKey, V: 'static, C = Postcard> {
+    relation: Relation<P, D, K, V, C>,
+    records: Documents<K, V, C>,
+    link: Link<P, K, V>,
+    on_delete: OnDelete<P>,
+}
+
+impl<P: RecordKey + Clone, D, K: RecordKey, V, C> Clone for Children<P, D, K, V, C> {
+    fn clone(&self) -> Self {
+        Self {
+            relation: self.relation.clone(),
+            records: self.records.clone(),
+            link: self.link.clone(),
+            on_delete: self.on_delete.clone(),
+        }
+    }
+}
+
+impl<P: RecordKey, D, K: RecordKey, V, C> fmt::Debug for Children<P, D, K, V, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Children").field("records", &self.records).finish_non_exhaustive()
+    }
+}
+
+impl<P: RecordKey, D, K: RecordKey, V, C> Deref for Children<P, D, K, V, C> {
+    type Target = Relation<P, D, K, V, C>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.relation
+    }
+}
+
+impl<P, D, K, V, C> Children<P, D, K, V, C>
+where
+    P: RecordKey + Clone + Send + Sync,
+    K: RecordKey + Clone,
+    V: Clone,
+    C: Codec<D> + Codec<V> + 'static,
+{
+    /// Declares the children of `parents`: a table and its text index. `index` adds the fields of
+    /// the index, and `version` is its version, as for [`Documents::declare`].
+    ///
+    /// # Errors
+    /// The errors of [`Schema::table_with`] and [`Schema::derive`].
+    pub fn declare<S: Store>(
+        schema: &Schema<'_, S>,
+        parents: &Documents<P, D, C>,
+        name: &str,
+        version: u32,
+        link: Link<P, K, V>,
+        on_delete: OnDelete<P>,
+        index: impl Fn(TextIndex<K, V>) -> TextIndex<K, V>,
+    ) -> Result<Self> {
+        let records = Documents::declare(schema, name, version, |space| {
+            index(with_parent(space, &link.parent_of))
+        })?;
+        let declared = Self::of(parents.text().clone(), records, link, on_delete);
+        parents.add_part(Arc::new(declared.clone()));
+        Ok(declared)
+    }
+
+    /// The records as documents: to declare paths or children of their own. Its `put` does not
+    /// check the parent.
+    pub fn documents(&self) -> &Documents<K, V, C> {
+        &self.records
+    }
+
+    /// Sets a record. Its parent must exist, if it has one.
+    ///
+    /// # Errors
+    /// [`DocumentError::NoDocument`]; [`DocumentError::OwnAncestor`]; [`DocumentError::TooDeep`]
+    /// for more than [`MAX_DEPTH`] ancestors; as [`Documents::put`].
+    pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
+        txn.guarded(|txn| {
+            self.check_parent(txn, key, value)?;
+            self.records.put(txn, key, value)
+        })
+    }
+
+    /// Deletes a record, and treats its own children as their relations say. Returns whether there
+    /// was one.
+    ///
+    /// # Errors
+    /// As [`Documents::delete`].
+    pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
+        self.records.delete(txn, key)
+    }
+
+    /// Moves a record to another parent, and returns its new key. Its own elements and children
+    /// follow, if their keys have its key.
+    ///
+    /// # Errors
+    /// [`DocumentError::NoRecord`] if there is no such record; [`DocumentError::Exists`] if there
+    /// is one at the new key; [`Error::InvalidArgument`] if the functions of the link contradict
+    /// each other; the errors of [`put`](Self::put).
+    pub fn move_to(&self, txn: &mut impl Writer, key: &K, parent: &P) -> Result<K> {
+        txn.guarded(|txn| self.move_at(&mut DynWriter::new(txn), key, parent, 0))
+    }
+
+    /// The keys of the children of a parent, by ascending id.
+    ///
+    /// # Errors
+    /// As [`Relation::to_parents`].
+    pub fn keys_of(&self, reader: &impl Reader, parent: &P) -> Result<Vec<K>> {
+        self.some_keys_of(reader, parent, usize::MAX)
+    }
+
+    /// Deletes at most `most` children of a parent, and returns how many. Before a parent with very
+    /// many children is deleted, call it in transactions of its own, until it returns 0.
+    ///
+    /// # Errors
+    /// As [`Documents::delete`].
+    pub fn delete_some(&self, txn: &mut impl Writer, parent: &P, most: usize) -> Result<usize> {
+        txn.guarded(|txn| {
+            let keys = self.some_keys_of(txn, parent, most)?;
+            self.records.delete_at(&mut DynWriter::new(txn), &keys, 0)
+        })
+    }
+
+    /// Treats all children without an existing parent by a rule, in bounded transactions, and
+    /// repairs the index of the children. [`OnDelete::Keep`] and [`OnDelete::Refuse`] leave these
+    /// children as they are.
+    ///
+    /// # Errors
+    /// The errors of [`move_to`](Self::move_to) for [`OnDelete::Reparent`]; as
+    /// [`Attached::repair`](keyloom_tables::Attached::repair).
+    pub fn repair(&self, store: &impl Store, rule: &OnDelete<P>) -> Result<Progress> {
+        let repaired = self.relation.children.repair(store)?;
+        let resolve = |txn: &mut DynWriter<'_>, keys: &[K]| match rule {
+            OnDelete::Delete => self.records.delete_at(txn, keys, 0),
+            OnDelete::Reparent(parent) => {
+                keys.iter().try_for_each(|key| self.move_at(txn, key, parent, 0).map(drop))?;
+                Ok(0)
+            }
+            OnDelete::Keep | OnDelete::Refuse => Ok(0),
+        };
+        let (options, go_on) = (RepairOptions::default(), |_: &_| ControlFlow::Continue(()));
+        let orphans = self.relation.resolve_orphans(store, &options, go_on, resolve)?;
+        Ok(repaired.followed_by(&orphans))
+    }
+
+    fn some_keys_of(&self, reader: &impl Reader, parent: &P, most: usize) -> Result<Vec<K>> {
+        let index = self.relation.at(reader)?;
+        let ids = self.relation.of_parent(parent)?.ids(reader, .., Order::Ascending)?;
+        let ids = ids.take(most).collect::<Result<Vec<u64>>>()?;
+        let keys = if ids.is_empty() { Vec::new() } else { index.records().keys(reader, ids)? };
+        Ok(keys.into_iter().flatten().collect())
+    }
+
+    fn move_at(&self, txn: &mut DynWriter<'_>, key: &K, parent: &P, depth: usize) -> Result<K> {
+        let value = self.records.table().get(txn, key)?;
+        let value = value.ok_or_else(|| self.records.no_record(key))?;
+        let (new, value) = (self.link.with_parent)(key, value, parent);
+        let is_of = (self.link.parent_of)(&new, &value).map(|of| keyloom::pack(&of));
+        if is_of != Some(keyloom::pack(parent)) {
+            return Err(Error::InvalidArgument {
+                what: "the link of a relation",
+                value: self.records.shown(&new),
+                why: "its second function must return a record of the given parent; correct the functions of the link",
+            });
+        }
+        self.check_parent(txn, &new, &value)?;
+        self.records.move_at(txn, key, &new, &value, depth)?;
+        Ok(new)
+    }
+
+    /// Applies a rule to the children of a parent that was deleted.
+    fn resolve(
+        &self,
+        txn: &mut DynWriter<'_>,
+        parent: &P,
+        rule: &OnDelete<P>,
+        depth: usize,
+    ) -> Result<()> {
+        let keys = match rule {
+            OnDelete::Keep => return Ok(()),
+            OnDelete::Refuse => self.some_keys_of(txn, parent, 1)?,
+            OnDelete::Delete | OnDelete::Reparent(_) => self.keys_of(txn, parent)?,
+        };
+        match rule {
+            _ if keys.is_empty() => Ok(()),
+            OnDelete::Keep => Ok(()),
+            OnDelete::Refuse => Err(DocumentError::HasChildren {
+                key: shown(&self.packed(parent)),
+                children: self.records.name().to_owned(),
+            }
+            .into()),
+            OnDelete::Delete => self.records.delete_at(txn, &keys, depth).map(drop),
+            OnDelete::Reparent(other) => {
+                keys.iter().try_for_each(|key| self.move_at(txn, key, other, depth).map(drop))
+            }
+        }
+    }
+
+    /// The key of a parent in the store.
+    fn packed(&self, parent: &P) -> KeyBuf {
+        self.relation.parents.table().space().pack(parent)
+    }
+
+    /// # Errors
+    /// [`DocumentError::NoDocument`], [`DocumentError::OwnAncestor`], [`DocumentError::TooDeep`].
+    fn check_parent(&self, txn: &impl Reader, key: &K, value: &V) -> Result<()> {
+        let Some(parent) = (self.link.parent_of)(key, value) else { return Ok(()) };
+        let first = self.packed(&parent);
+        if !self.is_of_itself() {
+            return match txn.get(&first)? {
+                Some(_) => Ok(()),
+                None => Err(self.no_parent(&first)),
+            };
+        }
+        let depth = self.depth_below(txn, key, &first)?;
+        self.refuse_height(txn, key, &first, depth)
+    }
+
+    #[cold]
+    fn no_parent(&self, parent: &[u8]) -> Error {
+        let (children, key) = (self.records.name().to_owned(), shown(parent));
+        DocumentError::NoDocument { children, key }.into()
+    }
+}
+
+fn shown(packed: &[u8]) -> String {
+    keyloom::key::display(packed).to_string()
+}
+
+impl<P: RecordKey, D, K: RecordKey, V, C> Children<P, D, K, V, C> {
+    fn of(
+        parents: keyloom_tables::Attached<TextIndex<P, D>, C>,
+        records: Documents<K, V, C>,
+        link: Link<P, K, V>,
+        on_delete: OnDelete<P>,
+    ) -> Self {
+        let (children, parent_of) = (records.text().clone(), Arc::clone(&link.parent_of));
+        Self { relation: Relation { parents, children, parent_of }, records, link, on_delete }
+    }
+}
+
+impl<P, D, K, V, C> Part<P, D> for Children<P, D, K, V, C>
+where
+    P: RecordKey + Clone + Send + Sync,
+    K: RecordKey + Clone,
+    V: Clone,
+    C: Codec<D> + Codec<V> + 'static,
+{
+    fn removed(&self, txn: &mut DynWriter<'_>, keys: &[P], depth: usize) -> Result<()> {
+        keys.iter().try_for_each(|key| self.resolve(txn, key, &self.on_delete, depth))
+    }
+
+    fn moved(&self, txn: &mut DynWriter<'_>, from: &P, to: &P, depth: usize) -> Result<()> {
+        let keys = self.keys_of(txn, from)?;
+        keys.iter().try_for_each(|key| self.move_at(txn, key, to, depth).map(drop))
+    }
+}

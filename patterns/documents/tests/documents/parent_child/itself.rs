@@ -1,0 +1,95 @@
+//! A table whose records are each other's parents.
+
+use std::collections::BTreeMap;
+
+use keyloom::{Error, Result, Store};
+use keyloom_documents::parent_child::{Children, Link, OnDelete};
+use keyloom_documents::{DocumentError, MAX_DEPTH, Matches, ScoreMode};
+use keyloom_tables::Schema;
+use keyloom_testing::laws::clear;
+
+type Node = (Option<u32>, String);
+type Tree = Children<u32, Node, u32, Node>;
+
+fn declare(store: &impl Store, rule: OnDelete<u32>) -> Result<Tree> {
+    let schema = Schema::open(store, "tree")?;
+    let link = Link::new(
+        |_: &u32, (parent, _): &Node| *parent,
+        |id, (_, text), parent: &u32| (*id, (Some(*parent), text)),
+    );
+    Tree::of_itself(&schema, "nodes", 1, link, rule, |index| index)
+}
+
+fn node(parent: impl Into<Option<u32>>) -> Node {
+    (parent.into(), "text".to_owned())
+}
+
+fn error_of(error: &Error) -> &DocumentError {
+    error.downcast_ref().unwrap_or_else(|| panic!("{error}"))
+}
+
+pub fn trees_stay_without_cycles_and_within_their_depth(store: &impl Store) {
+    clear(store);
+    let tree = declare(store, OnDelete::Delete).unwrap();
+    let put =
+        |id: u32, parent: Option<u32>| store.transact(|txn| tree.put(txn, &id, &node(parent)));
+    // A record that is its own parent, directly or through others.
+    let error = put(1, Some(1)).unwrap_err();
+    assert!(matches!(error_of(&error), DocumentError::OwnAncestor { .. }), "{error}");
+    put(1, None).unwrap();
+    put(2, Some(1)).unwrap();
+    put(3, Some(2)).unwrap();
+    let error = put(1, Some(3)).unwrap_err();
+    assert!(matches!(error_of(&error), DocumentError::OwnAncestor { .. }), "{error}");
+    assert!(error.to_string().contains("1)"), "{error}");
+    let error = store.transact(|txn| tree.move_to(txn, &2, &3)).unwrap_err();
+    assert!(matches!(error_of(&error), DocumentError::OwnAncestor { .. }), "{error}");
+    let error = put(4, Some(9)).unwrap_err();
+    assert!(matches!(error_of(&error), DocumentError::NoDocument { .. }), "{error}");
+
+    // A chain of the greatest depth, and one more.
+    store
+        .transact(|txn| {
+            tree.put(txn, &100, &node(None))?;
+            (101..=100 + MAX_DEPTH as u32).try_for_each(|id| tree.put(txn, &id, &node(id - 1)))
+        })
+        .unwrap();
+    let last = 100 + MAX_DEPTH as u32;
+    let error = put(last + 1, Some(last)).unwrap_err();
+    assert!(matches!(error_of(&error), DocumentError::TooDeep { .. }), "{error}");
+    // A record that has descendants is not moved too deep either.
+    let error = store.transact(|txn| tree.move_to(txn, &1, &(last - 2))).unwrap_err();
+    assert!(matches!(error_of(&error), DocumentError::TooDeep { .. }), "{error}");
+    store.transact(|txn| tree.move_to(txn, &1, &(last - 3))).unwrap();
+
+    // The grandchildren of a record, and all below it.
+    let snapshot = store.snapshot().unwrap();
+    let index = tree.at(&snapshot).unwrap();
+    let one = index.records().id_of(&snapshot, &1).unwrap().unwrap();
+    let one = keyloom_bitmaps::BitmapExpr::range(one..=one);
+    let one = Matches::of_ids(index, &one, 1.0, &snapshot).unwrap();
+    let below = tree.to_children(&snapshot, &tree.to_children(&snapshot, &one).unwrap()).unwrap();
+    assert_eq!(below.keys(&snapshot).unwrap(), [3]);
+    let above = tree.to_parents(&snapshot, &below, ScoreMode::Sum).unwrap();
+    assert_eq!(above.keys(&snapshot).unwrap(), [2]);
+    drop(snapshot);
+
+    // All descendants are deleted: 3 records and the chain.
+    assert!(store.transact(|txn| tree.delete(txn, &100)).unwrap());
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(tree.documents().table().count(&snapshot, ()).unwrap(), 0);
+    assert_eq!(tree.check(&snapshot).unwrap(), []);
+}
+
+/// Records that another program has put as a circle are deleted without an end.
+#[test]
+fn a_circle_of_parents_is_deleted() {
+    let store = keyloom::Memory::new();
+    let tree = declare(&store, OnDelete::Delete).unwrap();
+    let circle = BTreeMap::from([(1, node(3)), (2, node(1)), (3, node(2))]);
+    store.transact(|txn| tree.documents().table().put_many(txn, circle.clone())).unwrap();
+    let error = store.transact(|txn| tree.put(txn, &4, &node(1))).unwrap_err();
+    assert!(matches!(error_of(&error), DocumentError::TooDeep { .. }), "{error}");
+    assert!(store.transact(|txn| tree.delete(txn, &2)).unwrap());
+    assert_eq!(tree.documents().table().count(&store.snapshot().unwrap(), ()).unwrap(), 0);
+}
