@@ -80,6 +80,45 @@ pub enum DocumentError {
         /// The subspace of the index that is needed.
         expected: String,
     },
+    /// The document has more elements than [numbered fields](crate::numbered_fields), so the others
+    /// could not be found. Declare more numbers and build the index again, or use nested elements.
+    #[error(
+        "the document {key} has {count} elements, and there are numbered fields for {most}; declare fields for more elements, or use nested elements"
+    )]
+    TooManyElements {
+        /// The key of the document in the store.
+        key: String,
+        /// The number of its elements.
+        count: usize,
+        /// The greatest number.
+        most: usize,
+    },
+    /// An element does not have one value for each name of the numbered fields. Pass an empty value
+    /// for a missing one.
+    #[error(
+        "an element of the document {key} has {values} values, and the numbered fields have {names} names; pass one value per name, an empty one if it is missing"
+    )]
+    OtherValues {
+        /// The key of the document in the store.
+        key: String,
+        /// The number of values of the element.
+        values: usize,
+        /// The number of names.
+        names: usize,
+    },
+    /// An element covers more positions than the gap between two elements, so that a query by
+    /// [proximity](crate::proximity) could miss it. Shorten its values, or use nested elements.
+    #[error(
+        "an element of the document {key} covers {positions} positions, the limit is {limit}; shorten its values, or use nested elements"
+    )]
+    LongElement {
+        /// The key of the document in the store.
+        key: String,
+        /// The number of positions.
+        positions: u32,
+        /// The greatest number.
+        limit: u32,
+    },
 }
 
 impl From<DocumentError> for Error {

@@ -10,6 +10,8 @@
 //! | [`nested`] | which documents have an element that matches on its own? |
 //! | [`parent_child`] | which parents have children that match, and which children have such a parent? |
 //! | [`relation`] | which records match because of their children, or because of their parent? |
+//! | [`numbered_fields`] | how are elements kept apart in one flat document? |
+//! | [`proximity`] | how are elements of any number kept apart in one field? |
 //! | [`collapse`] | which groups of records have the best results, and which are the best of each? |
 //! | [`json`] | how are documents of any shape stored, and found by what is in them? |
 //! | [`files`] | how are files stored, renamed and searched, if a rename must not be seen half done? |
@@ -21,7 +23,9 @@ pub mod files;
 pub mod json;
 mod matches;
 pub mod nested;
+pub mod numbered_fields;
 pub mod parent_child;
+pub mod proximity;
 pub mod relation;
 mod score_mode;
 
@@ -32,6 +36,8 @@ pub use files::Files;
 pub use json::Collection;
 pub use matches::Matches;
 pub use nested::Nested;
+pub use numbered_fields::NumberedFields;
 pub use parent_child::Children;
+pub use proximity::ProximityField;
 pub use relation::{Counts, PARENT, Relation};
 pub use score_mode::ScoreMode;

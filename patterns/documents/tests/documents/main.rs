@@ -3,6 +3,7 @@
 
 mod collapse;
 mod files;
+mod flat;
 mod json;
 mod nested;
 mod parent_child;

@@ -1,0 +1,230 @@
+//! Nested documents by numbered field names: how are elements kept apart in one flat document?
+//!
+//! A résumé has skills, each with a level. If all skills are one field and all levels another, a
+//! search for "excellent in poetry" also finds a person who is excellent in maths and poor in
+//! poetry. With numbered fields, the first skill is in the fields `skill_1` and `level_1`, the
+//! second in `skill_2` and `level_2`. A query is expanded to all numbers:
+//!
+//! ```text
+//! skill: poetry, level: excellent
+//!     (+skill_1:poetry +level_1:excellent) OR (+skill_2:poetry +level_2:excellent) OR …
+//! ```
+//!
+//! ```
+//! use keyloom::{Memory, Store, Subspace};
+//! use keyloom_documents::NumberedFields;
+//! use keyloom_tables::Table;
+//! use keyloom_text::{Analyzer, Query, TextIndex};
+//! type Skills = Vec<(String, String)>;
+//! let skills = NumberedFields::new(["skill", "level"], 8, |_: &u32, skills: &Skills, add| {
+//!     skills.iter().for_each(|(skill, level)| add(&[skill, level]))
+//! })?;
+//! let index = skills.add_to(TextIndex::new(&Subspace::new("text")), |_| Analyzer::simple());
+//! let resumes = Table::<u32, Skills>::new(&Subspace::new("resumes")).with(&index);
+//!
+//! let store = Memory::new();
+//! let list = |all: &[[&str; 2]]| {
+//!     all.iter().map(|[skill, level]| (skill.to_string(), level.to_string())).collect::<Skills>()
+//! };
+//! store.transact(|txn| {
+//!     skills.put(txn, &resumes, &1, &list(&[["maths", "excellent"], ["poetry", "poor"]]))?;
+//!     skills.put(txn, &resumes, &2, &list(&[["cooking", "poor"], ["poetry", "excellent"]]))
+//! })?;
+//! let query = skills.query(|name| {
+//!     let skill = Query::term(name("skill"), "poetry");
+//!     Query::all_of([skill, Query::term(name("level"), "excellent")])
+//! });
+//! let found = index.search(query).hits(&store.snapshot()?)?;
+//! assert_eq!(found.items.iter().map(|hit| hit.key).collect::<Vec<_>>(), [2]);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Layout
+//!
+//! That of a [`TextIndex`] with `names × most` fields. The fields of one name need their own
+//! postings for each number:
+//!
+//! ```text
+//! ("text", 2, number of "skill_1", "maths", …)  ->  the documents with this as their first skill
+//! ("text", 2, number of "skill_2", "maths", …)  ->  and as their second
+//! ```
+//!
+//! # Invariants
+//!
+//! * A document put by [`put`](NumberedFields::put) has at most `most` elements. So each of them
+//!   can be found.
+//!
+//! # Cost
+//!
+//! | operation | cost |
+//! |---|---|
+//! | a query | that of `most` queries: each list of postings is read for each number, whatever the documents have |
+//! | [`put`](NumberedFields::put) | that of [`Table::put`]; a word that moves to another number changes two lists |
+//!
+//! A search has at most 1,024 terms, unless [`max_terms`](keyloom_text::Search::max_terms) says
+//! otherwise. Statistics are those of each field: a word is rarer in later numbers, and its scores
+//! are higher there.
+//!
+//! # When not to use it
+//!
+//! When documents have more than a few elements: the cost of a query grows with the greatest
+//! number. [Nested](crate::nested) elements cost the elements that match. If elements need inner
+//! hits, sorting or counts of their own, they must be records.
+//!
+//! # Source
+//!
+//! "Nested Documents Flattening: Numbered Field Names" in I. Katsov, *NoSQL Data Modeling
+//! Techniques* (2012).
+
+use std::fmt;
+use std::sync::Arc;
+
+use keyloom::value::Codec;
+use keyloom::{Error, Result, Writer};
+use keyloom_tables::Table;
+use keyloom_tables::table::RecordKey;
+use keyloom_text::{Analyzer, Query, TextIndex};
+
+use crate::error::DocumentError;
+
+/// The greatest number of fields that can be added to an index.
+const MOST_FIELDS: usize = 1_024;
+
+/// Passes the elements of a record to its last argument, each as its values.
+pub(crate) type Elements<K, V> = dyn Fn(&K, &V, &mut dyn FnMut(&[&str])) + Send + Sync;
+
+/// Fields with numbers for the elements of a document; see the [module](self).
+pub struct NumberedFields<K, V> {
+    names: Arc<[String]>,
+    most: usize,
+    elements: Arc<Elements<K, V>>,
+}
+
+impl<K, V> Clone for NumberedFields<K, V> {
+    fn clone(&self) -> Self {
+        let (names, elements) = (Arc::clone(&self.names), Arc::clone(&self.elements));
+        Self { names, most: self.most, elements }
+    }
+}
+
+impl<K, V> fmt::Debug for NumberedFields<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("NumberedFields");
+        shown.field("names", &self.names).field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, V: 'static> NumberedFields<K, V> {
+    /// Fields of elements that have a value for each of `names`, for documents of at most `most`
+    /// elements.
+    ///
+    /// `elements` passes each element of a record as its values, in the order of `names`. An empty
+    /// value stands for none.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] without names, for an empty name or one that occurs twice, and if
+    /// there would be no field or more than 1,024.
+    pub fn new<N: Into<String>>(
+        names: impl IntoIterator<Item = N>,
+        most: usize,
+        elements: impl Fn(&K, &V, &mut dyn FnMut(&[&str])) + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let is_twice =
+            |(n, name): (usize, &String)| names.iter().take(n).any(|other| other == name);
+        if names.is_empty()
+            || names.iter().any(String::is_empty)
+            || names.iter().enumerate().any(is_twice)
+        {
+            return Err(Error::InvalidArgument {
+                what: "the names of numbered fields",
+                value: format!("{names:?}"),
+                why: "give at least one name, none of them empty or twice",
+            });
+        }
+        if most == 0 || most.saturating_mul(names.len()) > MOST_FIELDS {
+            return Err(Error::InvalidArgument {
+                what: "the number of elements of numbered fields",
+                value: most.to_string(),
+                why: "names times elements must be 1 to 1,024; use nested elements for more",
+            });
+        }
+        Ok(Self { names: names.into(), most, elements: Arc::new(elements) })
+    }
+
+    /// The name of a field of the element with a number, counted from 1.
+    pub fn field_name(name: &str, number: usize) -> String {
+        format!("{name}_{number}")
+    }
+
+    /// Adds the fields to an index. `analyzer` returns the analyzer of each name.
+    pub fn add_to(
+        &self,
+        mut index: TextIndex<K, V>,
+        analyzer: impl Fn(&str) -> Analyzer,
+    ) -> TextIndex<K, V> {
+        for number in 1..=self.most {
+            for (place, name) in self.names.iter().enumerate() {
+                let elements = Arc::clone(&self.elements);
+                let function = move |key: &K, value: &V, add: &mut dyn FnMut(&str)| {
+                    let mut n = 0;
+                    elements(key, value, &mut |values| {
+                        n += 1;
+                        if let Some(text) = values.get(place).filter(|_| n == number) {
+                            add(text);
+                        }
+                    });
+                };
+                index = index.field(&Self::field_name(name, number), analyzer(name), function);
+            }
+        }
+        index
+    }
+
+    /// The query for documents with an element that `query` matches. `query` is called once for
+    /// each number, with a function that returns the field of a name.
+    pub fn query(&self, query: impl Fn(&dyn Fn(&str) -> String) -> Query) -> Query {
+        Query::any_of((1..=self.most).map(|number| {
+            let field = move |name: &str| Self::field_name(name, number);
+            query(&field)
+        }))
+    }
+
+    /// Puts a document that has no more elements than there are numbers.
+    ///
+    /// # Errors
+    /// [`DocumentError::TooManyElements`], [`DocumentError::OtherValues`]; as [`Table::put`].
+    pub fn put<C: Codec<V>>(
+        &self,
+        txn: &mut impl Writer,
+        table: &Table<K, V, C>,
+        key: &K,
+        value: &V,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            self.check(table, key, value)?;
+            table.put(txn, key, value)
+        })
+    }
+
+    /// Refuses a document with an element that could not be found.
+    fn check<C>(&self, table: &Table<K, V, C>, key: &K, value: &V) -> Result<()> {
+        let (mut count, mut other) = (0, None);
+        (self.elements)(key, value, &mut |values| {
+            count += 1;
+            if values.len() != self.names.len() {
+                other.get_or_insert(values.len());
+            }
+        });
+        let shown = || keyloom::key::display(&table.space().pack(key)).to_string();
+        if let Some(values) = other {
+            let (key, names) = (shown(), self.names.len());
+            return Err(DocumentError::OtherValues { key, values, names }.into());
+        }
+        if count > self.most {
+            let (key, most) = (shown(), self.most);
+            return Err(DocumentError::TooManyElements { key, count, most }.into());
+        }
+        Ok(())
+    }
+}
