@@ -12,6 +12,7 @@
 //! | [`relation`] | which records match because of their children, or because of their parent? |
 //! | [`numbered_fields`] | how are elements kept apart in one flat document? |
 //! | [`proximity`] | how are elements of any number kept apart in one field? |
+//! | [`lookup`] | which posts are by the users that another query found? |
 //! | [`collapse`] | which groups of records have the best results, and which are the best of each? |
 //! | [`json`] | how are documents of any shape stored, and found by what is in them? |
 //! | [`files`] | how are files stored, renamed and searched, if a rename must not be seen half done? |
@@ -21,6 +22,7 @@ mod documents;
 mod error;
 pub mod files;
 pub mod json;
+pub mod lookup;
 mod matches;
 pub mod nested;
 pub mod numbered_fields;
@@ -34,6 +36,7 @@ pub use documents::{Documents, MAX_DEPTH};
 pub use error::DocumentError;
 pub use files::Files;
 pub use json::Collection;
+pub use lookup::Lookup;
 pub use matches::Matches;
 pub use nested::Nested;
 pub use numbered_fields::NumberedFields;

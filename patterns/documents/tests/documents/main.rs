@@ -5,5 +5,6 @@ mod collapse;
 mod files;
 mod flat;
 mod json;
+mod lookup;
 mod nested;
 mod parent_child;
