@@ -147,9 +147,8 @@ impl<'i, P: RecordKey, D, K: RecordKey, V> Lookup<'i, P, D, K, V> {
         mode: ScoreMode,
     ) -> Result<Matches<P, D>> {
         records.refuse_other(self.records)?;
-        let mut tallies = Tallies::default();
-        tallies.read(reader, self.records.records(), &self.field, records.scores())?;
-        let scores = tallies.all.into_iter().map(|(key, tally)| (key, tally.score(mode)));
+        let tallies = Tallies::of(reader, self.records.records(), &self.field, records.scores())?;
+        let scores = tallies.into_iter().map(|(key, tally)| (key, tally.score(mode)));
         existing(reader, self.owners, scores)
     }
 

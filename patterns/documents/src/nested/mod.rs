@@ -78,7 +78,7 @@
 //! | operation | cost |
 //! |---|---|
 //! | [`put`](Documents::put) of a document | 1 get, 1 range per path; per record that changes 1 get, 1 key written and the changes of its index; no other record and no other index is written |
-//! | [`replace`](Nested::replace) an element | 2 gets, 1 key written and the changes of its index; 1 range per path of the element |
+//! | [`replace`](Nested::replace) an element | 3 gets, 1 key written and the changes of its index; 1 range per path of the element |
 //! | [`push`](Nested::push) | 3 gets, 1 range, 1 key written and the changes of its index |
 //! | [`remove`](Nested::remove) | 1 get, 1 key written and the changes of its index |
 //! | [`elements`](Nested::elements) | 1 range |

@@ -131,10 +131,9 @@ where
         number: impl RangeBounds<u64>,
     ) -> Result<Matches<P, D>> {
         children.refuse_other(self.at(reader)?)?;
-        let mut tallies = Tallies::default();
         let records = self.children.pattern().records();
-        tallies.read(reader, records, PARENT, children.scores())?;
-        let found = tallies.all.into_iter().filter(|(_, tally)| number.contains(&tally.count));
+        let tallies = Tallies::of(reader, records, PARENT, children.scores())?;
+        let found = tallies.into_iter().filter(|(_, tally)| number.contains(&tally.count));
         let scores = found.map(|(parent, tally)| (parent, tally.score(mode)));
         steps::existing(reader, self.parents.at(reader)?, scores)
     }

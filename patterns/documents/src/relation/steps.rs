@@ -57,11 +57,11 @@ pub(crate) fn existing<K: RecordKey, V>(
     index: &TextIndex<K, V>,
     scores: impl Iterator<Item = (KeyBuf, f64)>,
 ) -> Result<Matches<K, V>> {
-    let (keys, scores): (Vec<KeyBuf>, Vec<f64>) = scores.unzip();
+    let found = scores.map(|(key, score)| Ok((unpack_one(&key)?, score)));
+    let (keys, scores): (Vec<K>, Vec<f64>) = found.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     if keys.is_empty() {
         return Ok(Matches::new(index, Vec::new()));
     }
-    let keys = keys.iter().map(|key| unpack_one(key)).collect::<Result<Vec<K>>>()?;
     let ids = index.records().ids_of(reader, &keys)?;
     let mut all: Vec<(u64, f64)> =
         ids.into_iter().zip(scores).filter_map(|(id, score)| Some((id?, score))).collect();
@@ -83,44 +83,47 @@ fn unpack_one<P: for<'k> Unpack<'k>>(packed: &[u8]) -> Result<P> {
 /// Scores by value.
 #[derive(Default)]
 pub(crate) struct Tallies {
-    places: HashMap<KeyBuf, usize>,
-    pub(crate) all: Vec<(KeyBuf, Tally)>,
-    /// The place of the last value: records with consecutive ids often have the same one.
-    last: usize,
+    all: HashMap<KeyBuf, Tally>,
+    /// The last value: records with consecutive ids often have the same one.
+    last: Option<(KeyBuf, Tally)>,
 }
 
 impl Tallies {
-    /// Adds the score of each record to each of its values in a field.
-    pub(crate) fn read<K: RecordKey, V>(
-        &mut self,
+    /// The scores of all records by each of their values in a field, in the order of the values.
+    pub(crate) fn of<K: RecordKey, V>(
         reader: &impl Reader,
         records: &InvertedIndex<K, V>,
         field: &str,
         scores: &[(u64, f64)],
-    ) -> Result<()> {
+    ) -> Result<Vec<(KeyBuf, Tally)>> {
         let ids: Vec<u64> = scores.iter().map(|(id, _)| *id).collect();
-        let mut rest = scores.iter().peekable();
+        let (mut tallies, mut rest) = (Self::default(), scores.iter().peekable());
         records.visit_values(reader, field, &ids, |id, value| {
             while rest.next_if(|(of, _)| *of < id).is_some() {}
-            rest.peek().into_iter().for_each(|(_, score)| self.add(value, *score));
+            rest.peek().into_iter().for_each(|(_, score)| tallies.add(value, *score));
             Ok(())
-        })
+        })?;
+        tallies.flush();
+        let mut all: Vec<(KeyBuf, Tally)> = tallies.all.into_iter().collect();
+        all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(all)
     }
 
     fn add(&mut self, value: &[u8], score: f64) {
-        if self.all.get(self.last).is_none_or(|(key, _)| **key != *value) {
-            self.last = match self.places.get(value) {
-                Some(place) => *place,
-                None => {
-                    let key = KeyBuf::from_slice(value);
-                    self.places.insert(key.clone(), self.all.len());
-                    self.all.push((key, Tally::default()));
-                    self.all.len() - 1
-                }
-            };
+        match &mut self.last {
+            Some((last, tally)) if **last == *value => tally.add(score),
+            _ => {
+                self.flush();
+                let mut tally = Tally::default();
+                tally.add(score);
+                self.last = Some((KeyBuf::from_slice(value), tally));
+            }
         }
-        if let Some((_, tally)) = self.all.get_mut(self.last) {
-            tally.add(score);
+    }
+
+    fn flush(&mut self) {
+        if let Some((value, tally)) = self.last.take() {
+            self.all.entry(value).or_default().merge(&tally);
         }
     }
 }

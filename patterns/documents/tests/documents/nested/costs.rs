@@ -1,7 +1,9 @@
 //! What changes of documents cost.
 
 use keyloom::{Metered, Store};
-use keyloom_testing::laws::{clear, counts};
+use keyloom_documents::{Documents, Nested};
+use keyloom_tables::Schema;
+use keyloom_testing::laws::{clear, counts, writing};
 
 use super::blog::{Blog, comment, post};
 
@@ -58,4 +60,33 @@ pub fn one_changed_element_is_one_record_written(store: &(impl Store + Clone)) {
         store.transact(|txn| blog.comments.push(txn, &1, &removed)).unwrap();
     };
     assert_eq!(records(&work).0, 1);
+}
+
+/// Without fields of its own, the index of the elements only changes with the list.
+pub fn changes_of_elements_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
+    clear(store);
+    let store = Metered::new(store.clone());
+    let schema = Schema::open(&store, "lists").unwrap();
+    let lists = Documents::<u32, Vec<u64>>::declare(&schema, "lists", 1, |index| index).unwrap();
+    let numbers =
+        Nested::declare(&schema, &lists, "numbers", 1, |list| list, |list| list, |index| index)
+            .unwrap();
+    let first: Vec<u64> = (0..40).collect();
+    store.transact(|txn| lists.put(txn, &1, &first)).unwrap();
+
+    // Whether the element exists, what it was, and both the old record and the entry of the table
+    // in the schema for the write.
+    let cost = writing(&store, |txn| numbers.replace(txn, &1, 7, &1_000));
+    assert_eq!(cost, [4, 0, 4, 1]);
+    // The document, all elements, and the same for each changed one; the schema once.
+    let mut all = numbers.elements(&store.snapshot().unwrap(), &1).unwrap();
+    all[7].1 = 7;
+    all[30].1 = 7;
+    let list: Vec<u64> = all.into_iter().map(|(_, number)| number).collect();
+    let cost = writing(&store, |txn| lists.put(txn, &1, &list));
+    // One more get: that the table of the documents is still there, although it is not written.
+    assert_eq!(cost, [1 + 1 + 2 + 1, 1, 1 + 1 + 40 + 2 + 1, 2]);
+    let snapshot = store.snapshot().unwrap();
+    let (read, cost) = store.measure(|_| lists.get(&snapshot, &1));
+    assert_eq!((read.unwrap(), counts(cost)), (Some(list), [1, 1, 41, 0]));
 }

@@ -17,30 +17,70 @@ pub fn restoring<S: Store>(store: &S) -> impl Fn(&S) + use<S> {
     }
 }
 
-fn change(blog: &Blog, txn: &mut DynWriter<'_>) -> Result<()> {
-    let mut first = guide_posts()[0].1.clone();
-    first.comments[1].age = 32;
-    first.comments.remove(0);
-    blog.posts.put(txn, &1, &first)?;
-    blog.comments.push(txn, &1, &comment("Cy", "Too long", 41, 3, 20141102))?;
-    blog.posts.delete(txn, &2).map(drop)
+/// A list of words with an index of each word: a fault test runs some hundred times.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Words {
+    words: Vec<String>,
+}
+
+struct Lists {
+    lists: Documents<u32, Words>,
+    words: Nested<u32, Words, String>,
+}
+
+fn words(all: &[&str]) -> Words {
+    Words { words: all.iter().map(ToString::to_string).collect() }
+}
+
+impl Lists {
+    /// Two lists in an empty store.
+    fn put_in(store: &impl Store) -> Self {
+        clear(store);
+        let schema = Schema::open(store, "lists").unwrap();
+        let lists = Documents::declare(&schema, "lists", 1, |index| index).unwrap();
+        let words_of = Nested::declare(
+            &schema,
+            &lists,
+            "words",
+            1,
+            |list: &Words| &list.words,
+            |list| &mut list.words,
+            |index| index.values("word", |_, word: &String| keyloom_bitmaps::one(word)),
+        )
+        .unwrap();
+        store
+            .transact(|txn| {
+                lists.put(txn, &1, &words(&["a", "b", "c"]))?;
+                lists.put(txn, &2, &words(&["d"]))
+            })
+            .unwrap();
+        Self { lists, words: words_of }
+    }
+
+    fn change(&self, txn: &mut DynWriter<'_>) -> Result<()> {
+        self.lists.put(txn, &1, &words(&["a", "x"]))?;
+        self.words.push(txn, &1, &"y".to_owned())?;
+        self.lists.delete(txn, &2).map(drop)
+    }
 }
 
 pub fn a_fault_at_any_operation_leaves_no_document_half_done(store: &(impl Store + Clone)) {
-    clear(store);
-    let blog = Blog::declare(store).unwrap();
-    prepare_with(&blog, store);
+    let lists = Lists::put_in(store);
     let prepare = restoring(store);
-    let change = |txn: &mut DynWriter<'_>| change(&blog, txn);
-    laws::faults_leave_nothing_half_done(store, prepare, change, |store| blog.faults(store));
+    let change = |txn: &mut DynWriter<'_>| lists.change(txn);
+    laws::faults_leave_nothing_half_done(store, prepare, change, |store| {
+        let snapshot = store.snapshot().unwrap();
+        let mut found = lists.lists.text().check(&snapshot).unwrap();
+        found.extend(lists.words.check(&snapshot).unwrap());
+        found.iter().map(ToString::to_string).collect()
+    });
 }
 
 pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Store + Clone)) {
-    clear(store);
-    let blog = Blog::declare(store).unwrap();
-    prepare_with(&blog, store);
-    let prepare = restoring(store);
-    laws::conflicts_are_retried_to_the_same_end(store, prepare, |txn| change(&blog, txn));
+    let lists = Lists::put_in(store);
+    laws::conflicts_are_retried_to_the_same_end(store, restoring(store), |txn| lists.change(txn));
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(lists.lists.get(&snapshot, &1).unwrap(), Some(words(&["a", "x", "y"])));
 }
 
 pub fn orphans_are_reported_and_deleted(store: &impl Store) {
