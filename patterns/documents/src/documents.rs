@@ -111,8 +111,8 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// })?;
     /// store.transact(|txn| posts.put(txn, &7, &"Nest eggs".to_owned()))?;
     /// let snapshot = store.snapshot()?;
-    /// let found = posts.text().at(&snapshot)?.search(Query::term("text",
-    /// "nest")).hits(&snapshot)?; assert_eq!(found.items[0].key, 7);
+    /// let search = posts.text().at(&snapshot)?.search(Query::term("text", "nest"));
+    /// assert_eq!(search.hits(&snapshot)?.items[0].key, 7);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -185,7 +185,8 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     {
         txn.guarded(|txn| {
             let root = self.stripped(document);
-            let (packed, bytes) = (self.table().space().pack(key), Self::encoded(&root)?);
+            let packed = self.table().space().pack(key);
+            let bytes = Self::encoded(&root).map_err(|error| error.at(&packed))?;
             let is_stored = txn.get(&packed)?.is_some_and(|stored| *stored == bytes);
             match is_stored {
                 true => self.table().expect_writable(txn)?,

@@ -69,9 +69,23 @@
 //! * Every element belongs to an existing document.
 //! * The elements of a document, in the order of their ordinals, are the list at the path.
 //!
-//! Both hold after every transaction that writes through [`Documents`] and [`Nested`]. Writes
-//! through their tables can leave elements without a document: [`check`](Relation::check) reports
-//! them, and [`repair`](Nested::repair) deletes them.
+//! Both hold after every transaction that writes through [`Documents`] and [`Nested`] in a program
+//! that declares all paths. Writes through the tables, and records from before a path was declared,
+//! can leave elements without a document or within its record. [`check`](Nested::check) reports
+//! them, and [`repair`](Nested::repair) deletes the first and makes records of the second.
+//!
+//! # Queries
+//!
+//! | of the guide | here |
+//! |---|---|
+//! | `nested` query | a search [`at`](Relation::at) the elements, as [`Matches`](crate::Matches), and [`to_parents`](Relation::to_parents) |
+//! | `score_mode` | [`ScoreMode`](crate::ScoreMode) |
+//! | `bool` of nested and other queries | [`and`](crate::Matches::and), [`or`](crate::Matches::or), [`without`](crate::Matches::without) |
+//! | `inner_hits` | [`inner_hits`](Relation::inner_hits) |
+//! | sorting by nested fields | [`values_of_children`](Relation::values_of_children) and [`scored_by`](crate::Matches::scored_by) |
+//! | `nested` aggregation | a [report](keyloom_bitmaps::InvertedIndex::report) of the [filter](crate::Matches::filter) of the matches |
+//! | `reverse_nested` aggregation | [`counts`](Relation::counts); or `to_parents`, and a report of the documents |
+//! | nested in nested | one step for each path |
 //!
 //! # Cost
 //!
@@ -107,10 +121,10 @@ use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, Error, KeyRange, Order, Reader, Result, Store, Writer};
-use keyloom_tables::kit::record;
+use keyloom::{DynWriter, Error, KeyRange, Order, Page, Reader, Result, Store, Writer};
+use keyloom_tables::kit::{page_behind, record, repair_in_batches};
 use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Progress, RepairOptions, Schema};
+use keyloom_tables::{Inconsistency, Progress, RepairOptions, Rule, Schema};
 use keyloom_text::TextIndex;
 
 use crate::documents::{Documents, Part, ReadEntries};
@@ -267,21 +281,64 @@ where
         self.elements.delete(txn, &(document.clone(), ordinal))
     }
 
-    /// Deletes elements without a document, and repairs the index of the elements, in bounded
-    /// transactions.
+    /// Reports what [`Relation::check`] reports, and each document whose record still holds
+    /// elements of this path.
     ///
     /// # Errors
-    /// As [`Attached::repair`](keyloom_tables::Attached::repair).
+    /// As [`Relation::check`].
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut found = self.relation.check(reader)?;
+        let parents = self.relation.parents.table();
+        for record in parents.range(reader, (), Order::Ascending)? {
+            let (key, document) = record?;
+            if !(self.get)(&document).is_empty() {
+                let text = format!("holds elements of {}; repair the path", self.elements.name());
+                let fault = Inconsistency::new(parents.space().pack(&key), Rule::Wrong);
+                found.push(fault.with_text(text));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes records of the elements that the records of documents still hold, deletes elements
+    /// without a document, and repairs the index of the elements, in bounded transactions.
+    ///
+    /// A record holds elements if it was put before the path was declared, or through the
+    /// [table](Documents::table). [`get`](Documents::get) returns these elements first, and queries
+    /// do not find them.
+    ///
+    /// # Errors
+    /// As [`Attached::repair`](keyloom_tables::Attached::repair), and as [`Documents::put`].
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         let options = RepairOptions::default();
-        let repaired = self.relation.children.repair(store)?;
-        let orphans = self.relation.resolve_orphans(
-            store,
-            &options,
-            |_| ControlFlow::Continue(()),
-            |txn, keys| self.elements.delete_at(txn, keys, 0),
-        )?;
-        Ok(repaired.followed_by(&orphans))
+        let indexed = self.relation.children.repair(store)?;
+        let parents = self.relation.parents.table();
+        let moved = repair_in_batches(store, &options, go_on, |txn, batch, next| {
+            let last = next.position.last.as_deref();
+            let Page { entries, last } = page_behind(last, txn, parents.space(), batch)?;
+            next.records += entries.len() as u64;
+            // A record that does not decode is a fault of its own.
+            let records =
+                entries.into_iter().map(|entry| record::<_, P, D, C>(parents.space(), entry));
+            let records = records.filter_map(Result::ok);
+            let holding: Vec<(P, D)> =
+                records.filter(|(_, document)| !(self.get)(document).is_empty()).collect();
+            for (key, mut document) in holding {
+                let txn = &mut DynWriter::new(txn);
+                self.read(txn, &key, &mut document)?;
+                self.write(txn, &key, &document)?;
+                self.strip(&mut document);
+                parents.put(txn, &key, &document)?;
+                next.written += 1;
+            }
+            next.finished = last.is_none();
+            next.position.last = last.or_else(|| next.position.last.take());
+            Ok(())
+        })?;
+        let orphans = self.relation.resolve_orphans(store, &options, go_on, |txn, keys| {
+            self.elements.delete_at(txn, keys, 0)
+        })?;
+        Ok(indexed.followed_by(&moved).followed_by(&orphans))
     }
 
     /// The keys of the elements of a document.
@@ -321,7 +378,10 @@ where
         let records: Vec<E> =
             elements.iter().map(|element| self.elements.stripped(element)).collect();
         let bytes = records.iter().map(Documents::<(P, u32), E, C>::encoded);
-        let (stored, bytes) = (self.stored(txn, key)?, bytes.collect::<Result<Vec<_>>>()?);
+        let bytes = bytes.collect::<Result<Vec<_>>>();
+        let bytes =
+            bytes.map_err(|error| error.at(&self.elements.table().space().pack(&(key,))))?;
+        let stored = self.stored(txn, key)?;
         let ordinals = align(&stored, &bytes).ok_or_else(too_many)?;
         let is_kept = |ordinal: &u32| ordinals.binary_search(ordinal).is_ok();
         let removed = stored.iter().filter(|(ordinal, _)| !is_kept(ordinal));
@@ -355,7 +415,6 @@ where
             Ok(())
         })?;
         let list = (self.get_mut)(document);
-        list.clear();
         for (key, mut element) in elements {
             self.elements.read_parts(reader, &key, &mut element)?;
             list.push(element);
@@ -380,6 +439,10 @@ where
         }
         Ok(())
     }
+}
+
+fn go_on(_: &Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
 }
 
 fn refuse_no_path(documents: &str, path: &str) -> Result<()> {

@@ -182,8 +182,8 @@ where
         Ok(declared)
     }
 
-    /// The records as documents: to declare paths or children of their own. Its `put` does not
-    /// check the parent.
+    /// The records as documents: to declare paths or children of their own. Its `put` and `rename`
+    /// do not check the parent.
     pub fn documents(&self) -> &Documents<K, V, C> {
         &self.records
     }

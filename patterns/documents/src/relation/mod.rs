@@ -8,6 +8,19 @@
 //! children that match ── ids ──► field "^" of these ids ──► keys of parents ──► ids of parents
 //! ```
 //!
+//! # Layout
+//!
+//! In the [text index](keyloom_text::index#key-layout) of the children:
+//!
+//! | key | value |
+//! |---|---|
+//! | index, 0, `"terms"`, `"^"`, key of the parent, chunk | the ids of the children of this parent |
+//! | index, 0, `"direct"`, `"^"`, block | the key of the parent of each of 1,016 children |
+//!
+//! # Invariants
+//!
+//! * Each step finds existing records only, also if children have lost their parent.
+//!
 //! # Cost
 //!
 //! | step | cost | round trips |
@@ -20,6 +33,17 @@
 //! Each of them also reads the states of both indexes, 1 get each.
 //!
 //! Memory: 16 bytes per match, and the keys of the parents.
+//!
+//! # When not to use it
+//!
+//! Each step visits all matches, not only the best. If most children match and only their parents
+//! are searched by other fields, begin with the parents: filter the children by
+//! [`of_parent`](Relation::of_parent) for the parents of one page.
+//!
+//! # Source
+//!
+//! The joins of Lucene and Elasticsearch: C. Gormley and Z. Tong, *Elasticsearch: The Definitive
+//! Guide* (2015). There, parents and children must be in one shard or one block of documents.
 
 mod orphans;
 pub(crate) mod steps;
@@ -94,7 +118,7 @@ where
         self.children.at(reader)
     }
 
-    /// The children that match a query, all in one record each.
+    /// The children that match a query. All conditions of a query hold within one child.
     ///
     /// # Errors
     /// As [`Attached::at`]; see [`Search`].

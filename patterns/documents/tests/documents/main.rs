@@ -6,5 +6,6 @@ mod files;
 mod flat;
 mod json;
 mod lookup;
+mod matches;
 mod nested;
 mod parent_child;

@@ -106,6 +106,31 @@ pub fn orphans_are_reported_and_deleted(store: &impl Store) {
     assert_eq!(blog.replies.documents().table().count(&snapshot, ()).unwrap(), 0);
 }
 
+pub fn elements_within_records_become_records(store: &impl Store) {
+    let lists = Lists::put_in(store);
+    // As a program does that does not declare the path.
+    let inline = words(&["p", "q"]);
+    store.transact(|txn| lists.lists.table().put(txn, &3, &inline)).unwrap();
+    store.transact(|txn| lists.words.push(txn, &3, &"r".to_owned())).unwrap();
+    let all = Some(words(&["p", "q", "r"]));
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(lists.lists.get(&snapshot, &3).unwrap(), all);
+    let faults = lists.words.check(&snapshot).unwrap();
+    assert_eq!(faults.iter().map(|fault| fault.rule).collect::<Vec<_>>(), [Rule::Wrong]);
+    assert!(faults[0].to_string().contains("lists.words"), "{}", faults[0]);
+    drop(snapshot);
+
+    assert_eq!(lists.words.repair(store).unwrap().written, 1);
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(lists.lists.get(&snapshot, &3).unwrap(), all);
+    assert_eq!(lists.lists.get(&snapshot, &1).unwrap(), Some(words(&["a", "b", "c"])));
+    assert_eq!(lists.words.check(&snapshot).unwrap(), []);
+    let index = lists.words.at(&snapshot).unwrap();
+    let term = index.records().term("word", "q").unwrap();
+    let found = Matches::of_ids(index, &term, 1.0, &snapshot).unwrap();
+    assert_eq!(found.keys(&snapshot).unwrap(), [(3, 1)]);
+}
+
 fn prepare_with(blog: &Blog, store: &impl Store) {
     let mut posts = guide_posts();
     posts[0].1.comments[0].replies.push(Reply { by: "bob".to_owned(), votes: 1 });

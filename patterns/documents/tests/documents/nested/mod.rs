@@ -18,6 +18,7 @@ keyloom_testing::on_every_store! {
     faults::a_fault_at_any_operation_leaves_no_document_half_done,
     faults::a_conflict_at_any_operation_is_retried_to_the_same_end,
     faults::orphans_are_reported_and_deleted,
+    faults::elements_within_records_become_records,
     faults::wrong_writes_and_paths_are_refused,
 }
 
