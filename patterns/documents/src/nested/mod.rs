@@ -115,16 +115,17 @@
 //! them.
 
 mod align;
+mod repair;
 
 use std::fmt;
-use std::ops::{ControlFlow, Deref};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, Error, KeyRange, Order, Page, Reader, Result, Store, Writer};
-use keyloom_tables::kit::{page_behind, record, repair_in_batches};
+use keyloom::{DynWriter, Error, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom_tables::Schema;
+use keyloom_tables::kit::record;
 use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Inconsistency, Progress, RepairOptions, Rule, Schema};
 use keyloom_text::TextIndex;
 
 use crate::documents::{Documents, Part, ReadEntries};
@@ -281,66 +282,6 @@ where
         self.elements.delete(txn, &(document.clone(), ordinal))
     }
 
-    /// Reports what [`Relation::check`] reports, and each document whose record still holds
-    /// elements of this path.
-    ///
-    /// # Errors
-    /// As [`Relation::check`].
-    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
-        let mut found = self.relation.check(reader)?;
-        let parents = self.relation.parents.table();
-        for record in parents.range(reader, (), Order::Ascending)? {
-            let (key, document) = record?;
-            if !(self.get)(&document).is_empty() {
-                let text = format!("holds elements of {}; repair the path", self.elements.name());
-                let fault = Inconsistency::new(parents.space().pack(&key), Rule::Wrong);
-                found.push(fault.with_text(text));
-            }
-        }
-        Ok(found)
-    }
-
-    /// Makes records of the elements that the records of documents still hold, deletes elements
-    /// without a document, and repairs the index of the elements, in bounded transactions.
-    ///
-    /// A record holds elements if it was put before the path was declared, or through the
-    /// [table](Documents::table). [`get`](Documents::get) returns these elements first, and queries
-    /// do not find them.
-    ///
-    /// # Errors
-    /// As [`Attached::repair`](keyloom_tables::Attached::repair), and as [`Documents::put`].
-    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
-        let options = RepairOptions::default();
-        let indexed = self.relation.children.repair(store)?;
-        let parents = self.relation.parents.table();
-        let moved = repair_in_batches(store, &options, go_on, |txn, batch, next| {
-            let last = next.position.last.as_deref();
-            let Page { entries, last } = page_behind(last, txn, parents.space(), batch)?;
-            next.records += entries.len() as u64;
-            // A record that does not decode is a fault of its own.
-            let records =
-                entries.into_iter().map(|entry| record::<_, P, D, C>(parents.space(), entry));
-            let records = records.filter_map(Result::ok);
-            let holding: Vec<(P, D)> =
-                records.filter(|(_, document)| !(self.get)(document).is_empty()).collect();
-            for (key, mut document) in holding {
-                let txn = &mut DynWriter::new(txn);
-                self.read(txn, &key, &mut document)?;
-                self.write(txn, &key, &document)?;
-                self.strip(&mut document);
-                parents.put(txn, &key, &document)?;
-                next.written += 1;
-            }
-            next.finished = last.is_none();
-            next.position.last = last.or_else(|| next.position.last.take());
-            Ok(())
-        })?;
-        let orphans = self.relation.resolve_orphans(store, &options, go_on, |txn, keys| {
-            self.elements.delete_at(txn, keys, 0)
-        })?;
-        Ok(indexed.followed_by(&moved).followed_by(&orphans))
-    }
-
     /// The keys of the elements of a document.
     fn range_of(&self, document: &P) -> KeyRange<'static> {
         // Packed as one element: a tuple is nested in the pair.
@@ -439,10 +380,6 @@ where
         }
         Ok(())
     }
-}
-
-fn go_on(_: &Progress) -> ControlFlow<()> {
-    ControlFlow::Continue(())
 }
 
 fn refuse_no_path(documents: &str, path: &str) -> Result<()> {

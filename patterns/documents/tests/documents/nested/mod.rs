@@ -25,6 +25,9 @@ keyloom_testing::on_every_store! {
 keyloom_testing::on_every_server! {
     guide::the_guide_finds_comments_on_their_own,
     guide::the_guide_counts_comments_and_their_posts,
+    guide::the_guide_sorts_posts_by_their_comments,
+    model::queries_find_what_nested_loops_find,
     model::documents_are_read_as_they_were_put,
     faults::orphans_are_reported_and_deleted,
+    faults::elements_within_records_become_records,
 }

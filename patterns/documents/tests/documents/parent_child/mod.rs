@@ -26,6 +26,10 @@ keyloom_testing::on_every_store! {
 keyloom_testing::on_every_server! {
     guide::the_guide_finds_branches_by_their_employees,
     guide::the_guide_finds_employees_by_their_branch,
+    guide::the_guide_finds_countries_by_grandchildren,
+    model::queries_find_what_nested_loops_find,
+    rules::a_moved_record_takes_its_children_along,
+    rules::orphans_are_resolved_by_a_rule,
     rules::a_deleted_parent_treats_its_children_by_the_rule,
     itself::trees_stay_without_cycles_and_within_their_depth,
 }

@@ -1,0 +1,85 @@
+//! Elements that are not where they belong.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::{DynWriter, Order, Page, Reader, Result, Store};
+use keyloom_tables::kit::{page_behind, record, repair_in_batches};
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::{Inconsistency, Progress, RepairOptions, Rule};
+
+use super::Nested;
+use crate::documents::Part;
+#[cfg(doc)]
+use crate::{Documents, Relation};
+
+impl<P, D, E, C> Nested<P, D, E, C>
+where
+    P: RecordKey + Clone,
+    E: Clone,
+    C: Codec<D> + Codec<E> + 'static,
+{
+    /// Reports what [`Relation::check`] reports, and each document whose record still holds
+    /// elements of this path.
+    ///
+    /// # Errors
+    /// As [`Relation::check`].
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut found = self.relation.check(reader)?;
+        let parents = self.relation.parents.table();
+        for record in parents.range(reader, (), Order::Ascending)? {
+            let (key, document) = record?;
+            if !(self.get)(&document).is_empty() {
+                let text = format!("holds elements of {}; repair the path", self.elements.name());
+                let fault = Inconsistency::new(parents.space().pack(&key), Rule::Wrong);
+                found.push(fault.with_text(text));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes records of the elements that the records of documents still hold, deletes elements
+    /// without a document, and repairs the index of the elements, in bounded transactions.
+    ///
+    /// A record holds elements if it was put before the path was declared, or through the
+    /// [table](Documents::table). [`get`](Documents::get) returns these elements first, and queries
+    /// do not find them.
+    ///
+    /// # Errors
+    /// As [`Attached::repair`](keyloom_tables::Attached::repair), and as [`Documents::put`].
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        let options = RepairOptions::default();
+        let indexed = self.relation.children.repair(store)?;
+        let parents = self.relation.parents.table();
+        let moved = repair_in_batches(store, &options, go_on, |txn, batch, next| {
+            let last = next.position.last.as_deref();
+            let Page { entries, last } = page_behind(last, txn, parents.space(), batch)?;
+            next.records += entries.len() as u64;
+            // A record that does not decode is a fault of its own.
+            let records =
+                entries.into_iter().map(|entry| record::<_, P, D, C>(parents.space(), entry));
+            let records = records.filter_map(Result::ok);
+            let holding: Vec<(P, D)> =
+                records.filter(|(_, document)| !(self.get)(document).is_empty()).collect();
+            for (key, mut document) in holding {
+                let txn = &mut DynWriter::new(txn);
+                self.read(txn, &key, &mut document)?;
+                self.write(txn, &key, &document)?;
+                self.strip(&mut document);
+                parents.put(txn, &key, &document)?;
+                next.written += 1;
+            }
+            next.finished = last.is_none();
+            next.position.last = last.or_else(|| next.position.last.take());
+            Ok(())
+        })?;
+        let orphans = self.relation.resolve_orphans(store, &options, go_on, |txn, keys| {
+            self.elements.delete_at(txn, keys, 0)
+        })?;
+        Ok(indexed.followed_by(&moved).followed_by(&orphans))
+    }
+}
+
+fn go_on(_: &Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
