@@ -27,7 +27,7 @@ pub fn recode(
 ) -> Option<Recoded> {
     let block = Block::parse(block, last).ok()?;
     let postings = block.decode(occurrences, detail).ok()?;
-    let encoded = encode(block.range, &postings.as_slice(), detail);
+    let encoded = encode(block.layout.range, &postings.as_slice(), detail);
     let all = postings.as_slice();
     let of = |posting: crate::postings::Posting<'_>| {
         let occurrences = posting.occurrences.iter().map(|one| [one.position, one.start, one.end]);

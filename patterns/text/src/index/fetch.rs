@@ -20,7 +20,8 @@ pub(super) struct StoredBlock<B> {
 impl<B: std::ops::Deref<Target = [u8]>> StoredBlock<B> {
     pub(super) fn new(keys: &ListKeys, (key, bytes): (B, B)) -> Result<Self> {
         let last = keys.last_id(&key)?;
-        let range = Block::parse(&bytes, last).map_err(|error| Error::from(error).at(&key))?.range;
+        let block = Block::parse(&bytes, last).map_err(|error| Error::from(error).at(&key))?;
+        let range = block.layout.range;
         Ok(Self { range, bytes, occurrences: None })
     }
 

@@ -10,22 +10,30 @@ use super::{
 /// A block whose columns are decoded when they are needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'b> {
+    bytes: &'b [u8],
+    pub(crate) layout: Layout,
+}
+
+/// Where the parts of a block are in its bytes. A cursor keeps it, so that each block is parsed
+/// once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
     pub(crate) range: IdRange,
-    count: usize,
+    pub(crate) count: usize,
     min_len: u32,
-    bounds: Stored<'b>,
-    gaps: (&'b [u8], u8),
-    freqs: (&'b [u8], u8),
-    lens: (&'b [u8], u8),
-    /// The occurrences that follow in the block; empty if they are elsewhere.
-    inline: &'b [u8],
+    /// The beginning of the bounds, and the end.
+    bounds: [usize; 2],
+    /// The beginnings of gaps, frequencies and lengths, and their widths in bits.
+    columns: [(usize, u8); 3],
+    /// The beginning of the occurrences that follow in the block; its end if they are elsewhere.
+    inline: usize,
 }
 
 impl<'b> Block<'b> {
     /// Reads the block that is stored under the last id of its range.
     pub(crate) fn parse(bytes: &'b [u8], last: u32) -> Result<Self, Malformed> {
         let (head, rest) = bytes.split_first_chunk::<6>().ok_or(Malformed::Broken("no header"))?;
-        let [flags, level, count, gap_width, freq_width, len_width] = *head;
+        let [flags, level, count, widths @ ..] = *head;
         match u32::from(flags >> 4) {
             VERSION => {}
             0 => return Err(Malformed::Broken("the version")),
@@ -38,86 +46,105 @@ impl<'b> Block<'b> {
         }
         let mut rest = rest;
         let min_len = varint::take(&mut rest).ok_or(Malformed::Broken("the smallest length"))?;
+        let of_bounds = bytes.len() - rest.len();
         let bounds = Stored::take(&mut rest, min_len).ok_or(Malformed::Broken("the bounds"))?;
         if bounds.is_empty() != (count == 1) {
             return Err(Malformed::Broken("the number of bounds"));
         }
-        let mut column = |width: u8| {
-            let column = rest.split_at_checked(bytes_of(count, width)).filter(|_| width <= 32);
-            let (column, after) = column.ok_or(Malformed::Broken("the length of a column"))?;
-            rest = after;
-            Ok((column, width))
-        };
-        let [gaps, freqs, lens] = [column(gap_width)?, column(freq_width)?, column(len_width)?];
-        let block = Self { range, count, min_len, bounds, gaps, freqs, lens, inline: rest };
-        match rest.is_empty() == (flags & HAS_OCCURRENCES == 0) {
-            true => Ok(block),
+        let mut end = bytes.len() - rest.len();
+        let bounds = [of_bounds + 1, end];
+        let columns = widths.map(|width| {
+            let begin = end;
+            end += bytes_of(count, width);
+            (begin, width)
+        });
+        if end > bytes.len() || widths.iter().any(|width| *width > 32) {
+            return Err(Malformed::Broken("the length of a column"));
+        }
+        let layout = Layout { range, count, min_len, bounds, columns, inline: end };
+        match (end == bytes.len()) == (flags & HAS_OCCURRENCES == 0) {
+            true => Ok(Self { bytes, layout }),
             false => Err(Malformed::Broken("the length")),
         }
     }
 
+    /// A block that was parsed before.
+    #[inline]
+    pub(crate) fn of(bytes: &'b [u8], layout: Layout) -> Self {
+        Self { bytes, layout }
+    }
+
+    /// The bytes of a column, and its width in bits.
+    #[inline]
+    fn column(&self, of: impl Fn([(usize, u8); 3]) -> (usize, u8)) -> (&'b [u8], u8) {
+        let (begin, width) = of(self.layout.columns);
+        let end = begin + bytes_of(self.layout.count, width);
+        (self.bytes.get(begin..end).unwrap_or_default(), width)
+    }
+
     /// The number of postings.
     pub(crate) fn count(&self) -> usize {
-        self.count
+        self.layout.count
     }
 
     /// Whether the occurrences follow in the block, and need no second read.
     pub(crate) fn inline(&self) -> Option<&'b [u8]> {
-        (!self.inline.is_empty()).then_some(self.inline)
+        self.bytes.get(self.layout.inline..).filter(|inline| !inline.is_empty())
     }
 
     /// The pairs of frequency and length of which one has the best score.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = (u32, u32)> + use<'b> {
-        let alone = self.bounds.is_empty().then(|| {
-            let (mut freq, mut len) = ([0], [0]);
-            self.freqs(&mut freq);
-            self.lens(&mut len);
-            let ([freq], [len]) = (freq, len);
-            (freq, len)
-        });
-        self.bounds.iter().chain(alone)
+        let [begin, end] = self.layout.bounds;
+        let stored = self.bytes.get(begin..end).unwrap_or_default();
+        let alone = stored.is_empty().then(|| self.numbers_at(0));
+        Stored::of(stored, self.layout.min_len).iter().chain(alone)
     }
 
     /// Decodes the documents, in ascending order. `out` has room for all of them.
     #[inline]
     pub(crate) fn docs(&self, out: &mut [u32; BLOCK_POSTINGS]) -> Result<(), Malformed> {
-        let out = out.get_mut(..self.count).unwrap_or_default();
-        unpack(self.gaps.0, self.gaps.1, out);
-        let mut next = u64::from(self.range.first());
+        let (out, (gaps, width)) = (self.part_of(out), self.column(|[gaps, ..]| gaps));
+        unpack(gaps, width, out);
+        let mut next = u64::from(self.layout.range.first());
         for doc in out {
             let this = next + u64::from(*doc);
             *doc = this as u32;
             next = this + 1;
         }
-        match next > u64::from(self.range.last()) + 1 {
+        match next > u64::from(self.layout.range.last()) + 1 {
             true => Err(Malformed::Broken("a document outside of the range")),
             false => Ok(()),
         }
     }
 
+    fn part_of<'o>(&self, out: &'o mut [u32]) -> &'o mut [u32] {
+        let end = self.layout.count.min(out.len());
+        out.get_mut(..end).unwrap_or_default()
+    }
+
     /// Decodes the frequencies.
     #[inline]
     pub(crate) fn freqs(&self, out: &mut [u32]) {
-        let end = self.count.min(out.len());
-        let out = out.get_mut(..end).unwrap_or_default();
-        unpack(self.freqs.0, self.freqs.1, out);
+        let (out, (freqs, width)) = (self.part_of(out), self.column(|[_, freqs, _]| freqs));
+        unpack(freqs, width, out);
         out.iter_mut().for_each(|freq| *freq = freq.saturating_add(1));
     }
 
     /// Decodes the lengths of the fields.
     #[inline]
     pub(crate) fn lens(&self, out: &mut [u32]) {
-        let end = self.count.min(out.len());
-        let out = out.get_mut(..end).unwrap_or_default();
-        unpack(self.lens.0, self.lens.1, out);
-        out.iter_mut().for_each(|len| *len = len.saturating_add(self.min_len));
+        let (out, (lens, width)) = (self.part_of(out), self.column(|[.., lens]| lens));
+        unpack(lens, width, out);
+        out.iter_mut().for_each(|len| *len = len.saturating_add(self.layout.min_len));
     }
 
     /// The frequency and the length of one posting.
     #[inline]
     pub(crate) fn numbers_at(&self, n: usize) -> (u32, u32) {
-        let freq = get(self.freqs.0, self.freqs.1, n).saturating_add(1);
-        (freq, get(self.lens.0, self.lens.1, n).saturating_add(self.min_len))
+        let ((freqs, of_freqs), (lens, of_lens)) =
+            (self.column(|[_, freqs, _]| freqs), self.column(|[.., lens]| lens));
+        let freq = get(freqs, of_freqs, n).saturating_add(1);
+        (freq, get(lens, of_lens, n).saturating_add(self.layout.min_len))
     }
 
     /// The number of occurrences of all postings.
@@ -136,9 +163,9 @@ impl<'b> Block<'b> {
         let mut docs = [0; BLOCK_POSTINGS];
         self.docs(&mut docs)?;
         let mut postings = Postings {
-            docs: docs.get(..self.count).unwrap_or_default().to_vec(),
-            freqs: vec![0; self.count],
-            lens: vec![0; self.count],
+            docs: docs.get(..self.count()).unwrap_or_default().to_vec(),
+            freqs: vec![0; self.count()],
+            lens: vec![0; self.count()],
             occurrences: Vec::new(),
         };
         self.freqs(&mut postings.freqs);

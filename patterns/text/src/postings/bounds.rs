@@ -61,6 +61,11 @@ impl<'b> Stored<'b> {
         Some(Self { bytes: stored, min_len })
     }
 
+    /// The bounds in bytes that were taken before.
+    pub(super) fn of(bytes: &'b [u8], min_len: u32) -> Self {
+        Self { bytes, min_len }
+    }
+
     pub(super) fn is_empty(self) -> bool {
         self.bytes.is_empty()
     }

@@ -78,7 +78,7 @@ mod summary;
 mod tests;
 mod varint;
 
-pub(crate) use block::Block;
+pub(crate) use block::{Block, Layout};
 pub(crate) use encode::{Encoded, encode};
 pub(crate) use list::{Posting, Postings, PostingsSlice};
 pub(crate) use occurrences::Occurrences;

@@ -54,7 +54,7 @@ proptest! {
     fn encoded_postings_are_decoded((range, detail, postings) in block()) {
         let encoded = encode(range, &postings.as_slice(), detail);
         let block = Block::parse(&encoded.block, range.last()).unwrap();
-        prop_assert_eq!((block.range, block.count()), (range, postings.len()));
+        prop_assert_eq!((block.layout.range, block.count()), (range, postings.len()));
         prop_assert_eq!(&block.decode(separate(&encoded), detail).unwrap(), &postings);
         let total: u64 = postings.freqs.iter().map(|freq| u64::from(*freq)).sum();
         prop_assert_eq!(block.total(), total);
@@ -129,7 +129,7 @@ fn read_all(bytes: &[u8], other: Option<&[u8]>, last: u32, detail: Detail) {
     if let Ok(postings) = block.decode(other, detail) {
         assert_eq!(postings.len(), block.count());
         assert!(postings.docs.is_sorted_by(|a, b| a < b));
-        assert!(postings.docs.iter().all(|doc| block.range.contains(*doc)));
+        assert!(postings.docs.iter().all(|doc| block.layout.range.contains(*doc)));
         let most = 8 * (bytes.len() + other.map_or(0, <[u8]>::len)) + BLOCK_POSTINGS;
         assert!(postings.occurrences.len() <= most, "memory follows from the bytes");
     }

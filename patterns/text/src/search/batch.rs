@@ -1,10 +1,9 @@
 //! The documents of a window, by whole blocks: an operator tree takes some 20 ns per posting, a
 //! loop over decoded columns two.
 
-use std::ops::Range;
-
 use keyloom::{Reader, Result};
 
+use super::bm25::{ROUNDING, Weight};
 use super::cursor::{Cursor, END, Window};
 use super::node::Node;
 use super::top_k::{ScoredDoc, TopK};
@@ -78,6 +77,10 @@ fn one<R: Reader>(
 }
 
 /// The documents that all terms have, within one block of each.
+///
+/// The postings of the rarest term are scored first. Only those that can be among the best with the
+/// bounds of the other terms are searched for in the blocks of these terms: in the end few are, so
+/// most of these blocks are neither read nor decoded.
 fn all<R: Reader>(
     terms: &mut [&mut Cursor<'_, R>],
     target: u32,
@@ -87,95 +90,141 @@ fn all<R: Reader>(
 ) -> Result<u32> {
     let rarest = (0..terms.len()).min_by_key(|n| terms.get(*n).map(|term| term.documents()));
     let Some(rarest) = rarest else { return Ok(END) };
+    common.bounds.clear();
+    for (number, term) in terms.iter_mut().enumerate() {
+        let bound = if number == rarest { 0.0 } else { term.window(target, 0)?.score };
+        common.bounds.push(bound);
+    }
     let Some(lead) = terms.get_mut(rarest) else { return Ok(END) };
-    let docs = lead.docs(target)?;
+    let weight = lead.weight;
+    let columns = lead.columns(target)?;
+    let [docs, ..] = columns;
     let from = docs.partition_point(|doc| *doc < target);
     let to = docs.partition_point(|doc| *doc <= last);
+    let next = docs.get(to).copied();
+    let columns = columns.map(|column| column.get(from..to).unwrap_or_default());
+    common.begin(rarest, columns, &weight, top.least());
     // The first document of the rarest term after the window; its block ends there or later.
-    let (next, range) = (docs.get(to).copied(), from..to);
-    common.begin(rarest, docs, range.clone());
     let after = next.unwrap_or(lead.block_end().saturating_add(1));
-    if range.is_empty() {
-        return Ok(after);
-    }
     for (number, term) in terms.iter_mut().enumerate().filter(|(number, _)| *number != rarest) {
-        common.intersect(number, term.docs(common.first())?);
         if common.many == 0 {
             return Ok(after);
         }
+        common.intersect(number, term)?;
+        common.prune(top.least());
     }
-    let mut scores = [0.0; BLOCK_POSTINGS];
-    // In the order of the operands, as any operator adds them.
-    for (number, term) in terms.iter_mut().enumerate() {
-        let (weight, mut sums) = (term.weight, scores.iter_mut());
-        term.each_number(common.places_of(number), |freq, len| {
-            if let Some(sum) = sums.next() {
-                *sum += weight.score(f64::from(freq), len);
-            }
-        })?;
-    }
-    for (doc, score) in common.docs.iter().zip(scores).take(common.many) {
-        top.push(ScoredDoc { doc: *doc, score });
-    }
+    common.each(|doc, score| top.push(ScoredDoc { doc, score }));
     Ok(after)
 }
 
-/// Documents that some terms have, with their places in the blocks of these terms.
+/// Documents that some terms have, with the scores of these terms.
 pub(crate) struct Common {
     docs: [u32; BLOCK_POSTINGS],
+    /// The sum of the scores so far, in any order.
+    sums: [f64; BLOCK_POSTINGS],
     many: usize,
-    /// The number of a term, and the places in its block.
-    places: Vec<(usize, [u8; BLOCK_POSTINGS])>,
+    /// The scores of each term that was intersected.
+    scores: Vec<[f64; BLOCK_POSTINGS]>,
+    /// A bound of the scores of each term that is not intersected yet, otherwise 0.
+    bounds: Vec<f64>,
 }
 
 impl Common {
     pub(crate) fn new() -> Self {
-        Self { docs: [0; BLOCK_POSTINGS], many: 0, places: Vec::new() }
+        let (docs, sums) = ([0; BLOCK_POSTINGS], [0.0; BLOCK_POSTINGS]);
+        Self { docs, sums, many: 0, scores: Vec::new(), bounds: Vec::new() }
     }
 
-    /// Begins with the documents of one term.
-    fn begin(&mut self, number: usize, docs: &[u32], range: Range<usize>) {
-        self.places.clear();
-        let mut places = [0; BLOCK_POSTINGS];
-        places.iter_mut().zip(range.clone()).for_each(|(to, place)| *to = place as u8);
-        self.places.push((number, places));
-        self.many = range.len();
-        let docs = docs.get(range).unwrap_or_default();
+    /// Begins with documents, frequencies and lengths of one term.
+    fn begin(
+        &mut self,
+        number: usize,
+        [docs, freqs, lens]: [&[u32]; 3],
+        weight: &Weight,
+        least: f64,
+    ) {
+        self.many = docs.len();
         self.docs.iter_mut().zip(docs).for_each(|(to, doc)| *to = *doc);
+        for ((sum, freq), len) in self.sums.iter_mut().zip(freqs).zip(lens) {
+            *sum = weight.score(f64::from(*freq), *len);
+        }
+        self.prune(least);
+        self.scores.resize(self.bounds.len(), [0.0; BLOCK_POSTINGS]);
+        if let Some(scores) = self.scores.get_mut(number) {
+            let sums = self.sums.iter().take(self.many);
+            scores.iter_mut().zip(sums).for_each(|(score, sum)| *score = *sum);
+        }
     }
 
     fn docs(&self) -> &[u32] {
         self.docs.get(..self.many).unwrap_or_default()
     }
 
-    fn first(&self) -> u32 {
-        self.docs().first().copied().unwrap_or(END)
+    /// Passes each document and its score to `visit`. Adds in the order of the operands, as any
+    /// operator does.
+    fn each(&self, mut visit: impl FnMut(u32, f64)) {
+        for (n, doc) in self.docs().iter().enumerate() {
+            visit(*doc, self.scores.iter().filter_map(|scores| scores.get(n)).sum());
+        }
+    }
+
+    /// Removes documents that cannot have a better score than `least`.
+    fn prune(&mut self, least: f64) {
+        let rest: f64 = self.bounds.iter().sum();
+        let (mut places, mut many) = ([0; BLOCK_POSTINGS], 0);
+        for (n, sum) in (0..).zip(self.sums.iter().take(self.many)) {
+            if let Some(place) = places.get_mut(many) {
+                *place = n;
+            }
+            many += usize::from((sum + rest) * ROUNDING > least);
+        }
+        if many < self.many {
+            self.retain(places.iter().take(many).copied());
+        }
+    }
+
+    /// Keeps the documents at some places, which ascend.
+    fn retain(&mut self, places: impl Iterator<Item = u8>) {
+        self.many = 0;
+        for from in places {
+            let from = usize::from(from);
+            move_to(&mut self.docs, self.many, from);
+            move_to(&mut self.sums, self.many, from);
+            self.scores.iter_mut().for_each(|scores| move_to(scores, self.many, from));
+            self.many += 1;
+        }
     }
 
     /// Keeps the documents that another term has too.
-    fn intersect(&mut self, number: usize, others: &[u32]) {
+    fn intersect<R: Reader>(&mut self, number: usize, term: &mut Cursor<'_, R>) -> Result<()> {
+        let Some(first) = self.docs().first() else { return Ok(()) };
+        let others = term.docs(*first)?;
         let mut pairs = [(0, 0); BLOCK_POSTINGS];
         let many = match self.many * SEARCHED < others.len() {
             true => searched(self.docs(), others, &mut pairs),
             false => merged(self.docs(), others, &mut pairs),
         };
-        for (n, (from, _)) in pairs.iter().take(many).enumerate() {
-            keep(&mut self.docs, n, *from);
-            self.places.iter_mut().for_each(|(_, places)| keep(places, n, *from));
+        let pairs = pairs.get(..many).unwrap_or_default();
+        self.retain(pairs.iter().map(|(place, _)| *place));
+        if let Some(bound) = self.bounds.get_mut(number) {
+            *bound = 0.0;
         }
-        self.many = many;
-        self.places.push((number, pairs.map(|(_, place)| place)));
-    }
-
-    fn places_of(&self, number: usize) -> &[u8] {
-        let places = self.places.iter().find(|(other, _)| *other == number);
-        places.and_then(|(_, places)| places.get(..self.many)).unwrap_or_default()
+        let weight = term.weight;
+        let scores = self.scores.get_mut(number).into_iter().flatten();
+        let mut scores = scores.zip(&mut self.sums);
+        term.each_number(pairs.iter().map(|(_, place)| *place), |freq, len| {
+            if let Some((score, sum)) = scores.next() {
+                *score = weight.score(f64::from(freq), len);
+                *sum += *score;
+            }
+        });
+        Ok(())
     }
 }
 
 /// Moves an element to the front.
-fn keep<T: Copy>(all: &mut [T; BLOCK_POSTINGS], to: usize, from: u8) {
-    let element = all.get(usize::from(from)).copied();
+fn move_to<T: Copy>(all: &mut [T; BLOCK_POSTINGS], to: usize, from: usize) {
+    let element = all.get(from).copied();
     if let (Some(to), Some(element)) = (all.get_mut(to), element) {
         *to = element;
     }

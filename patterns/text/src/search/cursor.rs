@@ -8,7 +8,7 @@ use keyloom_tables::kit::Walk;
 use super::bm25::Weight;
 use super::skips::Skips;
 use crate::index::ListKeys;
-use crate::postings::{BLOCK_POSTINGS, Block, Detail, Occurrences};
+use crate::postings::{BLOCK_POSTINGS, Block, Detail, Layout, Occurrences};
 
 /// The document of a cursor after its end. No document has this id.
 pub(crate) const END: u32 = u32::MAX;
@@ -62,7 +62,8 @@ pub(crate) struct Cursor<'r, R: Reader> {
     /// The occurrences of the current block, once they are read.
     separate: Option<R::Bytes<'r>>,
     last: u32,
-    bound: f64,
+    /// `None` if the block ends before the documents that are needed.
+    layout: Option<Layout>,
     ids: Box<[[u32; BLOCK_POSTINGS]; 3]>,
     count: usize,
     at: usize,
@@ -114,7 +115,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
             bytes: None,
             separate: None,
             last: 0,
-            bound: 0.0,
+            layout: None,
             ids: Box::new([[0; BLOCK_POSTINGS]; 3]),
             count: 0,
             at: 0,
@@ -233,7 +234,10 @@ impl<'r, R: Reader> Cursor<'r, R> {
             return skips.window(self.reader, keys, &self.weight, target, depth);
         }
         match self.seek_block(target)? {
-            true => Ok(Window { last: self.last, score: self.bound }),
+            true => {
+                let score = self.block().map_or(0.0, |block| self.weight.bound(block.bounds()));
+                Ok(Window { last: self.last, score })
+            }
             false => Ok(Window::NONE),
         }
     }
@@ -245,7 +249,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
     #[inline]
     pub(crate) fn frequency_and_length(&mut self) -> Result<(u32, u32)> {
         if !self.is_decoded[1] {
-            self.decode_numbers()?;
+            self.decode_numbers();
         }
         let [_, frequencies, lengths] = &*self.ids;
         let of = |column: &[u32; BLOCK_POSTINGS]| column.get(self.at).copied().unwrap_or(0);
@@ -326,7 +330,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
     /// Makes an entry the current block. Its header is read only if it may contain `target`.
     fn enter(&mut self, entry: Option<(R::Bytes<'r>, R::Bytes<'r>)>, target: u32) -> Result<bool> {
         self.is_decoded = [false; 3];
-        self.separate = None;
+        (self.separate, self.layout) = (None, None);
         self.at = 0;
         let Some((key, bytes)) = entry else {
             self.bytes = None;
@@ -337,31 +341,33 @@ impl<'r, R: Reader> Cursor<'r, R> {
         if self.last >= target {
             let block = Block::parse(&bytes, self.last);
             let block = block.map_err(|why| Error::from(why).at(&key))?;
-            self.bound = self.weight.bound(block.bounds());
-            self.count = block.count();
+            (self.layout, self.count) = (Some(block.layout), block.count());
         }
         self.bytes = Some(bytes);
         Ok(true)
+    }
+
+    /// The current block.
+    fn block(&self) -> Option<Block<'_>> {
+        Some(Block::of(self.bytes.as_ref()?, self.layout?))
     }
 
     fn decode_ids(&mut self) -> Result<()> {
         if self.is_decoded[0] {
             return Ok(());
         }
-        if let Some(bytes) = &self.bytes {
+        if let Some((bytes, layout)) = self.bytes.as_ref().zip(self.layout) {
             let [ids, ..] = &mut *self.ids;
-            let decoded = Block::parse(bytes, self.last).and_then(|block| block.docs(ids));
+            let decoded = Block::of(bytes, layout).docs(ids);
             decoded.map_err(|why| Error::from(why).at(&self.keys.list.block(self.last)))?;
         }
         self.is_decoded[0] = true;
         Ok(())
     }
 
-    fn decode_numbers(&mut self) -> Result<()> {
-        if let Some(bytes) = &self.bytes {
-            let block = Block::parse(bytes, self.last);
-            let block =
-                block.map_err(|why| Error::from(why).at(&self.keys.list.block(self.last)))?;
+    fn decode_numbers(&mut self) {
+        if let Some((bytes, layout)) = self.bytes.as_ref().zip(self.layout) {
+            let block = Block::of(bytes, layout);
             let [_, frequencies, lengths] = &mut *self.ids;
             block.freqs(frequencies);
             block.lens(lengths);
@@ -369,7 +375,6 @@ impl<'r, R: Reader> Cursor<'r, R> {
             self.places = Places::of(&block, all);
         }
         self.is_decoded = [self.is_decoded[0], true, true];
-        Ok(())
     }
 
     /// The documents of the block that may contain `target`; none after the last block.
@@ -391,42 +396,33 @@ impl<'r, R: Reader> Cursor<'r, R> {
     }
 
     /// The frequencies and lengths of the current block.
-    ///
-    /// # Errors
-    /// As [`seek`](Cursor::seek).
-    pub(crate) fn numbers(&mut self) -> Result<[&[u32]; 2]> {
+    pub(crate) fn numbers(&mut self) -> [&[u32]; 2] {
         if !self.is_decoded[1] {
-            self.decode_numbers()?;
+            self.decode_numbers();
         }
         let [_, frequencies, lengths] = &*self.ids;
-        Ok([frequencies, lengths].map(|column| column.get(..self.count).unwrap_or_default()))
+        [frequencies, lengths].map(|column| column.get(..self.count).unwrap_or_default())
     }
 
     /// Passes the frequency and the length of some postings of the current block to `visit`.
-    ///
-    /// # Errors
-    /// As [`seek`](Cursor::seek).
     pub(crate) fn each_number(
         &mut self,
-        places: &[u8],
+        places: impl ExactSizeIterator<Item = u8>,
         mut visit: impl FnMut(u32, u32),
-    ) -> Result<()> {
+    ) {
         if self.is_decoded[1] || places.len() * FEW_NUMBERS >= self.count {
-            let [freqs, lens] = self.numbers()?;
+            let [freqs, lens] = self.numbers();
             let of = |column: &[u32], place: u8| column.get(usize::from(place)).copied();
             for place in places {
-                visit(of(freqs, *place).unwrap_or(0), of(lens, *place).unwrap_or(0));
+                visit(of(freqs, place).unwrap_or(0), of(lens, place).unwrap_or(0));
             }
-            return Ok(());
+            return;
         }
-        let Some(bytes) = &self.bytes else { return Ok(()) };
-        let block = Block::parse(bytes, self.last);
-        let block = block.map_err(|why| Error::from(why).at(&self.keys.list.block(self.last)))?;
+        let Some(block) = self.block() else { return };
         for place in places {
-            let (freq, len) = block.numbers_at((*place).into());
+            let (freq, len) = block.numbers_at(place.into());
             visit(freq, len);
         }
-        Ok(())
     }
 
     /// The documents, frequencies and lengths of the block that may contain `target`; none after
@@ -438,7 +434,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         if self.docs(target)?.is_empty() {
             return Ok([&[]; 3]);
         }
-        self.numbers()?;
+        self.numbers();
         let columns = self.ids.each_ref();
         Ok(columns.map(|column| column.get(..self.count).unwrap_or_default()))
     }
