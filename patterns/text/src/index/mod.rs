@@ -9,7 +9,7 @@
 //! | subspace, 0, … | the ids of the records, and their filters: an [`InvertedIndex`] |
 //! | subspace, 1, field, term | a [counter](keyloom::Writer::add): the documents that contain the term. Together the dictionary |
 //! | subspace, 2, field, term, last id | a block: up to 128 postings of an aligned range of ids |
-//! | subspace, 3, field, term, last id | the positions and offsets of the same block, if they have more than 64 bytes |
+//! | subspace, 3, field, term, last id | the positions and offsets of the same block, if they have more than 1,000 bytes |
 //! | subspace, 4, field, 0 | a counter: the documents with a text in this field |
 //! | subspace, 4, field, 1 | a counter: the lengths of all of these texts, which are their positions with a token |
 //! | subspace, 5, field, term, 9 - layer, last id | a summary of up to 16 blocks, or of summaries of the layer below; only of lists with more than 16 |
@@ -27,7 +27,6 @@
 //! ("text", 1, 0, "alice")               ->  386
 //! ("text", 2, 0, "alice", 255)          ->  up to 128 documents with ids from 128 to 255
 //! ("text", 2, 0, "alice", 511)          ->  and from 256 to 511
-//! ("text", 3, 0, "alice", 511)          ->  where "alice" occurs in those
 //! ```
 //!
 //! # Invariants
@@ -322,7 +321,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         let fields: Vec<String> = self.fields.iter().map(field).collect();
         // Those of the bitmaps contain the kind of ids, and the kind of each field to filter by.
         format!(
-            "texts {}, with lists of lengths, records: {}",
+            "texts {}, with lists of lengths, positions in blocks, records: {}",
             fields.join(", "),
             self.records.options()
         )

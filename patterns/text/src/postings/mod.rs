@@ -38,8 +38,8 @@
 //! is by then. If there are more than eight, the last ones are replaced by the pair of their
 //! greatest frequency and smallest length.
 //!
-//! The *occurrences* of all postings of a block are stored under a key of their own, so that a
-//! query which does not need them does not read them; up to 64 bytes follow in the block itself.
+//! The *occurrences* of all postings follow in the block. If they have more than 1,000 bytes, they
+//! are stored under a key of their own.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -142,5 +142,7 @@ const VERSION: u32 = 1;
 /// The flag of a block that is followed by its occurrences.
 const HAS_OCCURRENCES: u8 = 1;
 
-/// The largest number of bytes of occurrences that follow in the block itself.
-const INLINE_BYTES: usize = 64;
+/// The largest number of bytes of occurrences that follow in the block itself. A key of their own
+/// costs a change another page, and a phrase another read; a search without a phrase does not get
+/// slower by bytes that it skips. With these, a block of common words fits into a page of LMDB.
+const INLINE_BYTES: usize = 1_000;

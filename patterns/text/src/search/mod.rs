@@ -33,11 +33,11 @@
 //!
 //! | query | 10<sup>3</sup> texts | 10<sup>4</sup> | 10<sup>5</sup> | 10<sup>6</sup> | grows with |
 //! |---|---|---|---|---|---|
-//! | `w1` | 9 | 42 | 119 | 204 | the answer, and the logarithm of the corpus |
-//! | `w1 OR w2` | 14 | 120 | 1,022 | 6,465 | the blocks whose bounds together are better than the results |
-//! | `+w1 +w2` | 14 | 121 | 1,141 | 8,308 | the same, at most those of the shorter list and their counterparts |
-//! | `+w1 +w500` | 11 | 29 | 358 | 3,550 | the documents of the rarer term |
-//! | `"w1 w2"` | 17 | 137 | 1,302 | 12,709 | the blocks that may have both terms, and the positions of documents with both |
+//! | `w1` | 9 | 31 | 94 | 147 | the answer, and the logarithm of the corpus |
+//! | `w1 OR w2` | 14 | 120 | 1,022 | 6,458 | the blocks whose bounds together are better than the results |
+//! | `+w1 +w2` | 14 | 120 | 1,000 | 5,833 | the same, less those without a good posting of the rarer term |
+//! | `+w1 +w500` | 8 | 28 | 206 | 854 | the good postings of the rarer term |
+//! | `"w1 w2"` | 14 | 121 | 1,161 | 11,329 | the blocks that may have both terms |
 //!
 //! The bounds of two terms are added as if one document had the best of both. In short texts few
 //! documents do, so combinations of very common words read most of their blocks: a block per
