@@ -51,6 +51,8 @@
 //! | [`spatial`] (feature) | how are several dimensions mapped to one ordered key, so that neighbours stay close? |
 //! | [`bitmaps`] (feature) | which records have these properties, and how many of each kind are there? |
 //! | [`text`] (feature) | which documents contain these words, in the order of relevance? |
+//! | [`documents`] (feature) | how are objects within objects, their children and files stored and searched? |
+//! | `documents::json` (feature `json-documents`) | how are documents of any shape stored, and found by what is in them? |
 //! | [`trees`] (feature) | how are hierarchies stored and queried, in four models with one interface? |
 //! | [`trees::path`] | which paths match a pattern, and how are they found with few reads? |
 //! | [`graph`] (feature) | which vertices are adjacent, and which paths lead from one to another? |
@@ -58,12 +60,15 @@
 //! | `conformance` (feature) | does a kind of derived data satisfy the laws that a schema relies on? |
 //!
 //! Each family is a crate of its own, which a program may depend on instead: `keyloom-tables`,
-//! `keyloom-bitmaps`, `keyloom-graph`, `keyloom-spatial`, `keyloom-text`, `keyloom-trees`.
+//! `keyloom-bitmaps`, `keyloom-documents`, `keyloom-graph`, `keyloom-spatial`, `keyloom-text`,
+//! `keyloom-trees`.
 
 #[cfg(feature = "bitmaps")]
 pub use keyloom_bitmaps::{
     self as bitmaps, BitSliced, Bitmap, BitmapExpr, DenseIds, InvertedIndex,
 };
+#[cfg(feature = "documents")]
+pub use keyloom_documents::{self as documents, Collapse, Documents, Nested};
 #[cfg(feature = "graph")]
 pub use keyloom_graph::{self as graph, Graph};
 #[cfg(feature = "polygons")]

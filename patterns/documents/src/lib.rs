@@ -14,13 +14,14 @@
 //! | [`proximity`] | how are elements of any number kept apart in one field? |
 //! | [`lookup`] | which posts are by the users that another query found? |
 //! | [`collapse`] | which groups of records have the best results, and which are the best of each? |
-//! | [`json`] | how are documents of any shape stored, and found by what is in them? |
+//! | `json` (feature) | how are documents of any shape stored, and found by what is in them? |
 //! | [`files`] | how are files stored, renamed and searched, if a rename must not be seen half done? |
 
 pub mod collapse;
 mod documents;
 mod error;
 pub mod files;
+#[cfg(feature = "json")]
 pub mod json;
 pub mod lookup;
 mod matches;
@@ -35,6 +36,7 @@ pub use collapse::Collapse;
 pub use documents::{Documents, MAX_DEPTH};
 pub use error::DocumentError;
 pub use files::Files;
+#[cfg(feature = "json")]
 pub use json::Collection;
 pub use lookup::Lookup;
 pub use matches::Matches;

@@ -4,6 +4,7 @@
 mod collapse;
 mod files;
 mod flat;
+#[cfg(feature = "json")]
 mod json;
 mod lookup;
 mod matches;
