@@ -127,50 +127,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         Ok(Some(entry))
     }
 
-    /// Returns the packed values of one field for records with these ids, in their order. Costs one
-    /// get for each block of 1,016 ids that has one of them, in one round trip.
-    ///
-    /// ```
-    /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_tables::Table;
-    /// use keyloom_bitmaps::{InvertedIndex, one};
-    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
-    ///     .field("city", |_id: &u32, city: &Option<String>| one(city.as_ref()));
-    /// let users = Table::<u32, Option<String>>::new(&Subspace::new("users")).with(&index);
-    /// let store = Memory::new();
-    /// store.transact(|txn| users.put_many(txn, [(3, Some("Oslo".into())), (4, None)]))?;
-    /// let cities = index.values_of_ids(&store.snapshot()?, "city", &[4, 3])?;
-    /// assert!(cities[0].is_empty());
-    /// assert_eq!(keyloom::unpack::<String>(&cities[1][0])?, "Oslo");
-    /// # Ok::<(), keyloom::BoxedError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`InvertedIndexError::UnknownField`](super::InvertedIndexError::UnknownField); any error of
-    /// the store; if stored bytes are not a column of a forward index, an error with the key.
-    pub fn values_of_ids(
-        &self,
-        reader: &impl Reader,
-        field: &str,
-        ids: &[u64],
-    ) -> Result<Vec<SmallVec<[KeyBuf; 1]>>> {
-        let field = self.known(field)?;
-        let kind = field.function.kind();
-        let mut blocks: Vec<u64> = ids.iter().map(|id| block_of(*id).0).collect();
-        blocks.sort_unstable();
-        blocks.dedup();
-        let keys: Vec<KeyBuf> = blocks.iter().map(|block| field.column.pack(block)).collect();
-        let columns = get_many(reader, &keys)?;
-        let of_id = |id: &u64| {
-            let (block, place) = block_of(*id);
-            let at = blocks.partition_point(|other| *other < block);
-            let Some(Some(column)) = columns.get(at) else { return Ok(Packed::new()) };
-            let key = keys.get(at).map_or(&[][..], |key| key);
-            kind.packed(column, place).map_err(|error| error.at(key))
-        };
-        ids.iter().map(of_id).collect()
-    }
-
     /// Returns the values of records in id order. Costs one range over the chunks of all ids, and
     /// one per field over its columns.
     ///

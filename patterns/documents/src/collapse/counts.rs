@@ -11,9 +11,6 @@ use keyloom_tables::table::RecordKey;
 
 use super::Collapse;
 
-/// How many matches are looked up together.
-const BATCH: usize = 65_536;
-
 /// How many records match, and in how many groups they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounts {
@@ -30,20 +27,19 @@ impl<K: RecordKey, V> Collapse<'_, K, V> {
     ///
     /// # Errors
     /// See [`Search`](keyloom_text::Search), and
-    /// [`values_of_ids`](keyloom_bitmaps::InvertedIndex::values_of_ids).
+    /// [`visit_values`](keyloom_bitmaps::InvertedIndex::visit_values).
     pub fn counts(&self, reader: &impl Reader) -> Result<GroupCounts> {
         let (field, records) = (&self.level.field, self.search.index().records());
-        // Refuses a field of integers.
-        records.term(field, ())?;
         let ids = self.search.ids(reader)?;
         let mut groups = HashSet::<KeyBuf, BuildHasherDefault<ShortKeys>>::default();
-        let mut missing = 0;
-        for some in ids.chunks(BATCH) {
-            for values in records.values_of_ids(reader, field, some)? {
-                missing += u64::from(values.is_empty());
-                groups.extend(values);
+        let (mut missing, mut last) = (ids.len() as u64, None);
+        records.visit_values(reader, field, &ids, |id, value| {
+            missing -= u64::from(last.replace(id) != Some(id));
+            if !groups.contains(value) {
+                groups.insert(KeyBuf::from_slice(value));
             }
-        }
+            Ok(())
+        })?;
         let (records, groups) = (ids.len() as u64, groups.len() as u64);
         Ok(match self.level.keeps_missing {
             true => GroupCounts { records, groups: groups + u64::from(missing > 0) },

@@ -6,7 +6,6 @@ use keyloom::{Error, KeyBuf, Reader, Result};
 use keyloom_bitmaps::{BitmapExpr, InvertedIndex};
 use keyloom_tables::table::RecordKey;
 use keyloom_text::{Ranked, Ranking};
-use smallvec::SmallVec;
 
 use super::{InnerHits, Level};
 
@@ -142,13 +141,21 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
 
     /// The value of each match.
     fn values(&self, level: &Level, page: &[Ranked]) -> Result<Vec<Option<KeyBuf>>> {
-        let ids: Vec<u64> = page.iter().map(|found| found.id).collect();
-        let values = self.records.values_of_ids(self.reader, &level.field, &ids)?;
-        let one = |(id, mut values): (u64, SmallVec<[KeyBuf; 1]>)| match values.len() {
-            0 | 1 => Ok(values.pop()),
-            _ => Err(several(level, id)),
+        let mut ids: Vec<u64> = page.iter().map(|found| found.id).collect();
+        ids.sort_unstable();
+        let mut found: Vec<(u64, KeyBuf)> = Vec::with_capacity(ids.len());
+        self.records.visit_values(self.reader, &level.field, &ids, |id, value| {
+            if found.last().is_some_and(|(last, _)| *last == id) {
+                return Err(several(level, id));
+            }
+            found.push((id, KeyBuf::from_slice(value)));
+            Ok(())
+        })?;
+        let value = |hit: &Ranked| {
+            let place = found.binary_search_by_key(&hit.id, |(id, _)| *id).ok();
+            place.and_then(|place| found.get(place)).map(|(_, value)| value.clone())
         };
-        ids.into_iter().zip(values).map(one).collect()
+        Ok(page.iter().map(value).collect())
     }
 
     /// Whether the best hit of a group is after the continuation. Otherwise the group was on a
