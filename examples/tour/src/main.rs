@@ -11,6 +11,7 @@ mod bitmaps;
 mod cities;
 mod countries;
 mod denormalize;
+mod documents;
 mod entity;
 mod graph;
 mod index;
@@ -62,7 +63,7 @@ struct Tour<'s> {
 /// Makes a step, and declares its derived data.
 type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
 
-const STEPS: [NewStep; 14] = [
+const STEPS: [NewStep; 15] = [
     |tour| Ok(Box::new(index::CompositeKeyIndex::new(tour))),
     |_| Ok(Box::new(index_table::IndexTable)),
     |tour| Ok(Box::new(aggregate::Aggregation::new(tour)?)),
@@ -72,6 +73,7 @@ const STEPS: [NewStep; 14] = [
     |tour| Ok(Box::new(spatial::DimensionalityReduction::new(tour)?)),
     |tour| Ok(Box::new(bitmaps::Inverted::new(tour)?)),
     |tour| Ok(Box::new(text::FullText::new(tour)?)),
+    |tour| Ok(Box::new(documents::Relations::new(tour)?)),
     |tour| Ok(Box::new(trees::Hierarchies::new(tour)?)),
     |tour| Ok(Box::new(graph::AdjacencyLists::new(tour)?)),
     |tour| Ok(Box::new(join::JoinsStep::new(tour))),

@@ -1,0 +1,140 @@
+//! Countries with their large cities as children: results in groups, and searches of one by the
+//! other.
+
+use std::time::Instant;
+
+use keyloom::{Order, Result, Store, Subspace, Writer};
+use keyloom_patterns::bitmaps::one;
+use keyloom_patterns::documents::parent_child::{Children, Link, OnDelete};
+use keyloom_patterns::documents::{Collapse, Documents, Matches, PARENT, ScoreMode};
+use keyloom_patterns::text::{Analyzer, Query};
+use keyloom_patterns::{BatchSize, Table};
+
+use crate::cities::{self, City};
+use crate::countries::{self, Country};
+use crate::options::Options;
+use crate::report::{ask, grouped, is_there, say};
+use crate::{Step, Tour, TourResult, TourStore};
+
+/// The number of records per transaction.
+const BATCH: usize = 500;
+/// Cities with fewer inhabitants are left out.
+const INHABITANTS: u64 = 100_000;
+/// Words for saints in the names of cities.
+const SAINTS: [&str; 5] = ["san", "santa", "santo", "são", "saint"];
+
+type Snapshot<'s> = <TourStore as Store>::Snapshot<'s>;
+
+/// A city is the child of its country: the key is the code of the country, and the GeoNames id.
+type CityKey = (String, u32);
+
+pub struct Relations {
+    countries: Documents<String, Country>,
+    cities: Children<String, Country, CityKey, City>,
+    loaded: Subspace,
+}
+
+impl Relations {
+    pub fn new(tour: &Tour<'_>) -> Result<Self> {
+        let countries = Documents::declare(&tour.schema, "parent_countries", 1, |index| {
+            index.values("continent", |_, country: &Country| one(&country.continent))
+        })?;
+        let (link, rule) = (Link::by_key(), OnDelete::Refuse);
+        let cities =
+            Children::declare(&tour.schema, &countries, "child_cities", 1, link, rule, |index| {
+                index
+                    .field("name", Analyzer::names(), |_, city: &City, add| add(&city.name))
+                    .integers("population", |_, city| i64::try_from(city.population).ok())
+            })?;
+        Ok(Self { countries, cities, loaded: Subspace::new(&("tour", "loaded")) })
+    }
+
+    fn table(&self) -> &Table<CityKey, City> {
+        self.cities.documents().table()
+    }
+
+    /// The cities with these words in their names, in a group per country.
+    fn by_country(&self, snapshot: &Snapshot<'_>, words: &[&str]) -> Result<(Vec<String>, ())> {
+        let query = Query::any_of(words.iter().map(|word| Query::term("name", *word)));
+        let search = self.cities.at(snapshot)?.search(query);
+        let by_country = Collapse::new(search.sort_by("population", Order::Descending), PARENT);
+        let counts = by_country.counts(snapshot)?;
+        let mut lines = vec![format!("{} cities in {} countries", counts.records, counts.groups)];
+        let page = by_country.groups(10).page(snapshot)?;
+        let best = page.groups.iter().map(|group| &group.best.key);
+        for city in self.table().get_many(snapshot, best)?.into_iter().flatten() {
+            lines.push(city.to_string());
+        }
+        Ok((lines, ()))
+    }
+
+    /// The countries with at least so many cities of more than so many inhabitants, the country
+    /// with the most of them first.
+    fn with_cities(&self, snapshot: &Snapshot<'_>, least: u64, size: i64) -> Result<Vec<String>> {
+        let index = self.cities.at(snapshot)?;
+        let large = index.records().integers_of("population")?.gt(size);
+        // Each city has the score 1, so the sum is their number.
+        let large = Matches::of_ids(index, &large, 1.0, snapshot)?;
+        let found = self.cities.to_parents_with(snapshot, &large, ScoreMode::Sum, least..)?;
+        let mut lines = Vec::new();
+        for hit in found.top(snapshot, 0, 10)? {
+            if let Some(country) = self.countries.get(snapshot, &hit.key)? {
+                lines.push(format!("{}: {} cities", country.name, hit.score));
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The largest cities of the countries of a continent.
+    fn largest_of(&self, snapshot: &Snapshot<'_>, continent: &str) -> Result<Vec<String>> {
+        let countries = self.countries.text().at(snapshot)?;
+        let of_continent = countries.records().term("continent", continent)?;
+        let of_continent = Matches::of_ids(countries, &of_continent, 0.0, snapshot)?;
+        let cities = self.cities.to_children(snapshot, &of_continent)?;
+        let search = self.cities.at(snapshot)?.search(Query::exists("name"));
+        let search = search.filter(cities.filter()).sort_by("population", Order::Descending);
+        let found = search.limit(3).records(snapshot, self.table())?.items;
+        Ok(found.iter().map(|hit| hit.value.to_string()).collect())
+    }
+}
+
+impl Step for Relations {
+    fn name(&self) -> &'static str {
+        "nested documents: parents, children and results in groups"
+    }
+
+    fn load(&self, store: &TourStore, options: &Options) -> TourResult {
+        let loaded = self.loaded.pack("documents");
+        if is_there(store, &loaded)? {
+            say!("documents  in the store already");
+            return Ok(());
+        }
+        let started = Instant::now();
+        countries::load(store, self.countries.table(), &options.data)?;
+        let mut large = Vec::new();
+        for city in cities::read(&options.data)? {
+            let (id, city) = city?;
+            if city.population >= INHABITANTS {
+                large.push(((city.country.clone(), id), city));
+            }
+        }
+        // All countries exist, so the cities are written without a check of each parent.
+        BatchSize::new(BATCH)
+            .transact_all(store, &large, |txn, part| self.table().put_many(txn, part))?;
+        store.transact(|txn| txn.put(&loaded, b""))?;
+        let (cities, seconds) = (grouped(large.len() as u64), started.elapsed().as_secs_f64());
+        say!("documents  {cities} cities as children of their countries, in {seconds:.2} s");
+        Ok(())
+    }
+
+    fn ask(&self, store: &TourStore) -> TourResult {
+        let question =
+            "Which cities are named after saints? The largest of each country (field collapsing)";
+        ask(store, question, |snapshot| self.by_country(snapshot, &SAINTS))?;
+        let question =
+            "Which countries have at least 3 cities of more than 5 million? (parents by children)";
+        ask(store, question, |snapshot| Ok((self.with_cities(snapshot, 3, 5_000_000)?, ())))?;
+        let question = "Which are the largest cities of Oceania? (children by parents)";
+        ask(store, question, |snapshot| Ok((self.largest_of(snapshot, "OC")?, ())))
+    }
+}
