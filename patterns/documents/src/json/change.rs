@@ -6,7 +6,7 @@ use keyloom_tables::table::RecordKey;
 use serde_json::Value;
 
 use super::collection::Collection;
-use super::{JsonError, MAX_DEPTH, is_deeper};
+use super::{JsonError, MAX_DEPTH, is_deeper, patch};
 
 impl<K: RecordKey> Collection<K> {
     /// Writes a new document.
@@ -71,7 +71,7 @@ impl<K: RecordKey> Collection<K> {
     /// # Errors
     /// [`JsonError::NoDocument`]; the errors of [`put`](Collection::put).
     pub fn merge(&self, txn: &mut impl Writer, key: &K, patch: &Value) -> Result<Value> {
-        refuse_deep(key, patch)?;
+        refuse_deep_patch(key, patch)?;
         let mut document = self.required(txn, key)?;
         json_patch::merge(&mut document, patch);
         self.put(txn, key, &document)?;
@@ -79,7 +79,11 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// Changes a document by a JSON patch ([RFC 6902](https://www.rfc-editor.org/rfc/rfc6902)): an
-    /// array of operations, of which all apply or none. Returns the new document.
+    /// array of operations, of which all apply or none. Returns the new document. Numbers of a
+    /// `test` are compared by value: `1` and `1.0` are equal.
+    ///
+    /// A patch has at most [`MAX_PATCH_OPERATIONS`](super::MAX_PATCH_OPERATIONS), and all its `copy`
+    /// operations together copy at most [`MAX_PATCH_COPIES`](super::MAX_PATCH_COPIES) bytes.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -100,14 +104,12 @@ impl<K: RecordKey> Collection<K> {
     ///
     /// # Errors
     /// [`JsonError::Patch`] if it is not a patch, if a test fails or if a path does not exist;
-    /// [`JsonError::NoDocument`]; the errors of [`put`](Collection::put).
+    /// [`JsonError::PatchTooLarge`]; [`JsonError::NoDocument`]; the errors of
+    /// [`put`](Collection::put).
     pub fn patch(&self, txn: &mut impl Writer, key: &K, patch: &Value) -> Result<Value> {
-        refuse_deep(key, patch)?;
-        let refused = |why: String| JsonError::Patch { key: shown(key), why };
-        let patch: json_patch::Patch =
-            serde_json::from_value(patch.clone()).map_err(|error| refused(error.to_string()))?;
+        refuse_deep_patch(key, patch)?;
         let mut document = self.required(txn, key)?;
-        json_patch::patch(&mut document, &patch).map_err(|error| refused(error.to_string()))?;
+        patch::apply(&mut document, patch, &shown(key))?;
         self.put(txn, key, &document)?;
         Ok(document)
     }
@@ -124,7 +126,19 @@ fn shown(key: &impl RecordKey) -> String {
 
 fn refuse_deep(key: &impl RecordKey, document: &Value) -> Result<()> {
     match is_deeper(document, MAX_DEPTH) {
-        true => Err(JsonError::TooDeep { key: shown(key), limit: MAX_DEPTH }.into()),
+        true => Err(too_deep(format!("the document {}", shown(key)))),
         false => Ok(()),
     }
+}
+
+fn refuse_deep_patch(key: &impl RecordKey, patch: &Value) -> Result<()> {
+    match is_deeper(patch, MAX_DEPTH) {
+        true => Err(too_deep(format!("the patch of the document {}", shown(key)))),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn too_deep(what: String) -> keyloom::Error {
+    JsonError::TooDeep { what, limit: MAX_DEPTH }.into()
 }

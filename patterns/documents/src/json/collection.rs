@@ -208,6 +208,16 @@ impl<K: RecordKey> Collection<K> {
         Ok(indexes.chain(texts).collect::<Result<Vec<_>>>()?.concat())
     }
 
+    /// Repairs all indexes, in bounded transactions, concurrently with other writers.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::repair`].
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        let indexes = self.indexes.iter().map(|one| one.index.repair(store));
+        let mut repaired = indexes.chain(self.texts.iter().map(|(_, index)| index.repair(store)));
+        repaired.try_fold(Progress::complete(), |before, next| Ok(before.followed_by(&next?)))
+    }
+
     /// The paths of the indexes.
     pub fn index_names(&self) -> impl Iterator<Item = String> {
         self.indexes.iter().map(|one| one.definition.text())

@@ -1,14 +1,15 @@
 //! Which entries a document has in an index.
 
 use keyloom::key::display;
-use keyloom::{KeyBuf, List, Pack, Result, pack};
+use keyloom::{Error, KeyBuf, List, Pack, Result, pack};
 use keyloom_tables::{AnyParts, IndexEntries};
 use serde_json::Value;
 
 use super::order::JsonKey;
 use super::{JsonError, JsonPath};
 
-/// The greatest number of entries of a document in an index of several paths.
+/// The greatest number of entries of a document in an index, in addition to one for each value.
+/// So it limits products only: a list of any length has one entry for each element.
 const MAX_COMBINATIONS: usize = 10_000;
 
 /// The paths of an index.
@@ -52,40 +53,28 @@ impl Definition {
     }
 
     /// The packed parts of the entries of a document.
-    pub(super) fn parts(&self, key: &impl Pack, document: &Value) -> Result<Vec<KeyBuf>> {
-        let elements = match &self.each {
-            Some(each) => each.values(document),
-            None => vec![document],
-        };
-        let mut all = Vec::new();
-        for element in elements {
-            all.extend(self.combinations(key, element)?);
-        }
-        Ok(all)
+    pub(super) fn parts(&self, document: &Value) -> Vec<KeyBuf> {
+        self.elements(document).iter().flat_map(|element| packed(&self.values(element))).collect()
     }
 
-    fn combinations<'v>(&self, key: &impl Pack, element: &'v Value) -> Result<Vec<KeyBuf>> {
-        let mut all: Vec<Vec<JsonKey<'v>>> = vec![Vec::new()];
-        for (n, path) in self.paths.iter().enumerate() {
+    fn elements<'v>(&self, document: &'v Value) -> Vec<&'v Value> {
+        match &self.each {
+            Some(each) => each.values(document),
+            None => vec![document],
+        }
+    }
+
+    /// The values of an element at each path.
+    fn values<'v>(&self, element: &'v Value) -> Vec<Vec<JsonKey<'v>>> {
+        let values = |(n, path): (usize, &JsonPath)| {
             let values = path.values(element).into_iter().map(JsonKey::Value);
             let mut keys: Vec<JsonKey<'v>> = values.collect();
             if keys.is_empty() && n > 0 {
                 keys.push(JsonKey::Absent);
             }
-            if all.len().saturating_mul(keys.len()) > MAX_COMBINATIONS {
-                let (key, paths) = (display(&pack(key)).to_string(), self.text());
-                return Err(
-                    JsonError::TooManyEntries { key, paths, limit: MAX_COMBINATIONS }.into()
-                );
-            }
-            let with_each = |parts: &Vec<JsonKey<'v>>| {
-                let parts = parts.clone();
-                let keys = keys.iter().cloned();
-                keys.map(move |key| [&parts[..], &[key]].concat()).collect::<Vec<_>>()
-            };
-            all = all.iter().flat_map(with_each).collect();
-        }
-        Ok(all.into_iter().map(|parts| pack(&List(parts))).collect())
+            keys
+        };
+        self.paths.iter().enumerate().map(values).collect()
     }
 
     pub(super) fn entries(
@@ -93,6 +82,40 @@ impl Definition {
         key: &impl Pack,
         document: &Value,
     ) -> Result<IndexEntries<AnyParts>> {
-        self.parts(key, document).map(IndexEntries::packed)
+        let mut combinations = 0_usize;
+        for element in self.elements(document) {
+            let numbers: Vec<usize> = self.values(element).iter().map(Vec::len).collect();
+            let all = numbers.iter().fold(1_usize, |all, number| all.saturating_mul(*number));
+            let values = numbers.iter().max().copied().unwrap_or_default();
+            combinations = combinations.saturating_add(all.saturating_sub(values));
+        }
+        match combinations > MAX_COMBINATIONS {
+            true => Err(self.too_many(key)),
+            false => Ok(IndexEntries::packed(self.parts(document))),
+        }
     }
+
+    #[cold]
+    fn too_many(&self, key: &impl Pack) -> Error {
+        let remedy = match self.each {
+            None => "use a nested index, or an index for each path",
+            Some(_) => "use an index for each path, or store the elements as documents",
+        };
+        let (key, paths) = (display(&pack(key)).to_string(), self.text());
+        JsonError::TooManyEntries { key, paths, limit: MAX_COMBINATIONS, remedy }.into()
+    }
+}
+
+/// All combinations of one key of each list.
+fn packed<'v>(keys: &[Vec<JsonKey<'v>>]) -> Vec<KeyBuf> {
+    let mut all: Vec<Vec<JsonKey<'v>>> = vec![Vec::new()];
+    for keys in keys {
+        let with_each = |parts: &Vec<JsonKey<'v>>| {
+            keys.iter()
+                .map(|key| [&parts[..], std::slice::from_ref(key)].concat())
+                .collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(with_each).collect();
+    }
+    all.into_iter().map(|parts| pack(&List(parts))).collect()
 }

@@ -17,21 +17,21 @@ pub enum JsonError {
         /// What is expected there.
         why: &'static str,
     },
-    /// The document is nested too deeply. Store its inner parts as documents of their own.
+    /// A document, a patch or a value of a query is nested too deeply. Use fewer levels, or store
+    /// inner parts as documents of their own.
     #[error(
-        "the document {key} is deeper than {limit}; store its inner parts as documents of their own"
+        "{what} has more than {limit} levels; use fewer, or store inner parts as documents of their own"
     )]
     TooDeep {
-        /// The key of the document.
-        key: String,
+        /// What is too deep: the document with its key, its patch, a value of a query, or an
+        /// example.
+        what: String,
         /// The greatest depth.
         limit: usize,
     },
-    /// The paths of an index have too many combinations of values in one document. Use a nested
-    /// index, or an index for each path.
-    #[error(
-        "the document {key} has more than {limit} combinations of values at {paths}; use a nested index, or an index for each path"
-    )]
+    /// The paths of an index have too many combinations of values in one document, in addition to
+    /// one for each value. Use a nested index, or an index for each path.
+    #[error("the document {key} has more than {limit} combinations of values at {paths}; {remedy}")]
     TooManyEntries {
         /// The key of the document.
         key: String,
@@ -39,6 +39,8 @@ pub enum JsonError {
         paths: String,
         /// The greatest number of combinations.
         limit: usize,
+        /// What to do.
+        remedy: &'static str,
     },
     /// There is a document with this key. Replace it, or use another key.
     #[error("there is a document {key}; replace it, or insert with another key")]
@@ -61,7 +63,9 @@ pub enum JsonError {
         known: String,
     },
     /// The query has more conditions than the index has paths. Declare an index with all of them.
-    #[error("the query has {conditions} conditions, the index {index} has {paths} paths")]
+    #[error(
+        "the query has {conditions} conditions, the index {index} has {paths} paths; leave some out, or declare an index with all of their paths"
+    )]
     TooManyConditions {
         /// The index.
         index: String,
@@ -77,6 +81,18 @@ pub enum JsonError {
         key: String,
         /// The error of the patch.
         why: String,
+    },
+    /// The patch has too many operations, or copies too much. Split it into several patches.
+    #[error(
+        "the patch of the document {key} has more than {limit} {what}; split it into several patches"
+    )]
+    PatchTooLarge {
+        /// The key of the document.
+        key: String,
+        /// What there are too many of.
+        what: &'static str,
+        /// The greatest number.
+        limit: usize,
     },
 }
 

@@ -1,10 +1,12 @@
 //! Find by example.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use keyloom::{List, Order, Reader, Result, pack};
+use keyloom_tables::schema::State;
 use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Continuation, Page};
+use keyloom_tables::{Continuation, Page, UnreadableEntry};
 use serde_json::Value;
 
 use super::collection::{Collection, PathIndex};
@@ -15,8 +17,9 @@ use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 /// How many documents are read together.
 const BATCH: usize = 256;
 
-/// Whether a document has all that is in an example: each field of an object, and for each element
-/// of an array an element that has all of it. Other values are equal.
+/// Whether a document matches an example. An object matches if each field of the example matches.
+/// An array matches if each element of the example matches some element. Other values match if they
+/// are equal.
 fn contains(document: &Value, example: &Value) -> bool {
     match (document, example) {
         (Value::Object(document), Value::Object(example)) => example
@@ -62,25 +65,27 @@ impl<K: RecordKey> PathIndex<K> {
 }
 
 impl<K: RecordKey> Collection<K> {
-    /// The documents that have all that is in an example, in the order of an index or of the keys.
+    /// The documents that match an example, in the order of an index or of the keys.
     ///
-    /// A document has a field of the example if its value has all that is in that of the example,
-    /// and an element if one of its elements has. The index with the most leading paths in the
-    /// example is used; without one, all documents are read. [`index_for`](Collection::index_for)
-    /// returns it.
+    /// An object matches if each field of the example matches. An array matches if each element of
+    /// the example matches some element. Other values match if they are equal.
+    ///
+    /// The index with the most leading paths in the example is used, of those that are
+    /// [built](Collection::build); without one, all documents are read.
     ///
     /// # Errors
     /// [`JsonError::TooDeep`]; the errors of [`JsonQuery::page`], which the iterator also returns.
+    /// After an [`UnreadableEntry`] it continues with the next document.
     pub fn find_like<'r, R: Reader>(
         &'r self,
         reader: &'r R,
         example: &'r Value,
     ) -> Result<impl Iterator<Item = Result<(K, Value)>> + 'r> {
         if is_deeper(example, MAX_DEPTH) {
-            let key = "of an example".to_owned();
-            return Err(JsonError::TooDeep { key, limit: MAX_DEPTH }.into());
+            let what = "the example".to_owned();
+            return Err(JsonError::TooDeep { what, limit: MAX_DEPTH }.into());
         }
-        let query = self.query_like(example).map(|query| query.limit(BATCH));
+        let query = self.readable_for(reader, example)?.map(|query| query.limit(BATCH));
         let page = move |after: Option<Continuation>| match &query {
             Some(query) => query.clone().after(after).page(reader),
             None => self.table.page(reader, (), Order::Ascending, BATCH, after.as_ref()),
@@ -93,26 +98,38 @@ impl<K: RecordKey> Collection<K> {
         Ok(documents.filter(is_like))
     }
 
-    /// The paths of the index that [`find_like`](Collection::find_like) uses for an example; `None`
-    /// if it reads all documents, or refuses the example.
+    /// The paths of the index that [`find_like`](Collection::find_like) uses for an example if all
+    /// indexes are built; `None` if it reads all documents, or refuses the example.
     pub fn index_for(&self, example: &Value) -> Option<String> {
         if is_deeper(example, MAX_DEPTH) {
             return None;
         }
-        self.best_for(example).map(|(index, _)| index.definition.text())
+        let best = self.usable_for(example).into_iter().next();
+        best.map(|(index, _)| index.definition.text())
     }
 
-    fn query_like(&self, example: &Value) -> Option<JsonQuery<'_, K>> {
-        self.best_for(example).map(|(_, query)| query)
+    /// The query of the best index that is built.
+    fn readable_for(
+        &self,
+        reader: &impl Reader,
+        example: &Value,
+    ) -> Result<Option<JsonQuery<'_, K>>> {
+        for (index, query) in self.usable_for(example) {
+            if index.index.state(reader)? == State::Readable {
+                return Ok(Some(query));
+            }
+        }
+        Ok(None)
     }
 
-    fn best_for(&self, example: &Value) -> Option<(&PathIndex<K>, JsonQuery<'_, K>)> {
+    /// The indexes with leading paths in the example, those with the most first.
+    fn usable_for(&self, example: &Value) -> Vec<(&PathIndex<K>, JsonQuery<'_, K>)> {
         let mut values = Vec::new();
         flattened(example, &JsonPath::root(), &mut values);
         let queries = self.indexes.iter().map(|index| (index, index.query_like(&values)));
-        // The first of the best ones.
-        let best = queries.rev().max_by_key(|(_, (many, _))| *many);
-        best.filter(|(_, (many, _))| *many > 0).map(|(index, (_, query))| (index, query))
+        let mut queries: Vec<_> = queries.filter(|(_, (many, _))| *many > 0).collect();
+        queries.sort_by_key(|(_, (many, _))| Reverse(*many));
+        queries.into_iter().map(|(index, (_, query))| (index, query)).collect()
     }
 }
 
@@ -137,7 +154,11 @@ impl<T, F: Fn(Option<Continuation>) -> Result<Page<T>>> Iterator for Pages<T, F>
                     self.ready = page.items.into();
                     self.next = page.next.map(Some);
                 }
-                Err(error) => return Some(Err(error)),
+                Err(error) => {
+                    let unreadable = error.downcast_ref::<UnreadableEntry>();
+                    self.next = unreadable.map(|entry| Some(entry.next.clone()));
+                    return Some(Err(error));
+                }
             }
         }
     }

@@ -81,8 +81,8 @@
 //! | [`insert`](Collection::insert), [`put`](Collection::put), [`replace`](Collection::replace) | 1 or 2 gets of the document; 1 key written, and 1 for each entry of an index that changes |
 //! | [`merge`](Collection::merge), [`patch`](Collection::patch) | the same: the whole document is written, and the entries that change |
 //! | [`get`](Collection::get) | 1 get |
-//! | [`JsonQuery::page`] | 1 get of the state of the index, 1 range of as many entries, 1 get for each document, in one round trip |
-//! | [`find_like`](Collection::find_like) | the same for the index with the most paths that the example has; all documents if there is no such index |
+//! | [`JsonQuery::page`] | 1 get of the state of the index, 1 range of as many entries, 1 get for each document, in one round trip; if documents have several entries in the query, further such ranges with 1 get of the state each |
+//! | [`find_like`](Collection::find_like) | the same for the index with the most paths that the example has, and 1 get of its state; all documents if there is no such index |
 //!
 //! # When not to use it
 //!
@@ -102,6 +102,7 @@ mod definition;
 mod error;
 mod example;
 mod order;
+mod patch;
 mod path;
 mod query;
 
@@ -114,6 +115,13 @@ use serde_json::Value;
 
 /// The greatest depth of a document: an object in an object has the depth 2.
 pub const MAX_DEPTH: usize = 100;
+
+/// The greatest number of operations of a [patch](Collection::patch).
+pub const MAX_PATCH_OPERATIONS: usize = 10_000;
+
+/// The greatest number of bytes that the `copy` operations of a [patch](Collection::patch) copy in
+/// all, each value with its size in memory.
+pub const MAX_PATCH_COPIES: usize = 16 << 20;
 
 /// Whether a value is deeper than a limit. Recurses no deeper than the limit.
 fn is_deeper(value: &Value, limit: usize) -> bool {

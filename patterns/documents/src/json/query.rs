@@ -1,17 +1,30 @@
 //! Queries by an index.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use keyloom::key::pack;
-use keyloom::{KeyBuf, KeyRange, List, Order, Reader, Result, Subspace};
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Continuation, Page, Select};
+use keyloom::value::Json;
+use keyloom::{Error, KeyBuf, KeyRange, List, Order, Reader, Result, Subspace};
+use keyloom_tables::index::IndexQuery;
+use keyloom_tables::kit::record;
+use keyloom_tables::table::{RecordKey, get_many};
+use keyloom_tables::{AnyParts, Continuation, Page, Select, UnreadableEntry};
 use serde_json::Value;
 
-use super::collection::PathIndex;
+use super::collection::{DocumentIndex, PathIndex};
 use super::order::{ALL_KINDS, JsonKey, kinds_of};
 use super::{JsonError, MAX_DEPTH, is_deeper};
+
+/// The greatest number of entries that are read together for a few documents.
+const BATCH: usize = 1_024;
+
+/// How many keys of documents a page remembers.
+const MOST_SEEN: usize = 10_000;
+
+/// A query of the entries.
+type Entries<'c, K> = IndexQuery<'c, K, Value, AnyParts, &'c DocumentIndex<K>>;
 
 /// A query by an index of a [collection](super::Collection): values at its first paths, and then a
 /// range of values. Nothing is read until [`page`](JsonQuery::page) is called.
@@ -70,10 +83,10 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         Self { order, ..self }
     }
 
-    /// Sets the greatest number of documents of a page: 100 by default.
+    /// Sets the greatest number of documents of a page: 100 by default, and at least 1.
     #[must_use]
     pub fn limit(self, limit: usize) -> Self {
-        Self { limit, ..self }
+        Self { limit: limit.max(1), ..self }
     }
 
     /// Continues after the page that returned `after`; from the beginning with `None`.
@@ -87,43 +100,98 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
     /// # Errors
     /// [`JsonError::TooManyConditions`]; [`JsonError::TooDeep`] for a value of the query; those of
     /// [`IndexQuery::page`](keyloom_tables::IndexQuery::page), such as for an index that is not
-    /// built; if a document does not decode, an error with its key.
+    /// built; an [`UnreadableEntry`](keyloom_tables::UnreadableEntry) if the first document does
+    /// not decode.
     pub fn page(&self, reader: &impl Reader) -> Result<Page<(K, Value)>> {
         let selected = self.selected()?;
+        let (index, space) = (&self.index.index, self.index.index.space());
+        let range = selected.key_range(&space);
+        let query = index.query().select(selected).order(self.order);
         let (mut items, mut next) = (Vec::new(), self.after.clone());
-        while items.len() < self.limit {
-            let query = self.index.index.query().select(selected.clone()).order(self.order);
-            let page = query.limit(self.limit - items.len()).after(next.as_ref()).page(reader)?;
-            let found = page.items.iter().map(|found| Ok((found.record_key()?, found.entry_key())));
-            let found: Vec<(K, &[u8])> = found.collect::<Result<_>>()?;
-            let keys = found.iter().map(|(key, _)| key);
-            let documents = self.index.index.table().get_many(reader, keys)?;
-            for ((key, entry), document) in found.into_iter().zip(documents) {
-                if let Some(document) = document
-                    && self.is_first(&selected, &key, entry, &document)?
-                {
-                    items.push((key, document));
+        let (mut seen, mut batch) = (HashSet::new(), 1);
+        loop {
+            let number = batch.max(self.limit - items.len());
+            let page = match query.clone().limit(number).after(next.as_ref()).page(reader) {
+                Err(error) if next != self.after && is_unreadable(&error) => {
+                    return Ok(Page { items, next });
+                }
+                page => page?,
+            };
+            let found = page.items.iter().map(|found| (found.record_key(), found.entry_key()));
+            let found: Vec<(Result<K>, &[u8])> = found.collect();
+            let mut documents = self.documents(reader, &found, &seen)?;
+            for (key, entry) in found {
+                match self.document(key, (entry, &range), &mut documents, &mut seen) {
+                    Ok(new) => items.extend(new),
+                    Err(_) if next != self.after => return Ok(Page { items, next }),
+                    Err(error) => return Err(self.unreadable(reader, &query, error)),
+                }
+                next = Some(Continuation::behind(entry, &range, self.order));
+                if items.len() == self.limit {
+                    break;
                 }
             }
-            next = page.next;
-            if next.is_none() {
-                break;
+            let is_last = page.items.last().is_none_or(|last| {
+                next == Some(Continuation::behind(last.entry_key(), &range, self.order))
+            });
+            if is_last {
+                next = page.next;
             }
+            if next.is_none() || items.len() == self.limit {
+                return Ok(Page { items, next });
+            }
+            batch = (batch * 2).min(BATCH);
         }
-        Ok(Page { items, next })
+    }
+    /// The documents of entries whose keys are not yet `seen`, by their keys in the store. Each is
+    /// read once.
+    fn documents(
+        &self,
+        reader: &impl Reader,
+        found: &[(Result<K>, &[u8])],
+        seen: &HashSet<KeyBuf>,
+    ) -> Result<HashMap<KeyBuf, Result<Value>>> {
+        let space = self.index.index.table().space();
+        let keys = found.iter().filter_map(|(key, _)| key.as_ref().ok());
+        let keys: BTreeSet<KeyBuf> = keys.map(|key| space.pack(key)).collect();
+        let keys: Vec<KeyBuf> = keys.into_iter().filter(|key| !seen.contains(key)).collect();
+        let stored = get_many(reader, &keys)?.into_iter();
+        let decoded = |key: &KeyBuf, bytes: &[u8]| {
+            record::<_, K, Value, Json>(space, (&**key, bytes)).map(|(_, document)| document)
+        };
+        let documents: Vec<Option<Result<Value>>> =
+            stored.zip(&keys).map(|(bytes, key)| Some(decoded(key, &bytes?))).collect();
+        let documents = keys.into_iter().zip(documents);
+        Ok(documents.filter_map(|(key, document)| Some((key, document?))).collect())
+    }
+
+    /// The document of an entry, if the entry is its first one in this query.
+    ///
+    /// Entries are visited in order. So after the first visited entry of a document, none is the
+    /// first of its entries, and the document is needed no more.
+    fn document(
+        &self,
+        key: Result<K>,
+        (entry, range): (&[u8], &KeyRange<'_>),
+        documents: &mut HashMap<KeyBuf, Result<Value>>,
+        seen: &mut HashSet<KeyBuf>,
+    ) -> Result<Option<(K, Value)>> {
+        let key = key?;
+        let packed = self.index.index.table().space().pack(&key);
+        let Some(document) = documents.remove(&packed) else { return Ok(None) };
+        let document = document?;
+        // A document that is forgotten is read again, and this entry is still not its first.
+        if seen.len() >= MOST_SEEN {
+            seen.clear();
+        }
+        seen.insert(packed);
+        Ok(self.is_first(range, entry, &document).then_some((key, document)))
     }
 
     /// Whether an entry is the first one of its document in this query.
-    fn is_first(
-        &self,
-        selected: &Selected,
-        key: &K,
-        entry: &[u8],
-        document: &Value,
-    ) -> Result<bool> {
+    fn is_first(&self, range: &KeyRange<'_>, entry: &[u8], document: &Value) -> bool {
         let space = self.index.index.space();
-        let range = selected.key_range(&space);
-        let parts = self.index.definition.parts(key, document)?.into_iter();
+        let parts = self.index.definition.parts(document).into_iter();
         let keys = parts.map(|parts| [space.prefix(), &parts[..]].concat());
         let inside = keys.filter(|key| range.contains(key));
         let first = match self.order {
@@ -131,7 +199,13 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
             Order::Descending => inside.max(),
         };
         // The key of the record follows the parts, which are no prefix of other parts.
-        Ok(first.is_some_and(|first| entry.starts_with(&first)))
+        first.is_some_and(|first| entry.starts_with(&first))
+    }
+
+    /// The error of the first entry of this page, with the continuation after it.
+    fn unreadable(&self, reader: &impl Reader, query: &Entries<'_, K>, error: Error) -> Error {
+        let first = query.clone().limit(1).after(self.after.as_ref()).records(reader);
+        first.err().unwrap_or(error)
     }
 
     fn selected(&self) -> Result<Selected> {
@@ -148,8 +222,8 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
             Bound::Unbounded => None,
         });
         if equal.iter().chain(bounds).any(|value| is_deeper(value, MAX_DEPTH)) {
-            let key = "of a query".to_owned();
-            return Err(JsonError::TooDeep { key, limit: MAX_DEPTH }.into());
+            let what = "a value of the query".to_owned();
+            return Err(JsonError::TooDeep { what, limit: MAX_DEPTH }.into());
         }
         let with = |last: JsonKey<'_>| packed(equal, Some(last));
         let Some((start, end)) = range else {
@@ -170,6 +244,10 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         let end = bound(end).unwrap_or_else(|| Bound::Excluded(with(JsonKey::Kind(last))));
         Ok(Selected { start, end })
     }
+}
+
+fn is_unreadable(error: &Error) -> bool {
+    error.downcast_ref::<UnreadableEntry>().is_some()
 }
 
 /// The parts of these values and of another one.

@@ -1,8 +1,8 @@
 //! Documents and queries that are refused.
 
-use keyloom::Store;
+use keyloom::{Order, Store, Writer};
 use keyloom_documents::json::{Collection, JsonError, MAX_DEPTH};
-use keyloom_tables::{IndexError, Schema};
+use keyloom_tables::{IndexError, Schema, UnreadableEntry};
 use keyloom_testing::laws;
 use serde_json::{Value, json};
 
@@ -11,6 +11,49 @@ use super::fixture::stored;
 fn nested(depth: usize) -> Value {
     (0..depth)
         .fold(json!(1), |inner, n| if n % 2 == 0 { json!([inner]) } else { json!({ "a": inner }) })
+}
+
+/// A query ends before a document that does not decode, and then goes on after it.
+pub fn unreadable_documents_are_skipped(store: &impl Store) {
+    let orders = stored(store, &(0..9).map(|n| json!({ "city": n })).collect::<Vec<_>>());
+    let broken = orders.table().space().pack(&4);
+    store.transact(|txn| txn.put(&broken, b"{")).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for order in [Order::Ascending, Order::Descending] {
+        let query = orders.find(["city"]).unwrap().range(..).order(order);
+        let first = query.page(&snapshot).unwrap();
+        assert_eq!(first.items.len(), 4);
+        let error = query.clone().after(first.next).page(&snapshot).unwrap_err();
+        let next = &error.downcast_ref::<UnreadableEntry>().unwrap().next;
+        let rest = query.after(next.clone()).page(&snapshot).unwrap();
+        assert_eq!((rest.items.len(), rest.next), (4, None));
+    }
+    let all: Vec<bool> =
+        orders.find_like(&snapshot, &json!({})).unwrap().map(|found| found.is_ok()).collect();
+    assert_eq!(all.iter().filter(|is_ok| **is_ok).count(), 8);
+    assert_eq!(all.len(), 9);
+
+    // No document fits into a page of none.
+    let query = orders.find(["city"]).unwrap().range(..).limit(0);
+    assert_eq!(query.page(&snapshot).unwrap().items.len(), 1);
+}
+
+pub fn long_lists_have_an_entry_for_each_element(store: &impl Store) {
+    laws::clear(store);
+    let schema = Schema::open(store, "shop").unwrap();
+    let all = Collection::<u32>::open(&schema, "all").unwrap();
+    let all = all.with_index(&schema, ["a[]", "b"]).unwrap();
+    let all = all.with_nested(&schema, "c[]", ["a[]", "b[]"]).unwrap();
+    let many: Vec<u32> = (0..10_100).collect();
+    store.transact(|txn| all.put(txn, &1, &json!({ "a": many, "b": 1 }))).unwrap();
+    // Each element has few combinations, the document has many.
+    let few: Vec<u32> = (0..50).collect();
+    let elements = json!({ "c": vec![json!({ "a": few, "b": few }); 9] });
+    let error = store.transact(|txn| all.put(txn, &2, &elements));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("store the elements as documents"), "{error}");
+    let found = all.find(["a[]", "b"]).unwrap().equal(10_099);
+    assert_eq!(found.page(&store.snapshot().unwrap()).unwrap().items.len(), 1);
 }
 
 pub fn refused_documents_change_nothing(store: &impl Store) {

@@ -47,3 +47,17 @@ fn costs_are_those_of_the_table() {
     let (many, read) = like(json!({ "total": 107 }));
     assert!(many == 1 && read >= 2_000, "{many} documents, {read} keys");
 }
+
+#[test]
+fn a_document_with_many_entries_is_read_once() {
+    let store = Metered::new(Memory::new());
+    let items: Vec<_> = (0..100).map(|n| json!({ "sku": n })).collect();
+    let orders = stored(&store, &vec![json!({ "items": items }); 10]);
+    // 1,000 entries in batches of 100 at first; each batch reads the state of the index.
+    let query = orders.find(["items[].sku"]).unwrap().range(..);
+    let (page, cost) = store.measure(|store| query.page(&store.snapshot().unwrap()).unwrap());
+    assert_eq!((page.items.len(), page.next), (10, None));
+    let [gets, ranges, ..] = laws::counts(cost);
+    assert!((1..=12).contains(&ranges), "{ranges} ranges");
+    assert_eq!(gets, 10 + ranges);
+}

@@ -5,7 +5,7 @@ use keyloom_documents::json::{Collection, JsonError};
 use keyloom_tables::{IndexError, Schema};
 use keyloom_testing::laws;
 use keyloom_text::{Analyzer, Query};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fixture::stored;
 
@@ -84,6 +84,44 @@ pub fn patches_are_those_of_the_standards(store: &impl Store) {
         assert!(is_refused, "{error}");
         assert_eq!(orders.get(&store.snapshot().unwrap(), &1).unwrap().as_ref(), Some(&old));
     }
+}
+
+/// Patches that the undo of the library does not survive, and those that grow without a bound.
+pub fn refused_patches_leave_the_document(store: &impl Store) {
+    let old = json!({ "a": { "b": 1 }, "n": 1, "c": [1.0] });
+    let orders = stored(store, std::slice::from_ref(&old));
+    let patch = |patch: Value| store.transact(|txn| orders.patch(txn, &0, &patch));
+    let fails = json!({ "op": "test", "path": "/x", "value": 1 });
+    for from_to in [["/a/b", "/a"], ["/a", ""]] {
+        let moves = json!({ "op": "move", "from": from_to[0], "path": from_to[1] });
+        let error = patch(json!([moves, fails])).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(JsonError::Patch { .. })), "{error}");
+        assert!(error.to_string().contains("operation '/1'"), "{error}");
+    }
+    // Each of these copies doubles the document.
+    let copy = |n| json!({ "op": "copy", "from": "", "path": format!("/k{n}") });
+    let large = patch((0..40).map(copy).collect()).unwrap_err();
+    assert!(large.to_string().contains("16777216 bytes of copies"), "{large}");
+    // Each round makes the object one level deeper.
+    let round = [
+        json!({ "op": "add", "path": "/e", "value": {} }),
+        json!({ "op": "move", "from": "/a", "path": "/e/a" }),
+        json!({ "op": "move", "from": "/e", "path": "/a" }),
+    ];
+    let deep = patch((0..600).map(|n| round[n % 3].clone()).collect()).unwrap_err();
+    assert!(matches!(deep.downcast_ref(), Some(JsonError::TooDeep { .. })), "{deep}");
+    let many = patch((0..10_001).map(|_| fails.clone()).collect()).unwrap_err();
+    assert!(many.to_string().contains("10000 operations"), "{many}");
+    assert_eq!(orders.get(&store.snapshot().unwrap(), &0).unwrap(), Some(old.clone()));
+
+    // Numbers are equal by value.
+    let tests = json!([
+        { "op": "test", "path": "/n", "value": 1.0 },
+        { "op": "test", "path": "/c", "value": [1] },
+    ]);
+    assert_eq!(patch(tests).unwrap(), old);
+    let other = json!([{ "op": "test", "path": "/n", "value": 1.5 }]);
+    assert!(patch(other).is_err());
 }
 
 pub fn a_unique_path_refuses_a_second_document(store: &impl Store) {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use keyloom::{Order, Store};
+use keyloom::{Order, Store, Writer};
 use keyloom_testing::laws;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -160,6 +160,36 @@ pub fn examples_match_documents_that_have_all_of_them(store: &impl Store) {
     both["total"] = json!(1);
     assert_eq!(index(both).as_deref(), Some("city, total"));
     assert_eq!(index(json!({ "total": 1 })), None);
+}
+
+pub fn indexes_that_are_not_built_are_not_used(store: &impl Store) {
+    let orders = stored(store, &[json!({ "city": "a", "total": 1, "note": 5 })]);
+    let schema = keyloom_tables::Schema::open(store, "shop").unwrap();
+    let orders = orders.with_index(&schema, ["city", "total", "note"]).unwrap();
+    for example in [json!({ "note": 5 }), json!({ "city": "a", "total": 1, "note": 5 })] {
+        let snapshot = store.snapshot().unwrap();
+        let found = orders.find_like(&snapshot, &example).unwrap();
+        assert_eq!(found.map(|found| found.unwrap().0).collect::<Vec<_>>(), [0]);
+    }
+}
+
+pub fn a_repair_writes_lost_entries_again(store: &impl Store) {
+    let orders = stored(store, &[json!({ "city": "a" }), json!({ "city": "b" })]);
+    let found = || {
+        let snapshot = store.snapshot().unwrap();
+        let query = orders.find(["city"]).unwrap().range(..);
+        query.page(&snapshot).unwrap().items.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+    };
+    // A document without entries.
+    let other = json!({ "city": "c" });
+    let (key, bytes) = (orders.table().space().pack(&7), other.to_string());
+    store.transact(|txn| txn.put(&key, bytes.as_bytes())).unwrap();
+    assert_eq!(found(), [0, 1]);
+    assert_ne!(orders.check(&store.snapshot().unwrap()).unwrap(), []);
+    assert!(orders.repair(store).unwrap().finished);
+    assert_eq!(orders.check(&store.snapshot().unwrap()).unwrap(), []);
+    let query = orders.find(["city"]).unwrap().equal("c");
+    assert_eq!(query.page(&store.snapshot().unwrap()).unwrap().items, [(7, other)]);
 }
 
 /// Indexes after random changes are those of the documents.
