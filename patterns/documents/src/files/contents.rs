@@ -3,6 +3,7 @@
 use keyloom::{Order, Reader, Result, Writer};
 use serde::{Deserialize, Serialize};
 
+use super::entry::names;
 use super::{Entry, Files, FilesError, Kind};
 
 /// The greatest number of bytes of a piece. Every store takes values of this size, and LMDB stores
@@ -105,6 +106,9 @@ impl Files {
     /// [`FilesError::IsADirectory`]; [`FilesError::Damaged`] if a piece is missing; any error of
     /// the store.
     pub fn read(&self, reader: &impl Reader, path: &str) -> Result<Vec<u8>> {
+        if names(path)?.is_empty() {
+            return Err(FilesError::IsADirectory { path: path.to_owned() }.into());
+        }
         let (id, entry) = self.required(reader, path)?;
         let Kind::File { bytes, pieces } = entry.kind else {
             return Err(FilesError::IsADirectory { path: path.to_owned() }.into());

@@ -17,22 +17,24 @@ pub enum FilesError {
         /// The rule for names.
         why: &'static str,
     },
-    /// A directory has no entry of this name.
-    #[error("there is no {path}: its directory has no entry {missing:?}")]
+    /// A directory has no entry of this name. Create it, or use the path of an existing entry.
+    #[error(
+        "there is no {path}: a directory has no entry {missing:?}; create it, or use another path"
+    )]
     NotFound {
         /// The path.
         path: String,
         /// The first name of the path that does not exist.
         missing: String,
     },
-    /// A file is used as a directory.
-    #[error("{path} is a file, not a directory")]
+    /// A file is used as a directory. Use the path of a directory.
+    #[error("{path} is a file, not a directory; use the path of a directory")]
     NotADirectory {
         /// The path of the file.
         path: String,
     },
-    /// A directory is used as a file.
-    #[error("{path} is a directory, not a file")]
+    /// A directory is used as a file. Use the path of a file.
+    #[error("{path} is a directory, not a file; use the path of a file")]
     IsADirectory {
         /// The path of the directory.
         path: String,
@@ -50,16 +52,18 @@ pub enum FilesError {
         /// The path of the directory.
         path: String,
     },
-    /// A directory cannot be moved to a place below itself.
-    #[error("{from} cannot be moved to {to}, which is below it")]
+    /// A directory cannot be moved to a place below itself. Choose a place outside.
+    #[error("{from} cannot be moved to {to}, which is below it; choose a place outside")]
     BelowItself {
         /// The path of the directory.
         from: String,
         /// The new path.
         to: String,
     },
-    /// All ids are used.
-    #[error("a file system has at most {limit} entries in its lifetime")]
+    /// All ids are used. Copy the files to a new file system, which begins with the first id.
+    #[error(
+        "a file system has at most {limit} entries in its lifetime; copy the files to a new one"
+    )]
     Full {
         /// The number of ids.
         limit: u32,

@@ -1,10 +1,10 @@
 //! A file system: directories, files with contents, and a search in them.
 //!
-//! *How are files stored, renamed and searched, if a rename must not be seen half done?* An entry
-//! knows its directory and its name, so a rename of a directory changes one record, however much is
-//! below it. The contents are pieces that fit into values. Their words are indexed in the
-//! transaction that writes them. The catalogue's patterns are *adjacency lists* and *nested
-//! documents*: a file is found by its pieces, which the results of a search
+//! *How are files stored, renamed and searched, if a rename must not be seen half done?* The record
+//! of an entry holds the id of its directory and its name. So a rename of a directory changes one
+//! record, however much is below it. The contents are pieces that fit into values. Their words are
+//! indexed in the transaction that writes them. The catalogue's patterns are *adjacency lists* and
+//! *nested documents*: a file is found by its pieces, which the results of a search
 //! [group](crate::collapse).
 //!
 //! ```
@@ -70,7 +70,11 @@
 //! | [`list`](Files::list) | 1 range of the index, 1 get for each entry, in one round trip |
 //! | [`walk`](Files::walk) | a list of each directory |
 //! | [`search`](Files::search) | the search in pieces, and the paths of the files found |
+//! | the same with a [name](FileSearch::named) | also 1 range of as many entries of the index of names, a get for each and for each directory above it, and the bitmap of each such file |
 //! | the same [within](FileSearch::within) a directory | also a walk of it, and the bitmap of each file in it |
+//!
+//! Each new entry takes its id from one record. So transactions that create entries concurrently
+//! conflict, and are repeated one after the other.
 //!
 //! # When not to use it
 //!
@@ -98,7 +102,7 @@ use std::fmt;
 use keyloom::{Reader, Result, Store};
 use keyloom_bitmaps::one;
 use keyloom_tables::schema::Attached;
-use keyloom_tables::{Inconsistency, Index, Schema, Table, entry as place};
+use keyloom_tables::{Inconsistency, Index, Progress, Schema, Table, entry as place};
 use keyloom_text::{Analyzer, TextIndex};
 
 pub use contents::PIECE_BYTES;
@@ -134,6 +138,9 @@ impl Files {
     /// Opens the file system of a schema, which is empty if it is new. English words of its texts
     /// are indexed by their stems.
     ///
+    /// The indexes are derived data of the schema with the names `by_place`, `by_name` and
+    /// `contents`.
+    ///
     /// # Errors
     /// The errors of [`Schema::table`] and [`Schema::derive`].
     pub fn open<S: Store>(schema: &Schema<'_, S>) -> Result<Self> {
@@ -163,6 +170,15 @@ impl Files {
         })?;
         let last = schema.table::<u8, u32>("last")?;
         Ok(Self { entries, by_place, by_name, pieces, contents, last })
+    }
+
+    /// Repairs what is derived from the records, in bounded transactions.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::repair`].
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        let (places, names) = (self.by_place.repair(store)?, self.by_name.repair(store)?);
+        Ok(places.followed_by(&names).followed_by(&self.contents.repair(store)?))
     }
 
     /// Reports every inconsistency between the records and what is derived from them.

@@ -24,7 +24,8 @@ impl Files {
 
     /// Removes a file, or a directory with all that is in it. It disappears in one transaction;
     /// the records are removed in further ones. If these do not run,
-    /// [`empty_trash`](Files::empty_trash) completes the removal.
+    /// [`empty_trash`](Files::empty_trash) completes the removal. Returns the number of entries and
+    /// pieces that were removed, also those of other removals that were not complete.
     ///
     /// # Errors
     /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`]; any error

@@ -16,6 +16,9 @@ impl Files {
     /// [`FilesError::BadPath`]; [`FilesError::NotADirectory`] if a file is on the way; any error of
     /// the store.
     pub fn get(&self, reader: &impl Reader, path: &str) -> Result<Option<(u32, Entry)>> {
+        if names(path)?.is_empty() {
+            return Ok(None);
+        }
         let (directories, name) = split(path)?;
         match self.directory(reader, path, &directories) {
             Ok(directory) => self.child(reader, directory, name),

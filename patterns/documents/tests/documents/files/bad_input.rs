@@ -52,6 +52,12 @@ pub fn refused_changes_leave_everything_as_it_is(store: &impl Store) {
         refused(files.read(&snapshot, "/a").map(drop)),
         FilesError::IsADirectory { path: "/a".to_owned() }
     );
+    // The root has no entry, and is a directory.
+    assert_eq!(files.get(&snapshot, "/").unwrap(), None);
+    assert_eq!(
+        refused(files.read(&snapshot, "/").map(drop)),
+        FilesError::IsADirectory { path: "/".to_owned() }
+    );
     assert!(files.get(&snapshot, "/a/file/x").is_err());
     assert_eq!(files.get(&snapshot, "/b/x").unwrap(), None);
     drop(snapshot);

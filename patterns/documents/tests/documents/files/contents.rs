@@ -1,7 +1,8 @@
 //! Contents of many pieces, and removal in steps.
 
-use keyloom::{Reader, Store};
+use keyloom::{Reader, Store, Writer};
 use keyloom_documents::files::{Files, Kind, PIECE_BYTES};
+use keyloom_testing::laws;
 use keyloom_text::Query;
 
 use super::fresh;
@@ -50,6 +51,27 @@ pub fn contents_of_many_pieces_are_read_and_found(store: &impl Store) {
     assert_eq!(pieces(&files, &snapshot, "third"), []);
     assert_eq!(files.piece(&snapshot, id, 2).unwrap(), None);
     assert_eq!(files.check(&snapshot).unwrap(), []);
+}
+
+/// Each key of a file is lost once: what is derived from the others is repaired.
+pub fn a_repair_writes_the_index_again(store: &impl Store) {
+    let files = fresh(store);
+    let before = laws::dump_all(store);
+    store.transact(|txn| files.write(txn, "/text", b"some words")).unwrap();
+    let mut keys: Vec<_> = laws::dump_all(store).into_keys().collect();
+    keys.retain(|key| !before.iter().any(|(old, _)| old == key));
+    let mut faulty = 0;
+    for lost in &keys {
+        let files = fresh(store);
+        store.transact(|txn| files.write(txn, "/text", b"some words")).unwrap();
+        store.transact(|txn| txn.delete(lost).map(drop)).unwrap();
+        let faults = files.check(&store.snapshot().unwrap()).unwrap();
+        faulty += usize::from(!faults.is_empty());
+        assert!(files.repair(store).unwrap().finished);
+        assert_eq!(files.check(&store.snapshot().unwrap()).unwrap(), []);
+    }
+    // All but the last id.
+    assert!(keys.len() > 5 && faulty + 1 >= keys.len(), "{faulty} of {}", keys.len());
 }
 
 /// More than a transaction removes at once.

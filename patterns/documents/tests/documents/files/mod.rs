@@ -27,5 +27,6 @@ keyloom_testing::on_every_store_and_server! {
     model::random_changes_are_those_of_the_model,
     contents::contents_of_many_pieces_are_read_and_found,
     contents::a_directory_is_removed_in_steps,
+    contents::a_repair_writes_the_index_again,
     bad_input::refused_changes_leave_everything_as_it_is,
 }
