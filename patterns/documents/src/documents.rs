@@ -11,7 +11,7 @@ use keyloom_text::TextIndex;
 
 use crate::error::DocumentError;
 
-/// The greatest number of levels: of paths within paths, and of children of children.
+/// The greatest number of levels of children of children.
 pub const MAX_DEPTH: usize = 64;
 
 /// A table of documents with a text index, in a schema.
@@ -134,10 +134,6 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         depth: usize,
         index: impl Fn(TextIndex<K, V>) -> TextIndex<K, V>,
     ) -> Result<Self> {
-        if depth > MAX_DEPTH {
-            let what = format!("the path {name:?}");
-            return Err(DocumentError::TooDeep { what, limit: MAX_DEPTH }.into());
-        }
         let table = schema.table_with::<K, V, C>(name, 1)?;
         let text =
             schema.derive(&table, "text", version, |space| Ok(index(TextIndex::new(space))))?;
@@ -152,7 +148,7 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     }
 
     /// The document with the elements of all its paths. Costs 1 get, and 1 range for each path of
-    /// the document and of each element.
+    /// the document; and for each element, one after the other, 1 range for each of its own paths.
     ///
     /// # Errors
     /// An error with the key if a record does not decode; any error of the store.
@@ -174,8 +170,9 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// Sets a document with the elements of all its paths. Writes only the records that change:
     /// that of the document, and those of elements.
     ///
-    /// Costs 1 get for the document and 1 range for each path; for each record that changes, 1 get
-    /// more, 1 key written, and the changes of its index. Elements are compared as they are stored.
+    /// Costs 1 get for the document and 1 range for each of its paths, and for each element 1 range
+    /// for each of its own paths; for each record that changes, 1 get more, 1 key written, and the
+    /// changes of its index. Elements are compared as they are stored.
     ///
     /// # Errors
     /// As [`Table::put`](keyloom_tables::Table::put).

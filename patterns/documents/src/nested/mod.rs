@@ -62,7 +62,9 @@
 //!
 //! The index of the elements has the fields of its declaration, and the field
 //! [`"^"`](crate::PARENT) with the key of the document. Ordinals ascend in the order of the list.
-//! They have gaps where elements were removed.
+//! They have gaps where elements were removed. A later element can get the ordinal of a removed
+//! one, and a [`put`](Documents::put) can give an element another ordinal. So an ordinal is valid
+//! only in the transaction or snapshot that read it.
 //!
 //! # Invariants
 //!
@@ -91,7 +93,7 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`put`](Documents::put) of a document | 1 get, 1 range per path; per record that changes 1 get, 1 key written and the changes of its index; no other record and no other index is written |
+//! | [`put`](Documents::put) of a document | 1 get, 1 range per path of the document, and per path of each element; per record that changes 1 get, 1 key written and the changes of its index; no other record and no other index is written |
 //! | [`replace`](Nested::replace) an element | 3 gets, 1 key written and the changes of its index; 1 range per path of the element |
 //! | [`push`](Nested::push) | 3 gets, 1 range, 1 key written and the changes of its index |
 //! | [`remove`](Nested::remove) | 1 get, 1 key written and the changes of its index |

@@ -73,9 +73,11 @@ where
             next.position.last = last.or_else(|| next.position.last.take());
             Ok(())
         })?;
-        let orphans = self.relation.resolve_orphans(store, &options, go_on, |txn, keys| {
-            self.elements.delete_at(txn, keys, 0)
-        })?;
+        let orphans =
+            self.relation.resolve_orphans(store, &options, go_on, |txn, keys, done| {
+                done.removed += self.elements.delete_at(txn, keys, 0)? as u64;
+                Ok(())
+            })?;
         Ok(indexed.followed_by(&moved).followed_by(&orphans))
     }
 }

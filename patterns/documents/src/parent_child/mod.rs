@@ -195,7 +195,7 @@ where
     /// for more than [`MAX_DEPTH`] ancestors; as [`Documents::put`].
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
         txn.guarded(|txn| {
-            self.check_parent(txn, key, value)?;
+            self.check_parent(txn, key, key, value)?;
             self.records.put(txn, key, value)
         })
     }
@@ -217,7 +217,11 @@ where
     /// is one at the new key; [`Error::InvalidArgument`] if the functions of the link contradict
     /// each other; the errors of [`put`](Self::put).
     pub fn move_to(&self, txn: &mut impl Writer, key: &K, parent: &P) -> Result<K> {
-        txn.guarded(|txn| self.move_at(&mut DynWriter::new(txn), key, parent, 0))
+        txn.guarded(|txn| {
+            let txn = &mut DynWriter::new(txn);
+            let moved = self.moved_to(txn, key, parent)?;
+            self.move_at(txn, key, moved, 0)
+        })
     }
 
     /// The keys of the children of a parent, by ascending id.
@@ -244,18 +248,25 @@ where
     /// repairs the index of the children. [`OnDelete::Keep`] and [`OnDelete::Refuse`] leave these
     /// children as they are.
     ///
+    /// If there is a record at the new key of a child that [`OnDelete::Reparent`] would move, the
+    /// child stays and counts as [contested](Progress::contested). [`check`](Relation::check) still
+    /// reports it; move it to another parent, or remove one of the two records.
+    ///
     /// # Errors
-    /// The errors of [`move_to`](Self::move_to) for [`OnDelete::Reparent`]; as
+    /// The other errors of [`move_to`](Self::move_to) for [`OnDelete::Reparent`]; as
     /// [`Attached::repair`](keyloom_tables::Attached::repair).
     pub fn repair(&self, store: &impl Store, rule: &OnDelete<P>) -> Result<Progress> {
         let repaired = self.relation.children.repair(store)?;
-        let resolve = |txn: &mut DynWriter<'_>, keys: &[K]| match rule {
-            OnDelete::Delete => self.records.delete_at(txn, keys, 0),
-            OnDelete::Reparent(parent) => {
-                keys.iter().try_for_each(|key| self.move_at(txn, key, parent, 0).map(drop))?;
-                Ok(0)
+        let resolve = |txn: &mut DynWriter<'_>, keys: &[K], done: &mut Progress| match rule {
+            OnDelete::Delete => {
+                done.removed += self.records.delete_at(txn, keys, 0)? as u64;
+                Ok(())
             }
-            OnDelete::Keep | OnDelete::Refuse => Ok(0),
+            OnDelete::Reparent(parent) => keys.iter().try_for_each(|key| {
+                done.contested += u64::from(!self.reparent(txn, key, parent)?);
+                Ok(())
+            }),
+            OnDelete::Keep | OnDelete::Refuse => Ok(()),
         };
         let (options, go_on) = (RepairOptions::default(), |_: &_| ControlFlow::Continue(()));
         let orphans = self.relation.resolve_orphans(store, &options, go_on, resolve)?;
@@ -270,7 +281,20 @@ where
         Ok(keys.into_iter().flatten().collect())
     }
 
-    fn move_at(&self, txn: &mut DynWriter<'_>, key: &K, parent: &P, depth: usize) -> Result<K> {
+    /// Moves a record to another parent, unless there is a record at its new key. Returns whether
+    /// it was moved.
+    fn reparent(&self, txn: &mut DynWriter<'_>, key: &K, parent: &P) -> Result<bool> {
+        let moved = self.moved_to(txn, key, parent)?;
+        let [old, new] = [key, &moved.0].map(|key| self.records.table().space().pack(key));
+        if old != new && txn.get(&new)?.is_some() {
+            return Ok(false);
+        }
+        self.move_at(txn, key, moved, 0)?;
+        Ok(true)
+    }
+
+    /// The key and the value of a record as a child of another parent.
+    fn moved_to(&self, txn: &impl Reader, key: &K, parent: &P) -> Result<(K, V)> {
         let value = self.records.table().get(txn, key)?;
         let value = value.ok_or_else(|| self.records.no_record(key))?;
         let (new, value) = (self.link.with_parent)(key, value, parent);
@@ -282,7 +306,17 @@ where
                 why: "its second function must return a record of the given parent; correct the functions of the link",
             });
         }
-        self.check_parent(txn, &new, &value)?;
+        Ok((new, value))
+    }
+
+    fn move_at(
+        &self,
+        txn: &mut DynWriter<'_>,
+        key: &K,
+        (new, value): (K, V),
+        depth: usize,
+    ) -> Result<K> {
+        self.check_parent(txn, key, &new, &value)?;
         self.records.move_at(txn, key, &new, &value, depth)?;
         Ok(new)
     }
@@ -309,9 +343,10 @@ where
             }
             .into()),
             OnDelete::Delete => self.records.delete_at(txn, &keys, depth).map(drop),
-            OnDelete::Reparent(other) => {
-                keys.iter().try_for_each(|key| self.move_at(txn, key, other, depth).map(drop))
-            }
+            OnDelete::Reparent(other) => keys.iter().try_for_each(|key| {
+                let moved = self.moved_to(txn, key, other)?;
+                self.move_at(txn, key, moved, depth).map(drop)
+            }),
         }
     }
 
@@ -320,9 +355,11 @@ where
         self.relation.parents.table().space().pack(parent)
     }
 
+    /// Checks the parent of a record that is put at `key`, or moved there from `old`.
+    ///
     /// # Errors
     /// [`DocumentError::NoDocument`], [`DocumentError::OwnAncestor`], [`DocumentError::TooDeep`].
-    fn check_parent(&self, txn: &impl Reader, key: &K, value: &V) -> Result<()> {
+    fn check_parent(&self, txn: &impl Reader, old: &K, key: &K, value: &V) -> Result<()> {
         let Some(parent) = (self.link.parent_of)(key, value) else { return Ok(()) };
         let first = self.packed(&parent);
         if !self.is_of_itself() {
@@ -331,8 +368,8 @@ where
                 None => Err(self.no_parent(&first)),
             };
         }
-        let depth = self.depth_below(txn, key, &first)?;
-        self.refuse_height(txn, key, &first, depth)
+        let depth = self.depth_below(txn, [old, key], &first)?;
+        self.refuse_height(txn, old, &first, depth)
     }
 
     #[cold]
@@ -371,6 +408,10 @@ where
 
     fn moved(&self, txn: &mut DynWriter<'_>, from: &P, to: &P, depth: usize) -> Result<()> {
         let keys = self.keys_of(txn, from)?;
-        keys.iter().try_for_each(|key| self.move_at(txn, key, to, depth).map(drop))
+        keys.iter().try_for_each(|key| {
+            // The parent was written just now, and its ancestors and its height were checked.
+            let (new, value) = self.moved_to(txn, key, to)?;
+            self.records.move_at(txn, key, &new, &value, depth)
+        })
     }
 }

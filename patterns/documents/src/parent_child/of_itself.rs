@@ -111,14 +111,20 @@ where
     ///
     /// # Errors
     /// [`DocumentError::NoDocument`] if there is no record at `parent`;
-    /// [`DocumentError::OwnAncestor`] if one of the ancestors is the record of `key`;
+    /// [`DocumentError::OwnAncestor`] if one of the ancestors is at one of the own `keys`, the old
+    /// and the new one;
     /// [`DocumentError::TooDeep`].
-    pub(super) fn depth_below(&self, txn: &impl Reader, key: &K, parent: &[u8]) -> Result<usize> {
+    pub(super) fn depth_below(
+        &self,
+        txn: &impl Reader,
+        keys: [&K; 2],
+        parent: &[u8],
+    ) -> Result<usize> {
         let space = self.records.table().space();
-        let (own, mut at) = (space.pack(key), KeyBuf::from_slice(parent));
+        let (own, mut at) = (keys.map(|key| space.pack(key)), KeyBuf::from_slice(parent));
         for depth in 1..=MAX_DEPTH {
-            if at == own {
-                return Err(DocumentError::OwnAncestor { key: shown(&own) }.into());
+            if own.contains(&at) {
+                return Err(DocumentError::OwnAncestor { key: shown(&at) }.into());
             }
             let next = match txn.get(&at)? {
                 None if depth == 1 => return Err(self.no_parent(parent)),
@@ -133,7 +139,8 @@ where
                 Some(next) => at = self.packed(&next),
             }
         }
-        Err(self.too_deep(key))
+        let [old, _] = keys;
+        Err(self.too_deep(old))
     }
 
     /// Refuses to move a record with its descendants so deep that they have too many ancestors.

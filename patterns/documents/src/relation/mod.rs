@@ -28,7 +28,7 @@
 //! | [`to_parents`](Relation::to_parents) of m children of p parents | 1 get per block of 1,016 ids with a match, p gets (nothing if the keys of the parents are ids), 1 range over the ids of all parents | 3, and 1 per 1,024 blocks |
 //! | [`to_children`](Relation::to_children) of p parents | p gets; 1 range per parent, or if there are many, 1 get per block of all children | 2, and 1 per range or 1,024 blocks |
 //! | [`inner_hits`](Relation::inner_hits) of one parent | a search that is restricted to its children | |
-//! | [`counts`](Relation::counts) | a [report](keyloom_bitmaps::Report::breakdown_by) by two fields | |
+//! | [`counts`](Relation::counts) | a [report](keyloom_bitmaps::Report::breakdown_by) by two fields; then 2 gets for each parent (nothing if keys are ids), 1 range over the ids of all parents | that of the report, and 3 |
 //!
 //! Each of them also reads the states of both indexes, 1 get each.
 //!
@@ -48,12 +48,13 @@
 mod orphans;
 pub(crate) mod steps;
 
+use std::collections::HashSet;
 use std::fmt;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Reader, Result, Unpack};
+use keyloom::{Error, KeyBuf, Reader, Result, Unpack};
 use keyloom_bitmaps::{BitmapExpr, one};
 use keyloom_tables::Attached;
 use keyloom_tables::index::pack_one;
@@ -142,11 +143,12 @@ where
         self.to_parents_with(reader, children, mode, 1..)
     }
 
-    /// The parents whose number of these children is in `number`. A parent without any of them is
-    /// not found, also if `number` includes 0.
+    /// The parents whose number of these children is in `number`, which begins at 1 or later. For
+    /// parents with none or few of them, take all parents
+    /// [`without`](crate::Matches::without) those with more.
     ///
     /// # Errors
-    /// As [`to_parents`](Self::to_parents).
+    /// [`Error::InvalidArgument`] if `number` includes 0; as [`to_parents`](Self::to_parents).
     pub fn to_parents_with(
         &self,
         reader: &impl Reader,
@@ -155,6 +157,9 @@ where
         number: impl RangeBounds<u64>,
     ) -> Result<Matches<P, D>> {
         children.refuse_other(self.at(reader)?)?;
+        if number.contains(&0) {
+            return Err(with_none((number.start_bound(), number.end_bound())));
+        }
         let records = self.children.pattern().records();
         let tallies = Tallies::of(reader, records, PARENT, children.scores())?;
         let found = tallies.into_iter().filter(|(_, tally)| number.contains(&tally.count));
@@ -272,7 +277,8 @@ where
     }
 
     /// How many of these children have each value of a field, and how many parents have such a
-    /// child, by value. A child with several values counts for each of them.
+    /// child, by value. A child with several values counts for each of them. Children without an
+    /// existing parent are left out.
     ///
     /// # Errors
     /// As [`to_parents`](Self::to_parents), and
@@ -286,8 +292,17 @@ where
         let index = self.at(reader)?;
         children.refuse_other(index)?;
         let report = index.records().report(children.filter());
+        let rows = report.breakdown_by::<(F, P)>(reader, &[field, PARENT])?.rows;
+        let parents: HashSet<KeyBuf> =
+            rows.iter().map(|((_, parent), _)| pack_one(parent)).collect();
+        let parents = parents.into_iter().map(|parent| (parent, 1.0));
+        let existing = steps::existing(reader, self.parents.at(reader)?, parents)?.keys(reader)?;
+        let existing: HashSet<KeyBuf> = existing.iter().map(pack_one).collect();
         let mut counts: Vec<Counts<F>> = Vec::new();
-        for ((value, _), many) in report.breakdown_by::<(F, P)>(reader, &[field, PARENT])?.rows {
+        for ((value, parent), many) in rows {
+            if !existing.contains(&pack_one(&parent)) {
+                continue;
+            }
             match counts.last_mut() {
                 Some(last) if last.value == value => {
                     last.children += many;
@@ -297,6 +312,15 @@ where
             }
         }
         Ok(counts)
+    }
+}
+
+#[cold]
+fn with_none(number: (Bound<&u64>, Bound<&u64>)) -> Error {
+    Error::InvalidArgument {
+        what: "the number of children",
+        value: format!("{number:?}"),
+        why: "parents without such children are not visited; begin at 1, or take all parents `without` those with more",
     }
 }
 

@@ -70,13 +70,13 @@ where
     }
 
     /// Calls `resolve` with all orphans, in transactions of at most `options.batch` children. It
-    /// returns how many it removed.
+    /// adds what it did to the progress.
     pub(crate) fn resolve_orphans<S: Store>(
         &self,
         store: &S,
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
-        resolve: impl Fn(&mut DynWriter<'_>, &[K]) -> Result<usize>,
+        resolve: impl Fn(&mut DynWriter<'_>, &[K], &mut Progress) -> Result<()>,
     ) -> Result<Progress> {
         let space = self.children.table().space();
         repair_in_batches(store, options, progress, |txn, batch, next| {
@@ -88,7 +88,7 @@ where
             let records: Vec<(K, V)> = records.filter_map(Result::ok).collect();
             let orphans = self.without_parent(txn, records)?;
             if !orphans.is_empty() {
-                next.removed += resolve(&mut DynWriter::new(txn), &orphans)? as u64;
+                resolve(&mut DynWriter::new(txn), &orphans, next)?;
             }
             next.finished = last.is_none();
             next.position.last = last.or_else(|| next.position.last.take());

@@ -42,6 +42,9 @@ pub fn the_guide_finds_branches_by_their_employees(store: &impl Store) {
     };
     assert_eq!(with(2..=u64::MAX), ["london"]);
     assert_eq!(with(1..=1), ["liverpool", "paris"]);
+    let none = company.employees.to_parents_with(&snapshot, &all, ScoreMode::None, ..=1);
+    let none = none.unwrap_err().to_string();
+    assert!(none.contains("begin at 1"), "{none}");
 
     // A query of the branches and one of their employees.
     let branches = company.branches.matches(&snapshot, Query::term("name", "central")).unwrap();

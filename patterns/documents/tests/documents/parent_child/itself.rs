@@ -81,6 +81,41 @@ pub fn trees_stay_without_cycles_and_within_their_depth(store: &impl Store) {
     assert_eq!(tree.check(&snapshot).unwrap(), []);
 }
 
+/// With the path as the key, a record that moves has the old key and a new one.
+pub fn a_path_is_not_moved_below_itself(store: &impl Store) {
+    clear(store);
+    let schema = Schema::open(store, "paths").unwrap();
+    let link = Link::new(
+        |path: &String, (): &()| path.rsplit_once('/').map(|(parent, _)| parent.to_owned()),
+        |path, (), parent: &String| {
+            let name = path.rsplit_once('/').map_or(&**path, |(_, name)| name);
+            (format!("{parent}/{name}"), ())
+        },
+    );
+    type Paths = Children<String, (), String, ()>;
+    let paths =
+        Paths::of_itself(&schema, "paths", 1, link, OnDelete::Delete, |index| index).unwrap();
+    store
+        .transact(|txn| {
+            ["a", "a/b", "a/b/c", "d"]
+                .iter()
+                .try_for_each(|path| paths.put(txn, &(*path).to_owned(), &()))
+        })
+        .unwrap();
+    let to = |from: &str, parent: &str| {
+        store.transact(|txn| paths.move_to(txn, &from.to_owned(), &parent.to_owned()))
+    };
+    for below in ["a", "a/b", "a/b/c"] {
+        let error = to("a", below).unwrap_err();
+        assert!(matches!(error_of(&error), DocumentError::OwnAncestor { .. }), "{below}: {error}");
+    }
+    assert_eq!(to("a/b", "d").unwrap(), "d/b");
+    let snapshot = store.snapshot().unwrap();
+    let all = paths.documents().table().range(&snapshot, (), keyloom::Order::Ascending).unwrap();
+    let all: Vec<String> = all.map(|record| record.unwrap().0).collect();
+    assert_eq!(all, ["a", "d", "d/b", "d/b/c"]);
+}
+
 /// Records that another program has put as a circle are deleted without an end.
 #[test]
 fn a_circle_of_parents_is_deleted() {

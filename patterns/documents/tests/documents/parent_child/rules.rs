@@ -98,6 +98,34 @@ pub fn orphans_are_resolved_by_a_rule(store: &impl Store) {
     }
 }
 
+/// One child cannot be moved, and the others are.
+pub fn a_collision_does_not_stop_the_repair(store: &impl Store) {
+    let company = guide(store, OnDelete::Refuse, OnDelete::Keep);
+    let taken = store.snapshot().unwrap();
+    let table = company.employees.documents().table();
+    let employee = table.get(&taken, &key("london", 1)).unwrap().unwrap();
+    drop(taken);
+    store
+        .transact(|txn| {
+            company.employees.put(txn, &key("paris", 1), &employee)?;
+            company.branches.delete(txn, &"london".to_owned())
+        })
+        .unwrap();
+    // The children of a parent that does not exist are not counted for it.
+    let snapshot = store.snapshot().unwrap();
+    let all = company.employees.matches(&snapshot, keyloom_text::Query::All).unwrap();
+    let counts = company.employees.counts::<String>(&snapshot, &all, "hobby").unwrap();
+    assert_eq!(counts.iter().map(|count| count.children).sum::<u64>(), 3);
+    drop(snapshot);
+
+    let repaired = company.employees.repair(store, &Reparent("paris".to_owned())).unwrap();
+    assert!(repaired.finished && repaired.contested == 1, "{repaired:?}");
+    let wanted =
+        [key("liverpool", 3), key("london", 1), key("paris", 1), key("paris", 2), key("paris", 4)];
+    assert_eq!(staff(&company, store), wanted);
+    assert_eq!(company.faults(store).len(), 1);
+}
+
 /// The notes of an employee, as elements of a path.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Branch {
