@@ -10,6 +10,7 @@ use keyloom_tables::kit::{ShortKeys, pack_one};
 use keyloom_tables::table::RecordKey;
 
 use super::Collapse;
+use super::evaluate::several;
 
 /// How many records match, and in how many groups they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,14 +28,19 @@ impl<K: RecordKey, V> Collapse<'_, K, V> {
     ///
     /// # Errors
     /// See [`Search`](keyloom_text::Search), and
-    /// [`visit_values`](keyloom_bitmaps::InvertedIndex::visit_values).
+    /// [`visit_values`](keyloom_bitmaps::InvertedIndex::visit_values);
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if a match has several values in
+    /// the field.
     pub fn counts(&self, reader: &impl Reader) -> Result<GroupCounts> {
         let (field, records) = (&self.level.field, self.search.index().records());
         let ids = self.search.ids(reader)?;
         let mut groups = HashSet::<KeyBuf, BuildHasherDefault<ShortKeys>>::default();
         let (mut missing, mut last) = (ids.len() as u64, None);
         records.visit_values(reader, field, &ids, |id, value| {
-            missing -= u64::from(last.replace(id) != Some(id));
+            if last.replace(id) == Some(id) {
+                return Err(several(&self.level, id));
+            }
+            missing -= 1;
             if !groups.contains(value) {
                 groups.insert(KeyBuf::from_slice(value));
             }

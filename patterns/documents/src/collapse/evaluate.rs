@@ -267,7 +267,7 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
 }
 
 #[cold]
-fn several(level: &Level, id: u64) -> Error {
+pub(super) fn several(level: &Level, id: u64) -> Error {
     Error::InvalidArgument {
         what: "the field to collapse by",
         value: format!("{:?} of the record with the id {id}", level.field),

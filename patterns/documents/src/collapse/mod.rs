@@ -80,7 +80,8 @@
 //! # When not to use it
 //!
 //! * If each group needs only its count: [`Search::facets`](keyloom_text::Search::facets).
-//! * If a record belongs to several groups: a record with two values is refused. Use facets.
+//! * If a record belongs to several groups. [`counts`](Collapse::counts) refuses a match with two
+//!   values, and a page refuses it if it reads the record. Use facets.
 //! * If the groups are records of their own that are searched too: parents and children.
 //!
 //! # Source
@@ -225,8 +226,9 @@ impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
     /// The best groups, each with its best hit and its inner hits.
     ///
     /// # Errors
-    /// See [`Search`]; [`Error::InvalidArgument`] if a record has several values in the field, and
-    /// for a continuation of another search or field;
+    /// See [`Search`]; [`Error::InvalidArgument`] if a record that is read has several values in
+    /// the field, and for a continuation of another search or field. A record of a group that is on
+    /// the page already is not read again;
     /// [`InvertedIndexError::UnknownField`](keyloom_bitmaps::InvertedIndexError::UnknownField) and
     /// [`OtherKind`](keyloom_bitmaps::InvertedIndexError::OtherKind) if the index has no such field
     /// of values.

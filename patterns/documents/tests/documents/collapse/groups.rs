@@ -199,6 +199,8 @@ pub fn wrong_collapses_are_errors_with_a_remedy(store: &impl Store) {
     assert!(matches!(error, Some(InvertedIndexError::OtherKind { .. })), "{integers}");
     let several = by("words").page(&snapshot).unwrap_err().to_string();
     assert!(several.contains("words") && several.contains("one value"), "{several}");
+    let several = by("words").counts(&snapshot).unwrap_err().to_string();
+    assert!(several.contains("words") && several.contains("one value"), "{several}");
     let inner = InnerHits::first(1).sort_by("dtae", Order::Ascending);
     assert!(by("author").inner(inner).page(&snapshot).is_err());
     assert_eq!(by("author").groups(0).page(&snapshot).unwrap().groups, []);
