@@ -1,0 +1,5 @@
+//! Concurrency across transactions, processes and machines: sessions, locks, queues, expiry.
+
+mod clock;
+
+pub use clock::{Clock, ManualClock, SystemClock};
