@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::time::Duration;
 
 #[cfg(feature = "etcd")]
 use crate::Etcd;
@@ -196,6 +197,10 @@ impl Store for AnyStore {
 
     fn round_trips(&self) -> Option<u64> {
         on!(Self, self, store => store.round_trips())
+    }
+
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        on!(Self, self, store => store.wait_for_change(key, seen, timeout))
     }
 }
 

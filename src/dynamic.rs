@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::{
     AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
@@ -70,6 +71,7 @@ trait ErasedStore: Send + Sync {
     fn limits(&self) -> Limits;
     fn retry_policy(&self) -> RetryPolicy;
     fn round_trips(&self) -> Option<u64>;
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool>;
 }
 
 fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
@@ -184,6 +186,10 @@ impl<S: Store> ErasedStore for S {
 
     fn round_trips(&self) -> Option<u64> {
         Store::round_trips(self)
+    }
+
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        Store::wait_for_change(self, key, seen, timeout)
     }
 }
 
@@ -358,6 +364,10 @@ impl Store for DynStore {
 
     fn round_trips(&self) -> Option<u64> {
         self.store.round_trips()
+    }
+
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        self.store.wait_for_change(key, seen, timeout)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::{
     AtomicOp, Error, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
@@ -152,6 +153,11 @@ impl<S: Store> Store for Faulty<S> {
 
     fn round_trips(&self) -> Option<u64> {
         self.store.round_trips()
+    }
+
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        self.plan.check()?;
+        self.store.wait_for_change(key, seen, timeout)
     }
 }
 

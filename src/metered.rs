@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Sub;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use crate::{
     AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
@@ -173,6 +174,10 @@ impl<S: Store> Store for Metered<S> {
 
     fn round_trips(&self) -> Option<u64> {
         self.store.round_trips()
+    }
+
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        self.store.wait_for_change(key, seen, timeout)
     }
 }
 

@@ -17,9 +17,10 @@
 //! 6. After a failed write of a pattern the transaction [does not commit](Writer#a-failed-write).
 
 use std::ops::Deref;
+use std::time::Duration;
 
 use crate::atomic::{AtomicOp, apply_by_reading, decode_counter, stamp_by_counting};
-use crate::retry::run;
+use crate::retry::{poll_for_change, run};
 use crate::{
     Error, KeyBuf, KeyRange, Limits, Order, Result, RetryPolicy, TransactionState,
     VersionstampedKey,
@@ -75,6 +76,33 @@ pub trait Store: Send + Sync + 'static {
     /// [`Metered`](crate::Metered) measures the difference.
     fn round_trips(&self) -> Option<u64> {
         None
+    }
+
+    /// Waits until the value of `key` differs from `seen`, at most for `timeout`. Returns whether
+    /// it differs. `None` stands for no value.
+    ///
+    /// A store that can notify waits for a commit. The default polls: it reads the key after pauses
+    /// that grow from 1 to 50 ms. A change that is undone before the store reads the key is not
+    /// noticed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use keyloom::{Memory, Store, Writer};
+    /// let store = Memory::new();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| store.transact(|txn| txn.put(b"door", b"open")));
+    ///     let is_open = store.wait_for_change(b"door", None, Duration::from_secs(5))?;
+    ///     assert!(is_open);
+    ///     Ok::<(), keyloom::Error>(())
+    /// })?;
+    /// assert!(!store.wait_for_change(b"door", Some(b"open"), Duration::from_millis(5))?);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`snapshot`](Store::snapshot) and [`Reader::get`].
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        poll_for_change(self, key, seen, timeout)
     }
 
     /// Runs `body` in a transaction and commits it.

@@ -137,13 +137,14 @@ impl Transaction for MemoryTransaction<'_> {
             return Err(Error::Conflict { what: "no key: the conflict was injected".into() });
         }
         match self.mode {
-            Mode::Optimistic(footprint) => footprint.commit(self.tree),
+            Mode::Optimistic(footprint) => footprint.commit(self.tree)?,
             Mode::Alone { .. } => {
                 let replaced = std::mem::replace(&mut self.shared.lock().tree, self.tree);
                 // Nodes of the old tree alone are freed here, after the lock is released.
                 drop(replaced);
-                Ok(())
             }
         }
+        self.shared.notify();
+        Ok(())
     }
 }
