@@ -1,5 +1,141 @@
-//! Concurrency across transactions, processes and machines: sessions, locks, queues, expiry.
+//! Locks of keyloom: how does work stay correct that spans transactions, processes, machines and
+//! human time?
+//!
+//! **Where one transaction does, no lock is needed.** A [transaction](keyloom::Store::transact)
+//! reads, decides and writes as if it were alone; if it was not, the store runs it again. If the
+//! decision is made outside, by a person at a form, a [version](keyloom_tables::versioned) finds
+//! out that the record has changed. Locks are for the rest: work of many transactions, work with
+//! other services, work that takes long and should not be lost to a conflict at its end.
+//!
+//! Two questions make them hard. *How is it known that the lock of a dead process may be released?*
+//! Its [session](Session) has a lease: it ends unless it is renewed. *What if the process was not
+//! dead but slow?* Each lock has a [fencing token](Locks::verify), which a write verifies in its own
+//! transaction. *What if it died in the middle of its work?* The [work] is recorded, and the
+//! next holder finishes it or undoes it.
+//!
+//! ```
+//! use keyloom::{Memory, Reader, Store, Writer};
+//! use keyloom_locking::{Lock, LockPath, Locks, Session};
+//! use keyloom_tables::Schema;
+//! let store = Memory::new();
+//! let locks = Locks::open(&Schema::open(&store, "files")?, "locks")?;
+//! let session = Session::begin(&store, &locks, "editor 1")?;
+//!
+//! let chapter = LockPath::of(["book", "chapter 1"]);
+//! let guard = session.lock(&[Lock::exclusive(chapter)])?;
+//! // Long work, then a write that commits only if the lock is still held.
+//! guard.transact(|txn| txn.put(b"chapter 1", b"Down the rabbit hole"))?;
+//! guard.release()?;
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! | what | with |
+//! |---|---|
+//! | a global lock | [`Lock::exclusive`] of [`LockPath::root`] |
+//! | a document lock, several at once | a lock of the path of each, in one request |
+//! | a tree lock | a lock of the path of a node: intentions on its ancestors are implied |
+//! | a lock of a range of names | [`Lock::exclusive_range`] |
+//! | a read-write lock | [`Lock::shared`] and [`Lock::exclusive`] |
+//! | work that survives its process | [`work`] |
+//!
+//! # Key layout
+//!
+//! In the tables of a schema, here for locks with the name `locks`.
+//!
+//! | table or index | key | value |
+//! |---|---|---|
+//! | `locks_sessions` | session | a [`SessionRecord`]: name, end of the lease |
+//! | `locks_requests` | session, ticket | a [`Request`]: the locks, the token, 0 while it waits |
+//! | `claims`, an index of it | path, kind, beginning of a range, (session, ticket) | token, end of a range |
+//! | `locks_tokens` | 0 to 64 | the last token given |
+//! | `locks_work` | session, ticket | a [`Work`](work::Work) |
+//!
+//! Session 7 holds X on `/"a"/"b"`, by its request 3. The kinds of claims are 0 to 4 for IS, IX, S,
+//! SIX and X, 5 and 6 for shared and exclusive ranges:
+//!
+//! ```text
+//! ("locks_requests", 7, 3)               ->  X on /"a"/"b", token 3
+//! ("claims", (),         1, "", (7, 3))  ->  token 3             IX on the root
+//! ("claims", ("a"),      1, "", (7, 3))  ->  token 3             IX on /"a"
+//! ("claims", ("a", "b"), 4, "", (7, 3))  ->  token 3             X
+//! ```
+//!
+//! A request reads, on each level, only the kinds that exclude its own: one or two ranges, all
+//! levels in one round trip. So thousands of intentions on the root cost another intention nothing,
+//! and do not conflict with it. There is one record per owner, never a counter: so the locks of a
+//! dead owner are known.
+//!
+//! # Invariants
+//!
+//! * Granted requests of two sessions never exclude each other.
+//! * All claims of a request exist, or none; all are granted, or all wait.
+//! * Of two requests that exclude each other the earlier one is granted first, unless the session of
+//!   the later one holds a lock on the same resource already.
+//! * The token of a lock is greater than those of all earlier locks that exclude it.
+//! * A lock with unfinished [work] is not given to another session before the work is
+//!   finished.
+//!
+//! # Time
+//!
+//! The [`Clock`] decides when a lease has ended, and nothing else. Clocks of two programs may differ
+//! by the [grace period](LeaseOptions::grace). If they differ by more, a lock may be taken from a
+//! holder that is alive; its next write then fails, because the tokens need no clock.
+//!
+//! # Cost
+//!
+//! d is the number of names of the path. Each operation is one transaction.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | [`try_lock`](Locks::try_lock), free | 6 gets, 1 range of the requests of the session, at most 4 ranges per level in one round trip; d + 3 keys written |
+//! | [`release`](Locks::release) | d + 2 keys written |
+//! | [`verify`](Locks::verify) | 1 get |
+//! | a lock that is not free | the same; for each request in the way 2 gets; the search for a deadlock reads the same for each session in the chain |
+//! | [`renew`](Locks::renew) | 1 get, 1 key written |
+//! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the first blocker |
+//!
+//! A waiting [`Session`] waits for a [change](keyloom::Store::wait_for_change) of the request in its
+//! way. A store that can notify does; others are polled.
+//!
+//! # When not to use it
+//!
+//! * When a transaction does: it needs no lease, no token and no cleaning up.
+//! * To protect another service that does not check [tokens](Guard::token): a holder that was paused
+//!   may still write there.
+//! * For locks that change thousands of times a second on a store far away: each is two commits.
+//!
+//! # Source
+//!
+//! Modes and intentions: J. Gray, R. Lorie, G. Putzolu, I. Traiger, *Granularity of Locks and
+//! Degrees of Consistency in a Shared Data Base* (1976). Leases: C. Gray, D. Cheriton (1989).
+//! Fencing: M. Burrows, *The Chubby Lock Service* (2006), there called sequencers; M. Kleppmann,
+//! *How to do distributed locking* (2016). Global, document and tree locks: the chapter on
+//! concurrency in C. Gormley and Z. Tong, *Elasticsearch: The Definitive Guide* (2015), whose two
+//! open questions are answered here.
 
+mod claims;
 mod clock;
+mod conflicts;
+mod deadlock;
+mod error;
+mod guard;
+mod inspect;
+mod locks;
+mod mode;
+mod path;
+mod records;
+mod request;
+mod session;
+mod tokens;
+pub mod work;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::{Blocker, LockError};
+pub use guard::Guard;
+pub use inspect::RequestInfo;
+pub use locks::{LeaseOptions, Locks};
+pub use mode::Mode;
+pub use path::{Lock, LockPath};
+pub use records::{Request, SessionRecord};
+pub use request::{Grant, Outcome};
+pub use session::Session;

@@ -1,0 +1,170 @@
+//! Errors of locks.
+
+use std::fmt;
+use std::time::Duration;
+
+use keyloom::Error;
+
+/// Another session that keeps a lock from being granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Blocker {
+    /// The id of the session.
+    pub session: u64,
+    /// The name of the session.
+    pub name: String,
+    /// The lock or locks of its request.
+    pub locks: String,
+    /// Whether it waits itself, earlier in the queue.
+    pub is_waiting: bool,
+    /// Whether its lease has ended, and unfinished work keeps its lock: see
+    /// [`work`](crate::work).
+    pub has_unfinished_work: bool,
+    pub(crate) ticket: u64,
+    /// When others may take the locks of the session, in milliseconds since 1970.
+    pub(crate) dead_at: u64,
+}
+
+impl fmt::Display for Blocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let does = match (self.is_waiting, self.has_unfinished_work) {
+            (true, _) => "waits for",
+            (_, true) => "has ended with unfinished work under",
+            (false, false) => "holds",
+        };
+        write!(f, "session {:?} {does} {}", self.name, self.locks)
+    }
+}
+
+/// The blockers of a lock, for messages: the first three.
+pub(crate) struct Blockers<'b>(pub(crate) &'b [Blocker]);
+
+impl fmt::Display for Blockers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, blocker) in self.0.iter().take(3).enumerate() {
+            write!(f, "{}{blocker}", if i > 0 { ", " } else { "" })?;
+        }
+        match self.0.len() {
+            0..=3 => Ok(()),
+            more => write!(f, " and {} more", more - 3),
+        }
+    }
+}
+
+/// An error of locks. It is returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The lock is not valid. Use another path or range.
+    #[error("{lock} cannot be locked: {why}")]
+    BadLock {
+        /// The lock.
+        lock: String,
+        /// The rule.
+        why: &'static str,
+    },
+    /// Other sessions have the lock, and the caller does not wait. Try again, or wait.
+    #[error("{lock} is not free: {}; try again, or wait for it", Blockers(.blockers))]
+    Blocked {
+        /// The requested locks.
+        lock: String,
+        /// The sessions that have or await it.
+        blockers: Vec<Blocker>,
+    },
+    /// The lock was not granted in time, and the request is withdrawn. Wait longer, or find out
+    /// what the blockers do.
+    #[error("{lock} was not granted within {waited:?}: {}; wait longer, or end the work of that session", Blockers(.blockers))]
+    TimedOut {
+        /// The requested locks.
+        lock: String,
+        /// The time that the caller waited.
+        waited: Duration,
+        /// The sessions that had or awaited it at the last attempt.
+        blockers: Vec<Blocker>,
+    },
+    /// Sessions wait for each other. This session is the victim: its request is withdrawn. Release
+    /// the locks of the session, and begin again.
+    #[error("{lock} would never be granted: {}, which waits for this session; release the locks of this session and begin again", .cycle.join(", which waits for "))]
+    Deadlock {
+        /// The requested locks.
+        lock: String,
+        /// The sessions of the cycle after this one, by name.
+        cycle: Vec<String>,
+    },
+    /// The session no longer holds the lock: its lease ended and another session took the lock, or
+    /// the lock was revoked. Nothing may be written under it. Begin again with a new session.
+    #[error(
+        "the lock {lock} with the fencing token {token} is lost: its lease ended, or it was revoked; write nothing under it, and begin again with a new session"
+    )]
+    Lost {
+        /// The locks.
+        lock: String,
+        /// The fencing token.
+        token: u64,
+    },
+    /// The session has ended: its lease was not renewed in time. Open a new one.
+    #[error(
+        "the session {session} has ended: its lease was not renewed in time; open a new session, and renew it more often or give it a longer lease"
+    )]
+    SessionEnded {
+        /// The id of the session.
+        session: u64,
+    },
+    /// Many sessions ended without a release, and a request removes the locks of a limited number
+    /// of them. Remove the others with [`Locks::clean_up`](crate::Locks::clean_up).
+    #[error(
+        "more than {limit} sessions that have ended hold locks that exclude {lock}; call `Locks::clean_up`, then request again"
+    )]
+    ManyEnded {
+        /// The requested locks.
+        lock: String,
+        /// How many are removed by a request.
+        limit: usize,
+    },
+    /// The request is not one of this session, or has been withdrawn.
+    #[error(
+        "there is no request {ticket} of the session {session}: it was withdrawn, or its session has ended; request the lock again"
+    )]
+    NoRequest {
+        /// The id of the session.
+        session: u64,
+        /// The ticket of the request.
+        ticket: u64,
+    },
+    /// A downgrade would need a mode that the lock does not include. Request the mode instead.
+    #[error("the lock {lock} does not include the mode {mode}; request a lock in that mode")]
+    NotIncluded {
+        /// The lock.
+        lock: String,
+        /// The requested mode.
+        mode: crate::Mode,
+    },
+    /// No operation of this name was given. Give it to
+    /// [`Operations`](crate::work::Operations).
+    #[error(
+        "there is no operation {operation:?} among {known:?}; add it to the operations of this program"
+    )]
+    UnknownOperation {
+        /// The name in the record of the work.
+        operation: String,
+        /// The known names.
+        known: Vec<String>,
+    },
+    /// A lock with unfinished work is not released or broken, since its data may be half changed.
+    /// Finish the work, or abandon it explicitly.
+    #[error(
+        "the lock {lock} has unfinished work {operation:?}; finish it, or abandon it explicitly"
+    )]
+    UnfinishedWork {
+        /// The lock.
+        lock: String,
+        /// The operation.
+        operation: String,
+    },
+}
+
+impl From<LockError> for Error {
+    fn from(error: LockError) -> Self {
+        Self::other(error)
+    }
+}

@@ -1,0 +1,134 @@
+//! Held locks that release themselves.
+
+use std::fmt;
+use std::time::Duration;
+
+use keyloom::{Result, Store};
+
+use crate::records::shown;
+use crate::work::Operation;
+use crate::{Grant, Lock, Mode, Session};
+
+#[cfg(doc)]
+use crate::LockError;
+
+/// Held locks. They are released when it is dropped; if that fails, the
+/// [session](Session::take_failures) has the error.
+pub struct Guard<'s, S: Store + Clone> {
+    session: &'s Session<S>,
+    grant: Grant,
+    locks: Vec<Lock>,
+    is_released: bool,
+}
+
+impl<S: Store + Clone> fmt::Debug for Guard<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Guard");
+        debug.field("locks", &shown(&self.locks)).field("grant", &self.grant).finish()
+    }
+}
+
+impl<'s, S: Store + Clone> Guard<'s, S> {
+    pub(crate) fn new(session: &'s Session<S>, grant: Grant, locks: &[Lock]) -> Self {
+        Self { session, grant, locks: locks.to_vec(), is_released: false }
+    }
+
+    /// The grant, for the methods of [`Locks`](crate::Locks).
+    pub fn grant(&self) -> Grant {
+        self.grant
+    }
+
+    /// The fencing token. Give it to every service that the work under the lock changes; the
+    /// service refuses tokens smaller than the largest one it has seen.
+    pub fn token(&self) -> u64 {
+        self.grant.token
+    }
+
+    /// The locks.
+    pub fn locks(&self) -> &[Lock] {
+        &self.locks
+    }
+
+    /// [`Store::transact`] under the lock: commits only if the lock is still held. Costs one get
+    /// more.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`]; the errors of `body` and of [`Store::transact`].
+    pub fn transact<T>(
+        &self,
+        mut body: impl FnMut(&mut S::Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let Session { store, locks, .. } = self.session;
+        store.transact(|txn| {
+            locks.verify(txn, self.grant)?;
+            body(txn)
+        })
+    }
+
+    /// Does work in steps under the lock, so that another program can finish it if this one dies;
+    /// see [`work`](crate::work).
+    ///
+    /// # Errors
+    /// The errors of [`Locks::run`](crate::Locks::run).
+    pub fn run(&self, operation: &impl Operation, argument: &[u8]) -> Result<()> {
+        self.session.locks.run(&self.session.store, self.grant, operation, argument)
+    }
+
+    /// Weakens the lock; see [`Locks::downgrade`](crate::Locks::downgrade).
+    ///
+    /// # Errors
+    /// The errors of [`Locks::downgrade`](crate::Locks::downgrade).
+    pub fn downgrade(&mut self, mode: Mode) -> Result<()> {
+        let Session { store, locks, .. } = self.session;
+        store.transact(|txn| locks.downgrade(txn, self.grant, mode))?;
+        self.locks.iter_mut().for_each(|lock| lock.mode = mode);
+        Ok(())
+    }
+
+    /// Strengthens the lock to `mode`, and waits for it at most this long. The lock is held all
+    /// the time, so no other session changes in between what it protects. If it fails, the old mode stays.
+    ///
+    /// Two sessions that both share a lock and both strengthen it wait for each other: one of them
+    /// gets [`LockError::Deadlock`]. Lock exclusively at once if a change is likely.
+    ///
+    /// # Errors
+    /// The errors of [`Session::lock_within`].
+    pub fn upgrade(&mut self, mode: Mode, patience: Duration) -> Result<()> {
+        let stronger = self.locks.iter().cloned().map(|lock| {
+            let mode = lock.mode.with(mode);
+            Lock { mode, ..lock }
+        });
+        let stronger: Vec<_> = stronger.collect();
+        let session = self.session;
+        let mut new = session.lock_within(&stronger, patience)?;
+        std::mem::swap(self, &mut new);
+        new.release()
+    }
+
+    /// Releases the lock.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`] if it is no longer held: what was done under it outside of
+    /// [`transact`](Guard::transact) may have been wrong. [`LockError::UnfinishedWork`]; any error
+    /// of the store.
+    pub fn release(mut self) -> Result<()> {
+        self.is_released = true;
+        self.release_now()
+    }
+
+    fn release_now(&self) -> Result<()> {
+        let Session { store, locks, .. } = self.session;
+        store.transact(|txn| locks.release(txn, self.grant))
+    }
+}
+
+impl<S: Store + Clone> Drop for Guard<'_, S> {
+    fn drop(&mut self) {
+        if self.is_released {
+            return;
+        }
+        if let Err(error) = self.release_now() {
+            self.session.note_failure(error);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Who holds what, who waits for whom, and how locks of ended sessions are removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keyloom::{Order, Reader, Result, Store, Writer};
+use keyloom_tables::{BatchSize, Inconsistency, Rule};
+
+use crate::locks::{Locks, RequestKey};
+use crate::records::{Request, SessionRecord};
+use crate::{Blocker, Grant, LockError};
+
+/// How many requests one transaction of a clean-up visits.
+const BATCH: usize = 100;
+
+/// A request with its session, as [`Locks::requests`] reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RequestInfo {
+    /// The id of the session.
+    pub session: u64,
+    /// The session, `None` if its record is missing.
+    pub owner: Option<SessionRecord>,
+    /// The number of the request.
+    pub ticket: u64,
+    /// The locks, the fencing token and the time.
+    pub request: Request,
+    /// The sessions for which it waits; empty if it is granted.
+    pub waits_for: Vec<Blocker>,
+    /// The operation that is unfinished under the locks.
+    pub unfinished: Option<String>,
+}
+
+impl RequestInfo {
+    /// The grant, if the locks are held: with it they can be [revoked](Locks::revoke).
+    pub fn grant(&self) -> Option<Grant> {
+        let Self { session, ticket, .. } = *self;
+        let token = self.request.token;
+        (token > 0).then_some(Grant { session, ticket, token })
+    }
+}
+
+impl Locks {
+    /// All sessions, also those whose lease has ended and whose record remains.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn sessions(&self, reader: &impl Reader) -> Result<Vec<(u64, SessionRecord)>> {
+        self.sessions.range(reader, (), Order::Ascending)?.collect()
+    }
+
+    /// All requests, granted and waiting, and for whom they wait. Costs a range of the requests,
+    /// and what a poll reads for each waiting one.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn requests(&self, reader: &impl Reader) -> Result<Vec<RequestInfo>> {
+        let now = self.clock.now()?;
+        let owners: BTreeMap<_, _> = self.sessions(reader)?.into_iter().collect();
+        let mut all = Vec::new();
+        for found in self.requests.range(reader, (), Order::Ascending)? {
+            let ((session, ticket), request) = found?;
+            let waits_for = match request.is_granted() {
+                true => Vec::new(),
+                false => {
+                    let keys = self.excluding(reader, session, ticket, &request.locks)?;
+                    self.describe(reader, now, keys)?.0
+                }
+            };
+            let unfinished = self.work.get(reader, &(session, ticket))?.map(|work| work.operation);
+            let owner = owners.get(&session).cloned();
+            all.push(RequestInfo { session, owner, ticket, request, waits_for, unfinished });
+        }
+        Ok(all)
+    }
+
+    /// Takes a lock from its holder, whose next [verified](Locks::verify) write fails.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`] if it is not held any more; [`LockError::UnfinishedWork`]; any error of
+    /// the store.
+    pub fn revoke(&self, txn: &mut impl Writer, grant: Grant) -> Result<()> {
+        self.release(txn, grant)
+    }
+
+    /// Refuses to give up a lock with unfinished work.
+    pub(crate) fn refuse_unfinished(
+        &self,
+        reader: &impl Reader,
+        key: RequestKey,
+        request: &Request,
+    ) -> Result<()> {
+        match self.work.get(reader, &key)? {
+            None => Ok(()),
+            Some(work) => {
+                let (lock, operation) = (request.shown(), work.operation);
+                Err(LockError::UnfinishedWork { lock, operation }.into())
+            }
+        }
+    }
+
+    /// Removes sessions whose lease and grace period are over, and their requests, except those
+    /// with unfinished work. Works in bounded transactions, and returns the number of requests
+    /// removed. Requests that are in the way of another one are also removed by that one; call it
+    /// now and then for the others.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn clean_up(&self, store: &impl Store) -> Result<u64> {
+        let (mut removed, mut size) = (0, BatchSize::new(BATCH));
+        let sessions = self.sessions(&store.snapshot()?)?;
+        for (session, _) in sessions {
+            loop {
+                let (some, is_complete) =
+                    size.transact(store, |txn, batch| self.remove_ended(txn, session, batch))?;
+                removed += some;
+                if is_complete {
+                    break;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes some requests of a session if it has ended, and its record after the last.
+    fn remove_ended(
+        &self,
+        txn: &mut impl Writer,
+        session: u64,
+        batch: usize,
+    ) -> Result<(u64, bool)> {
+        let now = self.clock.now()?;
+        let ended = self.sessions.get(txn, &session)?.is_some_and(|s| now >= s.dead_at());
+        if !ended {
+            return Ok((0, true));
+        }
+        let (mut removed, mut kept) = (0, false);
+        for (ticket, _) in self.requests_of(txn, session)? {
+            if self.work.get(txn, &(session, ticket))?.is_some() {
+                kept = true;
+            } else if removed < batch {
+                self.requests.delete(txn, &(session, ticket))?;
+                removed += 1;
+            } else {
+                return Ok((removed as u64, false));
+            }
+        }
+        if !kept {
+            self.sessions.delete(txn, &session)?;
+        }
+        Ok((removed as u64, true))
+    }
+
+    /// Granted requests that exclude each other, and tokens that were never given.
+    pub(crate) fn check_holders(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut faults = Vec::new();
+        let last = self.last_of_all(reader)?;
+        for found in self.requests.range(reader, (), Order::Ascending)? {
+            let (key, request) = found?;
+            let stored = self.requests.space().pack(&key);
+            if request.token.max(key.1) > last {
+                let fault = Inconsistency::new(stored.clone(), Rule::Wrong);
+                faults.push(fault.with_text("has a token that was not given yet"));
+            }
+            if !request.is_granted() {
+                continue;
+            }
+            let others: BTreeSet<_> = self.excluding(reader, key.0, 0, &request.locks)?;
+            faults.extend(others.into_iter().map(|other| {
+                let text = format!(
+                    "is granted {} beside the request {other:?}, which excludes it",
+                    request.shown()
+                );
+                Inconsistency::new(stored.clone(), Rule::Contested).with_text(text)
+            }));
+        }
+        Ok(faults)
+    }
+}

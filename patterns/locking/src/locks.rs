@@ -1,0 +1,180 @@
+//! The locks of a schema, and their sessions.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use keyloom::{Order, Reader, Result, Store, Writer};
+use keyloom_tables::schema::Attached;
+use keyloom_tables::{Inconsistency, Index, Schema, Table};
+
+use crate::claims::{self, ClaimParts};
+use crate::clock::millis;
+use crate::records::{Request, SessionRecord};
+use crate::work::Work;
+use crate::{Clock, LockError, SystemClock};
+
+/// The key of a request: the id of its session, and its ticket.
+pub(crate) type RequestKey = (u64, u64);
+
+/// How long a session lives without a renewal.
+///
+/// ```
+/// use std::time::Duration;
+/// use keyloom_locking::LeaseOptions;
+/// let options = LeaseOptions { lease: Duration::from_secs(30), ..LeaseOptions::default() };
+/// assert_eq!(options.grace, Duration::from_secs(2));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseOptions {
+    /// How long a lease lasts after a renewal. Default: 10 seconds.
+    pub lease: Duration,
+    /// How long the locks remain after the lease has ended. Must be longer than the clocks of two
+    /// programs may differ. Default: 2 seconds.
+    pub grace: Duration,
+}
+
+impl Default for LeaseOptions {
+    fn default() -> Self {
+        Self { lease: Duration::from_secs(10), grace: Duration::from_secs(2) }
+    }
+}
+
+/// Locks in a schema; see the [crate](crate). Cheap to clone.
+///
+/// Its methods work within a transaction of the caller, and do not wait. A
+/// [`Session`](crate::Session) waits, renews its lease and releases locks by itself.
+#[derive(Clone)]
+pub struct Locks {
+    pub(crate) sessions: Table<u64, SessionRecord>,
+    pub(crate) requests: Table<RequestKey, Request>,
+    pub(crate) claims: Attached<Index<RequestKey, Request, ClaimParts>>,
+    pub(crate) tokens: Table<u8, u64>,
+    pub(crate) work: Table<RequestKey, Work>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locks").field("requests", &self.requests).finish_non_exhaustive()
+    }
+}
+
+impl Locks {
+    /// Declares the locks `name` in a schema, measured with the clock of the operating system.
+    ///
+    /// Adds the tables `NAME_sessions`, `NAME_requests` with the index `claims`, `NAME_tokens` and
+    /// `NAME_work`.
+    ///
+    /// # Errors
+    /// The errors of [`Schema::table`] and [`Schema::index`].
+    pub fn open<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self> {
+        let requests = schema.table(&format!("{name}_requests"))?;
+        let claims = schema.index(&requests, "claims", 1, |_, request| claims::entries(request))?;
+        Ok(Self {
+            sessions: schema.table(&format!("{name}_sessions"))?,
+            requests,
+            claims,
+            tokens: schema.table(&format!("{name}_tokens"))?,
+            work: schema.table(&format!("{name}_work"))?,
+            clock: Arc::new(SystemClock),
+        })
+    }
+
+    /// The same locks with another clock. All programs that use the locks need clocks that agree
+    /// to within the [grace period](LeaseOptions::grace).
+    #[must_use]
+    pub fn with_clock(self, clock: impl Clock + 'static) -> Self {
+        Self { clock: Arc::new(clock), ..self }
+    }
+
+    /// Begins a session, the owner of locks, and returns its id. Costs one get and one key written.
+    ///
+    /// # Errors
+    /// The errors of the clock; any error of the store.
+    pub fn begin_session(
+        &self,
+        txn: &mut impl Writer,
+        name: &str,
+        options: &LeaseOptions,
+    ) -> Result<u64> {
+        txn.guarded(|txn| {
+            let now = self.clock.now()?;
+            let id = loop {
+                let id = fastrand::u64(1..=i64::MAX.cast_unsigned());
+                if self.sessions.get(txn, &id)?.is_none() {
+                    break id;
+                }
+            };
+            let [lease, grace] = [options.lease, options.grace].map(millis);
+            let expires = now.saturating_add(lease);
+            let session = SessionRecord { name: name.to_owned(), started: now, expires, grace };
+            self.sessions.put(txn, &id, &session)?;
+            Ok(id)
+        })
+    }
+
+    /// Renews the lease of a session, to `lease` from now. Costs one get and one key written.
+    ///
+    /// A session whose grace period is over is not renewed: its locks may be those of others.
+    ///
+    /// # Errors
+    /// [`LockError::SessionEnded`]; the errors of the clock; any error of the store.
+    pub fn renew(&self, txn: &mut impl Writer, session: u64, lease: Duration) -> Result<()> {
+        txn.guarded(|txn| {
+            let (now, mut record) = self.live_session(txn, session)?;
+            record.expires = record.expires.max(now.saturating_add(millis(lease)));
+            self.sessions.put(txn, &session, &record)
+        })
+    }
+
+    /// Ends a session: withdraws and releases its requests, and removes its record. Costs a range,
+    /// and the writes of each release.
+    ///
+    /// # Errors
+    /// [`LockError::UnfinishedWork`] if one of its locks has unfinished work; any error of the
+    /// store. A session that has ended already is not an error.
+    pub fn end_session(&self, txn: &mut impl Writer, session: u64) -> Result<()> {
+        txn.guarded(|txn| {
+            for (ticket, request) in self.requests_of(txn, session)? {
+                self.refuse_unfinished(txn, (session, ticket), &request)?;
+                self.requests.delete(txn, &(session, ticket))?;
+            }
+            self.sessions.delete(txn, &session).map(drop)
+        })
+    }
+
+    /// The time, and the record of a session that has not ended.
+    pub(crate) fn live_session(
+        &self,
+        reader: &impl Reader,
+        session: u64,
+    ) -> Result<(u64, SessionRecord)> {
+        let now = self.clock.now()?;
+        match self.sessions.get(reader, &session)? {
+            Some(record) if now < record.dead_at() => Ok((now, record)),
+            _ => Err(LockError::SessionEnded { session }.into()),
+        }
+    }
+
+    /// The requests of a session with their tickets.
+    pub(crate) fn requests_of(
+        &self,
+        reader: &impl Reader,
+        session: u64,
+    ) -> Result<Vec<(u64, Request)>> {
+        let requests = self.requests.range(reader, session, Order::Ascending)?;
+        requests.map(|found| found.map(|((_, ticket), request)| (ticket, request))).collect()
+    }
+
+    /// Reports every inconsistency: requests and claims that contradict each other, and locks that
+    /// two sessions hold though they exclude each other.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut faults = self.claims.check(reader)?;
+        faults.extend(self.check_holders(reader)?);
+        Ok(faults)
+    }
+}

@@ -1,0 +1,53 @@
+//! The records that locks consist of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Lock;
+
+/// A session: the owner of locks, as stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// The name of the owner, for people.
+    pub name: String,
+    /// When it began, in milliseconds since 1970.
+    pub started: u64,
+    /// When its lease ends unless it is renewed, in milliseconds since 1970.
+    pub expires: u64,
+    /// How long after that the locks remain, in milliseconds.
+    pub grace: u64,
+}
+
+impl SessionRecord {
+    /// When others may take the locks.
+    pub(crate) fn dead_at(&self) -> u64 {
+        self.expires.saturating_add(self.grace)
+    }
+}
+
+/// A request for locks, all granted together or waiting together, as stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The locks.
+    pub locks: Vec<Lock>,
+    /// The fencing token, 0 while the request waits.
+    pub token: u64,
+    /// When it was made or granted, in milliseconds since 1970.
+    pub since: u64,
+}
+
+impl Request {
+    /// Whether the locks are held.
+    pub fn is_granted(&self) -> bool {
+        self.token > 0
+    }
+
+    /// The locks as text.
+    pub(crate) fn shown(&self) -> String {
+        shown(&self.locks)
+    }
+}
+
+/// Locks as text.
+pub(crate) fn shown(locks: &[Lock]) -> String {
+    locks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,255 @@
+//! Requests: made, granted, withdrawn, released.
+
+use keyloom::{KeyBuf, Reader, Result, Writer};
+
+use crate::locks::{Locks, RequestKey};
+use crate::records::{Request, shown};
+use crate::{Blocker, Lock, LockError, Mode};
+
+/// Proof that a session holds locks: the key of its request, and the fencing token.
+///
+/// It is valid until the lock is released or lost, which only [`Locks::verify`] knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Grant {
+    /// The id of the session.
+    pub session: u64,
+    /// The number of the request.
+    pub ticket: u64,
+    /// The fencing token: greater than those of all earlier locks that exclude this one.
+    pub token: u64,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The locks are held.
+    Granted(Grant),
+    /// The request waits in the queue; [poll](Locks::poll) it.
+    Waiting {
+        /// The number of the request.
+        ticket: u64,
+        /// The sessions that hold or await the locks.
+        blockers: Vec<Blocker>,
+    },
+}
+
+/// How many requests of dead sessions one transaction removes.
+const MOST_REMOVED: usize = 100;
+
+impl Locks {
+    /// Locks all of `locks` for a session, if they are free.
+    ///
+    /// A session may hold the same lock several times; each is released by itself. The locks are
+    /// taken in one transaction, so a single request cannot cause a deadlock.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_locking::{LeaseOptions, Lock, LockPath, Locks};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let locks = Locks::open(&Schema::open(&store, "shop")?, "locks")?;
+    /// let [ada, bob] = ["ada", "bob"].map(|name| {
+    ///     store.transact(|txn| locks.begin_session(txn, name, &LeaseOptions::default()))
+    /// });
+    /// let (ada, bob) = (ada?, bob?);
+    ///
+    /// let order = [Lock::exclusive(LockPath::of(["orders"]).child(17))];
+    /// let grant = store.transact(|txn| locks.try_lock(txn, ada, &order))?;
+    /// let refused = store.transact(|txn| locks.try_lock(txn, bob, &order)).unwrap_err();
+    /// assert!(refused.to_string().contains(r#"session "ada" holds X on /"orders"/17"#));
+    /// store.transact(|txn| locks.release(txn, grant))?;
+    /// assert!(store.transact(|txn| locks.try_lock(txn, bob, &order))?.token > grant.token);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LockError::Blocked`], [`LockError::BadLock`], [`LockError::SessionEnded`];
+    /// [`Error::KeyTooLong`](keyloom::Error::KeyTooLong) for a long path; any error of the store.
+    pub fn try_lock(&self, txn: &mut impl Writer, session: u64, locks: &[Lock]) -> Result<Grant> {
+        txn.guarded(|txn| {
+            let (now, blockers) = self.prepare(txn, session, u64::MAX, locks)?;
+            if !blockers.is_empty() {
+                return Err(LockError::Blocked { lock: shown(locks), blockers }.into());
+            }
+            self.grant(txn, session, None, locks, now)
+        })
+    }
+
+    /// Locks all of `locks` for a session, or enters the request in the queue. Earlier requests in
+    /// the queue are granted first.
+    ///
+    /// # Errors
+    /// The errors of [`try_lock`](Locks::try_lock), except [`LockError::Blocked`];
+    /// [`LockError::Deadlock`], after which nothing is entered.
+    pub fn request(&self, txn: &mut impl Writer, session: u64, locks: &[Lock]) -> Result<Outcome> {
+        txn.guarded(|txn| {
+            let (now, blockers) = self.prepare(txn, session, u64::MAX, locks)?;
+            if blockers.is_empty() {
+                return self.grant(txn, session, None, locks, now).map(Outcome::Granted);
+            }
+            self.refuse_deadlock(txn, session, locks, &blockers)?;
+            let ticket = self.next_token(txn, session, locks)?;
+            let request = Request { locks: locks.to_vec(), token: 0, since: now };
+            self.requests.put(txn, &(session, ticket), &request)?;
+            Ok(Outcome::Waiting { ticket, blockers })
+        })
+    }
+
+    /// Grants a waiting request if it can be granted now.
+    ///
+    /// # Errors
+    /// [`LockError::NoRequest`], [`LockError::Deadlock`], [`LockError::SessionEnded`]; any error
+    /// of the store.
+    pub fn poll(&self, txn: &mut impl Writer, session: u64, ticket: u64) -> Result<Outcome> {
+        txn.guarded(|txn| {
+            let Some(request) = self.requests.get(txn, &(session, ticket))? else {
+                return Err(LockError::NoRequest { session, ticket }.into());
+            };
+            if request.is_granted() {
+                let token = request.token;
+                return Ok(Outcome::Granted(Grant { session, ticket, token }));
+            }
+            let (now, blockers) = self.prepare(txn, session, ticket, &request.locks)?;
+            if blockers.is_empty() {
+                let granted = self.grant(txn, session, Some(ticket), &request.locks, now);
+                return granted.map(Outcome::Granted);
+            }
+            self.refuse_deadlock(txn, session, &request.locks, &blockers)?;
+            Ok(Outcome::Waiting { ticket, blockers })
+        })
+    }
+
+    /// Withdraws a waiting request. Returns its grant if it was granted meanwhile: release it.
+    ///
+    /// # Errors
+    /// Any error of the store. A request that is gone is not an error.
+    pub fn withdraw(
+        &self,
+        txn: &mut impl Writer,
+        session: u64,
+        ticket: u64,
+    ) -> Result<Option<Grant>> {
+        txn.guarded(|txn| match self.requests.get(txn, &(session, ticket))? {
+            Some(request) if request.is_granted() => {
+                Ok(Some(Grant { session, ticket, token: request.token }))
+            }
+            Some(_) => self.requests.delete(txn, &(session, ticket)).map(|_| None),
+            None => Ok(None),
+        })
+    }
+
+    /// Releases a lock.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`], [`LockError::UnfinishedWork`]; any error of the store.
+    pub fn release(&self, txn: &mut impl Writer, grant: Grant) -> Result<()> {
+        txn.guarded(|txn| {
+            let request = self.held(txn, grant)?;
+            let key = (grant.session, grant.ticket);
+            self.refuse_unfinished(txn, key, &request)?;
+            self.requests.delete(txn, &key).map(drop)
+        })
+    }
+
+    /// Verifies in the transaction of a write that the lock is still held. If it is not, the
+    /// transaction does not commit. So a holder that was paused for longer than its lease cannot
+    /// overwrite the work of the next holder, however late it continues. Costs one get, and no
+    /// clock is read.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`]; any error of the store.
+    pub fn verify(&self, txn: &mut impl Writer, grant: Grant) -> Result<()> {
+        txn.guarded(|txn| self.held(txn, grant).map(drop))
+    }
+
+    /// Weakens a lock to `mode`, for example from exclusive to shared, so that others can share it.
+    ///
+    /// # Errors
+    /// [`LockError::NotIncluded`] if a lock of the request does not include the mode;
+    /// [`LockError::Lost`]; any error of the store.
+    pub fn downgrade(&self, txn: &mut impl Writer, grant: Grant, mode: Mode) -> Result<()> {
+        txn.guarded(|txn| {
+            let mut request = self.held(txn, grant)?;
+            for lock in &mut request.locks {
+                if !lock.mode.includes(mode) {
+                    let lock = lock.to_string();
+                    return Err(LockError::NotIncluded { lock, mode }.into());
+                }
+                lock.mode = mode;
+                lock.validate()?;
+            }
+            self.requests.put(txn, &(grant.session, grant.ticket), &request)
+        })
+    }
+
+    /// The request of a grant, if it is still held.
+    pub(crate) fn held(&self, reader: &impl Reader, grant: Grant) -> Result<Request> {
+        let found = self.requests.get(reader, &(grant.session, grant.ticket))?;
+        match found {
+            Some(request) if request.token == grant.token => Ok(request),
+            found => {
+                let lock = found.map_or_else(
+                    || format!("of the session {}", grant.session),
+                    |request| request.shown(),
+                );
+                Err(LockError::Lost { lock, token: grant.token }.into())
+            }
+        }
+    }
+
+    /// Verifies the session and the locks, and removes claims of dead sessions. Returns the time
+    /// and what blocks the locks.
+    fn prepare(
+        &self,
+        txn: &mut impl Writer,
+        session: u64,
+        ticket: u64,
+        locks: &[Lock],
+    ) -> Result<(u64, Vec<Blocker>)> {
+        validate(locks)?;
+        let (now, _) = self.live_session(txn, session)?;
+        let keys = self.excluding(txn, session, ticket, locks)?;
+        let (blockers, dead) = self.describe(txn, now, keys)?;
+        for key in dead.iter().take(MOST_REMOVED) {
+            self.requests.delete(txn, key)?;
+        }
+        if dead.len() > MOST_REMOVED {
+            return Err(LockError::ManyEnded { lock: shown(locks), limit: MOST_REMOVED }.into());
+        }
+        Ok((now, blockers))
+    }
+
+    fn grant(
+        &self,
+        txn: &mut impl Writer,
+        session: u64,
+        ticket: Option<u64>,
+        locks: &[Lock],
+        now: u64,
+    ) -> Result<Grant> {
+        let token = self.next_token(txn, session, locks)?;
+        let ticket = ticket.unwrap_or(token);
+        let request = Request { locks: locks.to_vec(), token, since: now };
+        self.requests.put(txn, &(session, ticket), &request)?;
+        Ok(Grant { session, ticket, token })
+    }
+
+    /// The key and the value of the record of a request in the store, to wait for its change.
+    pub(crate) fn stored_request(
+        &self,
+        reader: &impl Reader,
+        key: RequestKey,
+    ) -> Result<Option<(KeyBuf, Vec<u8>)>> {
+        let stored = self.requests.space().pack(&key);
+        Ok(reader.get(&stored)?.map(|bytes| bytes.to_vec()).map(|bytes| (stored, bytes)))
+    }
+}
+
+fn validate(locks: &[Lock]) -> Result<()> {
+    if locks.is_empty() {
+        let lock = "a request of no locks".to_owned();
+        return Err(LockError::BadLock { lock, why: "a request has at least one lock" }.into());
+    }
+    locks.iter().try_for_each(Lock::validate)
+}

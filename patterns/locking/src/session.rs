@@ -1,0 +1,304 @@
+//! Sessions that renew their lease, wait for locks, and release them.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use keyloom::{Error, Result, Store};
+
+use crate::clock::millis;
+use crate::records::shown;
+use crate::work::Operations;
+use crate::{Blocker, Guard, LeaseOptions, Lock, LockError, Locks, Outcome};
+
+/// How long a waiter sleeps at most before it polls again: what blocks it may have changed in a
+/// way that its store does not report.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// A session of a program on a store: it renews its lease in a thread of its own, and its locks are
+/// guards that release themselves.
+///
+/// ```
+/// use std::time::Duration;
+/// use keyloom::{Memory, Store, Writer};
+/// use keyloom_locking::{Lock, LockPath, Locks, Session};
+/// use keyloom_tables::Schema;
+/// let store = Memory::new();
+/// let locks = Locks::open(&Schema::open(&store, "shop")?, "locks")?;
+/// let session = Session::begin(&store, &locks, "ada")?;
+/// let mut order = session.lock(&[Lock::exclusive(LockPath::of(["orders"]).child(17))])?;
+/// order.transact(|txn| txn.put(b"order 17", b"paid"))?;
+/// order.release()?;
+/// session.end()?;
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// If it is dropped, it ends like after [`end`](Session::end), and errors are lost; the lease ends
+/// the locks then.
+pub struct Session<S: Store + Clone> {
+    pub(crate) store: S,
+    pub(crate) locks: Locks,
+    id: u64,
+    name: String,
+    operations: Operations,
+    heartbeat: Option<(Arc<Heartbeat>, JoinHandle<()>)>,
+    /// The errors of guards that were dropped.
+    failed: Mutex<Vec<Error>>,
+}
+
+/// What the thread that renews the lease shares with the session.
+#[derive(Default)]
+struct Heartbeat {
+    state: Mutex<HeartbeatState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct HeartbeatState {
+    is_stopped: bool,
+    failed: Option<Error>,
+}
+
+impl<S: Store + Clone> fmt::Debug for Session<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Session");
+        debug.field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<S: Store + Clone> Session<S> {
+    /// Begins a session with the default lease. `name` is shown to those who wait for its locks.
+    ///
+    /// # Errors
+    /// The errors of the clock; any error of the store; [`Error::Other`] if no thread can be
+    /// started.
+    pub fn begin(store: &S, locks: &Locks, name: &str) -> Result<Self> {
+        Self::begin_with(store, locks, name, LeaseOptions::default())
+    }
+
+    /// [`begin`](Session::begin) with a lease of another length. It is renewed after each third.
+    ///
+    /// # Errors
+    /// The errors of [`begin`](Session::begin).
+    pub fn begin_with(store: &S, locks: &Locks, name: &str, options: LeaseOptions) -> Result<Self> {
+        let mut session = Self::without_heartbeat(store, locks, name, options)?;
+        let shared = Arc::new(Heartbeat::default());
+        let beating = {
+            let (store, locks, shared) = (store.clone(), locks.clone(), Arc::clone(&shared));
+            let (id, lease) = (session.id, options.lease);
+            move || beat(&store, &locks, id, lease, &shared)
+        };
+        let thread = std::thread::Builder::new().name(format!("lease of {name}"));
+        session.heartbeat = Some((shared, thread.spawn(beating).map_err(Error::other)?));
+        Ok(session)
+    }
+
+    /// A session whose lease the program renews itself, with [`Locks::renew`].
+    ///
+    /// # Errors
+    /// The errors of the clock; any error of the store.
+    pub fn without_heartbeat(
+        store: &S,
+        locks: &Locks,
+        name: &str,
+        options: LeaseOptions,
+    ) -> Result<Self> {
+        let id = store.transact(|txn| locks.begin_session(txn, name, &options))?;
+        Ok(Self {
+            store: store.clone(),
+            locks: locks.clone(),
+            id,
+            name: name.to_owned(),
+            operations: Operations::default(),
+            heartbeat: None,
+            failed: Mutex::default(),
+        })
+    }
+
+    /// The session with operations that it finishes for sessions that have ended, if their locks
+    /// are in the way of its own; see [`work`](crate::work).
+    #[must_use]
+    pub fn with_operations(mut self, operations: Operations) -> Self {
+        self.operations = operations;
+        self
+    }
+
+    /// The id of the session.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The locks.
+    pub fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    /// The error that ended the renewals of the lease, if they have ended.
+    pub fn failure(&self) -> Option<Error> {
+        let (heartbeat, _) = self.heartbeat.as_ref()?;
+        heartbeat.state.lock().unwrap_or_else(PoisonError::into_inner).failed.clone()
+    }
+
+    /// Removes and returns the errors of guards that could not release their locks when they were
+    /// dropped.
+    pub fn take_failures(&self) -> Vec<Error> {
+        std::mem::take(&mut *self.failed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn note_failure(&self, error: Error) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+    }
+
+    /// Locks all of `locks`, if they are free; see [`Locks::try_lock`].
+    ///
+    /// # Errors
+    /// The errors of [`Locks::try_lock`].
+    pub fn try_lock(&self, locks: &[Lock]) -> Result<Guard<'_, S>> {
+        let grant = self.store.transact(|txn| self.locks.try_lock(txn, self.id, locks))?;
+        Ok(Guard::new(self, grant, locks))
+    }
+
+    /// Locks all of `locks`, and waits until they are free.
+    ///
+    /// # Errors
+    /// The errors of [`lock_within`](Session::lock_within), except [`LockError::TimedOut`].
+    pub fn lock(&self, locks: &[Lock]) -> Result<Guard<'_, S>> {
+        self.lock_within(locks, Duration::MAX)
+    }
+
+    /// Locks all of `locks`, and waits for them at most this long. Waiting requests are granted in
+    /// their order.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], [`LockError::Deadlock`], after which the request is withdrawn;
+    /// [`LockError::BadLock`], [`LockError::SessionEnded`], [`LockError::NoRequest`] if the request
+    /// was removed; any error of the store.
+    pub fn lock_within(&self, locks: &[Lock], patience: Duration) -> Result<Guard<'_, S>> {
+        let began = Instant::now();
+        let mut outcome = self.store.transact(|txn| self.locks.request(txn, self.id, locks));
+        if is_many_ended(&outcome) {
+            self.locks.clean_up(&self.store)?;
+            outcome = self.store.transact(|txn| self.locks.request(txn, self.id, locks));
+        }
+        let mut outcome = outcome?;
+        loop {
+            let (ticket, blockers) = match outcome {
+                Outcome::Granted(grant) => return Ok(Guard::new(self, grant, locks)),
+                Outcome::Waiting { ticket, blockers } => (ticket, blockers),
+            };
+            let left = patience.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return self.give_up(ticket, locks, began.elapsed(), blockers);
+            }
+            let polled = self
+                .wait(&blockers, left)
+                .and_then(|()| self.store.transact(|txn| self.locks.poll(txn, self.id, ticket)));
+            outcome = match polled {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    // The error is reported, not that of a second failure.
+                    let _withdrawn = self.withdraw(ticket);
+                    return Err(error);
+                }
+            };
+        }
+    }
+
+    /// Withdraws a request, or releases its locks if it was granted meanwhile.
+    fn withdraw(&self, ticket: u64) -> Result<()> {
+        self.store.transact(|txn| match self.locks.withdraw(txn, self.id, ticket)? {
+            Some(grant) => self.locks.release(txn, grant),
+            None => Ok(()),
+        })
+    }
+
+    /// Withdraws a request whose time is over, unless it has just been granted.
+    fn give_up(
+        &self,
+        ticket: u64,
+        locks: &[Lock],
+        waited: Duration,
+        blockers: Vec<Blocker>,
+    ) -> Result<Guard<'_, S>> {
+        let withdraw = || self.store.transact(|txn| self.locks.withdraw(txn, self.id, ticket));
+        // A second time, since a request that stays is in the way of others until the session ends.
+        match withdraw().or_else(|_| withdraw())? {
+            Some(grant) => Ok(Guard::new(self, grant, locks)),
+            None => Err(LockError::TimedOut { lock: shown(locks), waited, blockers }.into()),
+        }
+    }
+
+    /// Waits until a blocker changes or ends, or the longest sleep is over.
+    fn wait(&self, blockers: &[Blocker], left: Duration) -> Result<()> {
+        if blockers.iter().any(|blocker| blocker.has_unfinished_work)
+            && self.locks.recover(&self.store, self.id, &self.operations)? > 0
+        {
+            return Ok(());
+        }
+        let Some(first) = blockers.first() else { return Ok(()) };
+        let key = (first.session, first.ticket);
+        let snapshot = self.store.snapshot()?;
+        let stored = self.locks.stored_request(&snapshot, key)?;
+        drop(snapshot);
+        let Some((key, seen)) = stored else { return Ok(()) };
+        let lives = first.dead_at.saturating_sub(self.locks.clock.now()?);
+        let lives = Duration::from_millis(lives.max(1));
+        self.store.wait_for_change(&key, Some(&seen), left.min(lives).min(LONGEST_SLEEP)).map(drop)
+    }
+
+    /// Ends the session, and releases all of its locks.
+    ///
+    /// # Errors
+    /// [`LockError::UnfinishedWork`], after which the session has not ended but is no longer
+    /// renewed; any error of the store.
+    pub fn end(mut self) -> Result<()> {
+        self.stop()
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        if let Some((heartbeat, thread)) = self.heartbeat.take() {
+            heartbeat.state.lock().unwrap_or_else(PoisonError::into_inner).is_stopped = true;
+            heartbeat.changed.notify_all();
+            let _panicked = thread.join();
+        }
+        self.store.transact(|txn| self.locks.end_session(txn, self.id))
+    }
+}
+
+impl<S: Store + Clone> Drop for Session<S> {
+    fn drop(&mut self) {
+        let _lease_ends_it = self.stop();
+    }
+}
+
+fn is_many_ended<T>(outcome: &Result<T>) -> bool {
+    let error = outcome.as_ref().err().and_then(Error::downcast_ref::<LockError>);
+    matches!(error, Some(LockError::ManyEnded { .. }))
+}
+
+/// Renews the lease after each third of it, until the session stops or has ended.
+fn beat<S: Store>(store: &S, locks: &Locks, id: u64, lease: Duration, shared: &Heartbeat) {
+    let pause = Duration::from_millis((millis(lease) / 3).max(1));
+    let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+    while !state.is_stopped {
+        let waited = shared.changed.wait_timeout(state, pause);
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if state.is_stopped {
+            return;
+        }
+        drop(state);
+        let renewed = store.transact(|txn| locks.renew(txn, id, lease));
+        state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match renewed {
+            Ok(()) => state.failed = None,
+            Err(error) => {
+                let has_ended = error.downcast_ref::<LockError>().is_some();
+                state.failed = Some(error);
+                if has_ended {
+                    return;
+                }
+            }
+        }
+    }
+}

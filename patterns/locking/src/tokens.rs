@@ -1,0 +1,71 @@
+//! Fencing tokens: numbers that grow with each lock.
+//!
+//! A token is greater than those of all earlier locks that exclude it. One counter would do, and
+//! would make all requests conflict on an optimistic store. So there are [`SHARDS`] counters, by
+//! the first name of the path, and one for requests of the root, which raises all.
+//!
+//! Numbers of different counters may be equal. So a number is also greater than those of the other
+//! requests of its session, whose keys it is part of.
+
+use keyloom::key::Element;
+use keyloom::{Error, Order, Reader, Result, Writer, pack};
+
+use crate::Lock;
+use crate::locks::Locks;
+
+/// The number of counters. Requests below different names conflict in one of this many cases.
+const SHARDS: u8 = 64;
+
+/// The counter of requests that lock the root, which the others begin at.
+const ROOT: u8 = 0;
+
+impl Locks {
+    /// The next number for a request of these locks.
+    pub(crate) fn next_token(
+        &self,
+        txn: &mut impl Writer,
+        session: u64,
+        locks: &[Lock],
+    ) -> Result<u64> {
+        let shards = shards(locks)?;
+        let last = match shards.contains(&ROOT) {
+            true => self.last_of_all(txn)?,
+            false => {
+                let keys = [&[ROOT], shards.as_slice()].concat();
+                let found = self.tokens.get_many(txn, keys.iter())?;
+                found.into_iter().flatten().max().unwrap_or_default()
+            }
+        };
+        let own = self.requests.range(txn, session, Order::Descending)?.next().transpose()?;
+        let last = own.map_or(last, |((_, ticket), _)| last.max(ticket));
+        let next = last.checked_add(1).ok_or_else(|| Error::other("2^64 tokens were given"))?;
+        self.tokens.put_many(txn, shards.into_iter().map(|shard| (shard, next)))?;
+        Ok(next)
+    }
+
+    /// The last number of any request.
+    pub(crate) fn last_of_all(&self, reader: &impl Reader) -> Result<u64> {
+        let all = self.tokens.range(reader, (), Order::Ascending)?;
+        all.map(|found| found.map(|(_, last)| last)).try_fold(0, |last, next| Ok(last.max(next?)))
+    }
+}
+
+/// The counters of a request, in order.
+fn shards(locks: &[Lock]) -> Result<Vec<u8>> {
+    let mut all = Vec::with_capacity(locks.len());
+    for lock in locks {
+        all.push(lock.path.elements()?.first().map_or(ROOT, shard));
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
+
+/// FNV-1a of the packed name: the same in every program.
+fn shard(name: &Element) -> u8 {
+    let hash = pack(name).iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    // Fits: it is less than SHARDS.
+    ROOT + 1 + u8::try_from(hash % u64::from(SHARDS)).unwrap_or_default()
+}

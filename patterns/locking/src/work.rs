@@ -1,0 +1,330 @@
+//! Unfinished work: how does work that spans transactions end well if its process dies?
+//!
+//! Work under a lock is recorded before it begins: the operation, its argument, a position. Each
+//! step is one transaction, which does a bounded part and moves the position. So the record always
+//! says what is done. If the process dies, its lease ends, but its lock stays: the data below it
+//! may be half changed. Another program [takes the lock over](Locks::take_over) with a new fencing
+//! token, which stops the dead holder should it wake, and then continues at the position: forward
+//! to the end, or back to the beginning, as the operation declares.
+//!
+//! ```
+//! use keyloom::{DynWriter, Memory, Reader, Result, Store, Writer};
+//! use keyloom_locking::work::{Operation, Operations, Step, Work};
+//! use keyloom_locking::{LeaseOptions, Lock, LockPath, Locks};
+//! use keyloom_tables::Schema;
+//!
+//! /// Moves ten thousand units of stock, a thousand at a time.
+//! struct MoveStock;
+//! impl Operation for MoveStock {
+//!     fn name(&self) -> &str {
+//!         "move stock"
+//!     }
+//!     fn step(&self, txn: &mut DynWriter<'_>, work: &Work) -> Result<Step> {
+//!         let moved = work.position.first().copied().unwrap_or(0);
+//!         if moved == 10 {
+//!             return Ok(Step::Done);
+//!         }
+//!         txn.add(b"stock of A", -1_000)?;
+//!         txn.add(b"stock of B", 1_000)?;
+//!         Ok(Step::Continue(vec![moved + 1]))
+//!     }
+//! }
+//!
+//! let store = Memory::new();
+//! let locks = Locks::open(&Schema::open(&store, "shop")?, "locks")?;
+//! let session = store.transact(|txn| locks.begin_session(txn, "ada", &LeaseOptions::default()))?;
+//! let stock = [Lock::exclusive(LockPath::of(["stock"]))];
+//! let grant = store.transact(|txn| locks.try_lock(txn, session, &stock))?;
+//! locks.run(&store, grant, &MoveStock, b"")?;
+//! assert_eq!(store.snapshot()?.counter(b"stock of B")?, 10_000);
+//! store.transact(|txn| locks.release(txn, grant))?;
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Invariants
+//!
+//! * The record of the work and the changes of its steps are written in the same transactions.
+//! * A lock with unfinished work is not released, not removed after the end of its session, and
+//!   not revoked. It is taken over, or [abandoned](Locks::abandon) explicitly.
+//! * Of all holders, only the last one commits steps.
+//!
+//! # Cost
+//!
+//! Beginning the work is one transaction with one key written. A step adds two gets and one key
+//! written to what the operation does. Taking over reads and writes the records of the lock.
+
+use std::fmt;
+use std::sync::Arc;
+
+use keyloom::{DynWriter, Order, Reader, Result, Store, Writer};
+use serde::{Deserialize, Serialize};
+
+use crate::locks::{Locks, RequestKey};
+use crate::records::Request;
+use crate::{Grant, LockError};
+
+/// The record of unfinished work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// The name of the operation.
+    pub operation: String,
+    /// What the operation was asked to do, in its own encoding.
+    pub argument: Vec<u8>,
+    /// What is done, in the encoding of the operation; empty at the beginning.
+    pub position: Vec<u8>,
+    /// Whether the steps done are being undone.
+    pub is_rolling_back: bool,
+    /// When it began, in milliseconds since 1970.
+    pub started: u64,
+    /// How many times it was taken over.
+    pub takeovers: u32,
+}
+
+/// The result of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// There is more to do, from this position.
+    Continue(Vec<u8>),
+    /// The work is complete, or undone.
+    Done,
+}
+
+/// What a program does with the unfinished work of another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnTakeover {
+    /// It completes the work.
+    #[default]
+    RollForward,
+    /// It undoes the steps that were done.
+    RollBack,
+}
+
+/// Work in steps, each of them one transaction.
+pub trait Operation: Send + Sync {
+    /// The name in the record of the work. Another program finds the operation by it.
+    fn name(&self) -> &str;
+
+    /// Does the next part of the work. The change and the new position are committed together, so
+    /// a step that was committed is not repeated.
+    ///
+    /// # Errors
+    /// Any error; nothing of the step is then done, and the work stays unfinished.
+    fn step(&self, txn: &mut DynWriter<'_>, work: &Work) -> Result<Step>;
+
+    /// Undoes the last part of the work; called until it returns [`Step::Done`].
+    ///
+    /// # Errors
+    /// Like [`step`](Operation::step). The default refuses, since it cannot undo.
+    fn undo(&self, txn: &mut DynWriter<'_>, work: &Work) -> Result<Step> {
+        let _ = (txn, work);
+        Err(keyloom::Error::other("this operation has no way back; let it roll forward"))
+    }
+
+    /// What a program does that takes the work over. Completes it by default.
+    fn on_takeover(&self) -> OnTakeover {
+        OnTakeover::default()
+    }
+}
+
+/// The operations that a program knows, by name.
+#[derive(Clone, Default)]
+pub struct Operations {
+    all: Vec<Arc<dyn Operation>>,
+}
+
+impl Operations {
+    /// Adds an operation.
+    #[must_use]
+    pub fn with(mut self, operation: impl Operation + 'static) -> Self {
+        self.all.push(Arc::new(operation));
+        self
+    }
+
+    fn get(&self, name: &str) -> Result<&dyn Operation> {
+        let found = self.all.iter().find(|operation| operation.name() == name);
+        found.map(|operation| &**operation).ok_or_else(|| {
+            let known = self.all.iter().map(|operation| operation.name().to_owned()).collect();
+            LockError::UnknownOperation { operation: name.to_owned(), known }.into()
+        })
+    }
+}
+
+impl fmt::Debug for Operations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all.iter().map(|operation| operation.name())).finish()
+    }
+}
+
+impl Locks {
+    /// Records work under a lock, in the caller's transaction. [`resume`](Locks::resume) does it.
+    ///
+    /// # Errors
+    /// [`LockError::UnfinishedWork`] if there is work under the lock already; [`LockError::Lost`];
+    /// any error of the store.
+    pub fn begin_work(
+        &self,
+        txn: &mut impl Writer,
+        grant: Grant,
+        operation: &str,
+        argument: &[u8],
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let request = self.held(txn, grant)?;
+            let key = (grant.session, grant.ticket);
+            self.refuse_unfinished(txn, key, &request)?;
+            let work = Work {
+                operation: operation.to_owned(),
+                argument: argument.to_vec(),
+                position: Vec::new(),
+                is_rolling_back: false,
+                started: self.clock.now()?,
+                takeovers: 0,
+            };
+            self.work.put(txn, &key, &work)
+        })
+    }
+
+    /// Records work under a lock, and does it: a transaction to begin, and one for each step.
+    ///
+    /// # Errors
+    /// The errors of [`begin_work`](Locks::begin_work) and [`resume`](Locks::resume).
+    pub fn run<S: Store>(
+        &self,
+        store: &S,
+        grant: Grant,
+        operation: &impl Operation,
+        argument: &[u8],
+    ) -> Result<()> {
+        store.transact(|txn| self.begin_work(txn, grant, operation.name(), argument))?;
+        self.resume(store, grant, operation)
+    }
+
+    /// Continues the work under a lock until it is done or undone.
+    ///
+    /// # Errors
+    /// The errors of the operation, after which the work stays unfinished; [`LockError::Lost`];
+    /// any error of the store. Without work under the lock there is nothing to do.
+    pub fn resume<S: Store>(
+        &self,
+        store: &S,
+        grant: Grant,
+        operation: &dyn Operation,
+    ) -> Result<()> {
+        while store.transact(|txn| self.work_step(txn, grant, operation))? {}
+        Ok(())
+    }
+
+    /// One step of the work under a lock, in the caller's transaction. Returns whether there is
+    /// more to do.
+    ///
+    /// # Errors
+    /// The errors of [`resume`](Locks::resume).
+    pub fn work_step(
+        &self,
+        txn: &mut impl Writer,
+        grant: Grant,
+        operation: &dyn Operation,
+    ) -> Result<bool> {
+        txn.guarded(|txn| {
+            self.held(txn, grant)?;
+            let key = (grant.session, grant.ticket);
+            let Some(mut work) = self.work.get(txn, &key)? else { return Ok(false) };
+            let mut writer = DynWriter::new(txn);
+            let step = match work.is_rolling_back {
+                true => operation.undo(&mut writer, &work)?,
+                false => operation.step(&mut writer, &work)?,
+            };
+            match step {
+                Step::Continue(position) => {
+                    work.position = position;
+                    self.work.put(txn, &key, &work)?;
+                    Ok(true)
+                }
+                Step::Done => self.work.delete(txn, &key).map(|_| false),
+            }
+        })
+    }
+
+    /// Forgets unfinished work, for example after the data was repaired by hand. Its lock can then
+    /// be released.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`]; any error of the store.
+    pub fn abandon(&self, txn: &mut impl Writer, grant: Grant) -> Result<Option<Work>> {
+        txn.guarded(|txn| {
+            self.held(txn, grant)?;
+            let key = (grant.session, grant.ticket);
+            let work = self.work.get(txn, &key)?;
+            self.work.delete(txn, &key)?;
+            Ok(work)
+        })
+    }
+
+    /// All unfinished work, with the ids of the session and of the request, also of sessions that
+    /// are alive.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn unfinished(&self, reader: &impl Reader) -> Result<Vec<(RequestKey, Work)>> {
+        self.work.range(reader, (), Order::Ascending)?.collect()
+    }
+
+    /// Takes a lock with unfinished work over from a session that has ended: gives it to `session`,
+    /// with a new fencing token. The old holder can no longer commit. `None` if the session is
+    /// alive, or if another program was faster.
+    ///
+    /// # Errors
+    /// [`LockError::SessionEnded`] for `session` itself; any error of the store.
+    pub fn take_over(
+        &self,
+        txn: &mut impl Writer,
+        session: u64,
+        (dead, ticket): RequestKey,
+        on_takeover: OnTakeover,
+    ) -> Result<Option<Grant>> {
+        txn.guarded(|txn| {
+            let (now, _) = self.live_session(txn, session)?;
+            let record = self.sessions.get(txn, &dead)?;
+            let is_alive = record.is_some_and(|record| now < record.dead_at());
+            let (Some(request), false) = (self.requests.get(txn, &(dead, ticket))?, is_alive)
+            else {
+                return Ok(None);
+            };
+            let Some(work) = self.work.get(txn, &(dead, ticket))? else { return Ok(None) };
+            let token = self.next_token(txn, session, &request.locks)?;
+            self.requests.delete(txn, &(dead, ticket))?;
+            self.work.delete(txn, &(dead, ticket))?;
+            let is_rolling_back = work.is_rolling_back || on_takeover == OnTakeover::RollBack;
+            let takeovers = work.takeovers.saturating_add(1);
+            let request = Request { token, since: now, ..request };
+            self.requests.put(txn, &(session, token), &request)?;
+            self.work.put(txn, &(session, token), &Work { is_rolling_back, takeovers, ..work })?;
+            Ok(Some(Grant { session, ticket: token, token }))
+        })
+    }
+
+    /// Finishes the work of all sessions that have ended, and releases their locks. Returns how
+    /// many were finished. Several programs may do it at once.
+    ///
+    /// # Errors
+    /// [`LockError::UnknownOperation`]; the errors of [`take_over`](Locks::take_over) and
+    /// [`resume`](Locks::resume). The other work is then not finished: call it again.
+    pub fn recover<S: Store>(
+        &self,
+        store: &S,
+        session: u64,
+        operations: &Operations,
+    ) -> Result<u64> {
+        let mut finished = 0;
+        for (key, work) in self.unfinished(&store.snapshot()?)? {
+            let operation = operations.get(&work.operation)?;
+            let on_takeover = operation.on_takeover();
+            let taken = store.transact(|txn| self.take_over(txn, session, key, on_takeover))?;
+            let Some(grant) = taken else { continue };
+            self.resume(store, grant, operation)?;
+            store.transact(|txn| self.release(txn, grant))?;
+            finished += 1;
+        }
+        Ok(finished)
+    }
+}

@@ -1,0 +1,102 @@
+//! A holder that was paused for longer than its lease changes nothing.
+
+use keyloom::{Reader, Store, Writer};
+use keyloom_locking::{Grant, LockError, Locks};
+use keyloom_testing::on_every_store;
+
+use super::support::{Bench, exclusive, refused};
+
+const FILE: &[u8] = b"the file";
+
+/// What a holder does: it reads the file, works for long, and writes the result.
+fn write(store: &impl Store, text: &[u8], verify: Option<(&Locks, Grant)>) -> keyloom::Result<()> {
+    store.transact(|txn| {
+        verify.map_or(Ok(()), |(locks, grant)| locks.verify(txn, grant))?;
+        txn.put(FILE, text)
+    })
+}
+
+fn content(store: &impl Store) -> Vec<u8> {
+    store.snapshot().unwrap().get(FILE).unwrap().unwrap().to_vec()
+}
+
+/// Ada locks and is paused. Her lease ends, Bob locks, writes, and Ada wakes. Returns her result.
+fn paused_holder<S: Store>(store: &S, is_fenced: bool) -> keyloom::Result<()> {
+    let bench = Bench::new(store);
+    let (ada, file) = (bench.session("ada"), exclusive("file"));
+    let grant = bench.try_lock(ada, &file).unwrap();
+    bench.let_leases_end();
+    let bob = bench.session("bob");
+    let newer = bench.try_lock(bob, &file).unwrap();
+    assert!(newer.token > grant.token);
+    write(store, b"bob's", Some((&bench.locks, newer))).unwrap();
+    let result = write(store, b"ada's", is_fenced.then_some((&bench.locks, grant)));
+    assert_eq!(refused(bench.release(grant)).to_string().split(" is lost").count(), 2);
+    assert!(bench.faults().is_empty(), "{:?}", bench.faults());
+    result
+}
+
+fn a_stale_holder_cannot_commit<S: Store>(store: &S) {
+    let error = refused(paused_holder(store, true));
+    assert!(matches!(error, LockError::Lost { .. }), "{error}");
+    assert_eq!(content(store), b"bob's");
+}
+
+/// The negative control: without the verification the stale write is made.
+fn without_fencing_a_stale_write_is_made<S: Store>(store: &S) {
+    paused_holder(store, false).unwrap();
+    assert_eq!(content(store), b"ada's");
+}
+
+/// The verification and the takeover conflict, whichever commits first.
+fn a_takeover_before_the_commit_stops_the_holder<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let grant = bench.try_lock(bench.session("ada"), &exclusive("file")).unwrap();
+    let mut attempts = 0;
+    let result = store.transact(|txn| {
+        attempts += 1;
+        bench.locks.verify(txn, grant)?;
+        txn.put(FILE, b"ada's")
+    });
+    assert!(result.is_ok() && attempts == 1);
+    bench.let_leases_end();
+    // Her lease has ended, but no other session has taken the lock: the write is safe, and is made.
+    write(store, b"ada's again", Some((&bench.locks, grant))).unwrap();
+    bench.try_lock(bench.session("bob"), &exclusive("file")).unwrap();
+    refused(write(store, b"too late", Some((&bench.locks, grant))));
+    assert_eq!(content(store), b"ada's again");
+}
+
+fn a_swallowed_refusal_does_not_commit<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let grant = bench.try_lock(bench.session("ada"), &exclusive("file")).unwrap();
+    store.transact(|txn| bench.locks.revoke(txn, grant)).unwrap();
+    let swallowed = store.transact(|txn| {
+        let _refused = bench.locks.verify(txn, grant);
+        txn.put(FILE, b"ada's")
+    });
+    assert!(matches!(swallowed, Err(keyloom::Error::CommitRefused { .. })));
+    assert!(store.snapshot().unwrap().get(FILE).unwrap().is_none());
+}
+
+/// Tokens of locks that exclude each other grow, also between levels and for the root.
+fn tokens_grow_between_levels<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let ada = bench.session("ada");
+    let mut last = 0;
+    for text in ["a", "a/b", "", "c/d/e", "c", "", "a/b", "x", "", "a"] {
+        let grant = bench.try_lock(ada, &exclusive(text)).unwrap();
+        let is_disjoint = matches!(text, "c/d/e" | "x");
+        assert!(grant.token > last || is_disjoint, "{text}: {} after {last}", grant.token);
+        last = last.max(grant.token);
+        bench.release(grant).unwrap();
+    }
+}
+
+on_every_store! {
+    a_stale_holder_cannot_commit,
+    without_fencing_a_stale_write_is_made,
+    a_takeover_before_the_commit_stops_the_holder,
+    a_swallowed_refusal_does_not_commit,
+    tokens_grow_between_levels,
+}

@@ -1,0 +1,88 @@
+//! Who holds what, who waits for whom; locks broken by hand; planted damage.
+
+use keyloom::{Memory, Store};
+use keyloom_testing::on_every_store;
+
+use super::support::{Bench, exclusive, refused, shared};
+
+fn requests_say_who_waits_for_whom<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let (ada, bob) = (bench.session("ada"), bench.session("bob"));
+    let grant = bench.try_lock(ada, &shared("a")).unwrap();
+    let ticket = bench.wait(bob, &exclusive("a/b"));
+    let all = bench.locks.requests(&store.snapshot().unwrap()).unwrap();
+    let of = |session| all.iter().find(|info| info.session == session).unwrap();
+    assert_eq!(of(ada).grant(), Some(grant));
+    assert_eq!(of(ada).owner.as_ref().unwrap().name, "ada");
+    assert!(of(ada).waits_for.is_empty());
+    assert_eq!((of(bob).ticket, of(bob).grant()), (ticket, None));
+    let blockers: Vec<_> = of(bob).waits_for.iter().map(ToString::to_string).collect();
+    assert_eq!(blockers, [r#"session "ada" holds S on /"a""#]);
+    assert_eq!(bench.locks.sessions(&store.snapshot().unwrap()).unwrap().len(), 2);
+}
+
+fn a_broken_lock_is_lost_to_its_holder<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let (ada, bob) = (bench.session("ada"), bench.session("bob"));
+    let grant = bench.try_lock(ada, &exclusive("a")).unwrap();
+    let ticket = bench.wait(bob, &exclusive("a"));
+    store.transact(|txn| bench.locks.revoke(txn, grant)).unwrap();
+    assert!(bench.is_granted(bob, ticket));
+    refused(store.transact(|txn| bench.locks.verify(txn, grant)));
+    refused(store.transact(|txn| bench.locks.revoke(txn, grant)));
+}
+
+fn ended_sessions_are_cleaned_up<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let ada = bench.session("ada");
+    for n in 0..250 {
+        bench.try_lock(ada, &exclusive(&format!("a/{n}"))).unwrap();
+    }
+    let early = bench.locks.clean_up(store).unwrap();
+    assert_eq!(early, 0);
+    bench.let_leases_end();
+    let bob = bench.session("bob");
+    let text = refused(bench.try_lock(bob, &exclusive("a"))).to_string();
+    // A request removes only some of them.
+    assert!(text.contains("clean_up"), "{text}");
+    assert_eq!(bench.locks.clean_up(store).unwrap(), 250);
+    bench.try_lock(bob, &exclusive("a")).unwrap();
+    let sessions = bench.locks.sessions(&store.snapshot().unwrap()).unwrap();
+    assert_eq!(sessions.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [bob]);
+}
+
+on_every_store! {
+    requests_say_who_waits_for_whom,
+    a_broken_lock_is_lost_to_its_holder,
+    ended_sessions_are_cleaned_up,
+}
+
+/// A check finds a missing claim, a foreign one, and two holders that exclude each other.
+#[test]
+fn planted_damage_is_found() {
+    let store = Memory::new();
+    let bench = Bench::new(&store);
+    bench.try_lock(bench.session("ada"), &exclusive("a/b")).unwrap();
+    assert!(bench.faults().is_empty());
+    let clean = keyloom_testing::laws::dump_all(&store);
+    let claims: Vec<_> =
+        clean.keys().filter(|key| key.windows(3).any(|w| w == b"\x05\x02a")).collect();
+    assert!(claims.len() >= 2, "{claims:?}");
+    let mut found = 0;
+    for key in claims {
+        let mut txn = store.begin().unwrap();
+        keyloom::Writer::delete(&mut txn, key).unwrap();
+        keyloom::Transaction::commit(txn).unwrap();
+        found += usize::from(!bench.faults().is_empty());
+        // Without its claim the lock is no longer in the way of a second one.
+        if bench.try_lock(bench.session("bob"), &exclusive("a/b")).is_ok() {
+            let faults = bench.faults();
+            assert!(faults.iter().any(|fault| fault.contains("missing")), "{faults:?}");
+        }
+        keyloom_testing::laws::clear(&store);
+        store
+            .transact(|txn| clean.iter().try_for_each(|(k, v)| keyloom::Writer::put(txn, k, v)))
+            .unwrap();
+    }
+    assert!(found >= 2, "{found}");
+}

@@ -1,0 +1,15 @@
+//! Tests of locking, one module per subject.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod bad_input;
+mod costs;
+mod deadlocks;
+mod fairness;
+mod faults;
+mod fencing;
+mod inspection;
+mod schedules;
+mod sessions;
+mod support;
+mod threads;
+mod work;

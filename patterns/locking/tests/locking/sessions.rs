@@ -1,0 +1,119 @@
+//! Sessions that wait, renew their lease and release their locks.
+
+use std::time::{Duration, Instant};
+
+use keyloom::{Memory, Reader, Store, Writer};
+use keyloom_locking::{LeaseOptions, LockError, Locks, Mode, Session};
+use keyloom_tables::Schema;
+use keyloom_testing::on_every_store;
+
+use super::support::{exclusive, refused, shared};
+
+fn locks<S: Store>(store: &S) -> Locks {
+    Locks::open(&Schema::open(store, "shop").unwrap(), "locks").unwrap()
+}
+
+fn a_waiter_gets_the_lock_after_its_release<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let [ada, bob] = ["ada", "bob"].map(|name| Session::begin(store, &locks, name).unwrap());
+    let held = ada.lock(&[exclusive("a/b")]).unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let guard = bob.lock(&[exclusive("a")]).unwrap();
+            guard.transact(|txn| txn.put(b"seen", b"by bob")).unwrap();
+            guard.token()
+        });
+        while locks.requests(&store.snapshot().unwrap()).unwrap().len() < 2 {
+            std::thread::yield_now();
+        }
+        held.transact(|txn| {
+            assert!(txn.get(b"seen")?.is_none());
+            txn.put(b"before", b"by ada")
+        })
+        .unwrap();
+        let token = held.token();
+        held.release().unwrap();
+        assert!(waiter.join().unwrap() > token);
+    });
+    assert!(locks.requests(&store.snapshot().unwrap()).unwrap().is_empty());
+    ada.end().unwrap();
+    bob.end().unwrap();
+    assert!(locks.sessions(&store.snapshot().unwrap()).unwrap().is_empty());
+}
+
+fn a_wait_ends_with_its_deadline<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let [ada, bob] = ["ada", "bob"].map(|name| Session::begin(store, &locks, name).unwrap());
+    let _held = ada.lock(&[shared("a")]).unwrap();
+    let began = Instant::now();
+    let error = refused(bob.lock_within(&[exclusive("a")], Duration::from_millis(30)));
+    assert!(began.elapsed() >= Duration::from_millis(30));
+    let text = error.to_string();
+    assert!(text.contains(r#"session "ada" holds S on /"a""#), "{text}");
+    // Its request is withdrawn, so readers enter.
+    bob.try_lock(&[shared("a")]).unwrap();
+}
+
+fn a_dropped_guard_releases<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let ada = Session::begin(store, &locks, "ada").unwrap();
+    drop(ada.lock(&[exclusive("a")]).unwrap());
+    assert!(locks.requests(&store.snapshot().unwrap()).unwrap().is_empty());
+    // One whose lock is lost cannot, and says why.
+    let guard = ada.lock(&[exclusive("a")]).unwrap();
+    store.transact(|txn| locks.revoke(txn, guard.grant())).unwrap();
+    drop(guard);
+    let failures = ada.take_failures();
+    assert_eq!(failures.len(), 1);
+    let lost = failures[0].downcast_ref::<LockError>();
+    assert!(matches!(lost, Some(LockError::Lost { .. })), "{failures:?}");
+}
+
+fn an_upgrade_holds_the_lock_all_the_time<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let [ada, bob] = ["ada", "bob"].map(|name| Session::begin(store, &locks, name).unwrap());
+    let mut guard = ada.lock(&[shared("a")]).unwrap();
+    let reader = bob.lock(&[shared("a")]).unwrap();
+    let error = refused(guard.upgrade(Mode::Exclusive, Duration::from_millis(5)));
+    assert!(matches!(error, LockError::TimedOut { .. }), "{error}");
+    // The old mode stays.
+    assert!(bob.try_lock(&[exclusive("a")]).is_err());
+    reader.release().unwrap();
+    guard.upgrade(Mode::Exclusive, Duration::from_secs(10)).unwrap();
+    assert!(bob.try_lock(&[shared("a")]).is_err());
+    guard.downgrade(Mode::Shared).unwrap();
+    bob.try_lock(&[shared("a")]).unwrap();
+    guard.release().unwrap();
+}
+
+on_every_store! {
+    a_waiter_gets_the_lock_after_its_release,
+    a_wait_ends_with_its_deadline,
+    a_dropped_guard_releases,
+    an_upgrade_holds_the_lock_all_the_time,
+}
+
+/// With the clock of the system: a lease of 60 ms outlives many of its lengths while it is renewed.
+#[test]
+fn a_lease_is_renewed_by_its_thread() {
+    let store = Memory::new();
+    let locks = locks(&store);
+    let lease = Duration::from_millis(300);
+    let options = LeaseOptions { lease, grace: Duration::from_millis(300) };
+    let ada = Session::begin_with(&store, &locks, "ada", options).unwrap();
+    let id = ada.id();
+    let guard = ada.lock(&[exclusive("a")]).unwrap();
+    let first = locks.sessions(&store.snapshot().unwrap()).unwrap()[0].1.expires;
+    let key_of_change = || locks.sessions(&store.snapshot().unwrap()).unwrap()[0].1.expires;
+    let began = Instant::now();
+    while key_of_change() < first + 600 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the lease is not renewed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    guard.transact(|txn| txn.put(b"written", b"")).unwrap();
+    assert!(ada.failure().is_none());
+    drop(guard);
+    ada.end().unwrap();
+    let gone = store.transact(|txn| locks.renew(txn, id, lease));
+    assert!(matches!(refused(gone), LockError::SessionEnded { .. }));
+}
