@@ -56,12 +56,13 @@
 //! | [`trees`] (feature) | how are hierarchies stored and queried, in four models with one interface? |
 //! | [`trees::path`] | which paths match a pattern, and how are they found with few reads? |
 //! | [`graph`] (feature) | which vertices are adjacent, and which paths lead from one to another? |
+//! | [`locking`] (feature) | how does work stay correct that spans transactions, processes and machines? |
 //! | [`parts`] | which queries fit the parts of an index? |
 //! | `conformance` (feature) | does a kind of derived data satisfy the laws that a schema relies on? |
 //!
 //! Each family is a crate of its own, which a program may depend on instead: `keyloom-tables`,
-//! `keyloom-bitmaps`, `keyloom-documents`, `keyloom-graph`, `keyloom-spatial`, `keyloom-text`,
-//! `keyloom-trees`.
+//! `keyloom-bitmaps`, `keyloom-documents`, `keyloom-graph`, `keyloom-locking`, `keyloom-spatial`,
+//! `keyloom-text`, `keyloom-trees`.
 
 #[cfg(feature = "bitmaps")]
 pub use keyloom_bitmaps::{
@@ -71,6 +72,8 @@ pub use keyloom_bitmaps::{
 pub use keyloom_documents::{self as documents, Collapse, Documents, Nested};
 #[cfg(feature = "graph")]
 pub use keyloom_graph::{self as graph, Graph};
+#[cfg(feature = "locking")]
+pub use keyloom_locking::{self as locking, Lock, LockPath, Locks, Session};
 #[cfg(feature = "polygons")]
 pub use keyloom_spatial::Polygon;
 #[cfg(feature = "spatial")]

@@ -49,7 +49,7 @@ impl Locks {
                 keys.extend(self.excluding(reader, session, ticket, &request.locks)?);
             }
         }
-        // Dead sessions are left out: their requests are removed by those that they are in the way of.
+        // Dead sessions are left out: the next request in their way removes theirs.
         Ok(self.describe(reader, self.clock.now()?, keys)?.0)
     }
 }

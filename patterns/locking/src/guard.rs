@@ -85,8 +85,8 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         Ok(())
     }
 
-    /// Strengthens the lock to `mode`, and waits for it at most this long. The lock is held all
-    /// the time, so no other session changes in between what it protects. If it fails, the old mode stays.
+    /// Strengthens the lock to `mode`, and waits for it at most this long. The old mode is held
+    /// meanwhile, so no other session changes what it protects. If it fails, the old mode stays.
     ///
     /// Two sessions that both share a lock and both strengthen it wait for each other: one of them
     /// gets [`LockError::Deadlock`]. Lock exclusively at once if a change is likely.

@@ -69,17 +69,17 @@
 //!
 //! * Granted requests of two sessions never exclude each other.
 //! * All claims of a request exist, or none; all are granted, or all wait.
-//! * Of two requests that exclude each other the earlier one is granted first, unless the session of
-//!   the later one holds a lock on the same resource already.
+//! * Of two requests that exclude each other the earlier one is granted first, unless the session
+//!   of the later one holds a lock on the same resource already.
 //! * The token of a lock is greater than those of all earlier locks that exclude it.
 //! * A lock with unfinished [work] is not given to another session before the work is
 //!   finished.
 //!
 //! # Time
 //!
-//! The [`Clock`] decides when a lease has ended, and nothing else. Clocks of two programs may differ
-//! by the [grace period](LeaseOptions::grace). If they differ by more, a lock may be taken from a
-//! holder that is alive; its next write then fails, because the tokens need no clock.
+//! The [`Clock`] decides when a lease has ended, and nothing else. Clocks of two programs may
+//! differ by the [grace period](LeaseOptions::grace). If they differ by more, a lock may be taken
+//! from a holder that is alive; its next write then fails, because the tokens need no clock.
 //!
 //! # Cost
 //!
