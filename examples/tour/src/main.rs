@@ -17,6 +17,7 @@ mod graph;
 mod index;
 mod index_table;
 mod join;
+mod locking;
 mod options;
 mod property_index;
 mod report;
@@ -63,7 +64,7 @@ struct Tour<'s> {
 /// Makes a step, and declares its derived data.
 type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
 
-const STEPS: [NewStep; 15] = [
+const STEPS: [NewStep; 16] = [
     |tour| Ok(Box::new(index::CompositeKeyIndex::new(tour))),
     |_| Ok(Box::new(index_table::IndexTable)),
     |tour| Ok(Box::new(aggregate::Aggregation::new(tour)?)),
@@ -78,6 +79,7 @@ const STEPS: [NewStep; 15] = [
     |tour| Ok(Box::new(graph::AdjacencyLists::new(tour)?)),
     |tour| Ok(Box::new(join::JoinsStep::new(tour))),
     |tour| Ok(Box::new(denormalize::Denormalization::new(tour)?)),
+    |tour| Ok(Box::new(locking::LocksAndWork::new(tour)?)),
     |tour| Ok(Box::new(property_index::IndexWithoutTransactions::new(tour))),
 ];
 

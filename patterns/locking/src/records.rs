@@ -36,6 +36,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// The locks.
+    pub fn locks(&self) -> &[Lock] {
+        &self.locks
+    }
+
     /// Whether the locks are held.
     pub fn is_granted(&self) -> bool {
         self.token > 0
