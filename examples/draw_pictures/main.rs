@@ -1,6 +1,7 @@
 //! Draws pictures of the book: the curve of the chapter on dimensionality reduction, from the codes
 //! of the library, with the reads of queries over real cities; the supersteps of a vertex program;
-//! the bytes of a posting block, and the blocks that a search skips.
+//! the bytes of a posting block, and the blocks that a search skips; the time line of a fenced
+//! write.
 //!
 //! ```text
 //! cargo run -p keyloom-examples --bin draw_pictures      writes book/src/pictures
@@ -13,6 +14,7 @@ mod card;
 mod cities;
 mod cover;
 mod curves;
+mod fencing;
 mod map;
 mod pole;
 mod postings;
@@ -63,6 +65,7 @@ fn pictures() -> Drawn<Vec<(String, String)>> {
         ("pole.svg".to_owned(), pole::picture(&cities)?),
         ("posting_block.svg".to_owned(), postings::picture(&paragraphs)?),
         ("skipping.svg".to_owned(), skipping::picture(&paragraphs)?),
+        ("fencing.svg".to_owned(), fencing::picture()?),
         ("supersteps.svg".to_owned(), supersteps::picture()?),
     ];
     for ranges in BUDGETS {
