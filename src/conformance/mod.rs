@@ -54,6 +54,7 @@ mod snapshots;
 mod threads;
 mod transact;
 mod values;
+mod waiting;
 
 use std::fmt;
 
@@ -426,5 +427,10 @@ laws! {
     Threads, "a store is usable from several threads", threads: [
         threads_write_and_read_side_by_side,
         a_snapshot_taken_after_a_commit_on_another_thread_sees_it,
+    ],
+    Waiting, "a wait for a change ends with the change", waiting: [
+        a_wait_ends_at_once_if_the_value_differs,
+        a_wait_without_a_change_ends_with_its_time,
+        a_wait_ends_with_the_commit_of_another_thread,
     ],
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use etcd_client::{Client, ConnectOptions, Error as EtcdError, KvClient};
+use etcd_client::{Client, ConnectOptions, Error as EtcdError, KvClient, WatchOptions};
 
 use super::error::Failed;
 
@@ -159,7 +159,25 @@ impl Members {
         }
     }
 
+    /// Waits for a change of `key` at `revision` or later, or for the end of the watch.
+    pub(super) async fn watch(&self, key: Vec<u8>, revision: i64) -> Result<(), EtcdError> {
+        let connection = self.connection(self.preferred(), Needs::ALeader).await?;
+        let options = WatchOptions::new().with_start_revision(revision);
+        let mut changes = connection.watch_client().watch(key, Some(options)).await?;
+        while let Some(answer) = changes.message().await? {
+            if answer.canceled() || !answer.events().is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     async fn client(&self, member: usize, needs: Needs) -> Result<KvClient, EtcdError> {
+        let connection = self.connection(member, needs).await?;
+        Ok(connection.kv_client().max_decoding_message_size(MOST_ANSWER_BYTES))
+    }
+
+    async fn connection(&self, member: usize, needs: Needs) -> Result<Client, EtcdError> {
         let client = match self.with_slot(member, needs, |slot| slot.clone()).flatten() {
             Some(client) => client,
             None => {
@@ -175,7 +193,7 @@ impl Members {
                 client
             }
         };
-        Ok(client.kv_client().max_decoding_message_size(MOST_ANSWER_BYTES))
+        Ok(client)
     }
 
     fn with_slot<T>(

@@ -169,10 +169,12 @@ mod reading;
 mod room;
 mod session;
 mod validation;
+mod watch;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::time::Duration;
 
 pub use options::EtcdOptions;
 
@@ -190,7 +192,7 @@ use room::Room;
 use session::{SnapshotSession, TransactionSession};
 
 use crate::remote::{Link, RemoteEntries, RemoteSnapshot, RemoteTransaction};
-use crate::{Limits, Result, RetryPolicy, Store};
+use crate::{Limits, Result, RetryPolicy, Store, check_key};
 
 /// A snapshot of an [`Etcd`] store: a revision.
 pub type EtcdSnapshot = RemoteSnapshot<SnapshotSession>;
@@ -297,5 +299,10 @@ impl Store for Etcd {
 
     fn round_trips(&self) -> Option<u64> {
         Some(self.shared.link.round_trips())
+    }
+
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        check_key(key)?;
+        self.shared.wait_for_change(key, seen, timeout)
     }
 }

@@ -85,11 +85,13 @@ pub enum Flaw {
     ErrorCommits,
     /// A transaction with a failed write of a pattern commits.
     ForgottenRefusal,
+    /// A wait for a change ends with its time, and reports none.
+    SleepsThroughChanges,
 }
 
 impl Flaw {
     /// All mistakes, without [`Flaw::None`].
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::LostWrite,
         Self::DirtyRead,
         Self::MovingSnapshot,
@@ -128,6 +130,7 @@ impl Flaw {
         Self::CutValue,
         Self::ErrorCommits,
         Self::ForgottenRefusal,
+        Self::SleepsThroughChanges,
     ];
 
     /// The law that it breaks, and the name of the check that must find it. `None` for
@@ -200,6 +203,9 @@ impl Flaw {
             Self::ErrorCommits => (Law::Transact, "an_error_type_of_the_body_comes_back_unchanged"),
             Self::ForgottenRefusal => {
                 (Law::Refusal, "a_failed_write_of_a_pattern_is_not_committed")
+            }
+            Self::SleepsThroughChanges => {
+                (Law::Waiting, "a_wait_ends_with_the_commit_of_another_thread")
             }
         })
     }

@@ -12,6 +12,7 @@ mod weakened;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use keyloom::{Error, KeyRange, Limits, Memory, Result, Store};
 
@@ -80,6 +81,14 @@ impl Store for MutantStore {
 
     fn limits(&self) -> Limits {
         self.memory.limits()
+    }
+
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        let timeout = match self.flaw {
+            Flaw::SleepsThroughChanges => timeout.min(Duration::from_millis(1)),
+            _ => timeout,
+        };
+        self.memory.wait_for_change(key, seen, timeout)
     }
 
     fn try_transact<T, E: From<Error>>(

@@ -80,6 +80,7 @@ broken! {
     a_value_that_is_cut_is_caught: CutValue;
     an_error_that_commits_is_caught: ErrorCommits;
     a_forgotten_refusal_is_caught: ForgottenRefusal;
+    a_wait_that_sleeps_through_changes_is_caught: SleepsThroughChanges;
 }
 
 /// A failing history is reported with its seed, and the seed reproduces it.

@@ -1,0 +1,55 @@
+//! A wait for a change ends with the change.
+
+use std::time::Duration;
+
+use super::Outcome;
+use super::compare::{ensure, same};
+use super::serializable::{insist, on_threads};
+use crate::{Error, Store, Writer};
+
+const SHORT: Duration = Duration::from_millis(20);
+/// Only a store that sleeps through a change waits so long.
+const LONG: Duration = Duration::from_secs(10);
+
+pub(super) fn a_wait_ends_at_once_if_the_value_differs<S: Store>(store: &S) -> Outcome {
+    store.transact(|txn| txn.put(b"door", b"open"))?;
+    for seen in [None, Some(&b"shut"[..]), Some(b""), Some(b"open\0")] {
+        same("a value that differs", &store.wait_for_change(b"door", seen, LONG)?, &true)?;
+    }
+    same("an absent key", &store.wait_for_change(b"window", Some(b""), LONG)?, &true)?;
+    let error = store.wait_for_change(&[7; 512], None, SHORT);
+    ensure(matches!(error, Err(Error::KeyTooLong { .. })), "a key of 512 bytes is not an error")
+}
+
+pub(super) fn a_wait_without_a_change_ends_with_its_time<S: Store>(store: &S) -> Outcome {
+    store.transact(|txn| txn.put(b"door", b"open"))?;
+    let is_changed = store.wait_for_change(b"door", Some(b"open"), SHORT)?;
+    same("the value that was seen", &is_changed, &false)?;
+    same("an absent key", &store.wait_for_change(b"window", None, SHORT)?, &false)
+}
+
+pub(super) fn a_wait_ends_with_the_commit_of_another_thread<S: Store>(store: &S) -> Outcome {
+    type Change = (&'static [u8], Option<&'static [u8]>);
+    const CHANGES: [Change; 4] =
+        [(b"a", Some(b"1")), (b"a", Some(b"2")), (b"b", Some(b"")), (b"a", None)];
+    let mut seen: [Option<&[u8]>; 2] = [None, None];
+    for (key, value) in CHANGES {
+        let before = if key == b"a" { &mut seen[0] } else { &mut seen[1] };
+        on_threads(2, |thread| match thread {
+            0 => same("the change", &store.wait_for_change(key, *before, LONG)?, &true),
+            _ => {
+                // A change of another key does not end the wait.
+                insist(|| store.transact(|txn| txn.add(b"other", 1)))?;
+                std::thread::sleep(Duration::from_millis(2));
+                insist(|| {
+                    store.transact(|txn| match value {
+                        Some(value) => txn.put(key, value),
+                        None => txn.delete(key),
+                    })
+                })
+            }
+        })?;
+        *before = value;
+    }
+    Ok(())
+}
