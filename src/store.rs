@@ -81,9 +81,10 @@ pub trait Store: Send + Sync + 'static {
     /// Waits until the value of `key` differs from `seen`, at most for `timeout`. Returns whether
     /// it differs. `None` stands for no value.
     ///
-    /// A store that can notify waits for a commit. The default polls: it reads the key after pauses
-    /// that grow from 1 to 50 ms. A change that is undone before the store reads the key is not
-    /// noticed.
+    /// The stores in memory, on redb and in etcd are notified of changes. On LMDB this holds for
+    /// commits of the same process, and the store polls for those of others. The default polls: it
+    /// reads the key after pauses that grow from 1 to 50 ms. A change that is undone before the
+    /// store reads the key is not noticed.
     ///
     /// ```
     /// use std::time::Duration;

@@ -10,6 +10,7 @@
 //! | has no transaction that reads its own writes | [`Overlay`] over a snapshot |
 //! | limits the size of a transaction, or should imitate an engine that does | [`TransactionSize`] |
 //! | must not be used after `fork` | [`Process`] |
+//! | cannot notify of a change, and its writers are in one process | [`CommitSignal`] |
 //! | needs a bound that is a key | [`KeyRange::normalized`] |
 //!
 //! Every operation begins with [`check_key`], every put with [`check_value`]; a commit begins with
@@ -30,12 +31,14 @@
 //! [`AnyStore::other`]: crate::AnyStore::other
 //! [`AnyStore::open_with`]: crate::AnyStore::open_with
 
+mod commit_signal;
 mod overlay;
 mod process;
 mod span;
 mod writer_slot;
 
 pub use crate::limits::TransactionSize;
+pub use commit_signal::CommitSignal;
 pub use overlay::{Overlaid, Overlay, OverlayEntries};
 pub use process::Process;
 pub use writer_slot::{WriterSlot, WriterTurn};

@@ -84,7 +84,7 @@ use std::time::Duration;
 use heed::types::Bytes;
 use heed::{CompactionOption, Database, Env, MdbError, RoTxn, WithoutTls};
 
-use crate::backend::{WriterSlot, WriterTurn};
+use crate::backend::{CommitSignal, WriterSlot, WriterTurn};
 use crate::deadline::Deadline;
 use crate::{
     Error, HeldPages, KeyRange, Limits, OldestReader, Order, Reader, Result, RetryPolicy, Store,
@@ -117,6 +117,9 @@ pub struct Lmdb {
     shared: Arc<Shared>,
 }
 
+/// The longest pause between two polls for commits of other processes.
+const POLL: Duration = Duration::from_millis(50);
+
 #[derive(Debug)]
 struct Shared {
     // Dropped first: the file is closed before its registration is removed.
@@ -127,6 +130,7 @@ struct Shared {
     options: LmdbOptions,
     gate: Gate,
     writer: WriterSlot,
+    signal: CommitSignal,
     /// The size of the map when a transaction last found it full, 0 once it has grown.
     full_at_bytes: AtomicUsize,
     /// The engine was left without a map. A read would access an invalid address.
@@ -590,6 +594,10 @@ impl Store for Lmdb {
 
     fn retry_policy(&self) -> RetryPolicy {
         self.shared.options.retry_policy
+    }
+
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        self.shared.signal.wait_for_change(self, key, seen, timeout, POLL)
     }
 }
 

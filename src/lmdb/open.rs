@@ -21,7 +21,7 @@ use super::writer_lock::WriterLock;
 use super::{Durability, Lmdb, LmdbOptions, Shared, reading};
 use super::{lock_file, map_size, room};
 use crate::backend::Process;
-use crate::backend::WriterSlot;
+use crate::backend::{CommitSignal, WriterSlot};
 use crate::deadline::Deadline;
 use crate::{Error, HeldPages, Result};
 
@@ -82,6 +82,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
                 options,
                 gate: Gate::default(),
                 writer: WriterSlot::default(),
+                signal: CommitSignal::default(),
                 full_at_bytes: AtomicUsize::new(0),
                 is_unmapped: AtomicBool::new(false),
                 sync_failed: AtomicBool::new(false),

@@ -299,7 +299,9 @@ impl Transaction for LmdbTransaction<'_> {
                 }
                 other => explain(shared, &full, other),
             },
-        })
+        })?;
+        shared.signal.notify();
+        Ok(())
     }
 
     fn must_restart(&self) -> bool {

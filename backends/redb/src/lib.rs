@@ -32,8 +32,9 @@ use std::io;
 use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use keyloom::backend::{Process, WriterSlot, WriterTurn};
+use keyloom::backend::{CommitSignal, Process, WriterSlot, WriterTurn};
 use keyloom::{
     AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, Writer, check_key, check_value,
@@ -156,7 +157,8 @@ impl RedbOptions {
         check_format(&database, path)?;
         let (options, path, slot) = (self.clone(), path.into(), WriterSlot::default());
         let process = Process::current();
-        Ok(Redb { shared: Arc::new(Shared { database, path, options, slot, process }) })
+        let signal = CommitSignal::default();
+        Ok(Redb { shared: Arc::new(Shared { database, path, options, slot, signal, process }) })
     }
 }
 
@@ -219,6 +221,7 @@ struct Shared {
     path: PathBuf,
     options: RedbOptions,
     slot: WriterSlot,
+    signal: CommitSignal,
     process: Process,
 }
 
@@ -347,6 +350,11 @@ impl Store for Redb {
 
     fn retry_policy(&self) -> RetryPolicy {
         self.shared.options.retry_policy
+    }
+
+    // redb lets one process open a file, so there are no other commits.
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        self.shared.signal.wait_for_change(self, key, seen, timeout, timeout)
     }
 }
 
@@ -512,6 +520,7 @@ impl Transaction for RedbTransaction<'_> {
         shared.process.check(&shared.path)?;
         if has_written {
             shared.commit(open.into_owner())?;
+            shared.signal.notify();
         }
         drop(turn);
         Ok(())
