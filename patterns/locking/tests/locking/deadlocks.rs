@@ -2,7 +2,7 @@
 
 use keyloom::Store;
 use keyloom_locking::{LockError, Outcome};
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 use super::support::{Bench, exclusive, refused, shared};
 
@@ -70,7 +70,7 @@ fn requests_for_several_locks_do_not_deadlock<S: Store>(store: &S) {
     assert!(bench.is_granted(bob, ticket));
 }
 
-on_every_store! {
+on_every_store_and_server! {
     a_cycle_of_three_names_its_sessions,
     two_upgrades_are_a_deadlock,
     a_chain_of_waits_is_no_deadlock,

@@ -2,7 +2,7 @@
 
 use keyloom::Store;
 use keyloom_locking::{Lock, Mode, Outcome};
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 use super::support::{Bench, exclusive, path, refused, shared};
 
@@ -122,7 +122,7 @@ fn modes_exclude_as_in_the_table<S: Store>(store: &S) {
     }
 }
 
-on_every_store! {
+on_every_store_and_server! {
     waiting_requests_are_granted_in_order,
     a_waiting_writer_stops_later_readers,
     a_holder_passes_the_queue_below_its_lock,

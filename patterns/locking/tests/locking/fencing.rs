@@ -2,7 +2,7 @@
 
 use keyloom::{Reader, Store, Writer};
 use keyloom_locking::{Grant, LockError, Locks};
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 use super::support::{Bench, exclusive, refused};
 
@@ -93,7 +93,7 @@ fn tokens_grow_between_levels<S: Store>(store: &S) {
     }
 }
 
-on_every_store! {
+on_every_store_and_server! {
     a_stale_holder_cannot_commit,
     without_fencing_a_stale_write_is_made,
     a_takeover_before_the_commit_stops_the_holder,

@@ -1,7 +1,7 @@
 //! Who holds what, who waits for whom; locks broken by hand; planted damage.
 
 use keyloom::{Memory, Store};
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 use super::support::{Bench, exclusive, refused, shared};
 
@@ -51,7 +51,7 @@ fn ended_sessions_are_cleaned_up<S: Store>(store: &S) {
     assert_eq!(sessions.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [bob]);
 }
 
-on_every_store! {
+on_every_store_and_server! {
     requests_say_who_waits_for_whom,
     a_broken_lock_is_lost_to_its_holder,
     ended_sessions_are_cleaned_up,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use keyloom::{Memory, Reader, Store, Writer};
 use keyloom_locking::{LeaseOptions, LockError, Locks, Mode, Session};
 use keyloom_tables::Schema;
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 use super::support::{exclusive, refused, shared};
 
@@ -86,7 +86,7 @@ fn an_upgrade_holds_the_lock_all_the_time<S: Store + Clone>(store: &S) {
     guard.release().unwrap();
 }
 
-on_every_store! {
+on_every_store_and_server! {
     a_waiter_gets_the_lock_after_its_release,
     a_wait_ends_with_its_deadline,
     a_dropped_guard_releases,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use keyloom::Store;
 use keyloom_locking::{Lock, LockError, LockPath, Locks, Session};
 use keyloom_tables::Schema;
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 25;
@@ -87,7 +87,7 @@ fn critical_sections_do_not_overlap<S: Store + Clone>(store: &S) {
     assert_eq!(overlaps(store, true), (0, THREADS * ROUNDS, 0));
 }
 
-on_every_store! { critical_sections_do_not_overlap }
+on_every_store_and_server! { critical_sections_do_not_overlap }
 
 /// The negative control: without locks they do.
 #[test]

@@ -3,7 +3,7 @@
 use keyloom::{DynWriter, Reader, Result, Store, Writer};
 use keyloom_locking::work::{OnTakeover, Operation, Operations, Step, Work};
 use keyloom_locking::{Grant, LockError, Outcome};
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 use super::support::{Bench, exclusive, refused};
 
@@ -147,7 +147,7 @@ fn a_waiting_session_finishes_dead_work<S: Store + Clone>(store: &S) {
     guard.release().unwrap();
 }
 
-on_every_store! {
+on_every_store_and_server! {
     dead_work_is_completed,
     dead_work_is_undone,
     unfinished_work_keeps_its_lock,
