@@ -118,7 +118,7 @@ pub struct Lmdb {
 }
 
 /// The longest pause between two polls for commits of other processes.
-const POLL: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 struct Shared {
