@@ -47,7 +47,18 @@ impl RetryPolicy {
 
     /// The pause before attempt `attempt` (the second has number 2): a random time up to twice the
     /// last bound, so that writers that conflicted once do not conflict again.
-    fn pause(&self, attempt: u32) -> Duration {
+    ///
+    /// For programs that retry what [`Store::transact`] does not, such as a decision outside of the
+    /// transaction.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use keyloom::RetryPolicy;
+    /// let policy = RetryPolicy::default();
+    /// assert!(policy.pause(2) <= Duration::from_millis(1));
+    /// assert!(policy.pause(4) <= Duration::from_millis(4));
+    /// ```
+    pub fn pause(&self, attempt: u32) -> Duration {
         let doublings = attempt.saturating_sub(2).min(31);
         let longest = self.first_pause.saturating_mul(1 << doublings).min(self.max_pause);
         longest.mul_f64(random_fraction())

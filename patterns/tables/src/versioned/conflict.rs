@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::VersionedRecord;
+use super::{ExternalVersion, VersionedRecord};
 
 /// The condition of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum Expected {
     Version(u64),
     /// The record has the given value.
     Value,
+    /// The record, and its last deletion, are older than this version.
+    External(ExternalVersion),
 }
 
 /// A record does not meet the condition of a change. Nothing was written. Read the record again and
@@ -43,6 +45,8 @@ pub struct RecordConflict<V> {
     pub expected: Expected,
     /// The current record with its version, `None` if there is no record.
     pub current: Option<VersionedRecord<V>>,
+    /// The version of the deletion that is in the way of an external version.
+    pub deleted: Option<u64>,
 }
 
 impl<V> fmt::Display for RecordConflict<V> {
@@ -62,8 +66,25 @@ impl<V> fmt::Display for RecordConflict<V> {
                 write!(f, "has another value than expected, at version {found}")?;
             }
             (Expected::Value, None) => f.write_str("does not exist, a value was expected")?,
+            (Expected::External(given), found) => return self.fmt_external(f, given, found),
         }
         f.write_str("; read it again and decide again")
+    }
+}
+
+impl<V> RecordConflict<V> {
+    fn fmt_external(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        given: ExternalVersion,
+        found: Option<u64>,
+    ) -> fmt::Result {
+        match (found, self.deleted) {
+            (Some(found), _) => write!(f, "has version {found}")?,
+            (None, Some(deleted)) => write!(f, "was deleted at version {deleted}")?,
+            (None, None) => f.write_str("does not exist")?,
+        }
+        write!(f, ", {given} was expected; the change is older, so leave it out")
     }
 }
 

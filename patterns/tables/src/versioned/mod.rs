@@ -12,12 +12,25 @@
 //! | [`VersionedTable`] | records with versions: create if absent, update a version, compare and swap, modify, append with a limit |
 //! | [`Counters`] | numbers that the store itself adds to, lowers and raises |
 //!
+//! # Which version
+//!
+//! | the version comes from | write with | in Elasticsearch |
+//! |---|---|---|
+//! | the table: it counts the changes of a record | [`create`](VersionedTable::create), [`update`](VersionedTable::update) of the version that was read | `op_type=create`, `if_seq_no` |
+//! | another system, whose changes may arrive late or twice | [`put_external`](VersionedTable::put_external) with [`ExternalVersion::Greater`] | `version_type=external` |
+//! | the same, and a change may be written again | [`ExternalVersion::GreaterOrEqual`] | `version_type=external_gte` |
+//! | the table, and the program decides again after a conflict | [`modify_retrying`](VersionedTable::modify_retrying) | `retry_on_conflict` |
+//!
+//! Take the versions of a key from one source: a table that counts does not know which versions the
+//! other system has used.
+//!
 //! # Layout
 //!
 //! | key | value |
 //! |---|---|
 //! | subspace, "record", record key | the format (1), 1 byte; the version, 8 bytes, big-endian; the record in the encoding of the codec |
 //! | subspace, "deleted" | a counter: the largest version that any deleted record had |
+//! | subspace, "tombstone", record key | the version of the last [external deletion](VersionedTable::delete_external), a varint of postcard |
 //! | subspace of [`Counters`], key | a counter: 8 bytes, little-endian, two's complement |
 //!
 //! ```text
@@ -27,11 +40,14 @@
 //!
 //! # Invariants
 //!
-//! * Each change of a record raises its version by one. Reads and failed changes do not.
-//! * A version of a key never occurs twice, even if the record is deleted and created again. A new
-//!   record begins one above the largest version that any deleted record had, or at 1. So the
-//!   holder of a version of the old record cannot change the new one by mistake (the "ABA
-//!   problem").
+//! * Each change of a record raises its version by one, or sets it to a given external version.
+//!   Reads and failed changes do not.
+//! * A version of a key never occurs twice, except with [`ExternalVersion::GreaterOrEqual`], even
+//!   if the record is deleted and created again. A new record begins one above the largest version
+//!   that any deleted record had, or at 1. So the holder of a version of the old record cannot
+//!   change the new one by mistake (the "ABA problem").
+//! * External changes of a key end in the same state in whatever order they arrive: that of the
+//!   greatest version. Its record, or the tombstone of a deletion, refuses the older ones.
 //! * [Attached](VersionedTable::with) derived data follows the records, as with every
 //!   [`Table`](crate::Table).
 //!
@@ -47,6 +63,11 @@
 //! | [`update`](VersionedTable::update), [`compare_and_swap`](VersionedTable::compare_and_swap), [`modify`](VersionedTable::modify), [`append`](VersionedTable::append) of an existing record | 1 | 1 | 1 |
 //! | the last three without a record | 2 | 1 | 2 |
 //! | [`delete`](VersionedTable::delete), or a change that removes the record | 1 | 2 | 1 |
+//! | [`put_external`](VersionedTable::put_external) of an existing record | 1 | 1 | 1 |
+//! | the same without a record | 2 | 1, after a deletion 2 | 2 |
+//! | [`delete_external`](VersionedTable::delete_external) of an existing record | 1 | 3 | 1 |
+//! | the same without a record | 2 | 2 | 2 |
+//! | [`modify_retrying`](VersionedTable::modify_retrying), each attempt | 2 | 1 | 3 |
 //! | any of them that fails with a conflict | 1 | 0 | 1 |
 //! | [`Counters::add`], [`min`](Counters::min), [`max`](Counters::max) | 0 | 1 | 0 |
 //! | [`Counters::add_within`] | 1 | 1 | 1 |
@@ -102,10 +123,13 @@
 
 mod conflict;
 mod counters;
+mod external;
 mod record;
+mod retry;
 mod table;
 
 pub use conflict::{Expected, Full, RecordConflict};
 pub use counters::{Counters, OutOfBounds};
+pub use external::ExternalVersion;
 pub use record::{VersionedRecord, WithVersion};
 pub use table::VersionedTable;

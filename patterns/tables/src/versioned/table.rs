@@ -33,13 +33,17 @@ use crate::table::{RecordKey, Table};
 ///
 /// It is cheap to clone. Clones share the attached derived data.
 pub struct VersionedTable<K, V, C = Postcard> {
-    records: Table<K, VersionedRecord<V>, WithVersion<C>>,
-    deleted: KeyBuf,
+    pub(super) records: Table<K, VersionedRecord<V>, WithVersion<C>>,
+    pub(super) deleted: KeyBuf,
+    /// The versions of external deletions.
+    pub(super) tombstones: Table<K, u64>,
 }
 
 impl<K, V, C> Clone for VersionedTable<K, V, C> {
     fn clone(&self) -> Self {
-        Self { records: self.records.clone(), deleted: self.deleted.clone() }
+        let Self { records, deleted, tombstones } = self;
+        let (records, deleted) = (records.clone(), deleted.clone());
+        Self { records, deleted, tombstones: tombstones.clone() }
     }
 }
 
@@ -59,7 +63,11 @@ impl<K: RecordKey, V> VersionedTable<K, V> {
 impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
     /// A table in `space`. The records are encoded with the codec `C`.
     pub fn with_codec(space: &Subspace) -> Self {
-        Self { records: Table::with_codec(&space.child("record")), deleted: space.pack("deleted") }
+        Self {
+            records: Table::with_codec(&space.child("record")),
+            deleted: space.pack("deleted"),
+            tombstones: Table::new(&space.child("tombstone")),
+        }
     }
 
     /// The same table with `derived` attached; see [`Table::with`].
@@ -249,13 +257,13 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
 
     #[cold]
     fn refused(&self, key: &K, expected: Expected, current: Option<VersionedRecord<V>>) -> Error {
-        Error::other(RecordConflict { key: self.shown(key), expected, current })
+        Error::other(RecordConflict { key: self.shown(key), expected, current, deleted: None })
     }
 }
 
 impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
     #[cold]
-    fn shown(&self, key: &K) -> Box<str> {
+    pub(super) fn shown(&self, key: &K) -> Box<str> {
         display(&self.records.space().pack(key)).to_string().into()
     }
 }

@@ -155,7 +155,7 @@ impl<V, C> TreeDocument<V, C> {
         let current =
             (head.version > 0).then_some(VersionedRecord { version: head.version, value: () });
         let key = display(&self.head_key()).to_string().into();
-        Err(Error::other(RecordConflict { key, expected, current }))
+        Err(Error::other(RecordConflict { key, expected, current, deleted: None }))
     }
 
     /// The writes of a change; `None` if there are none.

@@ -1,0 +1,192 @@
+//! Versions that another system gives.
+
+use std::fmt;
+
+use keyloom::value::Codec;
+use keyloom::{Error, Order, Result, Store, Writer};
+
+use super::{Expected, RecordConflict, VersionedRecord, VersionedTable};
+use crate::BatchSize;
+use crate::table::RecordKey;
+
+/// The largest external version. Greater ones would leave no versions for later changes, and
+/// negative numbers of other systems would become such ones.
+const LARGEST: u64 = i64::MAX.cast_unsigned();
+
+/// How many tombstones one transaction removes.
+const BATCH: usize = 1_000;
+
+/// A version given by another system, such as a time, a position in a log or the version of a row
+/// in another database. At most 2^63 - 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExternalVersion {
+    /// The change is made if its version is greater than the current one. A change that arrives
+    /// twice is refused the second time.
+    Greater(u64),
+    /// The change is made if its version is greater than the current one or equal, so that the same
+    /// change can be written again. Several changes with one version must be equal.
+    GreaterOrEqual(u64),
+}
+
+impl ExternalVersion {
+    /// The number.
+    pub fn number(self) -> u64 {
+        match self {
+            Self::Greater(number) | Self::GreaterOrEqual(number) => number,
+        }
+    }
+
+    fn accepts(self, current: u64) -> bool {
+        match self {
+            Self::Greater(number) => number > current,
+            Self::GreaterOrEqual(number) => number >= current,
+        }
+    }
+
+    fn validate(self) -> Result<()> {
+        let value = self.number();
+        if value <= LARGEST {
+            return Ok(());
+        }
+        Err(Error::InvalidArgument {
+            what: "an external version",
+            value: value.to_string(),
+            why: "it is at most 2^63 - 1; was it negative in the other system?",
+        })
+    }
+}
+
+impl fmt::Display for ExternalVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Greater(number) => write!(f, "a version less than {number}"),
+            Self::GreaterOrEqual(number) => write!(f, "a version of at most {number}"),
+        }
+    }
+}
+
+/// What an external change finds: the record, or the version of its deletion.
+type Current<V> = (Option<VersionedRecord<V>>, Option<u64>);
+
+impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C> {
+    /// Puts a record with a version given by another system, if its current version is smaller.
+    /// Changes may arrive in any order, and the newest one wins.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::VersionedTable;
+    /// use keyloom_tables::versioned::ExternalVersion::Greater;
+    /// let prices = VersionedTable::<String, u32>::new(&Subspace::new("prices"));
+    /// let tea = "tea".to_owned();
+    /// let store = Memory::new();
+    /// store.transact(|txn| prices.put_external(txn, &tea, Greater(20), 250))?;
+    /// // An older change arrives late.
+    /// let late = store.transact(|txn| prices.put_external(txn, &tea, Greater(10), 199));
+    /// assert!(late.unwrap_err().to_string().contains("has version 20"));
+    /// // So does one that is older than a deletion.
+    /// store.transact(|txn| prices.delete_external(txn, &tea, Greater(40)))?;
+    /// let late = store.transact(|txn| prices.put_external(txn, &tea, Greater(30), 300));
+    /// assert!(late.unwrap_err().to_string().contains("was deleted at version 40"));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`RecordConflict`] with the current record, or with the version of its deletion, in an
+    /// [`Error::Other`]; [`Error::InvalidArgument`] for a version of more than 2^63 - 1; errors of
+    /// [`Table::put`](crate::Table::put). After an error the transaction [does not
+    /// commit](super#after-a-refusal), although nothing was written after the first two.
+    pub fn put_external(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        version: ExternalVersion,
+        value: V,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let (old, deleted) = self.accepting(txn, key, version)?;
+            let new = VersionedRecord { version: version.number(), value };
+            self.records.replace(txn, key, old.as_ref(), Some(&new))?;
+            match deleted {
+                Some(_) => self.tombstones.replace(txn, key, deleted.as_ref(), None),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Removes a record at a version given by another system, if its current version is smaller,
+    /// and keeps a tombstone, which refuses older changes. The record may be absent: its older
+    /// changes may arrive later. Returns whether there was a record.
+    ///
+    /// A tombstone stays until a newer record is put, or until
+    /// [`forget_deletions`](VersionedTable::forget_deletions) removes it.
+    ///
+    /// # Errors
+    /// Errors of [`put_external`](VersionedTable::put_external), with the same effect on the
+    /// transaction.
+    pub fn delete_external(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        version: ExternalVersion,
+    ) -> Result<bool> {
+        txn.guarded(|txn| {
+            let (old, deleted) = self.accepting(txn, key, version)?;
+            if old.is_some() {
+                self.records.replace(txn, key, old.as_ref(), None)?;
+            }
+            txn.max(&self.deleted, version.number())?;
+            self.tombstones.replace(txn, key, deleted.as_ref(), Some(&version.number()))?;
+            Ok(old.is_some())
+        })
+    }
+
+    /// Removes the tombstones of external deletions with versions smaller than `before`, in bounded
+    /// transactions. Returns how many. Call it with the version of the oldest change that may
+    /// still arrive: changes older than a removed tombstone are no longer refused.
+    ///
+    /// # Errors
+    /// Errors of [`Table::page`](crate::Table::page). Those of earlier transactions stay removed.
+    pub fn forget_deletions(&self, store: &impl Store, before: u64) -> Result<u64> {
+        let (mut removed, mut after) = (0, None);
+        let mut size = BatchSize::new(BATCH);
+        loop {
+            let (some, next) = size.transact(store, |txn, batch| {
+                let last = after.as_ref();
+                let page = self.tombstones.page(txn, (), Order::Ascending, batch, last)?;
+                let old = page.items.iter().filter(|(_, version)| *version < before);
+                let mut some = 0;
+                for (key, version) in old {
+                    self.tombstones.replace(txn, key, Some(version), None)?;
+                    some += 1;
+                }
+                Ok((some, page.next))
+            })?;
+            removed += some;
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(removed),
+            }
+        }
+    }
+
+    /// What the change replaces, if it is newer.
+    fn accepting(
+        &self,
+        txn: &impl Writer,
+        key: &K,
+        version: ExternalVersion,
+    ) -> Result<Current<V>> {
+        version.validate()?;
+        let current = self.get(txn, key)?;
+        let deleted = match &current {
+            Some(_) => None,
+            None => self.tombstones.get(txn, key)?,
+        };
+        let found = current.as_ref().map(|current| current.version).or(deleted);
+        if found.is_none_or(|found| version.accepts(found)) {
+            return Ok((current, deleted));
+        }
+        let (key, expected) = (self.shown(key), Expected::External(version));
+        Err(Error::other(RecordConflict { key, expected, current, deleted }))
+    }
+}

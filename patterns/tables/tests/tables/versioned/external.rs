@@ -1,0 +1,193 @@
+//! Versions of another system, compared with a map, and in every order of arrival.
+
+use std::collections::BTreeMap;
+
+use keyloom::{DynWriter, Error, Metered, Result, Store, Subspace, Writer};
+use keyloom_tables::versioned::{Expected, ExternalVersion};
+use keyloom_tables::{RecordConflict, VersionedTable};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::model::{List, Lists};
+use keyloom_testing::laws::{
+    clear, conflicts_are_retried_to_the_same_end, dump_all, faults_leave_nothing_half_done,
+    property, refused, writing,
+};
+
+use ExternalVersion::{Greater, GreaterOrEqual};
+
+/// A change of another system: the value at a version, `None` if it was deleted.
+type Change = (u64, Option<List>);
+
+/// The version and the value of each key; a deleted key has no value.
+type Model = BTreeMap<u8, Change>;
+
+fn change(txn: &mut impl Writer, id: u8, version: ExternalVersion, to: Option<List>) -> Result<()> {
+    let Lists { table, .. } = Lists::new();
+    match to {
+        Some(list) => table.put_external(txn, &id, version, list),
+        None => table.delete_external(txn, &id, version).map(drop),
+    }
+}
+
+fn stored(store: &impl Store, id: u8) -> Option<(u64, List)> {
+    let found = Lists::new().table.get(&store.snapshot().unwrap(), &id).unwrap();
+    found.map(|record| (record.version, record.value))
+}
+
+/// Whether the model takes the change; if it does not, the conflict has what is in the way.
+fn apply(
+    store: &impl Store,
+    model: &mut Model,
+    id: u8,
+    version: ExternalVersion,
+    to: Option<List>,
+) {
+    let current = model.get(&id).cloned();
+    let is_newer = match (&current, version) {
+        (None, _) => true,
+        (Some((current, _)), Greater(given)) => given > *current,
+        (Some((current, _)), GreaterOrEqual(given)) => given >= *current,
+    };
+    let result = store.transact(|txn| change(txn, id, version, to.clone()));
+    if is_newer {
+        result.unwrap();
+        model.insert(id, (version.number(), to));
+        return;
+    }
+    let error = result.unwrap_err();
+    let conflict = error.downcast_ref::<RecordConflict<List>>().expect("a conflict");
+    assert_eq!(conflict.expected, Expected::External(version));
+    let (found, value) = current.unwrap();
+    let record = conflict.current.clone().map(|record| (record.version, record.value));
+    match value {
+        Some(value) => assert_eq!((record, conflict.deleted), (Some((found, value)), None)),
+        None => assert_eq!((record, conflict.deleted), (None, Some(found))),
+    }
+}
+
+pub fn external_changes_do_what_they_do_to_a_map(store: &(impl Store + Clone)) {
+    let list = vec(0..2u8, 0..3);
+    let changes = vec((0..3u8, 0..12u64, any::<bool>(), option::weighted(0.7, list)), 1..30);
+    property(changes, |changes| {
+        clear(store);
+        let mut model = Model::new();
+        for (id, number, is_strict, to) in changes {
+            let version = if is_strict { Greater(number) } else { GreaterOrEqual(number) };
+            apply(store, &mut model, id, version, to);
+            let wanted = model.get(&id).and_then(|(version, to)| Some((*version, to.clone()?)));
+            assert_eq!(stored(store, id), wanted);
+        }
+        assert_eq!(Lists::new().faults(store), [""; 0]);
+    });
+}
+
+/// Another system changes a record, and its changes arrive in a random order, some of them twice.
+pub fn changes_in_any_order_end_with_the_newest(store: &(impl Store + Clone)) {
+    let history = vec(option::weighted(0.7, vec(any::<u8>(), 0..3)), 1..8);
+    let arrivals = history.prop_flat_map(|history| {
+        let numbered: Vec<Change> = (1..).zip(history).collect();
+        let twice = numbered.iter().chain(&numbered).cloned().collect::<Vec<_>>();
+        (Just(numbered), Just(twice).prop_shuffle())
+    });
+    let lost = std::cell::Cell::new(0);
+    property(arrivals, |(history, arrivals)| {
+        clear(store);
+        let mut written_blindly = None;
+        for (version, to) in arrivals {
+            let version = GreaterOrEqual(version);
+            // A refused change is older, and is left out.
+            let _older = store.transact(|txn| change(txn, 1, version, to.clone()));
+            written_blindly = to;
+        }
+        let (version, newest) = history.last().unwrap().clone();
+        assert_eq!(stored(store, 1), newest.clone().map(|list| (version, list)));
+        lost.set(lost.get() + u32::from(written_blindly != newest));
+    });
+    // The negative control: the last one to arrive would often be an older one.
+    assert!(lost.get() > 0);
+}
+
+pub fn external_changes_cost_what_the_docs_say(store: &(impl Store + Clone)) {
+    clear(store);
+    let table = VersionedTable::<u8, List>::new(&Subspace::new("lists"));
+    let store = Metered::new(store.clone());
+    let put =
+        |version| writing(&store, |txn| table.put_external(txn, &1, Greater(version), vec![1]));
+    let delete =
+        |version| writing(&store, |txn| table.delete_external(txn, &1, Greater(version)).map(drop));
+    // Gets, ranges, keys read, keys written.
+    assert_eq!(put(1), [2, 0, 0, 1]);
+    assert_eq!(put(2), [1, 0, 1, 1]);
+    assert_eq!(delete(3), [1, 0, 1, 3]);
+    assert_eq!(delete(4), [2, 0, 1, 2]);
+    assert_eq!(put(5), [2, 0, 1, 2]);
+}
+
+pub fn bad_external_versions_are_refused(store: &(impl Store + Clone)) {
+    clear(store);
+    let largest = i64::MAX.cast_unsigned();
+    for number in [largest + 1, (-1_i64).cast_unsigned()] {
+        for version in [Greater(number), GreaterOrEqual(number)] {
+            for to in [Some(vec![1]), None] {
+                let error = refused(store, |txn| change(txn, 1, version, to));
+                assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
+                assert!(error.to_string().contains("negative"), "{error}");
+            }
+        }
+    }
+    // After the largest one the table still has versions for records of its own.
+    store.transact(|txn| change(txn, 1, Greater(largest), None)).unwrap();
+    let Lists { table, .. } = Lists::new();
+    let version = store.transact(|txn| table.create(txn, &2, vec![])).unwrap();
+    assert_eq!(version, largest + 1);
+    // The smallest one is a version as well.
+    store.transact(|txn| change(txn, 3, Greater(0), Some(vec![]))).unwrap();
+    let error = refused(store, |txn| change(txn, 3, Greater(0), Some(vec![])));
+    assert_eq!(
+        error.to_string(),
+        "the record (\"lists\", \"record\", 3) has version 0, a version less than 0 was expected; \
+         the change is older, so leave it out"
+    );
+    store.transact(|txn| change(txn, 3, GreaterOrEqual(0), Some(vec![7]))).unwrap();
+    assert_eq!(stored(store, 3), Some((0, vec![7])));
+}
+
+pub fn forgotten_deletions_are_gone(store: &(impl Store + Clone)) {
+    clear(store);
+    for id in 0..10 {
+        store.transact(|txn| change(txn, id, Greater(10 + u64::from(id)), None)).unwrap();
+    }
+    let Lists { table, .. } = Lists::new();
+    assert_eq!(table.forget_deletions(store, 15).unwrap(), 5);
+    assert_eq!(table.forget_deletions(store, 15).unwrap(), 0);
+    for id in 0..10 {
+        let put = store.transact(|txn| change(txn, id, Greater(9), Some(vec![])));
+        assert_eq!(put.is_ok(), id < 5, "{id}");
+    }
+    assert_eq!(table.forget_deletions(store, u64::MAX).unwrap(), 5);
+}
+
+fn prepare(store: &impl Store) {
+    store
+        .transact(|txn| {
+            change(txn, 1, Greater(5), Some(vec![1]))?;
+            change(txn, 2, Greater(5), Some(vec![2]))?;
+            change(txn, 3, Greater(5), None)
+        })
+        .unwrap();
+}
+
+fn changes(txn: &mut DynWriter<'_>) -> Result<()> {
+    change(txn, 1, Greater(6), Some(vec![1, 2]))?;
+    change(txn, 2, Greater(6), None)?;
+    change(txn, 3, Greater(6), Some(vec![3]))?;
+    change(txn, 4, GreaterOrEqual(1), None)
+}
+
+pub fn a_fault_in_an_external_change_leaves_nothing(store: &(impl Store + Clone)) {
+    faults_leave_nothing_half_done(store, prepare, changes, |store| Lists::new().faults(store));
+    conflicts_are_retried_to_the_same_end(store, prepare, changes);
+    assert!(!dump_all(store).is_empty());
+}
