@@ -37,6 +37,7 @@
 //! | a lock of a range of names | [`Lock::exclusive_range`] |
 //! | a read-write lock | [`Lock::shared`] and [`Lock::exclusive`] |
 //! | work that survives its process | [`work`] |
+//! | a semaphore, a barrier, an election | [`recipes`] |
 //!
 //! # Key layout
 //!
@@ -123,6 +124,7 @@ mod inspect;
 mod locks;
 mod mode;
 mod path;
+pub mod recipes;
 mod records;
 mod request;
 mod session;

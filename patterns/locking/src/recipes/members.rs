@@ -1,0 +1,183 @@
+//! The members of a recipe: one record per owner, in the order in which they came.
+
+use std::collections::BTreeMap;
+
+use keyloom::{Error, Order, Reader, Result, Store, Writer};
+use keyloom_tables::{BatchSize, Table};
+use serde::{Deserialize, Serialize};
+
+use super::Of;
+use crate::path::PathPart;
+use crate::records::SessionRecord;
+use crate::{Blocker, LockError, Locks};
+
+/// How many members one transaction of a clean-up visits.
+const BATCH: usize = 100;
+
+/// A member, as stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Member {
+    session: u64,
+    /// The number of permits or participants, on which all members must agree.
+    number: u32,
+    /// When it came, in milliseconds since 1970.
+    since: u64,
+}
+
+/// A member whose session lives.
+#[derive(Clone, Debug)]
+pub(super) struct Present {
+    pub(super) ticket: u64,
+    member: Member,
+    owner: SessionRecord,
+}
+
+impl Present {
+    /// The member as a blocker of a request, whose resource is shown as `locks`.
+    pub(super) fn blocker(&self, locks: String, is_waiting: bool) -> Blocker {
+        Blocker {
+            session: self.member.session,
+            name: self.owner.name.clone(),
+            locks,
+            is_waiting,
+            has_unfinished_work: false,
+            ticket: self.ticket,
+            dead_at: self.owner.dead_at(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Members {
+    pub(super) table: Table<(PathPart, u64), Member>,
+    pub(super) locks: Locks,
+}
+
+impl Members {
+    /// The members of a resource up to this ticket whose sessions live. Removes the others, so that
+    /// none of them comes back: its clock may be late, and it may renew its lease.
+    pub(super) fn present(
+        &self,
+        txn: &mut impl Writer,
+        of: &Of,
+        up_to: u64,
+    ) -> Result<Vec<Present>> {
+        let (present, dead) = self.divide(txn, of, up_to)?;
+        for ticket in dead {
+            self.table.delete(txn, &(of.path.clone(), ticket))?;
+        }
+        Ok(present)
+    }
+
+    /// The members whose sessions live, and the tickets of the others.
+    pub(super) fn divide(
+        &self,
+        reader: &impl Reader,
+        of: &Of,
+        up_to: u64,
+    ) -> Result<(Vec<Present>, Vec<u64>)> {
+        let now = self.locks.clock.now()?;
+        let mut members = Vec::new();
+        for found in self.table.range(reader, (of.path.clone(),), Order::Ascending)? {
+            let ((_, ticket), member) = found?;
+            if ticket > up_to {
+                break;
+            }
+            members.push((ticket, member));
+        }
+        let sessions = self.sessions(reader, members.iter().map(|(_, member)| member.session))?;
+        let (mut present, mut dead) = (Vec::new(), Vec::new());
+        for (ticket, member) in members {
+            match sessions.get(&member.session) {
+                Some(owner) if now < owner.dead_at() => {
+                    present.push(Present { ticket, member, owner: owner.clone() });
+                }
+                _ => dead.push(ticket),
+            }
+        }
+        Ok((present, dead))
+    }
+
+    /// The records of sessions, in one round trip.
+    fn sessions(
+        &self,
+        reader: &impl Reader,
+        ids: impl Iterator<Item = u64>,
+    ) -> Result<BTreeMap<u64, SessionRecord>> {
+        let mut ids: Vec<u64> = ids.collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let records = self.locks.sessions.get_many(reader, ids.iter())?;
+        let found = ids.iter().copied().zip(records);
+        Ok(found.filter_map(|(id, record)| Some((id, record?))).collect())
+    }
+
+    /// Adds a member after those that are present, and returns its ticket.
+    pub(super) fn add(
+        &self,
+        txn: &mut impl Writer,
+        of: &Of,
+        session: u64,
+        number: u32,
+        present: &[Present],
+    ) -> Result<u64> {
+        let (since, _) = self.locks.live_session(txn, session)?;
+        if let Some(other) = present.iter().find(|other| other.member.number != number) {
+            return Err(Error::InvalidArgument {
+                what: "the number of a semaphore or double barrier",
+                value: format!(
+                    "{number}, beside {} of session {}",
+                    other.member.number, other.owner.name
+                ),
+                why: "it is the same for all sessions that use it at one time",
+            });
+        }
+        let ticket = self.locks.next_token(txn, session, std::slice::from_ref(&of.lock))?;
+        self.table.put(txn, &(of.path.clone(), ticket), &Member { session, number, since })?;
+        Ok(ticket)
+    }
+
+    /// Refuses the member that is gone: its session ended, and another one removed it.
+    pub(super) fn held(
+        &self,
+        reader: &impl Reader,
+        of: &Of,
+        ticket: u64,
+        what: &str,
+    ) -> Result<()> {
+        match self.table.get(reader, &(of.path.clone(), ticket))? {
+            Some(_) => Ok(()),
+            None => Err(LockError::Lost { lock: of.shown(what), token: ticket }.into()),
+        }
+    }
+
+    /// Removes a member, and returns whether it was there.
+    pub(super) fn remove(&self, txn: &mut impl Writer, of: &Of, ticket: u64) -> Result<bool> {
+        self.table.delete(txn, &(of.path.clone(), ticket))
+    }
+
+    /// Removes the members of all resources whose sessions have ended.
+    pub(super) fn clean_up(&self, store: &impl Store) -> Result<u64> {
+        let (mut removed, mut after) = (0, None);
+        let mut size = BatchSize::new(BATCH);
+        loop {
+            let (some, next) = size.transact(store, |txn, batch| {
+                let page = self.table.page(txn, (), Order::Ascending, batch, after.as_ref())?;
+                let sessions = page.items.iter().map(|(_, member)| member.session);
+                let (sessions, now) = (self.sessions(txn, sessions)?, self.locks.clock.now()?);
+                let mut some = 0;
+                for (key, member) in &page.items {
+                    if sessions.get(&member.session).is_none_or(|owner| now >= owner.dead_at()) {
+                        some += u64::from(self.table.delete(txn, key)?);
+                    }
+                }
+                Ok((some, page.next))
+            })?;
+            removed += some;
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(removed),
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Recipes: how do sessions share a limited number of permits, wait for each other, or elect a
+//! leader?
+//!
+//! The recipes have the names of etcd's concurrency package and of Apache Curator. All have one
+//! record per owner and none has a counter, so the part of a dead owner is known and is freed when
+//! its lease and grace period have ended.
+//!
+//! | recipe | what it does | in etcd | in Curator |
+//! |---|---|---|---|
+//! | [`Semaphore`] | at most n sessions hold a permit, in the order of their requests | | `InterProcessSemaphoreV2` |
+//! | [`Barrier`] | sessions wait until another one releases the barrier | `Barrier` | `DistributedBarrier` |
+//! | [`DoubleBarrier`] | n sessions begin together and end together | `DoubleBarrier` | `DistributedDoubleBarrier` |
+//! | [`Election`] | one session is the leader, with a value | `Election` | `LeaderLatch` |
+//! | [`Lock::exclusive`](crate::Lock::exclusive) | a mutex | `Mutex` | `InterProcessMutex` |
+//! | [`Lock::shared`](crate::Lock::shared) | a read-write lock | `RWMutex` | `InterProcessReadWriteLock` |
+//! | several locks in one request | all of them or none | | `InterProcessMultiLock` |
+//!
+//! ```
+//! use std::time::Duration;
+//! use keyloom::Memory;
+//! use keyloom_locking::recipes::Recipes;
+//! use keyloom_locking::{LockPath, Locks, Session};
+//! use keyloom_tables::Schema;
+//! let store = Memory::new();
+//! let schema = Schema::open(&store, "shop")?;
+//! let locks = Locks::open(&schema, "locks")?;
+//! let recipes = Recipes::open(&schema, &locks, "recipes")?;
+//! let [ada, bob] = ["ada", "bob"].map(|name| Session::begin(&store, &locks, name));
+//! let (ada, bob) = (ada?, bob?);
+//!
+//! // At most one download at a time.
+//! let downloads = recipes.semaphore(&LockPath::of(["downloads"]), 1)?;
+//! let permit = downloads.try_acquire(&ada)?;
+//! assert!(downloads.acquire_within(&bob, Duration::from_millis(5)).is_err());
+//! permit.release()?;
+//! downloads.acquire(&bob)?.release()?;
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Key layout
+//!
+//! In the tables of a schema, here for recipes with the name `recipes`. Barriers and elections are
+//! also [requests](crate#key-layout) for an exclusive lock of their path: give them paths that
+//! nothing else locks.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `recipes_permits` | path, ticket | session, number of permits, time: holders first, then those that wait |
+//! | `recipes_released` | path | the ticket that left last; waiters wait for its change |
+//! | `recipes_entries` | path, ticket | session, number of participants, time |
+//! | `recipes_rounds` | path | while a double barrier is open: the ticket that opened it |
+//! | `recipes_leaders` | path | session, ticket, fencing token, value |
+//!
+//! # Invariants
+//!
+//! * Of the permits of a semaphore whose sessions live, the first n are held and the others wait.
+//! * A double barrier is open from its n-th entry until the last of its participants has left or
+//!   died. No session enters meanwhile.
+//! * A leader is the session that holds the lock of the election.
+//! * Tickets and fencing tokens of a path grow, as those of [`Locks`](crate#invariants).
+//!
+//! # Cost
+//!
+//! m is the number of permits or entries of the path that precede. Their sessions are read in one
+//! round trip. Each line is one transaction, with the gets of the states of its tables.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | [`Semaphore::try_acquire`], or the request of [`acquire`](Semaphore::acquire) | 5 gets, and one for each session of the m members; 1 range of m keys, 1 range of the requests of the session; 2 keys written |
+//! | a poll of a waiter, after each release | 1 range of m keys, 1 get per session |
+//! | [`Permit::release`] | 3 gets, 2 keys written |
+//! | [`Permit::verify`] | 1 get |
+//! | [`DoubleBarrier::enter`] | that of a request of a semaphore; the n-th writes 1 key more |
+//! | [`Entry::leave`] | 1 key written, by the last one 2; then a poll of those that are inside |
+//! | [`Barrier::hold`], [`Election::campaign`] | that of a [lock](crate#cost), and for a leader a transaction with 1 key written |
+//! | [`Barrier::wait`], [`Election::leader`] | that of a refused lock; 3 gets. Nothing is written |
+//!
+//! # When not to use it
+//!
+//! * A semaphore of thousands of permits: each request reads all of them. Limit a rate with
+//!   [`Counters`](keyloom_tables::Counters), or divide the resource into several paths.
+//! * A barrier between threads of one process: `std::sync::Barrier`.
+//! * An election where the leader's writes go to a service that does not check its
+//!   [token](Leadership::token): two leaders may write there.
+//!
+//! # Source
+//!
+//! `client/v3/concurrency` and `client/v3/experimental/recipes` of etcd; the recipes of Apache
+//! Curator, which go back to P. Hunt and others, *ZooKeeper: Wait-free Coordination for
+//! Internet-scale Systems* (2010). Semaphores: E. W. Dijkstra (1965). Other than etcd's barrier,
+//! which stays until it is removed, a barrier here ends with the session that holds it.
+
+mod barrier;
+mod double_barrier;
+mod election;
+mod members;
+mod semaphore;
+mod wait;
+
+use keyloom::{Error, Result, Store};
+use keyloom_tables::{Schema, Table};
+
+use crate::path::PathPart;
+use crate::{Lock, LockPath, Locks};
+
+pub use barrier::Barrier;
+pub use double_barrier::{DoubleBarrier, Entry};
+pub use election::{Election, Leader, Leadership};
+use members::Members;
+pub use semaphore::{Permit, Semaphore};
+
+/// Recipes in a schema; see the [module](self). Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Recipes {
+    locks: Locks,
+    permits: Members,
+    released: Table<PathPart, u64>,
+    entries: Members,
+    rounds: Table<PathPart, u64>,
+    leaders: Table<PathPart, Leader>,
+}
+
+impl Recipes {
+    /// Declares the recipes `name` in a schema, for the sessions of `locks`.
+    ///
+    /// Adds the tables `NAME_permits`, `NAME_released`, `NAME_entries`, `NAME_rounds` and
+    /// `NAME_leaders`.
+    ///
+    /// # Errors
+    /// The errors of [`Schema::table`].
+    pub fn open<S: Store>(schema: &Schema<'_, S>, locks: &Locks, name: &str) -> Result<Self> {
+        let members = |table: &str| {
+            let table = schema.table(&format!("{name}_{table}"))?;
+            Ok::<_, Error>(Members { table, locks: locks.clone() })
+        };
+        Ok(Self {
+            locks: locks.clone(),
+            permits: members("permits")?,
+            released: schema.table(&format!("{name}_released"))?,
+            entries: members("entries")?,
+            rounds: schema.table(&format!("{name}_rounds"))?,
+            leaders: schema.table(&format!("{name}_leaders"))?,
+        })
+    }
+
+    /// The semaphore of a resource, with this number of permits. It needs no creation.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for no permits; [`LockError::BadLock`](crate::LockError::BadLock)
+    /// for a path that cannot be locked.
+    pub fn semaphore(&self, path: &LockPath, permits: u32) -> Result<Semaphore> {
+        refuse_none("the number of permits", permits)?;
+        let of = Of::new(path)?;
+        Ok(Semaphore {
+            of,
+            permits,
+            members: self.permits.clone(),
+            released: self.released.clone(),
+        })
+    }
+
+    /// The barrier of a resource. It needs no creation.
+    ///
+    /// # Errors
+    /// [`LockError::BadLock`](crate::LockError::BadLock) for a path that cannot be locked.
+    pub fn barrier(&self, path: &LockPath) -> Result<Barrier> {
+        Ok(Barrier { of: Of::new(path)?, locks: self.locks.clone() })
+    }
+
+    /// The double barrier of a resource, for this number of participants. It needs no creation.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for no participants;
+    /// [`LockError::BadLock`](crate::LockError::BadLock) for a path that cannot be locked.
+    pub fn double_barrier(&self, path: &LockPath, participants: u32) -> Result<DoubleBarrier> {
+        refuse_none("the number of participants", participants)?;
+        let (members, rounds) = (self.entries.clone(), self.rounds.clone());
+        Ok(DoubleBarrier { of: Of::new(path)?, participants, members, rounds })
+    }
+
+    /// The election for a resource. It needs no creation.
+    ///
+    /// # Errors
+    /// [`LockError::BadLock`](crate::LockError::BadLock) for a path that cannot be locked.
+    pub fn election(&self, path: &LockPath) -> Result<Election> {
+        let (locks, leaders) = (self.locks.clone(), self.leaders.clone());
+        Ok(Election { of: Of::new(path)?, locks, leaders })
+    }
+
+    /// Removes the permits and entries of sessions that have ended, in bounded transactions, and
+    /// returns how many. Requests for the same resource remove them as well; call it now and then
+    /// for the others, before [`Locks::clean_up`].
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn clean_up(&self, store: &impl Store) -> Result<u64> {
+        Ok(self.permits.clean_up(store)? + self.entries.clean_up(store)?)
+    }
+}
+
+/// The resource of a recipe.
+#[derive(Clone, Debug)]
+struct Of {
+    path: PathPart,
+    lock: Lock,
+}
+
+impl Of {
+    fn new(path: &LockPath) -> Result<Self> {
+        let lock = Lock::exclusive(path.clone());
+        lock.validate()?;
+        Ok(Self { path: PathPart(path.elements()?), lock })
+    }
+
+    /// The resource as text, after what is requested of it.
+    fn shown(&self, what: &str) -> String {
+        format!("{what} {}", self.lock.path())
+    }
+}
+
+fn refuse_none(what: &'static str, number: u32) -> Result<()> {
+    match number {
+        0 => Err(Error::InvalidArgument { what, value: "0".into(), why: "it is at least 1" }),
+        _ => Ok(()),
+    }
+}

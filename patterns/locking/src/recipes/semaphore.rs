@@ -1,0 +1,207 @@
+//! Semaphores: at most n sessions at a time.
+
+use std::fmt;
+use std::time::Duration;
+
+use keyloom::{Reader, Result, Store, Writer};
+use keyloom_tables::Table;
+
+use super::Of;
+use super::members::{Members, Present};
+use super::wait::{Attempt, Awaited, wait_until};
+use crate::path::PathPart;
+use crate::{Blocker, LockError, Session};
+
+const PERMIT: &str = "a permit of";
+
+/// A semaphore: at most n sessions hold a permit, and the others wait in the order of their
+/// requests; see the [module](super). Cheap to clone.
+///
+/// The permits of a session that has ended are freed.
+#[derive(Clone, Debug)]
+pub struct Semaphore {
+    pub(super) of: Of,
+    pub(super) permits: u32,
+    pub(super) members: Members,
+    pub(super) released: Table<PathPart, u64>,
+}
+
+impl Semaphore {
+    /// Acquires a permit, if one is free and no earlier request waits.
+    ///
+    /// # Errors
+    /// [`LockError::Blocked`]; [`LockError::SessionEnded`];
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if a session uses the semaphore
+    /// with another number of permits; any error of the store.
+    pub fn try_acquire<'s, S: Store + Clone>(
+        &self,
+        session: &'s Session<S>,
+    ) -> Result<Permit<'s, S>> {
+        let ticket = session.store.transact(|txn| {
+            txn.guarded(|txn| {
+                let present = self.members.present(txn, &self.of, u64::MAX)?;
+                if present.len() >= self.number() {
+                    let (lock, blockers) = (self.of.shown(PERMIT), self.blockers(&present));
+                    return Err(LockError::Blocked { lock, blockers }.into());
+                }
+                self.members.add(txn, &self.of, session.id(), self.permits, &present)
+            })
+        })?;
+        Ok(Permit::new(self, session, ticket))
+    }
+
+    /// Acquires a permit, and waits until one is free.
+    ///
+    /// # Errors
+    /// The errors of [`acquire_within`](Semaphore::acquire_within), except
+    /// [`LockError::TimedOut`].
+    pub fn acquire<'s, S: Store + Clone>(&self, session: &'s Session<S>) -> Result<Permit<'s, S>> {
+        self.acquire_within(session, Duration::MAX)
+    }
+
+    /// Acquires a permit, and waits for it at most this long. Requests get their permits in their
+    /// order.
+    ///
+    /// A session that waits for a permit while it holds one may wait for itself: the semaphore does
+    /// not search for deadlocks.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], after which the request is withdrawn; [`LockError::SessionEnded`];
+    /// [`LockError::NoRequest`] if the session ended while it waited;
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if a session uses the semaphore
+    /// with another number of permits; any error of the store.
+    pub fn acquire_within<'s, S: Store + Clone>(
+        &self,
+        session: &'s Session<S>,
+        patience: Duration,
+    ) -> Result<Permit<'s, S>> {
+        let store = &session.store;
+        let ticket = store.transact(|txn| {
+            txn.guarded(|txn| {
+                let present = self.members.present(txn, &self.of, u64::MAX)?;
+                self.members.add(txn, &self.of, session.id(), self.permits, &present)
+            })
+        })?;
+        let poll = || store.transact(|txn| self.poll(txn, session.id(), ticket));
+        let what = self.of.shown(PERMIT);
+        match wait_until(store, &session.locks, &what, patience, poll) {
+            Ok(()) => Ok(Permit::new(self, session, ticket)),
+            Err(error) => {
+                // A second time, since a request that stays is in the way of others.
+                let withdraw = || store.transact(|txn| self.leave(txn, ticket));
+                let _withdrawn = withdraw().or_else(|_| withdraw());
+                Err(error)
+            }
+        }
+    }
+
+    /// The sessions that hold a permit or wait for one, in the order of their requests.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn sessions(&self, reader: &impl Reader) -> Result<Vec<Blocker>> {
+        let (present, _) = self.members.divide(reader, &self.of, u64::MAX)?;
+        Ok(self.blockers(&present))
+    }
+
+    fn number(&self) -> usize {
+        usize::try_from(self.permits).unwrap_or(usize::MAX)
+    }
+
+    fn blockers(&self, present: &[Present]) -> Vec<Blocker> {
+        let permit = |at| at >= self.number();
+        let all = present.iter().enumerate();
+        all.map(|(at, present)| present.blocker(self.of.shown(PERMIT), permit(at))).collect()
+    }
+
+    /// Whether fewer members than permits precede the request.
+    fn poll(&self, txn: &mut impl Writer, session: u64, ticket: u64) -> Result<Attempt<()>> {
+        txn.guarded(|txn| {
+            let mut present = self.members.present(txn, &self.of, ticket)?;
+            if present.pop().is_none_or(|last| last.ticket != ticket) {
+                return Err(LockError::NoRequest { session, ticket }.into());
+            }
+            if present.len() < self.number() {
+                return Ok(Attempt::Done(()));
+            }
+            let key = self.released.space().pack(&self.of.path);
+            Awaited::new(txn, key, self.blockers(&present)).map(Attempt::Wait)
+        })
+    }
+
+    /// Removes a permit or a request, and notifies those that wait. Returns whether it was there.
+    fn leave(&self, txn: &mut impl Writer, ticket: u64) -> Result<bool> {
+        txn.guarded(|txn| {
+            let was_there = self.members.remove(txn, &self.of, ticket)?;
+            if was_there {
+                self.released.put(txn, &self.of.path, &ticket)?;
+            }
+            Ok(was_there)
+        })
+    }
+}
+
+/// A permit of a [`Semaphore`]. It is released when it is dropped; if that fails, the
+/// [session](Session::take_failures) has the error.
+pub struct Permit<'s, S: Store + Clone> {
+    semaphore: Semaphore,
+    session: &'s Session<S>,
+    ticket: u64,
+    is_released: bool,
+}
+
+impl<S: Store + Clone> fmt::Debug for Permit<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = self.semaphore.of.shown(PERMIT);
+        f.debug_struct("Permit").field("of", &of).field("ticket", &self.ticket).finish()
+    }
+}
+
+impl<'s, S: Store + Clone> Permit<'s, S> {
+    fn new(semaphore: &Semaphore, session: &'s Session<S>, ticket: u64) -> Self {
+        Self { semaphore: semaphore.clone(), session, ticket, is_released: false }
+    }
+
+    /// The ticket of the permit: greater than those of all earlier requests for the resource.
+    pub fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    /// Verifies in the transaction of a write that the permit is still held. If it is not, the
+    /// transaction does not commit. Costs one get.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`]; any error of the store.
+    pub fn verify(&self, txn: &mut impl Writer) -> Result<()> {
+        let Semaphore { members, of, .. } = &self.semaphore;
+        txn.guarded(|txn| members.held(txn, of, self.ticket, PERMIT))
+    }
+
+    /// Releases the permit.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`] if it is no longer held; any error of the store.
+    pub fn release(mut self) -> Result<()> {
+        self.is_released = true;
+        self.release_now()
+    }
+
+    fn release_now(&self) -> Result<()> {
+        let Semaphore { of, .. } = &self.semaphore;
+        match self.session.store.transact(|txn| self.semaphore.leave(txn, self.ticket))? {
+            true => Ok(()),
+            false => Err(LockError::Lost { lock: of.shown(PERMIT), token: self.ticket }.into()),
+        }
+    }
+}
+
+impl<S: Store + Clone> Drop for Permit<'_, S> {
+    fn drop(&mut self) {
+        if self.is_released {
+            return;
+        }
+        if let Err(error) = self.release_now() {
+            self.session.note_failure(error);
+        }
+    }
+}

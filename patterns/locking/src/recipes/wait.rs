@@ -1,0 +1,61 @@
+//! Waiting for a change of a key, with a deadline.
+
+use std::time::{Duration, Instant};
+
+use keyloom::{KeyBuf, Reader, Result, Store};
+
+use crate::{Blocker, LockError, Locks};
+
+/// How long a waiter sleeps at most: what it waits for may change in a way that its key does not
+/// show, such as the renewal of a lease.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// The result of an attempt.
+pub(super) enum Attempt<T> {
+    Done(T),
+    Wait(Awaited),
+}
+
+/// What a waiter waits for.
+pub(super) struct Awaited {
+    key: KeyBuf,
+    /// The value of the key in the transaction of the attempt.
+    seen: Option<Vec<u8>>,
+    blockers: Vec<Blocker>,
+}
+
+impl Awaited {
+    pub(super) fn new(reader: &impl Reader, key: KeyBuf, blockers: Vec<Blocker>) -> Result<Self> {
+        let seen = reader.get(&key)?.map(|bytes| bytes.to_vec());
+        Ok(Self { key, seen, blockers })
+    }
+}
+
+/// Repeats an attempt until it is done, at most for `patience`. Between two attempts it waits for
+/// a change of the key, or for the end of the first lease of the blockers.
+pub(super) fn wait_until<T>(
+    store: &impl Store,
+    locks: &Locks,
+    what: &str,
+    patience: Duration,
+    mut attempt: impl FnMut() -> Result<Attempt<T>>,
+) -> Result<T> {
+    let began = Instant::now();
+    loop {
+        let Awaited { key, seen, blockers } = match attempt()? {
+            Attempt::Done(value) => return Ok(value),
+            Attempt::Wait(awaited) => awaited,
+        };
+        let waited = began.elapsed();
+        let left = patience.saturating_sub(waited);
+        if left.is_zero() {
+            return Err(LockError::TimedOut { lock: what.to_owned(), waited, blockers }.into());
+        }
+        let now = locks.clock.now()?;
+        // Unfinished work keeps a blocker whose lease has ended.
+        let ends = blockers.iter().filter_map(|blocker| blocker.dead_at.checked_sub(now));
+        let lives = ends.filter(|lives| *lives > 0).min().unwrap_or(u64::MAX);
+        let pause = left.min(Duration::from_millis(lives)).min(LONGEST_SLEEP);
+        store.wait_for_change(&key, seen.as_deref(), pause)?;
+    }
+}
