@@ -8,6 +8,7 @@ mod fairness;
 mod faults;
 mod fencing;
 mod inspection;
+mod interleavings;
 mod recipes;
 mod schedules;
 mod sessions;

@@ -11,14 +11,14 @@ use super::support::{Bench, GRACE, LEASE};
 
 /// A resource of the model: names from the root, and a range of children.
 #[derive(Clone, Debug)]
-struct Resource {
+pub struct Resource {
     names: Vec<u8>,
     range: Option<(u8, u8)>,
     is_exclusive: bool,
 }
 
 impl Resource {
-    fn random(random: &mut fastrand::Rng) -> Self {
+    pub fn random(random: &mut fastrand::Rng) -> Self {
         let names: Vec<_> = (0..random.usize(0..4)).map(|_| random.u8(0..3)).collect();
         let from = random.u8(0..3);
         let range = random.u8(0..5) == 0;
@@ -26,7 +26,7 @@ impl Resource {
         Self { names, range, is_exclusive: random.bool() }
     }
 
-    fn lock(&self) -> Lock {
+    pub fn lock(&self) -> Lock {
         let path = LockPath::of(self.names.iter().copied());
         match (self.range, self.is_exclusive) {
             (None, true) => Lock::exclusive(path),
@@ -60,7 +60,7 @@ impl Resource {
         }
     }
 
-    fn excludes(&self, other: &Self) -> bool {
+    pub fn excludes(&self, other: &Self) -> bool {
         (self.is_exclusive || other.is_exclusive) && self.overlaps(other)
     }
 }

@@ -1,0 +1,334 @@
+//! Transactions of several sessions that are open at the same time.
+//!
+//! Each session begins a transaction, requests or releases or writes in it, and commits it; between
+//! these steps the other sessions do the same. A transaction of the optimistic stores reads the
+//! state at its beginning, so a finer order of its reads makes no difference. Holders die as well,
+//! and their open transactions are committed later. The number of schedules is
+//! `KEYLOOM_LOCK_INTERLEAVINGS`, 200 by default.
+
+mod model;
+
+use keyloom::{Memory, Result, Store, Transaction, Writer};
+use keyloom_locking::{Grant, LockError, Outcome};
+use keyloom_mutant_stores::{Weakened, Weakness};
+use model::{Did, Model};
+
+use super::schedules::Resource;
+use super::support::{Bench, GRACE, LEASE};
+
+/// A transaction that is not committed yet.
+struct Open<'s, S: Store + 's> {
+    txn: S::Transaction<'s>,
+    did: Option<Did>,
+    /// The state that it reads.
+    began: Model,
+}
+
+/// A session, and what it knows of its requests.
+struct Client<'s, S: Store> {
+    id: u64,
+    open: Option<Open<'s, S>>,
+    grants: Vec<(Grant, Resource)>,
+    waits: Option<(u64, Resource)>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    granted: u64,
+    waited: u64,
+    writes: u64,
+    conflicts: u64,
+    /// Writes of dead sessions that were refused.
+    stale: u64,
+}
+
+struct Schedule<'s, S: Store> {
+    bench: Bench<'s, S>,
+    clients: Vec<Client<'s, S>>,
+    model: Model,
+    counts: Counts,
+    random: fastrand::Rng,
+    is_verifying: bool,
+}
+
+type Judged = Result<(), String>;
+
+impl<'s, S: Store> Schedule<'s, S> {
+    fn new(store: &'s S, seed: u64, is_verifying: bool) -> Self {
+        let bench = Bench::new(store);
+        let random = fastrand::Rng::with_seed(seed);
+        // The ids of sessions are random.
+        fastrand::seed(seed);
+        let mut schedule = Self {
+            bench,
+            clients: Vec::new(),
+            model: Model::default(),
+            counts: Counts::default(),
+            random,
+            is_verifying,
+        };
+        (0..3).for_each(|_| schedule.join());
+        schedule
+    }
+
+    fn join(&mut self) {
+        let id = self.bench.session(&self.clients.len().to_string());
+        self.clients.push(Client { id, open: None, grants: Vec::new(), waits: None });
+    }
+
+    /// Begins a transaction, does something in it, or commits it.
+    fn step(&mut self) -> Judged {
+        if self.random.u8(0..60) == 0 {
+            self.kill();
+        }
+        let at = self.random.usize(0..self.clients.len());
+        match self.clients[at].open.take() {
+            None => {
+                let (txn, began) = (self.bench.store.begin().unwrap(), self.model.clone());
+                self.clients[at].open = Some(Open { txn, did: None, began });
+                Ok(())
+            }
+            Some(Open { txn, did: Some(did), .. }) => self.commit(at, txn, did),
+            Some(open) => self.work(at, open),
+        }
+    }
+
+    fn commit(&mut self, at: usize, txn: S::Transaction<'s>, did: Did) -> Judged {
+        if let Err(error) = txn.commit() {
+            assert!(error.is_retryable(), "{error}");
+            self.counts.conflicts += 1;
+            return Ok(());
+        }
+        self.model.commit(&did)?;
+        let client = &mut self.clients[at];
+        match did {
+            Did::Granted { grant, resource, .. } => {
+                client.waits = None;
+                client.grants.push((grant, resource));
+                self.counts.granted += 1;
+            }
+            Did::Waits { ticket, resource, .. } => {
+                client.waits = Some((ticket, resource));
+                self.counts.waited += 1;
+            }
+            Did::Removed { ticket, .. } => {
+                client.grants.retain(|(grant, _)| grant.ticket != ticket);
+                client.waits.take_if(|(waits, _)| *waits == ticket);
+            }
+            Did::Wrote(_) => self.counts.writes += 1,
+            Did::StillWaits { .. } | Did::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, at: usize, mut open: Open<'s, S>) -> Judged {
+        let resource = Resource::random(&mut self.random);
+        let (done, asked) = self.act(at, &mut open.txn, &resource);
+        match done {
+            Ok(did) => {
+                // Without a write, the transaction is one at its beginning, not at its commit.
+                if let Did::StillWaits { ticket, resource } = &did {
+                    let mut in_the_way =
+                        open.began.in_the_way(self.clients[at].id, *ticket, resource);
+                    if in_the_way.next().is_none() {
+                        return Err(format!("{did:?}, and nothing is in the way"));
+                    }
+                }
+                open.did = Some(did);
+                self.clients[at].open = Some(open);
+                Ok(())
+            }
+            Err(error) if error.is_retryable() => Ok(()),
+            Err(error) => {
+                let error = error.downcast_ref::<LockError>().expect("an error of locks").clone();
+                self.judge_refusal(at, &open.began, &error, &asked)
+            }
+        }
+    }
+
+    /// Does something at random, and returns for which resource.
+    fn act(
+        &mut self,
+        at: usize,
+        txn: &mut S::Transaction<'s>,
+        resource: &Resource,
+    ) -> (Result<Did>, Resource) {
+        let Self { bench, clients, random, model, is_verifying, .. } = self;
+        let (locks, client) = (&bench.locks, &clients[at]);
+        let (session, lock) = (client.id, [resource.lock()]);
+        let held = (!client.grants.is_empty())
+            .then(|| client.grants[random.usize(0..client.grants.len())].clone());
+        if model.dead.contains(&session) {
+            // A holder that wakes late.
+            return match held {
+                Some((grant, resource)) => (write(bench, txn, grant, *is_verifying), resource),
+                None => (locks.renew(txn, session, LEASE).map(|()| Did::Nothing), resource.clone()),
+            };
+        }
+        let done = match (random.u8(0..10), held, &client.waits) {
+            (0..3, Some((grant, resource)), _) => {
+                return (write(bench, txn, grant, *is_verifying), resource);
+            }
+            (3..5, Some((grant, resource)), _) => {
+                let removed = Did::Removed { session, ticket: grant.ticket };
+                return (locks.release(txn, grant).map(|()| removed), resource);
+            }
+            (5, _, Some((ticket, _))) => match locks.withdraw(txn, session, *ticket) {
+                Ok(None) => Ok(Did::Removed { session, ticket: *ticket }),
+                other => other.map(|_| Did::Nothing),
+            },
+            (_, _, Some((ticket, resource))) => {
+                let polled = locks.poll(txn, session, *ticket);
+                return (
+                    polled.map(|outcome| polled_as(outcome, *ticket, resource)),
+                    resource.clone(),
+                );
+            }
+            (6, ..) => locks.renew(txn, session, LEASE).map(|()| Did::Nothing),
+            (7, ..) => locks.try_lock(txn, session, &lock).map(|grant| {
+                let resource = resource.clone();
+                Did::Granted { waited: None, grant, resource }
+            }),
+            _ => {
+                let requested = locks.request(txn, session, &lock);
+                requested.map(|outcome| requested_as(outcome, session, resource))
+            }
+        };
+        (done, resource.clone())
+    }
+
+    /// A refusal changes nothing; it must be true of the state that the transaction has read.
+    fn judge_refusal(
+        &mut self,
+        at: usize,
+        began: &Model,
+        error: &LockError,
+        resource: &Resource,
+    ) -> Judged {
+        let Client { id, grants, waits, .. } = &self.clients[at];
+        let is_dead = self.model.dead.contains(id);
+        let is_true = match error {
+            LockError::Blocked { .. } | LockError::Deadlock { .. } => {
+                began.in_the_way(*id, u64::MAX, resource).next().is_some()
+            }
+            LockError::Lost { .. } => {
+                self.counts.stale += u64::from(is_dead);
+                is_dead || grants.iter().any(|(grant, _)| !began.has(*id, grant.ticket))
+            }
+            LockError::NoRequest { ticket, .. } => is_dead || !began.has(*id, *ticket),
+            // The transaction began before the last renewal, and reads the clock after it.
+            LockError::SessionEnded { .. } => is_dead || began.dead.len() < self.model.dead.len(),
+            _ => false,
+        };
+        match is_true {
+            true => Ok(()),
+            false => Err(format!("{error} is not true for {id} ({waits:?}) in {began:?}")),
+        }
+    }
+
+    /// Lets the lease of one session end; the others renew theirs. A successor joins.
+    fn kill(&mut self) {
+        let at = self.random.usize(0..self.clients.len());
+        let killed = self.clients[at].id;
+        if !self.model.dead.insert(killed) {
+            return;
+        }
+        for part in [LEASE, GRACE] {
+            self.bench.clock.advance(part);
+            let living = self.clients.iter().filter(|other| !self.model.dead.contains(&other.id));
+            living.for_each(|other| self.bench.renew(other.id).unwrap());
+        }
+        self.join();
+    }
+
+    /// Runs the schedule, and judges what is in the store at its end.
+    fn run(mut self) -> Result<Counts, String> {
+        for _ in 0..self.random.usize(20..150) {
+            self.step()?;
+        }
+        self.clients.iter_mut().for_each(|client| drop(client.open.take()));
+        match self.bench.faults() {
+            faults if faults.is_empty() => Ok(self.counts),
+            faults => Err(faults.join("; ")),
+        }
+    }
+}
+
+fn write<S: Store>(
+    bench: &Bench<'_, S>,
+    txn: &mut S::Transaction<'_>,
+    grant: Grant,
+    is_verifying: bool,
+) -> Result<Did> {
+    if is_verifying {
+        bench.locks.verify(txn, grant)?;
+    }
+    // A key of its own, so that only the verification can conflict.
+    txn.put(format!("written by {}", grant.token).as_bytes(), b"")?;
+    Ok(Did::Wrote(grant))
+}
+
+fn requested_as(outcome: Outcome, session: u64, resource: &Resource) -> Did {
+    let resource = resource.clone();
+    match outcome {
+        Outcome::Granted(grant) => Did::Granted { waited: None, grant, resource },
+        Outcome::Waiting { ticket, .. } => Did::Waits { session, ticket, resource },
+    }
+}
+
+fn polled_as(outcome: Outcome, ticket: u64, resource: &Resource) -> Did {
+    match outcome {
+        Outcome::Granted(grant) => {
+            Did::Granted { waited: Some(ticket), grant, resource: resource.clone() }
+        }
+        Outcome::Waiting { .. } => Did::StillWaits { ticket, resource: resource.clone() },
+    }
+}
+
+/// Runs schedules; returns the first violation with the number of its schedule.
+fn run<S: Store>(
+    schedules: u64,
+    is_verifying: bool,
+    store: impl Fn() -> S,
+) -> Result<Counts, String> {
+    let mut all = Counts::default();
+    for seed in 0..schedules {
+        let store = store();
+        let counts = Schedule::new(&store, seed, is_verifying).run();
+        let counts = counts.map_err(|violation| format!("schedule {seed}: {violation}"))?;
+        all.granted += counts.granted;
+        all.waited += counts.waited;
+        all.writes += counts.writes;
+        all.conflicts += counts.conflicts;
+        all.stale += counts.stale;
+    }
+    Ok(all)
+}
+
+#[test]
+fn interleaved_transactions_are_linearizable() {
+    let schedules = std::env::var("KEYLOOM_LOCK_INTERLEAVINGS");
+    let schedules = schedules.map_or(200, |text| text.parse().unwrap());
+    let counts = run(schedules, true, keyloom_testing::optimistic_memory).unwrap();
+    println!("{schedules} schedules: {counts:?}");
+    assert!(counts.granted.min(counts.waited).min(counts.writes) > schedules);
+    assert!(counts.conflicts > schedules && counts.stale > 0);
+}
+
+/// The negative controls: the same schedules on stores that leave out a part of the validation.
+#[test]
+fn weaker_isolation_is_found() {
+    let on = |weakness| run(30, true, || Weakened::new(Memory::new(), weakness));
+    on(Weakness::None).unwrap();
+    for weakness in [Weakness::LostUpdates, Weakness::WriteSkew, Weakness::Phantoms] {
+        let violation = on(weakness).unwrap_err();
+        println!("{weakness:?}: {violation}");
+    }
+}
+
+/// The negative control of fencing: without a verified token, dead holders write.
+#[test]
+fn writes_without_fencing_are_found() {
+    let violation = run(100, false, keyloom_testing::optimistic_memory).unwrap_err();
+    assert!(violation.contains("a stale write"), "{violation}");
+}

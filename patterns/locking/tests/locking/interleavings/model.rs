@@ -1,0 +1,146 @@
+//! The history of committed transactions, applied one after the other to a list of requests.
+//!
+//! The model is sequential: if each transaction, in the order of the commits, does what the model
+//! allows, the history is linearizable.
+
+use std::collections::BTreeSet;
+
+use keyloom_locking::Grant;
+
+use super::super::schedules::Resource;
+
+/// A request in the store.
+#[derive(Clone, Debug)]
+pub struct Entered {
+    pub session: u64,
+    pub ticket: u64,
+    pub resource: Resource,
+    /// The fencing token, `None` while it waits.
+    pub token: Option<u64>,
+}
+
+/// What a transaction did.
+#[derive(Clone, Debug)]
+pub enum Did {
+    /// The request with this ticket is granted; a request that did not wait has no ticket before.
+    Granted {
+        waited: Option<u64>,
+        grant: Grant,
+        resource: Resource,
+    },
+    /// The request is in the queue.
+    Waits {
+        session: u64,
+        ticket: u64,
+        resource: Resource,
+    },
+    /// A poll found the request still waiting, and wrote nothing.
+    StillWaits {
+        ticket: u64,
+        resource: Resource,
+    },
+    /// The request is released or withdrawn.
+    Removed {
+        session: u64,
+        ticket: u64,
+    },
+    /// A verified write.
+    Wrote(Grant),
+    Nothing,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    pub requests: Vec<Entered>,
+    /// The sessions whose leases have ended. Any later request may remove their requests.
+    pub dead: BTreeSet<u64>,
+    /// All tokens ever given.
+    given: Vec<(Resource, u64)>,
+}
+
+impl Model {
+    pub fn has(&self, session: u64, ticket: u64) -> bool {
+        self.requests.iter().any(|r| (r.session, r.ticket) == (session, ticket))
+    }
+
+    /// The requests of other sessions that keep a request from being granted.
+    pub fn in_the_way<'m>(
+        &'m self,
+        session: u64,
+        ticket: u64,
+        resource: &'m Resource,
+    ) -> impl Iterator<Item = &'m Entered> {
+        let others = self.requests.iter().filter(move |r| r.session != session);
+        let excluding = others.filter(|other| other.resource.excludes(resource));
+        excluding.filter(move |other| other.token.is_some() || other.ticket < ticket)
+    }
+
+    /// Applies a committed transaction; fails if no sequential history allows it.
+    pub fn commit(&mut self, did: &Did) -> Result<(), String> {
+        match did {
+            Did::Granted { waited, grant, resource } => self.grant(*waited, grant, resource),
+            Did::Waits { session, ticket, resource } => {
+                if self.in_the_way(*session, *ticket, resource).next().is_none() {
+                    return Err(format!("{did:?}, and nothing is in the way: {self:?}"));
+                }
+                self.enter(*session, *ticket, resource, None);
+                Ok(())
+            }
+            Did::Removed { session, ticket } => {
+                if !self.has(*session, *ticket) {
+                    return Err(format!("{did:?}, which was gone: {self:?}"));
+                }
+                self.remove(*session, *ticket);
+                Ok(())
+            }
+            Did::Wrote(grant) => match self.has(grant.session, grant.ticket) {
+                true => Ok(()),
+                false => Err(format!("a stale write: {grant:?} in {self:?}")),
+            },
+            Did::StillWaits { .. } | Did::Nothing => Ok(()),
+        }
+    }
+
+    fn enter(&mut self, session: u64, ticket: u64, resource: &Resource, token: Option<u64>) {
+        self.remove(session, ticket);
+        self.requests.push(Entered { session, ticket, resource: resource.clone(), token });
+    }
+
+    fn remove(&mut self, session: u64, ticket: u64) {
+        self.requests.retain(|r| (r.session, r.ticket) != (session, ticket));
+    }
+
+    fn grant(
+        &mut self,
+        waited: Option<u64>,
+        grant: &Grant,
+        resource: &Resource,
+    ) -> Result<(), String> {
+        let Grant { session, ticket, token, .. } = *grant;
+        // A session that holds a lock may pass the queue below it.
+        let holds = self.requests.iter().any(|r| r.session == session && r.token.is_some());
+        let before = self.in_the_way(session, waited.unwrap_or(u64::MAX), resource);
+        let (mut dead, mut living) = (Vec::new(), None);
+        for other in before {
+            match self.dead.contains(&other.session) {
+                true => dead.push((other.session, other.ticket)),
+                false if other.token.is_none() && holds => {}
+                false => living = Some(other),
+            }
+        }
+        if let Some(other) = living {
+            return Err(format!("{grant:?} of {resource:?} is granted beside {other:?}"));
+        }
+        if waited.is_some_and(|waited| !self.has(session, waited)) {
+            return Err(format!("{grant:?} is granted after its withdrawal"));
+        }
+        let last = self.given.iter().filter(|(other, _)| other.excludes(resource));
+        if last.map(|(_, token)| *token).max().is_some_and(|last| last >= token) {
+            return Err(format!("{grant:?} of {resource:?} has a token that is not greater"));
+        }
+        dead.into_iter().for_each(|(session, ticket)| self.remove(session, ticket));
+        self.given.push((resource.clone(), token));
+        self.enter(session, ticket, resource, Some(token));
+        Ok(())
+    }
+}
