@@ -1,0 +1,183 @@
+//! What a consumer does with a delivery, and dead letters.
+
+use std::time::Duration;
+
+use keyloom::value::Codec;
+use keyloom::{Reader, Result, Writer};
+use keyloom_tables::{Continuation, Page};
+
+use super::error::{QueueError, Stale};
+use super::job::{DEAD, Delivery, Failed, Job, JobState};
+use super::{JobId, WorkQueue};
+use crate::clock::millis;
+
+impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+    /// Removes a job whose work is done.
+    ///
+    /// Complete the job in the transaction that writes the results of the work. It checks the token
+    /// of the delivery in the same transaction. So if the job was delivered to another consumer in
+    /// the meantime, this transaction does not commit, and the results are written once.
+    ///
+    /// A lease that has ended is still valid until the job is delivered again.
+    ///
+    /// # Errors
+    /// [`QueueError::Stale`], after which the transaction does not commit; the errors of
+    /// [`Table::delete`](keyloom_tables::Table::delete).
+    pub fn complete(&self, txn: &mut impl Writer, delivery: &Delivery<J>) -> Result<()> {
+        txn.guarded(|txn| {
+            let job = self.held(txn, delivery)?;
+            self.remember_key(txn, delivery.id, &job)?;
+            self.jobs.delete(txn, &delivery.id).map(drop)
+        })
+    }
+
+    /// Extends the lease of a delivery to `visibility` from now on, and returns its new end in
+    /// milliseconds since 1970.
+    ///
+    /// # Errors
+    /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
+    pub fn extend(
+        &self,
+        txn: &mut impl Writer,
+        delivery: &Delivery<J>,
+        visibility: Duration,
+    ) -> Result<u64> {
+        txn.guarded(|txn| {
+            let mut job = self.held(txn, delivery)?;
+            let until = self.now()?.saturating_add(millis(visibility));
+            job.state = JobState::Leased { until };
+            self.write(txn, delivery.id, &job)?;
+            Ok(until)
+        })
+    }
+
+    /// Gives a job back whose work failed. It is delivered again after a pause that grows with its
+    /// attempts; after its last attempt it becomes a dead letter with the error.
+    ///
+    /// # Errors
+    /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
+    pub fn fail(
+        &self,
+        txn: &mut impl Writer,
+        delivery: &Delivery<J>,
+        error: &str,
+    ) -> Result<Failed> {
+        txn.guarded(|txn| {
+            let mut job = self.held(txn, delivery)?;
+            let now = self.now()?;
+            job.set_error(error);
+            let outcome = match job.attempts >= self.options.max_attempts {
+                true => Failed::Dead,
+                false => {
+                    let pause = self.options.backoff.pause(job.attempts);
+                    Failed::RetryAt(now.saturating_add(millis(pause)))
+                }
+            };
+            job.state = match outcome {
+                Failed::Dead => JobState::Dead { since: now },
+                Failed::RetryAt(from) => JobState::Waiting { from },
+            };
+            self.write(txn, delivery.id, &job)?;
+            Ok(outcome)
+        })
+    }
+
+    /// Gives a job back that was not worked on, for example at a shutdown. It can be delivered at
+    /// once, and the attempt does not count.
+    ///
+    /// # Errors
+    /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
+    pub fn release(&self, txn: &mut impl Writer, delivery: &Delivery<J>) -> Result<()> {
+        txn.guarded(|txn| {
+            let mut job = self.held(txn, delivery)?;
+            job.state = JobState::Waiting { from: self.now()? };
+            job.attempts = job.attempts.saturating_sub(1);
+            self.write(txn, delivery.id, &job)
+        })
+    }
+
+    /// Makes a job a dead letter at once, for an error that no retry can fix.
+    ///
+    /// # Errors
+    /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
+    pub fn bury(&self, txn: &mut impl Writer, delivery: &Delivery<J>, error: &str) -> Result<()> {
+        txn.guarded(|txn| {
+            let mut job = self.held(txn, delivery)?;
+            job.set_error(error);
+            job.state = JobState::Dead { since: self.now()? };
+            self.write(txn, delivery.id, &job)
+        })
+    }
+
+    /// The dead letters of a tenant, or of all, with at most `limit` on a page: in the order of
+    /// tenants, and the oldest first.
+    ///
+    /// # Errors
+    /// The errors of [`IndexQuery::records`](keyloom_tables::IndexQuery::records).
+    pub fn dead_letters(
+        &self,
+        reader: &impl Reader,
+        tenant: Option<&str>,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<(JobId, Job<J>)>> {
+        let query = self.by_state.query().limit(limit).after(after);
+        match tenant {
+            Some(tenant) => query.prefix((DEAD, tenant)),
+            None => query.prefix(DEAD),
+        }
+        .records(reader)
+    }
+
+    /// Delivers a dead letter again, with all its attempts.
+    ///
+    /// # Errors
+    /// [`QueueError::NotDead`]; the errors of [`Table::put`](keyloom_tables::Table::put).
+    pub fn requeue(&self, txn: &mut impl Writer, id: JobId) -> Result<()> {
+        txn.guarded(|txn| {
+            let not_dead = |state| QueueError::NotDead { id, state };
+            let job = self.jobs.get(txn, &id)?;
+            let mut job = job.ok_or_else(|| not_dead("does not exist"))?;
+            match job.state {
+                JobState::Dead { .. } => {}
+                JobState::Waiting { .. } => return Err(not_dead("waits").into()),
+                JobState::Leased { .. } => return Err(not_dead("is leased").into()),
+            }
+            job.state = JobState::Waiting { from: self.now()? };
+            job.attempts = 0;
+            self.write(txn, id, &job)
+        })
+    }
+
+    /// Deletes a job in any state, such as a dead letter, and returns whether it existed. A
+    /// consumer that has it can no longer complete it. Its key can be enqueued again.
+    ///
+    /// # Errors
+    /// The errors of [`Table::delete`](keyloom_tables::Table::delete).
+    pub fn delete(&self, txn: &mut impl Writer, id: JobId) -> Result<bool> {
+        txn.guarded(|txn| self.jobs.delete(txn, &id))
+    }
+
+    /// The job of a delivery, if the consumer still has it.
+    fn held(&self, reader: &impl Reader, delivery: &Delivery<J>) -> Result<Job<J>> {
+        let Delivery { id, token, .. } = *delivery;
+        let stale = |reason| QueueError::Stale { id, token, reason };
+        let job = self.jobs.get(reader, &id)?.ok_or_else(|| stale(Stale::Gone))?;
+        match job.state {
+            _ if job.token != token => {
+                Err(stale(Stale::DeliveredAgain { token: job.token }).into())
+            }
+            JobState::Leased { .. } => Ok(job),
+            JobState::Waiting { .. } | JobState::Dead { .. } => Err(stale(Stale::GivenBack).into()),
+        }
+    }
+
+    /// Writes a changed job, and makes sure that it is found.
+    pub(super) fn write(&self, txn: &mut impl Writer, id: JobId, job: &Job<J>) -> Result<()> {
+        self.jobs.put(txn, &id, job)?;
+        match job.available_from() {
+            Some(at) => self.tenants.announce(txn, &job.tenant, at, self.now()?),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Delivery of jobs.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use keyloom::value::Codec;
+use keyloom::{KeyRange, Page, Reader, Result, Store, Writer};
+use keyloom_tables::index::Found;
+use keyloom_tables::kit::{is_undecodable, unless_undecodable};
+use keyloom_tables::{Index, within};
+
+use super::job::{Delivery, Job, JobState, LEASED, Priority, StateParts, WAITING};
+use super::{JobId, WorkQueue};
+
+/// The most jobs of one call.
+const MOST_JOBS: usize = 1_000;
+/// The most tenants that one step looks at, and that are woken at a time.
+const MOST_TENANTS: usize = 64;
+/// The most steps of one call. With twice as many tenants in each, a call for one job looks at 191
+/// tenants without a job before it returns none.
+const STEPS: usize = 8;
+
+/// Jobs that were due in a snapshot, in the order in which they should be leased.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidates {
+    jobs: Vec<Candidate>,
+    /// Active tenants that had no job to deliver.
+    idle: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Candidate {
+    id: JobId,
+    /// The position after the tenant in the round.
+    next: u64,
+}
+
+impl Candidates {
+    /// The ids of the jobs.
+    pub fn ids(&self) -> impl Iterator<Item = JobId> {
+        self.jobs.iter().map(|candidate| candidate.id)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.idle.is_empty()
+    }
+}
+
+impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+    /// Delivers up to `n` jobs, at most 1,000: leases them until the visibility time-out. Until
+    /// then no other consumer gets them.
+    ///
+    /// Tenants take turns. Within a tenant, jobs whose lease has ended come first, then the most
+    /// urgent ones, then the oldest. To keep concurrent consumers apart, the jobs are drawn at
+    /// random from the first ones of the same kind: [`spread`](super::QueueOptions::spread) jobs
+    /// for each wanted job.
+    ///
+    /// A job whose lease has ended after its last attempt becomes a dead letter instead.
+    ///
+    /// The jobs are selected in a snapshot, and leased in a transaction that reads only these jobs.
+    /// So it conflicts only with a transaction that writes one of them. Returns fewer than `n`
+    /// jobs, or none, if there are no more or other consumers were faster. With many active tenants
+    /// that have just run out of jobs, the next call continues after those that this one visited.
+    ///
+    /// # Errors
+    /// The errors of the [clock](crate::Clock) and of
+    /// [`Attached::at`](keyloom_tables::Attached::at); any error of the store. After a commit of
+    /// unknown outcome, jobs may be leased that were not returned: they are delivered again after
+    /// their time-out.
+    pub fn dequeue<S: Store>(&self, store: &S, n: usize) -> Result<Vec<Delivery<J>>> {
+        let n = n.min(MOST_JOBS);
+        self.wake(store)?;
+        let mut tenants = n.clamp(1, MOST_TENANTS);
+        for _ in 0..STEPS {
+            let candidates = self.some_candidates(&store.snapshot()?, n, tenants)?;
+            if n == 0 || candidates.is_empty() {
+                break;
+            }
+            self.settle(store, &candidates)?;
+            let delivered = match candidates.jobs.is_empty() {
+                true => Vec::new(),
+                false => store.transact(|txn| self.lease(txn, &candidates, n))?,
+            };
+            if !delivered.is_empty() {
+                return Ok(delivered);
+            }
+            tenants = (tenants * 2).min(MOST_TENANTS);
+        }
+        Ok(Vec::new())
+    }
+
+    /// The jobs from which [`dequeue`](WorkQueue::dequeue) of `n` jobs would choose in this
+    /// snapshot, for [`lease`](WorkQueue::lease) in a transaction of the caller. Moves the round of
+    /// the tenants on.
+    ///
+    /// # Errors
+    /// The errors of [`dequeue`](WorkQueue::dequeue).
+    pub fn candidates(&self, reader: &impl Reader, n: usize) -> Result<Candidates> {
+        self.some_candidates(reader, n.min(MOST_JOBS), n.clamp(1, MOST_TENANTS))
+    }
+
+    fn some_candidates(
+        &self,
+        reader: &impl Reader,
+        n: usize,
+        tenants: usize,
+    ) -> Result<Candidates> {
+        let now = self.now()?;
+        let round = self.tenants.round(reader, self.turn.load(Relaxed), tenants)?;
+        let mut found = Candidates::default();
+        let mut lines = Vec::with_capacity(round.len());
+        let index = self.by_state.at(reader)?;
+        let window = self.window(n, round.len());
+        let ranges: Vec<_> =
+            round.iter().flat_map(|(tenant, _)| due_ranges(index, tenant, now)).collect();
+        let mut pages = reader.range_many(&ranges, window)?.into_iter();
+        for (tenant, position) in round {
+            let line = line(index, pages.by_ref().take(RANGES));
+            let next = position.wrapping_add(1);
+            if line.is_empty() {
+                // The next call begins after it, also if this one delivers nothing.
+                self.turn.store(next, Relaxed);
+                found.idle.push(tenant);
+            }
+            lines.push(line.into_iter().map(move |id| Candidate { id, next }));
+        }
+        found.jobs = interleave(lines);
+        Ok(found)
+    }
+
+    /// How many jobs are read of each range.
+    fn window(&self, n: usize, tenants: usize) -> usize {
+        n.div_ceil(tenants.max(1)).saturating_mul(self.options.spread.max(1)).max(1)
+    }
+
+    /// Leases up to `n` of the candidates in the transaction `txn`, and returns those that are
+    /// still due.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_locking::WorkQueue;
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let queue = WorkQueue::<u32>::open(&Schema::open(&store, "app")?, "jobs")?;
+    /// store.transact(|txn| queue.enqueue(txn, ("acme", 7)))?;
+    /// let candidates = queue.candidates(&store.snapshot()?, 1)?;
+    /// let taken = store.transact(|txn| queue.lease(txn, &candidates, 1))?;
+    /// assert_eq!(taken[0].job.payload, 7);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`dequeue`](WorkQueue::dequeue).
+    pub fn lease(
+        &self,
+        txn: &mut impl Writer,
+        candidates: &Candidates,
+        n: usize,
+    ) -> Result<Vec<Delivery<J>>> {
+        txn.guarded(|txn| {
+            let now = self.now()?;
+            let (mut delivered, mut dead) = (Vec::new(), Vec::new());
+            let mut rest = &candidates.jobs[..];
+            while delivered.len() < n && !rest.is_empty() {
+                let (some, later) = rest.split_at((n - delivered.len()).min(rest.len()));
+                rest = later;
+                for (candidate, job) in some.iter().zip(self.read_some(txn, some)?) {
+                    let Some(job) = job.filter(|job| job.is_due(now)) else { continue };
+                    match self.grant(candidate.id, job, now) {
+                        Ok(delivery) => {
+                            self.turn.store(candidate.next, Relaxed);
+                            delivered.push(delivery);
+                        }
+                        Err(job) => dead.push((candidate.id, job)),
+                    }
+                }
+            }
+            self.jobs.put_many(txn, &dead)?;
+            self.write_leases(txn, delivered)
+        })
+    }
+
+    /// The jobs of some candidates; `None` for those that are gone or do not decode.
+    fn read_some(&self, reader: &impl Reader, some: &[Candidate]) -> Result<Vec<Option<Job<J>>>> {
+        match self.jobs.get_many(reader, some.iter().map(|candidate| &candidate.id)) {
+            Err(error) if is_undecodable(&error) => some
+                .iter()
+                .map(|one| Ok(unless_undecodable(self.jobs.get(reader, &one.id))?.flatten()))
+                .collect(),
+            jobs => jobs,
+        }
+    }
+
+    /// The next delivery of a job, or the dead letter that it becomes.
+    fn grant(&self, id: JobId, mut job: Job<J>, now: u64) -> Result<Delivery<J>, Job<J>> {
+        if job.attempts >= self.options.max_attempts.max(1) {
+            if job.last_error.is_none() {
+                job.set_error("the lease of the last attempt ended without an answer");
+            }
+            job.state = JobState::Dead { since: now };
+            return Err(job);
+        }
+        let until = now.saturating_add(self.visibility());
+        job.state = JobState::Leased { until };
+        job.attempts += 1;
+        job.token += 1;
+        Ok(Delivery { id, token: job.token, until, job })
+    }
+
+    fn write_leases(
+        &self,
+        txn: &mut impl Writer,
+        delivered: Vec<Delivery<J>>,
+    ) -> Result<Vec<Delivery<J>>> {
+        let with_id = |delivery: Delivery<J>| (delivery.id, delivery.job);
+        let records: Vec<_> = delivered.into_iter().map(with_id).collect();
+        self.jobs.put_many(txn, &records)?;
+        let delivery = |(id, job): (JobId, Job<J>)| {
+            let (token, until) = (job.token, job.available_from().unwrap_or_default());
+            Delivery { id, token, until, job }
+        };
+        Ok(records.into_iter().map(delivery).collect())
+    }
+
+    /// Wakes sleeping tenants whose time has come.
+    fn wake<S: Store>(&self, store: &S) -> Result<()> {
+        let now = self.now()?;
+        let due = self.tenants.due(&store.snapshot()?, now, MOST_TENANTS)?;
+        match due.is_empty() {
+            true => Ok(()),
+            false => store.transact(|txn| txn.guarded(|txn| self.tenants.wake(txn, &due, now))),
+        }
+    }
+
+    /// Lets idle tenants sleep that are active for long.
+    fn settle<S: Store>(&self, store: &S, candidates: &Candidates) -> Result<()> {
+        let (now, linger) = (self.now()?, self.linger());
+        for tenant in &candidates.idle {
+            store.transact(|txn| {
+                txn.guarded(|txn| {
+                    let next = |txn: &S::Transaction<'_>| self.next_of(txn, tenant);
+                    self.tenants.settle(txn, tenant, now, linger, next)
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// When the next job of a tenant can be delivered.
+    pub(super) fn next_of(&self, reader: &impl Reader, tenant: &str) -> Result<Option<u64>> {
+        let index = self.by_state.at(reader)?;
+        let pages = reader.range_many(&due_ranges(index, tenant, u64::MAX), 1)?;
+        let mut next = None;
+        for entry in pages.into_iter().flat_map(|page| page.entries) {
+            let found = Found::<_, JobId, StateParts>::new(index.space(), entry);
+            // A damaged entry counts as due: the tenant stays active, and the check names it.
+            let at = found.and_then(|found| Ok(found.owned_parts()?.3)).unwrap_or(0);
+            next = Some(next.map_or(at, |next: u64| next.min(at)));
+        }
+        Ok(next)
+    }
+}
+
+/// The number of ranges of a tenant that can hold due jobs.
+const RANGES: usize = 5;
+/// Their states and priorities, in the order of delivery.
+const KINDS: [(u8, Priority); RANGES] = [
+    (LEASED, Priority::Urgent), // Leased jobs are not in the order of priorities.
+    (WAITING, Priority::Urgent),
+    (WAITING, Priority::High),
+    (WAITING, Priority::Normal),
+    (WAITING, Priority::Low),
+];
+
+/// The ranges of the jobs of a tenant that are due at `now`, in the order of delivery.
+pub(super) fn due_ranges<J: 'static>(
+    index: &Index<JobId, Job<J>, StateParts>,
+    tenant: &str,
+    now: u64,
+) -> [KeyRange<'static>; RANGES] {
+    KINDS.map(|(state, priority)| {
+        let at = |time: u64| (state, tenant, priority.code(), time);
+        within(at(0)..=at(now)).key_range(index.space())
+    })
+}
+
+/// The jobs of one tenant, in the order of its ranges, shuffled within each.
+fn line<'p, J: 'static, B: std::ops::Deref<Target = [u8]> + 'p>(
+    index: &Index<JobId, Job<J>, StateParts>,
+    pages: impl Iterator<Item = Page<B>>,
+) -> Vec<JobId> {
+    let mut line = Vec::new();
+    for page in pages {
+        let from = line.len();
+        for entry in page.entries {
+            // A damaged entry must not block the jobs after it; the check names it.
+            let found = Found::<_, JobId, StateParts>::new(index.space(), entry);
+            line.extend(found.and_then(|found| found.record_key()));
+        }
+        fastrand::shuffle(line.get_mut(from..).unwrap_or_default());
+    }
+    line
+}
+
+/// One of each line in turn, until all are empty.
+fn interleave(lines: Vec<impl Iterator<Item = Candidate>>) -> Vec<Candidate> {
+    let (mut lines, mut all) = (lines, Vec::new());
+    while !lines.is_empty() {
+        lines.retain_mut(|line| match line.next() {
+            Some(candidate) => {
+                all.push(candidate);
+                true
+            }
+            None => false,
+        });
+    }
+    all
+}

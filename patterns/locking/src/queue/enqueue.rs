@@ -1,0 +1,111 @@
+//! Enqueueing, and the keys that make it idempotent.
+
+use keyloom::value::Codec;
+use keyloom::{Reader, Result, Store, Writer};
+use keyloom_tables::Progress;
+use serde::{Deserialize, Serialize};
+
+use super::job::{Enqueued, Job, NewJob};
+use super::{JobId, WorkQueue, random};
+use crate::clock::millis;
+
+/// The key of a completed job, remembered for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DoneKey {
+    id: u128,
+    pub(super) until: u64,
+}
+
+impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+    /// Adds a job: a [`NewJob`], or a pair of tenant and payload. It exists if and when the
+    /// transaction commits.
+    ///
+    /// With a [key](NewJob::key) the operation is idempotent: if the tenant has a job with this key,
+    /// in any state, or has completed one recently, nothing is written and its id is returned. Give
+    /// each job a key if the producer retries commits of unknown outcome.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_locking::WorkQueue;
+    /// use keyloom_locking::queue::{Enqueued, NewJob};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let mails = WorkQueue::<String>::open(&Schema::open(&store, "shop")?, "mail")?;
+    /// let job = NewJob::new("acme", "to Ada".to_owned()).key("order 17");
+    /// let first = store.transact(|txn| mails.enqueue(txn, job.clone()))?;
+    /// let again = store.transact(|txn| mails.enqueue(txn, job.clone()))?;
+    /// assert_eq!(again, Enqueued::Existing(first.id()));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a tenant or a key of more
+    /// than 200 bytes; the errors of [`Table::put`](keyloom_tables::Table::put).
+    pub fn enqueue(&self, txn: &mut impl Writer, job: impl Into<NewJob<J>>) -> Result<Enqueued> {
+        let job = job.into();
+        txn.guarded(|txn| {
+            job.check()?;
+            let now = self.now()?;
+            if let Some(key) = &job.key
+                && let Some(id) = self.known(txn, &job.tenant, key, now)?
+            {
+                return Ok(Enqueued::Existing(id));
+            }
+            let id = new_id(now);
+            self.write(txn, id, &job.into_job(now))?;
+            Ok(Enqueued::New(id))
+        })
+    }
+
+    /// The job of a key that exists or was completed recently.
+    fn known(
+        &self,
+        reader: &impl Reader,
+        tenant: &str,
+        key: &str,
+        now: u64,
+    ) -> Result<Option<JobId>> {
+        if let Some(found) = self.by_key.at(reader)?.get(reader, (tenant, key))? {
+            return found.record_key().map(Some);
+        }
+        let done = self.done.get(reader, &(tenant.into(), key.into()), now)?;
+        Ok(done.map(|done| JobId::from_u128(done.id)))
+    }
+
+    /// Remembers the key of a job that is being completed.
+    pub(super) fn remember_key(
+        &self,
+        txn: &mut impl Writer,
+        id: JobId,
+        job: &Job<J>,
+    ) -> Result<()> {
+        let window = millis(self.options.dedup_window);
+        match &job.key {
+            Some(key) if window > 0 => {
+                let until = self.now()?.saturating_add(window);
+                let done = DoneKey { id: id.as_u128(), until };
+                self.done.table().put(txn, &(job.tenant.clone(), key.clone()), &done)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the keys of completed jobs that need not be remembered any more. Any process may
+    /// call it, at any time; idle consumers in [`work`](WorkQueue::work) do so once a minute.
+    ///
+    /// # Errors
+    /// The errors of [`Expiry::sweep`](crate::Expiry::sweep).
+    pub fn sweep<S: Store>(&self, store: &S) -> Result<Progress> {
+        self.done.sweep(store, self.now()?)
+    }
+}
+
+/// A UUID of version 7: jobs that are enqueued together are stored together. It does not come from
+/// a counter, which all producers would write.
+fn new_id(now: u64) -> JobId {
+    const MS_BITS: u64 = (1 << 48) - 1;
+    let ms = u128::from(now & MS_BITS) << 80;
+    let random = (u128::from(random()) << 64) | u128::from(random());
+    let low = random & !((0xF << 76) | (0b11 << 62)) & ((1 << 80) - 1);
+    JobId::from_u128(ms | (0x7 << 76) | (0b10 << 62) | low)
+}

@@ -1,0 +1,183 @@
+//! Reads of a queue without delivery, check and repair.
+
+use std::collections::BTreeSet;
+
+use keyloom::value::Codec;
+use keyloom::{KeyRange, Order, Reader, Result, Store, Subspace};
+use keyloom_tables::index::Found;
+use keyloom_tables::{Inconsistency, Progress, Rule, Select};
+
+use super::dequeue::due_ranges;
+use super::job::{DEAD, Job, LEASED, StateParts, WAITING};
+use super::{JobId, WorkQueue};
+
+/// The numbers of jobs in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounts {
+    /// Can be delivered now: waiting jobs, and jobs whose lease has ended.
+    pub ready: u64,
+    /// Wait for a later time.
+    pub delayed: u64,
+    /// Are being worked on.
+    pub leased: u64,
+    /// Dead letters.
+    pub dead: u64,
+}
+
+impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+    /// The job of an id, in any state. Costs one get.
+    ///
+    /// # Errors
+    /// The errors of [`Table::get`](keyloom_tables::Table::get).
+    pub fn get(&self, reader: &impl Reader, id: JobId) -> Result<Option<Job<J>>> {
+        self.jobs.get(reader, &id)
+    }
+
+    /// The next jobs of a tenant that can be delivered, at most `limit`, without leasing them.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::at`](keyloom_tables::Attached::at) and of
+    /// [`Table::get`](keyloom_tables::Table::get).
+    pub fn peek(
+        &self,
+        reader: &impl Reader,
+        tenant: &str,
+        limit: usize,
+    ) -> Result<Vec<(JobId, Job<J>)>> {
+        let index = self.by_state.at(reader)?;
+        let ranges = due_ranges(index, tenant, self.now()?);
+        let entries = reader.range_many(&ranges, limit.max(1))?.into_iter();
+        let entries = entries.flat_map(|page| page.entries);
+        let ids = entries
+            .map(|entry| Found::<_, JobId, StateParts>::new(index.space(), entry)?.record_key())
+            .filter_map(Result::ok)
+            .take(limit);
+        let ids: Vec<JobId> = ids.collect();
+        let jobs = self.jobs.get_many(reader, &ids)?;
+        Ok(ids.into_iter().zip(jobs).filter_map(|(id, job)| Some((id, job?))).collect())
+    }
+
+    /// The numbers of jobs of a tenant, or of all, in each state.
+    ///
+    /// Reads the index entries of all waiting and leased jobs, and counts those of the dead
+    /// letters: no counter is kept, since all writers of a tenant would change it.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::at`](keyloom_tables::Attached::at).
+    pub fn counts(&self, reader: &impl Reader, tenant: Option<&str>) -> Result<QueueCounts> {
+        let index = self.by_state.at(reader)?;
+        let now = self.now()?;
+        let space = index.space();
+        let (mut counts, mut leased) = (QueueCounts::default(), QueueCounts::default());
+        count_due(reader, space, state_range(space, WAITING, tenant), now, &mut counts)?;
+        count_due(reader, space, state_range(space, LEASED, tenant), now, &mut leased)?;
+        counts.ready += leased.ready;
+        counts.leased = leased.delayed;
+        counts.dead = reader.count(state_range(space, DEAD, tenant))?;
+        Ok(counts)
+    }
+
+    /// Reports every inconsistency: in the indexes by state and by key, and tenants whose jobs
+    /// would not be found.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::check`](keyloom_tables::Attached::check).
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut faults = self.by_state.check(reader)?;
+        faults.extend(self.by_key.check(reader)?);
+        faults.extend(self.done.index().check(reader)?);
+        faults.extend(self.tenants.by_turn().check(reader)?);
+        faults.extend(self.lost_tenants(reader)?.into_iter().map(|(tenant, rule)| {
+            let text = "does not lead to the next job of the tenant; repair the queue";
+            Inconsistency::new(self.tenants.packed(&tenant), rule).with_text(text)
+        }));
+        Ok(faults)
+    }
+
+    /// Fixes what [`check`](WorkQueue::check) reports, in bounded transactions, concurrently with
+    /// producers and consumers.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::repair`](keyloom_tables::Attached::repair).
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        let mut done = self.by_state.repair(store)?;
+        done = done.followed_by(&self.by_key.repair(store)?);
+        done = done.followed_by(&self.done.index().repair(store)?);
+        done = done.followed_by(&self.tenants.by_turn().repair(store)?);
+        let lost = self.lost_tenants(&store.snapshot()?)?;
+        for (tenant, _) in &lost {
+            store.transact(|txn| match self.next_of(txn, tenant)? {
+                Some(at) => self.tenants.announce(txn, tenant, at, self.now()?),
+                None => Ok(()),
+            })?;
+            done.written += 1;
+        }
+        Ok(done)
+    }
+
+    /// Tenants with jobs to which no entry leads in time.
+    fn lost_tenants(&self, reader: &impl Reader) -> Result<Vec<(String, Rule)>> {
+        let mut lost = Vec::new();
+        for tenant in self.tenants_with_jobs(reader)? {
+            let Some(at) = self.next_of(reader, &tenant)? else { continue };
+            match self.tenants.get(reader, &tenant)? {
+                None => lost.push((tenant, Rule::Missing)),
+                Some(state) if state.misses(at) => lost.push((tenant, Rule::Wrong)),
+                Some(_) => {}
+            }
+        }
+        Ok(lost)
+    }
+
+    /// The tenants with waiting or leased jobs. Costs a range per tenant and state.
+    fn tenants_with_jobs(&self, reader: &impl Reader) -> Result<BTreeSet<String>> {
+        let space = self.by_state.at(reader)?.space();
+        let mut tenants = BTreeSet::new();
+        for state in [WAITING, LEASED] {
+            let all = state_range(space, state, None);
+            let mut rest = all.clone();
+            while let Some(entry) = reader.first(rest)? {
+                let key = keyloom::KeyBuf::from_slice(&entry.0);
+                let found = Found::<_, JobId, StateParts>::new(space, entry);
+                rest = match found.and_then(|found| found.owned_parts()) {
+                    Ok((_, tenant, ..)) => {
+                        let behind = KeyRange::behind(&space.pack(&(state, &tenant)));
+                        tenants.insert(tenant);
+                        all.clone().intersect(behind)
+                    }
+                    // Reported as a fault of the index.
+                    Err(_) => all.clone().resume(Order::Ascending, &key).into_owned(),
+                };
+            }
+        }
+        Ok(tenants)
+    }
+}
+
+fn state_range(space: &Subspace, state: u8, tenant: Option<&str>) -> KeyRange<'static> {
+    match tenant {
+        Some(tenant) => Select::<StateParts>::key_range(&(state, tenant), space),
+        None => Select::<StateParts>::key_range(&state, space),
+    }
+}
+
+/// Counts the entries of `range` that are due, as ready, and the others, as delayed.
+fn count_due(
+    reader: &impl Reader,
+    space: &Subspace,
+    range: KeyRange<'_>,
+    now: u64,
+    counts: &mut QueueCounts,
+) -> Result<()> {
+    for entry in reader.range(range, Order::Ascending)? {
+        let found = Found::<_, JobId, StateParts>::new(space, entry?);
+        // A damaged entry is not a job; the check names it.
+        if let Ok((.., at)) = found.and_then(|found| found.owned_parts()) {
+            match at <= now {
+                true => counts.ready += 1,
+                false => counts.delayed += 1,
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! Jobs, their states, and what is derived from them.
+
+use std::time::Duration;
+
+use keyloom::{Error, Result, pack};
+use keyloom_tables::{IndexEntries, entry};
+use serde::{Deserialize, Serialize};
+
+use super::JobId;
+use crate::clock::millis;
+
+/// The priority of a job within its tenant.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum Priority {
+    /// Before all others.
+    Urgent,
+    /// Before normal ones.
+    High,
+    /// The default.
+    #[default]
+    Normal,
+    /// After all others.
+    Low,
+}
+
+impl Priority {
+    /// All priorities, in the order in which jobs are delivered.
+    pub const ALL: [Self; 4] = [Self::Urgent, Self::High, Self::Normal, Self::Low];
+
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Urgent => 0,
+            Self::High => 1,
+            Self::Normal => 2,
+            Self::Low => 3,
+        }
+    }
+}
+
+/// The state of a job. Times are in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobState {
+    /// It can be delivered from this time on.
+    Waiting {
+        /// The time.
+        from: u64,
+    },
+    /// A consumer has it. Unless the consumer completes, extends or fails it, it is delivered again
+    /// from this time on.
+    Leased {
+        /// The time.
+        until: u64,
+    },
+    /// A dead letter: it is not delivered.
+    Dead {
+        /// When it became one.
+        since: u64,
+    },
+}
+
+pub(super) const WAITING: u8 = 0;
+pub(super) const LEASED: u8 = 1;
+pub(super) const DEAD: u8 = 2;
+
+/// A stored job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job<J> {
+    /// The tenant, whose jobs wait in a line of their own.
+    pub tenant: String,
+    /// The content.
+    pub payload: J,
+    /// The priority within the tenant.
+    pub priority: Priority,
+    /// The state.
+    pub state: JobState,
+    /// The deliveries so far, since the job was enqueued or requeued.
+    pub attempts: u32,
+    /// The number of leases ever granted: the fencing token of the last one. It never falls.
+    pub token: u64,
+    /// When the job was enqueued.
+    pub enqueued_at: u64,
+    /// The key that prevents duplicates, if any.
+    pub key: Option<String>,
+    /// The error of the last failed attempt, at most 1,000 bytes of it.
+    pub last_error: Option<String>,
+}
+
+/// The parts of the index by state: state, tenant, priority (0 unless waiting), time.
+pub(super) type StateParts = (u8, String, u8, u64);
+
+impl<J> Job<J> {
+    /// The one entry of a job in the index by state.
+    pub(super) fn state_entry(&self) -> IndexEntries<StateParts> {
+        match self.state {
+            JobState::Waiting { from } => {
+                entry((WAITING, &self.tenant, self.priority.code(), from))
+            }
+            JobState::Leased { until } => entry((LEASED, &self.tenant, 0_u8, until)),
+            JobState::Dead { since } => entry((DEAD, &self.tenant, 0_u8, since)),
+        }
+    }
+
+    /// The entry of a job with a key in the unique index.
+    pub(super) fn key_entry(&self) -> IndexEntries<(String, String)> {
+        self.key.as_ref().map_or_else(IndexEntries::none, |key| entry((&self.tenant, key)))
+    }
+
+    /// When the job can be delivered; `None` for a dead letter.
+    pub(super) fn available_from(&self) -> Option<u64> {
+        match self.state {
+            JobState::Waiting { from } => Some(from),
+            JobState::Leased { until } => Some(until),
+            JobState::Dead { .. } => None,
+        }
+    }
+
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        self.available_from().is_some_and(|from| from <= now)
+    }
+
+    pub(super) fn set_error(&mut self, error: &str) {
+        const MOST: usize = 1_000;
+        let end = (0..=error.len().min(MOST)).rev().find(|end| error.is_char_boundary(*end));
+        self.last_error = error.get(..end.unwrap_or_default()).map(Into::into);
+    }
+}
+
+/// A job to enqueue. A pair of tenant and payload converts to one.
+///
+/// ```
+/// use keyloom_locking::queue::{NewJob, Priority};
+/// use std::time::Duration;
+/// let job = NewJob::new("acme", "mail to Ada")
+///     .priority(Priority::High)
+///     .delay(Duration::from_secs(60))
+///     .key("order 17");
+/// ```
+#[derive(Clone, Debug)]
+pub struct NewJob<J> {
+    pub(super) tenant: String,
+    pub(super) payload: J,
+    pub(super) priority: Priority,
+    pub(super) delay: u64,
+    pub(super) key: Option<String>,
+}
+
+impl<J> NewJob<J> {
+    /// A job of normal priority, without a delay and a key.
+    pub fn new(tenant: impl Into<String>, payload: J) -> Self {
+        let priority = Priority::Normal;
+        Self { tenant: tenant.into(), payload, priority, delay: 0, key: None }
+    }
+
+    /// Sets the priority.
+    #[must_use]
+    pub fn priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// Delivers the job after this time at the earliest.
+    #[must_use]
+    pub fn delay(self, delay: Duration) -> Self {
+        Self { delay: millis(delay), ..self }
+    }
+
+    /// Sets a key that is unique within the tenant: enqueueing the same key again returns the
+    /// existing job.
+    #[must_use]
+    pub fn key(self, key: impl Into<String>) -> Self {
+        Self { key: Some(key.into()), ..self }
+    }
+
+    /// Refuses names that would not fit in the keys of the indexes.
+    pub(super) fn check(&self) -> Result<()> {
+        check_name("the tenant", &self.tenant)?;
+        self.key.as_ref().map_or(Ok(()), |key| check_name("the key of the job", key))
+    }
+
+    pub(super) fn into_job(self, now: u64) -> Job<J> {
+        Job {
+            tenant: self.tenant,
+            payload: self.payload,
+            priority: self.priority,
+            state: JobState::Waiting { from: now.saturating_add(self.delay) },
+            attempts: 0,
+            token: 0,
+            enqueued_at: now,
+            key: self.key,
+            last_error: None,
+        }
+    }
+}
+
+impl<T: Into<String>, J> From<(T, J)> for NewJob<J> {
+    fn from((tenant, payload): (T, J)) -> Self {
+        Self::new(tenant, payload)
+    }
+}
+
+fn check_name(what: &'static str, name: &str) -> Result<()> {
+    const MOST: usize = 202; // Two of them, an id and a prefix make a key of at most 511 bytes.
+    match pack(&name).len() > MOST {
+        false => Ok(()),
+        true => Err(Error::InvalidArgument {
+            what,
+            value: name.into(),
+            why: "it has more than 200 bytes (NUL counts twice): shorten it, or take a hash of it",
+        }),
+    }
+}
+
+/// The outcome of an enqueue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    /// The job was added.
+    New(JobId),
+    /// A job with the same key exists, or was completed recently. Nothing was written.
+    Existing(JobId),
+}
+
+impl Enqueued {
+    /// The id of the job.
+    pub fn id(self) -> JobId {
+        match self {
+            Self::New(id) | Self::Existing(id) => id,
+        }
+    }
+}
+
+/// A job that was delivered to a consumer, which has it until its visibility time-out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<J> {
+    /// The id of the job.
+    pub id: JobId,
+    /// The fencing token of this delivery: later deliveries of the same job have larger ones.
+    pub token: u64,
+    /// When the lease ends, in milliseconds since 1970.
+    pub until: u64,
+    /// The job, as of the delivery.
+    pub job: Job<J>,
+}
+
+/// What became of a failed job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// It is delivered again from this time on, in milliseconds since 1970.
+    RetryAt(u64),
+    /// It had its last attempt and is a dead letter.
+    Dead,
+}

@@ -1,0 +1,276 @@
+//! Work queue: how do producers hand work to consumers, so that each job is done although consumers
+//! fail?
+//!
+//! A producer enqueues a job in the transaction that causes the work. A consumer dequeues jobs: it
+//! leases them for a time, the *visibility time-out*, in which no other consumer gets them. It
+//! completes a job in the transaction that writes the results. If it fails, or its process dies,
+//! the job is delivered again.
+//!
+//! ```
+//! use keyloom::{Memory, Store};
+//! use keyloom_locking::WorkQueue;
+//! use keyloom_tables::Schema;
+//! let store = Memory::new();
+//! let schema = Schema::open(&store, "shop")?;
+//! let mails = WorkQueue::<String>::open(&schema, "mail")?;
+//! store.transact(|txn| mails.enqueue(txn, ("acme", "to Ada".to_owned())))?;
+//!
+//! for delivery in mails.dequeue(&store, 10)? {
+//!     println!("sending {}", delivery.job.payload);
+//!     store.transact(|txn| mails.complete(txn, &delivery))?;
+//! }
+//! assert_eq!(mails.counts(&store.snapshot()?, None)?, Default::default());
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+//!
+//! # Layout
+//!
+//! A queue `mail` consists of three tables of a [`Schema`] and their indexes:
+//!
+//! | data | key | value |
+//! |---|---|---|
+//! | table `mail.jobs` | job id, a UUID of version 7 | the [`Job`]: tenant, payload, state, attempts, token |
+//! | its index `by_state`, waiting | 0, tenant, priority, time from which it can be delivered, job id | |
+//! | leased | 1, tenant, 0, end of the lease, job id | |
+//! | dead letter | 2, tenant, 0, time, job id | |
+//! | its unique index `by_key` | tenant, key of the job | job id |
+//! | table `mail.tenants` | tenant | active since a time, with a random position; or sleeping until a time |
+//! | its index `by_turn`, active | 0, position, tenant | |
+//! | sleeping | 1, time, tenant | |
+//! | table `mail.done`, which [expires](crate::expiry) | tenant, key of a completed job | job id, deadline |
+//!
+//! ```text
+//!   tenants by turn                         jobs by state
+//!   active:   ► globex ► acme ► initech ►   waiting: (acme, high, 10:00) (acme, normal, 9:58) …
+//!   sleeping: hooli until 12:00             leased:  (acme, until 10:05)
+//!                                           dead:    (globex, since 9:31)
+//! ```
+//!
+//! The two levels make a delivery cheap: a consumer takes the next active tenants in turn, and of
+//! each the first due jobs. It reads neither the jobs after them nor tenants that sleep.
+//!
+//! # Invariants
+//!
+//! 1. Each job has exactly one entry in the index by state: it is waiting, leased or dead.
+//! 2. At most one consumer holds a job: the one whose token is the job's token. Each delivery
+//!    increments the token. A stale consumer cannot complete, extend or fail a job, since these
+//!    operations check the token in their transaction. The token of a delivery also serves as a
+//!    fencing token for other systems.
+//! 3. The next job of each tenant can be found: the tenant is active, or sleeps at most until then.
+//! 4. A key of a job exists once per tenant, until the job is deleted, or for
+//!    [`dedup_window`](QueueOptions::dedup_window) after it was completed.
+//!
+//! [`check`](WorkQueue::check) verifies all but the second, which no stored data can violate.
+//!
+//! # Delivery
+//!
+//! A job is delivered **at least once**. Its results are written **once** if the transaction that
+//! writes them also completes the job. Effects outside of the store, such as a sent mail, can
+//! happen twice; pass the job id or the token along, so that the other system can detect it.
+//!
+//! The order is not strict: within a tenant, the first jobs of the most urgent priority are
+//! delivered in random order (see [`QueueOptions::spread`]). Priorities hold within a tenant:
+//! an urgent job does not overtake the jobs of other tenants.
+//!
+//! The clocks of consumers decide when a lease ends. If they differ, a job is delivered again too
+//! early or too late, but never completed twice.
+//!
+//! # Conflicts
+//!
+//! No key is written by all producers or all consumers: ids are random, deliveries read and write
+//! only the jobs that they deliver, and nothing is counted. On an optimistic store
+//!
+//! | concurrent transactions | conflict |
+//! |---|---|
+//! | two enqueues, an enqueue and a delivery, deliveries and answers of different jobs | no, in an active tenant |
+//! | two enqueues with the same key of a job | yes: one of them returns the job of the other |
+//! | deliveries of the same job | yes; the random choice makes it rare |
+//! | enqueue to a tenant that sleeps or is new | with other such enqueues of this tenant, until one has made it active |
+//! | enqueue, and a delivery that lets the tenant sleep | one of the two |
+//!
+//! A tenant stays active for [`linger`](QueueOptions::linger) at least, so that the last two are
+//! rare.
+//!
+//! # Cost
+//!
+//! d is the number of indexes of a job: 1, and 1 more for a job with a key.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | [`enqueue`](WorkQueue::enqueue) | 3 gets, 1 + d keys written; 3 gets more for a job with a key; 2 keys more if the tenant is not active |
+//! | [`dequeue`](WorkQueue::dequeue) of n jobs | at most 6 ranges and 5 × `spread` × n entries read for each visited tenant, whatever the length of the queue; 2 gets and 3 keys written for each job; 1 commit |
+//! | [`complete`](WorkQueue::complete) | 3 gets, 1 + d keys written |
+//! | [`fail`](WorkQueue::fail), [`extend`](WorkQueue::extend), [`release`](WorkQueue::release) | 4 gets, 3 keys written |
+//! | [`requeue`](WorkQueue::requeue) | 4 gets, 3 keys written |
+//! | [`dead_letters`](WorkQueue::dead_letters) | that of an index query for records |
+//! | [`counts`](WorkQueue::counts) | 3 ranges; reads the index entries of waiting and leased jobs |
+//! | [`check`](WorkQueue::check), [`repair`](WorkQueue::repair) | those of four indexes, and about 7 ranges for each tenant with jobs |
+//!
+//! A whole job is written with each change of its state. So keep payloads below a few kilobytes:
+//! store large ones elsewhere, and enqueue their key.
+//!
+//! # When not to use it
+//!
+//! When the order of jobs must be strict: a [log](keyloom_tables::AppendLog) with one consumer per
+//! partition keeps it. When each event has several readers: the same log, with a position for each.
+//! When jobs are tiny and many, above some ten thousand a second: a message broker has no
+//! transaction per job. When the work fits into the transaction that causes it: do it there.
+//!
+//! # Source
+//!
+//! K. Kulkarni et al., *QuiCK: A Queuing System in CloudKit* (SIGMOD 2021), on FoundationDB: two
+//! levels, leases as vesting times, random choice among the first items, pointers to tenants that
+//! are removed lazily. Here the pointers are records with an index, and a tenant that only has jobs
+//! in the future is not visited. Visibility time-outs, receive counts and dead letters: Amazon SQS.
+//! `SELECT … FOR UPDATE SKIP LOCKED` of PostgreSQL gives each consumer the first rows that no other
+//! has locked; the lock ends with the connection, so the work must be done in one transaction.
+
+mod answers;
+mod dequeue;
+mod enqueue;
+mod error;
+mod inspect;
+mod job;
+mod options;
+mod tenants;
+mod work;
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Result, Store};
+use keyloom_tables::{Attached, Index, Schema, Table};
+
+pub use dequeue::Candidates;
+pub use error::{QueueError, Stale};
+pub use inspect::QueueCounts;
+pub use job::{Delivery, Enqueued, Failed, Job, JobState, NewJob, Priority};
+pub use options::{Backoff, QueueOptions};
+pub use work::{Answer, Stop, WorkOptions, WorkReport};
+
+use crate::clock::millis;
+use crate::expiry::Expiry;
+use enqueue::DoneKey;
+use job::StateParts;
+use tenants::Tenants;
+
+/// The id of a job: a UUID of version 7.
+pub type JobId = keyloom_tables::sequence::Uuid;
+
+/// A work queue of jobs with payloads `J`; see the [module](self).
+///
+/// Cheap to clone: clones share the round of the tenants.
+pub struct WorkQueue<J: 'static, C = Postcard> {
+    jobs: Table<JobId, Job<J>, C>,
+    by_state: Attached<Index<JobId, Job<J>, StateParts>, C>,
+    by_key: Attached<Index<JobId, Job<J>, (String, String)>, C>,
+    tenants: Tenants,
+    done: Expiry<(String, String), DoneKey>,
+    options: Arc<QueueOptions>,
+    /// The position in the round of active tenants at which the next delivery begins.
+    turn: Arc<AtomicU64>,
+}
+
+impl<J: 'static, C> Clone for WorkQueue<J, C> {
+    fn clone(&self) -> Self {
+        Self {
+            jobs: self.jobs.clone(),
+            by_state: self.by_state.clone(),
+            by_key: self.by_key.clone(),
+            tenants: self.tenants.clone(),
+            done: self.done.clone(),
+            options: Arc::clone(&self.options),
+            turn: Arc::clone(&self.turn),
+        }
+    }
+}
+
+impl<J: 'static, C> fmt::Debug for WorkQueue<J, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkQueue")
+            .field("jobs", &self.jobs)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<J: 'static> WorkQueue<J> {
+    /// Opens the queue `name`, which need not exist, with default [options](QueueOptions). Its
+    /// tables begin with `name`.
+    ///
+    /// # Errors
+    /// The errors of [`Schema::table`] and [`Schema::index`].
+    pub fn open<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self>
+    where
+        Postcard: Codec<Job<J>>,
+    {
+        Self::open_with(schema, name, QueueOptions::default())
+    }
+}
+
+impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+    /// [`open`](WorkQueue::open) with options, and with jobs encoded by the codec `C`. The options
+    /// are those of this program: they are not stored.
+    ///
+    /// ```
+    /// use keyloom::Memory;
+    /// use keyloom_locking::WorkQueue;
+    /// use keyloom_locking::queue::QueueOptions;
+    /// use keyloom_tables::Schema;
+    /// use std::time::Duration;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let visibility = Duration::from_secs(300);
+    /// let options = QueueOptions { visibility, ..QueueOptions::default() };
+    /// let queue = WorkQueue::<String>::open_with(&schema, "mail", options)?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`open`](WorkQueue::open);
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a visibility time-out below
+    /// 1 ms.
+    pub fn open_with<S: Store>(
+        schema: &Schema<'_, S>,
+        name: &str,
+        options: QueueOptions,
+    ) -> Result<Self> {
+        options.check()?;
+        let jobs = schema.table_with::<JobId, Job<J>, C>(&format!("{name}.jobs"), 1)?;
+        let by_state = schema.index(&jobs, "by_state", 1, |_, job: &Job<J>| job.state_entry())?;
+        let by_key = schema.unique_index(&jobs, "by_key", 1, |_, job: &Job<J>| job.key_entry())?;
+        let tenants = Tenants::open(schema, name)?;
+        let done = schema.table::<(String, String), DoneKey>(&format!("{name}.done"))?;
+        let done = Expiry::new(schema, &done, "by_deadline", 1, |_, key| Some(key.until))?;
+        let (options, turn) = (Arc::new(options), Arc::new(AtomicU64::new(random())));
+        Ok(Self { jobs, by_state, by_key, tenants, done, options, turn })
+    }
+
+    /// The table of the jobs, for indexes and totals of the program. Do not write through it.
+    pub fn jobs(&self) -> &Table<JobId, Job<J>, C> {
+        &self.jobs
+    }
+}
+
+impl<J: 'static, C> WorkQueue<J, C> {
+    fn now(&self) -> Result<u64> {
+        self.options.clock.now()
+    }
+
+    fn visibility(&self) -> u64 {
+        millis(self.options.visibility)
+    }
+
+    fn linger(&self) -> u64 {
+        millis(self.options.linger)
+    }
+}
+
+/// A random number. Each `RandomState` of the standard library has random keys from the system, so
+/// that two processes do not draw the same ids.
+fn random() -> u64 {
+    RandomState::new().hash_one(())
+}

@@ -1,0 +1,168 @@
+//! The top level: which tenants may have jobs to deliver.
+//!
+//! A tenant is *active* if it may have a job now, *sleeping* if it has none before a known time,
+//! and absent if it has none. The states change rarely, so that an enqueue, which reads the state,
+//! seldom conflicts: deliveries and enqueues in an active tenant do not write it.
+
+use keyloom::value::Postcard;
+use keyloom::{Order, Reader, Result, Store, Writer};
+use keyloom_tables::index::Found;
+use keyloom_tables::{Attached, Index, Schema, Table, entry, within};
+use serde::{Deserialize, Serialize};
+
+use super::random;
+
+/// The state of a tenant with jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Tenant {
+    /// It may have a job to deliver.
+    Active {
+        since: u64,
+        /// The position in the round of all active tenants, drawn at random.
+        position: u64,
+    },
+    /// No job can be delivered before this time.
+    Sleeping { until: u64 },
+}
+
+const ACTIVE: u8 = 0;
+const SLEEPING: u8 = 1;
+
+impl Tenant {
+    /// A tenant with a job from `at` on.
+    fn with_job(at: u64, now: u64) -> Self {
+        match at <= now {
+            true => Self::Active { since: now, position: random() },
+            false => Self::Sleeping { until: at },
+        }
+    }
+
+    /// Whether a job from `at` on can be missed.
+    pub(super) fn misses(self, at: u64) -> bool {
+        match self {
+            Self::Active { .. } => false,
+            Self::Sleeping { until } => until > at,
+        }
+    }
+}
+
+/// The tenants of a queue.
+#[derive(Clone, Debug)]
+pub(super) struct Tenants {
+    table: Table<String, Tenant>,
+    by_turn: Attached<Index<String, Tenant, (u8, u64)>, Postcard>,
+}
+
+impl Tenants {
+    pub(super) fn open<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self> {
+        let table = schema.table::<String, Tenant>(&format!("{name}.tenants"))?;
+        let by_turn = schema.index(&table, "by_turn", 1, |_, tenant| match tenant {
+            Tenant::Active { position, .. } => entry((ACTIVE, *position)),
+            Tenant::Sleeping { until } => entry((SLEEPING, *until)),
+        })?;
+        Ok(Self { table, by_turn })
+    }
+
+    pub(super) fn by_turn(&self) -> &Attached<Index<String, Tenant, (u8, u64)>, Postcard> {
+        &self.by_turn
+    }
+
+    pub(super) fn get(&self, reader: &impl Reader, tenant: &str) -> Result<Option<Tenant>> {
+        self.table.get(reader, tenant)
+    }
+
+    pub(super) fn packed(&self, tenant: &str) -> keyloom::KeyBuf {
+        self.table.space().pack(tenant)
+    }
+
+    /// Makes sure that a job of `tenant` from `at` on is found. Reads one key; writes only if the
+    /// tenant would sleep too long.
+    pub(super) fn announce(
+        &self,
+        txn: &mut impl Writer,
+        tenant: &str,
+        at: u64,
+        now: u64,
+    ) -> Result<()> {
+        match self.get(txn, tenant)? {
+            Some(state) if !state.misses(at) => Ok(()),
+            _ => self.table.put(txn, &tenant.into(), &Tenant::with_job(at, now)),
+        }
+    }
+
+    /// At most `limit` sleeping tenants whose time has come.
+    pub(super) fn due(&self, reader: &impl Reader, now: u64, limit: usize) -> Result<Vec<String>> {
+        let index = self.by_turn.at(reader)?;
+        let due = within((SLEEPING, 0_u64)..=(SLEEPING, now));
+        let page = reader.page(due.key_range(index.space()), Order::Ascending, limit)?;
+        let key = |entry| Found::<_, String, (u8, u64)>::new(index.space(), entry)?.record_key();
+        // A damaged entry is left to the check.
+        Ok(page.entries.into_iter().filter_map(|entry| key(entry).ok()).collect())
+    }
+
+    /// Makes those of the tenants active whose time has come.
+    pub(super) fn wake(&self, txn: &mut impl Writer, due: &[String], now: u64) -> Result<()> {
+        let states = self.table.get_many(txn, due)?;
+        let woken = due.iter().zip(states).filter_map(|(tenant, state)| match state? {
+            Tenant::Sleeping { until } if until <= now => {
+                Some((tenant.clone(), Tenant::with_job(until, now)))
+            }
+            _ => None,
+        });
+        self.table.put_many(txn, woken.collect::<Vec<_>>())
+    }
+
+    /// At most `limit` active tenants from `from` on, once around, with their positions.
+    pub(super) fn round(
+        &self,
+        reader: &impl Reader,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(String, u64)>> {
+        let index = self.by_turn.at(reader)?;
+        let rest = within((ACTIVE, from)..=(ACTIVE, u64::MAX));
+        let start = within((ACTIVE, 0_u64)..(ACTIVE, from));
+        let mut round = Vec::new();
+        for part in [rest.key_range(index.space()), start.key_range(index.space())] {
+            let left = limit - round.len();
+            if left == 0 {
+                break;
+            }
+            let page = reader.page(part, Order::Ascending, left)?;
+            for entry in page.entries {
+                let found = Found::<_, String, (u8, u64)>::new(index.space(), entry);
+                if let Ok((key, (_, at))) =
+                    found.and_then(|found| Ok((found.record_key()?, found.owned_parts()?)))
+                {
+                    round.push((key, at));
+                }
+            }
+        }
+        Ok(round)
+    }
+
+    /// Lets a tenant without a job to deliver sleep until its next job, if it was active for at
+    /// least `linger`.
+    ///
+    /// `next` reads the time of the next job in the same transaction. If a job is enqueued
+    /// concurrently, one of the two transactions conflicts: this one has read where the job was
+    /// added, and the enqueue has read the state.
+    pub(super) fn settle<W: Writer>(
+        &self,
+        txn: &mut W,
+        tenant: &str,
+        now: u64,
+        linger: u64,
+        next: impl FnOnce(&W) -> Result<Option<u64>>,
+    ) -> Result<()> {
+        match self.get(txn, tenant)? {
+            Some(Tenant::Active { since, .. }) if since.saturating_add(linger) <= now => {}
+            _ => return Ok(()),
+        }
+        match next(txn)? {
+            Some(at) if at <= now => Ok(()),
+            Some(until) => self.table.put(txn, &tenant.into(), &Tenant::Sleeping { until }),
+            None => self.table.delete(txn, &tenant.into()).map(drop),
+        }
+    }
+}

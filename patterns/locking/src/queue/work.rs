@@ -1,0 +1,228 @@
+//! The loop of a consumer.
+
+use std::fmt::Display;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use keyloom::value::Codec;
+use keyloom::{Error, Result, Store};
+
+use super::WorkQueue;
+use super::error::QueueError;
+use super::job::{Delivery, Failed, Job};
+
+/// A request to end, shared by its clones: a consumer ends after its current job.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<(Mutex<bool>, Condvar)>);
+
+impl Stop {
+    /// No request yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Requests the end, also of consumers that pause.
+    pub fn request(&self) {
+        let (is_requested, changed) = &*self.0;
+        *is_requested.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_all();
+    }
+
+    /// Whether the end was requested.
+    pub fn is_requested(&self) -> bool {
+        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the request, at most for `most`.
+    fn wait(&self, most: Duration) {
+        let (is_requested, changed) = &*self.0;
+        let guard = is_requested.lock().unwrap_or_else(PoisonError::into_inner);
+        // A poisoned lock holds a valid flag.
+        drop(changed.wait_timeout_while(guard, most, |is_requested| !*is_requested));
+    }
+}
+
+/// How a consumer works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkOptions {
+    /// The most jobs of one delivery. Their common visibility time-out begins with the delivery, so
+    /// it must cover the work on all of them. Default: 1.
+    pub batch: usize,
+    /// The first pause after a delivery of no jobs. Each further pause is twice as long. Default:
+    /// 10 ms.
+    pub first_pause: Duration,
+    /// The longest pause: how long a job may wait for an idle consumer. Default: 1 s.
+    pub longest_pause: Duration,
+}
+
+impl Default for WorkOptions {
+    fn default() -> Self {
+        let [first_pause, longest_pause] = [10, 1_000].map(Duration::from_millis);
+        Self { batch: 1, first_pause, longest_pause }
+    }
+}
+
+/// The answer of a consumer to a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// [Complete](WorkQueue::complete) it.
+    Complete,
+    /// Nothing: the consumer has completed it, or given it back, in a transaction of its own.
+    Answered,
+    /// [Fail](WorkQueue::fail) it with this error, for another attempt.
+    Retry(String),
+    /// [Bury](WorkQueue::bury) it with this error.
+    Bury(String),
+}
+
+impl<E: Display> From<std::result::Result<(), E>> for Answer {
+    /// `Ok` completes the job, an error fails it.
+    fn from(result: std::result::Result<(), E>) -> Self {
+        result.map_or_else(|error| Self::Retry(error.to_string()), |()| Self::Complete)
+    }
+}
+
+/// What a consumer has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkReport {
+    /// Completed jobs.
+    pub completed: u64,
+    /// Jobs that the consumer answered itself.
+    pub answered: u64,
+    /// Failed jobs that are tried again.
+    pub retried: u64,
+    /// Failed and buried jobs that became dead letters.
+    pub dead: u64,
+    /// Jobs whose answer was not accepted, or whose acceptance is unknown: the lease had ended, or
+    /// the commit had an unknown outcome. Such a job may be delivered again.
+    pub stale: u64,
+}
+
+/// How often an idle consumer removes outdated keys of completed jobs.
+const SWEEP_EVERY_MS: u64 = 60_000;
+
+impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+    /// Works on jobs until `stop` is requested: dequeues, calls `work` for each job, and answers.
+    ///
+    /// While there are no jobs, it pauses: twice as long each time, up to the longest pause, with
+    /// jitter. If `work` panics, the panic leaves this function, and the job is delivered again
+    /// after its time-out. At the end, delivered jobs that were not begun are released.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_locking::WorkQueue;
+    /// use keyloom_locking::queue::{Answer, Stop, WorkOptions};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let queue = WorkQueue::<u32>::open(&Schema::open(&store, "app")?, "jobs")?;
+    /// store.transact(|txn| (1..=3).try_for_each(|n| queue.enqueue(txn, ("acme", n)).map(drop)))?;
+    /// let (stop, mut sum) = (Stop::new(), 0);
+    /// let report = queue.work(&store, &stop, &WorkOptions::default(), |delivery| {
+    ///     sum += delivery.job.payload;
+    ///     if sum == 6 {
+    ///         stop.request();
+    ///     }
+    ///     Answer::Complete
+    /// })?;
+    /// assert_eq!((sum, report.completed), (6, 3));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`dequeue`](WorkQueue::dequeue) and of the answers, except stale deliveries,
+    /// conflicts, and commits of unknown outcome: with these, it continues.
+    pub fn work<S: Store, A: Into<Answer>>(
+        &self,
+        store: &S,
+        stop: &Stop,
+        options: &WorkOptions,
+        mut work: impl FnMut(&Delivery<J>) -> A,
+    ) -> Result<WorkReport> {
+        let mut report = WorkReport::default();
+        let mut pause = options.first_pause;
+        let mut swept_at = self.now()?;
+        while !stop.is_requested() {
+            let delivered = unless_passing(self.dequeue(store, options.batch.max(1)))?;
+            let delivered = delivered.unwrap_or_default();
+            if delivered.is_empty() {
+                swept_at = self.sweep_if_due(store, swept_at)?;
+                wait_for_work(store, stop, pause);
+                pause = pause.saturating_mul(2).min(options.longest_pause);
+                continue;
+            }
+            pause = options.first_pause;
+            for delivery in delivered {
+                match stop.is_requested() {
+                    true => {
+                        let release = store.transact(|txn| self.release(txn, &delivery));
+                        unless_passing(release)?;
+                    }
+                    false => self.answer(store, &delivery, work(&delivery).into(), &mut report)?,
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    fn answer<S: Store>(
+        &self,
+        store: &S,
+        delivery: &Delivery<J>,
+        answer: Answer,
+        report: &mut WorkReport,
+    ) -> Result<()> {
+        let outcome = match answer {
+            Answer::Answered => {
+                report.answered += 1;
+                return Ok(());
+            }
+            Answer::Complete => store.transact(|txn| self.complete(txn, delivery)).map(|()| None),
+            Answer::Retry(error) => {
+                store.transact(|txn| self.fail(txn, delivery, &error)).map(Some)
+            }
+            Answer::Bury(error) => {
+                let buried = store.transact(|txn| self.bury(txn, delivery, &error));
+                buried.map(|()| Some(Failed::Dead))
+            }
+        };
+        match unless_passing(outcome)? {
+            None => report.stale += 1,
+            Some(None) => report.completed += 1,
+            Some(Some(Failed::RetryAt(_))) => report.retried += 1,
+            Some(Some(Failed::Dead)) => report.dead += 1,
+        }
+        Ok(())
+    }
+
+    fn sweep_if_due<S: Store>(&self, store: &S, swept_at: u64) -> Result<u64> {
+        let now = self.now()?;
+        if now.saturating_sub(swept_at) < SWEEP_EVERY_MS {
+            return Ok(swept_at);
+        }
+        unless_passing(self.sweep(store))?;
+        Ok(now)
+    }
+}
+
+/// `None` for an error after which a consumer can continue, since the job is delivered again.
+fn unless_passing<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if is_passing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_passing(error: &Error) -> bool {
+    error.is_retryable()
+        || error.maybe_committed()
+        || matches!(error, Error::RetriesExhausted { .. })
+        || matches!(error.downcast_ref(), Some(QueueError::Stale { .. }))
+}
+
+/// Pauses an idle consumer for at most `most`, with jitter so that consumers do not poll together.
+///
+/// A store that notifies of changes can end the pause early here.
+fn wait_for_work<S: Store>(_store: &S, stop: &Stop, most: Duration) {
+    stop.wait(most.mul_f64(0.5 + 0.5 * fastrand::f64()));
+}
