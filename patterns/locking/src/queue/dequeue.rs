@@ -114,7 +114,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             round.iter().flat_map(|(tenant, _)| due_ranges(index, tenant, now)).collect();
         let mut pages = reader.range_many(&ranges, window)?.into_iter();
         for (tenant, position) in round {
-            let line = line(index, pages.by_ref().take(RANGES));
+            let line = line(index, pages.by_ref().take(RANGES), self.options.spread > 1);
             let next = position.wrapping_add(1);
             if line.is_empty() {
                 // The next call begins after it, also if this one delivers nothing.
@@ -283,20 +283,28 @@ pub(super) fn due_ranges<J: 'static>(
     })
 }
 
-/// The jobs of one tenant, in the order of its ranges, shuffled within each.
+/// The jobs of one tenant, in the order of its ranges, and at random within each if `is_random`.
 fn line<'p, J: 'static, B: std::ops::Deref<Target = [u8]> + 'p>(
     index: &Index<JobId, Job<J>, StateParts>,
     pages: impl Iterator<Item = Page<B>>,
+    is_random: bool,
 ) -> Vec<JobId> {
-    let mut line = Vec::new();
+    let (mut line, mut is_cut) = (Vec::new(), false);
     for page in pages {
+        // Jobs of a lower priority must not come before the rest of a range.
+        if is_cut {
+            continue;
+        }
         let from = line.len();
         for entry in page.entries {
             // A damaged entry must not block the jobs after it; the check names it.
             let found = Found::<_, JobId, StateParts>::new(index.space(), entry);
             line.extend(found.and_then(|found| found.record_key()));
         }
-        fastrand::shuffle(line.get_mut(from..).unwrap_or_default());
+        if is_random {
+            fastrand::shuffle(line.get_mut(from..).unwrap_or_default());
+        }
+        is_cut = page.last.is_some() && line.len() > from;
     }
     line
 }
