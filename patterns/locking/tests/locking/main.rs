@@ -10,6 +10,7 @@ mod faults;
 mod fencing;
 mod inspection;
 mod interleavings;
+mod queue;
 mod recipes;
 mod schedules;
 mod sessions;

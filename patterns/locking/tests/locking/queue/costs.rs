@@ -1,0 +1,65 @@
+//! The costs in the documentation.
+
+use keyloom::{AnyStore, DynWriter, Metered, Store};
+use keyloom_locking::queue::{NewJob, QueueOptions};
+use keyloom_testing::laws::{clear, counts, writing};
+
+use super::{VISIBILITY, fill, open, open_with, options};
+
+pub fn costs_are_those_of_the_documentation(store: &AnyStore) {
+    let (queue, clock) = open(store);
+    let store = Metered::new(store.clone());
+    // [gets, ranges, keys read, keys written]
+    let add = |job: NewJob<u32>| writing(&store, |txn| queue.enqueue(txn, job.clone()).map(drop));
+    assert_eq!(add(NewJob::new("acme", 1)), [5, 0, 2, 4], "the first job of a tenant");
+    assert_eq!(add(NewJob::new("acme", 2)), [3, 0, 2, 2]);
+    assert_eq!(add(NewJob::new("acme", 3).key("k")), [7, 0, 3, 3]);
+    assert_eq!(add(NewJob::new("acme", 3).key("k")), [2, 0, 2, 0], "a duplicate");
+    let (held, cost) = store.measure(|store| queue.dequeue(store, 3).unwrap());
+    // 4 gets and 2 for each job; 3 ranges and 5 for the tenant.
+    assert_eq!((held.len(), counts(cost), cost.commits), (3, [10, 8, 14, 9], 1));
+    clock.advance(VISIBILITY / 2);
+    let extend = |txn: &mut DynWriter<'_>| queue.extend(txn, &held[1], VISIBILITY).map(drop);
+    assert_eq!(writing(&store, extend), [4, 0, 4, 3]);
+    assert_eq!(writing(&store, |txn| queue.release(txn, &held[1])), [4, 0, 4, 3]);
+    let fail = |txn: &mut DynWriter<'_>| queue.fail(txn, &held[0], "no").map(drop);
+    assert_eq!(writing(&store, fail), [4, 0, 4, 3]);
+    let keyed = usize::from(held[2].job.key.is_none());
+    let complete = |txn: &mut DynWriter<'_>| queue.complete(txn, &held[2]);
+    // A completed key is remembered: 3 gets and 3 keys more.
+    assert_eq!(writing(&store, complete), [[6, 0, 5, 5], [3, 0, 3, 2]][keyed]);
+}
+
+pub fn deliveries_do_not_read_more_of_longer_queues(store: &AnyStore) {
+    let mut costs = Vec::new();
+    for length in [300, 3_000] {
+        clear(store);
+        let (queue, _) = open(store);
+        fill(store, &queue, "acme", length);
+        for n in 0..length / 10 {
+            let job = NewJob::new(format!("sleeper {n}"), 1).delay(super::VISIBILITY);
+            store.transact(|txn| queue.enqueue(txn, job.clone())).unwrap();
+        }
+        let store = Metered::new(store.clone());
+        let cost = |n: usize| {
+            let (held, cost) = store.measure(|store| queue.dequeue(store, n).unwrap());
+            assert_eq!(held.len(), n);
+            // The round begins anywhere: one range more if it goes past the end.
+            assert!((7..=8).contains(&cost.ranges), "{}", cost.ranges);
+            [cost.gets, cost.keys_read, cost.keys_written]
+        };
+        costs.push([1, 10].map(cost));
+    }
+    assert_eq!(costs[0], costs[1]);
+    println!("{costs:?}");
+    let [[_, one, _], [_, ten, _]] = costs[0];
+    assert!(one <= 16 + 20 && ten <= 160 + 60, "{costs:?}");
+    // A control: with a larger spread, more is read.
+    clear(store);
+    let clock = keyloom_locking::ManualClock::at(super::START);
+    let queue = open_with(store, QueueOptions { spread: 200, ..options(&clock) });
+    fill(store, &queue, "acme", 300);
+    let store = Metered::new(store.clone());
+    let (_, cost) = store.measure(|store| queue.dequeue(store, 1).unwrap());
+    assert!(cost.keys_read > 200);
+}

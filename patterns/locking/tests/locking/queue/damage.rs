@@ -1,0 +1,75 @@
+//! Damaged queues.
+
+use keyloom::{AnyStore, KeyRange, Reader, Store, Writer};
+use keyloom_testing::laws::dump_all;
+
+use super::{assert_sound, fill, open, payloads};
+
+/// Deletes each key of the queue's derived data in turn, and repairs it.
+pub fn damage_is_found_and_repaired(store: &AnyStore) {
+    let (queue, _) = open(store);
+    let job = keyloom_locking::queue::NewJob::new("acme", 7).key("order 17");
+    store.transact(|txn| queue.enqueue(txn, job.clone())).unwrap();
+    let other = keyloom_locking::queue::NewJob::new("globex", 8).delay(super::VISIBILITY);
+    store.transact(|txn| queue.enqueue(txn, other.clone())).unwrap();
+    let whole = dump_all(store);
+    let records = queue.jobs().space().self_and_children();
+    let (mut found, mut kept) = (0, 0);
+    for (key, value) in &whole {
+        // The schema is not derived data.
+        if key.starts_with(&keyloom::pack(&"keyloom")) || records.contains(key) {
+            continue;
+        }
+        store.transact(|txn| txn.delete(key)).unwrap();
+        assert!(!queue.check(&store.snapshot().unwrap()).unwrap().is_empty(), "{key:?}");
+        queue.repair(store).unwrap();
+        assert_sound(store, &queue);
+        found += 1;
+        // The position of a tenant in the round is drawn again, all else is as before.
+        if store.snapshot().unwrap().get(key).unwrap().as_deref() == Some(&value[..]) {
+            kept += 1;
+        }
+        store
+            .transact(|txn| {
+                txn.delete_range(KeyRange::all())?;
+                whole.iter().try_for_each(|(key, value)| txn.put(key, value))
+            })
+            .unwrap();
+    }
+    assert!(found >= 7 && kept >= 5, "{found} {kept}");
+}
+
+pub fn damaged_jobs_do_not_block_others(store: &AnyStore) {
+    let (queue, _) = open(store);
+    fill(store, &queue, "acme", 20);
+    let ids: Vec<_> = queue.peek(&store.snapshot().unwrap(), "acme", 3).unwrap();
+    let by_state = |id: &keyloom_locking::queue::JobId| {
+        let all = dump_all(store);
+        let keys = all.keys().filter(|key| key.windows(16).any(|part| part == id.as_bytes()));
+        keys.max_by_key(|key| key.len()).unwrap().clone()
+    };
+    let damaged = by_state(&ids[1].0);
+    store
+        .transact(|txn| {
+            txn.put(&queue.jobs().space().pack(&ids[0].0), b"\xFF")?;
+            txn.put(&damaged, b"")?;
+            txn.delete(&queue.jobs().space().pack(&ids[2].0))
+        })
+        .unwrap();
+    let mut delivered = Vec::new();
+    loop {
+        let some = queue.dequeue(store, 5).unwrap();
+        if some.is_empty() {
+            break;
+        }
+        delivered.extend(some);
+    }
+    let lost: Vec<u32> = ids.iter().map(|(_, job)| job.payload).collect();
+    let wanted: Vec<u32> = (0..20).filter(|n| !lost.contains(n)).collect();
+    assert_eq!(payloads(&delivered), wanted);
+    assert!(queue.check(&store.snapshot().unwrap()).unwrap().len() >= 3);
+    store.transact(|txn| queue.delete(txn, ids[0].0)).unwrap();
+    queue.repair(store).unwrap();
+    assert_sound(store, &queue);
+    assert_eq!(queue.dequeue(store, 5).unwrap().len(), 1);
+}

@@ -1,0 +1,101 @@
+//! Work queues.
+
+mod behaviour;
+mod conflicts;
+mod consumers;
+mod costs;
+mod damage;
+mod faults;
+mod histories;
+mod kills;
+mod model;
+mod threads;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use keyloom::Store;
+use keyloom_locking::queue::{Backoff, Delivery, NewJob, QueueOptions};
+use keyloom_locking::{ManualClock, WorkQueue};
+use keyloom_tables::Schema;
+use keyloom_testing::on_every_store;
+
+/// The time at which the tests begin, in milliseconds since 1970.
+const START: u64 = 1_700_000_000_000;
+/// The visibility time-out.
+const VISIBILITY: Duration = Duration::from_secs(30);
+
+fn options(clock: &ManualClock) -> QueueOptions {
+    let backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(10) };
+    QueueOptions {
+        visibility: VISIBILITY,
+        max_attempts: 3,
+        backoff,
+        clock: Arc::new(clock.clone()),
+        ..QueueOptions::default()
+    }
+}
+
+fn open_with(store: &impl Store, options: QueueOptions) -> WorkQueue<u32> {
+    let schema = Schema::open(store, "test").unwrap();
+    WorkQueue::open_with(&schema, "jobs", options).unwrap()
+}
+
+/// A queue, and the clock that it reads.
+fn open(store: &impl Store) -> (WorkQueue<u32>, ManualClock) {
+    let clock = ManualClock::at(START);
+    (open_with(store, options(&clock)), clock)
+}
+
+fn enqueue(store: &impl Store, queue: &WorkQueue<u32>, job: NewJob<u32>) {
+    store.transact(|txn| queue.enqueue(txn, job.clone())).unwrap();
+}
+
+/// Enqueues jobs with the payloads `0..n`.
+fn fill(store: &impl Store, queue: &WorkQueue<u32>, tenant: &str, n: u32) {
+    for from in (0..n).step_by(100) {
+        let some = from..(from + 100).min(n);
+        store
+            .transact(|txn| {
+                some.clone().try_for_each(|n| queue.enqueue(txn, (tenant, n)).map(drop))
+            })
+            .unwrap();
+    }
+}
+
+fn payloads(delivered: &[Delivery<u32>]) -> Vec<u32> {
+    let mut payloads: Vec<_> = delivered.iter().map(|delivery| delivery.job.payload).collect();
+    payloads.sort_unstable();
+    payloads
+}
+
+fn assert_sound(store: &impl Store, queue: &WorkQueue<u32>) {
+    assert_eq!(queue.check(&store.snapshot().unwrap()).unwrap(), []);
+}
+
+on_every_store! {
+    behaviour::a_job_has_one_holder_until_its_time_out,
+    behaviour::a_stale_holder_cannot_answer,
+    behaviour::results_of_a_stale_holder_are_not_committed,
+    behaviour::failed_jobs_come_back_later_each_time,
+    behaviour::dead_letters_are_listed_requeued_and_deleted,
+    behaviour::jobs_of_crashing_consumers_become_dead_letters,
+    behaviour::keys_prevent_duplicates_for_a_window,
+    behaviour::tenants_take_turns,
+    behaviour::priorities_and_delays_are_kept,
+    behaviour::extended_and_released_leases_are_kept,
+    behaviour::bad_input_is_refused_before_it_is_written,
+    behaviour::sleeping_tenants_wake_in_time,
+    costs::costs_are_those_of_the_documentation,
+    costs::deliveries_do_not_read_more_of_longer_queues,
+    consumers::consumers_answer_until_they_are_stopped,
+    consumers::idle_consumers_stop_at_once,
+    damage::damage_is_found_and_repaired,
+    damage::damaged_jobs_do_not_block_others,
+    faults::faults_leave_nothing_half_done,
+    faults::conflicts_are_retried,
+    faults::faulty_deliveries_lose_nothing,
+    histories::random_histories_agree_with_the_model,
+    threads::nothing_is_lost_or_done_twice,
+    threads::nothing_is_lost_through_faults,
+}

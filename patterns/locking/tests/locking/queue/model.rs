@@ -1,0 +1,83 @@
+//! A naive queue, which the real one is compared with: a list of jobs, searched from the beginning.
+
+use std::collections::BTreeMap;
+
+use keyloom_locking::queue::{Delivery, Job, JobId, JobState, Priority, QueueCounts};
+
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub now: u64,
+    pub jobs: BTreeMap<JobId, Job<u32>>,
+    /// The keys of completed jobs, with the ends of their windows.
+    pub done: BTreeMap<(String, String), (JobId, u64)>,
+    pub max_attempts: u32,
+    pub visibility: u64,
+}
+
+impl Model {
+    /// The existing job that a key stands for.
+    pub fn known(&self, tenant: &str, key: &str) -> Option<JobId> {
+        let of_key = |job: &Job<u32>| job.tenant == tenant && job.key.as_deref() == Some(key);
+        let existing = self.jobs.iter().find(|(_, job)| of_key(job)).map(|(id, _)| *id);
+        let done = self.done.get(&(tenant.to_owned(), key.to_owned()));
+        existing.or_else(|| done.filter(|(_, until)| *until > self.now).map(|(id, _)| *id))
+    }
+
+    pub fn is_due(&self, job: &Job<u32>) -> bool {
+        match job.state {
+            JobState::Waiting { from: at } | JobState::Leased { until: at } => at <= self.now,
+            JobState::Dead { .. } => false,
+        }
+    }
+
+    /// The due jobs of a tenant, in the order of delivery.
+    pub fn line(&self, tenant: &str) -> Vec<JobId> {
+        let due = self.jobs.iter().filter(|(_, job)| job.tenant == tenant && self.is_due(job));
+        let mut line: Vec<_> = due.map(|(id, job)| (class(job), time(job), *id)).collect();
+        line.sort_unstable();
+        line.into_iter().map(|(.., id)| id).collect()
+    }
+
+    pub fn can_be_delivered(&self, job: &Job<u32>) -> bool {
+        self.is_due(job) && job.attempts < self.max_attempts
+    }
+
+    /// The holder's view: whether a delivery may still be answered.
+    pub fn is_held(&self, delivery: &Delivery<u32>) -> bool {
+        self.jobs.get(&delivery.id).is_some_and(|job| {
+            job.token == delivery.token && matches!(job.state, JobState::Leased { .. })
+        })
+    }
+
+    pub fn counts(&self) -> QueueCounts {
+        let mut counts = QueueCounts::default();
+        for job in self.jobs.values() {
+            match job.state {
+                JobState::Dead { .. } => counts.dead += 1,
+                _ if self.is_due(job) => counts.ready += 1,
+                JobState::Waiting { .. } => counts.delayed += 1,
+                JobState::Leased { .. } => counts.leased += 1,
+            }
+        }
+        counts
+    }
+}
+
+/// Jobs whose lease has ended, then those of each priority.
+pub fn class(job: &Job<u32>) -> u8 {
+    match (job.state, job.priority) {
+        (JobState::Leased { .. }, _) => 0,
+        (_, Priority::Urgent) => 1,
+        (_, Priority::High) => 2,
+        (_, Priority::Normal) => 3,
+        (_, Priority::Low) => 4,
+    }
+}
+
+fn time(job: &Job<u32>) -> u64 {
+    match job.state {
+        JobState::Waiting { from: at }
+        | JobState::Leased { until: at }
+        | JobState::Dead { since: at } => at,
+    }
+}
