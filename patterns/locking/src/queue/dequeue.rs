@@ -23,6 +23,8 @@ const STEPS: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
     jobs: Vec<Candidate>,
+    /// Sleeping tenants whose time had come.
+    due: Vec<String>,
     /// Active tenants that had no job to deliver.
     idle: Vec<String>,
 }
@@ -30,8 +32,8 @@ pub struct Candidates {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Candidate {
     id: JobId,
-    /// The position after the tenant in the round.
-    next: u64,
+    /// The position after the tenant in the round, if it has one.
+    next: Option<u64>,
 }
 
 impl Candidates {
@@ -41,7 +43,7 @@ impl Candidates {
     }
 
     fn is_empty(&self) -> bool {
-        self.jobs.is_empty() && self.idle.is_empty()
+        self.jobs.is_empty() && self.idle.is_empty() && self.due.is_empty()
     }
 }
 
@@ -68,13 +70,13 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// their time-out.
     pub fn dequeue<S: Store>(&self, store: &S, n: usize) -> Result<Vec<Delivery<J>>> {
         let n = n.min(MOST_JOBS);
-        self.wake(store)?;
         let mut tenants = n.clamp(1, MOST_TENANTS);
         for _ in 0..STEPS {
             let candidates = self.some_candidates(&store.snapshot()?, n, tenants)?;
             if n == 0 || candidates.is_empty() {
                 break;
             }
+            self.wake(store, &candidates)?;
             self.settle(store, &candidates)?;
             let delivered = match candidates.jobs.is_empty() {
                 true => Vec::new(),
@@ -105,18 +107,22 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         tenants: usize,
     ) -> Result<Candidates> {
         let now = self.now()?;
-        let round = self.tenants.round(reader, self.turn.load(Relaxed), tenants)?;
-        let mut found = Candidates::default();
-        let mut lines = Vec::with_capacity(round.len());
+        let next = self.tenants.next(reader, self.turn.load(Relaxed), tenants, now)?;
+        let mut found = Candidates { due: next.due, ..Candidates::default() };
+        // Tenants that wake come after the round, so that they do not starve active ones.
+        let round = next.round.into_iter().map(|(tenant, position)| (tenant, Some(position)));
+        let woken = found.due.iter().map(|tenant| (tenant.clone(), None));
+        let visited: Vec<_> = round.chain(woken).collect();
+        let mut lines = Vec::with_capacity(visited.len());
         let index = self.by_state.at(reader)?;
-        let window = self.window(n, round.len());
+        let window = self.window(n, visited.len());
         let ranges: Vec<_> =
-            round.iter().flat_map(|(tenant, _)| due_ranges(index, tenant, now)).collect();
+            visited.iter().flat_map(|(tenant, _)| due_ranges(index, tenant, now)).collect();
         let mut pages = reader.range_many(&ranges, window)?.into_iter();
-        for (tenant, position) in round {
+        for (tenant, position) in visited {
             let line = line(index, pages.by_ref().take(RANGES), self.options.spread > 1);
-            let next = position.wrapping_add(1);
-            if line.is_empty() {
+            let next = position.map(|position: u64| position.wrapping_add(1));
+            if let (true, Some(next)) = (line.is_empty(), next) {
                 // The next call begins after it, also if this one delivers nothing.
                 self.turn.store(next, Relaxed);
                 found.idle.push(tenant);
@@ -167,7 +173,9 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
                     let Some(job) = job.filter(|job| job.is_due(now)) else { continue };
                     match self.grant(candidate.id, job, now) {
                         Ok(delivery) => {
-                            self.turn.store(candidate.next, Relaxed);
+                            if let Some(next) = candidate.next {
+                                self.turn.store(next, Relaxed);
+                            }
                             delivered.push(delivery);
                         }
                         Err(job) => dead.push((candidate.id, job)),
@@ -221,13 +229,12 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         Ok(records.into_iter().map(delivery).collect())
     }
 
-    /// Wakes sleeping tenants whose time has come.
-    fn wake<S: Store>(&self, store: &S) -> Result<()> {
-        let now = self.now()?;
-        let due = self.tenants.due(&store.snapshot()?, now, MOST_TENANTS)?;
+    /// Makes the sleeping tenants active whose time has come.
+    fn wake<S: Store>(&self, store: &S, candidates: &Candidates) -> Result<()> {
+        let (now, due) = (self.now()?, &candidates.due);
         match due.is_empty() {
             true => Ok(()),
-            false => store.transact(|txn| txn.guarded(|txn| self.tenants.wake(txn, &due, now))),
+            false => store.transact(|txn| txn.guarded(|txn| self.tenants.wake(txn, due, now))),
         }
     }
 

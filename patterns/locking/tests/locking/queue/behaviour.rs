@@ -294,3 +294,21 @@ pub fn sleeping_tenants_wake_in_time(store: &AnyStore) {
     }
     assert_sound(store, &queue);
 }
+
+pub fn waking_tenants_do_not_starve_active_ones(store: &AnyStore) {
+    let (queue, clock) = open(store);
+    fill(store, &queue, "large", 100);
+    for n in 1..100 {
+        let job = NewJob::new(format!("tenant {n}"), n).delay(Duration::from_secs(n.into()));
+        enqueue(store, &queue, job);
+    }
+    let mut large = 0;
+    for _ in 0..100 {
+        let delivery = queue.dequeue(store, 1).unwrap().remove(0);
+        store.transact(|txn| queue.complete(txn, &delivery)).unwrap();
+        large += usize::from(delivery.job.tenant == "large");
+        clock.advance(Duration::from_secs(1));
+    }
+    // One tenant wakes in each step, so that each round is about twice as long as the last.
+    assert!((5..60).contains(&large), "{large}");
+}

@@ -86,6 +86,7 @@ on_every_store! {
     behaviour::extended_and_released_leases_are_kept,
     behaviour::bad_input_is_refused_before_it_is_written,
     behaviour::sleeping_tenants_wake_in_time,
+    behaviour::waking_tenants_do_not_starve_active_ones,
     costs::costs_are_those_of_the_documentation,
     costs::deliveries_do_not_read_more_of_longer_queues,
     consumers::consumers_answer_until_they_are_stopped,
