@@ -122,15 +122,21 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         for (tenant, position) in visited {
             let line = line(index, pages.by_ref().take(RANGES), self.options.spread > 1);
             let next = position.map(|position: u64| position.wrapping_add(1));
-            if let (true, Some(next)) = (line.is_empty(), next) {
+            if line.is_empty() && next.is_some() {
                 // The next call begins after it, also if this one delivers nothing.
-                self.turn.store(next, Relaxed);
+                self.advance_to(next);
                 found.idle.push(tenant);
             }
             lines.push(line.into_iter().map(move |id| Candidate { id, next }));
         }
         found.jobs = interleave(lines);
         Ok(found)
+    }
+
+    fn advance_to(&self, next: Option<u64>) {
+        if let Some(next) = next {
+            self.turn.store(next, Relaxed);
+        }
     }
 
     /// How many jobs are read of each range.
@@ -163,27 +169,25 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         n: usize,
     ) -> Result<Vec<Delivery<J>>> {
         txn.guarded(|txn| {
-            let now = self.now()?;
-            let (mut delivered, mut dead) = (Vec::new(), Vec::new());
+            let (now, mut leased, mut changed) = (self.now()?, 0, Vec::new());
             let mut rest = &candidates.jobs[..];
-            while delivered.len() < n && !rest.is_empty() {
-                let (some, later) = rest.split_at((n - delivered.len()).min(rest.len()));
+            while leased < n && !rest.is_empty() {
+                let (some, later) = rest.split_at((n - leased).min(rest.len()));
                 rest = later;
                 for (candidate, job) in some.iter().zip(self.read_some(txn, some)?) {
                     let Some(job) = job.filter(|job| job.is_due(now)) else { continue };
-                    match self.grant(candidate.id, job, now) {
-                        Ok(delivery) => {
-                            if let Some(next) = candidate.next {
-                                self.turn.store(next, Relaxed);
-                            }
-                            delivered.push(delivery);
-                        }
-                        Err(job) => dead.push((candidate.id, job)),
+                    let job = self.granted(job, now);
+                    if matches!(job.state, JobState::Leased { .. }) {
+                        leased += 1;
+                        self.advance_to(candidate.next);
                     }
+                    changed.push((candidate.id, job));
                 }
             }
-            self.jobs.put_many(txn, &dead)?;
-            self.write_leases(txn, delivered)
+            if !changed.is_empty() {
+                self.jobs.put_many(txn, &changed)?;
+            }
+            Ok(changed.into_iter().filter_map(delivery).collect())
         })
     }
 
@@ -198,35 +202,19 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         }
     }
 
-    /// The next delivery of a job, or the dead letter that it becomes.
-    fn grant(&self, id: JobId, mut job: Job<J>, now: u64) -> Result<Delivery<J>, Job<J>> {
+    /// The job after its next delivery, or as a dead letter if it had all its attempts.
+    fn granted(&self, mut job: Job<J>, now: u64) -> Job<J> {
         if job.attempts >= self.options.max_attempts.max(1) {
             if job.last_error.is_none() {
                 job.set_error("the lease of the last attempt ended without an answer");
             }
             job.state = JobState::Dead { since: now };
-            return Err(job);
+            return job;
         }
-        let until = now.saturating_add(self.visibility());
-        job.state = JobState::Leased { until };
+        job.state = JobState::Leased { until: now.saturating_add(self.visibility()) };
         job.attempts += 1;
         job.token += 1;
-        Ok(Delivery { id, token: job.token, until, job })
-    }
-
-    fn write_leases(
-        &self,
-        txn: &mut impl Writer,
-        delivered: Vec<Delivery<J>>,
-    ) -> Result<Vec<Delivery<J>>> {
-        let with_id = |delivery: Delivery<J>| (delivery.id, delivery.job);
-        let records: Vec<_> = delivered.into_iter().map(with_id).collect();
-        self.jobs.put_many(txn, &records)?;
-        let delivery = |(id, job): (JobId, Job<J>)| {
-            let (token, until) = (job.token, job.available_from().unwrap_or_default());
-            Delivery { id, token, until, job }
-        };
-        Ok(records.into_iter().map(delivery).collect())
+        job
     }
 
     /// Makes the sleeping tenants active whose time has come.
@@ -314,6 +302,14 @@ fn line<'p, J: 'static, B: std::ops::Deref<Target = [u8]> + 'p>(
         is_cut = page.last.is_some() && line.len() > from;
     }
     line
+}
+
+/// The delivery of a job, if it is leased.
+fn delivery<J>((id, job): (JobId, Job<J>)) -> Option<Delivery<J>> {
+    match job.state {
+        JobState::Leased { until } => Some(Delivery { id, token: job.token, until, job }),
+        JobState::Waiting { .. } | JobState::Dead { .. } => None,
+    }
 }
 
 /// One of each line in turn, until all are empty.

@@ -97,8 +97,8 @@
 //! |---|---|
 //! | [`enqueue`](WorkQueue::enqueue) | 3 gets, 2 keys written; if the tenant is not active, 2 gets and 2 keys more |
 //! | the same, of a job with a key | 4 gets and 1 key more; 2 gets if the key exists |
-//! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, whatever the length of the queue; then 2 gets and 3 keys written for each job; 1 commit |
-//! | the same, if tenants begin or end to sleep | 1 commit more for all that begin to be active, and for each that falls asleep: 3 gets, 5 ranges, 3 keys written |
+//! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, whatever the length of the queue; then 2 gets and 3 keys written for each job; 7 round trips with the commit |
+//! | the same, if tenants wake or fall asleep | 1 commit more for all that wake, with 2 gets and 3 keys written for each; and 1 commit more for each that falls asleep, with 4 gets, 5 ranges and at most 3 keys written |
 //! | [`complete`](WorkQueue::complete) | 3 gets, 2 keys written; of a job with a key, 3 gets and 3 keys more |
 //! | [`fail`](WorkQueue::fail), [`extend`](WorkQueue::extend), [`release`](WorkQueue::release) | 4 gets, 3 keys written |
 //! | [`requeue`](WorkQueue::requeue) | 4 gets, 3 keys written |

@@ -18,6 +18,7 @@ pub fn costs_are_those_of_the_documentation(store: &AnyStore) {
     let (held, cost) = store.measure(|store| queue.dequeue(store, 3).unwrap());
     // 3 gets and 2 for each job; 3 ranges and 5 for the tenant.
     assert_eq!((held.len(), counts(cost), cost.commits), (3, [9, 8, 13, 9], 1));
+    assert_eq!(cost.round_trips, 7);
     clock.advance(VISIBILITY / 2);
     let extend = |txn: &mut DynWriter<'_>| queue.extend(txn, &held[1], VISIBILITY).map(drop);
     assert_eq!(writing(&store, extend), [4, 0, 4, 3]);
