@@ -35,6 +35,23 @@ pub fn a_job_has_one_holder_until_its_time_out(store: &AnyStore) {
     assert_sound(store, &queue);
 }
 
+pub fn candidates_that_others_took_are_skipped(store: &AnyStore) {
+    let (queue, _) = open(store);
+    fill(store, &queue, "acme", 4);
+    let snapshot = store.snapshot().unwrap();
+    let [all, same] = [4, 4].map(|n| queue.candidates(&snapshot, n).unwrap());
+    assert_eq!(same.ids().count(), 4);
+    drop(snapshot);
+    let lease = |candidates, n| store.transact(|txn| queue.lease(txn, candidates, n)).unwrap();
+    let first = lease(&all, 2);
+    store.transact(|txn| queue.complete(txn, &first[0])).unwrap();
+    let delivered = [first, lease(&same, 4)].concat();
+    assert_eq!(payloads(&delivered), [0, 1, 2, 3]);
+    assert!(delivered.iter().all(|delivery| delivery.token == 1));
+    assert_eq!(lease(&all, 4), []);
+    assert_eq!(queue.counts(&store.snapshot().unwrap(), None).unwrap().leased, 3);
+}
+
 pub fn a_stale_holder_cannot_answer(store: &AnyStore) {
     let (queue, clock) = open(store);
     fill(store, &queue, "acme", 1);

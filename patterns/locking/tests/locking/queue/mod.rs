@@ -75,6 +75,7 @@ fn assert_sound(store: &impl Store, queue: &WorkQueue<u32>) {
 
 on_every_store! {
     behaviour::a_job_has_one_holder_until_its_time_out,
+    behaviour::candidates_that_others_took_are_skipped,
     behaviour::a_stale_holder_cannot_answer,
     behaviour::results_of_a_stale_holder_are_not_committed,
     behaviour::failed_jobs_come_back_later_each_time,
