@@ -61,10 +61,10 @@
 //! | put, delete of a record | those of a table with one index |
 //! | [`get`](Expiry::get), [`get_many`](Expiry::get_many) | those of the table: nothing more |
 //! | [`live`](Expiry::live) | 1 range; reads live and expired records |
-//! | [`touch`](Expiry::touch) | 2 gets, and at most 3 keys written: the record, its old and its new entry |
+//! | [`touch`](Expiry::touch) | 3 gets, and at most 3 keys written: the record, its old and its new entry |
 //! | [`count_expired`](Expiry::count_expired) | 1 get and 1 range; reads the expired entries, or the store counts |
 //! | [`next_deadline`](Expiry::next_deadline) | 1 get and 1 range; reads 1 entry |
-//! | a batch of [`sweep`](Expiry::sweep) over n expired records | 2 gets and 1 range, n entries and 2 n records read, 2 n keys removed, and those of other derived data |
+//! | a batch of [`sweep`](Expiry::sweep) over n expired records | 2 gets, 1 range, which reads n entries, and 2 gets and 2 keys removed for each record, and the changes of other derived data |
 //!
 //! A sweep reads no live record: its cost depends on the number of expired records only.
 //!

@@ -103,7 +103,8 @@
 //! | [`fail`](WorkQueue::fail), [`extend`](WorkQueue::extend), [`release`](WorkQueue::release) | 4 gets, 3 keys written |
 //! | [`requeue`](WorkQueue::requeue) | 4 gets, 3 keys written |
 //! | [`dead_letters`](WorkQueue::dead_letters) | that of an index query for records |
-//! | [`counts`](WorkQueue::counts) | 3 ranges; reads the index entries of waiting and leased jobs |
+//! | [`peek`](WorkQueue::peek) of n jobs | 1 get, 5 ranges, which read at most n entries each, and n gets |
+//! | [`counts`](WorkQueue::counts) | 1 get, 3 ranges; reads the index entries of waiting and leased jobs |
 //! | [`check`](WorkQueue::check), [`repair`](WorkQueue::repair) | those of four indexes, and about 7 ranges for each tenant with jobs |
 //!
 //! A whole job is written with each change of its state. So keep payloads below a few kilobytes:
