@@ -37,6 +37,9 @@
 //! | a lock of a range of names | [`Lock::exclusive_range`] |
 //! | a read-write lock | [`Lock::shared`] and [`Lock::exclusive`] |
 //! | work that survives its process | [`work`] |
+//! | semaphores, barriers, elections | [`recipes`] |
+//! | a work queue | [`queue`] |
+//! | records that expire | [`expiry`] |
 //! | a semaphore, a barrier, an election | [`recipes`] |
 //!
 //! # Key layout
@@ -135,13 +138,13 @@ pub mod work;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{Blocker, LockError};
+pub use expiry::Expiry;
 pub use guard::Guard;
 pub use inspect::RequestInfo;
 pub use locks::{LeaseOptions, Locks};
 pub use mode::Mode;
 pub use path::{Lock, LockPath};
+pub use queue::WorkQueue;
 pub use records::{Request, SessionRecord};
 pub use request::{Grant, Outcome};
 pub use session::Session;
-pub use expiry::Expiry;
-pub use queue::WorkQueue;
