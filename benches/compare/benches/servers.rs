@@ -150,7 +150,7 @@ fn postgres(address: &str) {
 fn graph(address: &str) {
     let mut rng = fastrand::Rng::with_seed(1);
     let edges: BTreeSet<(i32, i32)> =
-        std::iter::repeat_with(|| (rng.i32(..1_000), rng.i32(..1_000))).take(10_000).collect();
+        std::iter::repeat_with(|| (rng.i32(0..1_000), rng.i32(0..1_000))).take(10_000).collect();
     let store = Metered::new(Postgres::options().table("compared_graph").open(address).unwrap());
     let schema = Schema::open(&store, "compare").unwrap();
     let own = Graph::<i32>::directed(&schema, "graph").unwrap();
