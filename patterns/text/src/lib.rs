@@ -56,6 +56,6 @@ pub use index::{MoreLikeThis, TextError, TextIndex};
 pub use postings::Detail;
 pub use query::{BooleanQuery, Near, ParseError, Query, QueryError, QueryParser, Spans};
 pub use search::{
-    Bm25, Decay, Explanation, Hit, Ranked, Ranking, RecordHit, Search, SearchContinuation,
-    SearchError, SearchExplain, SearchPage,
+    Bm25, Decay, Explanation, Hit, Ranked, RankedMatches, Ranking, RecordHit, Search,
+    SearchContinuation, SearchError, SearchExplain, SearchPage,
 };

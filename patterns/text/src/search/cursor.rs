@@ -137,6 +137,16 @@ impl<'r, R: Reader> Cursor<'r, R> {
         self.documents
     }
 
+    /// Whether the list is so long that its summaries are read.
+    pub(crate) fn may_have_summaries(&self) -> bool {
+        self.documents >= SHORT_LIST
+    }
+
+    /// The keys of the list.
+    pub(crate) fn list(&self) -> &ListKeys {
+        &self.keys.list
+    }
+
     /// The ranges to read before the cursor begins: of its blocks and of its summaries.
     pub(crate) fn first_ranges(&self) -> [KeyRange<'static>; 2] {
         [self.keys.list.from(0), KeyRange::prefix(&self.keys.list.summaries).into_owned()]
@@ -212,7 +222,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
     /// # Errors
     /// As [`seek`](Cursor::seek).
     pub(crate) fn layers(&mut self) -> Result<usize> {
-        if self.documents < SHORT_LIST {
+        if !self.may_have_summaries() {
             return Ok(0);
         }
         if self.skips.is_none() {

@@ -20,12 +20,12 @@ pub struct Ranked {
     pub id: u64,
     /// Its score: greater is better.
     pub score: f64,
-    after: AfterDoc,
+    pub(super) after: AfterDoc,
 }
 
 /// A place in the order, as continuations store it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct AfterDoc {
+pub(super) struct AfterDoc {
     doc: u32,
     rank: f64,
     is_missing: bool,
@@ -48,6 +48,12 @@ impl AfterDoc {
 }
 
 impl Ranked {
+    /// A match of a search in the order of scores.
+    pub(super) fn by_score(ScoredDoc { doc, score }: ScoredDoc) -> Self {
+        let after = AfterDoc { doc, rank: score, is_missing: false };
+        Self { id: doc.into(), score, after }
+    }
+
     /// Compares the places of two matches of one ranking: the better one is less.
     pub fn compare(&self, other: &Self) -> Comparison {
         self.after.compare(&other.after)
@@ -82,8 +88,8 @@ impl Ranked {
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct Ranking<'s, K, V> {
-    search: Search<'s, K, V>,
-    after: Option<AfterDoc>,
+    pub(super) search: Search<'s, K, V>,
+    pub(super) after: Option<AfterDoc>,
 }
 
 impl<K, V> Clone for Ranking<'_, K, V> {
@@ -195,7 +201,12 @@ impl<K: RecordKey, V> Ranking<'_, K, V> {
         SearchContinuation::new(fingerprint, after.after(), &statistics)
     }
 
-    fn page(
+    /// The position of the continuation, if the search is in the order of scores.
+    pub(super) fn after_doc(&self) -> Option<ScoredDoc> {
+        self.after.map(|after| after.after().last)
+    }
+
+    pub(super) fn page(
         &self,
         reader: &impl Reader,
         limit: usize,

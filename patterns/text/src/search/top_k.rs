@@ -10,6 +10,17 @@ pub(crate) struct ScoredDoc {
     pub(crate) score: f64,
 }
 
+impl ScoredDoc {
+    /// Compares the places of two documents: the better one is less.
+    pub(crate) fn rank(&self, other: &Self) -> Ordering {
+        Ranked(*self).cmp(&Ranked(*other))
+    }
+
+    pub(crate) fn is_after(&self, other: &Self) -> bool {
+        self.rank(other).is_gt()
+    }
+}
+
 /// Orders hits from the worst to the best: by ascending score, then by descending id.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ranked(ScoredDoc);

@@ -5,6 +5,7 @@ mod corpus;
 mod declared;
 mod derived;
 mod maintenance;
+mod matches;
 mod naive;
 mod orders;
 mod remote;

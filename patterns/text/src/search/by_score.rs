@@ -1,0 +1,264 @@
+//! The postings of one term, the best score first.
+//!
+//! A best-first search over the bounds of the list: a summary or a block is read only if its bound
+//! is better than every posting that is known. A scan in the order of the ids reads more, because
+//! its first blocks are scored before a good score is known.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use keyloom::{Error, KeyRange, Order, Reader, Result};
+
+use super::bm25::Weight;
+use super::cursor::Cursor;
+use super::ranking::Ranked;
+use super::top_k::ScoredDoc;
+use crate::index::{ListKeys, with_id};
+use crate::postings::{BLOCK_POSTINGS, Block, Malformed, SUMMARY_UNITS, each_unit};
+
+/// The posting list of a term.
+pub(super) struct List<'r, R> {
+    reader: &'r R,
+    keys: ListKeys,
+    weight: Weight,
+    documents: u64,
+    may_have_summaries: bool,
+}
+
+/// A block, or a summary of the layer below.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    last: u32,
+    bound: f64,
+}
+
+/// A part of the list that may have the next posting.
+struct Part {
+    /// A bound of the scores.
+    bound: f64,
+    /// No id of the part is smaller.
+    first: u32,
+    what: What,
+}
+
+enum What {
+    Summary(u8, u32),
+    Block(u32),
+    /// Postings, of which the best is the last element.
+    Postings(Vec<ScoredDoc>),
+}
+
+impl Ord for Part {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // The heap keeps the greatest element on top.
+        self.bound.total_cmp(&other.bound).then(other.first.cmp(&self.first))
+    }
+}
+
+impl PartialOrd for Part {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Part {}
+
+/// The postings of a list after a given one, in the order of their scores; of equal scores, the
+/// smaller id is first.
+pub(super) struct ByScore {
+    after: Option<ScoredDoc>,
+    heap: BinaryHeap<Part>,
+}
+
+impl ByScore {
+    /// # Errors
+    /// As [`next`](ByScore::next).
+    pub(super) fn new<R: Reader>(list: &List<'_, R>, after: Option<ScoredDoc>) -> Result<Self> {
+        let mut all = Self { after, heap: list.top()?.into() };
+        if all.heap.is_empty() {
+            all.push_all(list)?;
+        }
+        Ok(all)
+    }
+
+    /// The next postings, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`next`](ByScore::next).
+    pub(super) fn take<R: Reader>(
+        &mut self,
+        list: &List<'_, R>,
+        limit: usize,
+    ) -> Result<Vec<Ranked>> {
+        let mut found = Vec::new();
+        while found.len() < limit
+            && let Some(next) = self.next(list)?
+        {
+            found.push(Ranked::by_score(next));
+        }
+        Ok(found)
+    }
+
+    /// The next posting.
+    ///
+    /// # Errors
+    /// Any error of the store; an error with the key if stored bytes are damaged.
+    fn next<R: Reader>(&mut self, list: &List<'_, R>) -> Result<Option<ScoredDoc>> {
+        while let Some(Part { first, what, .. }) = self.heap.pop() {
+            match what {
+                What::Summary(layer, last) => {
+                    let mut first = first;
+                    for Unit { last, bound } in list.summary(layer, last)?.iter().copied() {
+                        let what = match layer.saturating_sub(1) {
+                            0 => What::Block(last),
+                            below => What::Summary(below, last),
+                        };
+                        self.heap.push(Part { bound, first, what });
+                        first = last.saturating_add(1);
+                    }
+                }
+                What::Block(last) => self.push_block(list.block(last)?),
+                What::Postings(mut postings) => {
+                    let next = postings.pop();
+                    self.push(postings);
+                    return Ok(next);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Pushes all blocks. A list without summaries has at most 16.
+    fn push_all<R: Reader>(&mut self, list: &List<'_, R>) -> Result<()> {
+        list.each_block(|postings| self.push_block(postings))
+    }
+
+    fn push_block(&mut self, mut postings: Vec<ScoredDoc>) {
+        if let Some(after) = self.after {
+            postings.retain(|posting| posting.is_after(&after));
+        }
+        self.push(postings);
+    }
+
+    fn push(&mut self, mut postings: Vec<ScoredDoc>) {
+        let ranked = |a: &(usize, &ScoredDoc), b: &(usize, &ScoredDoc)| a.1.rank(b.1);
+        let best = postings.iter().enumerate().min_by(ranked).map(|(place, best)| (place, *best));
+        let Some((place, best)) = best else { return };
+        let last = postings.len() - 1;
+        postings.swap(place, last);
+        let what = What::Postings(postings);
+        self.heap.push(Part { bound: best.score, first: best.doc, what });
+    }
+}
+
+impl<'r, R: Reader> List<'r, R> {
+    /// The list of a cursor that has not begun.
+    pub(super) fn of(cursor: &Cursor<'r, R>, reader: &'r R) -> Self {
+        Self {
+            reader,
+            keys: cursor.list().clone(),
+            weight: cursor.weight,
+            documents: cursor.documents(),
+            may_have_summaries: cursor.may_have_summaries(),
+        }
+    }
+
+    /// About how many postings it has.
+    pub(super) fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// All postings, the best first.
+    ///
+    /// # Errors
+    /// As [`ByScore::take`].
+    pub(super) fn all(&self) -> Result<Vec<Ranked>> {
+        let mut all = Vec::new();
+        self.each_block(|postings| all.extend(postings))?;
+        all.sort_unstable_by(ScoredDoc::rank);
+        Ok(all.into_iter().map(Ranked::by_score).collect())
+    }
+
+    /// The summaries of the highest layer, if there are some.
+    fn top(&self) -> Result<Vec<Part>> {
+        let (mut all, mut first) = (Vec::new(), 0);
+        if self.may_have_summaries {
+            let range = KeyRange::prefix(&self.keys.summaries).into_owned();
+            let mut highest = None;
+            for entry in self.reader.range(range, Order::Ascending)? {
+                let (key, value) = entry?;
+                let (layer, last) = self.keys.summary_of(&key)?;
+                if layer != *highest.get_or_insert(layer) {
+                    break;
+                }
+                let units = self.units(&key, &value, last)?;
+                let bound = units.iter().map(|unit| unit.bound).fold(0.0, f64::max);
+                all.push(Part { bound, first, what: What::Summary(layer, last) });
+                first = last.saturating_add(1);
+            }
+        }
+        Ok(all)
+    }
+
+    fn each_block(&self, mut visit: impl FnMut(Vec<ScoredDoc>)) -> Result<()> {
+        for entry in self.reader.range(self.keys.from(0), Order::Ascending)? {
+            let (key, value) = entry?;
+            visit(self.postings(&key, &value, self.keys.last_id(&key)?)?);
+        }
+        Ok(())
+    }
+
+    /// The units of a summary.
+    fn summary(&self, layer: u8, last: u32) -> Result<Vec<Unit>> {
+        let key = with_id(&self.keys.layer(layer), last);
+        let value = self.reader.get(&key)?.ok_or_else(|| missing("a summary", &key))?;
+        self.units(&key, &value, last)
+    }
+
+    fn units(&self, key: &[u8], value: &[u8], last: u32) -> Result<Vec<Unit>> {
+        let mut units = Vec::with_capacity(SUMMARY_UNITS);
+        let read = each_unit(value, last, |last, bounds| {
+            units.push(Unit { last, bound: self.weight.bound(bounds.iter().copied()) });
+        });
+        read.map_err(|why| Error::from(why).at(key))?;
+        Ok(units)
+    }
+
+    /// The postings of a block, by ascending id.
+    fn block(&self, last: u32) -> Result<Vec<ScoredDoc>> {
+        let key = self.keys.block(last);
+        let value = self.reader.get(&key)?.ok_or_else(|| missing("a block", &key))?;
+        self.postings(&key, &value, last)
+    }
+
+    fn postings(&self, key: &[u8], value: &[u8], last: u32) -> Result<Vec<ScoredDoc>> {
+        let postings = scored(value, last, &self.weight);
+        postings.map_err(|why| Error::from(why).at(key))
+    }
+}
+
+/// The postings of a block with their scores.
+fn scored(bytes: &[u8], last: u32, weight: &Weight) -> Result<Vec<ScoredDoc>, Malformed> {
+    let block = Block::parse(bytes, last)?;
+    let [mut docs, mut freqs, mut lens] = [[0; BLOCK_POSTINGS]; 3];
+    block.docs(&mut docs)?;
+    block.freqs(&mut freqs);
+    block.lens(&mut lens);
+    let all = docs.iter().zip(freqs).zip(lens).take(block.count());
+    let score = |((doc, freq), len): ((&u32, u32), u32)| ScoredDoc {
+        doc: *doc,
+        score: weight.score(f64::from(freq), len),
+    };
+    Ok(all.map(score).collect())
+}
+
+#[cold]
+fn missing(what: &str, key: &[u8]) -> Error {
+    Error::other(format!("{what} of a posting list is missing; repair the index")).at(key)
+}
