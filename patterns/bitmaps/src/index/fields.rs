@@ -39,6 +39,21 @@ impl FieldValues {
     }
 }
 
+/// At most one value of a field for a record: the result of the function of a
+/// [field with one value](super::InvertedIndex::single_value).
+///
+/// ```
+/// use keyloom_bitmaps::{SingleValue, single};
+/// assert_eq!(single(None::<u32>), SingleValue::default());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SingleValue(pub(super) FieldValues);
+
+/// One value, or none for `None`.
+pub fn single<P: Pack>(value: P) -> SingleValue {
+    SingleValue(one(value))
+}
+
 impl<P: Pack> FromIterator<P> for FieldValues {
     /// Collects many values, such as the tags of a text.
     fn from_iter<I: IntoIterator<Item = P>>(values: I) -> Self {

@@ -99,7 +99,7 @@ use keyloom_tables::{Progress, RepairOptions};
 pub(crate) use columns::{ColumnWalk, block_at};
 pub use error::InvertedIndexError;
 pub(super) use fields::null;
-pub use fields::{FieldValues, one};
+pub use fields::{FieldValues, SingleValue, one, single};
 pub(super) use for_reports::FieldKind;
 pub use forward::ForwardEntry;
 pub use selection::{SelectValues, SelectedValues};
@@ -164,6 +164,8 @@ struct Field<K, V> {
     counter: KeyBuf,
     /// Used by fields of integers.
     integers: BitSliced,
+    /// Whether no record has several values.
+    is_single: bool,
 }
 
 impl<K, V> Clone for Field<K, V> {
@@ -175,6 +177,7 @@ impl<K, V> Clone for Field<K, V> {
             column: self.column.clone(),
             counter: self.counter.clone(),
             integers: self.integers.clone(),
+            is_single: self.is_single,
         }
     }
 }
@@ -267,7 +270,37 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         name: &str,
         function: impl Fn(&K, &V) -> FieldValues + Send + Sync + 'static,
     ) -> Self {
-        self.declare(name, "terms", Function::Values(Arc::new(function)))
+        self.declare(name, "terms", Function::Values(Arc::new(function)), false)
+    }
+
+    /// As [`field`](InvertedIndex::field), for a field of which a record has at most one value.
+    /// Groups of records need such a field. The stored bytes are the same.
+    ///
+    /// ```
+    /// use keyloom::Subspace;
+    /// use keyloom_bitmaps::{InvertedIndex, one, single};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .single_value("parity", |_id: &u32, n: &u64| single(n % 2))
+    ///     .field("rest", |_, n| one(n % 7));
+    /// assert!(index.has_single_values("parity")? && !index.has_single_values("rest")?);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn single_value(
+        self,
+        name: &str,
+        function: impl Fn(&K, &V) -> SingleValue + Send + Sync + 'static,
+    ) -> Self {
+        let function = move |key: &K, value: &V| function(key, value).0;
+        self.declare(name, "terms", Function::Values(Arc::new(function)), true)
+    }
+
+    /// Whether a field of values is declared with [`single_value`](InvertedIndex::single_value).
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`], [`InvertedIndexError::OtherKind`].
+    pub fn has_single_values(&self, field: &str) -> Result<bool> {
+        Ok(self.values_field(field)?.is_single)
     }
 
     /// Returns the same index with a field of integers, stored as [bit slices](BitSliced) for
@@ -278,15 +311,16 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         name: &str,
         function: impl Fn(&K, &V) -> Option<i64> + Send + Sync + 'static,
     ) -> Self {
-        self.declare(name, "integers", Function::Integer(Arc::new(function)))
+        self.declare(name, "integers", Function::Integer(Arc::new(function)), true)
     }
 
-    fn declare(self, name: &str, kind: &str, function: Function<K, V>) -> Self {
+    fn declare(self, name: &str, kind: &str, function: Function<K, V>, is_single: bool) -> Self {
         let space = self.space.child(&(kind, name));
         let integers = BitSliced::new(&space).of_reused_ids(self.reuses_ids());
         let column = self.direct.child(name);
         let counter = self.space.pack(&("containers", name));
-        let field = Field { name: name.into(), function, space, column, counter, integers };
+        let field =
+            Field { name: name.into(), function, space, column, counter, integers, is_single };
         let others = self.fields.iter().filter(|other| *other.name != *name).cloned();
         Self { fields: others.chain([field]).collect(), ..self }
     }

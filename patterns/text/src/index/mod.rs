@@ -87,7 +87,7 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store, Subspace};
-use keyloom_bitmaps::{FieldValues, InvertedIndex};
+use keyloom_bitmaps::{FieldValues, InvertedIndex, SingleValue};
 use keyloom_tables::kit::described;
 use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions};
@@ -259,6 +259,17 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         function: impl Fn(&K, &V) -> FieldValues + Send + Sync + 'static,
     ) -> Self {
         Self { records: self.records.field(name, function), ..self }
+    }
+
+    /// As [`values`](TextIndex::values), for a field of which a record has at most one value. See
+    /// [`InvertedIndex::single_value`].
+    #[must_use]
+    pub fn single_value(
+        self,
+        name: &str,
+        function: impl Fn(&K, &V) -> SingleValue + Send + Sync + 'static,
+    ) -> Self {
+        Self { records: self.records.single_value(name, function), ..self }
     }
 
     /// Returns the same index with a field of integers to filter by. See
