@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use keyloom::{Lmdb, Store, Subspace};
-use keyloom_bitmaps::one;
+use keyloom_bitmaps::single;
 use keyloom_compare::compare;
 use keyloom_documents::collapse::{Collapse, InnerHits};
 use keyloom_tables::Table;
@@ -71,7 +71,7 @@ fn posts(many: u32, zipf_authors: bool) -> Vec<(u32, Post)> {
 fn load(store: &Lmdb, posts: &[(u32, Post)]) -> TextIndex<u32, Post> {
     let index = TextIndex::with_keys_as_ids(&Subspace::new("text"))
         .field("body", Analyzer::simple(), |_: &u32, post: &Post, add| add(&post.1))
-        .values("author", |_, post| one(post.0));
+        .single_value("author", |_, post| single(post.0));
     let table = Table::<u32, Post>::new(&Subspace::new("posts")).with(&index);
     for some in posts.chunks(BATCH) {
         store.transact(|txn| table.put_many(txn, some.iter().cloned())).unwrap();

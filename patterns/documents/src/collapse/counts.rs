@@ -29,9 +29,10 @@ impl<K: RecordKey, V> Collapse<'_, K, V> {
     /// # Errors
     /// See [`Search`](keyloom_text::Search), and
     /// [`visit_values`](keyloom_bitmaps::InvertedIndex::visit_values);
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if a match has several values in
-    /// the field.
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if the field is not declared
+    /// with [`single_value`](keyloom_text::TextIndex::single_value).
     pub fn counts(&self, reader: &impl Reader) -> Result<GroupCounts> {
+        self.check()?;
         let (field, records) = (&self.level.field, self.search.index().records());
         let ids = self.search.ids(reader)?;
         let mut groups = HashSet::<KeyBuf, BuildHasherDefault<ShortKeys>>::default();
@@ -60,7 +61,7 @@ impl<K: RecordKey, V> Collapse<'_, K, V> {
     /// [`Search::facets`](keyloom_text::Search::facets) counts the records instead.
     ///
     /// # Errors
-    /// See [`Search`](keyloom_text::Search), and
+    /// As [`counts`](Collapse::counts), and
     /// [`breakdown`](keyloom_bitmaps::Report::breakdown).
     pub fn facet_groups<P: for<'k> Unpack<'k>>(
         &self,
@@ -68,6 +69,7 @@ impl<K: RecordKey, V> Collapse<'_, K, V> {
         facet: &str,
         limit: usize,
     ) -> Result<Vec<(P, u64)>> {
+        self.check()?;
         let (field, records) = (&self.level.field, self.search.index().records());
         let matches = self.search.matches(reader)?;
         let both = records.report(&matches);

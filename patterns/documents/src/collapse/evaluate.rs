@@ -1,24 +1,22 @@
 //! The evaluation: pages of matches until there are enough groups.
 
-use std::collections::HashMap;
-
 use keyloom::{Error, KeyBuf, Reader, Result};
 use keyloom_bitmaps::{BitmapExpr, InvertedIndex};
 use keyloom_tables::table::RecordKey;
-use keyloom_text::{Ranked, Ranking};
+use keyloom_text::{Ranked, RankedMatches, Ranking};
 
+use super::found::{Candidate, Found};
 use super::{InnerHits, Level};
 
-/// The greatest number of matches of a page.
+/// The greatest number of matches that are read together.
 const MOST: usize = 4_096;
 
-/// How many matches are read at first for the inner hits of large groups: most of these groups have
-/// enough among them. Of small groups all matches are read at once, since some group would have too
-/// few of the first ones, and a search for some of the matches reads most of their blocks.
-const INNER: usize = 256;
+/// How many matches are read at least if some groups have several of the first ones: most groups
+/// with so many matches have enough of them then.
+const FIRST: usize = 64;
 
-/// Groups are large if they have together more than this part of all records.
-const LARGE: u64 = 8;
+/// After so many matches, the groups found so far are excluded from the search.
+const UNFILTERED: usize = 1_024;
 
 /// A group whose keys are not read.
 pub(super) struct FoundGroup {
@@ -29,16 +27,13 @@ pub(super) struct FoundGroup {
     pub(super) groups: Vec<FoundGroup>,
 }
 
-/// A group whose matches are known up to some place of the order.
-struct Candidate {
-    value: Option<KeyBuf>,
-    best: Ranked,
-    /// Its matches so far, the best first.
-    hits: Vec<Ranked>,
-    /// Whether it has no more matches than these.
-    is_complete: bool,
-    /// The ids of the group.
-    ids: BitmapExpr,
+/// The groups of one level, while they are searched for.
+struct Search<'l> {
+    level: &'l Level,
+    among: Option<&'l BitmapExpr>,
+    /// Whether groups of former pages are left out.
+    is_continued: bool,
+    found: Found,
 }
 
 pub(super) struct Evaluation<'e, K, V, R> {
@@ -65,42 +60,101 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         among: Option<&BitmapExpr>,
         is_continued: bool,
     ) -> Result<Vec<FoundGroup>> {
-        // Refuses an unknown field, also if nothing matches.
-        let missing = self.group_of(level, None)?;
+        if level.groups == 0 {
+            return Ok(Vec::new());
+        }
         let is_continued = is_continued && ranking.is_continued();
-        let among = match level.keeps_missing {
-            true => among.cloned(),
-            false => Some(self.within(among) - missing),
-        };
-        let mut limit = level.groups.saturating_add(level.groups / 4).clamp(1, MOST);
-        let (mut found, mut seen) = (Vec::<Candidate>::new(), Vec::<BitmapExpr>::new());
-        while found.len() < level.groups {
-            let rest = match seen.is_empty() {
-                true => among.clone(),
-                false => Some(self.within(among.as_ref()) - BitmapExpr::any_of(&seen)),
+        let mut matches = ranking.matches(self.reader, among.cloned())?;
+        let mut search = Search { level, among, is_continued, found: Found::default() };
+        let chunk = level.groups.min(MOST);
+        // Another order of the hits of each group reads them later.
+        let needed = if level.inner.order.is_none() { level.inner.needed() } else { 0 };
+        let is_last = loop {
+            let hits = matches.next(chunk)?;
+            let is_last = hits.len() < chunk;
+            self.add(&mut search, &mut matches, hits)?;
+            let Search { found, .. } = &search;
+            let is_enough = match found.of_page().count() >= level.groups {
+                true => found.hits >= FIRST || !found.repeats(level.groups, needed),
+                false => found.hits >= UNFILTERED,
             };
-            let page = match is_continued {
+            if is_last || is_enough {
+                break is_last;
+            }
+        };
+        search.found.all.iter_mut().for_each(|group| group.is_complete = is_last);
+        if !is_last {
+            self.add_others(ranking, &mut search, &mut matches)?;
+        }
+        let mut found = search.found.all;
+        found.retain(|group| !group.is_former);
+        found.truncate(level.groups);
+        self.filled(ranking, level, found, matches)
+    }
+
+    /// Adds groups with the best matches outside of those found, until there are enough.
+    fn add_others(
+        &self,
+        ranking: &Ranking<'_, K, V>,
+        search: &mut Search<'_>,
+        matches: &mut RankedMatches<'_, '_, K, V, R>,
+    ) -> Result<()> {
+        let Search { level, among, is_continued, .. } = *search;
+        let all = among.cloned().unwrap_or_else(|| self.records.all());
+        let missing = self.records.absent(&level.field)?;
+        let (mut seen, mut from) = (BitmapExpr::none(), 0);
+        if !level.keeps_missing {
+            seen = missing;
+        }
+        let mut limit = level.groups.clamp(FIRST, MOST);
+        while search.found.of_page().count() < level.groups {
+            let new = search.found.all.get(from..).unwrap_or_default();
+            let new = BitmapExpr::any_of(new.iter().map(|group| &group.ids));
+            seen = (seen | new).hold(self.reader)?;
+            from = search.found.all.len();
+            let rest = Some(all.clone() - &seen);
+            let hits = match is_continued {
                 true => ranking.best(self.reader, limit, None, rest.as_ref())?,
                 false => ranking.best_of_all(self.reader, limit, rest.as_ref())?,
             };
-            let is_last = page.len() < limit;
-            for candidate in self.candidates(level, page, is_last, among.as_ref())? {
-                seen.push(candidate.ids.clone());
-                let has_room = found.len() < level.groups;
-                if has_room && (!is_continued || self.begins_here(ranking, &candidate)?) {
-                    found.push(candidate);
-                }
-            }
+            let is_last = hits.len() < limit;
+            self.add(search, matches, hits)?;
             if is_last {
+                let new = search.found.all.get_mut(from..).unwrap_or_default();
+                new.iter_mut().for_each(|group| group.is_complete = true);
                 break;
             }
             limit = limit.saturating_mul(2).min(MOST);
         }
-        self.filled(ranking, level, found)
+        Ok(())
     }
 
-    fn within(&self, among: Option<&BitmapExpr>) -> BitmapExpr {
-        among.cloned().unwrap_or_else(|| self.records.all())
+    /// Adds matches in their order.
+    fn add(
+        &self,
+        search: &mut Search<'_>,
+        matches: &mut RankedMatches<'_, '_, K, V, R>,
+        hits: Vec<Ranked>,
+    ) -> Result<()> {
+        let Search { level, among, is_continued, found } = search;
+        let from = found.all.len();
+        for (hit, value) in hits.iter().zip(self.values(level, &hits)?) {
+            if value.is_none() && !level.keeps_missing {
+                continue;
+            }
+            found.add(*hit, value, |value| {
+                let group = self.group_of(level, value)?;
+                Ok(among.map_or(group.clone(), |among| among.clone() & group))
+            })?;
+        }
+        let new = found.all.get_mut(from..).unwrap_or_default();
+        if *is_continued && !new.is_empty() {
+            let ids: Vec<BitmapExpr> = new.iter().map(|group| group.ids.clone()).collect();
+            for (group, best) in new.iter_mut().zip(matches.best_of_each(1, &ids)?) {
+                group.is_former = best.first().is_some_and(|best| best.id != group.best.id);
+            }
+        }
+        Ok(())
     }
 
     /// The ids of a group.
@@ -113,30 +167,6 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
                 self.records.absent(&level.field)
             }
         }
-    }
-
-    /// The groups of a page of matches, in the order of their best ones.
-    fn candidates(
-        &self,
-        level: &Level,
-        page: Vec<Ranked>,
-        is_complete: bool,
-        among: Option<&BitmapExpr>,
-    ) -> Result<Vec<Candidate>> {
-        let values = self.values(level, &page)?;
-        let mut places = HashMap::new();
-        let mut candidates: Vec<Candidate> = Vec::new();
-        for (best, value) in page.into_iter().zip(values) {
-            let place = *places.entry(value.clone()).or_insert(candidates.len());
-            if let Some(candidate) = candidates.get_mut(place) {
-                candidate.hits.push(best);
-                continue;
-            }
-            let group = self.group_of(level, value.as_ref())?;
-            let ids = among.map_or(group.clone(), |among| among.clone() & group);
-            candidates.push(Candidate { value, best, hits: vec![best], is_complete, ids });
-        }
-        Ok(candidates)
     }
 
     /// The value of each match.
@@ -158,20 +188,13 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
         Ok(page.iter().map(value).collect())
     }
 
-    /// Whether the best hit of a group is after the continuation. Otherwise the group was on a
-    /// former page.
-    fn begins_here(&self, ranking: &Ranking<'_, K, V>, candidate: &Candidate) -> Result<bool> {
-        let best = ranking.best_of_all(self.reader, 1, Some(&candidate.ids))?;
-        let best = best.first().unwrap_or(&candidate.best);
-        Ok(ranking.is_on_this_page(best))
-    }
-
     /// Reads what is missing of the groups.
     fn filled(
         &self,
         ranking: &Ranking<'_, K, V>,
         level: &Level,
         mut found: Vec<Candidate>,
+        mut matches: RankedMatches<'_, '_, K, V, R>,
     ) -> Result<Vec<FoundGroup>> {
         let InnerHits { order, counts, groups, .. } = &level.inner;
         let count = |group: &Candidate| match (counts, group.is_complete) {
@@ -180,89 +203,28 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
             (true, false) => ranking.count(self.reader, Some(&group.ids)).map(Some),
         };
         let counted: Vec<Option<u64>> = found.iter().map(count).collect::<Result<_>>()?;
-        let inner = match order {
-            Some((field, order)) => {
-                found.iter_mut().for_each(|group| group.is_complete = false);
-                found.iter_mut().for_each(|group| group.hits.clear());
-                ranking.sort_by(field, *order)
-            }
-            None => ranking.clone(),
+        let other = order.as_ref().map(|(field, order)| ranking.sort_by(field, *order));
+        let inner = other.as_ref().unwrap_or(ranking);
+        let needed = level.inner.needed();
+        let lacks = |group: &Candidate| group.hits.len() < needed && !group.is_complete;
+        let mut open: Vec<&mut Candidate> =
+            found.iter_mut().filter(|group| other.is_some() || lacks(group)).collect();
+        let ids: Vec<BitmapExpr> = open.iter().map(|group| group.ids.clone()).collect();
+        let best = match &other {
+            Some(other) => other.matches(self.reader, None)?.best_of_each(needed, &ids)?,
+            None => matches.best_of_each(needed, &ids)?,
         };
-        self.add_hits(&inner, level, &mut found)?;
+        open.iter_mut().zip(best).for_each(|(group, best)| group.hits = best);
         let all = found.into_iter().zip(counted).map(|(group, count)| {
             let Candidate { value, best, hits, ids, .. } = group;
             let hits = hits.into_iter().skip(level.inner.offset).take(level.inner.size).collect();
             let groups = match groups {
-                Some(level) => self.groups(&inner, level, Some(&ids), false)?,
+                Some(level) => self.groups(inner, level, Some(&ids), false)?,
                 None => Vec::new(),
             };
             Ok(FoundGroup { value, best, count, hits, groups })
         });
         all.collect()
-    }
-
-    /// Reads hits of all groups together until each has as many as needed. Groups share blocks of
-    /// postings, so a search for each would read most blocks several times.
-    fn add_hits(
-        &self,
-        ranking: &Ranking<'_, K, V>,
-        level: &Level,
-        found: &mut [Candidate],
-    ) -> Result<()> {
-        let needed = level.inner.needed();
-        let mut open: Vec<&mut Candidate> = found
-            .iter_mut()
-            .filter(|group| !group.is_complete && group.hits.len() < needed)
-            .collect();
-        open.iter_mut().for_each(|group| group.hits.clear());
-        let mut is_first = true;
-        while !open.is_empty() {
-            let ids = BitmapExpr::any_of(open.iter().map(|group| &group.ids)).hold(self.reader)?;
-            let is_large = is_first && ids.count(self.reader)? > self.all()? / LARGE;
-            let limit = match is_large {
-                true => needed.saturating_mul(open.len()).max(INNER),
-                false => usize::MAX,
-            };
-            open.iter_mut().for_each(|group| group.hits.clear());
-            let page = ranking.best_of_all(self.reader, limit, Some(&ids))?;
-            self.distribute(level, &page, needed, &mut open)?;
-            if page.len() < limit {
-                break;
-            }
-            open.retain(|group| group.hits.len() < needed);
-            is_first = false;
-        }
-        Ok(())
-    }
-
-    fn all(&self) -> Result<u64> {
-        self.records.all().count(self.reader)
-    }
-
-    /// Adds matches to their groups until each group has as many as needed.
-    fn distribute(
-        &self,
-        level: &Level,
-        page: &[Ranked],
-        needed: usize,
-        open: &mut [&mut Candidate],
-    ) -> Result<()> {
-        let places = open.iter().enumerate().map(|(n, group)| (group.value.clone(), n));
-        let places: HashMap<Option<KeyBuf>, usize> = places.collect();
-        let mut wanting = open.len();
-        for some in page.chunks(INNER) {
-            for (hit, value) in some.iter().zip(self.values(level, some)?) {
-                let place = places.get(&value).copied();
-                if let Some(group) = place.and_then(|place| open.get_mut(place)) {
-                    group.hits.push(*hit);
-                    wanting -= usize::from(group.hits.len() == needed);
-                }
-            }
-            if wanting == 0 {
-                break;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -270,7 +232,7 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
 pub(super) fn several(level: &Level, id: u64) -> Error {
     Error::InvalidArgument {
         what: "the field to collapse by",
-        value: format!("{:?} of the record with the id {id}", level.field),
-        why: "it has several values; collapse by a field with one value per record",
+        value: format!("{} of the record with the id {id}", level.field),
+        why: "it is stored with several values; repair the index, and raise its version if the field had several before",
     }
 }

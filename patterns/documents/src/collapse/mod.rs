@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
-//! use keyloom_bitmaps::one;
+//! use keyloom_bitmaps::single;
 //! use keyloom_documents::collapse::{Collapse, InnerHits};
 //! use keyloom_tables::Table;
 //! use keyloom_text::{Analyzer, Query, TextIndex};
@@ -15,7 +15,7 @@
 //! type Post = (String, String);
 //! let index = TextIndex::with_keys_as_ids(&Subspace::new("text"))
 //!     .field("body", Analyzer::english(), |_: &u32, post: &Post, add| add(&post.1))
-//!     .values("author", |_, post: &Post| one(&post.0));
+//!     .single_value("author", |_, post: &Post| single(&post.0));
 //! let posts = Table::<u32, Post>::new(&Subspace::new("posts")).with(&index);
 //! let store = Memory::new();
 //! let three = [("Ada", "rabbits, rabbits"), ("Ada", "a rabbit"), ("Bob", "one rabbit, once")];
@@ -34,8 +34,9 @@
 //!
 //! # Key layout
 //!
-//! Nothing is stored beside the [`TextIndex`](keyloom_text::TextIndex). Its field of
-//! [values](keyloom_text::TextIndex::values) is read in both directions:
+//! Nothing is stored beside the [`TextIndex`](keyloom_text::TextIndex). A
+//! [field with one value](keyloom_text::TextIndex::single_value) per record is read in both
+//! directions:
 //!
 //! | key | value | purpose |
 //! |---|---|---|
@@ -54,11 +55,11 @@
 //!
 //! # Evaluation
 //!
-//! The best matches are read in pages, in the order of the search, and the pages grow. After each
-//! page, the groups found so far are excluded by their bitmaps, so each match that follows begins a
-//! new group. Then the best matches of all groups that have too few hits are read together, limited
-//! to their bitmaps. So the other groups are not visited, unless the order of the search visits all
-//! matches.
+//! The best matches are read in the order of the search, and each is added to its group. If the
+//! first 1,024 are in fewer groups than needed, these are excluded by their bitmaps, so each match
+//! that follows begins a new group. Then the best matches of the groups that have too few hits are
+//! found among their ids. So the other groups are not visited, unless the order of the search
+//! visits all matches.
 //!
 //! # Cost
 //!
@@ -66,8 +67,8 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`page`](Collapse::page), the first | the search for 5/4 g hits; again for twice as many while there are fewer than g groups; one column for each block of 1,016 ids with a hit. For the inner hits one search among the matches of these groups: all of them, or the best 256 if the groups have more than 1/8 of all records, and then all matches of the groups with too few of these, which take 40 bytes each in memory |
-//! | a further [`page`](Collapse::page) | the same, and a search for one hit for each group that has hits after the position, also for those of former pages |
+//! | [`page`](Collapse::page), the first | g hits after the other, until there are g groups, or 1,024 hits; one column for each block of 1,016 ids with a hit. Then a search for 64 hits, and for twice as many each time, without the groups found so far. For the inner hits, the [best of each](keyloom_text::RankedMatches::best_of_each) group that has too few among the hits |
+//! | a further [`page`](Collapse::page) | the same, and the best hit of each group that has hits after the position, also of those of former pages |
 //! | [`InnerHits::groups`] | a search in each group |
 //! | [`InnerHits::count`] | visits all matches of each group |
 //! | [`counts`](Collapse::counts) | visits all matches; one column for each block with a match |
@@ -80,8 +81,8 @@
 //! # When not to use it
 //!
 //! * If each group needs only its count: [`Search::facets`](keyloom_text::Search::facets).
-//! * If a record belongs to several groups. [`counts`](Collapse::counts) refuses a match with two
-//!   values, and a page refuses it if it reads the record. Use facets.
+//! * If a record belongs to several groups. A field that may have several values is refused. Use
+//!   facets.
 //! * If the groups are records of their own that are searched too: parents and children.
 //!
 //! # Source
@@ -92,9 +93,11 @@
 
 mod counts;
 mod evaluate;
+mod found;
 mod group;
 
 use keyloom::{Error, Order, Reader, Result};
+use keyloom_bitmaps::InvertedIndex;
 use keyloom_tables::kit::Fnv;
 use keyloom_tables::table::RecordKey;
 use keyloom_text::{Search, SearchContinuation};
@@ -188,8 +191,8 @@ impl InnerHits {
 }
 
 impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
-    /// Groups the results of a search by a [field of values](keyloom_text::TextIndex::values): 10
-    /// groups per page, without inner hits.
+    /// Groups the results of a search by a [field](keyloom_text::TextIndex::single_value) of which
+    /// each record has at most one value: 10 groups per page, without inner hits.
     pub fn new(search: Search<'s, K, V>, field: &str) -> Self {
         let inner = InnerHits::default();
         let level = Level { field: field.to_owned(), groups: 10, keeps_missing: true, inner };
@@ -226,13 +229,14 @@ impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
     /// The best groups, each with its best hit and its inner hits.
     ///
     /// # Errors
-    /// See [`Search`]; [`Error::InvalidArgument`] if a record that is read has several values in
-    /// the field, and for a continuation of another search or field. A record of a group that is on
-    /// the page already is not read again;
+    /// See [`Search`]; [`Error::InvalidArgument`] if the field is not declared with
+    /// [`single_value`](keyloom_text::TextIndex::single_value), and for a continuation of another
+    /// search or field;
     /// [`InvertedIndexError::UnknownField`](keyloom_bitmaps::InvertedIndexError::UnknownField) and
     /// [`OtherKind`](keyloom_bitmaps::InvertedIndexError::OtherKind) if the index has no such field
     /// of values.
     pub fn page(&self, reader: &impl Reader) -> Result<GroupPage<K>> {
+        self.check()?;
         let after = self.after.as_ref().map(|after| after.read(self.hash())).transpose()?;
         let ranking = self.search.clone().after(after).ranking(reader)?;
         let records = self.search.index().records();
@@ -245,6 +249,12 @@ impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
         Ok(GroupPage { groups, next })
     }
 
+    /// Refuses a field of which a record may have several values: a record that is in a group found
+    /// so far would be excluded from its other groups.
+    fn check(&self) -> Result<()> {
+        check_single(self.search.index().records(), &self.level)
+    }
+
     /// A hash of the grouping, which a continuation belongs to.
     fn hash(&self) -> u64 {
         let mut hash = Fnv::new();
@@ -252,6 +262,17 @@ impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
         hash.add(&[u8::from(self.level.keeps_missing)]);
         hash.finish()
     }
+}
+
+fn check_single<K: RecordKey, V>(records: &InvertedIndex<K, V>, level: &Level) -> Result<()> {
+    if !records.has_single_values(&level.field)? {
+        return Err(Error::InvalidArgument {
+            what: "the field to collapse by",
+            value: level.field.clone(),
+            why: "its records may have several values; declare it with `single_value`, or count the groups with facets",
+        });
+    }
+    level.inner.groups.as_deref().map_or(Ok(()), |level| check_single(records, level))
 }
 
 /// The position at which the next page of groups begins. Its bytes can be stored, or sent to a

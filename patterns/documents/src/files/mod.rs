@@ -100,7 +100,7 @@ mod walk;
 use std::fmt;
 
 use keyloom::{Reader, Result, Store};
-use keyloom_bitmaps::one;
+use keyloom_bitmaps::single;
 use keyloom_tables::schema::Attached;
 use keyloom_tables::{Inconsistency, Index, Progress, Schema, Table, entry as place};
 use keyloom_text::{Analyzer, TextIndex};
@@ -166,7 +166,7 @@ impl Files {
                     add(text);
                 }
             });
-            Ok(index.values("file", |(id, _): &(u32, u32), _| one(id)))
+            Ok(index.single_value("file", |(id, _): &(u32, u32), _| single(id)))
         })?;
         let last = schema.table::<u8, u32>("last")?;
         Ok(Self { entries, by_place, by_name, pieces, contents, last })

@@ -55,7 +55,7 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Reader, Result, Unpack};
-use keyloom_bitmaps::{BitmapExpr, one};
+use keyloom_bitmaps::{BitmapExpr, single};
 use keyloom_tables::Attached;
 use keyloom_tables::index::pack_one;
 use keyloom_tables::table::RecordKey;
@@ -104,7 +104,7 @@ pub(crate) fn with_parent<P: RecordKey, K: RecordKey, V: 'static>(
     parent_of: &Arc<ParentOf<P, K, V>>,
 ) -> TextIndex<K, V> {
     let parent_of = Arc::clone(parent_of);
-    index.values(PARENT, move |key, value| one(parent_of(key, value)))
+    index.single_value(PARENT, move |key, value| single(parent_of(key, value)))
 }
 
 impl<P: RecordKey, D, K: RecordKey, V, C> Relation<P, D, K, V, C>

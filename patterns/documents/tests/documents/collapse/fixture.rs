@@ -1,7 +1,7 @@
 //! Random posts, and groups of their hits by loops.
 
 use keyloom::{Order, Reader, Store, Subspace};
-use keyloom_bitmaps::one;
+use keyloom_bitmaps::single;
 use keyloom_tables::Table;
 use keyloom_testing::laws;
 use keyloom_text::{Analyzer, Hit, Query, Search, TextIndex};
@@ -22,8 +22,8 @@ pub type Posts = Table<u32, Post>;
 pub fn index() -> Index {
     TextIndex::with_keys_as_ids(&Subspace::new("text"))
         .field("body", Analyzer::simple(), |_: &u32, post: &Post, add| add(&post.body))
-        .values("author", |_, post| one(post.author.as_ref()))
-        .values("country", |_, post| one(post.country))
+        .single_value("author", |_, post| single(post.author.as_ref()))
+        .single_value("country", |_, post| single(post.country))
         .values("words", |_, post| post.body.split(' ').collect())
         .integers("date", |_, post| post.date)
 }

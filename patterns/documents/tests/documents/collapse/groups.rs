@@ -197,10 +197,17 @@ pub fn wrong_collapses_are_errors_with_a_remedy(store: &impl Store) {
     let integers = by("date").page(&snapshot).unwrap_err();
     let error = integers.downcast_ref::<InvertedIndexError>();
     assert!(matches!(error, Some(InvertedIndexError::OtherKind { .. })), "{integers}");
-    let several = by("words").page(&snapshot).unwrap_err().to_string();
-    assert!(several.contains("words") && several.contains("one value"), "{several}");
-    let several = by("words").counts(&snapshot).unwrap_err().to_string();
-    assert!(several.contains("words") && several.contains("one value"), "{several}");
+    // Also if no record has several values.
+    let second = by("author").inner(InnerHits::default().groups("words", 1, InnerHits::first(1)));
+    for refused in [
+        by("words").page(&snapshot).map(drop),
+        by("words").counts(&snapshot).map(drop),
+        by("words").facet_groups::<u8>(&snapshot, "country", 1).map(drop),
+        second.page(&snapshot).map(drop),
+    ] {
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("\"words\"") && error.contains("`single_value`"), "{error}");
+    }
     let inner = InnerHits::first(1).sort_by("dtae", Order::Ascending);
     assert!(by("author").inner(inner).page(&snapshot).is_err());
     assert_eq!(by("author").groups(0).page(&snapshot).unwrap().groups, []);

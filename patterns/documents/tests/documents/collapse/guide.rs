@@ -1,7 +1,7 @@
 //! Posts that carry their author, as in the guide to Elasticsearch: two users and two posts.
 
 use keyloom::{Reader, Store, Subspace};
-use keyloom_bitmaps::one;
+use keyloom_bitmaps::single;
 use keyloom_documents::collapse::{Collapse, InnerHits};
 use keyloom_tables::denormalize::DenormalizedFields;
 use keyloom_tables::{Index, Table, entry};
@@ -34,7 +34,7 @@ fn texts() -> TextIndex<u32, Post> {
     TextIndex::with_keys_as_ids(&Subspace::new("text"))
         .field("title", Analyzer::english(), |_: &u32, post: &Post, add| add(&post.title))
         .field("user", Analyzer::names(), |_, post, add| add(&post.user_name))
-        .values("user", |_, post| one(&post.user_name))
+        .single_value("user", |_, post| single(&post.user_name))
 }
 
 /// The users and the titles of their posts about a subject, by users with a name.
