@@ -39,13 +39,14 @@
 //! | `by_name` | name, id | |
 //! | `pieces` | id, number | up to [`PIECE_BYTES`] of the contents, as text or as bytes |
 //! | `contents`, a text index of the pieces | word, … | pieces; and the pieces of each id |
-//! | `last` | 0 | the last id |
+//! | `last` | 0 | the last id of the blocks that are assigned to shards |
+//! | `last` | shard, 1 to 16 | the last id of the shard: in the last block, of 256 ids, that it took |
 //!
 //! ```text
-//! ("by_place", 0, "books")    ->  1
-//! ("by_place", 1, "carroll")  ->  2
-//! ("by_place", 2, "alice.txt") -> 3
-//! ("pieces", 3, 0)            ->  "A white rabbit ran by."
+//! ("by_place",   0, "books")      ->  256
+//! ("by_place", 256, "carroll")    ->  512
+//! ("by_place", 512, "alice.txt")  ->  768
+//! ("pieces",   768, 0)            ->  "A white rabbit ran by."
 //! ```
 //!
 //! # Invariants
@@ -73,8 +74,10 @@
 //! | the same with a [name](FileSearch::named) | also 1 range of as many entries of the index of names, a get for each and for each directory above it, and the bitmap of each such file |
 //! | the same [within](FileSearch::within) a directory | also a walk of it, and the bitmap of each file in it |
 //!
-//! Each new entry takes its id from one record. So transactions that create entries concurrently
-//! conflict, and are repeated one after the other.
+//! Each new entry takes its id from one of 16 shards, by a hash of its directory and name. So on a
+//! store with optimistic concurrency control, transactions that create directories concurrently
+//! rarely conflict. Those that write the contents of new files do: each changes the ids of the text
+//! index, and the posting lists of common words. They are repeated one after the other.
 //!
 //! # When not to use it
 //!
@@ -89,6 +92,7 @@
 //! (2015), which builds a file system on paths, and needs locks for a rename. Directories by name
 //! and parent are those of Unix.
 
+mod check;
 mod contents;
 mod entry;
 mod error;
@@ -172,21 +176,30 @@ impl Files {
         Ok(Self { entries, by_place, by_name, pieces, contents, last })
     }
 
-    /// Repairs what is derived from the records, in bounded transactions.
+    /// Repairs what is derived from the records, and the last id, in bounded transactions. Missing
+    /// and surplus pieces, and entries without a directory, stay as they are: which of two records
+    /// is wrong is not known.
     ///
     /// # Errors
     /// The errors of [`Attached::repair`].
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         let (places, names) = (self.by_place.repair(store)?, self.by_name.repair(store)?);
+        store.transact(|txn| self.repair_last(txn))?;
         Ok(places.followed_by(&names).followed_by(&self.contents.repair(store)?))
     }
 
-    /// Reports every inconsistency between the records and what is derived from them.
+    /// Reports every inconsistency between the records and what is derived from them, and of the
+    /// records: pieces that are missing or that no file has, entries whose directory does not exist
+    /// or is a file, directories below themselves, and a last id before that of an entry.
+    ///
+    /// Reads all entries and pieces once more than the checks of the indexes do. Keeps some 16
+    /// bytes in memory for each entry.
     ///
     /// # Errors
     /// The errors of [`Attached::check`].
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let (places, names) = (self.by_place.check(reader)?, self.by_name.check(reader)?);
-        Ok([places, names, self.contents.check(reader)?].concat())
+        let contents = self.contents.check(reader)?;
+        Ok([places, names, contents, self.check_records(reader)?].concat())
     }
 }

@@ -1,10 +1,17 @@
 //! Directories: paths, lists and renames.
 
 use keyloom::{Reader, Result, Writer};
+use keyloom_tables::kit::Fnv;
 use keyloom_tables::{Continuation, Page};
 
 use super::entry::{names, split};
 use super::{Entry, Files, FilesError, Kind, ROOT, TRASH};
+
+/// How many shards take blocks of ids.
+const SHARDS: u64 = 16;
+
+/// The number of ids of a block.
+const BLOCK: u32 = 256;
 
 /// A longer walk upwards is one in a circle.
 const MAX_DEPTH: usize = 1 << 20;
@@ -165,11 +172,28 @@ impl Files {
 
     /// Adds an entry with a new id.
     pub(super) fn add(&self, txn: &mut impl Writer, entry: &Entry) -> Result<u32> {
-        let last = self.last.get(txn, &0)?.unwrap_or(ROOT);
-        let id = last.checked_add(1).filter(|id| *id < TRASH);
-        let id = id.ok_or(FilesError::Full { limit: TRASH - 1 })?;
-        self.last.put(txn, &0, &id)?;
+        let id = self.new_id(txn, entry)?;
         self.entries.put(txn, &id, entry)?;
+        Ok(id)
+    }
+
+    /// The next id of the shard of an entry: of its block, or else of a new one.
+    fn new_id(&self, txn: &mut impl Writer, entry: &Entry) -> Result<u32> {
+        let shard = shard_of(entry);
+        let next = self.last.get(txn, &shard)?.and_then(|last| last.checked_add(1));
+        let id = match next.filter(|next| !next.is_multiple_of(BLOCK)) {
+            Some(next) => next,
+            None => {
+                let last = self.last.get(txn, &0)?.unwrap_or(ROOT);
+                let first = (last / BLOCK + 1).checked_mul(BLOCK);
+                // The block of the trash is not used.
+                let first = first.filter(|first| *first < TRASH - BLOCK);
+                let first = first.ok_or(FilesError::Full { limit: TRASH - BLOCK })?;
+                self.last.put(txn, &0, &(first + (BLOCK - 1)))?;
+                first
+            }
+        };
+        self.last.put(txn, &shard, &id)?;
         Ok(id)
     }
 
@@ -204,6 +228,13 @@ impl Files {
         }
         Err(FilesError::Damaged { id: directory, why: "it is below itself" }.into())
     }
+}
+
+fn shard_of(entry: &Entry) -> u8 {
+    let mut hash = Fnv::new();
+    hash.add(&entry.directory.to_be_bytes());
+    hash.add(entry.name.as_bytes());
+    1 + (hash.finish() % SHARDS) as u8
 }
 
 fn not_found(path: &str, missing: &str) -> keyloom::Error {

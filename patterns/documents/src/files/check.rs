@@ -1,0 +1,166 @@
+//! Checks of the records of a file system against each other.
+
+use std::collections::HashMap;
+
+use keyloom::value::Postcard;
+use keyloom::{KeyBuf, Order, Reader, Result, Writer};
+use keyloom_tables::kit::{record, unless_undecodable};
+use keyloom_tables::{Inconsistency, Rule};
+
+use super::entry::{Entry, Kind};
+use super::{Files, ROOT, TRASH};
+
+/// What the check keeps of an entry.
+#[derive(Clone, Copy)]
+enum Known {
+    Directory {
+        above: u32,
+    },
+    File {
+        above: u32,
+        pieces: u32,
+    },
+    /// The record does not decode, which the check of the indexes reports.
+    Unknown,
+}
+
+impl Known {
+    fn of(entry: &Entry) -> Self {
+        match entry.kind {
+            Kind::Directory => Self::Directory { above: entry.directory },
+            Kind::File { pieces, .. } => Self::File { above: entry.directory, pieces },
+        }
+    }
+
+    fn above(self) -> Option<u32> {
+        match self {
+            Self::Directory { above } | Self::File { above, .. } => Some(above),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// The entries by id.
+type All = HashMap<u32, Known>;
+
+impl Files {
+    /// The faults of the records: entries without a directory, circles of directories, missing and
+    /// surplus pieces, and a last id that is not the last one.
+    pub(super) fn check_records(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let all = self.all_entries(reader)?;
+        let mut found = self.check_directories(&all);
+        found.extend(self.check_pieces(reader, &all)?);
+        let last = self.last.get(reader, &0)?.unwrap_or(ROOT);
+        if all.keys().any(|id| *id > last) {
+            found.push(Inconsistency::new(self.last.space().pack(&0_u8), Rule::Wrong));
+        }
+        Ok(found)
+    }
+
+    /// Sets the last id to that of the last entry, if it is smaller: otherwise the id of an entry
+    /// would be used again.
+    pub(super) fn repair_last(&self, txn: &mut impl Writer) -> Result<()> {
+        let space = self.entries.space();
+        let last = txn.range(space.range(), Order::Descending)?.next().transpose()?;
+        let id = last.map(|(key, _)| space.unpack::<u32>(&key)).transpose()?.unwrap_or(ROOT);
+        match self.last.get(txn, &0)?.unwrap_or(ROOT) < id {
+            true => self.last.put(txn, &0, &id),
+            false => Ok(()),
+        }
+    }
+
+    fn all_entries(&self, reader: &impl Reader) -> Result<All> {
+        let (space, mut all) = (self.entries.space(), All::new());
+        for entry in reader.range(space.range(), Order::Ascending)? {
+            let entry = entry?;
+            // A damaged key is reported by the check of the indexes.
+            let Ok(id) = space.unpack::<u32>(&entry.0) else { continue };
+            let found = unless_undecodable(record::<_, u32, Entry, Postcard>(space, entry))?;
+            all.insert(id, found.map_or(Known::Unknown, |(_, entry)| Known::of(&entry)));
+        }
+        Ok(all)
+    }
+
+    fn check_directories(&self, all: &All) -> Vec<Inconsistency> {
+        let is_directory = |id: u32| match all.get(&id) {
+            Some(Known::File { .. }) => false,
+            Some(_) => true,
+            None => id == ROOT || id == TRASH,
+        };
+        let mut found: Vec<(u32, Rule)> = Vec::new();
+        for (id, entry) in all {
+            if entry.above().is_some_and(|above| !is_directory(above)) {
+                found.push((*id, Rule::NoParent));
+            }
+        }
+        found.extend(circles(all).into_iter().map(|id| (id, Rule::Cycle)));
+        found.sort_unstable_by_key(|(id, _)| *id);
+        let key = |id: &u32| self.entries.space().pack(id);
+        found.iter().map(|(id, rule)| Inconsistency::new(key(id), *rule)).collect()
+    }
+
+    fn check_pieces(&self, reader: &impl Reader, all: &All) -> Result<Vec<Inconsistency>> {
+        let space = self.pieces.space();
+        let fault =
+            |id: u32, number: u32, rule| Inconsistency::new(space.pack(&(id, number)), rule);
+        // How many pieces of each file are there, and which are missing before them.
+        let (mut found, mut there) = (Vec::new(), HashMap::<u32, u32>::new());
+        for entry in reader.range(space.range(), Order::Ascending)? {
+            let (key, _) = entry?;
+            let Ok((id, number)) = space.unpack::<(u32, u32)>(&key) else { continue };
+            let pieces = match all.get(&id) {
+                Some(Known::File { pieces, .. }) => *pieces,
+                Some(Known::Unknown) => continue,
+                Some(Known::Directory { .. }) | None => 0,
+            };
+            if number >= pieces {
+                found.push(Inconsistency::new(KeyBuf::from_slice(&key), Rule::Dangling));
+                continue;
+            }
+            let next = there.entry(id).or_default();
+            found.extend((*next..number).map(|number| fault(id, number, Rule::Missing)));
+            *next = number.saturating_add(1);
+        }
+        for (id, entry) in all {
+            if let Known::File { pieces, .. } = entry {
+                let from = there.get(id).copied().unwrap_or(0);
+                found.extend((from..*pieces).map(|number| fault(*id, number, Rule::Missing)));
+            }
+        }
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(found)
+    }
+}
+
+/// The entries that are below themselves.
+fn circles(all: &All) -> Vec<u32> {
+    // The walk on which each entry was visited.
+    let (mut visited, mut found) = (HashMap::<u32, u32>::new(), Vec::new());
+    for (walk, start) in (0..).zip(all.keys()) {
+        let mut at = *start;
+        while let Some(above) = all.get(&at).and_then(|entry| entry.above()) {
+            match visited.insert(at, walk) {
+                None => at = above,
+                Some(other) if other == walk => {
+                    found.extend(circle_from(all, at));
+                    break;
+                }
+                Some(other) => {
+                    visited.insert(at, other);
+                    break;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The entries of the circle with this one.
+fn circle_from(all: &All, first: u32) -> Vec<u32> {
+    let mut circle = vec![first];
+    let above = |id: &u32| all.get(id).and_then(|entry| entry.above());
+    while let Some(next) = circle.last().and_then(above).filter(|next| *next != first) {
+        circle.push(next);
+    }
+    circle
+}
