@@ -109,19 +109,34 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// Adds an index of the words of all strings at some paths. The paths are the names of its
-    /// fields.
+    /// fields. Its version is 1; see [`with_text_version`](Self::with_text_version).
     ///
     /// # Errors
     /// [`JsonError::BadPath`]; the errors of [`Schema::derive`].
     pub fn with_text<'p, S: Store>(
-        mut self,
+        self,
         schema: &Schema<'_, S>,
         name: &str,
         fields: impl IntoIterator<Item = (&'p str, Analyzer)>,
     ) -> Result<Self> {
+        self.with_text_version(schema, name, 1, fields)
+    }
+
+    /// As [`with_text`](Self::with_text), with a version of the index. Raise it after the paths or
+    /// an analyzer change, and [build](Self::build) the index.
+    ///
+    /// # Errors
+    /// As [`with_text`](Self::with_text).
+    pub fn with_text_version<'p, S: Store>(
+        mut self,
+        schema: &Schema<'_, S>,
+        name: &str,
+        version: u32,
+        fields: impl IntoIterator<Item = (&'p str, Analyzer)>,
+    ) -> Result<Self> {
         let parsed = fields.into_iter().map(|(path, analyzer)| Ok((path.parse()?, analyzer)));
         let fields: Vec<(JsonPath, Analyzer)> = parsed.collect::<Result<_>>()?;
-        let index = schema.derive(&self.table, &format!("text {name}"), 1, |space| {
+        let index = schema.derive(&self.table, &format!("text {name}"), version, |space| {
             let add = |index: TextIndex<K, Value>, (path, analyzer): &(JsonPath, Analyzer)| {
                 let (name, path) = (path.to_string(), path.clone());
                 index.field(&name, analyzer.clone(), move |_, document: &Value, add| {

@@ -101,6 +101,7 @@ mod collection;
 mod definition;
 mod error;
 mod example;
+mod keys;
 mod order;
 mod patch;
 mod path;

@@ -49,6 +49,11 @@ impl JsonPath {
         values
     }
 
+    /// Whether a document may have several values at this path.
+    pub(super) fn has_elements(&self) -> bool {
+        self.0.contains(&Step::Each)
+    }
+
     /// The path of a field below this one.
     pub(super) fn field(&self, name: &str) -> Self {
         self.with(Step::Field(name.to_owned()))

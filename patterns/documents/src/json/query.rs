@@ -14,8 +14,9 @@ use keyloom_tables::{AnyParts, Continuation, Page, Select, UnreadableEntry};
 use serde_json::Value;
 
 use super::collection::{DocumentIndex, PathIndex};
+use super::definition::Definition;
 use super::order::{ALL_KINDS, JsonKey, kinds_of};
-use super::{JsonError, MAX_DEPTH, is_deeper};
+use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 
 /// The greatest number of entries that are read together for a few documents.
 const BATCH: usize = 1_024;
@@ -24,7 +25,7 @@ const BATCH: usize = 1_024;
 const MOST_SEEN: usize = 10_000;
 
 /// A query of the entries.
-type Entries<'c, K> = IndexQuery<'c, K, Value, AnyParts, &'c DocumentIndex<K>>;
+pub(super) type Entries<'c, K> = IndexQuery<'c, K, Value, AnyParts, &'c DocumentIndex<K>>;
 
 /// A query by an index of a [collection](super::Collection): values at its first paths, and then a
 /// range of values. Nothing is read until [`page`](JsonQuery::page) is called.
@@ -33,8 +34,8 @@ pub struct JsonQuery<'c, K: RecordKey> {
     equal: Vec<Value>,
     range: Option<(Bound<Value>, Bound<Value>)>,
     order: Order,
-    limit: usize,
-    after: Option<Continuation>,
+    pub(super) limit: usize,
+    pub(super) after: Option<Continuation>,
 }
 
 impl<K: RecordKey> Clone for JsonQuery<'_, K> {
@@ -104,9 +105,8 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
     /// not decode.
     pub fn page(&self, reader: &impl Reader) -> Result<Page<(K, Value)>> {
         let selected = self.selected()?;
-        let (index, space) = (&self.index.index, self.index.index.space());
-        let range = selected.key_range(&space);
-        let query = index.query().select(selected).order(self.order);
+        let range = selected.key_range(&self.index.index.space());
+        let query = self.entries()?;
         let (mut items, mut next) = (Vec::new(), self.after.clone());
         let (mut seen, mut batch) = (HashSet::new(), 1);
         loop {
@@ -143,6 +143,18 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
             batch = (batch * 2).min(BATCH);
         }
     }
+
+    /// The entries of the query.
+    pub(super) fn entries(&self) -> Result<Entries<'c, K>> {
+        Ok(self.index.index.query().select(self.selected()?).order(self.order))
+    }
+
+    /// Whether no document has several entries in the index.
+    pub(super) fn has_one_entry_each(&self) -> bool {
+        let Definition { each, paths } = &self.index.definition;
+        each.is_none() && !paths.iter().any(JsonPath::has_elements)
+    }
+
     /// The documents of entries whose keys are not yet `seen`, by their keys in the store. Each is
     /// read once.
     fn documents(

@@ -71,15 +71,20 @@ pub fn all_pages(
     reader: &impl Reader,
     all: &[Value],
 ) -> Vec<u32> {
-    let (mut keys, mut after) = (Vec::new(), None);
+    let (mut keys, mut after, mut counts) = (Vec::new(), None, Vec::new());
     loop {
-        let page = query.clone().after(after).page(reader).unwrap();
+        let query = query.clone().after(after);
+        counts.push((keys.len(), query.count(reader).unwrap()));
+        let (of_page, page) = (query.keys(reader).unwrap(), query.page(reader).unwrap());
+        assert!(page.items.iter().map(|(key, _)| key).eq(&of_page.items));
         for (key, document) in page.items {
             assert_eq!(document, all[key as usize]);
             keys.push(key);
         }
         after = page.next;
         if after.is_none() {
+            // Each count is of the documents from its continuation on.
+            assert!(counts.iter().all(|(before, count)| before + *count as usize == keys.len()));
             return keys;
         }
     }
