@@ -1,6 +1,7 @@
 //! Documents: a table with a text index, and the paths and children that depend on its records.
 
 use std::fmt;
+use std::slice::{from_mut, from_ref};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use keyloom::value::{Codec, Postcard};
@@ -58,9 +59,9 @@ pub(crate) trait Part<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Adds the stored elements to a document.
-    fn read(&self, reader: &dyn ReadEntries, key: &K, document: &mut V) -> Result<()> {
-        let _ = (reader, key, document);
+    /// Adds the stored elements to the documents with these keys.
+    fn read(&self, reader: &dyn ReadEntries, keys: &[K], documents: &mut [V]) -> Result<()> {
+        let _ = (reader, keys, documents);
         Ok(())
     }
 
@@ -77,10 +78,20 @@ type Parts<K, V> = RwLock<Vec<Arc<dyn Part<K, V>>>>;
 /// Visits entries with their keys and values.
 type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'v;
 
+/// The same, with the number of the range.
+type VisitEach<'v> = dyn FnMut(usize, &[u8], &[u8]) -> Result<()> + 'v;
+
+/// How many ranges are read together, and how many entries of each.
+const TOGETHER: usize = 256;
+
 /// A reader as a trait object.
 pub(crate) trait ReadEntries {
     /// Visits the entries of a range in order.
     fn visit(&self, range: KeyRange<'_>, visit: &mut Visit<'_>) -> Result<()>;
+
+    /// Visits the entries of each of several ranges in order. 256 ranges of at most 256 entries
+    /// cost one round trip.
+    fn visit_each(&self, ranges: &[KeyRange<'_>], visit: &mut VisitEach<'_>) -> Result<()>;
 }
 
 impl<R: Reader> ReadEntries for R {
@@ -88,6 +99,23 @@ impl<R: Reader> ReadEntries for R {
         for entry in self.range(range, Order::Ascending)? {
             let (key, value) = entry?;
             visit(&key, &value)?;
+        }
+        Ok(())
+    }
+
+    fn visit_each(&self, ranges: &[KeyRange<'_>], visit: &mut VisitEach<'_>) -> Result<()> {
+        for (chunk, some) in ranges.chunks(TOGETHER).enumerate() {
+            let pages = self.range_many(some, TOGETHER)?;
+            for (n, (range, page)) in some.iter().zip(pages).enumerate() {
+                let number = chunk * TOGETHER + n;
+                for (key, value) in page.entries {
+                    visit(number, &key, &value)?;
+                }
+                if let Some(last) = page.last {
+                    let rest = range.clone().after(&last);
+                    self.visit(rest, &mut |key, value| visit(number, key, value))?;
+                }
+            }
         }
         Ok(())
     }
@@ -148,23 +176,24 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     }
 
     /// The document with the elements of all its paths. Costs 1 get, and 1 range for each path of
-    /// the document; and for each element, one after the other, 1 range for each of its own paths.
+    /// the document; and 1 range for each element and each of its own paths. The ranges of a path
+    /// are read together, 256 in one round trip.
     ///
     /// # Errors
     /// An error with the key if a record does not decode; any error of the store.
     pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<V>> {
         let Some(mut document) = self.table().get(reader, key)? else { return Ok(None) };
-        self.read_parts(reader, key, &mut document)?;
+        self.read_parts(reader, from_ref(key), from_mut(&mut document))?;
         Ok(Some(document))
     }
 
     pub(crate) fn read_parts(
         &self,
         reader: &dyn ReadEntries,
-        key: &K,
-        document: &mut V,
+        keys: &[K],
+        documents: &mut [V],
     ) -> Result<()> {
-        self.parts().iter().try_for_each(|part| part.read(reader, key, document))
+        self.parts().iter().try_for_each(|part| part.read(reader, keys, documents))
     }
 
     /// Sets a document with the elements of all its paths. Writes only the records that change:
@@ -200,9 +229,7 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// [`DocumentError::HasChildren`] if a relation refuses it; [`DocumentError::TooDeep`]; as
     /// [`Table::delete`](keyloom_tables::Table::delete).
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
-        txn.guarded(|txn| {
-            Ok(self.delete_at(&mut DynWriter::new(txn), std::slice::from_ref(key), 0)? > 0)
-        })
+        txn.guarded(|txn| Ok(self.delete_at(&mut DynWriter::new(txn), from_ref(key), 0)? > 0))
     }
 
     /// Deletes documents that are `depth` levels below the first deleted one.
@@ -254,7 +281,7 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         if old == new {
             return self.table().put(txn, to, record);
         }
-        self.refuse_depth(std::slice::from_ref(to), depth)?;
+        self.refuse_depth(from_ref(to), depth)?;
         if txn.get(&new)?.is_some() {
             return Err(DocumentError::Exists { key: self.shown(to) }.into());
         }

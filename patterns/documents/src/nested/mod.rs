@@ -117,6 +117,7 @@
 //! them.
 
 mod align;
+mod part;
 mod repair;
 
 use std::fmt;
@@ -124,16 +125,15 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, Error, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Writer};
 use keyloom_tables::Schema;
 use keyloom_tables::kit::record;
 use keyloom_tables::table::RecordKey;
 use keyloom_text::TextIndex;
 
-use crate::documents::{Documents, Part, ReadEntries};
+use crate::documents::{Documents, ReadEntries};
 use crate::error::DocumentError;
 use crate::relation::{ParentOf, Relation, with_parent};
-use align::align;
 
 /// The greatest number of paths within each other.
 pub const MAX_PATHS: usize = 8;
@@ -303,84 +303,6 @@ where
             Ok(())
         })?;
         Ok(stored)
-    }
-}
-
-impl<P, D, E, C> Part<P, D> for Nested<P, D, E, C>
-where
-    P: RecordKey + Clone,
-    E: Clone,
-    C: Codec<D> + Codec<E> + 'static,
-{
-    fn strip(&self, document: &mut D) {
-        (self.get_mut)(document).clear();
-    }
-
-    fn write(&self, txn: &mut DynWriter<'_>, key: &P, document: &D) -> Result<()> {
-        let elements = (self.get)(document);
-        let records: Vec<E> =
-            elements.iter().map(|element| self.elements.stripped(element)).collect();
-        let bytes = records.iter().map(Documents::<(P, u32), E, C>::encoded);
-        let bytes = bytes.collect::<Result<Vec<_>>>();
-        let bytes =
-            bytes.map_err(|error| error.at(&self.elements.table().space().pack(&(key,))))?;
-        let stored = self.stored(txn, key)?;
-        let ordinals = align(&stored, &bytes).ok_or_else(too_many)?;
-        let is_kept = |ordinal: &u32| ordinals.binary_search(ordinal).is_ok();
-        let removed = stored.iter().filter(|(ordinal, _)| !is_kept(ordinal));
-        let removed: Vec<(P, u32)> = removed.map(|(ordinal, _)| (key.clone(), *ordinal)).collect();
-        self.elements.delete_at(txn, &removed, 0)?;
-        let is_stored = |ordinal: u32, bytes: &Vec<u8>| {
-            let place = stored.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal);
-            place.ok().and_then(|n| stored.get(n)).is_some_and(|(_, before)| before == bytes)
-        };
-        let changed = records.into_iter().zip(&bytes).zip(&ordinals);
-        let changed = changed.filter(|((_, bytes), ordinal)| !is_stored(**ordinal, bytes));
-        let changed: Vec<((P, u32), E)> =
-            changed.map(|((record, _), ordinal)| ((key.clone(), *ordinal), record)).collect();
-        if !changed.is_empty() {
-            self.elements.table().put_many(txn, &changed)?;
-        }
-        if self.elements.parts().is_empty() {
-            return Ok(());
-        }
-        let mut each = ordinals.iter().zip(elements);
-        each.try_for_each(|(ordinal, element)| {
-            self.elements.write_parts(txn, &(key.clone(), *ordinal), element)
-        })
-    }
-
-    fn read(&self, reader: &dyn ReadEntries, key: &P, document: &mut D) -> Result<()> {
-        let space = self.elements.table().space();
-        let mut elements = Vec::new();
-        reader.visit(self.range_of(key), &mut |key, value| {
-            elements.push(record::<_, (P, u32), E, C>(space, (key, value))?);
-            Ok(())
-        })?;
-        let list = (self.get_mut)(document);
-        for (key, mut element) in elements {
-            self.elements.read_parts(reader, &key, &mut element)?;
-            list.push(element);
-        }
-        Ok(())
-    }
-
-    fn removed(&self, txn: &mut DynWriter<'_>, keys: &[P], depth: usize) -> Result<()> {
-        for key in keys {
-            let stored = self.stored(txn, key)?;
-            let elements: Vec<(P, u32)> =
-                stored.into_iter().map(|(ordinal, _)| (key.clone(), ordinal)).collect();
-            self.elements.delete_at(txn, &elements, depth)?;
-        }
-        Ok(())
-    }
-
-    fn moved(&self, txn: &mut DynWriter<'_>, from: &P, to: &P, depth: usize) -> Result<()> {
-        for (ordinal, element) in self.elements(txn, from)? {
-            let [from, to] = [from, to].map(|document| (document.clone(), ordinal));
-            self.elements.move_at(txn, &from, &to, &element, depth)?;
-        }
-        Ok(())
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use std::slice::{from_mut, from_ref};
+
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Order, Page, Reader, Result, Store};
 use keyloom_tables::kit::{page_behind, record, repair_in_batches};
@@ -63,7 +65,7 @@ where
                 records.filter(|(_, document)| !(self.get)(document).is_empty()).collect();
             for (key, mut document) in holding {
                 let txn = &mut DynWriter::new(txn);
-                self.read(txn, &key, &mut document)?;
+                self.read(txn, from_ref(&key), from_mut(&mut document))?;
                 self.write(txn, &key, &document)?;
                 self.strip(&mut document);
                 parents.put(txn, &key, &document)?;

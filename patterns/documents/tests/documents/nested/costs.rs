@@ -5,7 +5,7 @@ use keyloom_documents::{Documents, Nested};
 use keyloom_tables::Schema;
 use keyloom_testing::laws::{clear, counts, writing};
 
-use super::blog::{Blog, comment, post};
+use super::blog::{Blog, Reply, comment, post};
 
 /// A post with so many comments.
 fn commented(many: usize) -> super::blog::Post {
@@ -89,4 +89,31 @@ pub fn changes_of_elements_cost_what_the_documentation_says(store: &(impl Store 
     let snapshot = store.snapshot().unwrap();
     let (read, cost) = store.measure(|_| lists.get(&snapshot, &1));
     assert_eq!((read.unwrap(), counts(cost)), (Some(list), [1, 1, 41, 0]));
+}
+
+/// The elements of all elements are read together.
+#[test]
+fn nested_elements_are_read_in_one_round_trip_per_path() {
+    let store = Metered::new(keyloom::Memory::new());
+    let blog = Blog::declare(&store).unwrap();
+    let round_trips = |comments: usize, replies: usize| {
+        let mut post = commented(comments);
+        let reply = |n: usize| Reply { by: format!("name {n}"), votes: 3 };
+        post.comments[comments / 2].replies = (0..replies).map(reply).collect();
+        post.comments[0].replies = (0..2).map(reply).collect();
+        store.transact(|txn| blog.posts.put(txn, &1, &post)).unwrap();
+        let (found, cost) = store.measure(|store| {
+            let snapshot = store.snapshot().unwrap();
+            blog.posts.get(&snapshot, &1).unwrap()
+        });
+        assert_eq!(found, Some(post));
+        cost.round_trips
+    };
+    // The post, its comments, and all their replies.
+    assert_eq!(round_trips(2, 1), 3);
+    assert_eq!(round_trips(40, 3), 3);
+    // A page has 256 entries of each of 256 ranges: one more for the rest of the comments, and two
+    // for the replies.
+    assert_eq!(round_trips(300, 3), 5);
+    assert_eq!(round_trips(3, 300), 4);
 }
