@@ -1,0 +1,182 @@
+//! A work queue on PostgreSQL beside `SELECT … FOR UPDATE SKIP LOCKED` on the same server, in one
+//! run: 16 producers and 16 consumers at the same time, each with a connection of its own.
+//!
+//! Both queues lease a job in one transaction and complete it in another, which checks that the
+//! lease is still the consumer's. keyloom's transactions are serializable. The other queue is
+//! measured at this level and at read committed, the default, at which its statements are correct.
+//!
+//! ```text
+//! tests/servers/with.sh cargo bench -p keyloom-compare --features servers --bench work_queue
+//! ```
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use keyloom::{Postgres, Store};
+use keyloom_locking::WorkQueue;
+use keyloom_locking::queue::QueueOptions;
+use keyloom_patterns::Schema;
+use postgres::error::SqlState;
+use postgres::{Client, IsolationLevel, NoTls, Transaction};
+
+const THREADS: u32 = 16;
+const JOBS: u32 = 125;
+const ALL: u32 = THREADS * JOBS;
+const TENANTS: u32 = 20;
+const ROUNDS: usize = 3;
+const PAYLOAD: [u8; 100] = [0x2A; 100];
+
+fn tenant(n: u32) -> String {
+    format!("tenant {}", n % TENANTS)
+}
+
+/// A queue as one thread uses it.
+trait Worker {
+    fn enqueue(&mut self, n: u32);
+    /// Leases up to `n` jobs and completes each. Returns how many.
+    fn work(&mut self, n: usize) -> u32;
+}
+
+struct Keyloom<'s>(&'s Postgres, WorkQueue<Vec<u8>>);
+
+impl Worker for Keyloom<'_> {
+    fn enqueue(&mut self, n: u32) {
+        let Self(store, queue) = self;
+        store.transact(|txn| queue.enqueue(txn, (tenant(n), PAYLOAD.to_vec()))).unwrap();
+    }
+
+    fn work(&mut self, n: usize) -> u32 {
+        let Self(store, queue) = self;
+        let delivered = queue.dequeue(*store, n).unwrap();
+        for delivery in &delivered {
+            store.transact(|txn| queue.complete(txn, delivery)).unwrap();
+        }
+        delivered.len() as u32
+    }
+}
+
+const SCHEMA: &str = "
+    DROP TABLE IF EXISTS skip_locked;
+    CREATE TABLE skip_locked (
+        id bigserial PRIMARY KEY, tenant text NOT NULL, payload bytea NOT NULL,
+        due timestamptz NOT NULL DEFAULT now(), attempts int NOT NULL DEFAULT 0);
+    CREATE INDEX ON skip_locked (due, id)";
+
+const LEASE: &str = "
+    UPDATE skip_locked SET due = now() + interval '30 s', attempts = attempts + 1
+    WHERE id IN (SELECT id FROM skip_locked WHERE due <= now() ORDER BY due, id
+                 LIMIT $1 FOR UPDATE SKIP LOCKED)
+    RETURNING id, attempts, payload";
+
+struct SkipLocked {
+    client: Client,
+    level: IsolationLevel,
+    conflicts: &'static AtomicU64,
+}
+
+static CONFLICTS: AtomicU64 = AtomicU64::new(0);
+
+impl SkipLocked {
+    fn new(address: &str, level: IsolationLevel) -> Self {
+        Self { client: Client::connect(address, NoTls).unwrap(), level, conflicts: &CONFLICTS }
+    }
+
+    /// Runs a transaction again after a conflict, as every client of PostgreSQL must.
+    fn transact<T>(
+        &mut self,
+        body: impl Fn(&mut Transaction<'_>) -> Result<T, postgres::Error>,
+    ) -> T {
+        loop {
+            let mut txn =
+                self.client.build_transaction().isolation_level(self.level).start().unwrap();
+            let done = body(&mut txn).and_then(|done| txn.commit().map(|()| done));
+            match done {
+                Ok(done) => return done,
+                Err(error) if error.code() == Some(&SqlState::T_R_SERIALIZATION_FAILURE) => {
+                    self.conflicts.fetch_add(1, Relaxed);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+impl Worker for SkipLocked {
+    fn enqueue(&mut self, n: u32) {
+        let insert = "INSERT INTO skip_locked (tenant, payload) VALUES ($1, $2)";
+        self.transact(|txn| txn.execute(insert, &[&tenant(n), &&PAYLOAD[..]]));
+    }
+
+    fn work(&mut self, n: usize) -> u32 {
+        let jobs = self.transact(|txn| txn.query(LEASE, &[&(n as i64)]));
+        let complete = "DELETE FROM skip_locked WHERE id = $1 AND attempts = $2";
+        for job in &jobs {
+            let (id, attempts): (i64, i32) = (job.get(0), job.get(1));
+            let deleted = self.transact(|txn| txn.execute(complete, &[&id, &attempts]));
+            assert_eq!(deleted, 1);
+        }
+        jobs.len() as u32
+    }
+}
+
+/// The time in which all jobs are enqueued and completed.
+fn run<W: Worker>(batch: usize, worker: impl Fn() -> W + Sync) -> Duration {
+    let done = AtomicU32::new(0);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (worker, done) = (&worker, &done);
+            scope.spawn(move || {
+                let mut worker = worker();
+                (thread * JOBS..(thread + 1) * JOBS).for_each(|n| worker.enqueue(n));
+            });
+            scope.spawn(move || {
+                let mut worker = worker();
+                while done.load(Relaxed) < ALL {
+                    match worker.work(batch) {
+                        0 => std::thread::sleep(Duration::from_millis(2)),
+                        n => drop(done.fetch_add(n, Relaxed)),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(done.load(Relaxed), ALL);
+    begun.elapsed()
+}
+
+fn main() {
+    let Ok(address) = std::env::var("KEYLOOM_POSTGRES") else {
+        println!("no KEYLOOM_POSTGRES: run it under tests/servers/with.sh");
+        return;
+    };
+    let connections = 2 * THREADS as usize + 4;
+    let store = Postgres::options().table("queued").max_connections(connections);
+    let store = store.open(&address).unwrap();
+    let schema = Schema::open(&store, "bench").unwrap();
+    let queue = WorkQueue::<Vec<u8>>::open_with(&schema, "jobs", QueueOptions::default()).unwrap();
+    let mut setup = Client::connect(&address, NoTls).unwrap();
+    setup.batch_execute(SCHEMA).unwrap();
+    for batch in [1, 10] {
+        println!("{ALL} jobs, {THREADS} producers, {THREADS} consumers of up to {batch} jobs:");
+        for round in 0..ROUNDS {
+            let own = run(batch, || Keyloom(&store, queue.clone()));
+            CONFLICTS.store(0, Relaxed);
+            let levels = [IsolationLevel::Serializable, IsolationLevel::ReadCommitted];
+            let theirs = levels.map(|level| run(batch, || SkipLocked::new(&address, level)));
+            let per_second = |time: Duration| f64::from(ALL) / time.as_secs_f64();
+            println!(
+                "    round {round}: keyloom {:.0} jobs/s; SKIP LOCKED serializable {:.0} ({} \
+                 conflicts), read committed {:.0}; time ratios {:.2} and {:.2}",
+                per_second(own),
+                per_second(theirs[0]),
+                CONFLICTS.load(Relaxed),
+                per_second(theirs[1]),
+                own.as_secs_f64() / theirs[0].as_secs_f64(),
+                own.as_secs_f64() / theirs[1].as_secs_f64(),
+            );
+        }
+    }
+}
