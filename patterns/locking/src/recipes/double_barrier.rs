@@ -73,14 +73,18 @@ impl DoubleBarrier {
         let mut ticket = None;
         let what = self.of.shown(ENTRY);
         let entered = wait_until(store, &session.locks, &what, patience, || {
-            let (mine, attempt) = store.transact(|txn| self.try_enter(txn, id, ticket))?;
-            ticket = mine;
-            Ok(attempt)
+            // Known before the commit, whose outcome may be unknown.
+            let known = ticket;
+            store.transact(|txn| {
+                let (mine, attempt) = self.try_enter(txn, id, known)?;
+                ticket = mine;
+                Ok(attempt)
+            })
         });
         match (entered, ticket) {
             (Ok(round), Some(ticket)) => Ok(Entry::new(self, session, ticket, round)),
             (Err(error), Some(ticket)) => {
-                let withdraw = || store.transact(|txn| self.withdraw(txn, ticket));
+                let withdraw = || store.transact(|txn| self.withdraw(txn, id, ticket));
                 // A second time, since an entry that stays counts as a participant.
                 match withdraw().or_else(|_| withdraw()) {
                     Ok(Some(round)) => Ok(Entry::new(self, session, ticket, round)),
@@ -153,21 +157,21 @@ impl DoubleBarrier {
     }
 
     /// Removes an entry whose round has not begun. Returns the round if it has.
-    fn withdraw(&self, txn: &mut impl Writer, ticket: u64) -> Result<Option<u64>> {
+    fn withdraw(&self, txn: &mut impl Writer, session: u64, ticket: u64) -> Result<Option<u64>> {
         txn.guarded(|txn| {
             let round = self.rounds.get(txn, &self.of.path)?;
-            let is_member = self.members.table.get(txn, &(self.of.path.clone(), ticket))?.is_some();
+            let is_member = self.members.has(txn, &self.of, session, ticket)?;
             match round.filter(|_| is_member) {
                 Some(round) => Ok(Some(round)),
-                None => self.members.remove(txn, &self.of, ticket).map(|_| None),
+                None => self.members.remove(txn, &self.of, session, ticket).map(|_| None),
             }
         })
     }
 
     /// Leaves a round. Returns whether the entry was still there.
-    fn exit(&self, txn: &mut impl Writer, ticket: u64) -> Result<bool> {
+    fn exit(&self, txn: &mut impl Writer, session: u64, ticket: u64) -> Result<bool> {
         txn.guarded(|txn| {
-            let was_there = self.members.remove(txn, &self.of, ticket)?;
+            let was_there = self.members.remove(txn, &self.of, session, ticket)?;
             if self.members.present(txn, &self.of, u64::MAX)?.is_empty() {
                 self.rounds.delete(txn, &self.of.path)?;
             }
@@ -239,7 +243,8 @@ impl<'s, S: Store + Clone> Entry<'s, S> {
     }
 
     fn exit(&mut self) -> Result<bool> {
-        let was_there = self.session.store.transact(|txn| self.barrier.exit(txn, self.ticket))?;
+        let (store, id) = (&self.session.store, self.session.id());
+        let was_there = store.transact(|txn| self.barrier.exit(txn, id, self.ticket))?;
         self.has_left = true;
         Ok(was_there)
     }

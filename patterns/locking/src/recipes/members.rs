@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Of;
 use crate::path::PathPart;
 use crate::records::SessionRecord;
-use crate::{Blocker, LockError, Locks};
+use crate::{Blocker, Locks};
 
 /// How many members one transaction of a clean-up visits.
 const BATCH: usize = 100;
@@ -137,23 +137,32 @@ impl Members {
         Ok(ticket)
     }
 
-    /// Refuses the member that is gone: its session ended, and another one removed it.
-    pub(super) fn held(
+    /// Whether the session has a member with this ticket.
+    pub(super) fn has(
         &self,
         reader: &impl Reader,
         of: &Of,
+        session: u64,
         ticket: u64,
-        what: &str,
-    ) -> Result<()> {
-        match self.table.get(reader, &(of.path.clone(), ticket))? {
-            Some(_) => Ok(()),
-            None => Err(LockError::Lost { lock: of.shown(what), token: ticket }.into()),
-        }
+    ) -> Result<bool> {
+        let found = self.table.get(reader, &(of.path.clone(), ticket))?;
+        Ok(found.is_some_and(|member| member.session == session))
     }
 
-    /// Removes a member, and returns whether it was there.
-    pub(super) fn remove(&self, txn: &mut impl Writer, of: &Of, ticket: u64) -> Result<bool> {
-        self.table.delete(txn, &(of.path.clone(), ticket))
+    /// Removes a member of the session, and returns whether it was there.
+    ///
+    /// The ticket of a commit that was lost may have been given to another session.
+    pub(super) fn remove(
+        &self,
+        txn: &mut impl Writer,
+        of: &Of,
+        session: u64,
+        ticket: u64,
+    ) -> Result<bool> {
+        match self.has(txn, of, session, ticket)? {
+            true => self.table.delete(txn, &(of.path.clone(), ticket)),
+            false => Ok(false),
+        }
     }
 
     /// Removes the members of all resources whose sessions have ended.

@@ -68,7 +68,7 @@
 //! |---|---|
 //! | [`Semaphore::try_acquire`], or the request of [`acquire`](Semaphore::acquire) | 5 gets, and one for each session of the m members; 1 range of m keys, 1 range of the requests of the session; 2 keys written |
 //! | a poll of a waiter, after each release | 1 range of m keys, 1 get per session |
-//! | [`Permit::release`] | 3 gets, 2 keys written |
+//! | [`Permit::release`] | 4 gets, 2 keys written |
 //! | [`Permit::verify`] | 1 get |
 //! | [`DoubleBarrier::enter`] | that of a request of a semaphore; the n-th writes 1 key more |
 //! | [`Entry::leave`] | 1 key written, by the last one 2; then a poll of those that are inside |

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use keyloom::{Reader, Result, Store, Writer};
+use keyloom::{Error, Reader, Result, Store, Writer};
 use keyloom_tables::Table;
 
 use super::Of;
@@ -31,21 +31,18 @@ impl Semaphore {
     ///
     /// # Errors
     /// [`LockError::Blocked`]; [`LockError::SessionEnded`];
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if a session uses the semaphore
+    /// [`Error::InvalidArgument`] if a session uses the semaphore
     /// with another number of permits; any error of the store.
     pub fn try_acquire<'s, S: Store + Clone>(
         &self,
         session: &'s Session<S>,
     ) -> Result<Permit<'s, S>> {
-        let ticket = session.store.transact(|txn| {
-            txn.guarded(|txn| {
-                let present = self.members.present(txn, &self.of, u64::MAX)?;
-                if present.len() >= self.number() {
-                    let (lock, blockers) = (self.of.shown(PERMIT), self.blockers(&present));
-                    return Err(LockError::Blocked { lock, blockers }.into());
-                }
-                self.members.add(txn, &self.of, session.id(), self.permits, &present)
-            })
+        let ticket = self.enter(session, |present| match present.len() < self.number() {
+            true => Ok(()),
+            false => {
+                let (lock, blockers) = (self.of.shown(PERMIT), self.blockers(present));
+                Err(LockError::Blocked { lock, blockers }.into())
+            }
         })?;
         Ok(Permit::new(self, session, ticket))
     }
@@ -68,7 +65,7 @@ impl Semaphore {
     /// # Errors
     /// [`LockError::TimedOut`], after which the request is withdrawn; [`LockError::SessionEnded`];
     /// [`LockError::NoRequest`] if the session ended while it waited;
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if a session uses the semaphore
+    /// [`Error::InvalidArgument`] if a session uses the semaphore
     /// with another number of permits; any error of the store.
     pub fn acquire_within<'s, S: Store + Clone>(
         &self,
@@ -76,23 +73,48 @@ impl Semaphore {
         patience: Duration,
     ) -> Result<Permit<'s, S>> {
         let store = &session.store;
-        let ticket = store.transact(|txn| {
-            txn.guarded(|txn| {
-                let present = self.members.present(txn, &self.of, u64::MAX)?;
-                self.members.add(txn, &self.of, session.id(), self.permits, &present)
-            })
-        })?;
+        let ticket = self.enter(session, |_| Ok(()))?;
         let poll = || store.transact(|txn| self.poll(txn, session.id(), ticket));
         let what = self.of.shown(PERMIT);
         match wait_until(store, &session.locks, &what, patience, poll) {
             Ok(()) => Ok(Permit::new(self, session, ticket)),
             Err(error) => {
-                // A second time, since a request that stays is in the way of others.
-                let withdraw = || store.transact(|txn| self.leave(txn, ticket));
-                let _withdrawn = withdraw().or_else(|_| withdraw());
+                self.withdraw(session, ticket);
                 Err(error)
             }
         }
+    }
+
+    /// Adds a request after those that are present, unless `refuse` refuses them.
+    fn enter<S: Store + Clone>(
+        &self,
+        session: &Session<S>,
+        refuse: impl Fn(&[Present]) -> Result<()>,
+    ) -> Result<u64> {
+        let mut entered = None;
+        let result = session.store.transact(|txn| {
+            txn.guarded(|txn| {
+                let present = self.members.present(txn, &self.of, u64::MAX)?;
+                refuse(&present)?;
+                let number = self.permits;
+                let ticket = self.members.add(txn, &self.of, session.id(), number, &present)?;
+                entered = Some(ticket);
+                Ok(ticket)
+            })
+        });
+        // After a commit of unknown outcome the request may be there.
+        let is_unknown = result.as_ref().is_err_and(Error::maybe_committed);
+        if let Some(ticket) = entered.filter(|_| is_unknown) {
+            self.withdraw(session, ticket);
+        }
+        result
+    }
+
+    /// Withdraws a request after a failure, which is reported instead of a second one.
+    fn withdraw<S: Store + Clone>(&self, session: &Session<S>, ticket: u64) {
+        let withdraw = || session.store.transact(|txn| self.leave(txn, session.id(), ticket));
+        // A second time, since a request that stays is in the way of others.
+        let _withdrawn = withdraw().or_else(|_| withdraw());
     }
 
     /// The sessions that hold a permit or wait for one, in the order of their requests.
@@ -130,9 +152,9 @@ impl Semaphore {
     }
 
     /// Removes a permit or a request, and notifies those that wait. Returns whether it was there.
-    fn leave(&self, txn: &mut impl Writer, ticket: u64) -> Result<bool> {
+    fn leave(&self, txn: &mut impl Writer, session: u64, ticket: u64) -> Result<bool> {
         txn.guarded(|txn| {
-            let was_there = self.members.remove(txn, &self.of, ticket)?;
+            let was_there = self.members.remove(txn, &self.of, session, ticket)?;
             if was_there {
                 self.released.put(txn, &self.of.path, &ticket)?;
             }
@@ -174,7 +196,10 @@ impl<'s, S: Store + Clone> Permit<'s, S> {
     /// [`LockError::Lost`]; any error of the store.
     pub fn verify(&self, txn: &mut impl Writer) -> Result<()> {
         let Semaphore { members, of, .. } = &self.semaphore;
-        txn.guarded(|txn| members.held(txn, of, self.ticket, PERMIT))
+        txn.guarded(|txn| match members.has(txn, of, self.session.id(), self.ticket)? {
+            true => Ok(()),
+            false => Err(self.lost()),
+        })
     }
 
     /// Releases the permit.
@@ -187,11 +212,17 @@ impl<'s, S: Store + Clone> Permit<'s, S> {
     }
 
     fn release_now(&self) -> Result<()> {
-        let Semaphore { of, .. } = &self.semaphore;
-        match self.session.store.transact(|txn| self.semaphore.leave(txn, self.ticket))? {
+        let (store, id) = (&self.session.store, self.session.id());
+        match store.transact(|txn| self.semaphore.leave(txn, id, self.ticket))? {
             true => Ok(()),
-            false => Err(LockError::Lost { lock: of.shown(PERMIT), token: self.ticket }.into()),
+            false => Err(self.lost()),
         }
+    }
+
+    /// The session ended, and another one removed the permit.
+    fn lost(&self) -> Error {
+        let lock = self.semaphore.of.shown(PERMIT);
+        LockError::Lost { lock, token: self.ticket }.into()
     }
 }
 
