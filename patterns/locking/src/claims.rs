@@ -83,6 +83,32 @@ impl Claims {
         on_resources.chain(on_ranges).collect()
     }
 
+    /// Whether a claim of these excludes one of the others.
+    pub(crate) fn exclude(&self, other: &Self) -> bool {
+        let on_resources = self.modes.iter().any(|(names, mode)| {
+            other.modes.get(names).is_some_and(|held| !mode.is_compatible(*held))
+        });
+        on_resources || self.ranges_exclude(other) || other.ranges_exclude(self)
+    }
+
+    /// Whether a range of these excludes a claim of the others.
+    fn ranges_exclude(&self, other: &Self) -> bool {
+        self.ranges.iter().any(|((parent, mode, from), to)| {
+            let is_inside = |names: &[Element]| match names.strip_prefix(parent.as_slice()) {
+                Some([name, ..]) => (from.as_slice()..to.as_slice()).contains(&&*pack(name)),
+                _ => false,
+            };
+            let on_children = other
+                .modes
+                .iter()
+                .any(|(names, held)| is_inside(names) && !mode.is_compatible(*held));
+            let on_ranges = other.ranges.iter().any(|((names, held, start), end)| {
+                names == parent && !mode.is_compatible(*held) && start < to && from < end
+            });
+            on_children || on_ranges
+        })
+    }
+
     /// What must be read to know whether the claims can be granted.
     pub(crate) fn questions(&self) -> Vec<Question> {
         let mut all = Vec::new();
@@ -110,8 +136,6 @@ pub(crate) fn entries(request: &Request) -> IndexEntries<ClaimParts> {
 pub(crate) struct Question {
     pub(crate) start: Vec<u8>,
     pub(crate) end: Vec<u8>,
-    /// The names of the resource, at which the own claims of a session let it pass the queue.
-    pub(crate) names: Vec<Element>,
     excludes: Excludes,
 }
 
@@ -163,7 +187,6 @@ fn on_resource(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> 
     runs.iter().map(|&(first, end)| Question {
         start: from_kind(names, first),
         end: from_kind(names, end),
-        names: names.to_vec(),
         excludes: Excludes::All,
     })
 }
@@ -180,7 +203,6 @@ fn around(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> {
             start: from_kind(parent, kind),
             // The ranges that begin at the name have further elements after it.
             end: [from_kind(parent, kind).as_slice(), &pack(&name), &[0xFF]].concat(),
-            names: parent.to_vec(),
             excludes: Excludes::EndingAfter(name.clone()),
         })
     });
@@ -193,7 +215,6 @@ fn on_range(names: &[Element], mode: Mode, from: &[u8], to: &[u8]) -> Vec<Questi
     let children = Question {
         start: [&open, from].concat(),
         end: [&open, to].concat(),
-        names: names.to_vec(),
         excludes: Excludes::Range(mode),
     };
     let kinds = match mode {
@@ -203,7 +224,6 @@ fn on_range(names: &[Element], mode: Mode, from: &[u8], to: &[u8]) -> Vec<Questi
     let others = kinds.map(|kind| Question {
         start: from_kind(names, kind),
         end: [from_kind(names, kind).as_slice(), &pack(&to)].concat(),
-        names: names.to_vec(),
         excludes: Excludes::EndingAfter(from.to_vec()),
     });
     [children].into_iter().chain(others).collect()

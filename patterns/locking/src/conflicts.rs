@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyloom::key::Element;
 use keyloom::{KeyRange, Order, Reader, Result};
 use keyloom_tables::index::Found;
 
@@ -18,23 +17,30 @@ const FIRST_CLAIMS: usize = 16;
 struct Excluding {
     request: RequestKey,
     is_waiting: bool,
-    /// The resource for which it was read.
-    at: Vec<Element>,
+}
+
+/// The requests with claims that exclude.
+#[derive(Debug, Default)]
+pub(crate) struct Excluded {
+    /// Those of other sessions.
+    pub(crate) others: BTreeSet<RequestKey>,
+    /// Those of the session itself, which it passes.
+    pub(crate) own: BTreeSet<RequestKey>,
 }
 
 impl Locks {
-    /// The requests of other sessions that keep these locks from being granted to `session`, whose
-    /// request has this ticket; `u64::MAX` before it has one.
+    /// The requests that keep these locks from being granted to `session`, whose request has this
+    /// ticket; `u64::MAX` before it has one.
     ///
-    /// A granted request excludes; a waiting one does if it is earlier, unless the session already
-    /// has a claim on that resource: it would wait for a request that waits for it.
+    /// A granted request excludes. A waiting one does if it is earlier, unless it waits for a lock
+    /// of this session: the two would wait for each other.
     pub(crate) fn excluding(
         &self,
         reader: &impl Reader,
         session: u64,
         ticket: u64,
         locks: &[Lock],
-    ) -> Result<BTreeSet<RequestKey>> {
+    ) -> Result<Excluded> {
         let questions = Claims::of(locks)?.questions();
         let space = self.claims.space();
         let ranges: Vec<_> = questions.iter().map(|q| q.range(space.prefix())).collect();
@@ -42,71 +48,81 @@ impl Locks {
         let pages = reader.range_many(&ranges, FIRST_CLAIMS)?;
         for ((question, range), page) in questions.iter().zip(&ranges).zip(pages) {
             for (key, value) in page.entries {
-                found.extend(self.read_claim(question, session, (key, value))?);
+                found.extend(self.read_claim(question, (key, value))?);
             }
             if let Some(last) = page.last {
                 let rest = range.clone().after(&last);
-                self.read_rest(reader, question, session, rest, &mut found)?;
+                self.read_rest(reader, question, rest, &mut found)?;
             }
         }
-        found.retain(|claim| !claim.is_waiting || claim.request.1 < ticket);
-        let own = match found.iter().any(|claim| claim.is_waiting) {
-            true => self.own_resources(reader, session)?,
-            false => BTreeSet::new(),
-        };
-        found.retain(|claim| !claim.is_waiting || !own.contains(&claim.at));
-        Ok(found.into_iter().map(|claim| claim.request).collect())
+        let mut excluded = Excluded::default();
+        let mut waiting = BTreeSet::new();
+        for claim in found {
+            let requests = match (claim.request.0 == session, claim.is_waiting) {
+                (true, _) => &mut excluded.own,
+                (false, true) if claim.request.1 < ticket => &mut waiting,
+                (false, true) => continue,
+                (false, false) => &mut excluded.others,
+            };
+            requests.insert(claim.request);
+        }
+        excluded.others.extend(self.not_waiting_for(reader, session, waiting)?);
+        Ok(excluded)
+    }
+
+    /// Those of the waiting requests that no granted lock of the session excludes.
+    fn not_waiting_for(
+        &self,
+        reader: &impl Reader,
+        session: u64,
+        waiting: BTreeSet<RequestKey>,
+    ) -> Result<BTreeSet<RequestKey>> {
+        if waiting.is_empty() {
+            return Ok(waiting);
+        }
+        let granted = self.requests_of(reader, session)?.into_iter();
+        let granted = granted.filter(|(_, request)| request.is_granted());
+        let own = Claims::of(&granted.flat_map(|(_, request)| request.locks).collect::<Vec<_>>())?;
+        let requests = self.requests.get_many(reader, waiting.iter())?;
+        let mut all = BTreeSet::new();
+        for (key, request) in waiting.into_iter().zip(requests) {
+            let Some(request) = request else { continue };
+            if !own.exclude(&Claims::of(&request.locks)?) {
+                all.insert(key);
+            }
+        }
+        Ok(all)
     }
 
     fn read_rest(
         &self,
         reader: &impl Reader,
         question: &Question,
-        session: u64,
         range: KeyRange<'_>,
         found: &mut Vec<Excluding>,
     ) -> Result<()> {
         for entry in reader.range(range, Order::Ascending)? {
-            found.extend(self.read_claim(question, session, entry?)?);
+            found.extend(self.read_claim(question, entry?)?);
         }
         Ok(())
     }
 
-    /// The claim in this entry, if it excludes and is not one of the session.
+    /// The claim in this entry, if it excludes.
     fn read_claim<B: std::ops::Deref<Target = [u8]>>(
         &self,
         question: &Question,
-        session: u64,
         entry: (B, B),
     ) -> Result<Option<Excluding>> {
         let found = Found::<B, RequestKey, ClaimParts>::new(&self.claims.space(), entry)?;
         let request = found.record_key()?;
-        if request.0 == session {
-            return Ok(None);
-        }
         let (_, kind, _) = found.owned_parts()?;
         let (token, to) = found.covered::<ClaimFields>()?;
         let excludes = question.is_excluded_by(kind, &to);
-        Ok(excludes.then_some(Excluding {
-            request,
-            is_waiting: token == 0,
-            at: question.names.clone(),
-        }))
+        Ok(excludes.then_some(Excluding { request, is_waiting: token == 0 }))
     }
 
-    /// The resources on which the session has granted claims.
-    fn own_resources(&self, reader: &impl Reader, session: u64) -> Result<BTreeSet<Vec<Element>>> {
-        let requests = self.requests_of(reader, session)?;
-        let granted = requests.iter().filter(|(_, request)| request.is_granted());
-        let mut all = BTreeSet::new();
-        for (_, request) in granted {
-            all.extend(Claims::of(&request.locks)?.modes.into_keys());
-        }
-        Ok(all)
-    }
-
-    /// Describes requests as blockers. Requests of sessions that are dead, and have no unfinished
-    /// work, are returned apart: their claims can be removed.
+    /// Describes requests as blockers, in the order of their tickets. Requests of sessions that are
+    /// dead, and have no unfinished work, are returned apart: their claims can be removed.
     pub(crate) fn describe(
         &self,
         reader: &impl Reader,
@@ -118,8 +134,9 @@ impl Locks {
         let records = self.sessions.get_many(reader, ids.iter())?;
         let sessions: BTreeMap<_, _> = ids.into_iter().zip(records).collect();
         let (mut blockers, mut dead) = (Vec::new(), Vec::new());
-        for key in keys {
-            let Some(request) = self.requests.get(reader, &key)? else { continue };
+        let requests = self.requests.get_many(reader, keys.iter())?;
+        for (key, request) in keys.into_iter().zip(requests) {
+            let Some(request) = request else { continue };
             let session = sessions.get(&key.0).and_then(Option::as_ref);
             let dead_at = session.map_or(0, |session| session.dead_at());
             let has_unfinished_work = now >= dead_at && self.work.get(reader, &key)?.is_some();
@@ -135,6 +152,7 @@ impl Locks {
                 has_unfinished_work,
             ));
         }
+        blockers.sort_by_key(|blocker| blocker.ticket);
         Ok((blockers, dead))
     }
 }

@@ -46,7 +46,7 @@ impl Locks {
         let mut keys = BTreeSet::new();
         for (ticket, request) in self.requests_of(reader, session)? {
             if !request.is_granted() {
-                keys.extend(self.excluding(reader, session, ticket, &request.locks)?);
+                keys.extend(self.excluding(reader, session, ticket, &request.locks)?.others);
             }
         }
         // Dead sessions are left out: the next request in their way removes theirs.

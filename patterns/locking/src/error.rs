@@ -110,15 +110,15 @@ pub enum LockError {
         /// The id of the session.
         session: u64,
     },
-    /// Many sessions ended without a release, and a request removes the locks of a limited number
-    /// of them. Remove the others with [`Locks::clean_up`](crate::Locks::clean_up).
+    /// Sessions ended without a release, and more of their requests are in the way than one request
+    /// removes. Remove them with [`Locks::clean_up`](crate::Locks::clean_up).
     #[error(
-        "more than {limit} sessions that have ended hold locks that exclude {lock}; call `Locks::clean_up`, then request again"
+        "more than {limit} requests of sessions that have ended exclude {lock}; call `Locks::clean_up`, then request again"
     )]
     ManyEnded {
         /// The requested locks.
         lock: String,
-        /// How many are removed by a request.
+        /// How many a request removes.
         limit: usize,
     },
     /// The request is not one of this session, or has been withdrawn.
@@ -138,6 +138,37 @@ pub enum LockError {
         lock: String,
         /// The requested mode.
         mode: crate::Mode,
+    },
+    /// The work under the lock is that of another operation. Resume it with that one.
+    #[error(
+        "the work under the lock {lock} is {operation:?}, not {given:?}; resume it with its own operation"
+    )]
+    OtherOperation {
+        /// The lock.
+        lock: String,
+        /// The operation of the work.
+        operation: String,
+        /// The given operation.
+        given: String,
+    },
+    /// The record of the work was removed before the work was done. Verify the data under the lock.
+    #[error(
+        "the work {operation:?} was abandoned before it was done; verify the data under its lock"
+    )]
+    Abandoned {
+        /// The operation.
+        operation: String,
+    },
+    /// Locks of a session that was ended have unfinished work. They stay until another program
+    /// finishes it.
+    #[error(
+        "the session {session:?} has ended, and {count} of its locks have unfinished work; finish it with `Locks::recover`"
+    )]
+    LeftUnfinished {
+        /// The name of the session.
+        session: String,
+        /// How many locks these are.
+        count: usize,
     },
     /// No operation of this name was given. Give it to
     /// [`Operations`](crate::work::Operations).

@@ -7,10 +7,7 @@ use keyloom::{Result, Store};
 
 use crate::records::shown;
 use crate::work::Operation;
-use crate::{Grant, Lock, Mode, Session};
-
-#[cfg(doc)]
-use crate::LockError;
+use crate::{Grant, Lock, LockError, Mode, Session};
 
 /// Held locks. They are released when it is dropped; if that fails, the
 /// [session](Session::take_failures) has the error.
@@ -39,7 +36,7 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
     }
 
     /// The fencing token. Give it to every service that the work under the lock changes; the
-    /// service refuses tokens smaller than the largest one it has seen.
+    /// service refuses tokens smaller than the largest one it has seen for the same lock.
     pub fn token(&self) -> u64 {
         self.grant.token
     }
@@ -74,6 +71,14 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         self.session.locks.run(&self.session.store, self.grant, operation, argument)
     }
 
+    /// Continues work under the lock that ended with an error.
+    ///
+    /// # Errors
+    /// The errors of [`Locks::resume`](crate::Locks::resume).
+    pub fn resume(&self, operation: &impl Operation) -> Result<()> {
+        self.session.locks.resume(&self.session.store, self.grant, operation)
+    }
+
     /// Weakens the lock; see [`Locks::downgrade`](crate::Locks::downgrade).
     ///
     /// # Errors
@@ -102,7 +107,9 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         let session = self.session;
         let mut new = session.lock_within(&stronger, patience)?;
         std::mem::swap(self, &mut new);
-        new.release()
+        // The new lock is held. If the old one is not released, the session has the error.
+        drop(new);
+        Ok(())
     }
 
     /// Releases the lock.
@@ -112,8 +119,11 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
     /// [`transact`](Guard::transact) may have been wrong. [`LockError::UnfinishedWork`]; any error
     /// of the store.
     pub fn release(mut self) -> Result<()> {
-        self.is_released = true;
-        self.release_now()
+        let released = self.release_now();
+        // After an error of the store, dropping tries once more.
+        let is_final = |error: &keyloom::Error| error.downcast_ref::<LockError>().is_some();
+        self.is_released = released.as_ref().err().is_none_or(is_final);
+        released
     }
 
     fn release_now(&self) -> Result<()> {

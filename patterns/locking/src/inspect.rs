@@ -1,12 +1,13 @@
 //! Who holds what, who waits for whom, and how locks of ended sessions are removed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use keyloom::{Order, Reader, Result, Store, Writer};
 use keyloom_tables::{BatchSize, Inconsistency, Rule};
 
 use crate::locks::{Locks, RequestKey};
 use crate::records::{Request, SessionRecord};
+use crate::tokens::TICKETS;
 use crate::{Blocker, Grant, LockError};
 
 /// How many requests one transaction of a clean-up visits.
@@ -62,8 +63,8 @@ impl Locks {
             let waits_for = match request.is_granted() {
                 true => Vec::new(),
                 false => {
-                    let keys = self.excluding(reader, session, ticket, &request.locks)?;
-                    self.describe(reader, now, keys)?.0
+                    let found = self.excluding(reader, session, ticket, &request.locks)?;
+                    self.describe(reader, now, found.others)?.0
                 }
             };
             let unfinished = self.work.get(reader, &(session, ticket))?.map(|work| work.operation);
@@ -153,19 +154,25 @@ impl Locks {
     /// Granted requests that exclude each other, and tokens that were never given.
     pub(crate) fn check_holders(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut faults = Vec::new();
+        for (key, _) in self.unfinished(reader)? {
+            if self.requests.get(reader, &key)?.is_none() {
+                let fault = Inconsistency::new(self.work.space().pack(&key), Rule::Dangling);
+                faults.push(fault.with_text("is work without a lock"));
+            }
+        }
         let last = self.last_of_all(reader)?;
         for found in self.requests.range(reader, (), Order::Ascending)? {
             let (key, request) = found?;
             let stored = self.requests.space().pack(&key);
-            if request.token.max(key.1) > last {
+            if request.token.max(key.1 / TICKETS) > last {
                 let fault = Inconsistency::new(stored.clone(), Rule::Wrong);
                 faults.push(fault.with_text("has a token that was not given yet"));
             }
             if !request.is_granted() {
                 continue;
             }
-            let others: BTreeSet<_> = self.excluding(reader, key.0, 0, &request.locks)?;
-            faults.extend(others.into_iter().map(|other| {
+            let found = self.excluding(reader, key.0, 0, &request.locks)?;
+            faults.extend(found.others.into_iter().map(|other| {
                 let text = format!(
                     "is granted {} beside the request {other:?}, which excludes it",
                     request.shown()

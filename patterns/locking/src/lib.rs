@@ -74,7 +74,8 @@
 //! * Granted requests of two sessions never exclude each other.
 //! * All claims of a request exist, or none; all are granted, or all wait.
 //! * Of two requests that exclude each other the earlier one is granted first, unless the session
-//!   of the later one holds a lock on the same resource already.
+//!   of the later one holds a lock for which the earlier one waits: it would wait for itself. So a
+//!   session that always holds some lock can keep a lock of the root from others.
 //! * The token of a lock is greater than those of all earlier locks that exclude it.
 //! * A lock with unfinished [work] is not given to another session before the work is
 //!   finished.
@@ -85,18 +86,24 @@
 //! differ by the [grace period](LeaseOptions::grace). If they differ by more, a lock may be taken
 //! from a holder that is alive; its next write then fails, because the tokens need no clock.
 //!
+//! A session never excludes itself: give each thread of work a session of its own. A waiting
+//! request is granted by its own [`poll`](Locks::poll), so a program that does not use a
+//! [`Session`] polls it or [withdraws](Locks::withdraw) it; after a [deadlock](LockError::Deadlock)
+//! it withdraws it. If the outcome of the commit of a request is unknown, end the session: the lock
+//! may be held.
+//!
 //! # Cost
 //!
 //! d is the number of names of the path. Each operation is one transaction.
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`try_lock`](Locks::try_lock), free | 6 gets, 1 range of the requests of the session, at most 4 ranges per level in one round trip; d + 3 keys written |
+//! | [`try_lock`](Locks::try_lock), free | 6 gets; at most 4 ranges per level in one round trip, which read the claims that exclude, and the ranges of each parent that begin before the name; d + 3 keys written |
 //! | [`release`](Locks::release) | d + 2 keys written |
 //! | [`verify`](Locks::verify) | 1 get |
-//! | a lock that is not free | the same; for each request in the way 2 gets; the search for a deadlock reads the same for each session in the chain |
+//! | a lock that is not free | the same; for each request in the way 2 gets, in two round trips; the search for a deadlock reads the same for each session in the chain |
 //! | [`renew`](Locks::renew) | 1 get, 1 key written |
-//! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the first blocker |
+//! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the request before it, and at least one per second |
 //!
 //! A waiting [`Session`] waits for a [change](keyloom::Store::wait_for_change) of the request in its
 //! way. A store that can notify does; others are polled.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyloom::{Order, Reader, Result, Store, Writer};
+use keyloom::{Error, Order, Reader, Result, Store, Writer};
 use keyloom_tables::schema::Attached;
 use keyloom_tables::{Inconsistency, Index, Schema, Table};
 
@@ -91,13 +91,21 @@ impl Locks {
     /// Begins a session, the owner of locks, and returns its id. Costs one get and one key written.
     ///
     /// # Errors
-    /// The errors of the clock; any error of the store.
+    /// [`Error::InvalidArgument`] for a lease of 0; the errors of the clock; any error of the
+    /// store.
     pub fn begin_session(
         &self,
         txn: &mut impl Writer,
         name: &str,
         options: &LeaseOptions,
     ) -> Result<u64> {
+        if options.lease.is_zero() {
+            return Err(Error::InvalidArgument {
+                what: "the lease of a session",
+                value: "0".into(),
+                why: "it would end at once; renew a lease of some seconds",
+            });
+        }
         txn.guarded(|txn| {
             let now = self.clock.now()?;
             let id = loop {
@@ -129,18 +137,22 @@ impl Locks {
     }
 
     /// Ends a session: withdraws and releases its requests, and removes its record. Costs a range,
-    /// and the writes of each release.
+    /// and the writes of each release. Locks with unfinished work stay, and another program can
+    /// [take them over](Locks::take_over) at once. Returns how many these are.
     ///
     /// # Errors
-    /// [`LockError::UnfinishedWork`] if one of its locks has unfinished work; any error of the
-    /// store. A session that has ended already is not an error.
-    pub fn end_session(&self, txn: &mut impl Writer, session: u64) -> Result<()> {
+    /// Any error of the store. A session that has ended already is not an error.
+    pub fn end_session(&self, txn: &mut impl Writer, session: u64) -> Result<usize> {
         txn.guarded(|txn| {
-            for (ticket, request) in self.requests_of(txn, session)? {
-                self.refuse_unfinished(txn, (session, ticket), &request)?;
-                self.requests.delete(txn, &(session, ticket))?;
+            let mut unfinished = 0;
+            for (ticket, _) in self.requests_of(txn, session)? {
+                match self.work.get(txn, &(session, ticket))? {
+                    Some(_) => unfinished += 1,
+                    None => _ = self.requests.delete(txn, &(session, ticket))?,
+                }
             }
-            self.sessions.delete(txn, &session).map(drop)
+            self.sessions.delete(txn, &session)?;
+            Ok(unfinished)
         })
     }
 

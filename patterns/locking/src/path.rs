@@ -146,6 +146,9 @@ impl Lock {
             return refuse("a name may not be null");
         }
         match &self.range {
+            Some(_) if !matches!(self.mode, Mode::Shared | Mode::Exclusive) => {
+                refuse("a range is locked in the mode S or X")
+            }
             Some((from, to)) if from >= to => refuse("the end of a range is after its beginning"),
             Some((from, to)) if from.first() == Some(&0) || to.first() == Some(&0) => {
                 refuse("a name may not be null")

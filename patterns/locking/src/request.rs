@@ -1,5 +1,7 @@
 //! Requests: made, granted, withdrawn, released.
 
+use std::collections::BTreeSet;
+
 use keyloom::{KeyBuf, Reader, Result, Writer};
 
 use crate::locks::{Locks, RequestKey};
@@ -89,7 +91,7 @@ impl Locks {
                 return self.grant(txn, session, None, locks, now).map(Outcome::Granted);
             }
             self.refuse_deadlock(txn, session, locks, &blockers)?;
-            let ticket = self.next_token(txn, session, locks)?;
+            let (_, ticket) = self.next_token(txn, locks)?;
             let request = Request { locks: locks.to_vec(), token: 0, since: now };
             self.requests.put(txn, &(session, ticket), &request)?;
             Ok(Outcome::Waiting { ticket, blockers })
@@ -187,7 +189,7 @@ impl Locks {
     pub(crate) fn held(&self, reader: &impl Reader, grant: Grant) -> Result<Request> {
         let found = self.requests.get(reader, &(grant.session, grant.ticket))?;
         match found {
-            Some(request) if request.token == grant.token => Ok(request),
+            Some(request) if request.is_granted() && request.token == grant.token => Ok(request),
             found => {
                 let lock = found.map_or_else(
                     || format!("of the session {}", grant.session),
@@ -209,8 +211,9 @@ impl Locks {
     ) -> Result<(u64, Vec<Blocker>)> {
         validate(locks)?;
         let (now, _) = self.live_session(txn, session)?;
-        let keys = self.excluding(txn, session, ticket, locks)?;
-        let (blockers, dead) = self.describe(txn, now, keys)?;
+        let found = self.excluding(txn, session, ticket, locks)?;
+        self.refuse_own_work(txn, found.own)?;
+        let (blockers, dead) = self.describe(txn, now, found.others)?;
         for key in dead.iter().take(MOST_REMOVED) {
             self.requests.delete(txn, key)?;
         }
@@ -228,11 +231,24 @@ impl Locks {
         locks: &[Lock],
         now: u64,
     ) -> Result<Grant> {
-        let token = self.next_token(txn, session, locks)?;
-        let ticket = ticket.unwrap_or(token);
+        let (token, new) = self.next_token(txn, locks)?;
+        let ticket = ticket.unwrap_or(new);
         let request = Request { locks: locks.to_vec(), token, since: now };
         self.requests.put(txn, &(session, ticket), &request)?;
         Ok(Grant { session, ticket, token })
+    }
+
+    /// Refuses what overlaps with a lock of the session under which work is unfinished: the data
+    /// may be half changed.
+    fn refuse_own_work(&self, reader: &impl Reader, own: BTreeSet<RequestKey>) -> Result<()> {
+        let work = self.work.get_many(reader, own.iter())?;
+        for (key, work) in own.iter().zip(work) {
+            if let (Some(work), Some(request)) = (work, self.requests.get(reader, key)?) {
+                let (lock, operation) = (request.shown(), work.operation);
+                return Err(LockError::UnfinishedWork { lock, operation }.into());
+            }
+        }
+        Ok(())
     }
 
     /// The key and the value of the record of a request in the store, to wait for its change.

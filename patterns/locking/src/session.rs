@@ -36,6 +36,9 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 ///
 /// If it is dropped, it ends like after [`end`](Session::end), and errors are lost; the lease ends
 /// the locks then.
+///
+/// A session never excludes itself: two threads that share one both get the same lock. Give each
+/// thread of work a session of its own.
 pub struct Session<S: Store + Clone> {
     pub(crate) store: S,
     pub(crate) locks: Locks,
@@ -43,6 +46,7 @@ pub struct Session<S: Store + Clone> {
     name: String,
     operations: Operations,
     heartbeat: Option<(Arc<Heartbeat>, JoinHandle<()>)>,
+    has_stopped: bool,
     /// The errors of guards that were dropped.
     failed: Mutex<Vec<Error>>,
 }
@@ -112,6 +116,7 @@ impl<S: Store + Clone> Session<S> {
             name: name.to_owned(),
             operations: Operations::default(),
             heartbeat: None,
+            has_stopped: false,
             failed: Mutex::default(),
         })
     }
@@ -155,7 +160,8 @@ impl<S: Store + Clone> Session<S> {
     /// # Errors
     /// The errors of [`Locks::try_lock`].
     pub fn try_lock(&self, locks: &[Lock]) -> Result<Guard<'_, S>> {
-        let grant = self.store.transact(|txn| self.locks.try_lock(txn, self.id, locks))?;
+        let grant =
+            self.tidying(|| self.store.transact(|txn| self.locks.try_lock(txn, self.id, locks)))?;
         Ok(Guard::new(self, grant, locks))
     }
 
@@ -173,15 +179,12 @@ impl<S: Store + Clone> Session<S> {
     /// # Errors
     /// [`LockError::TimedOut`], [`LockError::Deadlock`], after which the request is withdrawn;
     /// [`LockError::BadLock`], [`LockError::SessionEnded`], [`LockError::NoRequest`] if the request
-    /// was removed; any error of the store.
+    /// was removed; [`LockError::UnfinishedWork`] for a lock of this session; the errors of the
+    /// operations that it finishes for others; any error of the store.
     pub fn lock_within(&self, locks: &[Lock], patience: Duration) -> Result<Guard<'_, S>> {
         let began = Instant::now();
-        let mut outcome = self.store.transact(|txn| self.locks.request(txn, self.id, locks));
-        if is_many_ended(&outcome) {
-            self.locks.clean_up(&self.store)?;
-            outcome = self.store.transact(|txn| self.locks.request(txn, self.id, locks));
-        }
-        let mut outcome = outcome?;
+        let mut outcome =
+            self.tidying(|| self.store.transact(|txn| self.locks.request(txn, self.id, locks)))?;
         loop {
             let (ticket, blockers) = match outcome {
                 Outcome::Granted(grant) => return Ok(Guard::new(self, grant, locks)),
@@ -191,9 +194,9 @@ impl<S: Store + Clone> Session<S> {
             if left.is_zero() {
                 return self.give_up(ticket, locks, began.elapsed(), blockers);
             }
-            let polled = self
-                .wait(&blockers, left)
-                .and_then(|()| self.store.transact(|txn| self.locks.poll(txn, self.id, ticket)));
+            let polled = self.wait(&blockers, left).and_then(|()| {
+                self.tidying(|| self.store.transact(|txn| self.locks.poll(txn, self.id, ticket)))
+            });
             outcome = match polled {
                 Ok(outcome) => outcome,
                 Err(error) => {
@@ -203,6 +206,16 @@ impl<S: Store + Clone> Session<S> {
                 }
             };
         }
+    }
+
+    /// Calls `request`, and once more after a clean-up if too many ended requests are in the way.
+    fn tidying<T>(&self, request: impl Fn() -> Result<T>) -> Result<T> {
+        let answer = request();
+        if !is_many_ended(&answer) {
+            return answer;
+        }
+        self.locks.clean_up(&self.store)?;
+        request()
     }
 
     /// Withdraws a request, or releases its locks if it was granted meanwhile.
@@ -231,32 +244,51 @@ impl<S: Store + Clone> Session<S> {
 
     /// Waits until a blocker changes or ends, or the longest sleep is over.
     fn wait(&self, blockers: &[Blocker], left: Duration) -> Result<()> {
-        if blockers.iter().any(|blocker| blocker.has_unfinished_work)
-            && self.locks.recover(&self.store, self.id, &self.operations)? > 0
-        {
-            return Ok(());
+        for blocker in blockers.iter().filter(|blocker| blocker.has_unfinished_work) {
+            if self.finish_work_of(blocker)? {
+                return Ok(());
+            }
         }
-        let Some(first) = blockers.first() else { return Ok(()) };
-        let key = (first.session, first.ticket);
+        // All of them must leave. The last one is the next in line: a release wakes one waiter.
+        let Some(last) = blockers.last() else { return Ok(()) };
+        let key = (last.session, last.ticket);
         let snapshot = self.store.snapshot()?;
         let stored = self.locks.stored_request(&snapshot, key)?;
         drop(snapshot);
         let Some((key, seen)) = stored else { return Ok(()) };
-        let lives = first.dead_at.saturating_sub(self.locks.clock.now()?);
+        let lives = last.dead_at.saturating_sub(self.locks.clock.now()?);
         let lives = Duration::from_millis(lives.max(1));
         self.store.wait_for_change(&key, Some(&seen), left.min(lives).min(LONGEST_SLEEP)).map(drop)
+    }
+
+    /// Finishes the work of a session that has ended, if this program knows the operation.
+    fn finish_work_of(&self, blocker: &Blocker) -> Result<bool> {
+        let Self { store, locks, operations, .. } = self;
+        let key = (blocker.session, blocker.ticket);
+        match locks.work.get(&store.snapshot()?, &key)? {
+            Some(work) if operations.get(&work.operation).is_ok() => {
+                locks.recover_one(store, self.id, operations, key, &work)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Ends the session, and releases all of its locks.
     ///
     /// # Errors
-    /// [`LockError::UnfinishedWork`], after which the session has not ended but is no longer
-    /// renewed; any error of the store.
+    /// [`LockError::LeftUnfinished`] if locks have unfinished work: they stay, and another program
+    /// can finish it; any error of the store.
     pub fn end(mut self) -> Result<()> {
-        self.stop()
+        match self.stop()? {
+            0 => Ok(()),
+            count => Err(LockError::LeftUnfinished { session: self.name.clone(), count }.into()),
+        }
     }
 
-    fn stop(&mut self) -> Result<()> {
+    fn stop(&mut self) -> Result<usize> {
+        if std::mem::replace(&mut self.has_stopped, true) {
+            return Ok(0);
+        }
         if let Some((heartbeat, thread)) = self.heartbeat.take() {
             heartbeat.state.lock().unwrap_or_else(PoisonError::into_inner).is_stopped = true;
             heartbeat.changed.notify_all();

@@ -4,8 +4,9 @@
 //! would make all requests conflict on an optimistic store. So there are [`SHARDS`] counters, by
 //! the first name of the path, and one for requests of the root, which raises all.
 //!
-//! Numbers of different counters may be equal. So a number is also greater than those of the other
-//! requests of its session, whose keys it is part of.
+//! Numbers of different counters may be equal. So the ticket of a request, which is a part of its
+//! key, contains the number of the counter, too: no ticket occurs twice, and an old grant is never
+//! taken for a new one.
 
 use keyloom::key::Element;
 use keyloom::{Error, Order, Reader, Result, Writer, pack};
@@ -16,17 +17,15 @@ use crate::locks::Locks;
 /// The number of counters. Requests below different names conflict in one of this many cases.
 const SHARDS: u8 = 64;
 
+/// A ticket is a token times this, plus the number of a counter.
+pub(crate) const TICKETS: u64 = 128;
+
 /// The counter of requests that lock the root, which the others begin at.
 const ROOT: u8 = 0;
 
 impl Locks {
-    /// The next number for a request of these locks.
-    pub(crate) fn next_token(
-        &self,
-        txn: &mut impl Writer,
-        session: u64,
-        locks: &[Lock],
-    ) -> Result<u64> {
+    /// The next token for a request of these locks, and its ticket.
+    pub(crate) fn next_token(&self, txn: &mut impl Writer, locks: &[Lock]) -> Result<(u64, u64)> {
         let shards = shards(locks)?;
         let last = match shards.contains(&ROOT) {
             true => self.last_of_all(txn)?,
@@ -36,11 +35,11 @@ impl Locks {
                 found.into_iter().flatten().max().unwrap_or_default()
             }
         };
-        let own = self.requests.range(txn, session, Order::Descending)?.next().transpose()?;
-        let last = own.map_or(last, |((_, ticket), _)| last.max(ticket));
-        let next = last.checked_add(1).ok_or_else(|| Error::other("2^64 tokens were given"))?;
+        let first = shards.first().copied().unwrap_or(ROOT);
+        let next = last.checked_add(1).filter(|next| *next < u64::MAX / TICKETS);
+        let next = next.ok_or_else(|| Error::other("2^57 tokens were given"))?;
         self.tokens.put_many(txn, shards.into_iter().map(|shard| (shard, next)))?;
-        Ok(next)
+        Ok((next, next * TICKETS + u64::from(first)))
     }
 
     /// The last number of any request.

@@ -140,7 +140,7 @@ impl Operations {
         self
     }
 
-    fn get(&self, name: &str) -> Result<&dyn Operation> {
+    pub(crate) fn get(&self, name: &str) -> Result<&dyn Operation> {
         let found = self.all.iter().find(|operation| operation.name() == name);
         found.map(|operation| &**operation).ok_or_else(|| {
             let known = self.all.iter().map(|operation| operation.name().to_owned()).collect();
@@ -187,7 +187,8 @@ impl Locks {
     /// Records work under a lock, and does it: a transaction to begin, and one for each step.
     ///
     /// # Errors
-    /// The errors of [`begin_work`](Locks::begin_work) and [`resume`](Locks::resume).
+    /// The errors of [`begin_work`](Locks::begin_work) and [`resume`](Locks::resume);
+    /// [`LockError::Abandoned`].
     pub fn run<S: Store>(
         &self,
         store: &S,
@@ -196,14 +197,15 @@ impl Locks {
         argument: &[u8],
     ) -> Result<()> {
         store.transact(|txn| self.begin_work(txn, grant, operation.name(), argument))?;
-        self.resume(store, grant, operation)
+        self.finish(store, grant, operation)
     }
 
     /// Continues the work under a lock until it is done or undone.
     ///
     /// # Errors
-    /// The errors of the operation, after which the work stays unfinished; [`LockError::Lost`];
-    /// any error of the store. Without work under the lock there is nothing to do.
+    /// The errors of the operation, after which the work stays unfinished; [`LockError::Lost`],
+    /// [`LockError::OtherOperation`]; any error of the store. Without work under the lock there is
+    /// nothing to do.
     pub fn resume<S: Store>(
         &self,
         store: &S,
@@ -212,6 +214,20 @@ impl Locks {
     ) -> Result<()> {
         while store.transact(|txn| self.work_step(txn, grant, operation))? {}
         Ok(())
+    }
+
+    /// Does the steps of work that was begun, to its end.
+    fn finish<S: Store>(&self, store: &S, grant: Grant, operation: &dyn Operation) -> Result<()> {
+        loop {
+            match store.transact(|txn| self.step(txn, grant, operation))? {
+                Some(true) => {}
+                Some(false) => return Ok(()),
+                None => {
+                    let operation = operation.name().to_owned();
+                    return Err(LockError::Abandoned { operation }.into());
+                }
+            }
+        }
     }
 
     /// One step of the work under a lock, in the caller's transaction. Returns whether there is
@@ -225,10 +241,25 @@ impl Locks {
         grant: Grant,
         operation: &dyn Operation,
     ) -> Result<bool> {
+        Ok(self.step(txn, grant, operation)?.unwrap_or(false))
+    }
+
+    /// One step; `None` if there is no work under the lock.
+    fn step(
+        &self,
+        txn: &mut impl Writer,
+        grant: Grant,
+        operation: &dyn Operation,
+    ) -> Result<Option<bool>> {
         txn.guarded(|txn| {
-            self.held(txn, grant)?;
+            let request = self.held(txn, grant)?;
             let key = (grant.session, grant.ticket);
-            let Some(mut work) = self.work.get(txn, &key)? else { return Ok(false) };
+            let Some(mut work) = self.work.get(txn, &key)? else { return Ok(None) };
+            if work.operation != operation.name() {
+                let (lock, given) = (request.shown(), operation.name().to_owned());
+                let operation = work.operation;
+                return Err(LockError::OtherOperation { lock, operation, given }.into());
+            }
             let mut writer = DynWriter::new(txn);
             let step = match work.is_rolling_back {
                 true => operation.undo(&mut writer, &work)?,
@@ -238,9 +269,9 @@ impl Locks {
                 Step::Continue(position) => {
                     work.position = position;
                     self.work.put(txn, &key, &work)?;
-                    Ok(true)
+                    Ok(Some(true))
                 }
-                Step::Done => self.work.delete(txn, &key).map(|_| false),
+                Step::Done => self.work.delete(txn, &key).map(|_| Some(false)),
             }
         })
     }
@@ -291,40 +322,93 @@ impl Locks {
                 return Ok(None);
             };
             let Some(work) = self.work.get(txn, &(dead, ticket))? else { return Ok(None) };
-            let token = self.next_token(txn, session, &request.locks)?;
-            self.requests.delete(txn, &(dead, ticket))?;
-            self.work.delete(txn, &(dead, ticket))?;
             let is_rolling_back = work.is_rolling_back || on_takeover == OnTakeover::RollBack;
             let takeovers = work.takeovers.saturating_add(1);
-            let request = Request { token, since: now, ..request };
-            self.requests.put(txn, &(session, token), &request)?;
-            self.work.put(txn, &(session, token), &Work { is_rolling_back, takeovers, ..work })?;
-            Ok(Some(Grant { session, ticket: token, token }))
+            let work = Work { is_rolling_back, takeovers, ..work };
+            self.pass_on(txn, (dead, ticket), session, &Request { since: now, ..request }, &work)
+                .map(Some)
         })
     }
 
+    /// Gives a lock with its work to another session, with a new token.
+    fn pass_on(
+        &self,
+        txn: &mut impl Writer,
+        from: RequestKey,
+        session: u64,
+        request: &Request,
+        work: &Work,
+    ) -> Result<Grant> {
+        let (token, ticket) = self.next_token(txn, &request.locks)?;
+        self.requests.delete(txn, &from)?;
+        self.work.delete(txn, &from)?;
+        let request = Request { token, ..request.clone() };
+        self.requests.put(txn, &(session, ticket), &request)?;
+        self.work.put(txn, &(session, ticket), work)?;
+        Ok(Grant { session, ticket, token })
+    }
+
     /// Finishes the work of all sessions that have ended, and releases their locks. Returns how
-    /// many were finished. Several programs may do it at once.
+    /// many were finished. Several programs may do it at once. If it takes longer than the lease,
+    /// renew the session in another thread, as a [`Session`](crate::Session) does.
     ///
     /// # Errors
-    /// [`LockError::UnknownOperation`]; the errors of [`take_over`](Locks::take_over) and
-    /// [`resume`](Locks::resume). The other work is then not finished: call it again.
+    /// The first of: [`LockError::UnknownOperation`]; the errors of [`take_over`](Locks::take_over)
+    /// and [`resume`](Locks::resume). Other work is finished all the same. Work that failed is given
+    /// back to the session that has ended: call it again.
     pub fn recover<S: Store>(
         &self,
         store: &S,
         session: u64,
         operations: &Operations,
     ) -> Result<u64> {
-        let mut finished = 0;
+        let (mut finished, mut failed) = (0, Ok(()));
         for (key, work) in self.unfinished(&store.snapshot()?)? {
-            let operation = operations.get(&work.operation)?;
-            let on_takeover = operation.on_takeover();
-            let taken = store.transact(|txn| self.take_over(txn, session, key, on_takeover))?;
-            let Some(grant) = taken else { continue };
-            self.resume(store, grant, operation)?;
-            store.transact(|txn| self.release(txn, grant))?;
-            finished += 1;
+            match self.recover_one(store, session, operations, key, &work) {
+                Ok(is_finished) => finished += u64::from(is_finished),
+                Err(error) => failed = failed.and(Err(error)),
+            }
         }
-        Ok(finished)
+        failed.map(|()| finished)
+    }
+
+    /// Finishes one work if its session has ended. Returns whether it did.
+    pub(crate) fn recover_one<S: Store>(
+        &self,
+        store: &S,
+        session: u64,
+        operations: &Operations,
+        key: RequestKey,
+        work: &Work,
+    ) -> Result<bool> {
+        if !self.has_ended(&store.snapshot()?, key.0)? {
+            return Ok(false);
+        }
+        let operation = operations.get(&work.operation)?;
+        let on_takeover = operation.on_takeover();
+        let taken = store.transact(|txn| self.take_over(txn, session, key, on_takeover))?;
+        let Some(grant) = taken else { return Ok(false) };
+        if let Err(error) = self.finish(store, grant, operation) {
+            // The lease of this session would keep the lock from others, and from a second attempt.
+            let _given_back = store.transact(|txn| self.give_back(txn, grant, key.0));
+            return Err(error);
+        }
+        store.transact(|txn| self.release(txn, grant))?;
+        Ok(true)
+    }
+
+    fn has_ended(&self, reader: &impl Reader, session: u64) -> Result<bool> {
+        let (now, record) = (self.clock.now()?, self.sessions.get(reader, &session)?);
+        Ok(record.is_none_or(|record| now >= record.dead_at()))
+    }
+
+    /// Gives unfinished work back to the session that has ended.
+    fn give_back(&self, txn: &mut impl Writer, grant: Grant, dead: u64) -> Result<()> {
+        txn.guarded(|txn| {
+            let request = self.held(txn, grant)?;
+            let key = (grant.session, grant.ticket);
+            let Some(work) = self.work.get(txn, &key)? else { return Ok(()) };
+            self.pass_on(txn, key, dead, &request, &work).map(drop)
+        })
     }
 }

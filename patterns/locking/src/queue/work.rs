@@ -93,12 +93,13 @@ pub struct WorkReport {
     pub retried: u64,
     /// Failed and buried jobs that became dead letters.
     pub dead: u64,
-    /// Jobs whose answer was not accepted, or whose acceptance is unknown: the lease had ended, or
-    /// the commit had an unknown outcome. Such a job may be delivered again.
+    /// Jobs whose lease ended before the consumer began with them, and jobs whose answer was not
+    /// accepted, or whose acceptance is unknown: the lease had ended, or the commit had an unknown
+    /// outcome. Such a job may be delivered again.
     pub stale: u64,
 }
 
-/// How often an idle consumer removes outdated keys of completed jobs.
+/// How often a consumer removes outdated keys of completed jobs.
 const SWEEP_EVERY_MS: u64 = 60_000;
 
 impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
@@ -157,9 +158,12 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
                         let release = store.transact(|txn| self.release(txn, &delivery));
                         unless_passing(release)?;
                     }
+                    // Its lease ended while the consumer worked on those before it.
+                    false if delivery.until <= self.now()? => report.stale += 1,
                     false => self.answer(store, &delivery, work(&delivery).into(), &mut report)?,
                 }
             }
+            swept_at = self.sweep_if_due(store, swept_at)?;
         }
         Ok(report)
     }

@@ -76,8 +76,9 @@ impl Barrier {
 
     fn find(&self, reader: &impl Reader) -> Result<Option<(RequestKey, Blocker)>> {
         // The sessions that request locks have greater ids; tickets that wait are greater than 0.
-        let keys = self.locks.excluding(reader, 0, 0, std::slice::from_ref(&self.of.lock))?;
-        let (blockers, _ended) = self.locks.describe(reader, self.locks.clock.now()?, keys)?;
+        let found = self.locks.excluding(reader, 0, 0, std::slice::from_ref(&self.of.lock))?;
+        let (blockers, _ended) =
+            self.locks.describe(reader, self.locks.clock.now()?, found.others)?;
         let first = blockers.into_iter().next();
         Ok(first.map(|holder| ((holder.session, holder.ticket), holder)))
     }

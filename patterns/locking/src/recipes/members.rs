@@ -132,7 +132,7 @@ impl Members {
                 why: "it is the same for all sessions that use it at one time",
             });
         }
-        let ticket = self.locks.next_token(txn, session, std::slice::from_ref(&of.lock))?;
+        let (_, ticket) = self.locks.next_token(txn, std::slice::from_ref(&of.lock))?;
         self.table.put(txn, &(of.path.clone(), ticket), &Member { session, number, since })?;
         Ok(ticket)
     }

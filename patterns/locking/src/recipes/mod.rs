@@ -66,7 +66,7 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`Semaphore::try_acquire`], or the request of [`acquire`](Semaphore::acquire) | 5 gets, and one for each session of the m members; 1 range of m keys, 1 range of the requests of the session; 2 keys written |
+//! | [`Semaphore::try_acquire`], or the request of [`acquire`](Semaphore::acquire) | 5 gets, and one for each session of the m members; 1 range of m keys; 2 keys written |
 //! | a poll of a waiter, after each release | 1 range of m keys, 1 get per session |
 //! | [`Permit::release`] | 4 gets, 2 keys written |
 //! | [`Permit::verify`] | 1 get |

@@ -106,7 +106,7 @@ fn hold(store: &Lmdb, drive: &Drive, gate: &mut Gate, is_recorded: bool) -> Resu
         gate.pass(|| store.transact(|txn| locks.try_lock(txn, session, &both_directories())))?;
     rename(store, drive, grant, gate, is_recorded)?;
     gate.pass(|| store.transact(|txn| locks.release(txn, grant)))?;
-    gate.pass(|| store.transact(|txn| locks.end_session(txn, session)))
+    gate.pass(|| store.transact(|txn| locks.end_session(txn, session).map(drop)))
 }
 
 fn rename(

@@ -70,7 +70,21 @@ fn requests_for_several_locks_do_not_deadlock<S: Store>(store: &S) {
     assert!(bench.is_granted(bob, ticket));
 }
 
+/// Carol waits for both locks. Ada has one and requests the other, which is free: Carol would have
+/// to wait for her in any case.
+fn a_waiter_for_a_lock_of_the_session_is_passed<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let (ada, carol) = (bench.session("ada"), bench.session("carol"));
+    bench.try_lock(ada, &exclusive("a")).unwrap();
+    let both = [exclusive("a"), exclusive("b")];
+    let waits = store.transact(|txn| bench.locks.request(txn, carol, &both)).unwrap();
+    assert!(matches!(waits, Outcome::Waiting { .. }));
+    assert!(bench.try_lock(bench.session("bob"), &exclusive("b")).is_err());
+    bench.try_lock(ada, &exclusive("b")).unwrap();
+}
+
 on_every_store_and_server! {
+    a_waiter_for_a_lock_of_the_session_is_passed,
     a_cycle_of_three_names_its_sessions,
     two_upgrades_are_a_deadlock,
     a_chain_of_waits_is_no_deadlock,

@@ -32,7 +32,7 @@ fn locks_are_granted_as_a_whole_or_not_at_all() {
             locks.downgrade(txn, grant, Mode::Shared)?;
             locks.request(txn, bob, &[exclusive("a")])?;
             locks.release(txn, grant)?;
-            locks.end_session(txn, bob)
+            locks.end_session(txn, bob).map(drop)
         },
         |store| {
             let faults = locks.borrow().as_ref().unwrap().check(&store.snapshot().unwrap());

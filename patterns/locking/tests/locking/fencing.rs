@@ -79,6 +79,21 @@ fn a_swallowed_refusal_does_not_commit<S: Store>(store: &S) {
     assert!(store.snapshot().unwrap().get(FILE).unwrap().is_none());
 }
 
+/// The numbers of several counters may be equal, but an old grant is never taken for a new one.
+fn an_old_grant_is_not_that_of_a_new_lock<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let ada = bench.session("ada");
+    for n in 0..40 {
+        let old = bench.try_lock(ada, &exclusive("c")).unwrap();
+        store.transact(|txn| bench.locks.revoke(txn, old)).unwrap();
+        let new = bench.try_lock(ada, &exclusive(&n.to_string())).unwrap();
+        refused(store.transact(|txn| bench.locks.verify(txn, old)));
+        refused(bench.release(old));
+        store.transact(|txn| bench.locks.verify(txn, new)).unwrap();
+    }
+    assert!(bench.faults().is_empty());
+}
+
 /// Tokens of locks that exclude each other grow, also between levels and for the root.
 fn tokens_grow_between_levels<S: Store>(store: &S) {
     let bench = Bench::new(store);
@@ -99,4 +114,5 @@ on_every_store_and_server! {
     a_takeover_before_the_commit_stops_the_holder,
     a_swallowed_refusal_does_not_commit,
     tokens_grow_between_levels,
+    an_old_grant_is_not_that_of_a_new_lock,
 }

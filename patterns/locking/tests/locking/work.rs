@@ -133,6 +133,108 @@ fn unfinished_work_keeps_its_lock<S: Store>(store: &S) {
     assert_eq!(balance(store), (-i64::from(STEPS), i64::from(STEPS)));
 }
 
+/// An operation that fails at its third step.
+struct Failing;
+
+impl Operation for Failing {
+    fn name(&self) -> &str {
+        "transfer"
+    }
+
+    fn step(&self, txn: &mut DynWriter<'_>, work: &Work) -> Result<Step> {
+        match work.position.first() {
+            Some(2) => Err(keyloom::Error::other("the disk of a service is full")),
+            _ => Transfer(OnTakeover::RollForward).step(txn, work),
+        }
+    }
+}
+
+/// A program that fails to finish work gives it back: another one, or a second attempt, finishes
+/// it.
+fn work_that_fails_is_given_back<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    begin(&bench, 1, &Transfer(OnTakeover::RollForward));
+    bench.let_leases_end();
+    let bob = bench.session("bob");
+    let failed = bench.locks.recover(store, bob, &Operations::default().with(Failing));
+    assert!(failed.unwrap_err().to_string().contains("disk of a service"));
+    // Bob does not get the half-done resource, although he touched it.
+    assert!(bench.try_lock(bob, &exclusive("a")).is_err());
+    let operations = Operations::default().with(Transfer(OnTakeover::RollForward));
+    assert_eq!(bench.locks.recover(store, bob, &operations).unwrap(), 1);
+    assert_eq!(balance(store), (-i64::from(STEPS), i64::from(STEPS)));
+    assert!(bench.faults().is_empty());
+}
+
+/// A holder whose own work failed does not get its resource again as if it were whole.
+fn own_unfinished_work_excludes_the_session<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let grant = begin(&bench, 2, &Transfer(OnTakeover::RollForward));
+    let again = refused(bench.try_lock(grant.session, &exclusive("a/b")));
+    assert!(matches!(again, LockError::UnfinishedWork { .. }), "{again}");
+    bench.try_lock(grant.session, &exclusive("b")).unwrap();
+    let other = Named("another operation");
+    let step = store.transact(|txn| bench.locks.work_step(txn, grant, &other));
+    assert!(matches!(refused(step), LockError::OtherOperation { .. }));
+}
+
+/// An operation that only has a name.
+struct Named(&'static str);
+
+impl Operation for Named {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn step(&self, _: &mut DynWriter<'_>, _: &Work) -> Result<Step> {
+        Ok(Step::Done)
+    }
+}
+
+/// Work of live sessions, and work that this program does not know, keep no other from its end.
+fn unknown_work_does_not_stop_a_recovery<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let unknown = bench.try_lock(bench.session("eve"), &exclusive("x")).unwrap();
+    store.transact(|txn| bench.locks.begin_work(txn, unknown, "unknown", b"")).unwrap();
+    begin(&bench, 3, &Transfer(OnTakeover::RollForward));
+    bench.let_leases_end();
+    let alive = bench.try_lock(bench.session("dave"), &exclusive("y")).unwrap();
+    store.transact(|txn| bench.locks.begin_work(txn, alive, "also unknown", b"")).unwrap();
+    let bob = bench.session("bob");
+    let operations = Operations::default().with(Transfer(OnTakeover::RollForward));
+    let error = refused(bench.locks.recover(store, bob, &operations));
+    assert!(error.to_string().contains(r#""unknown""#), "{error}");
+    assert_eq!(balance(store), (-i64::from(STEPS), i64::from(STEPS)));
+    assert_eq!(bench.locks.unfinished(&store.snapshot().unwrap()).unwrap().len(), 2);
+}
+
+/// An operator forgets the work after its first step: the holder does not report success.
+#[test]
+fn abandoned_work_is_not_reported_as_done() {
+    struct Interrupted<'a>(&'a keyloom::Memory, &'a keyloom_locking::Locks, Grant);
+    impl Operation for Interrupted<'_> {
+        fn name(&self) -> &str {
+            "interrupted"
+        }
+
+        fn step(&self, _: &mut DynWriter<'_>, work: &Work) -> Result<Step> {
+            let Self(store, locks, grant) = self;
+            if work.position.is_empty() {
+                return Ok(Step::Continue(vec![1]));
+            }
+            // Transactions of this store run side by side, so the step conflicts and runs again.
+            store.transact(|txn| locks.abandon(txn, *grant))?;
+            Ok(Step::Continue(vec![2]))
+        }
+    }
+    let store = keyloom::Memory::builder().optimistic(true).build();
+    let bench = Bench::new(&store);
+    let grant = bench.try_lock(bench.session("ada"), &exclusive("a")).unwrap();
+    let operation = Interrupted(&store, &bench.locks, grant);
+    let result = bench.locks.run(&store, grant, &operation, b"");
+    assert!(matches!(refused(result), LockError::Abandoned { .. }));
+}
+
 /// A session that waits finishes the work that is in its way.
 fn a_waiting_session_finishes_dead_work<S: Store + Clone>(store: &S) {
     let bench = Bench::new(store);
@@ -152,4 +254,7 @@ on_every_store_and_server! {
     dead_work_is_undone,
     unfinished_work_keeps_its_lock,
     a_waiting_session_finishes_dead_work,
+    work_that_fails_is_given_back,
+    own_unfinished_work_excludes_the_session,
+    unknown_work_does_not_stop_a_recovery,
 }

@@ -122,9 +122,11 @@ impl Model {
         let before = self.in_the_way(session, waited.unwrap_or(u64::MAX), resource);
         let (mut dead, mut living) = (Vec::new(), None);
         for other in before {
+            let is_passed = other.token.is_none() && holds;
             match self.dead.contains(&other.session) {
+                // One that is passed may stay in the store, also if its session has ended.
+                _ if is_passed => {}
                 true => dead.push((other.session, other.ticket)),
-                false if other.token.is_none() && holds => {}
                 false => living = Some(other),
             }
         }

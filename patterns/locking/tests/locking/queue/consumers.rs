@@ -51,6 +51,27 @@ pub fn consumers_answer_until_they_are_stopped(store: &AnyStore) {
     assert_sound(store, &queue);
 }
 
+/// The lease of a later job of a batch ends while the consumer works on the first one.
+pub fn jobs_whose_lease_has_ended_are_not_begun(store: &AnyStore) {
+    let clock = ManualClock::at(START);
+    let queue = open_with(store, options(&clock));
+    fill(store, &queue, "acme", 3);
+    let (stop, begun) = (Stop::new(), AtomicU32::new(0));
+    let options = WorkOptions { batch: 3, ..eager() };
+    let report = queue.work(store, &stop, &options, |_| {
+        if begun.fetch_add(1, Ordering::Relaxed) == 0 {
+            clock.advance(Duration::from_secs(3_600));
+        } else {
+            stop.request();
+        }
+        Answer::Complete
+    });
+    // No other consumer took the first one, so its answer is accepted. The others of its batch are
+    // left to the next delivery.
+    assert_eq!(report.unwrap().stale, 2);
+    assert_sound(store, &queue);
+}
+
 pub fn idle_consumers_stop_at_once(store: &AnyStore) {
     let (queue, _) = open(store);
     fill(store, &queue, "acme", 3);

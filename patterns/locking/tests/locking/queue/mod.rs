@@ -18,7 +18,7 @@ use keyloom::Store;
 use keyloom_locking::queue::{Backoff, Delivery, NewJob, QueueOptions};
 use keyloom_locking::{ManualClock, WorkQueue};
 use keyloom_tables::Schema;
-use keyloom_testing::on_every_store;
+use keyloom_testing::{on_every_server, on_every_store};
 
 /// The time at which the tests begin, in milliseconds since 1970.
 const START: u64 = 1_700_000_000_000;
@@ -92,6 +92,7 @@ on_every_store! {
     costs::deliveries_do_not_read_more_of_longer_queues,
     consumers::consumers_answer_until_they_are_stopped,
     consumers::idle_consumers_stop_at_once,
+    consumers::jobs_whose_lease_has_ended_are_not_begun,
     damage::damage_is_found_and_repaired,
     damage::damaged_jobs_do_not_block_others,
     faults::faults_leave_nothing_half_done,
@@ -100,4 +101,14 @@ on_every_store! {
     histories::random_histories_agree_with_the_model,
     threads::nothing_is_lost_or_done_twice,
     threads::nothing_is_lost_through_faults,
+}
+
+on_every_server! {
+    behaviour::a_job_has_one_holder_until_its_time_out,
+    behaviour::a_stale_holder_cannot_answer,
+    behaviour::results_of_a_stale_holder_are_not_committed,
+    behaviour::keys_prevent_duplicates_for_a_window,
+    behaviour::tenants_take_turns,
+    damage::damage_is_found_and_repaired,
+    threads::nothing_is_lost_or_done_twice,
 }

@@ -3,7 +3,7 @@
 use keyloom::{Metered, Store};
 use keyloom_locking::LockError;
 use keyloom_testing::laws::dump_all;
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 use super::super::support::{path, refused};
 use super::{Kitchen, LONG, NOW, SOON};
@@ -45,7 +45,7 @@ fn a_barrier_ends_with_its_session<S: Store + Clone>(store: &S) {
     assert!(barrier.wait(store, NOW).is_err());
 }
 
-on_every_store! {
+on_every_store_and_server! {
     a_held_barrier_stops_all_until_its_release,
     a_barrier_ends_with_its_session,
 }

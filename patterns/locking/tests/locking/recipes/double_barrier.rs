@@ -6,7 +6,7 @@ use keyloom::Store;
 use keyloom_locking::LockError;
 use keyloom_locking::recipes::DoubleBarrier;
 use keyloom_testing::laws::dump_all;
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 use super::super::support::{path, refused};
 use super::{Kitchen, LONG, NOW, SOON, until};
@@ -98,7 +98,7 @@ fn members(barrier: &DoubleBarrier, store: &impl Store) -> usize {
     barrier.sessions(&store.snapshot().unwrap()).unwrap().len()
 }
 
-on_every_store! {
+on_every_store_and_server! {
     threads_begin_and_end_together,
     too_few_participants_time_out,
     dead_participants_keep_no_one_waiting,

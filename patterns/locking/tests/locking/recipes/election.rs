@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use keyloom::{Reader, Store, Writer};
 use keyloom_locking::LockError;
 use keyloom_locking::recipes::Leader;
-use keyloom_testing::on_every_store;
+use keyloom_testing::on_every_store_and_server;
 
 use super::super::support::{path, refused};
 use super::{Kitchen, LONG, NOW, SOON};
@@ -102,7 +102,7 @@ fn threads_lead_one_at_a_time<S: Store + Clone>(store: &S) {
     assert_eq!((overlaps.into_inner(), terms.into_inner()), (0, 20));
 }
 
-on_every_store! {
+on_every_store_and_server! {
     a_leader_is_known_until_it_resigns,
     a_dead_leader_is_none_and_commits_nothing,
     threads_lead_one_at_a_time,
