@@ -89,8 +89,8 @@
 //! A session never excludes itself: give each thread of work a session of its own. A waiting
 //! request is granted by its own [`poll`](Locks::poll), so a program that does not use a
 //! [`Session`] polls it or [withdraws](Locks::withdraw) it; after a [deadlock](LockError::Deadlock)
-//! it withdraws it. If the outcome of the commit of a request is unknown, end the session: the lock
-//! may be held.
+//! it withdraws it. If the outcome of the commit of a request is unknown, a [`Session`] withdraws
+//! the request.
 //!
 //! # Cost
 //!

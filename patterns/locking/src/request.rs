@@ -36,6 +36,16 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The number of the request.
+    pub fn ticket(&self) -> u64 {
+        match self {
+            Self::Granted(grant) => grant.ticket,
+            Self::Waiting { ticket, .. } => *ticket,
+        }
+    }
+}
+
 /// How many requests of dead sessions one transaction removes.
 const MOST_REMOVED: usize = 100;
 

@@ -1,5 +1,6 @@
 //! Sessions that renew their lease, wait for locks, and release them.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -160,9 +161,10 @@ impl<S: Store + Clone> Session<S> {
     /// # Errors
     /// The errors of [`Locks::try_lock`].
     pub fn try_lock(&self, locks: &[Lock]) -> Result<Guard<'_, S>> {
-        let grant =
-            self.tidying(|| self.store.transact(|txn| self.locks.try_lock(txn, self.id, locks)))?;
-        Ok(Guard::new(self, grant, locks))
+        let entered = self.enter(|txn| {
+            self.locks.try_lock(txn, self.id, locks).map(|grant| (grant.ticket, grant))
+        });
+        Ok(Guard::new(self, entered?, locks))
     }
 
     /// Locks all of `locks`, and waits until they are free.
@@ -183,8 +185,10 @@ impl<S: Store + Clone> Session<S> {
     /// operations that it finishes for others; any error of the store.
     pub fn lock_within(&self, locks: &[Lock], patience: Duration) -> Result<Guard<'_, S>> {
         let began = Instant::now();
-        let mut outcome =
-            self.tidying(|| self.store.transact(|txn| self.locks.request(txn, self.id, locks)))?;
+        let mut outcome = self.enter(|txn| {
+            let outcome = self.locks.request(txn, self.id, locks)?;
+            Ok((outcome.ticket(), outcome))
+        })?;
         loop {
             let (ticket, blockers) = match outcome {
                 Outcome::Granted(grant) => return Ok(Guard::new(self, grant, locks)),
@@ -206,6 +210,26 @@ impl<S: Store + Clone> Session<S> {
                 }
             };
         }
+    }
+
+    /// Commits a request, of which `make` returns the ticket. If the outcome of the commit is
+    /// unknown, the request is withdrawn: it would exclude others until the session ends.
+    fn enter<T>(&self, make: impl Fn(&mut S::Transaction<'_>) -> Result<(u64, T)>) -> Result<T> {
+        let ticket = Cell::new(None);
+        let entered = self.tidying(|| {
+            self.store.transact(|txn| {
+                let (number, made) = make(txn)?;
+                ticket.set(Some(number));
+                Ok(made)
+            })
+        });
+        if let (Err(error), Some(ticket)) = (&entered, ticket.get())
+            && error.maybe_committed()
+        {
+            // The error is reported, not that of a second failure.
+            let _withdrawn = self.withdraw(ticket);
+        }
+        entered
     }
 
     /// Calls `request`, and once more after a clean-up if too many ended requests are in the way.

@@ -41,6 +41,24 @@ fn locks_are_granted_as_a_whole_or_not_at_all() {
     );
 }
 
+/// A lock whose commit has an unknown outcome is not held.
+#[test]
+fn a_lock_of_unknown_outcome_is_withdrawn() {
+    let faults = [Fault::UnknownButCommitted, Fault::UnknownAndLost];
+    for (n, fault) in (0..40).flat_map(|n| faults.map(|fault| (n, fault))) {
+        let store = Memory::new();
+        let locks = Bench::new(&store).locks;
+        let faulty = Faulty::new(store.clone());
+        let options = LeaseOptions::default();
+        let session = keyloom_locking::Session::without_heartbeat(&faulty, &locks, "s", options);
+        let session = session.unwrap();
+        faulty.fail_at(n, fault);
+        let has_failed = session.try_lock(&[exclusive("a")]).map(std::mem::forget).is_err();
+        let held = locks.requests(&store.snapshot().unwrap()).unwrap().len();
+        assert_eq!(held, usize::from(!has_failed), "the operation {n} failed");
+    }
+}
+
 /// A session that waits withdraws its request whatever fails.
 #[test]
 fn a_failed_wait_leaves_no_request() {
@@ -51,11 +69,12 @@ fn a_failed_wait_leaves_no_request() {
     let held = [exclusive("a")];
     let grant: Grant = store.transact(|txn| locks.try_lock(txn, holder, &held)).unwrap();
     let mut failures = 0;
-    for n in 0.. {
+    let faults = [Fault::Error, Fault::UnknownButCommitted, Fault::UnknownAndLost];
+    for (n, fault) in (0..).flat_map(|n| faults.map(|fault| (n, fault))) {
         let faulty = Faulty::new(store.clone());
         let session = keyloom_locking::Session::without_heartbeat(&faulty, &locks, "s", options);
         let session = session.unwrap();
-        faulty.fail_at(n, Fault::Error);
+        faulty.fail_at(n, fault);
         let result = session.lock_within(&held, std::time::Duration::from_millis(20)).map(drop);
         let is_injected =
             result.unwrap_err().downcast_ref::<keyloom_locking::LockError>().is_none();
