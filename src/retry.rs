@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
-use crate::{Error, Reader, Result, Store, Transaction};
+use crate::{Error, Result, Store, Transaction};
 
 /// How [`Store::transact`] retries.
 ///
@@ -70,29 +70,6 @@ fn random_fraction() -> f64 {
     const BITS: u32 = 53;
     let random = RandomState::new().hash_one(()) >> (u64::BITS - BITS);
     random as f64 / (1_u64 << BITS) as f64
-}
-
-/// Waits for a change by reading the key after growing, jittered pauses.
-pub(crate) fn poll_for_change<S: Store + ?Sized>(
-    store: &S,
-    key: &[u8],
-    seen: Option<&[u8]>,
-    timeout: Duration,
-) -> Result<bool> {
-    let began = Instant::now();
-    let mut pause = Duration::from_millis(1);
-    loop {
-        if store.snapshot()?.get(key)?.as_deref() != seen {
-            return Ok(true);
-        }
-        let left = timeout.saturating_sub(began.elapsed());
-        if left.is_zero() {
-            return Ok(false);
-        }
-        // Jitter keeps many waiters from reading at the same times.
-        std::thread::sleep(pause.mul_f64(f64::midpoint(1.0, random_fraction())).min(left));
-        pause = (pause * 2).min(Duration::from_millis(50));
-    }
 }
 
 /// The loop of both forms of `transact`.

@@ -20,11 +20,15 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::atomic::{AtomicOp, apply_by_reading, decode_counter, stamp_by_counting};
-use crate::retry::{poll_for_change, run};
+use crate::backend::CommitSignal;
+use crate::retry::run;
 use crate::{
     Error, KeyBuf, KeyRange, Limits, Order, Result, RetryPolicy, TransactionState,
     VersionstampedKey,
 };
+
+/// The longest pause between two polls of a store that cannot notify of a change.
+const POLL: Duration = Duration::from_millis(50);
 
 /// An ordered key-value store.
 ///
@@ -103,7 +107,8 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// The errors of [`snapshot`](Store::snapshot) and [`Reader::get`].
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
-        poll_for_change(self, key, seen, timeout)
+        // No commit notifies this signal, so the wait polls.
+        CommitSignal::default().wait_for_change(self, key, seen, timeout, POLL)
     }
 
     /// Runs `body` in a transaction and commits it.

@@ -61,7 +61,7 @@ impl CommitSignal {
     /// The errors of [`Store::snapshot`] and [`Reader::get`].
     pub fn wait_for_change(
         &self,
-        store: &impl Store,
+        store: &(impl Store + ?Sized),
         key: &[u8],
         seen: Option<&[u8]>,
         timeout: Duration,

@@ -27,11 +27,11 @@ mod transaction;
 mod tree;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::backend::WriterSlot;
+use crate::backend::{CommitSignal, WriterSlot};
 use crate::{Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store, check_key};
 
 use optimistic::Committed;
@@ -63,10 +63,7 @@ pub(crate) struct Shared {
     retry_policy: RetryPolicy,
     optimistic: bool,
     conflicts_to_raise: AtomicU32,
-    /// Threads in [`Store::wait_for_change`]. A commit notifies only if there are any, since a
-    /// notification is a system call.
-    waiting: AtomicUsize,
-    changed: Condvar,
+    signal: CommitSignal,
 }
 
 /// The state that a commit replaces.
@@ -163,30 +160,6 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the threads that wait for a change. Called after each commit.
-    fn notify(&self) {
-        if self.waiting.load(Ordering::SeqCst) > 0 {
-            self.changed.notify_all();
-        }
-    }
-
-    /// Waits until the value of `key` differs from `seen`.
-    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> bool {
-        let began = Instant::now();
-        let mut state = self.lock();
-        loop {
-            if state.tree.get(key) != seen {
-                return true;
-            }
-            let left = timeout.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                return false;
-            }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
     fn raises_conflict(&self) -> bool {
         self.conflicts_to_raise
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
@@ -229,11 +202,7 @@ impl Store for Memory {
     }
 
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
-        check_key(key)?;
-        self.shared.waiting.fetch_add(1, Ordering::SeqCst);
-        let differs = self.shared.wait_for_change(key, seen, timeout);
-        self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
-        Ok(differs)
+        self.shared.signal.wait_for_change(self, key, seen, timeout, timeout)
     }
 }
 

@@ -144,7 +144,7 @@ impl Transaction for MemoryTransaction<'_> {
                 drop(replaced);
             }
         }
-        self.shared.notify();
+        self.shared.signal.notify();
         Ok(())
     }
 }

@@ -40,7 +40,6 @@
 //! | semaphores, barriers, elections | [`recipes`] |
 //! | a work queue | [`queue`] |
 //! | records that expire | [`expiry`] |
-//! | a semaphore, a barrier, an election | [`recipes`] |
 //!
 //! # Key layout
 //!

@@ -189,7 +189,7 @@ impl Recipes {
 
     /// Removes the permits and entries of sessions that have ended, in bounded transactions, and
     /// returns how many. Requests for the same resource remove them as well; call it now and then
-    /// for the others, before [`Locks::clean_up`].
+    /// for the others.
     ///
     /// # Errors
     /// Any error of the store.
