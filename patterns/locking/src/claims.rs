@@ -230,8 +230,55 @@ fn on_range(names: &[Element], mode: Mode, from: &[u8], to: &[u8]) -> Vec<Questi
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use super::{Excludes, Mode, from_kind, kind, on_resource};
+    use keyloom::pack;
+
+    use super::{Claims, Excludes, Mode, from_kind, kind, on_resource, range_kind};
+    use crate::{Lock, LockPath};
+
+    fn random(random: &mut fastrand::Rng) -> Lock {
+        let path = LockPath::of((0..random.usize(0..3)).map(|_| random.u8(0..3)));
+        let from = random.u8(0..3);
+        match random.u8(0..3) {
+            0 => Lock::exclusive_range(path, from, random.u8(from + 1..4)),
+            1 => Lock::shared_range(path, from, random.u8(from + 1..4)),
+            _ => Lock::new(path, Mode::ALL[random.usize(0..5)]),
+        }
+    }
+
+    /// Whether a claim of `held` is in a range that a request of `wanted` reads, and excludes it.
+    fn is_read(wanted: &Claims, held: &Claims) -> bool {
+        let on_resources = held.modes.iter().map(|(names, mode)| {
+            (from_kind(names, kind(*mode)), kind(*mode), Vec::new(), Vec::new())
+        });
+        let on_ranges = held.ranges.iter().map(|((names, mode, from), to)| {
+            let kind = range_kind(*mode);
+            (from_kind(names, kind), kind, from.clone(), to.clone())
+        });
+        let claims: Vec<_> = on_resources.chain(on_ranges).collect();
+        wanted.questions().iter().any(|question| {
+            claims.iter().any(|(start, kind, from, to)| {
+                let key = [start.as_slice(), &pack(&(from, (7, 7)))].concat();
+                (question.start <= key && key < question.end) && question.is_excluded_by(*kind, to)
+            })
+        })
+    }
+
+    /// The two ways to know what excludes: by the keys that a request reads, and by its claims.
+    #[test]
+    fn claims_exclude_what_a_request_reads() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut excluded = 0;
+        for _ in 0..20_000 {
+            let [one, two] = [(); 2].map(|()| [random(&mut rng), random(&mut rng)]);
+            let [a, b] = [&one, &two].map(|locks| Claims::of(locks).unwrap());
+            assert_eq!(a.exclude(&b), is_read(&a, &b), "{one:?} {two:?}");
+            assert_eq!(a.exclude(&b), b.exclude(&a), "{one:?} {two:?}");
+            excluded += usize::from(a.exclude(&b));
+        }
+        assert!((5_000..19_000).contains(&excluded), "{excluded}");
+    }
 
     #[test]
     fn reads_exactly_the_modes_that_exclude() {
