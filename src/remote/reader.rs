@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::many::first_pages;
 use super::pages::{FIRST_PAGE, FIRST_PAGE_OF_TRANSACTION, LARGEST_PAGE};
+use super::remembered::Remembered;
 use super::{Buffer, Native, Pair, RemoteEntries, Session, Span, Write, WriteSession};
 use crate::atomic::{apply_by_reading, stamp_by_counting};
 use crate::backend::TransactionSize;
@@ -24,10 +25,12 @@ pub struct RemoteSnapshot<S> {
 /// A transaction of a remote store.
 ///
 /// Its writes are buffered in memory until the commit; a server that takes writes before the commit
-/// receives them earlier if there are many. Its reads see them.
+/// receives them earlier if there are many. Its reads see them. A key that it has read is not read
+/// from the server again, as long as what it has read takes less than 4 MiB.
 pub struct RemoteTransaction<S> {
     session: S,
     buffer: Buffer,
+    remembered: Remembered,
     limits: Limits,
     size: TransactionSize,
     state: TransactionState,
@@ -44,6 +47,7 @@ impl<S> RemoteTransaction<S> {
         Self {
             session,
             buffer: Buffer::default(),
+            remembered: Remembered::default(),
             limits,
             size: TransactionSize::default(),
             state: TransactionState::default(),
@@ -67,25 +71,30 @@ impl<S> fmt::Debug for RemoteTransaction<S> {
 struct Parts<'r, S> {
     session: &'r S,
     buffer: Option<&'r Buffer>,
+    remembered: Option<&'r Remembered>,
     first_page: usize,
 }
 
 impl<'r, S: Session> Parts<'r, S> {
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         keys.iter().try_for_each(|key| check_key(key))?;
-        let known = |key: &[u8]| self.buffer.and_then(|buffer| buffer.get(key));
-        let known: Vec<Option<Option<&Bytes>>> = keys.iter().map(|key| known(key)).collect();
+        let known: Vec<_> = keys.iter().map(|key| self.known(key)).collect();
         let unknown = keys.iter().zip(&known).filter(|(_, known)| known.is_none());
         let unknown: Vec<&[u8]> = unknown.map(|(key, _)| *key).collect();
         let asked = if unknown.is_empty() { Vec::new() } else { self.session.values(&unknown)? };
+        if let Some(remembered) = self.remembered {
+            remembered.keep(&unknown, &asked);
+        }
         let mut asked = asked.into_iter();
-        Ok(known
-            .into_iter()
-            .map(|known| match known {
-                Some(written) => written.cloned(),
-                None => asked.next().flatten(),
-            })
-            .collect())
+        Ok(known.into_iter().map(|known| known.unwrap_or_else(|| asked.next().flatten())).collect())
+    }
+
+    /// The value of a key that the transaction has written or read, without the server.
+    fn known(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        match self.buffer.and_then(|buffer| buffer.get(key)) {
+            Some(written) => Some(written.cloned()),
+            None => self.remembered?.get(key),
+        }
     }
 
     fn value(&self, key: &[u8]) -> Result<Option<Bytes>> {
@@ -187,17 +196,20 @@ macro_rules! reads {
 reads!(RemoteSnapshot, self => Parts {
     session: &self.session,
     buffer: None,
+    remembered: None,
     first_page: FIRST_PAGE,
 });
 reads!(RemoteTransaction, self => Parts {
     session: &self.session,
     buffer: Some(&self.buffer),
+    remembered: Some(&self.remembered),
     first_page: FIRST_PAGE_OF_TRANSACTION,
 });
 
 impl<S: WriteSession> RemoteTransaction<S> {
     fn write(&mut self, write: Write<'_>) -> Result<()> {
         let weight = self.session.weight(&write);
+        self.remembered.forget(&write);
         self.session.write(&mut self.buffer, write)?;
         self.size.charge(weight, &self.limits)?;
         self.session.relieve(&mut self.buffer)
@@ -205,6 +217,7 @@ impl<S: WriteSession> RemoteTransaction<S> {
 
     /// Counts a write that the server executes itself like a put.
     fn done(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.remembered.forget(&Write::Put(key, value));
         self.size.charge(self.session.weight(&Write::Put(key, value)), &self.limits)
     }
 }
