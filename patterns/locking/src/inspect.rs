@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use keyloom::{Order, Reader, Result, Store, Writer};
 use keyloom_tables::{BatchSize, Inconsistency, Rule};
 
-use crate::locks::{Locks, RequestKey};
+#[cfg(doc)]
+use crate::LockError;
+use crate::locks::Locks;
 use crate::records::{Request, SessionRecord};
 use crate::tokens::TICKETS;
-use crate::{Blocker, Grant, LockError};
+use crate::{Blocker, Grant};
 
 /// How many requests one transaction of a clean-up visits.
 const BATCH: usize = 100;
@@ -81,22 +83,6 @@ impl Locks {
     /// the store.
     pub fn revoke(&self, txn: &mut impl Writer, grant: Grant) -> Result<()> {
         self.release(txn, grant)
-    }
-
-    /// Refuses to give up a lock with unfinished work.
-    pub(crate) fn refuse_unfinished(
-        &self,
-        reader: &impl Reader,
-        key: RequestKey,
-        request: &Request,
-    ) -> Result<()> {
-        match self.work.get(reader, &key)? {
-            None => Ok(()),
-            Some(work) => {
-                let (lock, operation) = (request.shown(), work.operation);
-                Err(LockError::UnfinishedWork { lock, operation }.into())
-            }
-        }
     }
 
     /// Removes sessions whose lease and grace period are over, and their requests, except those

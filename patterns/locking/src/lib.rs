@@ -104,6 +104,9 @@
 //! | [`renew`](Locks::renew) | 1 get, 1 key written |
 //! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the request before it, and at least one per second |
 //!
+//! On a remote store a lock costs three round trips and a commit, a release one and a commit; a
+//! lock of the root costs two more.
+//!
 //! A waiting [`Session`] waits for a [change](keyloom::Store::wait_for_change) of the request in its
 //! way. A store that can notify does; others are polled.
 //!

@@ -162,8 +162,17 @@ impl Locks {
         reader: &impl Reader,
         session: u64,
     ) -> Result<(u64, SessionRecord)> {
+        self.expect_live(session, self.sessions.get(reader, &session)?)
+    }
+
+    /// The time, and the record of the session, if it has not ended.
+    pub(crate) fn expect_live(
+        &self,
+        session: u64,
+        record: Option<SessionRecord>,
+    ) -> Result<(u64, SessionRecord)> {
         let now = self.clock.now()?;
-        match self.sessions.get(reader, &session)? {
+        match record {
             Some(record) if now < record.dead_at() => Ok((now, record)),
             _ => Err(LockError::SessionEnded { session }.into()),
         }

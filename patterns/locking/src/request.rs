@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use keyloom::{KeyBuf, Reader, Result, Writer};
+use keyloom_tables::table::get_with;
 
 use crate::locks::{Locks, RequestKey};
 use crate::records::{Request, shown};
+use crate::work::Work;
 use crate::{Blocker, Lock, LockError, Mode};
 
 /// Proof that a session holds locks: the key of its request, and the fencing token.
@@ -20,6 +22,29 @@ pub struct Grant {
     pub ticket: u64,
     /// The fencing token: greater than those of all earlier locks that exclude this one.
     pub token: u64,
+}
+
+impl Grant {
+    /// The request that was found in its place, if the lock is still held.
+    fn expect_held(self, found: Option<Request>) -> Result<Request> {
+        match found {
+            Some(request) if request.is_granted() && request.token == self.token => Ok(request),
+            found => {
+                let lock = found.map_or_else(
+                    || format!("of the session {}", self.session),
+                    |request| request.shown(),
+                );
+                Err(LockError::Lost { lock, token: self.token }.into())
+            }
+        }
+    }
+}
+
+/// What a request reads first.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    now: u64,
+    last_token: u64,
 }
 
 /// The answer to a request.
@@ -80,11 +105,11 @@ impl Locks {
     /// [`Error::KeyTooLong`](keyloom::Error::KeyTooLong) for a long path; any error of the store.
     pub fn try_lock(&self, txn: &mut impl Writer, session: u64, locks: &[Lock]) -> Result<Grant> {
         txn.guarded(|txn| {
-            let (now, blockers) = self.prepare(txn, session, u64::MAX, locks)?;
+            let (asked, blockers) = self.prepare(txn, session, u64::MAX, locks)?;
             if !blockers.is_empty() {
                 return Err(LockError::Blocked { lock: shown(locks), blockers }.into());
             }
-            self.grant(txn, session, None, locks, now)
+            self.grant(txn, session, None, locks, asked)
         })
     }
 
@@ -96,13 +121,13 @@ impl Locks {
     /// [`LockError::Deadlock`], after which nothing is entered.
     pub fn request(&self, txn: &mut impl Writer, session: u64, locks: &[Lock]) -> Result<Outcome> {
         txn.guarded(|txn| {
-            let (now, blockers) = self.prepare(txn, session, u64::MAX, locks)?;
+            let (asked, blockers) = self.prepare(txn, session, u64::MAX, locks)?;
             if blockers.is_empty() {
-                return self.grant(txn, session, None, locks, now).map(Outcome::Granted);
+                return self.grant(txn, session, None, locks, asked).map(Outcome::Granted);
             }
             self.refuse_deadlock(txn, session, locks, &blockers)?;
-            let (_, ticket) = self.next_token(txn, locks)?;
-            let request = Request { locks: locks.to_vec(), token: 0, since: now };
+            let (_, ticket) = self.next_token_after(txn, asked.last_token, locks)?;
+            let request = Request { locks: locks.to_vec(), token: 0, since: asked.now };
             self.requests.put(txn, &(session, ticket), &request)?;
             Ok(Outcome::Waiting { ticket, blockers })
         })
@@ -122,9 +147,9 @@ impl Locks {
                 let token = request.token;
                 return Ok(Outcome::Granted(Grant { session, ticket, token }));
             }
-            let (now, blockers) = self.prepare(txn, session, ticket, &request.locks)?;
+            let (asked, blockers) = self.prepare(txn, session, ticket, &request.locks)?;
             if blockers.is_empty() {
-                let granted = self.grant(txn, session, Some(ticket), &request.locks, now);
+                let granted = self.grant(txn, session, Some(ticket), &request.locks, asked);
                 return granted.map(Outcome::Granted);
             }
             self.refuse_deadlock(txn, session, &request.locks, &blockers)?;
@@ -157,10 +182,8 @@ impl Locks {
     /// [`LockError::Lost`], [`LockError::UnfinishedWork`]; any error of the store.
     pub fn release(&self, txn: &mut impl Writer, grant: Grant) -> Result<()> {
         txn.guarded(|txn| {
-            let request = self.held(txn, grant)?;
-            let key = (grant.session, grant.ticket);
-            self.refuse_unfinished(txn, key, &request)?;
-            self.requests.delete(txn, &key).map(drop)
+            self.held_without_work(txn, grant)?;
+            self.requests.delete(txn, &(grant.session, grant.ticket)).map(drop)
         })
     }
 
@@ -197,30 +220,37 @@ impl Locks {
 
     /// The request of a grant, if it is still held.
     pub(crate) fn held(&self, reader: &impl Reader, grant: Grant) -> Result<Request> {
-        let found = self.requests.get(reader, &(grant.session, grant.ticket))?;
-        match found {
-            Some(request) if request.is_granted() && request.token == grant.token => Ok(request),
-            found => {
-                let lock = found.map_or_else(
-                    || format!("of the session {}", grant.session),
-                    |request| request.shown(),
-                );
-                Err(LockError::Lost { lock, token: grant.token }.into())
+        grant.expect_held(self.requests.get(reader, &(grant.session, grant.ticket))?)
+    }
+
+    /// The request of a grant, if it is still held and no work under it is unfinished. Costs one
+    /// round trip.
+    pub(crate) fn held_without_work(&self, txn: &mut impl Writer, grant: Grant) -> Result<Request> {
+        let key = (grant.session, grant.ticket);
+        let work = (&self.work, [&key]);
+        let written = [self.requests.entry()];
+        let (request, work) = get_with(txn, (&self.requests, &key), work, &written)?;
+        let request = grant.expect_held(request)?;
+        match work.into_iter().flatten().next() {
+            None => Ok(request),
+            Some(Work { operation, .. }) => {
+                Err(LockError::UnfinishedWork { lock: request.shown(), operation }.into())
             }
         }
     }
 
-    /// Verifies the session and the locks, and removes claims of dead sessions. Returns the time
-    /// and what blocks the locks.
+    /// Verifies the session and the locks, and removes claims of dead sessions. Returns what it
+    /// asked, and what blocks the locks.
     fn prepare(
         &self,
         txn: &mut impl Writer,
         session: u64,
         ticket: u64,
         locks: &[Lock],
-    ) -> Result<(u64, Vec<Blocker>)> {
+    ) -> Result<(Asked, Vec<Blocker>)> {
         validate(locks)?;
-        let (now, _) = self.live_session(txn, session)?;
+        let (record, last_token) = self.session_and_token(txn, session, locks)?;
+        let (now, _) = self.expect_live(session, record)?;
         let found = self.excluding(txn, session, ticket, locks)?;
         self.refuse_own_work(txn, found.own)?;
         let (blockers, dead) = self.describe(txn, now, found.others)?;
@@ -230,7 +260,7 @@ impl Locks {
         if dead.len() > MOST_REMOVED {
             return Err(LockError::ManyEnded { lock: shown(locks), limit: MOST_REMOVED }.into());
         }
-        Ok((now, blockers))
+        Ok((Asked { now, last_token }, blockers))
     }
 
     fn grant(
@@ -239,11 +269,11 @@ impl Locks {
         session: u64,
         ticket: Option<u64>,
         locks: &[Lock],
-        now: u64,
+        asked: Asked,
     ) -> Result<Grant> {
-        let (token, new) = self.next_token(txn, locks)?;
+        let (token, new) = self.next_token_after(txn, asked.last_token, locks)?;
         let ticket = ticket.unwrap_or(new);
-        let request = Request { locks: locks.to_vec(), token, since: now };
+        let request = Request { locks: locks.to_vec(), token, since: asked.now };
         self.requests.put(txn, &(session, ticket), &request)?;
         Ok(Grant { session, ticket, token })
     }

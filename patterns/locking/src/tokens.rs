@@ -10,9 +10,11 @@
 
 use keyloom::key::Element;
 use keyloom::{Error, Order, Reader, Result, Writer, pack};
+use keyloom_tables::table::get_with;
 
 use crate::Lock;
 use crate::locks::Locks;
+use crate::records::SessionRecord;
 
 /// The number of counters. Requests below different names conflict in one of this many cases.
 const SHARDS: u8 = 64;
@@ -29,16 +31,44 @@ impl Locks {
         let shards = shards(locks)?;
         let last = match shards.contains(&ROOT) {
             true => self.last_of_all(txn)?,
-            false => {
-                let keys = [&[ROOT], shards.as_slice()].concat();
-                let found = self.tokens.get_many(txn, keys.iter())?;
-                found.into_iter().flatten().max().unwrap_or_default()
-            }
+            false => largest(self.tokens.get_many(txn, &with_root(&shards))?),
         };
-        let first = shards.first().copied().unwrap_or(ROOT);
+        self.token_after(txn, last, &shards)
+    }
+
+    /// The record of a session, and the last token before a request of these locks, in one round
+    /// trip unless the root is locked.
+    pub(crate) fn session_and_token(
+        &self,
+        txn: &mut impl Writer,
+        session: u64,
+        locks: &[Lock],
+    ) -> Result<(Option<SessionRecord>, u64)> {
+        let shards = shards(locks)?;
+        if shards.contains(&ROOT) {
+            return Ok((self.sessions.get(txn, &session)?, self.last_of_all(txn)?));
+        }
+        let tokens = (&self.tokens, &with_root(&shards));
+        let written = [self.tokens.entry(), self.requests.entry()];
+        let (record, tokens) = get_with(txn, (&self.sessions, &session), tokens, &written)?;
+        Ok((record, largest(tokens)))
+    }
+
+    /// [`next_token`](Self::next_token), if the last one was read in the same transaction.
+    pub(crate) fn next_token_after(
+        &self,
+        txn: &mut impl Writer,
+        last: u64,
+        locks: &[Lock],
+    ) -> Result<(u64, u64)> {
+        self.token_after(txn, last, &shards(locks)?)
+    }
+
+    fn token_after(&self, txn: &mut impl Writer, last: u64, shards: &[u8]) -> Result<(u64, u64)> {
         let next = last.checked_add(1).filter(|next| *next < u64::MAX / TICKETS);
         let next = next.ok_or_else(|| Error::other("2^57 tokens were given"))?;
-        self.tokens.put_many(txn, shards.into_iter().map(|shard| (shard, next)))?;
+        self.tokens.put_many(txn, shards.iter().map(|shard| (*shard, next)))?;
+        let first = shards.first().copied().unwrap_or(ROOT);
         Ok((next, next * TICKETS + u64::from(first)))
     }
 
@@ -47,6 +77,15 @@ impl Locks {
         let all = self.tokens.range(reader, (), Order::Ascending)?;
         all.map(|found| found.map(|(_, last)| last)).try_fold(0, |last, next| Ok(last.max(next?)))
     }
+}
+
+/// Requests of the root raise all counters, in effect: others begin at the largest.
+fn with_root(shards: &[u8]) -> Vec<u8> {
+    [&[ROOT], shards].concat()
+}
+
+fn largest(tokens: Vec<Option<u64>>) -> u64 {
+    tokens.into_iter().flatten().max().unwrap_or_default()
 }
 
 /// The counters of a request, in order.

@@ -169,9 +169,8 @@ impl Locks {
         argument: &[u8],
     ) -> Result<()> {
         txn.guarded(|txn| {
-            let request = self.held(txn, grant)?;
+            self.held_without_work(txn, grant)?;
             let key = (grant.session, grant.ticket);
-            self.refuse_unfinished(txn, key, &request)?;
             let work = Work {
                 operation: operation.to_owned(),
                 argument: argument.to_vec(),

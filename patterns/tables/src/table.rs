@@ -703,6 +703,12 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(())
     }
 
+    /// The key of the table's entry in its schema, which a transaction that writes reads once.
+    #[doc(hidden)]
+    pub fn entry(&self) -> Option<&KeyBuf> {
+        self.upkeep.entry()
+    }
+
     /// An error if a write to the table would be refused whatever it writes, for example after a
     /// drop. Costs a get if this is the first operation of the transaction on a table of a schema,
     /// and nothing otherwise.
@@ -997,6 +1003,44 @@ pub fn get_many<'r, R: Reader>(
     keys: &[impl AsRef<[u8]>],
 ) -> Result<Vec<Option<R::Bytes<'r>>>> {
     if keys.is_empty() { Ok(Vec::new()) } else { reader.get_many(keys) }
+}
+
+/// A record of a table, and some of another, in one round trip. `entries` are those of the tables
+/// that the transaction will write: the writes need not read them again.
+#[doc(hidden)]
+pub fn get_with<'k, K, V, C, L, W, D>(
+    txn: &mut impl Writer,
+    (table, key): (&Table<K, V, C>, &K),
+    (other, keys): (&Table<L, W, D>, impl IntoIterator<Item = &'k L>),
+    entries: &[Option<&KeyBuf>],
+) -> Result<(Option<V>, Vec<Option<W>>)>
+where
+    K: RecordKey,
+    C: Codec<V>,
+    L: RecordKey + 'k,
+    D: Codec<W>,
+{
+    let entries = entries.iter().copied().flatten();
+    let entries: Vec<_> =
+        entries.filter(|entry| txn.state().remembered(entry).is_none()).cloned().collect();
+    let mut packed = entries.clone();
+    packed.push(table.space.pack(key));
+    packed.extend(keys.into_iter().map(|key| other.space.pack(key)));
+    let values = txn.get_many(&packed)?;
+    let mut values = packed.iter().zip(values);
+    let states: Vec<_> = values.by_ref().take(entries.len()).collect();
+    let states: Vec<_> =
+        states.into_iter().map(|(_, entry)| entry.map(|bytes| bytes.to_vec())).collect();
+    let first = match values.next() {
+        Some((key, value)) => Table::<K, V, C>::decode(key, value)?,
+        None => None,
+    };
+    let others = values.map(|(key, value)| Table::<L, W, D>::decode(key, value));
+    let others = others.collect::<Result<_>>()?;
+    for (key, entry) in entries.iter().zip(states) {
+        txn.state().remember(key, entry.as_deref());
+    }
+    Ok((first, others))
 }
 
 /// A key and a record from an entry of a table in `space`.

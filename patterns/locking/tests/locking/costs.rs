@@ -2,7 +2,7 @@
 
 use keyloom::{Memory, Metered, Store};
 use keyloom_locking::Lock;
-use keyloom_testing::laws;
+use keyloom_testing::{laws, on_every_server};
 
 use super::support::{Bench, exclusive, path};
 
@@ -32,6 +32,22 @@ fn a_lock_of_depth_d_writes_d_plus_1_claims() {
         assert_eq!((locked, released), (claims + 2, claims + 1), "{text}");
     }
 }
+
+/// The session with the counters of tokens, the claims, the key of the new request, the commit;
+/// then the request with its work, and the commit.
+fn a_lock_and_its_release_cost_few_round_trips<S: Store + Clone>(store: &S) {
+    let store = Metered::new(store.clone());
+    let bench = Bench::new(&store);
+    let ada = bench.session("ada");
+    // A lock of the root reads all counters, and the entries of the tables later.
+    for (text, trips) in [("a/b", 6), ("a/b/c/d", 6), ("", 8)] {
+        written(&bench, ada, &exclusive(text));
+        let (_, cost) = store.measure(|_| written(&bench, ada, &exclusive(text)));
+        assert_eq!(cost.round_trips, trips, "{text}");
+    }
+}
+
+on_every_server! { a_lock_and_its_release_cost_few_round_trips }
 
 #[test]
 fn other_locks_do_not_raise_the_cost() {
