@@ -1,11 +1,12 @@
-//! Threads that lock at random: their critical sections never overlap.
+//! Threads that lock at random: their critical sections never overlap, whatever fails.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use keyloom::Store;
-use keyloom_locking::{Lock, LockError, LockPath, Locks, Session};
-use keyloom_tables::Schema;
+use keyloom::{Error, Fault, Faulty, Result, Store};
+use keyloom_locking::{Lock, LockPath, Session};
 use keyloom_testing::on_every_store_and_server;
+
+use super::support::Bench;
 
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 25;
@@ -29,69 +30,174 @@ impl Inside {
     }
 }
 
-/// Runs the threads; returns how many sections overlapped, how many ran, and the deadlocks.
-fn overlaps<S: Store + Clone>(store: &S, is_locking: bool) -> (u64, u64, u64) {
-    let locks = Locks::open(&Schema::open(store, "shop").unwrap(), "locks").unwrap();
-    let inside = Inside(std::array::from_fn(|_| AtomicI64::new(0)));
-    let [overlaps, entered, deadlocks] = std::array::from_fn(|_| AtomicU64::new(0));
+/// What the threads do, and what has happened.
+struct Run<'s, S> {
+    bench: &'s Bench<'s, S>,
+    /// The store of the threads. Some of its operations are made to fail.
+    store: Faulty<S>,
+    is_locking: bool,
+    has_faults: bool,
+    inside: Inside,
+    overlaps: AtomicU64,
+    entered: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// Documents that are read or written together: one, or all of them.
+struct Section {
+    documents: std::ops::Range<usize>,
+    lock: Lock,
+    is_writer: bool,
+}
+
+impl Section {
+    fn random(random: &mut fastrand::Rng) -> Self {
+        let is_writer = random.bool();
+        let all = random.u8(0..4) == 0;
+        let first = random.usize(0..DOCUMENTS);
+        let path = LockPath::of(["documents"]);
+        let path = if all { path } else { path.child(first) };
+        let lock = if is_writer { Lock::exclusive(path) } else { Lock::shared(path) };
+        Self { documents: if all { 0..DOCUMENTS } else { first..first + 1 }, lock, is_writer }
+    }
+}
+
+impl<S: Store + Clone> Run<'_, S> {
+    /// The work of one thread: sections until enough of them were entered.
+    fn work(&self, thread: u64) {
+        let mut random = fastrand::Rng::with_seed(thread);
+        let mut session = self.begin(thread);
+        let mut left = ROUNDS;
+        while left > 0 {
+            self.disturb(&mut random);
+            let section = Section::random(&mut random);
+            match self.locked(&session, &section, &mut left) {
+                Ok(()) => {}
+                Err(error) => {
+                    assert!(is_injected(&error), "{error}");
+                    self.failures.fetch_add(1, Ordering::SeqCst);
+                    self.end(session);
+                    session = self.begin(thread);
+                }
+            }
+        }
+        self.end(session);
+    }
+
+    /// Lets an operation of some thread fail soon, in any way.
+    fn disturb(&self, random: &mut fastrand::Rng) {
+        let kinds =
+            [Fault::Error, Fault::Conflict, Fault::UnknownAndLost, Fault::UnknownButCommitted];
+        if self.has_faults && random.bool() {
+            self.store.fail_at(random.u64(..40), kinds[random.usize(..4)]);
+        }
+    }
+
+    fn locked(
+        &self,
+        session: &Session<Faulty<S>>,
+        section: &Section,
+        left: &mut u64,
+    ) -> Result<()> {
+        let lock = std::slice::from_ref(&section.lock);
+        let guard = self.is_locking.then(|| session.lock(lock)).transpose()?;
+        self.enter(section);
+        *left -= 1;
+        guard.map_or(Ok(()), |guard| guard.release())
+    }
+
+    /// Enters the section, and leaves it.
+    fn enter(&self, section: &Section) {
+        let Section { is_writer, .. } = *section;
+        let documents = section.documents.clone();
+        let entries: Vec<_> = documents.map(|d| (d, self.inside.enter(d, is_writer))).collect();
+        std::thread::yield_now();
+        for (document, is_alone) in entries {
+            self.overlaps.fetch_add(u64::from(!is_alone), Ordering::SeqCst);
+            if is_alone || !is_writer {
+                self.inside.leave(document, is_writer);
+            }
+        }
+        self.entered.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn begin(&self, thread: u64) -> Session<Faulty<S>> {
+        let begin = || Session::begin(&self.store, &self.bench.locks, &thread.to_string());
+        loop {
+            match begin() {
+                Ok(session) => return session,
+                Err(error) => assert!(is_injected(&error), "{error}"),
+            }
+        }
+    }
+
+    /// Ends the session as its lease would, if it cannot end itself.
+    fn end(&self, session: Session<Faulty<S>>) {
+        let id = session.id();
+        if session.end().is_err() {
+            let Bench { store, locks, .. } = self.bench;
+            store.transact(|txn| locks.end_session(txn, id)).unwrap();
+        }
+    }
+}
+
+fn is_injected(error: &Error) -> bool {
+    let text = format!("{error:?}");
+    text.contains("Injected") || text.contains("on demand")
+}
+
+struct Outcome {
+    overlaps: u64,
+    entered: u64,
+    failures: u64,
+}
+
+fn run<S: Store + Clone>(store: &S, is_locking: bool, has_faults: bool) -> Outcome {
+    let bench = Bench::new(store);
+    let run = Run {
+        bench: &bench,
+        store: Faulty::new(store.clone()),
+        is_locking,
+        has_faults,
+        inside: Inside(std::array::from_fn(|_| AtomicI64::new(0))),
+        overlaps: AtomicU64::new(0),
+        entered: AtomicU64::new(0),
+        failures: AtomicU64::new(0),
+    };
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (inside, locks) = (&inside, &locks);
-            let (overlaps, entered, deadlocks) = (&overlaps, &entered, &deadlocks);
-            scope.spawn(move || {
-                let session = Session::begin(store, locks, &thread.to_string()).unwrap();
-                let mut random = fastrand::Rng::with_seed(thread);
-                for _ in 0..ROUNDS {
-                    let is_writer = random.bool();
-                    let all = random.u8(0..4) == 0;
-                    let first = random.usize(0..DOCUMENTS);
-                    let documents = if all { 0..DOCUMENTS } else { first..first + 1 };
-                    let path = LockPath::of(["documents"]);
-                    let path = if all { path } else { path.child(first) };
-                    let lock = match is_writer {
-                        true => Lock::exclusive(path),
-                        false => Lock::shared(path),
-                    };
-                    let guard = match is_locking.then(|| session.lock(&[lock])).transpose() {
-                        Ok(guard) => guard,
-                        Err(error) => {
-                            let error = error.downcast_ref::<LockError>().unwrap();
-                            assert!(matches!(error, LockError::Deadlock { .. }), "{error}");
-                            deadlocks.fetch_add(1, Ordering::SeqCst);
-                            continue;
-                        }
-                    };
-                    let entries: Vec<_> =
-                        documents.map(|d| (d, inside.enter(d, is_writer))).collect();
-                    std::thread::yield_now();
-                    for (document, is_alone) in entries {
-                        overlaps.fetch_add(u64::from(!is_alone), Ordering::SeqCst);
-                        if is_alone || !is_writer {
-                            inside.leave(document, is_writer);
-                        }
-                    }
-                    entered.fetch_add(1, Ordering::SeqCst);
-                    guard.into_iter().for_each(|guard| guard.release().unwrap());
-                }
-                session.end().unwrap();
-            });
+            let run = &run;
+            scope.spawn(move || run.work(thread));
         }
     });
-    assert!(locks.check(&store.snapshot().unwrap()).unwrap().is_empty());
-    assert!(locks.requests(&store.snapshot().unwrap()).unwrap().is_empty());
-    (overlaps.into_inner(), entered.into_inner(), deadlocks.into_inner())
+    assert!(bench.faults().is_empty());
+    assert!(bench.locks.requests(&store.snapshot().unwrap()).unwrap().is_empty());
+    Outcome {
+        overlaps: run.overlaps.into_inner(),
+        entered: run.entered.into_inner(),
+        failures: run.failures.into_inner(),
+    }
 }
 
 fn critical_sections_do_not_overlap<S: Store + Clone>(store: &S) {
-    // Each thread holds one lock at a time, so there is no deadlock.
-    assert_eq!(overlaps(store, true), (0, THREADS * ROUNDS, 0));
+    let Outcome { overlaps, entered, failures } = run(store, true, false);
+    assert_eq!((overlaps, entered, failures), (0, THREADS * ROUNDS, 0));
 }
 
-on_every_store_and_server! { critical_sections_do_not_overlap }
+fn critical_sections_do_not_overlap_through_faults<S: Store + Clone>(store: &S) {
+    let Outcome { overlaps, entered, failures } = run(store, true, true);
+    assert_eq!((overlaps, entered), (0, THREADS * ROUNDS));
+    assert!(failures > 0);
+}
+
+on_every_store_and_server! {
+    critical_sections_do_not_overlap,
+    critical_sections_do_not_overlap_through_faults,
+}
 
 /// The negative control: without locks they do.
 #[test]
 fn without_locks_they_overlap() {
-    let found = (0..100).any(|_| overlaps(&keyloom::Memory::new(), false).0 > 0);
+    let found = (0..100).any(|_| run(&keyloom::Memory::new(), false, false).overlaps > 0);
     assert!(found);
 }
