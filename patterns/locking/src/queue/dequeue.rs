@@ -70,9 +70,9 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// their time-out.
     pub fn dequeue<S: Store>(&self, store: &S, n: usize) -> Result<Vec<Delivery<J>>> {
         let n = n.min(MOST_JOBS);
-        let mut tenants = n.clamp(1, MOST_TENANTS);
+        let (mut tenants, mut jobs) = (n.clamp(1, MOST_TENANTS), n);
         for _ in 0..STEPS {
-            let candidates = self.some_candidates(&store.snapshot()?, n, tenants)?;
+            let candidates = self.some_candidates(&store.snapshot()?, jobs, tenants)?;
             if n == 0 || candidates.is_empty() {
                 break;
             }
@@ -86,6 +86,8 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
                 return Ok(delivered);
             }
             tenants = (tenants * 2).min(MOST_TENANTS);
+            // Jobs that do not decode must not hide those after them.
+            jobs = (jobs * 4).min(MOST_JOBS);
         }
         Ok(Vec::new())
     }

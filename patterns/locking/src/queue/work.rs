@@ -147,7 +147,9 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             let delivered = delivered.unwrap_or_default();
             if delivered.is_empty() {
                 swept_at = self.sweep_if_due(store, swept_at)?;
-                wait_for_work(store, stop, pause);
+                // With jitter, so that consumers do not poll together. To be notified, they would
+                // have to wait for a key that every enqueue writes, on which all would conflict.
+                stop.wait(pause.mul_f64(0.5 + 0.5 * fastrand::f64()));
                 pause = pause.saturating_mul(2).min(options.longest_pause);
                 continue;
             }
@@ -222,11 +224,4 @@ fn is_passing(error: &Error) -> bool {
         || error.maybe_committed()
         || matches!(error, Error::RetriesExhausted { .. })
         || matches!(error.downcast_ref(), Some(QueueError::Stale { .. }))
-}
-
-/// Pauses an idle consumer for at most `most`, with jitter so that consumers do not poll together.
-///
-/// A store that notifies of changes can end the pause early here.
-fn wait_for_work<S: Store>(_store: &S, stop: &Stop, most: Duration) {
-    stop.wait(most.mul_f64(0.5 + 0.5 * fastrand::f64()));
 }

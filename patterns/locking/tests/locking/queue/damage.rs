@@ -73,3 +73,19 @@ pub fn damaged_jobs_do_not_block_others(store: &AnyStore) {
     assert_sound(store, &queue);
     assert_eq!(queue.dequeue(store, 5).unwrap().len(), 1);
 }
+
+/// A tenant whose first 1,000 jobs do not decode still gets the one after them.
+pub fn many_damaged_jobs_do_not_block_a_tenant(store: &AnyStore) {
+    let (queue, _) = open(store);
+    fill(store, &queue, "acme", 1_001);
+    let ids: Vec<_> = queue.peek(&store.snapshot().unwrap(), "acme", 1_001).unwrap();
+    store
+        .transact(|txn| {
+            let damaged = ids.iter().take(1_000);
+            let keys = damaged.map(|(id, _)| queue.jobs().space().pack(id));
+            keys.into_iter().try_for_each(|key| txn.put(&key, b"\xFF"))
+        })
+        .unwrap();
+    let delivered = queue.dequeue(store, 1).unwrap();
+    assert_eq!(payloads(&delivered), [ids[1_000].1.payload]);
+}

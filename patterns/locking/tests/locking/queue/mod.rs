@@ -95,6 +95,7 @@ on_every_store! {
     consumers::jobs_whose_lease_has_ended_are_not_begun,
     damage::damage_is_found_and_repaired,
     damage::damaged_jobs_do_not_block_others,
+    damage::many_damaged_jobs_do_not_block_a_tenant,
     faults::faults_leave_nothing_half_done,
     faults::conflicts_are_retried,
     faults::faulty_deliveries_lose_nothing,
@@ -111,4 +112,5 @@ on_every_server! {
     behaviour::tenants_take_turns,
     damage::damage_is_found_and_repaired,
     threads::nothing_is_lost_or_done_twice,
+    threads::nothing_is_lost_through_faults,
 }
