@@ -61,6 +61,23 @@ macro_rules! tested {
     };
 }
 
+/// Tests on stores without a server, with a quarter of the random cases; without the patterns on
+/// redb, whose own suite runs; without the queries that must not compile, which build all
+/// dependencies once more; and without the measurement of memory, which takes 37 s on one core.
+macro_rules! tests {
+    ($tests:literal) => {
+        concat!(
+            linted!(),
+            "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 cargo test ",
+            tested!(),
+            "--exclude keyloom-on-servers ",
+            $tests,
+            " --skip on_redb --skip queries_of_a_wrong_type ",
+            "--skip runs_take_less_memory_than_their_bound"
+        )
+    };
+}
+
 /// Tests beside servers.
 macro_rules! on_servers {
     ($tests:literal) => {
@@ -84,7 +101,6 @@ const STEPS: &[Step] = &[
     step("words", When::Always, "cargo xtask words"),
     step("clippy-quick", When::Quick, "cargo clippy --locked --all-targets -- -D warnings"),
     step("xtask", When::Always, "cargo test --locked -p xtask"),
-    step("doc", When::Full, "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --all-features"),
     // Without the book, which turns LMDB on.
     step(
         "no-default-features",
@@ -100,20 +116,21 @@ const STEPS: &[Step] = &[
         on_servers!("--test etcd --test kills --test path --test postgres --test servers --"),
     )),
     step("test-quick", When::Quick, "cargo test --locked"),
-    // With a quarter of the random cases; without the patterns on redb, whose own suite runs;
-    // without the queries that must not compile, which build all dependencies once more; and
-    // without the measurement of memory, which takes 37 s on one core.
+    // What the steps after it run side by side: one test program alone seldom keeps two cores busy.
     step(
-        "test",
+        "build",
         When::Full,
-        concat!(
-            linted!(),
-            "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 cargo test ",
-            tested!(),
-            "--exclude keyloom-on-servers -- --skip on_redb --skip queries_of_a_wrong_type ",
-            "--skip runs_take_less_memory_than_their_bound"
-        ),
+        concat!(linted!(), "cargo test ", tested!(), "--exclude keyloom-on-servers --no-run"),
     ),
+    // In a directory of its own, so that no other step waits for it.
+    beside(step(
+        "doc",
+        When::Full,
+        "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --all-features --target-dir TARGET/docs",
+    )),
+    beside(step("test-doc", When::Full, tests!("--doc --"))),
+    beside(step("test-m-to-z", When::Full, tests!("--test [m-z]* --"))),
+    step("test", When::Full, tests!("--lib --bins --examples --test [!m-z]* --")),
     // The program that the tests built.
     step("tour", When::Full, TOUR),
     // The second run finds the store of the first.
@@ -287,8 +304,19 @@ fn command_of(root: &Path, step: &Step, scratch: &Path) -> Result<Command> {
     let [scratch, target] = [scratch, &*target].map(|path| path.to_string_lossy());
     let filled = |word: &str| word.replace("SCRATCH", &scratch).replace("TARGET", &target);
     let mut command = Command::new(filled(program));
+    // Build scripts that ask for them would run again, and much would be compiled again, whenever
+    // cargo alone is used after `cargo xtask`, or the other way round.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(&name.to_string_lossy()))
+    {
+        command.env_remove(name);
+    }
     command.args(words.map(filled)).envs(variables).current_dir(root);
     Ok(command)
+}
+
+/// Whether cargo sets the variable for the program that it runs: here for this one.
+fn is_of_package(name: &str) -> bool {
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 fn is_variable(word: &str) -> bool {
@@ -368,6 +396,14 @@ mod tests {
         run_steps(directory.path(), &[good, last]).unwrap();
         assert!(directory.path().join("target/ci/good").exists());
         run_steps(directory.path(), &[slow]).unwrap_err();
+    }
+
+    #[test]
+    fn variables_of_this_package_do_not_reach_a_command() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "cargo runs this test");
+        let set = step("set", When::Always, "printenv CARGO_PKG_NAME");
+        run_steps(directory.path(), &[set]).unwrap_err();
     }
 
     #[test]
