@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::ops::Bound;
 
+use heed::types::Bytes;
 use heed::{Env, MdbError, PutFlags, RwTxn, WithoutTls};
 
 use super::gate::{Holder, Ticket};
@@ -152,26 +153,60 @@ impl<'s> LmdbTransaction<'s> {
         }
     }
 
-    /// Puts entries in ascending key order: runs between two stored keys as adjacent entries, all
-    /// others one by one.
+    /// Appends the first entries, as many as are after all stored keys in ascending order, and
+    /// returns the others.
+    ///
+    /// One cursor for all: it stays on the last page. Each single append searches the tree for this
+    /// page, and the list of changed pages for each page on the way, which takes as long as the
+    /// append itself.
+    #[allow(unsafe_code)]
+    fn append_all<'e>(&mut self, entries: &'e [Put<'e>]) -> heed::Result<&'e [Put<'e>]> {
+        let mut cursor = self.shared.database.iter_mut(&mut self.txn)?;
+        let mut rest = entries;
+        while let Some(((key, value), behind)) = rest.split_first() {
+            // SAFETY: no reference into the pages that the transaction changes exists, since the
+            // transaction is borrowed mutably.
+            let put =
+                unsafe { cursor.put_current_with_options::<Bytes>(PutFlags::APPEND, key, value) };
+            match put {
+                Ok(()) => rest = behind,
+                Err(heed::Error::Mdb(MdbError::KeyExist)) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        match rest.len() < entries.len() {
+            true => self.at_end.succeeded(),
+            false => self.at_end.failed(),
+        }
+        Ok(rest)
+    }
+
+    /// Puts entries in ascending key order: runs between two stored keys as adjacent entries, runs
+    /// after all stored keys by appending, all others one by one.
     fn put_in_order(&mut self, entries: &[Put<'_>]) -> heed::Result<()> {
         let (mut rest, mut tries) = (entries, Tries::EACH);
-        while let Some(((key, value), behind)) = rest.split_first() {
-            let is_due = rest.len() >= FEWEST_TOGETHER && tries.is_due();
-            let together = if is_due { self.together(rest)? } else { None };
-            if let Some((together, behind, next)) = together {
-                tries.succeeded();
-                sorted::lay(&self.shared.database, &mut self.txn, together, &next)?;
-                rest = behind;
-                continue;
-            }
-            if is_due {
+        while rest.len() >= FEWEST_TOGETHER {
+            if tries.is_due() {
+                if let Some((together, behind, next)) = self.together(rest)? {
+                    tries.succeeded();
+                    sorted::lay(&self.shared.database, &mut self.txn, together, &next)?;
+                    rest = behind;
+                    continue;
+                }
                 tries.failed();
             }
-            self.put_anywhere(key, value)?;
+            if self.at_end.is_due() {
+                let behind = self.append_all(rest)?;
+                if behind.len() < rest.len() {
+                    rest = behind;
+                    continue;
+                }
+            }
+            let Some(((key, value), behind)) = rest.split_first() else { break };
+            self.shared.database.put(&mut self.txn, key, value)?;
             rest = behind;
         }
-        Ok(())
+        rest.iter().try_for_each(|(key, value)| self.put_anywhere(key, value))
     }
 
     /// Splits entries at the next stored key: those before it, those after it, and that key. `None`

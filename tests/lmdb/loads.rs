@@ -51,27 +51,28 @@ proptest! {
 
     #[test]
     fn what_is_put_at_the_end_and_elsewhere_is_there_once(runs in runs()) {
-        let directory = tempdir().unwrap();
-        let store = quick().open(directory.path()).unwrap();
-        let mut model = BTreeMap::new();
         let puts: Vec<(u16, u16)> = runs
             .iter()
             .zip(0..)
             .flat_map(|(&(from, length), run)| (from..from + length).map(move |n| (n, run)))
             .collect();
-        store
-            .transact(|txn| {
-                puts.iter().try_for_each(|(n, run)| txn.put(&n.to_be_bytes(), &run.to_be_bytes()))
-            })
-            .unwrap();
-        model.extend(puts);
-        let snapshot = store.snapshot().unwrap();
-        let there = snapshot.range(KeyRange::all(), Order::Ascending).unwrap().map(Result::unwrap);
-        let there: Vec<_> = there.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
-        let expected = model.into_iter().map(|(n, run): (u16, u16)| {
-            (n.to_be_bytes().to_vec(), run.to_be_bytes().to_vec())
-        });
-        prop_assert_eq!(there, expected.collect::<Vec<_>>());
+        let puts = puts.iter().map(|(n, run)| (n.to_be_bytes().to_vec(), run.to_be_bytes().to_vec()));
+        let puts: Vec<_> = puts.collect();
+        let expected: Vec<_> = puts.iter().cloned().collect::<BTreeMap<_, _>>().into_iter().collect();
+        for in_order in [false, true] {
+            let directory = tempdir().unwrap();
+            let store = quick().open(directory.path()).unwrap();
+            store
+                .transact(|txn| match in_order {
+                    false => puts.iter().try_for_each(|(key, value)| txn.put(key, value)),
+                    true => txn.put_sorted(&borrowed(&puts)),
+                })
+                .unwrap();
+            let snapshot = store.snapshot().unwrap();
+            let there = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
+            let there = there.map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec()));
+            prop_assert_eq!(there.collect::<Vec<_>>(), expected.clone());
+        }
     }
 }
 
