@@ -53,6 +53,7 @@
 
 pub mod aggregate;
 mod batch;
+mod changes;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod continuation;

@@ -89,15 +89,16 @@ use std::sync::Arc;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{
     DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack,
-    Writer, check_key,
+    Writer,
 };
 
 use smallvec::{SmallVec, smallvec};
 
 #[cfg(doc)]
 use crate::UnreadableEntry;
+use crate::changes::{Change, PackedKeys, last_of_each};
 use crate::continuation::{Continuation, Page, answers};
-use crate::derived::{Attach, LostRecords, RecordChange, SortedWrites, word};
+use crate::derived::{Attach, LostRecords, RecordChange, SortedWrites};
 use crate::parts::Parts;
 use crate::schema::{Followed, Owned, queue_key, write_queued};
 use crate::select::Select;
@@ -310,7 +311,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// decode](self#records-that-do-not-decode) and the derived data depends on it; any error of
     /// the derived data; any error of the store.
     pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
-        txn.guarded(|txn| self.make_all(txn, &[self.setting(key, value)?]).map(drop))
+        txn.guarded(|txn| {
+            let packed = self.space.pack(key);
+            self.make_all(txn, &[Change::setting(key, &packed, value)?]).map(drop)
+        })
     }
 
     /// Sets many records and updates the derived data. The effect is that of one
@@ -346,10 +350,12 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ) -> Result<()> {
         txn.guarded(|txn| {
             let records: Vec<_> = records.into_iter().collect();
-            let mut changes = Vec::with_capacity(records.len());
-            for (key, value) in records.iter().map(Borrow::borrow) {
-                changes.push(self.setting(key, value)?);
-            }
+            let records = || records.iter().map(Borrow::borrow);
+            let packed = PackedKeys::of(&self.space, records().map(|(key, _)| key));
+            let changes = records()
+                .zip(packed.iter())
+                .map(|((key, value), packed)| Change::setting(key, packed, value));
+            let changes = changes.collect::<Result<Vec<_>>>()?;
             self.make_all(txn, &last_of_each(changes)).map(drop)
         })
     }
@@ -363,7 +369,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// # Errors
     /// The errors of [`put`](Table::put).
     pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
-        txn.guarded(|txn| Ok(self.make_all(txn, &[self.removing(key)])? > 0))
+        txn.guarded(|txn| {
+            let packed = self.space.pack(key);
+            Ok(self.make_all(txn, &[Change::removing(key, &packed)])? > 0)
+        })
     }
 
     /// Removes the record of `key` without reading it, and leaves the derived data unchanged.
@@ -401,8 +410,11 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         keys: impl IntoIterator<Item = &'k K>,
     ) -> Result<usize> {
         txn.guarded(|txn| {
-            let changes: Vec<_> = keys.into_iter().map(|key| self.removing(key)).collect();
-            self.make_all(txn, &last_of_each(changes))
+            let keys: Vec<&K> = keys.into_iter().collect();
+            let packed = PackedKeys::of(&self.space, keys.iter().copied());
+            let changes =
+                keys.iter().zip(packed.iter()).map(|(key, packed)| Change::removing(*key, packed));
+            self.make_all(txn, &last_of_each(changes.collect()))
         })
     }
 
@@ -524,9 +536,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
+        let packed = self.space.pack(key);
         let change = match new {
-            Some(value) => self.setting(key, value)?,
-            None => self.removing(key),
+            Some(value) => Change::setting(key, &packed, value)?,
+            None => Change::removing(key, &packed),
         };
         let followed = self.follow(txn)?;
         self.make(txn, &[change], &[Met::of(old)], &followed, &Queued::new())
@@ -543,10 +556,12 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     where
         V: 'c,
     {
+        let records: Vec<_> = records.into_iter().collect();
+        let packed = PackedKeys::of(&self.space, records.iter().map(|(key, _)| *key));
         let (mut changes, mut before) = (Vec::new(), Vec::new());
-        for (key, [old, new]) in records {
-            changes.push(self.setting(key, new)?);
-            before.push(Met::Record(old));
+        for ((key, [old, new]), packed) in records.iter().zip(packed.iter()) {
+            changes.push(Change::setting(*key, packed, *new)?);
+            before.push(Met::Record(*old));
         }
         let followed = self.follow(txn)?;
         self.make(txn, &changes, &before, &followed, &Queued::new())
@@ -557,7 +572,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     fn queue_keys(&self, changes: &[Change<'_, K, V>]) -> Vec<KeyBuf> {
         let Upkeep::Owned(owned) = &self.upkeep else { return Vec::new() };
         let keys = |queue: Subspace| {
-            changes.iter().map(move |change| queue_key(&queue, &self.space, &change.packed))
+            changes.iter().map(move |change| queue_key(&queue, &self.space, change.packed))
         };
         owned.queues().into_iter().flat_map(keys).collect()
     }
@@ -602,16 +617,6 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(keys.iter().zip(stored).map(|(key, bytes)| Self::decode(key, bytes)).collect())
     }
 
-    fn setting<'c>(&self, key: &'c K, value: &'c V) -> Result<Change<'c, K, V>> {
-        let packed = self.space.pack(key);
-        check_key(&packed)?;
-        Ok(Change { key, packed, new: Some(value) })
-    }
-
-    fn removing<'c>(&self, key: &'c K) -> Change<'c, K, V> {
-        Change { key, packed: self.space.pack(key), new: None }
-    }
-
     fn encode(key: &[u8], value: &V, bytes: &mut Vec<u8>) -> Result<()> {
         C::encode(value, bytes).map_err(|error| error.at(key))
     }
@@ -641,16 +646,16 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             let met = met.get(n).copied().unwrap_or(Met::Nothing);
             match change.new {
                 Some(value) => {
-                    let key = &change.packed;
+                    let key = change.packed;
                     records.put_with(key, |bytes| Self::encode(key, value, bytes))?;
                 }
                 None if matches!(met, Met::Nothing) => continue,
-                None => records.delete(&change.packed)?,
+                None => records.delete(change.packed)?,
             }
             let old = met.record();
             if old.is_some() || change.new.is_some() {
-                let Change { key, ref packed, new } = *change;
-                changed.push(RecordChange { key, stored_key: packed, old, new });
+                let Change { key, packed: stored_key, new } = *change;
+                changed.push(RecordChange { key, stored_key, old, new });
             }
         }
         // Derived data is updated before the records: it may write immediately, and it may refuse
@@ -674,8 +679,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
                 }
             }
         }
-        writes.append(records);
-        writes.apply(txn)
+        writes.apply_with(&mut records, txn)
     }
 
     /// Queues the old values of the records that change, unless these records are queued already.
@@ -788,7 +792,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
                     lost.push((change, error));
                     Met::Unknown
                 }
-                Err(error) => return Err(error.at(&change.packed)),
+                Err(error) => return Err(error.at(change.packed)),
             });
         }
         Ok((met, lost))
@@ -806,12 +810,12 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let queue_keys = self.queue_keys(changes);
         if entry.is_none() && queue_keys.is_empty() {
             let stored = match changes {
-                [one] => smallvec![txn.get(&one.packed)?],
+                [one] => smallvec![txn.get(one.packed)?],
                 many => get_many(txn, many)?.into(),
             };
             return Ok((stored, None, Queued::new()));
         }
-        let mut keys: SmallVec<[&[u8]; 2]> = changes.iter().map(|change| &*change.packed).collect();
+        let mut keys: SmallVec<[&[u8]; 2]> = changes.iter().map(|change| change.packed).collect();
         keys.extend(queue_keys.iter().map(|key| &**key));
         keys.extend(entry.map(|key| &**key));
         let mut stored: Stored<R::Bytes<'r>> = txn.get_many(&keys)?.into();
@@ -839,7 +843,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             return Ok(());
         }
         for follow in followed {
-            let packed = lost.iter().map(|(change, _)| &change.packed);
+            let packed = lost.iter().map(|(change, _)| change.packed);
             let is_queued: Vec<bool> = match &follow.queue {
                 None => vec![false; lost.len()],
                 Some(queue) => {
@@ -855,7 +859,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             let keys = LostRecords::new(keys.into_iter());
             if !follow.derived.forget(&mut DynWriter::new(txn), &keys)? {
                 let (change, source) = lost.swap_remove(*first);
-                return Err(Error::other(Undecodable { source }).at(&change.packed));
+                return Err(Error::other(Undecodable { source }).at(change.packed));
             }
         }
         Ok(())
@@ -868,50 +872,13 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         if changes.len() < MANY {
             return Ok(false);
         }
-        let between =
-            KeyRange::starting_at(&first.packed).intersect(KeyRange::through(&last.packed));
+        let between = KeyRange::starting_at(first.packed).intersect(KeyRange::through(last.packed));
         Ok(txn.first(between)?.is_none())
     }
 }
 
 /// Minimum batch size for the emptiness probe, which costs a round trip.
 const MANY: usize = 4_096;
-
-/// The changes in the order of their keys; of several changes of one key, only the last.
-fn last_of_each<K, V>(changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V>> {
-    if changes.is_sorted_by(|a, b| a.packed < b.packed) {
-        return changes;
-    }
-    let order = order_of(&changes);
-    let mut changes: Vec<Option<Change<'_, K, V>>> = changes.into_iter().map(Some).collect();
-    let mut sorted: Vec<Change<'_, K, V>> = Vec::with_capacity(changes.len());
-    for change in order.into_iter().filter_map(|n| changes.get_mut(n)?.take()) {
-        match sorted.last_mut() {
-            Some(last) if last.packed == change.packed => *last = change,
-            _ => sorted.push(change),
-        }
-    }
-    sorted
-}
-
-/// The numbers of the changes in the order of their keys, equal keys in the given order.
-///
-/// Compares eight bytes after the common prefix as integers: changes have 100 bytes and are not
-/// moved while they are sorted.
-fn order_of<K, V>(changes: &[Change<'_, K, V>]) -> Vec<usize> {
-    let packed = |n: usize| changes.get(n).map_or(&[][..], |change| &*change.packed);
-    let first = packed(0);
-    let shared = changes.iter().fold(first.len(), |shared, change| {
-        first.iter().zip(&change.packed).take(shared).take_while(|(a, b)| a == b).count()
-    });
-    let word_of = |change: &Change<'_, K, V>| word(change.packed.get(shared..).unwrap_or_default());
-    let mut order: Vec<(u64, usize)> =
-        changes.iter().enumerate().map(|(n, change)| (word_of(change), n)).collect();
-    order.sort_unstable_by(|(a, m), (b, n)| {
-        a.cmp(b).then_with(|| packed(*m).cmp(packed(*n))).then_with(|| m.cmp(n))
-    });
-    order.into_iter().map(|(_, n)| n).collect()
-}
 
 /// The bytes of a table's entry in its schema.
 type EntryBytes = SmallVec<[u8; 128]>;
@@ -980,20 +947,6 @@ impl<V> Met<V> {
 )]
 pub struct Undecodable {
     source: Error,
-}
-
-/// The change of one record.
-struct Change<'c, K, V> {
-    key: &'c K,
-    packed: KeyBuf,
-    /// The record, `None` to remove it.
-    new: Option<&'c V>,
-}
-
-impl<K, V> AsRef<[u8]> for Change<'_, K, V> {
-    fn as_ref(&self) -> &[u8] {
-        &self.packed
-    }
 }
 
 /// [`Reader::get_many`], but without keys it costs no round trip.

@@ -108,6 +108,7 @@ mod roll_up;
 #[cfg(feature = "sketches")]
 mod sketches;
 mod skip_scan;
+mod sums;
 mod totals;
 mod totals_repair;
 

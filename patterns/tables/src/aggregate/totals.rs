@@ -8,10 +8,11 @@ use std::sync::Arc;
 use keyloom::value::Codec;
 use keyloom::{
     DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Unpack,
-    Writer, check_key, pack,
+    Writer, check_key, key::pack_into,
 };
 use smallvec::SmallVec;
 
+use super::sums::Sums;
 use super::totals_repair;
 use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::inconsistency::Inconsistency;
@@ -29,8 +30,26 @@ pub struct Contributions<P> {
     parts: PhantomData<fn() -> P>,
 }
 
-// Two, since many records count in two groups, such as both ends of an edge.
-type Amounts = SmallVec<[(KeyBuf, i64); 2]>;
+/// Amounts, and the packed parts of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Amounts {
+    /// The parts, one after the other: most records have few short ones, which need no allocation.
+    parts: KeyBuf,
+    /// The end of the parts of each amount, and the amount. Two, since many records count in two
+    /// groups, such as both ends of an edge.
+    all: SmallVec<[(usize, i64); 2]>,
+}
+
+impl Amounts {
+    fn iter(&self) -> impl Iterator<Item = (&[u8], i64)> {
+        let mut start = 0;
+        self.all.iter().map(move |(end, amount)| {
+            let parts = self.parts.get(start..*end).unwrap_or_default();
+            start = *end;
+            (parts, *amount)
+        })
+    }
+}
 
 /// Adds `amount` to the total of `parts`; use 1 to count. A total wraps around on `i64` overflow.
 ///
@@ -39,7 +58,7 @@ type Amounts = SmallVec<[(KeyBuf, i64); 2]>;
 /// let one_more_in_france = contribution("FR", 1);
 /// ```
 pub fn contribution<Q: Parts>(parts: Q, amount: i64) -> Contributions<Q::Owned> {
-    Contributions::packed([(pack(&parts), amount)])
+    [(parts, amount)].into_iter().collect()
 }
 
 impl<P> Default for Contributions<P> {
@@ -51,19 +70,34 @@ impl<P> Default for Contributions<P> {
 impl<P> Contributions<P> {
     /// No contribution: the record is not counted.
     pub fn none() -> Self {
-        Self { amounts: SmallVec::new(), parts: PhantomData }
+        Self { amounts: Amounts::default(), parts: PhantomData }
     }
 
     /// Amounts for totals whose parts are already packed.
     pub(super) fn packed(amounts: impl IntoIterator<Item = (KeyBuf, i64)>) -> Self {
-        Self { amounts: amounts.into_iter().collect(), parts: PhantomData }
+        let mut all = Self::none();
+        amounts.into_iter().for_each(|(parts, amount)| {
+            all.amounts.parts.extend_from_slice(&parts);
+            all.end(amount);
+        });
+        all
+    }
+
+    /// Ends the parts of an amount.
+    fn end(&mut self, amount: i64) {
+        self.amounts.all.push((self.amounts.parts.len(), amount));
     }
 }
 
 impl<Q: Parts> FromIterator<(Q, i64)> for Contributions<Q::Owned> {
     /// Contributions to several totals, such as a count and a sum.
     fn from_iter<I: IntoIterator<Item = (Q, i64)>>(all: I) -> Self {
-        Self::packed(all.into_iter().map(|(parts, amount)| (pack(&parts), amount)))
+        let mut contributions = Self::none();
+        for (parts, amount) in all {
+            pack_into(&parts, &mut contributions.amounts.parts);
+            contributions.end(amount);
+        }
+        contributions
     }
 }
 
@@ -198,9 +232,9 @@ impl<K, V, P> Totals<K, V, P> {
         amount: impl Fn(i64) -> i64,
     ) {
         let Some(value) = value else { return };
-        let whole = |parts: KeyBuf| self.space.prefix().iter().chain(&parts).copied().collect();
+        let whole = |parts: &[u8]| self.space.prefix().iter().chain(parts).copied().collect();
         let all = (self.function)(key, value);
-        into.extend(all.into_iter().map(|(parts, some)| (whole(parts), amount(some))));
+        into.extend(all.iter().map(|(parts, some)| (whole(parts), amount(some))));
     }
 }
 
@@ -318,14 +352,12 @@ impl<K, V, P> Totals<K, V, P> {
         txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],
     ) -> Result<()> {
-        let mut amounts = Runs::default();
+        let mut sums = Sums::new(&self.space, changes.len());
         for RecordChange { key, old, new, .. } in changes {
-            self.add_amounts(key, *old, &mut amounts, i64::wrapping_neg)?;
-            self.add_amounts(key, *new, &mut amounts, |amount| amount)?;
+            self.add_amounts(key, *old, &mut sums, i64::wrapping_neg)?;
+            self.add_amounts(key, *new, &mut sums, |amount| amount)?;
         }
-        amounts
-            .into_writes()?
-            .each_sum(|key, amount| if amount == 0 { Ok(()) } else { txn.add(key, amount) })
+        sums.each(|key, amount| if amount == 0 { Ok(()) } else { txn.add(key, amount) })
     }
 
     /// Collects the amounts of a record. Keys that the store would refuse are refused here, before
@@ -334,52 +366,12 @@ impl<K, V, P> Totals<K, V, P> {
         &self,
         key: &K,
         value: Option<&V>,
-        into: &mut Runs,
+        into: &mut Sums,
         amount: impl Fn(i64) -> i64,
     ) -> Result<()> {
         let Some(value) = value else { return Ok(()) };
-        for (n, (parts, some)) in (self.function)(key, value).iter().enumerate() {
-            into.add(n, self.space.prefix(), parts, amount(*some))?;
-        }
-        Ok(())
-    }
-}
-
-/// Collects amounts, and sums those of consecutive records in the same group before they are
-/// sorted: records in the order of their keys often have the same group, as all edges of a vertex.
-#[derive(Default)]
-struct Runs {
-    /// The key and the sum of the n-th amount of the last record.
-    last: SmallVec<[(KeyBuf, i64); 2]>,
-    all: SortedWrites,
-}
-
-impl Runs {
-    /// Adds the n-th amount of a record.
-    fn add(&mut self, n: usize, prefix: &[u8], parts: &[u8], amount: i64) -> Result<()> {
-        if let Some((key, sum)) = self.last.get_mut(n) {
-            if key.get(prefix.len()..) == Some(parts) {
-                *sum = sum.wrapping_add(amount);
-                return Ok(());
-            }
-            self.all.put(key, &sum.to_le_bytes())?;
-            key.truncate(prefix.len());
-            key.extend_from_slice(parts);
-            *sum = amount;
-            return check_key(key);
-        }
-        let mut key = KeyBuf::from_slice(prefix);
-        key.extend_from_slice(parts);
-        check_key(&key)?;
-        self.last.push((key, amount));
-        Ok(())
-    }
-
-    fn into_writes(mut self) -> Result<SortedWrites> {
-        for (key, sum) in &self.last {
-            self.all.put(key, &sum.to_le_bytes())?;
-        }
-        Ok(self.all)
+        let amounts = (self.function)(key, value);
+        amounts.iter().try_for_each(|(parts, some)| into.add(parts, amount(some)))
     }
 }
 

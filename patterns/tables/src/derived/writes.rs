@@ -33,11 +33,11 @@ pub struct SortedWrites {
     writes: Vec<Write>,
 }
 
-/// 24 bytes, since a sort moves them.
+/// 32 bytes, since a sort moves them.
 #[derive(Clone, Copy, Debug)]
 struct Write {
-    /// Eight bytes of the key, from the current depth of the sort.
-    word: u64,
+    /// Sixteen bytes of the key, from the current depth of the sort.
+    word: u128,
     at: usize,
     value_bytes: u32,
     key_bytes: u16,
@@ -121,6 +121,23 @@ impl SortedWrites {
         Ok(())
     }
 
+    /// The number of bytes of the collected keys and values: where the next key will be.
+    pub(crate) fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds `amount` to the put of 8 bytes, little-endian, whose key is at this place of the
+    /// collected bytes. Returns whether the key begins with `key`; the caller knows its length.
+    pub(crate) fn add_to(&mut self, at: usize, key: &[u8], amount: i64) -> bool {
+        let there =
+            self.bytes.get_mut(at..).and_then(|bytes| bytes.split_at_mut_checked(key.len()));
+        let Some((_, value)) = there.filter(|(there, _)| *there == key) else { return false };
+        value.first_chunk_mut::<8>().is_some_and(|value| {
+            *value = i64::from_le_bytes(*value).wrapping_add(amount).to_le_bytes();
+            true
+        })
+    }
+
     /// Calls `visit` with each key in order and with the sum of the amounts that were collected for
     /// it as [`put`](SortedWrites::put)s of 8 bytes, little-endian.
     pub(crate) fn each_sum(
@@ -145,35 +162,63 @@ impl SortedWrites {
         Ok(Write { word: 0, at, value_bytes: 0, key_bytes, is_put: false })
     }
 
-    /// Moves the writes of `other` to this collection. The two must not write a common key.
-    pub(crate) fn append(&mut self, mut other: Self) {
-        if other.bytes.len() > self.bytes.len() {
-            std::mem::swap(self, &mut other);
-        }
-        let from = self.bytes.len();
-        self.bytes.append(&mut other.bytes);
-        self.writes
-            .extend(other.writes.iter().map(|write| Write { at: from + write.at, ..*write }));
-    }
-
     /// Makes the writes and clears the collection.
     ///
     /// # Errors
     /// Any error of the store.
     pub fn apply(&mut self, txn: &mut impl Writer) -> Result<()> {
+        txn.guarded(|txn| self.apply_with(&mut Self::default(), txn))
+    }
+
+    /// Makes the writes of two collections, all of them in the order of their keys, and clears
+    /// both. The two must not write a common key.
+    ///
+    /// Each is sorted by itself: the records of a load are in order already.
+    pub(crate) fn apply_with(&mut self, other: &mut Self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| {
-            sort(&self.bytes, &mut self.writes, 0);
-            self.make(txn)?;
-            self.bytes.clear();
-            self.writes.clear();
+            let (mut puts, mut one, mut two) = (Vec::new(), self.in_order(), other.in_order());
+            while let Some(next) = two.writes.first() {
+                one.through(next.key(two.bytes)).make(&mut puts, txn)?;
+                std::mem::swap(&mut one, &mut two);
+            }
+            one.make(&mut puts, txn)?;
+            txn.put_sorted(&puts)?;
+            self.clear();
+            other.clear();
             Ok(())
         })
     }
 
-    fn make(&self, txn: &mut impl Writer) -> Result<()> {
+    fn in_order(&mut self) -> InOrder<'_> {
+        sort(&self.bytes, &mut self.writes, 0);
+        InOrder { bytes: &self.bytes, writes: &self.writes }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.writes.clear();
+    }
+}
+
+/// Writes in the order of their keys.
+struct InOrder<'w> {
+    bytes: &'w [u8],
+    writes: &'w [Write],
+}
+
+impl<'w> InOrder<'w> {
+    /// Splits off the writes whose keys are not after `key`.
+    fn through(&mut self, key: &[u8]) -> Self {
+        let before = self.writes.partition_point(|write| write.key(self.bytes) <= key);
+        let (before, rest) = self.writes.split_at(before);
+        self.writes = rest;
+        Self { bytes: self.bytes, writes: before }
+    }
+
+    /// Makes the writes, apart from some last puts, which it leaves in `puts`.
+    fn make(self, puts: &mut Vec<(&'w [u8], &'w [u8])>, txn: &mut impl Writer) -> Result<()> {
         let Self { bytes, writes } = self;
         let mut later = writes.iter().skip(1);
-        let mut puts = Vec::new();
         for some in writes.chunks(AT_ONCE) {
             // Touch the scattered keys first, so that their cache misses overlap.
             let touched = some
@@ -189,18 +234,18 @@ impl SortedWrites {
                 match write.value(bytes) {
                     Some(value) => puts.push((key, value)),
                     None => {
-                        txn.put_sorted(&puts)?;
+                        txn.put_sorted(puts)?;
                         puts.clear();
                         txn.delete(key)?;
                     }
                 }
             }
             if puts.len() >= PUTS_AT_ONCE {
-                txn.put_sorted(&puts)?;
+                txn.put_sorted(puts)?;
                 puts.clear();
             }
         }
-        txn.put_sorted(&puts)
+        Ok(())
     }
 }
 
@@ -241,26 +286,29 @@ impl Write {
 /// Sorts writes whose keys agree in their first `depth` bytes; writes with equal keys stay in the
 /// order in which they were collected.
 ///
-/// Compares eight bytes at a time, as integers stored in the array itself. Comparing whole keys
+/// Compares sixteen bytes at a time, as integers stored in the array itself. Comparing whole keys
 /// would cause a cache miss per comparison, only to read the subspace prefix that all of them
-/// share.
+/// share. Sixteen bytes after this prefix are most of a short key, so few keys are read twice.
 fn sort(bytes: &[u8], writes: &mut [Write], depth: usize) {
     if writes.len() < 2 {
         return;
     }
     let depth = depth + common_prefix(bytes, writes, depth);
+    let end = depth + size_of::<u128>();
     for write in writes.iter_mut() {
-        write.word = word(write.key(bytes).get(depth..).unwrap_or_default());
+        write.word = word(
+            bytes.get(write.at + depth..).unwrap_or_default(),
+            write.key_len().saturating_sub(depth),
+        );
     }
     // Short keys are padded with zeros, so the key length decides between equal words. Stable,
     // which also finds the parts that are in order already, as the records of a load.
-    writes.sort_by_key(|write| (write.word, write.key_len().min(depth + 8)));
-    let same = |a: &Write, b: &Write| {
-        a.word == b.word && a.key_len().min(depth + 8) == b.key_len().min(depth + 8)
-    };
+    writes.sort_by_key(|write| (write.word, write.key_len().min(end)));
+    let same =
+        |a: &Write, b: &Write| a.word == b.word && a.key_len().min(end) == b.key_len().min(end);
     for equal in writes.chunk_by_mut(same) {
-        if equal.len() > 1 && equal.iter().any(|write| write.key_len() > depth + 8) {
-            sort(bytes, equal, depth + 8);
+        if equal.len() > 1 && equal.iter().any(|write| write.key_len() > end) {
+            sort(bytes, equal, end);
         }
     }
 }
@@ -275,14 +323,16 @@ fn common_prefix(bytes: &[u8], writes: &[Write], depth: usize) -> usize {
     })
 }
 
-/// The first eight bytes as a number that compares as they do; a shorter slice is padded with
-/// zeros.
-pub(crate) fn word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    for (to, from) in word.iter_mut().zip(bytes) {
-        *to = *from;
-    }
-    u64::from_be_bytes(word)
+/// The first sixteen of `len` bytes as a number that compares as they do; fewer bytes are padded
+/// with zeros. More bytes may follow the `len` bytes.
+pub(crate) fn word(bytes: &[u8], len: usize) -> u128 {
+    let mut last = [0; 16];
+    let chunk = bytes.first_chunk().unwrap_or_else(|| {
+        last.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        &last
+    });
+    let word = u128::from_be_bytes(*chunk);
+    if len < 16 { word & !(u128::MAX >> (8 * len)) } else { word }
 }
 
 #[cfg(test)]

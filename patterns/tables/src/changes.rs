@@ -1,0 +1,111 @@
+//! The changes of one call, and their order.
+
+use keyloom::{Pack, Result, Subspace, check_key};
+
+use crate::derived::word;
+
+/// The change of one record.
+pub(crate) struct Change<'c, K, V> {
+    pub(crate) key: &'c K,
+    /// The whole key under which the record is stored.
+    pub(crate) packed: &'c [u8],
+    /// The record, `None` to remove it.
+    pub(crate) new: Option<&'c V>,
+}
+
+impl<K, V> Clone for Change<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for Change<'_, K, V> {}
+
+impl<'c, K, V> Change<'c, K, V> {
+    /// # Errors
+    /// The errors of [`check_key`].
+    pub(crate) fn setting(key: &'c K, packed: &'c [u8], value: &'c V) -> Result<Self> {
+        check_key(packed)?;
+        Ok(Self { key, packed, new: Some(value) })
+    }
+
+    pub(crate) fn removing(key: &'c K, packed: &'c [u8]) -> Self {
+        Self { key, packed, new: None }
+    }
+}
+
+impl<K, V> AsRef<[u8]> for Change<'_, K, V> {
+    fn as_ref(&self) -> &[u8] {
+        self.packed
+    }
+}
+
+/// Packed keys, one after the other. A [`KeyBuf`](keyloom::KeyBuf) each would take three times the
+/// memory of a short key, and a load would wait for the pages.
+#[derive(Default)]
+pub(crate) struct PackedKeys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl PackedKeys {
+    pub(crate) fn of<'k, K: Pack + 'k>(
+        space: &Subspace,
+        keys: impl Iterator<Item = &'k K>,
+    ) -> Self {
+        let mut packed = Self::default();
+        packed.ends.reserve(keys.size_hint().0);
+        for key in keys {
+            packed.bytes.extend_from_slice(&space.pack(key));
+            packed.ends.push(packed.bytes.len());
+        }
+        packed
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| {
+            let key = self.bytes.get(start..*end).unwrap_or_default();
+            start = *end;
+            key
+        })
+    }
+}
+
+/// The changes in the order of their keys; of several changes of one key, only the last.
+pub(crate) fn last_of_each<K, V>(mut changes: Vec<Change<'_, K, V>>) -> Vec<Change<'_, K, V>> {
+    if !changes.is_sorted_by(|a, b| a.packed <= b.packed) {
+        changes = order_of(&changes).filter_map(|n| changes.get(n).copied()).collect();
+    }
+    // Of equal elements `dedup_by` keeps the first one, which takes over the later change.
+    changes.dedup_by(|later, kept| {
+        let is_same = later.packed == kept.packed;
+        if is_same {
+            *kept = *later;
+        }
+        is_same
+    });
+    changes
+}
+
+/// The numbers of the changes in the order of their keys, equal keys in the given order.
+///
+/// Compares sixteen bytes after the common prefix as integers, which are stored beside the numbers.
+/// The keys themselves are scattered in memory.
+fn order_of<K, V>(changes: &[Change<'_, K, V>]) -> impl Iterator<Item = usize> {
+    let packed = |n: usize| changes.get(n).map_or(&[][..], |change| change.packed);
+    let first = packed(0);
+    let shared = changes.iter().fold(first.len(), |shared, change| {
+        first.iter().zip(change.packed).take(shared).take_while(|(a, b)| a == b).count()
+    });
+    let word_of = |change: &Change<'_, K, V>| {
+        let rest = change.packed.get(shared..).unwrap_or_default();
+        word(rest, rest.len())
+    };
+    let mut order: Vec<(u128, usize)> =
+        changes.iter().enumerate().map(|(n, change)| (word_of(change), n)).collect();
+    order.sort_unstable_by(|(a, m), (b, n)| {
+        a.cmp(b).then_with(|| packed(*m).cmp(packed(*n))).then_with(|| m.cmp(n))
+    });
+    order.into_iter().map(|(_, n)| n)
+}
