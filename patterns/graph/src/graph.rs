@@ -12,6 +12,7 @@ use keyloom_tables::{Attached, Inconsistency, Progress, RecordKey, Schema, Table
 
 use crate::GraphError;
 use crate::incoming::Incoming;
+use crate::order::in_order;
 use crate::view::{Direction, GraphView};
 
 /// What the id of a vertex must be: a number, a string, or another record key that can be compared
@@ -231,11 +232,8 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         edges: impl IntoIterator<Item = (EdgeKey<I>, E)>,
     ) -> Result<()> {
         txn.guarded(|txn| {
-            let mut edges: Vec<_> = edges.into_iter().collect();
-            for (key, _) in &mut edges {
-                self.check_and_order(key)?;
-            }
-            in_order(&mut edges);
+            let edges =
+                in_order(edges.into_iter().map(|(key, edge)| Ok((self.edge_key(key)?, edge))))?;
             if !matches!(self.missing, Missing::Allow) {
                 let keys: Vec<_> = edges.iter().map(|(key, _)| key.clone()).collect();
                 self.settle_ends(txn, &keys)?;
@@ -359,22 +357,6 @@ impl<I: VertexId, V, E, C: Codec<E>> Graph<I, V, E, C> {
             true => &self.incoming.pattern().space,
         }
     }
-}
-
-/// Sorts edges by their keys, and places their labels in this order in memory, too.
-///
-/// Each part of a load visits the edges in the order of their keys. Without this, each of them
-/// waits for a cache miss per label.
-fn in_order<I: Ord, E>(edges: &mut [(EdgeKey<I>, E)]) {
-    // Labels are compared only after they were placed: most edges of a vertex have the same one.
-    // Both sorts are stable: of several edges with the same key, the last one is kept.
-    edges.sort_by(|((source, _, target), _), ((other, _, end), _)| {
-        source.cmp(other).then_with(|| target.cmp(end))
-    });
-    for ((_, label, _), _) in edges.iter_mut() {
-        *label = String::from(label.as_str());
-    }
-    edges.sort_by(|(a, _), (b, _)| a.cmp(b));
 }
 
 pub(crate) fn shown(key: &[u8]) -> String {

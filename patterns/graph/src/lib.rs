@@ -99,6 +99,7 @@ mod graph;
 mod incoming;
 pub mod messages;
 mod neighbours;
+mod order;
 mod page;
 mod parallel;
 mod path;

@@ -7,6 +7,7 @@ mod blocks;
 mod cost;
 mod faults;
 mod graphalytics;
+mod loads;
 mod messages;
 mod model;
 mod searches;
@@ -32,6 +33,7 @@ on_every_store_and_server! {
     model::reads_agree_with_a_naive_model,
     model::pages_make_up_the_neighbours,
     model::vertices_with_many_edges_are_deleted_in_steps,
+    loads::loads_leave_the_bytes_of_single_puts,
     searches::searches_agree_with_petgraph,
     searches::bounded_cheapest_paths_agree_with_layers,
     steps::steps_agree_with_a_naive_evaluation,
