@@ -1,15 +1,18 @@
 //! A graph on LMDB beside the same edges in SQLite, with an index for each direction: a load, the
-//! neighbours of a vertex, two steps.
+//! neighbours of a vertex, two steps. The load also beside heed alone, which puts the finished
+//! entries.
 //!
 //! `KEYLOOM_GRAPH_SCALE` sets the number of vertices as a power of two, 16 edges each. Neither file
 //! is synced.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::hint::black_box;
 
+use heed::types::Bytes;
+use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, PutFlags};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Store};
+use keyloom::{KeyRange, Lmdb, Order, Reader, Store};
 use keyloom_compare::{compare, rmat};
 use keyloom_patterns::Schema;
 use keyloom_patterns::graph::{Direction, Graph};
@@ -65,10 +68,41 @@ fn load_sqlite(directory: &tempfile::TempDir, edges: &[(u32, u32)]) -> Connectio
     sqlite
 }
 
+/// The entries of a loaded store, in the order of their keys.
+fn entries(edges: &[(u32, u32)]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory);
+    load(&store, edges);
+    let snapshot = store.snapshot().unwrap();
+    let entries = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
+    entries.map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
+
+/// Puts entries in the order of their keys through heed, in one transaction.
+fn load_raw(directory: &tempfile::TempDir, entries: &[(Vec<u8>, Vec<u8>)], flags: PutFlags) {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(16 << 30).max_dbs(2);
+    // SAFETY: a new file in a directory of our own, opened once.
+    let env = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory.path()) }.unwrap();
+    let txn = env.write_txn().unwrap();
+    let created = env.create_databases_and_commit(txn, |opener, txn| {
+        let mut database = opener.database_options().types::<Bytes, Bytes>();
+        let database = database.name("entries").create(txn)?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit((database,)))
+    });
+    let CommitOrAbort::Commit((database,)) = created.unwrap() else { unreachable!() };
+    let mut txn = env.write_txn().unwrap();
+    for (key, value) in entries {
+        database.put_with_flags(&mut txn, flags, key, value).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
 fn main() {
     println!("ratios are keyloom / peer: below 1 keyloom is faster; files are not synced\n");
     let edges = rmat::edges(scale(), 16, 1);
     println!("{} vertices, {} edges, with repetitions", 1_u64 << scale(), edges.len());
+    let entries = entries(&edges);
     compare(
         "load, both directions",
         edges.len(),
@@ -81,6 +115,12 @@ fn main() {
             ("SQLite", &mut || {
                 let directory = tempfile::tempdir().unwrap();
                 black_box(load_sqlite(&directory, &edges));
+            }),
+            ("raw heed, the entries in order", &mut || {
+                load_raw(&tempfile::tempdir().unwrap(), &entries, PutFlags::empty());
+            }),
+            ("raw heed, the same, MDB_APPEND", &mut || {
+                load_raw(&tempfile::tempdir().unwrap(), &entries, PutFlags::APPEND);
             }),
         ],
     );
