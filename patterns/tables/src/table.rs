@@ -338,7 +338,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ///
     /// Costs one key written per record. With derived data attached, also one get per record, all
     /// in one round trip, and the writes of the changed derived data. Keeps in memory the records,
-    /// their encoded bytes and the records that they replace.
+    /// the encoded bytes of their keys, of the records and of their derived entries, and the
+    /// records that they replace.
     ///
     /// # Errors
     /// The errors of [`put`](Table::put). A key that is too long, and an old or new record that the
