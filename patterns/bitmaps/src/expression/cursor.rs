@@ -28,6 +28,33 @@ impl BitmapExpr {
         let chunks = Some(Evaluation::all(self, reader, Order::Ascending)?);
         Ok(IdCursor { chunks, chunk: 0, offsets: Vec::new(), at: 0 })
     }
+
+    /// All ids that fit into an `I`, in ascending order; `None` if there are more than `most` ids.
+    /// As [`ids`](BitmapExpr::ids), but a chunk of few ids costs nothing for the others.
+    ///
+    /// # Errors
+    /// As [`count`](BitmapExpr::count).
+    #[doc(hidden)]
+    pub fn to_vec<I: TryFrom<u64>>(
+        &self,
+        reader: &impl Reader,
+        most: usize,
+    ) -> Result<Option<Vec<I>>> {
+        let mut chunks = Evaluation::all(self, reader, Order::Ascending)?;
+        let (mut all, mut left) = (Vec::new(), most);
+        while let Some((chunk, ids)) = chunks.next_ids()? {
+            let many = ids.len() as usize;
+            let Some(less) = left.checked_sub(many) else { return Ok(None) };
+            left = less;
+            all.reserve(many);
+            let first = id_at(chunk, 0).unwrap_or(u64::MAX);
+            ids.iter().for_each(|offset| {
+                let id = first.checked_add(offset.into()).and_then(|id| I::try_from(id).ok());
+                all.extend(id);
+            });
+        }
+        Ok(Some(all))
+    }
 }
 
 impl<R: Reader> IdCursor<'_, R> {
@@ -56,7 +83,7 @@ impl<R: Reader> IdCursor<'_, R> {
             self.at = 0;
             let Some((found, ids)) = chunks.next_ids()? else { return Ok(None) };
             self.chunk = found;
-            self.offsets.extend(ids.iter());
+            ids.iter().for_each(|offset| self.offsets.push(offset));
             self.chunks = Some(chunks);
         }
     }
@@ -89,6 +116,10 @@ mod tests {
                 let first = wanted.range(target..).next().copied();
                 prop_assert_eq!(cursor.seek(target).unwrap(), first);
             }
+            let wanted: Vec<u64> = wanted.into_iter().collect();
+            let less = wanted.len().checked_sub(1);
+            prop_assert_eq!(less.and_then(|most| expr.to_vec::<u64>(&snapshot, most).unwrap()), None);
+            prop_assert_eq!(expr.to_vec(&snapshot, wanted.len()).unwrap(), Some(wanted));
         }
     }
 }
