@@ -20,32 +20,43 @@ use crate::postings::{BLOCK_POSTINGS, Block, Malformed, SUMMARY_UNITS, each_unit
 pub(super) struct List<'r, R> {
     reader: &'r R,
     keys: ListKeys,
-    weight: Weight,
+    pub(super) weight: Weight,
     documents: u64,
     may_have_summaries: bool,
 }
 
 /// A block, or a summary of the layer below.
 #[derive(Clone, Copy, Debug)]
-struct Unit {
-    last: u32,
-    bound: f64,
+pub(super) struct Unit {
+    pub(super) last: u32,
+    pub(super) bound: f64,
 }
 
 /// A part of the list that may have the next posting.
-struct Part {
+pub(super) struct Part {
     /// A bound of the scores.
-    bound: f64,
+    pub(super) bound: f64,
     /// No id of the part is smaller.
-    first: u32,
-    what: What,
+    pub(super) first: u32,
+    pub(super) what: What,
 }
 
-enum What {
+pub(super) enum What {
     Summary(u8, u32),
     Block(u32),
     /// Postings, of which the best is the last element.
     Postings(Vec<ScoredDoc>),
+}
+
+impl Unit {
+    /// The unit of a summary of a layer, with its first id.
+    pub(super) fn part(self, layer: u8, first: u32) -> Part {
+        let what = match layer.saturating_sub(1) {
+            0 => What::Block(self.last),
+            below => What::Summary(below, self.last),
+        };
+        Part { bound: self.bound, first, what }
+    }
 }
 
 impl Ord for Part {
@@ -114,13 +125,9 @@ impl ByScore {
             match what {
                 What::Summary(layer, last) => {
                     let mut first = first;
-                    for Unit { last, bound } in list.summary(layer, last)?.iter().copied() {
-                        let what = match layer.saturating_sub(1) {
-                            0 => What::Block(last),
-                            below => What::Summary(below, last),
-                        };
-                        self.heap.push(Part { bound, first, what });
-                        first = last.saturating_add(1);
+                    for unit in list.summary(layer, last)? {
+                        self.heap.push(unit.part(layer, first));
+                        first = unit.last.saturating_add(1);
                     }
                 }
                 What::Block(last) => self.push_block(list.block(last)?),
@@ -136,7 +143,8 @@ impl ByScore {
 
     /// Pushes all blocks. A list without summaries has at most 16.
     fn push_all<R: Reader>(&mut self, list: &List<'_, R>) -> Result<()> {
-        list.each_block(|postings| self.push_block(postings))
+        let weight = &list.weight;
+        list.visit_blocks(|block| scored(&block, weight).map(|postings| self.push_block(postings)))
     }
 
     fn push_block(&mut self, mut postings: Vec<ScoredDoc>) {
@@ -174,19 +182,28 @@ impl<'r, R: Reader> List<'r, R> {
         self.documents
     }
 
-    /// All postings, the best first.
+    /// Whether the list has only a few blocks.
+    pub(super) fn is_short(&self) -> bool {
+        !self.may_have_summaries
+    }
+
+    /// All postings, by ascending id.
     ///
     /// # Errors
     /// As [`ByScore::take`].
-    pub(super) fn all(&self) -> Result<Vec<Ranked>> {
+    pub(super) fn all(&self) -> Result<Vec<ScoredDoc>> {
         let mut all = Vec::new();
-        self.each_block(|postings| all.extend(postings))?;
-        all.sort_unstable_by(ScoredDoc::rank);
-        Ok(all.into_iter().map(Ranked::by_score).collect())
+        self.visit_blocks(|block| {
+            scored(&block, &self.weight).map(|postings| all.extend(postings))
+        })?;
+        Ok(all)
     }
 
     /// The summaries of the highest layer, if there are some.
-    fn top(&self) -> Result<Vec<Part>> {
+    ///
+    /// # Errors
+    /// As [`ByScore::take`].
+    pub(super) fn top(&self) -> Result<Vec<Part>> {
         let (mut all, mut first) = (Vec::new(), 0);
         if self.may_have_summaries {
             let range = KeyRange::prefix(&self.keys.summaries).into_owned();
@@ -206,16 +223,11 @@ impl<'r, R: Reader> List<'r, R> {
         Ok(all)
     }
 
-    fn each_block(&self, mut visit: impl FnMut(Vec<ScoredDoc>)) -> Result<()> {
-        for entry in self.reader.range(self.keys.from(0), Order::Ascending)? {
-            let (key, value) = entry?;
-            visit(self.postings(&key, &value, self.keys.last_id(&key)?)?);
-        }
-        Ok(())
-    }
-
     /// The units of a summary.
-    fn summary(&self, layer: u8, last: u32) -> Result<Vec<Unit>> {
+    ///
+    /// # Errors
+    /// As [`ByScore::take`].
+    pub(super) fn summary(&self, layer: u8, last: u32) -> Result<Vec<Unit>> {
         let key = with_id(&self.keys.layer(layer), last);
         let value = self.reader.get(&key)?.ok_or_else(|| missing("a summary", &key))?;
         self.units(&key, &value, last)
@@ -232,20 +244,48 @@ impl<'r, R: Reader> List<'r, R> {
 
     /// The postings of a block, by ascending id.
     fn block(&self, last: u32) -> Result<Vec<ScoredDoc>> {
-        let key = self.keys.block(last);
-        let value = self.reader.get(&key)?.ok_or_else(|| missing("a block", &key))?;
-        self.postings(&key, &value, last)
+        let mut postings = Vec::new();
+        self.visit_block(last, |block| {
+            postings = scored(&block, &self.weight)?;
+            Ok(())
+        })?;
+        Ok(postings)
     }
 
-    fn postings(&self, key: &[u8], value: &[u8], last: u32) -> Result<Vec<ScoredDoc>> {
-        let postings = scored(value, last, &self.weight);
-        postings.map_err(|why| Error::from(why).at(key))
+    /// Passes the block that ends with an id to `visit`.
+    ///
+    /// # Errors
+    /// As [`ByScore::take`].
+    pub(super) fn visit_block(
+        &self,
+        last: u32,
+        visit: impl FnOnce(Block<'_>) -> Result<(), Malformed>,
+    ) -> Result<()> {
+        let key = self.keys.block(last);
+        let value = self.reader.get(&key)?.ok_or_else(|| missing("a block", &key))?;
+        let visited = Block::parse(&value, last).and_then(visit);
+        visited.map_err(|why| Error::from(why).at(&key))
+    }
+
+    /// Passes the blocks to `visit`, in the order of their ids.
+    ///
+    /// # Errors
+    /// As [`ByScore::take`].
+    pub(super) fn visit_blocks(
+        &self,
+        mut visit: impl FnMut(Block<'_>) -> Result<(), Malformed>,
+    ) -> Result<()> {
+        for entry in self.reader.range(self.keys.from(0), Order::Ascending)? {
+            let (key, value) = entry?;
+            let visited = Block::parse(&value, self.keys.last_id(&key)?).and_then(&mut visit);
+            visited.map_err(|why| Error::from(why).at(&key))?;
+        }
+        Ok(())
     }
 }
 
 /// The postings of a block with their scores.
-fn scored(bytes: &[u8], last: u32, weight: &Weight) -> Result<Vec<ScoredDoc>, Malformed> {
-    let block = Block::parse(bytes, last)?;
+fn scored(block: &Block<'_>, weight: &Weight) -> Result<Vec<ScoredDoc>, Malformed> {
     let [mut docs, mut freqs, mut lens] = [[0; BLOCK_POSTINGS]; 3];
     block.docs(&mut docs)?;
     block.freqs(&mut freqs);

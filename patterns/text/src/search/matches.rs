@@ -1,21 +1,16 @@
 //! The matches of a ranking, read as far as needed.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fmt;
 use std::vec::IntoIter;
 
-use keyloom::{Order, Reader, Result};
+use keyloom::{Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_bitmaps::expression::IdCursor;
 use keyloom_tables::table::RecordKey;
 
 use super::by_score::{ByScore, List};
-use super::cursor::END;
 use super::node::Node;
 use super::ordering::Ordering;
 use super::ranking::{AfterDoc, Ranked, Ranking};
-use super::top_k::{ScoredDoc, TopK};
 
 /// How many matches are read at first, where they are not read one by one. They take 1.0 to 1.6
 /// times as long as 10, of the queries of several words in the bench `documents`.
@@ -23,9 +18,6 @@ const FIRST: usize = 256;
 
 /// How many are read later: a search for the best ones begins again for each page.
 const MOST: usize = 1_024;
-
-/// Fewer ids are sought in the posting lists without a read of the bounds of blocks.
-const FEW: usize = 1_024;
 
 /// The matches of a [`Ranking`], the best first, and the best ones of any groups of ids.
 /// Returned by [`Ranking::matches`].
@@ -52,16 +44,16 @@ const FEW: usize = 1_024;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct RankedMatches<'m, 's, K, V, R: Reader> {
-    ranking: &'m Ranking<'s, K, V>,
-    reader: &'m R,
+    pub(super) ranking: &'m Ranking<'s, K, V>,
+    pub(super) reader: &'m R,
     among: Option<BitmapExpr>,
     /// The list, if this is a search for one term in a local store.
-    list: Option<List<'m, R>>,
+    pub(super) list: Option<List<'m, R>>,
     /// Its postings; `None` if the matches are read in pages.
     by_score: Option<ByScore>,
     pages: Pages,
     /// The best matches of all, if they are known.
-    first: Vec<Ranked>,
+    pub(super) first: Vec<Ranked>,
 }
 
 /// A page of matches, and what follows it.
@@ -114,7 +106,7 @@ impl<'s, K: RecordKey, V> Ranking<'s, K, V> {
         })
     }
 
-    fn root<'m, R: Reader>(&self, reader: &'m R) -> Result<Node<'m, R>> {
+    pub(super) fn root<'m, R: Reader>(&self, reader: &'m R) -> Result<Node<'m, R>> {
         let (index, request) = (self.search.index, &self.search.request);
         request.root(index, reader, &request.prepare(index, reader)?)
     }
@@ -138,6 +130,11 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
         Ok(found)
     }
 
+    /// Whether [`best_of_each`](Self::best_of_each) reads all matches, because they are few.
+    pub fn are_few(&self) -> bool {
+        self.list.as_ref().is_some_and(List::is_short)
+    }
+
     fn next_of_pages(&mut self, limit: usize) -> Result<Option<Ranked>> {
         let Pages { page, last, limit: of_page, is_end } = &mut self.pages;
         if let Some(next) = page.next() {
@@ -155,193 +152,5 @@ impl<K: RecordKey, V, R: Reader> RankedMatches<'_, '_, K, V, R> {
         *last = found.last().map(|last| last.after);
         (*page, *of_page) = (found.into_iter(), MOST);
         Ok(page.next())
-    }
-
-    /// The `limit` best matches of each of several groups of ids, the best first: of all matches,
-    /// wherever the search begins.
-    ///
-    /// In the order of scores, the ids of the groups are sought in the posting lists, in one pass.
-    /// Groups that have `limit` of the first 256 matches are left out, and so are blocks of
-    /// postings without a score that is good enough. The containers of the groups are read up to
-    /// twice. Other orders visit all matches of the groups, and keep 40 bytes for each.
-    ///
-    /// # Errors
-    /// See [`Search`](crate::Search).
-    pub fn best_of_each(
-        &mut self,
-        limit: usize,
-        groups: &[BitmapExpr],
-    ) -> Result<Vec<Vec<Ranked>>> {
-        if limit == 0 || groups.is_empty() {
-            return Ok(vec![Vec::new(); groups.len()]);
-        }
-        if !matches!(self.ranking.search.ordering, Ordering::Score) {
-            return self.in_order(limit, groups);
-        }
-        let mut best = vec![Vec::new(); groups.len()];
-        let all = groups.iter().zip(&mut best).map(|(ids, best)| OpenGroup { ids, best });
-        let mut open: Vec<OpenGroup<'_>> = all.collect();
-        if let Some(list) = &self.list {
-            if list.documents() <= FIRST as u64 {
-                divide(self.ranking, self.reader, &list.all()?, limit, &mut open)?;
-                return Ok(best);
-            }
-            if let Some(ids) = few_ids(self.reader, groups)? {
-                return self.of_ids(limit, &ids, groups.len());
-            }
-            if self.first.is_empty() {
-                self.first = ByScore::new(list, None)?.take(list, FIRST)?;
-            }
-        }
-        divide(self.ranking, self.reader, &self.first, limit, &mut open)?;
-        let rest: Vec<BitmapExpr> = open.iter().map(|group| group.ids.clone()).collect();
-        let found = self.sought(limit, &rest)?;
-        open.into_iter().zip(found).for_each(|(group, found)| *group.best = found);
-        Ok(best)
-    }
-
-    /// The best matches of each group, of ascending ids with their groups.
-    fn of_ids(
-        &self,
-        limit: usize,
-        ids: &[(u32, usize)],
-        groups: usize,
-    ) -> Result<Vec<Vec<Ranked>>> {
-        let mut root = self.ranking.root(self.reader)?;
-        let mut best: Vec<TopK> = (0..groups).map(|_| TopK::new(limit, None)).collect();
-        for (id, group) in ids {
-            if root.seek(*id)? == *id
-                && let Some(best) = best.get_mut(*group)
-            {
-                best.push(ScoredDoc { doc: *id, score: root.score()? });
-            }
-        }
-        Ok(best.into_iter().map(ranked).collect())
-    }
-
-    /// Seeks the ids of the groups in ascending order, except those in blocks without a score that
-    /// is good enough.
-    fn sought(&self, limit: usize, groups: &[BitmapExpr]) -> Result<Vec<Vec<Ranked>>> {
-        let mut root = self.ranking.root(self.reader)?;
-        root.layers()?;
-        let mut ids = GroupIds::new(self.reader, groups)?;
-        let mut best: Vec<TopK> = groups.iter().map(|_| TopK::new(limit, None)).collect();
-        while let Some(Reverse((id, group))) = ids.next.pop() {
-            let Some(best) = best.get_mut(group) else { continue };
-            if best.least() > f64::NEG_INFINITY {
-                let window = root.window(id, 0)?;
-                if window.score <= best.least() {
-                    ids.advance(group, window.last.max(id).saturating_add(1))?;
-                    continue;
-                }
-            }
-            let doc = root.seek(id)?;
-            if doc == END {
-                break;
-            }
-            if doc == id {
-                best.push(ScoredDoc { doc, score: root.score()? });
-            }
-            ids.advance(group, doc.max(id.saturating_add(1)))?;
-        }
-        Ok(best.into_iter().map(ranked).collect())
-    }
-
-    /// Divides all matches of the groups, in their order.
-    fn in_order(&self, limit: usize, groups: &[BitmapExpr]) -> Result<Vec<Vec<Ranked>>> {
-        let among = BitmapExpr::any_of(groups);
-        let found = self.ranking.page(self.reader, usize::MAX, None, Some(&among))?;
-        let mut of_each = vec![Vec::new(); groups.len()];
-        let mut by_id: Vec<(usize, Ranked)> = found.into_iter().enumerate().collect();
-        by_id.sort_unstable_by_key(|(_, found)| found.id);
-        for (group, of_group) in groups.iter().zip(&mut of_each) {
-            let mut ids = group.cursor(self.reader)?;
-            for (place, found) in &by_id {
-                match ids.seek(found.id)? {
-                    Some(id) if id == found.id => of_group.push((*place, *found)),
-                    Some(_) => {}
-                    None => break,
-                }
-            }
-        }
-        let best = |mut found: Vec<(usize, Ranked)>| {
-            found.sort_unstable_by_key(|(place, _)| *place);
-            found.into_iter().take(limit).map(|(_, found)| found).collect()
-        };
-        Ok(of_each.into_iter().map(best).collect())
-    }
-}
-
-fn ranked(best: TopK) -> Vec<Ranked> {
-    best.into_hits().into_iter().map(Ranked::by_score).collect()
-}
-
-/// The ids of groups with their numbers, in ascending order, unless they are many.
-fn few_ids(reader: &impl Reader, groups: &[BitmapExpr]) -> Result<Option<Vec<(u32, usize)>>> {
-    let mut all = Vec::new();
-    for (group, ids) in groups.iter().enumerate() {
-        for id in ids.ids(reader, .., Order::Ascending)? {
-            // The index has no ids beyond 32 bits.
-            all.extend(u32::try_from(id?).ok().map(|id| (id, group)));
-            if all.len() > FEW {
-                return Ok(None);
-            }
-        }
-    }
-    all.sort_unstable();
-    Ok(Some(all))
-}
-
-/// A group whose best matches are not known.
-struct OpenGroup<'g> {
-    ids: &'g BitmapExpr,
-    best: &'g mut Vec<Ranked>,
-}
-
-/// Divides the best matches of all among groups, and removes those that have enough.
-fn divide<K: RecordKey, V>(
-    ranking: &Ranking<'_, K, V>,
-    reader: &impl Reader,
-    all: &[Ranked],
-    limit: usize,
-    open: &mut Vec<OpenGroup<'_>>,
-) -> Result<()> {
-    if all.is_empty() {
-        return Ok(());
-    }
-    let mut ids: Vec<u64> = all.iter().map(|found| found.id).collect();
-    ids.sort_unstable();
-    let ids = ranking.search.index.records().of_sorted_ids(ids);
-    for group in open.iter_mut() {
-        let shared = (group.ids.clone() & &ids).ids(reader, .., Order::Ascending)?;
-        let shared: Vec<u64> = shared.collect::<Result<_>>()?;
-        let of_group = all.iter().filter(|found| shared.binary_search(&found.id).is_ok());
-        *group.best = of_group.take(limit).copied().collect();
-    }
-    open.retain(|group| group.best.len() < limit);
-    Ok(())
-}
-
-/// The ids of several groups together, in ascending order.
-struct GroupIds<'r, R: Reader> {
-    cursors: Vec<IdCursor<'r, R>>,
-    /// The next id of each group, and the group.
-    next: BinaryHeap<Reverse<(u32, usize)>>,
-}
-
-impl<'r, R: Reader> GroupIds<'r, R> {
-    fn new(reader: &'r R, groups: &[BitmapExpr]) -> Result<Self> {
-        let cursors = groups.iter().map(|group| group.cursor(reader)).collect::<Result<_>>()?;
-        let mut ids = Self { cursors, next: BinaryHeap::new() };
-        (0..groups.len()).try_for_each(|group| ids.advance(group, 0))?;
-        Ok(ids)
-    }
-
-    /// Adds the first id of a group that is not before `target`, if there is one.
-    fn advance(&mut self, group: usize, target: u32) -> Result<()> {
-        let Some(cursor) = self.cursors.get_mut(group) else { return Ok(()) };
-        let id = cursor.seek(target.into())?.and_then(|id| u32::try_from(id).ok());
-        self.next.extend(id.map(|id| Reverse((id, group))));
-        Ok(())
     }
 }

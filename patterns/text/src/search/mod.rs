@@ -51,8 +51,10 @@
 //! ids, which skip blocks that cannot contain a match or a score that is good enough.
 
 mod batch;
+mod best_of_each;
 mod bm25;
 mod build;
+mod by_group;
 mod by_score;
 mod catalog;
 mod combined;

@@ -63,14 +63,18 @@ impl TopK {
         }
     }
 
-    /// Adds a document. Documents are added by ascending id.
+    /// Whether a document would be one of the best so far.
+    #[inline]
+    pub(crate) fn has_room(&self, hit: ScoredDoc) -> bool {
+        let is_better = |worst: &Ranked| Ranked(hit) < *worst;
+        self.heap.len() < self.limit || self.limit > 0 && self.heap.peek().is_some_and(is_better)
+    }
+
+    /// Adds a document.
     #[inline]
     pub(crate) fn push(&mut self, hit: ScoredDoc) {
         let is_later = |after: ScoredDoc| Ranked(hit) > Ranked(after);
-        let is_full = self.heap.len() >= self.limit;
-        let is_better = |worst: &Ranked| hit.score.total_cmp(&worst.0.score).is_gt();
-        let has_room = self.limit > 0 && (!is_full || self.heap.peek().is_some_and(is_better));
-        if !has_room || !self.after.is_none_or(is_later) {
+        if !self.has_room(hit) || !self.after.is_none_or(is_later) {
             return;
         }
         self.heap.push(Ranked(hit));

@@ -86,14 +86,16 @@ fn the_best_of_each_group_are_those_of_a_filter() {
     let snapshot = store.snapshot().unwrap();
     let records = index.records();
     let of = |field: &str, value: u32| records.term(field, value).unwrap();
-    let groups: [Vec<BitmapExpr>; 4] = [
+    // The list is read as a whole, by its bounds, and at single ids.
+    let groups: [Vec<BitmapExpr>; 5] = [
         vec![of("small", 3), of("small", 470), of("small", 999)],
         vec![of("large", 0), of("large", 1), of("large", 2)],
         vec![of("large", 1), of("small", 8)],
         (0..40).map(|n| of("small", n)).collect(),
+        vec![of("large", 2), of("small", 9) & of("large", 1)],
     ];
     for search in searches(&index) {
-        for (groups, limit) in groups.iter().zip([3, 2, 300, 5]) {
+        for (groups, limit) in groups.iter().zip([3, 2, 300, 5, 2]) {
             let ranking = search.ranking(&snapshot).unwrap();
             let mut matches = ranking.matches(&snapshot, None).unwrap();
             matches.next(10).unwrap();
