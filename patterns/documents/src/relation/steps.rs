@@ -11,9 +11,9 @@ use keyloom_text::TextIndex;
 use crate::matches::Matches;
 use crate::score_mode::Tally;
 
-/// If there are at least this many records per wanted value, the records of each value are read on
+/// If there are at least this many ids per wanted value, the records of each value are read on
 /// their own. Otherwise the values of all records are read, those of 1,016 records with one get.
-const RECORDS_PER_RANGE: u64 = 64;
+const IDS_PER_RANGE: u64 = 64;
 
 /// The records that have one of the wanted values in a field, each with the score of the value. A
 /// record with several of them has the greatest score.
@@ -26,14 +26,13 @@ pub(crate) fn with_values<K: RecordKey, V>(
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let number = records.all().count(reader)?;
+    // The greatest id is one read. A count would read a container for each 65,024 records.
+    let last = records.all().last(reader)?.unwrap_or(0);
     let mut all = Vec::new();
-    if number / RECORDS_PER_RANGE >= wanted.len() as u64 {
+    if last / IDS_PER_RANGE >= wanted.len() as u64 {
         for (value, score) in wanted {
-            let ids = records.packed_term(field, value)?;
-            for id in ids.ids(reader, .., Order::Ascending)? {
-                all.push((id?, *score));
-            }
+            let ids = records.packed_term(field, value)?.to_vec::<u64>(reader, usize::MAX)?;
+            all.extend(ids.into_iter().flatten().map(|id| (id, *score)));
         }
         all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         all.dedup_by_key(|(id, _)| *id);

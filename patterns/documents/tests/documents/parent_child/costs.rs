@@ -41,7 +41,7 @@ pub fn steps_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     assert!(found.scores().iter().all(|(_, score)| *score == 50.0));
     assert_eq!(counts(cost)[..2], [2 + 2 + u64::from(PARENTS), 1]);
 
-    // 2 states and the key of one parent; a count of the children, and the ids of those of one.
+    // 2 states and the key of one parent; the greatest id of a child, and the ids of those of one.
     let one = Matches::of_ids(
         branches.text().at(&snapshot).unwrap(),
         &keyloom_bitmaps::BitmapExpr::range(3..=3),
