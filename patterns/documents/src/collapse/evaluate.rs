@@ -75,7 +75,10 @@ impl<K: RecordKey, V, R: Reader> Evaluation<'_, K, V, R> {
             self.add(&mut search, &mut matches, hits)?;
             let Search { found, .. } = &search;
             let is_enough = match found.of_page().count() >= level.groups {
-                true => found.hits >= FIRST || !found.repeats(level.groups, needed),
+                true => {
+                    let repeats = || found.repeats(level.groups, needed);
+                    found.hits >= FIRST || matches.are_few() || !repeats()
+                }
                 false => found.hits >= UNFILTERED,
             };
             if is_last || is_enough {

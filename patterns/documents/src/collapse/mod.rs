@@ -74,9 +74,27 @@
 //! | [`counts`](Collapse::counts) | visits all matches; one column for each block with a match |
 //! | [`facet_groups`](Collapse::facet_groups) | visits all matches; a [report](keyloom_bitmaps::report) by two fields |
 //!
-//! The search for inner hits reads a block of postings for each block with a record of one of the
-//! groups. If records of a group have adjacent ids, for example because they were put in the order
-//! of their authors, these are few.
+//! Inner hits need reads that the search itself does not need: the group of each of the best hits,
+//! one container for each chunk of 65,024 ids that a group has, and each block of postings that may
+//! have one of the best postings of a group. If records of a group have adjacent ids, for example
+//! because they were put in the order of their authors, these are few.
+//!
+//! Keys read of 10<sup>6</sup> posts on LMDB for 10 groups with 3 hits each, of terms that are in
+//! 520, 21, 2 and 0.2 of a thousand posts. *Needed* are the columns of ten hits, the containers of
+//! the ten groups, and the blocks of which the bound is good enough:
+//!
+//! | the search | needed, 10 posts per author | read | needed, authors by Zipf's law | read |
+//! |---|---|---|---|---|
+//! | 143 | 228 | 775 | 1,405 | 7,179 |
+//! | 46 | 195 | 393 | 406 | 686 |
+//! | 9 | 113 | 134 | 197 | 386 |
+//! | 6 | 97 | 118 | 172 | 361 |
+//!
+//! So no evaluation of one term on this layout reads at most twice the keys of the search, except
+//! for a frequent term and small groups. The CPU time of the page is 1.3, 2.1, 4.9 and 5.8 times
+//! that of the search with 10 posts per author, and 20, 14, 36 and 28 times by Zipf's law. A scan
+//! reads more keys than needed where these would be read one by one: eight steps take about as long
+//! as one read.
 //!
 //! # When not to use it
 //!
