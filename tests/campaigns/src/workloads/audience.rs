@@ -1,6 +1,6 @@
 //! Visitors, found through inverted indexes: one that gives out ids, and one whose keys are ids.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use keyloom::{DynWriter, Memory, Order, Result, Subspace};
@@ -8,6 +8,7 @@ use keyloom_patterns::bitmaps::{BitmapExpr, InvertedIndex, one};
 use keyloom_patterns::{Attached, Schema, Table, starting_with};
 use serde::{Deserialize, Serialize};
 
+use super::numbered::Numbered;
 use crate::Workload;
 
 /// A record.
@@ -36,29 +37,7 @@ pub enum Change {
 }
 
 /// What should be there.
-#[derive(Clone, Default)]
-pub struct Model {
-    records: BTreeMap<u16, Visitor>,
-    ids: BTreeMap<u16, u64>,
-    free: BTreeSet<u64>,
-    next: u64,
-}
-
-impl Model {
-    fn put(&mut self, key: u16, visitor: &Visitor) {
-        if !self.ids.contains_key(&key) {
-            let id = self.free.pop_first().unwrap_or(self.next);
-            self.next = self.next.max(id + 1);
-            self.ids.insert(key, id);
-        }
-        self.records.insert(key, visitor.clone());
-    }
-
-    fn delete(&mut self, key: u16) {
-        self.records.remove(&key);
-        self.free.extend(self.ids.remove(&key));
-    }
-}
+type Model = Numbered<u16, Visitor>;
 
 const CITIES: [&str; 4] = ["", "a", "a\0", "Oslo"];
 const SITES: [&str; 3] = ["a.org", "b", "b.org"];
@@ -173,14 +152,14 @@ impl Workload for Audience {
 
     fn imitate(&self, operation: &Change, model: &mut Model) {
         match operation {
-            Change::Put(key, visitor) => model.put(*key, visitor),
-            Change::Delete(key) => model.delete(*key),
+            Change::Put(key, visitor) => model.put(*key, visitor.clone()),
+            Change::Delete(key) => drop(model.delete(key)),
             // Ids are given out in the order of the keys.
             Change::PutMany(visitors) => {
                 let last: BTreeMap<u16, &Visitor> = visitors.iter().map(|(k, v)| (*k, v)).collect();
-                last.into_iter().for_each(|(key, visitor)| model.put(key, visitor));
+                last.into_iter().for_each(|(key, one)| model.put(key, one.clone()));
             }
-            Change::DeleteMany(keys) => keys.iter().for_each(|key| model.delete(*key)),
+            Change::DeleteMany(keys) => keys.iter().for_each(|key| drop(model.delete(key))),
         }
     }
 
@@ -196,9 +175,7 @@ impl Workload for Audience {
             self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.records);
         let (by_given_id, by_key) = (self.by_given_id.at(txn)?, self.by_key.at(txn)?);
-        for (key, id) in &model.ids {
-            super::compare(&mut wrong, "an id", by_given_id.id_of(txn, key)?, Some(*id));
-        }
+        model.judge_ids(&mut wrong, by_given_id, txn)?;
         let wanted = wanted(model);
         for index in [by_given_id, by_key] {
             super::compare(&mut wrong, "what is found", &Self::asked(index, txn)?, &wanted);
@@ -207,20 +184,8 @@ impl Workload for Audience {
     }
 
     fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
-        // Each assigned id goes to its key. Each free id is assigned to an unused key and released.
-        let holders: BTreeMap<u64, u16> = model.ids.iter().map(|(key, id)| (*id, *key)).collect();
-        let nobody = |id: u64| NOBODY + u16::try_from(id).unwrap_or(u16::MAX - NOBODY);
-        for id in 0..model.next {
-            let holder = holders.get(&id).and_then(|key| Some((key, model.records.get(key)?)));
-            match holder {
-                Some((key, visitor)) => self.table.put(txn, key, visitor)?,
-                None => {
-                    let visitor = Visitor { city: None, sites: Vec::new(), cents: None };
-                    self.table.put(txn, &nobody(id), &visitor)?;
-                }
-            }
-        }
-        let free: Vec<u16> = model.free.iter().map(|id| nobody(*id)).collect();
-        self.table.delete_many(txn, &free).map(drop)
+        let nobody = |id| NOBODY + u16::try_from(id).unwrap_or(u16::MAX - NOBODY);
+        let visitor = Visitor { city: None, sites: Vec::new(), cents: None };
+        model.rebuild(&self.table, txn, nobody, &visitor)
     }
 }

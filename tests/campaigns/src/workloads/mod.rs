@@ -6,11 +6,13 @@ mod audience;
 mod blog;
 mod cities;
 mod clicks;
+mod documents;
 mod entries;
 mod files;
 mod ledger;
 mod may_refuse;
 mod members;
+mod numbered;
 mod places;
 mod routes;
 mod trees;
@@ -44,6 +46,7 @@ pub fn all() -> Result<(Vec<Arc<dyn Registered>>, Definitions)> {
         Arc::new(aggregates::Parts::new()),
         Arc::new(audience::Audience::new(&schema)?),
         Arc::new(articles::Articles::new(&schema)?),
+        Arc::new(documents::Documents::new(&schema)?),
         Arc::new(files::Files::new(&schema)?),
         Arc::new(trees::adjacency_list()),
         Arc::new(trees::materialized_path()),

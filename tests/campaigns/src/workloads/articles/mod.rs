@@ -11,6 +11,7 @@ use keyloom_patterns::text::{Analyzer, Detail, TextIndex};
 use keyloom_patterns::{Attached, Schema, Table, bitmaps};
 use serde::{Deserialize, Serialize};
 
+use super::numbered::Numbered;
 use crate::Workload;
 
 /// A record.
@@ -51,13 +52,7 @@ pub enum Change {
 }
 
 /// What should be there.
-#[derive(Clone, Default)]
-pub struct Model {
-    records: BTreeMap<u16, Article>,
-    ids: BTreeMap<u16, u64>,
-    free: BTreeSet<u64>,
-    next: u64,
-}
+pub type Model = Numbered<u16, Article>;
 
 /// Words as they are written, and their terms.
 const WORDS: [(&str, &str); 8] = [
@@ -156,20 +151,6 @@ impl Articles {
 }
 
 impl Model {
-    fn put(&mut self, key: u16, article: Article) {
-        if !self.ids.contains_key(&key) {
-            let id = self.free.pop_first().unwrap_or(self.next);
-            self.next = self.next.max(id + 1);
-            self.ids.insert(key, id);
-        }
-        self.records.insert(key, article);
-    }
-
-    fn delete(&mut self, key: u16) {
-        self.records.remove(&key);
-        self.free.extend(self.ids.remove(&key));
-    }
-
     /// The documents and the tokens of a field, and the documents of each term.
     fn counts(&self, field: &str) -> Vec<i64> {
         let all: Vec<Vec<&str>> = self.records.values().map(|one| one.terms(field)).collect();
@@ -241,7 +222,7 @@ impl Workload for Articles {
         // Ids are given out in the order of the keys.
         let (put, deleted) = Self::effect(operation);
         put.into_iter().for_each(|(key, article)| model.put(key, article));
-        deleted.into_iter().for_each(|key| model.delete(key));
+        deleted.iter().for_each(|key| drop(model.delete(key)));
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
@@ -256,10 +237,7 @@ impl Workload for Articles {
             self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.records);
         let (by_given_id, by_key) = (self.by_given_id.at(txn)?, self.by_key.at(txn)?);
-        for (key, id) in &model.ids {
-            let found = by_given_id.records().id_of(txn, key)?;
-            super::compare(&mut wrong, "an id", found, Some(*id));
-        }
+        model.judge_ids(&mut wrong, by_given_id.records(), txn)?;
         for (number, field) in (0..).zip(FIELDS) {
             let wanted = model.counts(field);
             for index in [by_given_id, by_key] {
@@ -277,21 +255,9 @@ impl Workload for Articles {
     }
 
     fn rebuild(&self, model: &Model, txn: &mut DynWriter<'_>) -> Result<()> {
-        // Each assigned id goes to its key. Each free id is assigned to an unused key and released.
-        let holders: BTreeMap<u64, u16> = model.ids.iter().map(|(key, id)| (*id, *key)).collect();
-        let unused = |id: u64| UNUSED_KEYS + u16::try_from(id).unwrap_or(u16::MAX - UNUSED_KEYS);
+        let unused = |id| UNUSED_KEYS + u16::try_from(id).unwrap_or(u16::MAX - UNUSED_KEYS);
         let empty = Article { title: String::new(), body: Vec::new(), year: None };
-        let of_id = |id: u64| {
-            let key = holders.get(&id).copied().unwrap_or_else(|| unused(id));
-            (key, model.records.get(&key).unwrap_or(&empty).clone())
-        };
-        let all: Vec<(u16, Article)> = (0..model.next).map(of_id).collect();
-        // In a batch, ids are given out in the order of the keys.
-        for ascending in all.chunk_by(|(one, _), (next, _)| one < next) {
-            self.table.put_many(txn, ascending)?;
-        }
-        let free: Vec<u16> = model.free.iter().map(|id| unused(*id)).collect();
-        self.table.delete_many(txn, &free).map(drop)
+        model.rebuild(&self.table, txn, unused, &empty)
     }
 }
 
