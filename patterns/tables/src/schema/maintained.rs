@@ -100,7 +100,10 @@ pub trait Maintained: Clone + Send + Sync + 'static {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! described {
-    ($kind:expr $(, options $options:expr)? $(, deferred if $deferred:expr)?) => {
+    (
+        $kind:expr $(, format $format:expr)? $(, options $options:expr)?
+        $(, deferred if $deferred:expr)?
+    ) => {
         type Key = K;
         type Value = V;
 
@@ -108,6 +111,10 @@ macro_rules! described {
             let kind: fn(&Self) -> &'static str = $kind;
             kind(self)
         }
+
+        $(fn format(&self) -> u32 {
+            $format
+        })?
 
         $(fn can_be_deferred(&self) -> bool {
             let can_be_deferred: fn(&Self) -> bool = $deferred;
