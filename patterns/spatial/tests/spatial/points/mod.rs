@@ -7,6 +7,7 @@ mod distances;
 mod faults;
 mod fixture;
 mod maintenance;
+mod polygons;
 mod queries;
 mod real;
 mod round_trips;

@@ -1,9 +1,13 @@
 //! Polygons, with holes.
 
-use geo::algorithm::{BoundingRect, Intersects, Validation};
-use geo::{Coord, Line, LineString, LinesIter, Rect};
+mod edges;
+mod valid;
+
+use geo::algorithm::{BoundingRect, Intersects};
+use geo::{Coord, LineString, Rect};
 use keyloom::{Error, Result};
 
+use self::edges::Edges;
 use super::area::{Area, BoundingBox, CellBounds, Relation};
 use super::position::{LatLng, check_latitude, check_longitude};
 
@@ -30,7 +34,7 @@ use super::position::{LatLng, check_latitude, check_longitude};
 pub struct Polygon {
     polygon: geo::Polygon<f64>,
     /// The edges of the shell and the holes.
-    edges: Vec<Line<f64>>,
+    edges: Edges,
     bounds: Rect<f64>,
 }
 
@@ -47,7 +51,7 @@ impl Polygon {
     /// crosses itself, or is wider than 360 degrees; for a latitude beyond ±90 degrees; and for a
     /// number that is not finite.
     pub fn new(ring: &[(f64, f64)]) -> Result<Self> {
-        Self::valid(geo::Polygon::new(line_string(ring)?, Vec::new()))
+        Self::valid(geo::Polygon::new(line_string(ring)?, Vec::new()), 0)
     }
 
     /// The same polygon without the area inside `ring`.
@@ -58,14 +62,11 @@ impl Polygon {
     pub fn with_hole(self, ring: &[(f64, f64)]) -> Result<Self> {
         let mut polygon = self.polygon;
         polygon.interiors_push(line_string(ring)?);
-        Self::valid(polygon)
+        let hole = polygon.interiors().len();
+        Self::valid(polygon, hole)
     }
 
     /// A polygon of the crate `geo`, with its holes: x is the longitude, y the latitude.
-    ///
-    /// Many corners are expensive: checking that rings do not cross compares every pair of edges,
-    /// and a query checks all edges for each cell of its cover. Simplify a border with thousands of
-    /// corners.
     ///
     /// # Errors
     /// Errors of [`new`](Polygon::new) and [`with_hole`](Polygon::with_hole). (`geo` closes rings
@@ -75,7 +76,7 @@ impl Polygon {
             let corners: Vec<_> = ring.coords().map(|corner| (corner.y, corner.x)).collect();
             line_string(&corners)?;
         }
-        Self::valid(polygon)
+        Self::valid(polygon, 0)
     }
 
     /// The polygon as a type of the crate `geo`: x is the longitude, y the latitude.
@@ -83,10 +84,12 @@ impl Polygon {
         &self.polygon
     }
 
-    fn valid(polygon: geo::Polygon<f64>) -> Result<Self> {
-        if let Err(error) = polygon.check_validation() {
-            return Err(refused(error.to_string(), "give rings that do not cross; see `Polygon`"));
-        }
+    /// The polygon if it is valid. Its rings before this one are known to be valid.
+    fn valid(polygon: geo::Polygon<f64>, first_ring: usize) -> Result<Self> {
+        let edges = Edges::of(&polygon);
+        valid::check(&polygon, &edges, first_ring).map_err(|error| {
+            refused(error.to_string(), "give rings that do not cross; see `Polygon`")
+        })?;
         let Some(bounds) = polygon.bounding_rect() else {
             return Err(refused("no corner".into(), "a ring has three corners or more"));
         };
@@ -98,19 +101,18 @@ impl Polygon {
             let east = format!("longitudes {} to {}", bounds.min().x, bounds.max().x);
             return Err(refused(east, "begin between -180 and 180 degrees"));
         }
-        let edges = polygon.lines_iter().collect();
         Ok(Self { polygon, edges, bounds })
     }
 
     fn has(&self, corner: Coord<f64>) -> bool {
-        self.bounds.intersects(&corner) && self.polygon.intersects(&corner)
+        self.bounds.intersects(&corner) && self.edges.contain(corner)
     }
 
     /// The relation to a cell, shifted to the longitudes of the polygon.
     fn relation_to(&self, cell: &Rect<f64>) -> Relation {
         if !self.bounds.intersects(cell) {
             Relation::Outside
-        } else if self.edges.iter().any(|edge| crosses(edge, cell)) {
+        } else if self.edges.cross(cell) {
             Relation::Across
         } else if self.has(cell.center()) {
             Relation::Inside
@@ -150,24 +152,6 @@ impl Area for Polygon {
         let (west, east) = (low.x - MARGIN, high.x + MARGIN);
         BoundingBox::new(low.y, west, high.y, east).unwrap_or(BoundingBox::WORLD)
     }
-}
-
-/// Whether a line touches a rectangle: their projections overlap on both axes, and the corners are
-/// not all on one side of the line.
-fn crosses(line: &Line<f64>, cell: &Rect<f64>) -> bool {
-    let (low, high) = (cell.min(), cell.max());
-    let (from, to) = (line.start, line.end);
-    let overlaps = from.x.max(to.x) >= low.x
-        && from.x.min(to.x) <= high.x
-        && from.y.max(to.y) >= low.y
-        && from.y.min(to.y) <= high.y;
-    if !overlaps {
-        return false;
-    }
-    let side = |x: f64, y: f64| (to.x - from.x) * (y - from.y) - (to.y - from.y) * (x - from.x);
-    let sides =
-        [side(low.x, low.y), side(low.x, high.y), side(high.x, low.y), side(high.x, high.y)];
-    !(sides.iter().all(|side| *side > 0.0) || sides.iter().all(|side| *side < 0.0))
 }
 
 fn line_string(ring: &[(f64, f64)]) -> Result<LineString<f64>> {
