@@ -10,7 +10,7 @@ use super::Area;
 use super::area::{BoundingBox, CellBounds, Relation};
 use super::cover::Region;
 use super::curve::Morton;
-use super::position::{EARTH_RADIUS, LatLng};
+use super::position::{EARTH_RADIUS, LatLng, cosine};
 
 /// A cell: all positions whose codes begin with the same bits.
 ///
@@ -153,19 +153,9 @@ impl GeoCell {
         outer_bounds(self.first.decode(), self.codes().end().decode())
     }
 
-    /// The code in this cell that is nearest to another code, in grid steps to the north and to the
-    /// east.
-    pub(super) fn nearest_code(&self, other: u64) -> u64 {
-        let [x, y]: [u32; 2] = other.decode();
-        let ([west, south], [east, north]): ([u32; 2], [u32; 2]) =
-            (self.first.decode(), self.codes().end().decode());
-        let x = match (west..=east).contains(&x) {
-            true => x,
-            // Go the shorter way around.
-            false if west.wrapping_sub(x) < x.wrapping_sub(east) => west,
-            false => east,
-        };
-        u64::encode([x, y.clamp(south, north)])
+    /// The approximate area in square metres.
+    pub(super) fn size(&self) -> f64 {
+        size(&GeoCell::bounds(self))
     }
 
     pub(super) fn contains(&self, code: u64) -> bool {
@@ -235,6 +225,13 @@ fn bounds(low: [u32; 2], high: [u32; 2]) -> CellBounds {
     }
 }
 
+/// The approximate area in square metres.
+fn size(CellBounds { south, west, north, east }: &CellBounds) -> f64 {
+    let height = (north - south).to_radians() * EARTH_RADIUS;
+    let width = (east - west).to_radians() * EARTH_RADIUS;
+    height * width * cosine((south + north) / 2.0)
+}
+
 /// A bound on the rounding error of a coordinate, in degrees, with a large reserve. It is far less
 /// than a step of the code.
 const MARGIN: f64 = 1e-11;
@@ -259,12 +256,8 @@ impl<A: Area> Region<2> for OnSphere<A> {
         self.0.relation(&outer_bounds(low, high))
     }
 
-    /// The approximate area in square metres.
     fn size(&self, low: [u32; 2], high: [u32; 2]) -> f64 {
-        let CellBounds { south, west, north, east } = bounds(low, high);
-        let height = (north - south).to_radians() * EARTH_RADIUS;
-        let width = (east - west).to_radians() * EARTH_RADIUS;
-        height * width * ((south + north) / 2.0).to_radians().cos()
+        size(&bounds(low, high))
     }
 
     fn hull(&self) -> ([u32; 2], [u32; 2]) {

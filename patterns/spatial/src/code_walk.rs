@@ -2,10 +2,10 @@
 
 use std::ops::Deref;
 
-use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, Subspace};
+use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
 use super::cover::{Cover, Run};
-use super::located::{Covered, Located};
+use super::located::{Located, Place, code_of};
 use super::query::MOST_RANGES;
 use keyloom_tables::Explain;
 use keyloom_tables::index::Found;
@@ -80,7 +80,7 @@ pub(super) type Only<'q, K> = &'q dyn Fn(&K) -> bool;
 
 /// The location of an entry relative to the cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Location {
     /// Between the runs of the cover.
     InGap,
     /// In a run across the border: the exact position must be checked.
@@ -93,6 +93,8 @@ pub(super) struct CodeWalk<'r, R: Reader> {
     walk: Walk<'r, R>,
     space: Subspace,
     cover: Cover,
+    /// The key of the last entry of the previous page.
+    after: Option<KeyBuf>,
     /// The current range, from 1, and the run that the walk is in or before.
     range: usize,
     run: usize,
@@ -108,8 +110,22 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     /// A walk through the entries of `space`, whose keys begin with a code.
     pub(super) fn new(reader: &'r R, space: &Subspace, cover: Cover) -> Self {
         let walk = Walk::new(reader, Order::Ascending, cover.ranges.len());
-        let space = space.clone();
-        Self { walk, space, cover, range: 0, run: 0, useless: 0, before: None, patience: None }
+        Self {
+            walk,
+            space: space.clone(),
+            cover,
+            after: None,
+            range: 0,
+            run: 0,
+            useless: 0,
+            before: None,
+            patience: None,
+        }
+    }
+
+    /// The same walk without the entries up to this key.
+    pub(super) fn after(self, key: Option<&[u8]>) -> Self {
+        Self { after: key.map(KeyBuf::from_slice), ..self }
     }
 
     /// The same walk, which begins with the cover of [`first_ranges`] and uses more ranges when
@@ -143,7 +159,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     /// The next entry that `has` and `only` accept, with its code. `has` is called only for entries
     /// in runs across the border. `only` is called with the record key.
     #[inline]
-    pub(super) fn next_placed<K: RecordKey, P: Covered>(
+    pub(super) fn next_placed<K: RecordKey, P: Place>(
         &mut self,
         has: impl Fn(&P) -> bool,
         only: Option<Only<'_, K>>,
@@ -154,7 +170,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     /// The same. `cover` returns a cover of the region with the given number of ranges, for the
     /// case that more of them pay off.
     #[inline]
-    pub(super) fn next_in_finer<K: RecordKey, P: Covered>(
+    pub(super) fn next_in_finer<K: RecordKey, P: Place>(
         &mut self,
         has: impl Fn(&P) -> bool,
         only: Option<Only<'_, K>>,
@@ -162,15 +178,15 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     ) -> Result<Option<(u64, Located<R::Bytes<'r>, K, P>)>> {
         while let Some(entry) = self.step()? {
             let found = Found::new(&self.space, entry)?;
-            let code = found.parts_as()?;
+            let code = code_of(&self.space, &found)?;
             let place = self.place(code);
             let is_first = self.before.replace(code) != Some(code);
-            if place == Place::InGap {
+            if place == Location::InGap {
                 self.useless(code, is_first, &cover)?;
                 continue;
             }
             let located = Located::of(found)?;
-            if place == Place::Across && !has(located.place()) {
+            if place == Location::Across && !has(located.place()) {
                 self.useless(code, is_first, &cover)?;
                 continue;
             }
@@ -219,11 +235,11 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
 
     /// The location of the entry with this code, which was read last.
     #[inline]
-    fn place(&mut self, code: u64) -> Place {
+    fn place(&mut self, code: u64) -> Location {
         match self.run_at(code) {
-            Some(run) if run.first <= code && run.is_inside => Place::Inside,
-            Some(run) if run.first <= code => Place::Across,
-            _ => Place::InGap,
+            Some(run) if run.first <= code && run.is_inside => Location::Inside,
+            Some(run) if run.first <= code => Location::Across,
+            _ => Location::InGap,
         }
     }
 
@@ -282,7 +298,11 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         let last = self.behind_range().and_then(|behind| behind.checked_sub(1));
         match last.and_then(|last| self.cover.runs.get(last)) {
             Some(last) if from <= last.last => {
-                self.walk.seek(within(from..=last.last).key_range(&self.space))
+                let range = within(from..=last.last).key_range(&self.space);
+                match self.after.as_deref().filter(|after| range.contains(after)) {
+                    Some(after) => self.walk.seek(range.after(after)),
+                    None => self.walk.seek(range),
+                }
             }
             _ => {
                 self.walk.end();

@@ -93,15 +93,16 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
     ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K>>
     {
         let cover = self.cover();
-        Ok(self.walk(reader, cover))
+        Ok(self.walk(reader, cover, None))
     }
 
     fn walk<'r, R: Reader>(
         self,
         reader: &'r R,
         cover: Cover,
+        after: Option<&[u8]>,
     ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K> {
-        scan(CodeWalk::new(reader, &self.space, cover), move |walk| {
+        scan(CodeWalk::new(reader, &self.space, cover).after(after), move |walk| {
             let wants = |extent: &_| self.wants(extent);
             Ok(walk.next_placed(wants, self.only)?.map(|(_, extent)| extent))
         })
@@ -129,9 +130,10 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
         after: Option<&Continuation>,
     ) -> Result<Page<Located<R::Bytes<'r>, K, BoundingBox>>> {
         let (query, space) = (self.name(), self.space.clone());
-        let walk = |from: Option<u64>| {
-            let cover = self.cover().from(from);
-            Ok(self.walk(reader, cover))
+        let walk = |last: Option<(u64, &[u8])>| {
+            let (code, key) = last.unzip();
+            let cover = self.cover().from(code);
+            Ok(self.walk(reader, cover, key))
         };
         page(&query, (&space, 1), limit, after, walk)
     }

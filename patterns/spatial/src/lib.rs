@@ -52,25 +52,25 @@
 //!
 //! | index | key | value |
 //! |---|---|---|
-//! | [`PointIndex`] | subspace, code (an unsigned integer of 64 bits), record key | as in an [`Index`](keyloom_tables::index#layout) that covers latitude and longitude, in degrees |
+//! | [`PointIndex`] | subspace, code (an unsigned integer of 64 bits), latitude, longitude (in degrees), record key | as in an [`Index`](keyloom_tables::index#layout) |
 //! | [`SpaceTimeIndex`] | subspace, width of the bins in milliseconds, bin, code of 3 dimensions, record key | the same, covering latitude, longitude and milliseconds |
 //! | [`CurveIndex`] | subspace, hash of the dimensions, code of 2 to 4 dimensions, record key | the same, covering the numbers |
 //! | [`ExtentIndex`] | subspace, code of an enlarged cell, record key | the same, covering south, west, north and east |
 //!
 //! ```text
-//! ("geo", "by_position", 14993501096149602634, 2988507)  ->  10 04, (48.85341, 2.3488)
-//!  subspace              code                  record key
+//! ("geo", "by_position", 14993501096149602634, 48.85341, 2.3488, 2988507)  ->  10 04
+//!  subspace              code                  position          record key
 //! ```
 //!
 //! The bits of a code are those of longitude and latitude in turn, longitude first, 32 of each.
 //! These are the bits of a geohash of 12 characters, and 4 more. The world is divided from -180 to
-//! 180 degrees and from -90 to 90; latitude 90 belongs to the last row. The value holds the exact
-//! position.
+//! 180 degrees and from -90 to 90; latitude 90 belongs to the last row. The exact position follows
+//! the code, so points at one position are adjacent.
 //!
 //! # Invariants
 //!
 //! * A point exists exactly if the function of the index returns a position for an existing record.
-//! * Its code is that of the position in its value.
+//! * Its code is that of its position.
 //! * A position has one representation: longitudes are from -180 (included) to 180 (excluded), and
 //!   the longitude of a pole is 0.
 //! * A cover contains the codes of all positions in its area. Parts inside the area are not checked
@@ -80,13 +80,20 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | put or delete of a record | 1 key written per point added or removed; 2 if it moves to another code, 1 if it moves within the same code, 0 if it is unchanged |
-//! | [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid), [`page`](AreaQuery::page) | at most as many ranges as the query [may use](AreaQuery::in_ranges), and 1 more seek after 8 keys in a row outside the area, if something can be skipped; keys as below; a page also reads whether another point follows it |
-//! | [`nearest`](PointIndex::nearest), [`by_distance`](AreaQuery::by_distance) | reads of up to 17 keys, in the order of their least distance: some 15 of them for the ten nearest; memory for points that were read but are farther away |
-//! | [`page_by_distance`](AreaQuery::page_by_distance) | the same for one page; points nearer than its beginning are not read again, except at the border |
+//! | put or delete of a record | 1 key written per point added or removed; 2 if it moves, 0 if it is unchanged |
+//! | [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid), [`page`](AreaQuery::page) | at most as many ranges as the query [may use](AreaQuery::in_ranges), and 1 more seek after 8 keys in a row outside the area, if something can be skipped; keys as below; a page begins after the key of the previous one, and also reads whether another point follows it |
+//! | [`nearest`](PointIndex::nearest), [`by_distance`](AreaQuery::by_distance) | reads of up to 17 keys, in the order of their least distance: about 5 of them for the ten nearest, 20 for 100 and 120 to 140 for 1,000; on a remote store 2 to 6 round trips; memory for points that were read but are farther away |
+//! | [`page_by_distance`](AreaQuery::page_by_distance) | the same for one page, and the cells that the circle through its beginning crosses: about 2 √n reads and 18 √n keys after n points |
 //! | [`in_cell`](PointIndex::in_cell) | 1 range; reads exactly what it returns |
 //! | [`cover_parts`](AreaQuery::cover_parts) | reads nothing |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
+//!
+//! The first read of `nearest` shows the density of the points. The search then divides the curve
+//! into cells of about 16 points, and reads those that may be nearer than the next result. Many
+//! points at one position are read in parts. On a remote store, a round trip reads several cells,
+//! four times as many as the previous one. Near a pole, cells are narrow: the ten nearest to a pole
+//! take 19 to 25 reads among 135,233 cities, and 66 to 101 among one million points that are spread
+//! evenly on the sphere.
 //!
 //! Keys scanned per key returned, on average, for circles of 10 km to 1,000 km among one million
 //! points spread evenly up to latitudes of 80 degrees:

@@ -2,7 +2,8 @@
 
 use std::ops::Deref;
 
-use keyloom::Result;
+use keyloom::key::Unpacker;
+use keyloom::{Error, Result, Subspace, Unpack};
 
 use super::area::BoundingBox;
 use super::position::LatLng;
@@ -18,18 +19,29 @@ pub struct Located<B, K, P> {
     place: P,
 }
 
-/// A place that index entries cover.
-pub(super) trait Covered: Sized {
-    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self>;
+/// A place that index entries contain.
+pub(super) trait Place: Sized {
+    fn of_entry<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self>;
+}
+
+/// The code of an entry: the first element of its key within `space`.
+#[inline]
+pub(super) fn code_of<B: Deref<Target = [u8]>, K>(
+    space: &Subspace,
+    found: &Found<B, K>,
+) -> Result<u64> {
+    let key = found.entry_key();
+    let elements = key.get(space.prefix().len()..).unwrap_or_default();
+    u64::unpack_element(&mut Unpacker::new(elements)).map_err(|error| Error::from(error).at(key))
 }
 
 impl<B: Deref<Target = [u8]>, K, P> Located<B, K, P> {
     #[inline]
     pub(super) fn of(found: Found<B, K>) -> Result<Self>
     where
-        P: Covered,
+        P: Place,
     {
-        let place = P::covered_by(&found)?;
+        let place = P::of_entry(&found)?;
         Ok(Self { found, place })
     }
 
@@ -63,10 +75,10 @@ impl<B, K> Located<B, K, LatLng> {
     }
 }
 
-impl Covered for LatLng {
+impl Place for LatLng {
     #[inline]
-    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
-        let (latitude, longitude) = found.covered()?;
+    fn of_entry<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
+        let (_, latitude, longitude): (u64, _, _) = found.parts_as()?;
         Ok(Self::stored(latitude, longitude))
     }
 }
@@ -78,9 +90,9 @@ impl<B, K> Located<B, K, BoundingBox> {
     }
 }
 
-impl Covered for BoundingBox {
+impl Place for BoundingBox {
     #[inline]
-    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
+    fn of_entry<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
         let (south, west, north, east) = found.covered()?;
         Ok(Self::stored([south, west, north, east]))
     }
@@ -98,9 +110,9 @@ impl<B, K> Located<B, K, (LatLng, i64)> {
     }
 }
 
-impl Covered for (LatLng, i64) {
+impl Place for (LatLng, i64) {
     #[inline]
-    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
+    fn of_entry<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
         let (latitude, longitude, time) = found.covered()?;
         Ok((LatLng::stored(latitude, longitude), time))
     }

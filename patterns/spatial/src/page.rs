@@ -1,8 +1,8 @@
 //! Pages of the results of a walk along a curve.
 
-use std::ops::{Bound, Deref};
+use std::ops::Deref;
 
-use keyloom::{KeyRange, Order, Result, Subspace, Unpack};
+use keyloom::{Order, Result, Subspace, Unpack};
 
 use super::located::Located;
 use keyloom_tables::table::RecordKey;
@@ -11,14 +11,14 @@ use keyloom_tables::{Continuation, Page};
 /// At most `limit` results of a query on the entries of `space`, beginning after `after`.
 ///
 /// The continuation belongs to the query named by `query` and to this `space`: these two, followed
-/// by the key of the last entry. `walk` receives the first `elements` elements of that key, and may
-/// skip everything before them.
+/// by the key of the last entry. `walk` receives the first `elements` elements of that key and the
+/// key, and begins after it.
 pub(super) fn page<B: Deref<Target = [u8]>, K: RecordKey, P, F: for<'k> Unpack<'k>, I>(
     query: &Subspace,
     (space, elements): (&Subspace, usize),
     limit: usize,
     after: Option<&Continuation>,
-    walk: impl FnOnce(Option<F>) -> Result<I>,
+    walk: impl FnOnce(Option<(F, &[u8])>) -> Result<I>,
 ) -> Result<Page<Located<B, K, P>>>
 where
     I: Iterator<Item = Result<Located<B, K, P>>>,
@@ -26,15 +26,13 @@ where
     let answers = query.child(space.prefix());
     let answer = |found: &Located<B, K, P>| [answers.prefix(), found.entry().entry_key()].concat();
     let whole = answers.self_and_children();
-    let rest = Continuation::resume(after, whole.clone(), Order::Ascending)?;
-    let from = match after {
-        Some(_) => first_elements(&answers, space, elements, &rest)?,
+    let last = after.map(|after| after.last_key(&whole, Order::Ascending)).transpose()?;
+    let last = last.map(|last| last.get(answers.prefix().len()..).unwrap_or_default());
+    let from = match last {
+        Some(last) => Some((first_elements(space, elements, last)?, last)),
         None => None,
     };
-    let is_seen = |found: &Result<Located<B, K, P>>| {
-        found.as_ref().is_ok_and(|one| !rest.contains(&answer(one)))
-    };
-    let mut walk = walk(from)?.skip_while(is_seen);
+    let mut walk = walk(from)?;
     let items = walk.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
     let has_more = limit > 0 && walk.next().transpose()?.is_some();
     let next = items
@@ -44,17 +42,12 @@ where
     Ok(Page { items, next })
 }
 
-/// The leading elements of the first key in a range of results.
+/// The leading elements of the key of an entry.
 fn first_elements<F: for<'k> Unpack<'k>>(
-    answers: &Subspace,
     space: &Subspace,
     elements: usize,
-    range: &KeyRange<'_>,
-) -> Result<Option<F>> {
-    let Some((Bound::Included(key) | Bound::Excluded(key), _)) = range.normalized() else {
-        return Ok(None);
-    };
-    let key = key.get(answers.prefix().len()..).unwrap_or_default();
+    key: &[u8],
+) -> Result<F> {
     let leading = space.leading(key, elements)?.get(space.prefix().len()..);
-    Ok(Some(keyloom::unpack(leading.unwrap_or_default())?))
+    Ok(keyloom::unpack(leading.unwrap_or_default())?)
 }

@@ -73,8 +73,9 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     {
         let entries = move |key: &K, value: &V| {
             let entries = function(key, value)?.map(|position| {
-                let degrees = (position.latitude(), position.longitude());
-                entry(code(&position)).covering(degrees)
+                // In the key, equal positions are adjacent: a search by distance needs to read one
+                // of them to know the distance of all.
+                entry((code(&position), position.latitude(), position.longitude()))
             });
             Ok(entries.unwrap_or_default())
         };
@@ -87,8 +88,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         AreaQuery::new(self.index.space(), area)
     }
 
-    /// All records, the nearest to `from` first. Reads on demand, so take as many as needed. All
-    /// records at one position are read together.
+    /// All records, the nearest to `from` first. Reads on demand, so take as many as needed.
     ///
     /// For a part of the records or for pages use [`within`](PointIndex::within) with an area or
     /// with [`GeoCell::WORLD`], and then [`by_distance`](AreaQuery::by_distance) or
@@ -122,4 +122,5 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     }
 }
 
-stands_on_index!(PointIndex; |_| "points");
+// Format 1 had the position in the value.
+stands_on_index!(PointIndex; |_| "points", format 2);

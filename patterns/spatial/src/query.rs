@@ -140,12 +140,18 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     }
 
     fn walk<R: Reader>(self, reader: &R) -> Points<'_, 'q, R, K, A> {
-        let cover = self.cover(first_ranges(reader));
-        self.walk_through(reader, cover)
+        self.walk_after(reader, None)
     }
 
-    fn walk_through<R: Reader>(self, reader: &R, cover: Cover) -> Points<'_, 'q, R, K, A> {
-        let walk = CodeWalk::new(reader, &self.space, cover);
+    /// The walk after the key of an entry, given with its code.
+    fn walk_after<'r, R: Reader>(
+        self,
+        reader: &'r R,
+        last: Option<(u64, &[u8])>,
+    ) -> Points<'r, 'q, R, K, A> {
+        let (code, key) = last.unzip();
+        let cover = self.cover(first_ranges(reader)).from(code);
+        let walk = CodeWalk::new(reader, &self.space, cover).after(key);
         let walk = if self.ranges.is_none() { walk.that_refines(reader) } else { walk };
         Points { walk, area: self.area, only: self.only }
     }
@@ -195,16 +201,24 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         from: LatLng,
     ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, 'q, R, K, A>>
     {
-        Ok(scan(self.nearest(reader, from), Nearest::step))
+        Ok(scan(self.nearest(reader, from, None), Nearest::step))
     }
 
-    fn nearest<R: Reader>(self, reader: &R, from: LatLng) -> Nearest<'_, 'q, R, K, A> {
-        Nearest::new(reader, &self.space, from, self.area, self.only)
+    fn nearest<R: Reader>(
+        self,
+        reader: &R,
+        from: LatLng,
+        after: Option<Rank>,
+    ) -> Nearest<'_, 'q, R, K, A> {
+        Nearest::new(reader, &self.space, from, self.area, self.only, after)
     }
 
     /// At most `limit` points, the nearest to `from` first, beginning after `after`.
     ///
-    /// Points nearer than the end of the previous page are not read again, except at the border.
+    /// The continuation holds the distance and the key of the last point. A page reads the cells
+    /// that the circle through its beginning crosses, and those of its own points: about 2 √n
+    /// reads and 18 √n keys after n points. For many pages in one program, keep the iterator of
+    /// [`by_distance`](AreaQuery::by_distance): it reads each cell once.
     ///
     /// # Errors
     /// Errors of [`page`](AreaQuery::page).
@@ -218,12 +232,9 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         // The continuation contains a distance and a key, which have the order of the result.
         let answers = self.name().child(&(self.space.prefix(), from.latitude(), from.longitude()));
         let whole = answers.range();
-        let mut nearest = self.nearest(reader, from);
-        if let Some(after) = after {
-            let rest = Continuation::resume(Some(after), whole.clone(), Order::Ascending)?;
-            nearest.resume(Rank::behind(&answers, &rest)?);
-        }
-        let mut nearest = scan(nearest, Nearest::step);
+        let last = after.map(|after| after.last_key(&whole, Order::Ascending)).transpose()?;
+        let after = last.map(|last| Rank::unpack(&answers, last)).transpose()?;
+        let mut nearest = scan(self.nearest(reader, from, after), Nearest::step);
         let items = nearest.by_ref().take(limit).collect::<Result<Vec<_>>>()?;
         let has_more = limit > 0 && nearest.next().transpose()?.is_some();
         let next = items.last().filter(|_| has_more).map(|last| {
@@ -235,9 +246,8 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// At most `limit` points in code order, beginning after `after`.
     ///
     /// A continuation belongs to the index and to the [box around the area](Area::bounds). The
-    /// number of ranges may differ from page to page. A page reads again the points with the code
-    /// at which the previous page ended. If many points share a code, each of their pages reads all
-    /// of them.
+    /// number of ranges may differ from page to page. A page begins at the key after the previous
+    /// one: it reads no point again, however many share a code.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a continuation of another query; errors of
@@ -249,10 +259,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         after: Option<&Continuation>,
     ) -> Result<Page<Located<R::Bytes<'r>, K, LatLng>>> {
         let (query, space) = (self.name(), self.space.clone());
-        let walk = |from: Option<u64>| {
-            let cover = self.cover(first_ranges(reader)).from(from);
-            Ok(Self::scan(self.walk_through(reader, cover)))
-        };
+        let walk = |last: Option<(u64, &[u8])>| Ok(Self::scan(self.walk_after(reader, last)));
         page(&query, (&space, 1), limit, after, walk)
     }
 }

@@ -67,7 +67,7 @@ use keyloom::key::{DecodeError, Packer, Unpacker};
 use keyloom::{Error, Pack, Result, Subspace, Unpack};
 
 use super::curve::{Dimension, Morton};
-use super::located::Covered;
+use super::located::Place;
 use keyloom_tables::index::{Found, Index, IndexEntries, entry};
 use keyloom_tables::kit::Fnv;
 use keyloom_tables::kit::stands_on_index;
@@ -239,9 +239,9 @@ impl<'k, const N: usize> Unpack<'k> for Values<N> {
     }
 }
 
-impl<const N: usize> Covered for [f64; N] {
+impl<const N: usize> Place for [f64; N] {
     #[inline]
-    fn covered_by<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
+    fn of_entry<B: Deref<Target = [u8]>, K>(found: &Found<B, K>) -> Result<Self> {
         let Values(values) = found.covered()?;
         Ok(values)
     }

@@ -175,16 +175,17 @@ where
     ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, [f64; N]>>> + use<'r, 'q, R, K, N>>
     {
         let cover = self.cover(reader);
-        self.walk(reader, cover)
+        self.walk(reader, cover, None)
     }
 
     fn walk<'r, R: Reader>(
         self,
         reader: &'r R,
         cover: Cover,
+        after: Option<&[u8]>,
     ) -> Result<impl Scan<Item = Result<Located<R::Bytes<'r>, K, [f64; N]>>> + use<'r, 'q, R, K, N>>
     {
-        let mut walk = CodeWalk::new(reader, &self.space, cover);
+        let mut walk = CodeWalk::new(reader, &self.space, cover).after(after);
         if self.ranges.is_none() {
             walk = walk.that_refines(reader);
         }
@@ -220,9 +221,10 @@ where
         after: Option<&Continuation>,
     ) -> Result<Page<Located<R::Bytes<'r>, K, [f64; N]>>> {
         let (query, space) = (self.bounds.name(), self.space.clone());
-        let walk = |from: Option<u64>| {
-            let cover = self.cover(reader).from(from);
-            self.walk(reader, cover)
+        let walk = |last: Option<(u64, &[u8])>| {
+            let (code, key) = last.unzip();
+            let cover = self.cover(reader).from(code);
+            self.walk(reader, cover, key)
         };
         page(&query, (&space, 1), limit, after, walk)
     }

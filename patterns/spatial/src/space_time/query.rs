@@ -127,19 +127,20 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
     ) -> Result<
         impl Scan<Item = Result<Located<R::Bytes<'r>, K, (LatLng, i64)>>> + use<'r, 'q, R, K, A>,
     > {
-        self.walk(reader, None)
+        self.walk(reader, None, None)
     }
 
     fn walk<'r, R: Reader>(
         self,
         reader: &'r R,
         from: Option<(i64, u64)>,
+        after: Option<&[u8]>,
     ) -> Result<
         impl Scan<Item = Result<Located<R::Bytes<'r>, K, (LatLng, i64)>>> + use<'r, 'q, R, K, A>,
     > {
         let resumed = from.map(|(bin, _)| bin);
         let bins = self.bins().map(|(first, last)| (resumed.unwrap_or(first), last));
-        let mut walk = CodeWalk::new(reader, &self.space, Cover::none());
+        let mut walk = CodeWalk::new(reader, &self.space, Cover::none()).after(after);
         if self.ranges.is_none() {
             walk = walk.that_refines(reader);
         }
@@ -176,8 +177,9 @@ impl<'q, K: RecordKey, A: Area> SpaceTimeQuery<'q, K, A> {
         after: Option<&Continuation>,
     ) -> Result<Page<Located<R::Bytes<'r>, K, (LatLng, i64)>>> {
         let (query, space) = (self.name(), self.space.clone());
-        let walk = |from: Option<(u64, i64, u64)>| {
-            self.walk(reader, from.map(|(_, bin, code)| (bin, code)))
+        let walk = |last: Option<((u64, i64, u64), &[u8])>| {
+            let (from, key) = last.unzip();
+            self.walk(reader, from.map(|(_, bin, code)| (bin, code)), key)
         };
         page(&query, (&space, 3), limit, after, walk)
     }

@@ -1,6 +1,6 @@
 //! Faults and bad input.
 
-use keyloom::{Error, Fault, Faulty, Store, Subspace};
+use keyloom::{Error, Fault, Faulty, Reader, Store, Subspace};
 use keyloom_spatial::GeoCell;
 use keyloom_spatial::{BoundingBox, Circle, PointIndex, Polygon};
 use keyloom_tables::Schema;
@@ -32,7 +32,9 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
         failures[1] += check_end(&ends);
         faulty.clear_fault();
     }
-    assert!(failures.iter().all(|failed| *failed > 4), "{failures:?} could fail");
+    // On a remote store, the nearest are read in two round trips.
+    let fewest = if store.snapshot().unwrap().prefetched() > 0 { 2 } else { 5 };
+    assert!(failures.iter().all(|failed| *failed >= fewest), "{failures:?} could fail");
 }
 
 /// An iterator that has failed stays ended.

@@ -1,6 +1,6 @@
 //! An index of points: maintenance, check, repair, and costs.
 
-use keyloom::{Metered, Store};
+use keyloom::{Metered, Reader, Store};
 use keyloom_spatial::Circle;
 use keyloom_tables::Scan;
 
@@ -54,5 +54,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let after = counts(metered.cost());
     assert_eq!(after[1] - before[1], explain.seeks);
     assert_eq!(after[2] - before[2], explain.keys_scanned);
-    assert!(explain.seeks <= 12 && explain.keys_scanned <= 150, "{explain}");
+    // A remote store sends up to a page in each round trip.
+    let most = if snapshot.prefetched() > 0 { snapshot.prefetched() } else { 120 };
+    assert!(explain.seeks <= 12 && explain.keys_scanned <= most as u64, "{explain}");
 }

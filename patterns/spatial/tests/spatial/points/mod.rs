@@ -3,6 +3,7 @@
 use keyloom_testing::on_every_store_and_server;
 
 mod cells;
+mod crowds;
 mod distances;
 mod faults;
 mod fixture;
@@ -21,4 +22,5 @@ on_every_store_and_server! {
     faults::a_fault_while_reading_ends_a_query,
     faults::bad_input_is_refused_and_nothing_is_lost,
     round_trips::a_small_circle_waits_once,
+    round_trips::a_thousand_nearest_take_few_round_trips,
 }

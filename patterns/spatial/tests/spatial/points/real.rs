@@ -3,8 +3,8 @@
 use std::fs::File;
 
 use flate2::read::MultiGzDecoder;
-use keyloom::{Memory, Store, Subspace};
-use keyloom_spatial::{Circle, PointIndex};
+use keyloom::{Memory, Metered, Store, Subspace};
+use keyloom_spatial::{Circle, LatLng, PointIndex};
 use keyloom_tables::{DerivedEntries, Scan};
 use serde::Deserialize;
 
@@ -63,4 +63,74 @@ fn few_keys_are_read_in_vain_around_the_cities_of_the_world() {
             assert!(per_hit <= most, "{radius} m in {ranges} ranges: {per_hit:.3}");
         }
     }
+}
+
+/// All cities in an index.
+fn index_of_cities() -> (Metered<Memory>, PointIndex<u32, (f64, f64)>, Vec<(f64, f64)>) {
+    let index = PointIndex::new(&Subspace::new(&1), |_id, at: &(f64, f64)| Ok(Some(position(*at))));
+    let all: Vec<_> = cities().iter().map(|city| (city.latitude, city.longitude)).collect();
+    let store = Memory::new();
+    let entries = (0..).zip(&all).flat_map(|(id, at)| index.entries(&id, at));
+    store
+        .transact(|txn| {
+            entries.clone().try_for_each(|(key, value)| keyloom::Writer::put(txn, &key, &value))
+        })
+        .unwrap();
+    (Metered::new(store), index, all)
+}
+
+/// The distances of all places from a position, in ascending order.
+fn distances(all: &[(f64, f64)], from: LatLng) -> Vec<f64> {
+    let mut distances: Vec<f64> = all.iter().map(|at| from.distance(&position(*at))).collect();
+    distances.sort_unstable_by(f64::total_cmp);
+    distances
+}
+
+#[test]
+fn nearest_cities_take_few_reads_in_towns_and_at_the_poles() {
+    let (store, index, all) = index_of_cities();
+    let snapshot = store.snapshot().unwrap();
+    let nearest = |from: (f64, f64), k: usize| {
+        let from = position(from);
+        let before = store.cost();
+        let found = index.nearest(&snapshot, from).unwrap().take(k);
+        let found: Vec<f64> = found.map(|near| near.unwrap().distance()).collect();
+        let spent = store.cost() - before;
+        assert_eq!(found, distances(&all, from)[..k], "{k} nearest to {from}");
+        spent
+    };
+    for (k, most_reads, most_keys) in [(1, 4, 40), (10, 7, 80), (100, 26, 260), (1_000, 160, 1_500)]
+    {
+        let (mut reads, mut keys) = (0, 0);
+        for at in all.iter().step_by(all.len() / 20) {
+            let spent = nearest(*at, k);
+            (reads, keys) = (reads + spent.ranges, keys + spent.keys_read);
+        }
+        assert!(reads <= 21 * most_reads && keys <= 21 * most_keys, "{k}: {reads}, {keys}");
+    }
+    for latitude in [90.0, -90.0, 89.9] {
+        let spent = nearest((latitude, 0.0), 10);
+        assert!(spent.ranges <= 26 && spent.keys_read <= 260, "{latitude}: {spent}");
+    }
+}
+
+#[test]
+fn page_by_distance_reads_the_cells_of_its_ring() {
+    let (store, index, all) = index_of_cities();
+    let snapshot = store.snapshot().unwrap();
+    let from = position(all[4_321]);
+    let (mut after, mut found) = (None, Vec::new());
+    let begun = store.cost();
+    for page in 1..=100 {
+        let before = store.cost();
+        let query = index.within(keyloom_spatial::GeoCell::WORLD);
+        let next = query.page_by_distance(&snapshot, from, 10, after.as_ref()).unwrap();
+        let spent = store.cost() - before;
+        assert!(spent.ranges <= 110 && spent.keys_read <= 700, "{page}: {spent}");
+        found.extend(next.items.iter().map(|near| near.distance()));
+        after = next.next;
+    }
+    assert_eq!(found, distances(&all, from)[..1_000]);
+    let spent = store.cost() - begun;
+    assert!(spent.ranges <= 4_300 && spent.keys_read <= 38_000, "{spent}");
 }

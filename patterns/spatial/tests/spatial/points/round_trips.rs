@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use keyloom::{Entry, KeyRange, Memory, Order, Reader, Result, Store};
+use keyloom::{Entry, KeyRange, Memory, Order, Page, Reader, Result, Store};
 use keyloom_spatial::Circle;
 use keyloom_tables::Scan;
 
@@ -53,6 +53,15 @@ impl<R: Reader> Reader for Paged<'_, R> {
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {
         let entries = self.reader.range(range, order)?;
         Ok(Pages { entries, taken: 0, round_trips: &self.round_trips })
+    }
+
+    fn range_many(
+        &self,
+        ranges: &[KeyRange<'_>],
+        limit: usize,
+    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+        self.round_trips.set(self.round_trips.get() + 1);
+        self.reader.range_many(ranges, limit)
     }
 
     fn prefetched(&self) -> usize {
@@ -114,5 +123,52 @@ fn a_query_waits_about_as_often_as_the_best_number_of_ranges() {
         }
         let mean = f64::from(waits as u32) / f64::from(best as u32);
         assert!(mean <= 1.5 && worst <= 3.0, "{radius} m: {mean} times the best, {worst} at worst");
+    }
+}
+
+/// The distances of the `k` points nearest to `from`.
+fn nearest(all: &[(f64, f64)], from: (f64, f64), k: usize) -> Vec<f64> {
+    let from = position(from);
+    let mut distances: Vec<f64> = all.iter().map(|at| from.distance(&position(*at))).collect();
+    distances.sort_unstable_by(f64::total_cmp);
+    distances.truncate(k);
+    distances
+}
+
+pub fn a_thousand_nearest_take_few_round_trips(store: &impl Store) {
+    clear(store);
+    let places = Places::new();
+    let all = spread(3_000);
+    places.put(store, &all);
+    for at in [all[7], all[2_000], (90.0, 0.0), (0.0, 180.0)] {
+        let snapshot = store.snapshot().unwrap();
+        // The first read of a snapshot may begin it.
+        assert!(snapshot.get(b"?").unwrap().is_none());
+        for (k, most) in [(10, 4), (1_000, 6)] {
+            let before = store.round_trips();
+            let found = places.index.nearest(&snapshot, position(at)).unwrap().take(k);
+            let found: Vec<f64> = found.map(|near| near.unwrap().distance()).collect();
+            let waited = store.round_trips().zip(before).map(|(after, before)| after - before);
+            assert_eq!(found, nearest(&all, at, k));
+            assert!(waited.is_none_or(|waited| waited <= most), "{k} at {at:?}: {waited:?}");
+        }
+    }
+}
+
+#[test]
+fn round_trips_of_nearest_grow_with_the_logarithm() {
+    let (store, places) = (Memory::new(), Places::new());
+    let all = spread(50_000);
+    places.put(&store, &all);
+    let snapshot = store.snapshot().unwrap();
+    let poles = [(90.0, 0.0), (-90.0, 0.0), (84.0, -179.9)];
+    for at in all.iter().step_by(4_999).copied().chain(poles) {
+        for (k, most) in [(1, 4), (10, 4), (100, 5), (1_000, 6)] {
+            let paged = Paged { reader: &snapshot, round_trips: Cell::new(0) };
+            let found = places.index.nearest(&paged, position(at)).unwrap().take(k);
+            let found: Vec<f64> = found.map(|near| near.unwrap().distance()).collect();
+            assert_eq!(found, nearest(&all, at, k));
+            assert!(paged.round_trips.get() <= most, "{k} at {at:?}: {:?}", paged.round_trips);
+        }
     }
 }

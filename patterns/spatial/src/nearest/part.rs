@@ -1,0 +1,99 @@
+//! Parts of the index that a search by distance has not read.
+
+use keyloom::{KeyBuf, KeyRange};
+
+use super::super::cell::GeoCell;
+
+/// A part of the index that has not been read.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    Stretch(Stretch),
+    Crowd(Box<Crowd>),
+}
+
+/// A run of codes within a cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    pub(super) cell: GeoCell,
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// The size of the cells to read in it.
+    pub(super) typical: Typical,
+}
+
+/// The rest of the entries of one code, which has more of them than one read returns.
+#[derive(Clone, Debug)]
+pub(super) struct Crowd {
+    pub(super) code: u64,
+    pub(super) rest: KeyRange<'static>,
+    /// If all the entries are at one position: the key that they come after.
+    pub(super) spot: Option<KeyBuf>,
+    /// The number of entries of the next read.
+    pub(super) limit: usize,
+}
+
+impl Stretch {
+    /// The part of this run in another cell.
+    pub(super) fn within(&self, cell: GeoCell) -> Option<Self> {
+        let (start, end) = cell.codes().into_inner();
+        let (first, last) = (self.first.max(start), self.last.min(end));
+        (first <= last).then_some(Self { cell, first, last, typical: self.typical })
+    }
+
+    /// The approximate area in square metres.
+    pub(super) fn size(&self) -> f64 {
+        size(&self.cell, self.first, self.last)
+    }
+}
+
+fn size(cell: &GeoCell, first: u64, last: u64) -> f64 {
+    let codes = cell.codes();
+    let share = (last - first) as f64 / (codes.end() - codes.start()).max(1) as f64;
+    cell.size() * share
+}
+
+/// The area that contains about as many points as one read returns, in square metres.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Typical(f64);
+
+/// Areas up to this multiple of the typical one count as equal to it.
+const TOLERANCE: f64 = 1.5;
+/// An area with fewer points than the wanted ones divided by this shows a lower density.
+const SPARSE: f64 = 2.0;
+/// The largest number of parts into which a run is divided according to a denser place in it.
+const MOST_PARTS: f64 = 64.0;
+
+impl Typical {
+    /// The area before any read.
+    pub(super) const UNKNOWN: Self = Self(f64::INFINITY);
+
+    /// The area if this interval of codes has as many points as some reads return.
+    pub(super) fn of_read(from: u64, rest: u64, reads: usize) -> Self {
+        let cell = GeoCell::of_code(from, (rest - from).leading_zeros());
+        Self(size(&cell, from, rest) / reads as f64)
+    }
+
+    /// The area on which one of several points is, times `wanted`.
+    pub(super) fn of_points(size: f64, found: usize, wanted: usize) -> Self {
+        Self(size * wanted as f64 / found.max(1) as f64)
+    }
+
+    /// The implied area if it is much larger than this one.
+    pub(super) fn unless_sparse(self, implied: Self) -> Self {
+        if implied.0 > SPARSE * self.0 { implied } else { self }
+    }
+
+    pub(super) fn min(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
+
+    /// The same area, but not far less than that of a run with some denser place.
+    pub(super) fn within(self, stretch: &Stretch) -> Self {
+        Self(self.0.max(stretch.size() / MOST_PARTS))
+    }
+
+    /// Whether a cell is to be divided before it is read.
+    pub(super) fn divides(&self, cell: &GeoCell) -> bool {
+        cell.size() > self.0 * TOLERANCE
+    }
+}

@@ -1,0 +1,117 @@
+//! The priority queue of a search by distance.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::ops::Deref;
+
+use super::super::position::Haversine;
+use super::NearestPoint;
+use super::part::{Part, Stretch};
+
+/// The points that were read, and the parts of the index that were not. Both are sorted by
+/// distance; for a part this is the least distance that a point in it can have.
+pub(super) struct Queue<B, K> {
+    points: BinaryHeap<Candidate<NearestPoint<B, K>>>,
+    parts: BinaryHeap<Candidate<Part>>,
+}
+
+/// The next step of the search.
+pub(super) enum Next<B, K> {
+    /// No unread point comes before this one.
+    Point(NearestPoint<B, K>),
+    /// The nearest part is to be read.
+    Part(Part),
+    End,
+}
+
+impl<B: Deref<Target = [u8]>, K> Queue<B, K> {
+    pub(super) fn new() -> Self {
+        Self { points: BinaryHeap::new(), parts: BinaryHeap::new() }
+    }
+
+    pub(super) fn push_point(&mut self, point: NearestPoint<B, K>) {
+        self.points.push(Candidate { haversine: point.haversine, item: point });
+    }
+
+    pub(super) fn push_part(&mut self, least: Haversine, part: Part) {
+        self.parts.push(Candidate { haversine: least, item: part });
+    }
+
+    pub(super) fn next(&mut self) -> Next<B, K> {
+        let is_part = self
+            .parts
+            .peek()
+            .is_some_and(|part| self.points.peek().is_none_or(|point| part.rank() < point.rank()));
+        let next = match is_part {
+            true => self.parts.pop().map(|part| Next::Part(part.item)),
+            false => self.points.pop().map(|point| Next::Point(point.item)),
+        };
+        next.unwrap_or(Next::End)
+    }
+
+    /// The nearest part if it is a stretch, whether it is the next step or not.
+    pub(super) fn next_stretch(&mut self) -> Option<Stretch> {
+        let part = self.parts.peek_mut()?;
+        match part.item {
+            Part::Stretch(stretch) => {
+                PeekMut::pop(part);
+                Some(stretch)
+            }
+            Part::Crowd(_) => None,
+        }
+    }
+}
+
+struct Candidate<T> {
+    haversine: Haversine,
+    item: T,
+}
+
+trait Item {
+    /// A key that no entry of the item comes before. At equal distance it decides.
+    fn floor(&self) -> &[u8];
+}
+
+impl<B: Deref<Target = [u8]>, K> Item for NearestPoint<B, K> {
+    fn floor(&self) -> &[u8] {
+        self.point.entry().entry_key()
+    }
+}
+
+impl Item for Part {
+    fn floor(&self) -> &[u8] {
+        match self {
+            Self::Crowd(crowd) => crowd.spot.as_deref().unwrap_or_default(),
+            Self::Stretch(_) => &[],
+        }
+    }
+}
+
+impl<T: Item> Candidate<T> {
+    fn rank(&self) -> (f64, &[u8]) {
+        (self.haversine.0, self.item.floor())
+    }
+}
+
+/// The greatest candidate comes first: the nearest.
+impl<T: Item> Ord for Candidate<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let ((haversine, floor), (others, other)) = (self.rank(), other.rank());
+        others.total_cmp(&haversine).then_with(|| other.cmp(floor))
+    }
+}
+
+impl<T: Item> PartialOrd for Candidate<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: Item> PartialEq for Candidate<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T: Item> Eq for Candidate<T> {}

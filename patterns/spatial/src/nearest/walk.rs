@@ -1,0 +1,354 @@
+//! The search: a walk through points in the order of their distance.
+
+use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+
+use super::super::area::{Area, Relation, farthest, nearest};
+use super::super::cell::{GeoCell, code};
+use super::super::code_walk::{Only, is_taken};
+use super::super::located::{Located, code_of};
+use super::super::position::{Centre, LatLng};
+use super::part::{Crowd, Part, Stretch, Typical};
+use super::queue::{Next, Queue};
+use super::{NearestPoint, Rank};
+use keyloom_tables::Explain;
+use keyloom_tables::index::Found;
+use keyloom_tables::kit::Reading;
+use keyloom_tables::table::RecordKey;
+use keyloom_tables::within;
+
+/// The number of entries of a run that are read before the rest is divided, and that a run should
+/// have. On a remote store a read of a few runs may return more.
+const ENTRIES_PER_READ: usize = 16;
+/// On a remote store, a run may return this many times as many, and a few runs even more: each of
+/// them this share of a page.
+const READS_OF_REMOTE: usize = 4;
+const RUNS_PER_PAGE: usize = 4;
+/// The number of runs in the second round trip to a server, the factor by which the following ones
+/// read more of them, and their largest number.
+const SECOND_BATCH: usize = 16;
+const BATCH_GROWTH: usize = 4;
+const LARGEST_BATCH: usize = 256;
+/// The factor by which the next read of a crowd is larger, and the largest number of its entries.
+const CROWD_GROWTH: usize = 2;
+const LARGEST_CROWD: usize = 16_384;
+
+/// A walk through points in the order of their distance from a position.
+///
+/// This is a best-first search. A priority queue holds points and runs of the curve, sorted by the
+/// least distance that a point in them can have. The nearest run is halved until it has about the
+/// size of one read, and is then read. A point that leaves the queue is nearer than everything that
+/// was not read.
+///
+/// The size of one read follows from the density of the points that were read last, in points per
+/// area on the sphere: near a pole, the cells of the curve are narrow.
+///
+/// On a remote store the nearest runs are read together, more of them in each round trip.
+pub(in super::super) struct Nearest<'r, 'q, R: Reader, K, A> {
+    reader: &'r R,
+    space: Subspace,
+    centre: Centre,
+    area: A,
+    only: Option<Only<'q, K>>,
+    /// The last point of the previous page.
+    after: Option<Rank>,
+    queue: Queue<R::Bytes<'r>, K>,
+    has_begun: bool,
+    /// The size of the cells to read.
+    typical: Typical,
+    /// The number of runs of the next round trip.
+    batch: usize,
+    explain: Explain,
+}
+
+/// A point with its code.
+type Coded<B, K> = (u64, Located<B, K, LatLng>);
+
+impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
+    /// A walk that begins after the last point of the previous page, if one is given.
+    pub(in super::super) fn new(
+        reader: &'r R,
+        space: &Subspace,
+        from: LatLng,
+        area: A,
+        only: Option<Only<'q, K>>,
+        after: Option<Rank>,
+    ) -> Self {
+        Self {
+            reader,
+            space: space.clone(),
+            centre: Centre::new(from),
+            area,
+            only,
+            after,
+            queue: Queue::new(),
+            has_begun: false,
+            typical: Typical::UNKNOWN,
+            batch: 1,
+            explain: Explain { ranges: 1, ..Explain::default() },
+        }
+    }
+
+    /// The next point.
+    pub(in super::super) fn step(&mut self) -> Result<Option<NearestPoint<R::Bytes<'r>, K>>> {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.begin()?;
+        }
+        loop {
+            match self.queue.next() {
+                Next::Point(point) => {
+                    self.explain.keys_returned += 1;
+                    return Ok(Some(point));
+                }
+                Next::Part(Part::Stretch(stretch)) if self.halve(&stretch) => {}
+                Next::Part(Part::Stretch(stretch)) => self.explore(stretch)?,
+                Next::Part(Part::Crowd(crowd)) => self.explore_crowd(*crowd)?,
+                Next::End => return Ok(None),
+            }
+        }
+    }
+
+    /// The first read. It begins at the position, or where the previous page ended: the density of
+    /// the points there determines the size of the next reads.
+    fn begin(&mut self) -> Result<()> {
+        let after = self.after.as_ref().and_then(|after| after.code(&self.space));
+        let from = after.unwrap_or_else(|| code(&self.centre.position));
+        let range = within(from..).key_range(&self.space);
+        let limit = self.limit(1);
+        let read = self.read(&[range], limit + 1)?;
+        let entries = read.into_iter().flatten().collect();
+        let typical = Typical::UNKNOWN;
+        let world = Stretch { cell: GeoCell::WORLD, first: 0, last: u64::MAX, typical };
+        self.take_beginning(&Stretch { first: from, ..world }, entries, limit)?;
+        if let Some(last) = from.checked_sub(1) {
+            self.divide(Stretch { last, ..world }, world.cell);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, stretch: Stretch) {
+        let bounds = stretch.cell.outer_bounds();
+        if self.area.relation(&bounds) == Relation::Outside {
+            return;
+        }
+        let is_past = self
+            .after
+            .as_ref()
+            .is_some_and(|after| farthest(&self.centre, &bounds).0 < after.haversine);
+        if !is_past {
+            let least = nearest(&self.centre, &bounds);
+            self.queue.push_part(least, Part::Stretch(stretch));
+        }
+    }
+
+    /// Queues the halves of a run if it is too large for one read.
+    fn halve(&mut self, stretch: &Stretch) -> bool {
+        let is_large = self.typical.min(stretch.typical).divides(&stretch.cell);
+        let Some(halves) = stretch.cell.children().filter(|_| is_large) else { return false };
+        for half in halves.into_iter().filter_map(|half| stretch.within(half)) {
+            self.push(half);
+        }
+        true
+    }
+
+    /// Reads a run, and on a remote store also the next ones of the queue.
+    fn explore(&mut self, first: Stretch) -> Result<()> {
+        let mut stretches = vec![first];
+        while stretches.len() < self.batch
+            && let Some(stretch) = self.queue.next_stretch()
+        {
+            if !self.halve(&stretch) {
+                stretches.push(stretch);
+            }
+        }
+        let range = |stretch: &Stretch| within(stretch.first..=stretch.last).key_range(&self.space);
+        let ranges: Vec<KeyRange<'_>> = stretches.iter().map(range).collect();
+        let limit = self.limit(ranges.len());
+        let read = self.read(&ranges, limit + 1)?;
+        let (mut size, mut found) = (0.0, 0);
+        for (stretch, entries) in stretches.iter().zip(read) {
+            (size, found) = (size + stretch.size(), found + entries.len());
+            self.take_beginning(stretch, entries, limit)?;
+        }
+        let implied = Typical::of_points(size, found, ENTRIES_PER_READ);
+        self.typical = match stretches.len() {
+            1 => self.typical.unless_sparse(implied),
+            _ => implied,
+        };
+        Ok(())
+    }
+
+    /// The number of entries that are read of each of some runs.
+    fn limit(&self, runs: usize) -> usize {
+        match self.reader.prefetched() {
+            0 => ENTRIES_PER_READ,
+            page => (page / runs.max(RUNS_PER_PAGE)).max(ENTRIES_PER_READ * READS_OF_REMOTE),
+        }
+    }
+
+    /// At most `limit` entries of each range. Costs one round trip on a remote store.
+    fn read(
+        &mut self,
+        ranges: &[KeyRange<'_>],
+        limit: usize,
+    ) -> Result<Vec<Vec<Entry<R::Bytes<'r>>>>> {
+        let reader = self.reader;
+        self.explain.seeks += ranges.len() as u64;
+        let read: Vec<Vec<_>> = if reader.prefetched() > 0 {
+            let next = (self.batch * BATCH_GROWTH).max(SECOND_BATCH);
+            self.batch = next.min(LARGEST_BATCH);
+            let pages = reader.range_many(ranges, limit)?;
+            pages.into_iter().map(|page| page.entries).collect()
+        } else {
+            let begin = |range: &KeyRange<'_>| reader.range(range.clone(), Order::Ascending);
+            let read = |range| begin(range)?.take(limit).collect();
+            ranges.iter().map(read).collect::<Result<_>>()?
+        };
+        self.explain.keys_scanned += read.iter().map(|entries| entries.len() as u64).sum::<u64>();
+        Ok(read)
+    }
+
+    fn points(&self, entries: Vec<Entry<R::Bytes<'r>>>) -> Result<Vec<Coded<R::Bytes<'r>, K>>> {
+        let point = |entry| {
+            let found = Found::new(&self.space, entry)?;
+            Ok((code_of(&self.space, &found)?, Located::of(found)?))
+        };
+        entries.into_iter().map(point).collect()
+    }
+
+    /// Takes the points at the beginning of a run, of which at most `limit` were read and one more,
+    /// and queues the rest.
+    fn take_beginning(
+        &mut self,
+        stretch: &Stretch,
+        entries: Vec<Entry<R::Bytes<'r>>>,
+        limit: usize,
+    ) -> Result<()> {
+        let Stretch { first: from, last, .. } = *stretch;
+        let is_cut = entries.len() > limit;
+        let mut points = self.points(entries)?;
+        let ends = points.first().zip(points.last()).map(|((first, _), (last, _))| (*first, *last));
+        let rest = match ends.filter(|_| is_cut) {
+            // One code has more points than this.
+            Some((begin, code)) if begin == code => {
+                self.divide_crowd(code, &points, limit)?;
+                code.checked_add(1)
+            }
+            // The last code may have more points.
+            Some((_, code)) => {
+                points.retain(|(of, _)| *of != code);
+                self.typical = Typical::of_read(from, code, limit / ENTRIES_PER_READ);
+                Some(code)
+            }
+            None => None,
+        };
+        points.into_iter().try_for_each(|(_, point)| self.take(point))?;
+        if let Some(first) = rest.filter(|rest| *rest <= last) {
+            // On a local store the next read follows this one, and its cells are of this density.
+            let typical = match self.reader.prefetched() {
+                0 => stretch.typical,
+                _ => self.typical.within(stretch).min(stretch.typical),
+            };
+            let rest = Stretch { first, typical, ..*stretch };
+            self.divide(rest, rest.cell);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, point: Located<R::Bytes<'r>, K, LatLng>) -> Result<()> {
+        if !self.area.contains(&point.position()) {
+            return Ok(());
+        }
+        let haversine = self.centre.haversine(&point.position());
+        let point = NearestPoint { point, haversine };
+        let is_past = self.after.as_ref().is_some_and(|after| Rank::of(&point) <= *after);
+        if !is_past && is_taken(self.only, point.point.entry())? {
+            self.queue.push_point(point);
+        }
+        Ok(())
+    }
+
+    /// Queues the codes of a run within a cell, as whole cells or as parts of cells of one read.
+    fn divide(&mut self, run: Stretch, cell: GeoCell) {
+        let Some(part) = run.within(cell) else { return };
+        let is_whole = cell.codes() == (part.first..=part.last);
+        match cell.children() {
+            Some(halves) if !is_whole && self.typical.divides(&cell) => {
+                halves.into_iter().for_each(|half| self.divide(run, half));
+            }
+            _ => self.push(part),
+        }
+    }
+
+    /// Reads more points of one code.
+    fn explore_crowd(&mut self, crowd: Crowd) -> Result<()> {
+        let Crowd { code, rest, limit, .. } = crowd;
+        let read = self.read(&[rest], limit + 1)?;
+        let points = self.points(read.into_iter().flatten().collect())?;
+        if points.len() > limit {
+            let next = limit.saturating_mul(CROWD_GROWTH).min(LARGEST_CROWD);
+            self.divide_crowd(code, &points, next)?;
+        }
+        points.into_iter().try_for_each(|(_, point)| self.take(point))
+    }
+
+    /// Queues the rest of a code, of which these points were read. If they are at one position, the
+    /// rest of that position is queued with its exact distance.
+    fn divide_crowd(
+        &mut self,
+        code: u64,
+        points: &[Coded<R::Bytes<'r>, K>],
+        limit: usize,
+    ) -> Result<()> {
+        let Some(((_, first), (_, last))) = points.first().zip(points.last()) else {
+            return Ok(());
+        };
+        let key = last.entry().entry_key();
+        let of_code = KeyRange::prefix(self.space.leading(key, 1)?);
+        let bounds = GeoCell::of_code(code, u64::BITS).outer_bounds();
+        let least = nearest(&self.centre, &bounds);
+        if first.position() != last.position() {
+            let rest = of_code.after(key).into_owned();
+            let rest = Crowd { code, rest, spot: None, limit };
+            self.queue.push_part(least, Part::Crowd(Box::new(rest)));
+            return Ok(());
+        }
+        let spot = self.space.leading(key, 3)?;
+        let others = of_code.intersect(KeyRange::behind(spot)).into_owned();
+        let others = Crowd { code, rest: others, spot: None, limit: ENTRIES_PER_READ };
+        self.queue.push_part(least, Part::Crowd(Box::new(others)));
+        self.push_spot(code, &last.position(), key, KeyRange::prefix(spot), limit);
+        Ok(())
+    }
+
+    /// Queues the entries at one position that come after a key.
+    fn push_spot(
+        &mut self,
+        code: u64,
+        position: &LatLng,
+        after: &[u8],
+        entries: KeyRange<'_>,
+        limit: usize,
+    ) {
+        let haversine = self.centre.haversine(position);
+        let mut begin = KeyBuf::from_slice(after);
+        if let Some(past) = &self.after {
+            if haversine.0 < past.haversine {
+                return;
+            }
+            if haversine.0 == past.haversine {
+                begin = begin.max(past.entry.clone());
+            }
+        }
+        let rest = entries.after(&begin).into_owned();
+        let crowd = Crowd { code, rest, spot: Some(begin), limit };
+        self.queue.push_part(haversine, Part::Crowd(Box::new(crowd)));
+    }
+}
+
+impl<R: Reader, K, A> Reading for Nearest<'_, '_, R, K, A> {
+    /// Reports the whole index as one range.
+    fn explain(&self) -> Explain {
+        self.explain
+    }
+}
