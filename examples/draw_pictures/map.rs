@@ -163,5 +163,5 @@ fn destination(circle: &Circle, bearing: f64) -> Option<LatLng> {
     let east = bearing.sin() * angle.sin() * latitude.cos();
     let north = angle.cos() - latitude.sin() * sine;
     let longitude = circle.centre().longitude() + east.atan2(north).to_degrees();
-    LatLng::new(sine.clamp(-1.0, 1.0).asin().to_degrees(), longitude).ok()
+    LatLng::wrapping(sine.clamp(-1.0, 1.0).asin().to_degrees(), longitude).ok()
 }

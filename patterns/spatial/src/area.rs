@@ -3,9 +3,14 @@
 use std::f64::consts::{FRAC_PI_2, PI};
 
 use keyloom::{Error, Result};
+use serde::{Deserialize, Serialize};
 
-use super::position::{Centre, EARTH_RADIUS, Haversine, check_latitude, check_longitude};
-use super::position::{LatLng, cosine, half_sine_squared, normalize, turned};
+use super::combined::{Difference, Intersection, Union};
+use super::position::{
+    Centre, EARTH_RADIUS, Haversine, LatLng, check_finite, check_latitude, check_longitude,
+    normalize,
+};
+use super::sides::{ABSOLUTE, RELATIVE, Sides};
 
 /// The relation of an area to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,26 +78,61 @@ pub trait Area {
     fn bounds(&self) -> BoundingBox {
         BoundingBox::WORLD
     }
+
+    /// The positions in both areas.
+    fn intersection<B: Area>(self, other: B) -> Intersection<Self, B>
+    where
+        Self: Sized,
+    {
+        Intersection(self, other)
+    }
+
+    /// The positions in at least one of the areas. A query finds each point once.
+    fn union<B: Area>(self, other: B) -> Union<Self, B>
+    where
+        Self: Sized,
+    {
+        Union(self, other)
+    }
+
+    /// The positions in this area and not in the other one. With two circles around one centre it
+    /// is a ring: positions at more than a minimum distance.
+    ///
+    /// ```
+    /// use keyloom_spatial::{Area, Circle, LatLng};
+    /// let paris = LatLng::new(48.8534, 2.3488)?;
+    /// let ring = Circle::new(paris, 50_000.0)?.difference(Circle::new(paris, 10_000.0)?);
+    /// assert!(ring.contains(&LatLng::new(48.8049, 2.1204)?)); // Versailles
+    /// assert!(!ring.contains(&LatLng::new(48.9356, 2.3539)?)); // Saint-Denis
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    fn difference<B: Area>(self, other: B) -> Difference<Self, B>
+    where
+        Self: Sized,
+    {
+        Difference(self, other)
+    }
 }
 
-impl<A: Area + ?Sized> Area for &A {
-    fn contains(&self, position: &LatLng) -> bool {
-        (**self).contains(position)
-    }
+macro_rules! same_area {
+    ($($pointer:ty)*) => {
+        $(impl<A: Area + ?Sized> Area for $pointer {
+            fn contains(&self, position: &LatLng) -> bool {
+                (**self).contains(position)
+            }
 
-    fn relation(&self, cell: &CellBounds) -> Relation {
-        (**self).relation(cell)
-    }
+            fn relation(&self, cell: &CellBounds) -> Relation {
+                (**self).relation(cell)
+            }
 
-    fn bounds(&self) -> BoundingBox {
-        (**self).bounds()
-    }
+            fn bounds(&self) -> BoundingBox {
+                (**self).bounds()
+            }
+        })*
+    };
 }
 
-/// Bounds on the rounding error of a [`Haversine`], relative and absolute: far above the real
-/// error, and far below any distance that matters.
-const RELATIVE: f64 = 1e-12;
-const ABSOLUTE: f64 = 1e-30;
+same_area!(&A Box<A>);
 
 /// All positions within a distance of a centre.
 ///
@@ -204,124 +244,12 @@ impl Area for Circle {
         let longitude = self.centre.position.longitude();
         let (west, east) = (longitude - self.half_width, longitude + self.half_width);
         let (south, north) = (self.south.max(-90.0), self.north.min(90.0));
-        BoundingBox::new(south, west, north, east).unwrap_or(BoundingBox::WORLD)
+        BoundingBox::wrapping(south, west, north, east).unwrap_or(BoundingBox::WORLD)
     }
 }
 
-/// The distance to the nearest position of a cell, rounded down. It is never more than the computed
-/// distance to any position of the cell.
-pub(super) fn nearest(centre: &Centre, cell: &CellBounds) -> Haversine {
-    let (Haversine(nearest), _) = Sides::of(centre, cell).distances(centre, cell);
-    Haversine((nearest * (1.0 - RELATIVE) - ABSOLUTE).max(0.0))
-}
-
-/// The distance to the farthest position of a cell, rounded up. It is never less than the computed
-/// distance to any position of the cell.
-pub(super) fn farthest(centre: &Centre, cell: &CellBounds) -> Haversine {
-    let (_, Haversine(farthest)) = Sides::of(centre, cell).distances(centre, cell);
-    Haversine(farthest * (1.0 + RELATIVE) + ABSOLUTE)
-}
-
-/// The differences in longitude between a position and the nearest and the farthest meridian of a
-/// cell, in degrees from 0 to 180.
-struct Sides {
-    nearest: f64,
-    farthest: f64,
-}
-
-impl Sides {
-    fn of(centre: &Centre, cell: &CellBounds) -> Self {
-        let longitude = centre.position.longitude();
-        // Computed and rounded in the same way as the difference to a position. So a position that
-        // is nearer than an edge is not computed as farther.
-        let [west, east] = [cell.west, cell.east].map(|edge| turned(edge - longitude));
-        let is_between = |meridian: f64| cell.west <= meridian && meridian <= cell.east;
-        let opposite = if longitude < 0.0 { longitude + 180.0 } else { longitude - 180.0 };
-        let has_opposite = is_between(opposite) || (opposite == -180.0 && cell.east >= 180.0);
-        let nearest = if is_between(longitude) { 0.0 } else { west.min(east) };
-        let farthest = if has_opposite { 180.0 } else { west.max(east) };
-        Self { nearest, farthest }
-    }
-
-    /// The smallest and the largest distance to the positions of the cell.
-    ///
-    /// On every parallel the distance grows with the difference in longitude, so the two are on the
-    /// nearest and the farthest meridian. On a meridian the distance has one extremum, where the
-    /// great circle through the position meets it at a right angle. It is a minimum on the near
-    /// half of the sphere, and a maximum on the far half.
-    fn distances(&self, centre: &Centre, cell: &CellBounds) -> (Haversine, Haversine) {
-        let north = Parallel::new(centre, cell.north);
-        let south = Parallel::new(centre, cell.south);
-        let near = Meridian::new(centre, self.nearest);
-        let far = Meridian::new(centre, self.farthest);
-        let smallest = match near.extremum(centre, &south, &north) {
-            Some(extremum) if near.cosine > 0.0 => extremum,
-            _ => near.haversine(&south).min(near.haversine(&north)),
-        };
-        let largest = match far.extremum(centre, &south, &north) {
-            Some(extremum) if far.cosine < 0.0 => extremum,
-            _ => far.haversine(&south).max(far.haversine(&north)),
-        };
-        (Haversine(smallest), Haversine(largest))
-    }
-}
-
-/// A parallel relative to a position.
-struct Parallel {
-    sine: f64,
-    cosine: f64,
-    /// The haversine of the difference in latitude.
-    difference: f64,
-}
-
-impl Parallel {
-    fn new(centre: &Centre, latitude: f64) -> Self {
-        let sine = latitude.to_radians().sin();
-        let difference = half_sine_squared(latitude - centre.position.latitude());
-        Self { sine, cosine: cosine(latitude), difference }
-    }
-}
-
-/// A meridian relative to a position.
-struct Meridian {
-    /// The haversine of the difference in longitude, times the cosine of the position's latitude.
-    scaled: f64,
-    difference: f64,
-    /// The cosine of the difference in longitude.
-    cosine: f64,
-}
-
-impl Meridian {
-    fn new(centre: &Centre, degrees: f64) -> Self {
-        let difference = half_sine_squared(degrees);
-        Self { scaled: centre.cosine * difference, difference, cosine: 1.0 - 2.0 * difference }
-    }
-
-    fn haversine(&self, parallel: &Parallel) -> f64 {
-        parallel.difference + parallel.cosine * self.scaled
-    }
-
-    /// The extremum between two parallels, if there is one: the distance to the great circle of the
-    /// meridian, on the near or the far side.
-    fn extremum(&self, centre: &Centre, south: &Parallel, north: &Parallel) -> Option<f64> {
-        let slope = |parallel: &Parallel| {
-            parallel.sine * centre.cosine * self.cosine - parallel.cosine * centre.sine
-        };
-        // The slope rises north of a minimum and falls north of a maximum.
-        let (at_south, at_north) = (slope(south), slope(north));
-        let is_between = (at_south <= 0.0) != (at_north <= 0.0);
-        is_between.then(|| {
-            // The square of the sine of the angle to the great circle.
-            let square =
-                centre.cosine * centre.cosine * 4.0 * self.difference * (1.0 - self.difference);
-            let cosine = (1.0 - square).max(0.0).sqrt();
-            let near = square / (2.0 * (1.0 + cosine));
-            if self.cosine > 0.0 { near } else { 1.0 - near }
-        })
-    }
-}
-
-/// All positions between two parallels and two meridians.
+/// All positions between two parallels and two meridians. With serde, it is a struct of `south`,
+/// `north`, `west` and `east`; deserialization has the errors of [`new`](BoundingBox::new).
 ///
 /// ```
 /// use keyloom_spatial::Area;
@@ -333,7 +261,8 @@ impl Meridian {
 /// assert!(!fiji.contains(&LatLng::new(-17.8, 0.0)?));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Edges")]
 pub struct BoundingBox {
     south: f64,
     north: f64,
@@ -342,23 +271,53 @@ pub struct BoundingBox {
     east: f64,
 }
 
+/// The serialized form of a [`BoundingBox`].
+#[derive(Deserialize)]
+#[serde(rename = "BoundingBox")]
+struct Edges {
+    south: f64,
+    north: f64,
+    west: f64,
+    east: f64,
+}
+
+impl TryFrom<Edges> for BoundingBox {
+    type Error = Error;
+
+    fn try_from(Edges { south, north, west, east }: Edges) -> Result<Self> {
+        Self::new(south, west, north, east)
+    }
+}
+
 impl BoundingBox {
     /// All positions.
     pub const WORLD: Self = Self { south: -90.0, north: 90.0, west: -180.0, east: 180.0 };
 
     /// The box from the south-western to the north-eastern corner, edges included. With `west`
-    /// greater than `east` it crosses the meridian at ±180 degrees. With 360 degrees or more
-    /// between them it contains all longitudes. A box that reaches a pole contains the pole, which
-    /// has all longitudes.
+    /// greater than `east` it crosses the meridian at ±180 degrees. From -180 to 180 degrees it
+    /// contains all longitudes. A box that reaches a pole contains the pole, which has all
+    /// longitudes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, for a longitude beyond ±180
+    /// degrees, for a `south` that is north of `north`, and for a number that is not finite.
+    pub fn new(south: f64, west: f64, north: f64, east: f64) -> Result<Self> {
+        check_longitude("the west of the box", west)?;
+        check_longitude("the east of the box", east)?;
+        Self::wrapping(south, west, north, east)
+    }
+
+    /// The same for longitudes of any number of degrees: from 170 to 190 is from 170 to -170. With
+    /// 360 degrees or more between them the box contains all longitudes.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, for a `south` that is north of
     /// `north`, and for a number that is not finite.
-    pub fn new(south: f64, west: f64, north: f64, east: f64) -> Result<Self> {
+    pub fn wrapping(south: f64, west: f64, north: f64, east: f64) -> Result<Self> {
         check_latitude("the south of the box", south)?;
         check_latitude("the north of the box", north)?;
-        check_longitude("the west of the box", west)?;
-        check_longitude("the east of the box", east)?;
+        check_finite("the west of the box", west)?;
+        check_finite("the east of the box", east)?;
         if south > north {
             return Err(Error::InvalidArgument {
                 what: "the box",

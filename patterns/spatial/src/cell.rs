@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use geohash::Coord;
 use keyloom::{Error, Result};
+use serde::{Deserialize, Serialize};
 
 use super::Area;
 use super::area::{BoundingBox, CellBounds, Relation};
@@ -28,10 +29,38 @@ use super::position::{EARTH_RADIUS, LatLng, cosine};
 /// assert_eq!(cell.parent().map(|parent| parent.bits()), Some(24));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// With serde, a cell is a struct of its `first` code and the number of its `bits`. Deserialization
+/// refuses more than 64 bits, and a code that is not the first one of such a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Prefix")]
 pub struct GeoCell {
     first: u64,
     bits: u32,
+}
+
+/// The serialized form of a [`GeoCell`].
+#[derive(Deserialize)]
+#[serde(rename = "GeoCell")]
+struct Prefix {
+    first: u64,
+    bits: u32,
+}
+
+impl TryFrom<Prefix> for GeoCell {
+    type Error = Error;
+
+    fn try_from(Prefix { first, bits }: Prefix) -> Result<Self> {
+        let cell = Self::of_code(first, bits);
+        if bits <= u64::BITS && cell.first == first {
+            return Ok(cell);
+        }
+        Err(Error::InvalidArgument {
+            what: "the cell",
+            value: format!("{first:x}/{bits}"),
+            why: "a cell has at most 64 bits, and the bits after them are 0 in its first code",
+        })
+    }
 }
 
 const BITS_PER_CHARACTER: u32 = 5;

@@ -11,7 +11,7 @@
 //!
 //! | question | operation |
 //! |---|---|
-//! | which points are within an [`Area`]: a [`Circle`], a [`BoundingBox`], a [`Polygon`], or a program's own? | [`within`](PointIndex::within) and [`points`](AreaQuery::points), [`page`](AreaQuery::page) |
+//! | which points are within an [`Area`]: a [`Circle`], a [`BoundingBox`], a [`Polygon`], a program's own, or their [union](Area::union), [intersection](Area::intersection) or [difference](Area::difference)? | [`within`](PointIndex::within) and [`points`](AreaQuery::points), [`page`](AreaQuery::page) |
 //! | the same, nearest first | [`by_distance`](AreaQuery::by_distance), [`page_by_distance`](AreaQuery::page_by_distance) |
 //! | which points are nearest, without a radius? | [`nearest`](PointIndex::nearest) |
 //! | how many points are there, in total or in each [`GeoCell`] of a grid? | [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) |
@@ -129,6 +129,7 @@
 mod area;
 mod cell;
 mod code_walk;
+mod combined;
 mod cover;
 mod cover_part;
 pub mod curve;
@@ -146,11 +147,13 @@ mod point_index;
 mod polygon;
 mod position;
 mod query;
+mod sides;
 pub mod space_time;
 mod xz;
 
 pub use area::{Area, BoundingBox, CellBounds, Circle, Relation};
 pub use cell::GeoCell;
+pub use combined::{Difference, Intersection, Union};
 pub use cover_part::CoverPart;
 pub use curve_index::CurveIndex;
 pub use extent_index::ExtentIndex;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use keyloom::{Error, Result};
+use serde::{Deserialize, Serialize};
 
 /// The radius of the sphere in metres: the mean radius of the Earth according to the IUGG (Moritz,
 /// *Geodetic Reference System 1980*).
@@ -16,33 +17,65 @@ pub const EARTH_RADIUS: f64 = 6_371_008.8;
 /// A position: latitude and longitude in degrees.
 ///
 /// The longitude is normalized to -180 (included) to 180 (excluded), so the meridian at 180 degrees
-/// has one representation. A pole, which has all longitudes, gets longitude 0.
+/// has one representation. A pole, which has all longitudes, gets longitude 0. With serde, a
+/// position is a struct of `latitude` and `longitude`; deserialization has the errors of
+/// [`new`](LatLng::new).
 ///
 /// ```
 /// use keyloom_spatial::LatLng;
 /// let fiji = LatLng::new(-17.8, 178.0)?;
-/// assert_eq!(fiji, LatLng::new(-17.8, -182.0)?);
+/// assert_eq!(fiji, LatLng::wrapping(-17.8, -182.0)?);
 /// assert_eq!(LatLng::new(90.0, 12.0)?, LatLng::new(90.0, -30.0)?);
+/// // Longitude first, by mistake.
+/// assert!(LatLng::new(178.0, -17.8).is_err() && LatLng::new(-17.8, -182.0).is_err());
 /// let samoa = LatLng::new(-13.8, -172.1)?;
 /// assert_eq!((fiji.distance(&samoa) / 1_000.0).round(), 1_148.0);
 /// assert!(LatLng::new(48.9, f64::NAN).is_err());
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(try_from = "Degrees")]
 pub struct LatLng {
     latitude: f64,
     longitude: f64,
 }
 
+/// The serialized form of a [`LatLng`].
+#[derive(Deserialize)]
+#[serde(rename = "LatLng")]
+struct Degrees {
+    latitude: f64,
+    longitude: f64,
+}
+
+impl TryFrom<Degrees> for LatLng {
+    type Error = Error;
+
+    fn try_from(degrees: Degrees) -> Result<Self> {
+        Self::new(degrees.latitude, degrees.longitude)
+    }
+}
+
 impl LatLng {
-    /// A position.
+    /// A position. A longitude beyond ±180 degrees is usually a mistake, such as metres instead of
+    /// degrees; where it is not, use [`wrapping`](LatLng::wrapping).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, for a longitude beyond ±180
+    /// degrees, and for a number that is not finite.
+    pub fn new(latitude: f64, longitude: f64) -> Result<Self> {
+        check_longitude("the longitude", longitude)?;
+        Self::wrapping(latitude, longitude)
+    }
+
+    /// A position whose longitude may be any number of degrees: 182 is -178.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a latitude beyond ±90 degrees, and for a number that is not
     /// finite.
-    pub fn new(latitude: f64, longitude: f64) -> Result<Self> {
+    pub fn wrapping(latitude: f64, longitude: f64) -> Result<Self> {
         check_latitude("the latitude", latitude)?;
-        check_longitude("the longitude", longitude)?;
+        check_finite("the longitude", longitude)?;
         let longitude = if latitude.abs() == 90.0 { 0.0 } else { normalize(longitude) };
         // Adding 0.0 removes negative zeros, so that equal positions have equal bits.
         Ok(Self { latitude: latitude + 0.0, longitude: longitude + 0.0 })
@@ -61,6 +94,13 @@ impl LatLng {
     /// The longitude in degrees, positive east of Greenwich.
     pub fn longitude(&self) -> f64 {
         self.longitude
+    }
+
+    /// The position on the opposite side of the sphere. The points nearest to it are the farthest
+    /// from this position.
+    pub fn antipode(&self) -> Self {
+        let longitude = if self.is_pole() { 0.0 } else { normalize(self.longitude + 180.0) };
+        Self { latitude: 0.0 - self.latitude, longitude: longitude + 0.0 }
     }
 
     /// The distance along the sphere, in metres.
@@ -91,6 +131,18 @@ pub(super) fn check_latitude(what: &'static str, latitude: f64) -> Result<()> {
 }
 
 pub(super) fn check_longitude(what: &'static str, longitude: f64) -> Result<()> {
+    if (-180.0..=180.0).contains(&longitude) {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        what,
+        value: longitude.to_string(),
+        why: "a longitude is a number of degrees from -180 to 180; `wrapping` takes others",
+    })
+}
+
+/// Checks a longitude that may have any number of turns.
+pub(super) fn check_finite(what: &'static str, longitude: f64) -> Result<()> {
     if longitude.is_finite() {
         return Ok(());
     }

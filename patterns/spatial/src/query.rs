@@ -191,7 +191,9 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         Ok(scan(InCells::open(self.walk(reader), bits)?, InCells::occupied))
     }
 
-    /// The points, the nearest to `from` first.
+    /// The points, the nearest to `from` first. For the farthest ones first, give the
+    /// [antipode](LatLng::antipode). For a minimum distance, query an area without a circle around
+    /// `from`; see [`Area::difference`].
     ///
     /// # Errors
     /// Errors of [`points`](AreaQuery::points).

@@ -399,7 +399,7 @@ kind! {
     Extents, extents, ExtentIndex<u32, Sale>, Vec<Vec<u32>>;
     make |space| Ok(ExtentIndex::new(space, |_, sale: &Sale| {
         let (south, west) = (degrees(sale.cents), [7.2, 179.6][sale.cents.rem_euclid(2) as usize]);
-        let bounds = || BoundingBox::new(south, west, south + 0.5, west + 0.7);
+        let bounds = || BoundingBox::wrapping(south, west, south + 0.5, west + 0.7);
         sale.town.is_some().then(bounds).transpose()
     }));
     answers |index, reader| areas()?

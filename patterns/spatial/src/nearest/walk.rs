@@ -2,11 +2,12 @@
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
 
-use super::super::area::{Area, Relation, farthest, nearest};
+use super::super::area::{Area, Relation};
 use super::super::cell::{GeoCell, code};
 use super::super::code_walk::{Only, is_taken};
 use super::super::located::{Located, code_of};
 use super::super::position::{Centre, LatLng};
+use super::super::sides::{farthest, nearest};
 use super::part::{Crowd, Part, Stretch, Typical};
 use super::queue::{Next, Queue};
 use super::{NearestPoint, Rank};

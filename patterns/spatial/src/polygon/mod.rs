@@ -9,7 +9,7 @@ use keyloom::{Error, Result};
 
 use self::edges::Edges;
 use super::area::{Area, BoundingBox, CellBounds, Relation};
-use super::position::{LatLng, check_latitude, check_longitude};
+use super::position::{LatLng, check_finite, check_latitude};
 
 /// A polygon, which may have holes. Its edges and the edges of its holes belong to it.
 ///
@@ -150,14 +150,14 @@ impl Area for Polygon {
     fn bounds(&self) -> BoundingBox {
         let (low, high) = (self.bounds.min(), self.bounds.max());
         let (west, east) = (low.x - MARGIN, high.x + MARGIN);
-        BoundingBox::new(low.y, west, high.y, east).unwrap_or(BoundingBox::WORLD)
+        BoundingBox::wrapping(low.y, west, high.y, east).unwrap_or(BoundingBox::WORLD)
     }
 }
 
 fn line_string(ring: &[(f64, f64)]) -> Result<LineString<f64>> {
     for (latitude, longitude) in ring {
         check_latitude("the latitude of a corner", *latitude)?;
-        check_longitude("the longitude of a corner", *longitude)?;
+        check_finite("the longitude of a corner", *longitude)?;
     }
     match ring {
         [first, .., last] if first != last => {

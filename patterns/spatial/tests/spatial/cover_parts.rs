@@ -21,7 +21,7 @@ fn places() -> Vec<LatLng> {
     let mut place = |latitude: f64, longitude: f64, spread: f64| {
         let off = |random: &mut fastrand::Rng| (random.f64() - 0.5) * 2.0 * spread;
         let latitude = (latitude + off(&mut random)).clamp(-90.0, 90.0);
-        LatLng::new(latitude, longitude + off(&mut random)).unwrap()
+        LatLng::wrapping(latitude, longitude + off(&mut random)).unwrap()
     };
     let mut places = Vec::new();
     for _ in 0..600 {

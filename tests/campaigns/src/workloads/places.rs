@@ -26,7 +26,7 @@ pub struct Places {
 /// Some degrees to every side of a place.
 fn around((latitude, longitude): (f64, f64)) -> Result<BoundingBox> {
     let (south, north) = ((latitude - 2.0).max(-90.0), (latitude + 1.0).min(90.0));
-    BoundingBox::new(south, longitude - 3.0, north, longitude + 20.0)
+    BoundingBox::wrapping(south, longitude - 3.0, north, longitude + 20.0)
 }
 
 /// A time that follows from a place, on both sides of the epoch.

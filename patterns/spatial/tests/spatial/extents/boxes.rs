@@ -24,7 +24,7 @@ impl Edges {
 
     pub fn bounding_box(&self) -> BoundingBox {
         let [south, west, north, east] = self.degrees();
-        BoundingBox::new(south, west, north, east).unwrap()
+        BoundingBox::wrapping(south, west, north, east).unwrap()
     }
 
     /// Its extent to the east of its western edge.
@@ -176,9 +176,9 @@ fn a_box_of_nearly_all_longitudes_is_not_rounded_to_a_line() {
     for west in [23.98825834277386, 0.1, 10.0, -170.3, -180.0, 179.9] {
         for hairs in 0..4 {
             let east = (0..hairs).fold(west + 360.0, |east: f64, _| east.next_down());
-            let all = BoundingBox::new(0.0, west, 1.0, east).unwrap();
+            let all = BoundingBox::wrapping(0.0, west, 1.0, east).unwrap();
             for other in [-179.0, -90.0, 0.0, 5.0, 90.0, 179.0_f64] {
-                let other = BoundingBox::new(0.5, other, 0.5, other).unwrap();
+                let other = BoundingBox::wrapping(0.5, other, 0.5, other).unwrap();
                 assert!(all.overlaps(&other), "{west} to {east}");
             }
         }

@@ -25,8 +25,9 @@ impl Things {
     pub fn new() -> Self {
         let space = Subspace::new("test");
         let index = ExtentIndex::new(&space.child("by_extent"), |_, edges: &Option<Degrees>| {
-            let bounds =
-                |[south, west, north, east]: Degrees| BoundingBox::new(south, west, north, east);
+            let bounds = |[south, west, north, east]: Degrees| {
+                BoundingBox::wrapping(south, west, north, east)
+            };
             edges.map(bounds).transpose()
         });
         let table = Table::new(&space.child("things")).with(&index);
@@ -74,7 +75,7 @@ pub fn ids<B: Deref<Target = [u8]>>(
 pub fn queries<'q>(things: &Things, edges: &Edges) -> [(ExtentQuery<'q, u16>, Wanted); 3] {
     let area = edges.bounding_box();
     let [south, west, ..] = edges.0;
-    let corner = LatLng::new(degrees(south), degrees(west)).unwrap();
+    let corner = LatLng::wrapping(degrees(south), degrees(west)).unwrap();
     let at_corner = Edges([south, west, south, west]);
     let edges = *edges;
     [

@@ -83,6 +83,10 @@ fn what_is_no_position_is_refused() {
         (f64::INFINITY, 0.0),
         (0.0, f64::NAN),
         (0.0, f64::NEG_INFINITY),
+        (0.0, 180.000_1),
+        (0.0, 181.0),
+        (0.0, -200.0),
+        (0.0, 1e300),
     ] {
         let error = LatLng::new(latitude, longitude).unwrap_err();
         assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");

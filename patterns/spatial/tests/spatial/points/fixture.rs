@@ -28,11 +28,11 @@ impl Places {
 
 /// The position of a place, unless it is not on the sphere.
 pub fn as_position(place: &Place) -> Result<Option<LatLng>> {
-    place.map(|(latitude, longitude)| LatLng::new(latitude, longitude)).transpose()
+    place.map(|(latitude, longitude)| LatLng::wrapping(latitude, longitude)).transpose()
 }
 
 pub fn position((latitude, longitude): (f64, f64)) -> LatLng {
-    LatLng::new(latitude, longitude).unwrap()
+    LatLng::wrapping(latitude, longitude).unwrap()
 }
 
 /// The keys that a query found, in their order.

@@ -3,6 +3,7 @@
 use keyloom_testing::on_every_store_and_server;
 
 mod cells;
+mod combined;
 mod crowds;
 mod distances;
 mod faults;
@@ -12,6 +13,7 @@ mod polygons;
 mod queries;
 mod real;
 mod round_trips;
+mod serialized;
 
 on_every_store_and_server! {
     queries::every_query_finds_what_a_look_at_all_points_finds,
