@@ -16,6 +16,7 @@
 //! | which points are nearest, without a radius? | [`nearest`](PointIndex::nearest) |
 //! | how many points are there, in total or in each [`GeoCell`] of a grid? | [`count`](AreaQuery::count), [`grid`](AreaQuery::grid) |
 //! | which points are in one cell, such as a geohash? | [`in_cell`](PointIndex::in_cell) |
+//! | which records are these, and some of their fields without reading them? | [`records`](AreaQuery::records), [`records_by_distance`](AreaQuery::records_by_distance), [`covering`](PointIndex::covering) |
 //! | the same queries, limited to records that another query found | [`only`](AreaQuery::only) |
 //! | what will a query read, and what did it read? | [`cover_parts`](AreaQuery::cover_parts), [`Explain`](keyloom_tables::Explain) |
 //!
@@ -84,6 +85,7 @@
 //! | [`points`](AreaQuery::points), [`count`](AreaQuery::count), [`grid`](AreaQuery::grid), [`page`](AreaQuery::page) | at most as many ranges as the query [may use](AreaQuery::in_ranges), and 1 more seek after 8 keys in a row outside the area, if something can be skipped; keys as below; a page begins after the key of the previous one, and also reads whether another point follows it |
 //! | [`nearest`](PointIndex::nearest), [`by_distance`](AreaQuery::by_distance) | reads of up to 17 keys, in the order of their least distance: about 5 of them for the ten nearest, 20 for 100 and 120 to 140 for 1,000; on a remote store 2 to 6 round trips; memory for points that were read but are farther away |
 //! | [`page_by_distance`](AreaQuery::page_by_distance) | the same for one page, and the cells that the circle through its beginning crosses: about 2 √n reads and 18 √n keys after n points |
+//! | [`records`](AreaQuery::records), [`records_by_distance`](AreaQuery::records_by_distance) | a page, and 1 get per point in one round trip |
 //! | [`in_cell`](PointIndex::in_cell) | 1 range; reads exactly what it returns |
 //! | [`cover_parts`](AreaQuery::cover_parts) | reads nothing |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |

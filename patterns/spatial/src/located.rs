@@ -73,6 +73,17 @@ impl<B, K> Located<B, K, LatLng> {
     pub fn position(&self) -> LatLng {
         self.place
     }
+
+    /// The fields that the index [covers](super::PointIndex::covering), borrowed from the entry.
+    ///
+    /// # Errors
+    /// [`Error::At`] with an [`Error::Key`] if the fields are not an `F`.
+    pub fn covered<'k, F: Unpack<'k>>(&'k self) -> Result<F>
+    where
+        B: Deref<Target = [u8]>,
+    {
+        self.found.covered()
+    }
 }
 
 impl Place for LatLng {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use keyloom::{Order, Reader, Result, Subspace};
+use keyloom::{Order, Pack, Reader, Result, Subspace};
 
 use super::area::Area;
 use super::cell::{GeoCell, code};
@@ -71,11 +71,45 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     where
         V: 'static,
     {
+        Self::covering(space, move |key, value| {
+            Ok(function(key, value)?.map(|position| (position, ())))
+        })
+    }
+
+    /// The same, with a copy of some fields in each entry (a covering index). A query that needs
+    /// only these reads no record: it gets them from [`covered`](Located::covered). If one of them
+    /// changes, the entry is written again: one key.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::{GeoCell, LatLng, PointIndex};
+    /// use keyloom_tables::Table;
+    /// type Shop = (f64, f64, String);
+    /// let by_place = PointIndex::covering(&Subspace::new("by_place"), |_id, shop: &Shop| {
+    ///     Ok(Some((LatLng::new(shop.0, shop.1)?, shop.2.clone())))
+    /// });
+    /// let shops = Table::<u32, Shop>::new(&Subspace::new("shops")).with(&by_place);
+    /// let store = Memory::new();
+    /// store.transact(|txn| shops.put(txn, &1, &(48.85, 2.35, "tea".into())))?;
+    /// let snapshot = store.snapshot()?;
+    /// let mut points = by_place.within(GeoCell::WORLD).points(&snapshot)?;
+    /// let point = points.next().expect("there is one")?;
+    /// assert_eq!(point.covered::<&str>()?, "tea");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn covering<F: Pack>(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> Result<Option<(LatLng, F)>> + Send + Sync + 'static,
+    ) -> Self
+    where
+        V: 'static,
+    {
         let entries = move |key: &K, value: &V| {
-            let entries = function(key, value)?.map(|position| {
+            let entries = function(key, value)?.map(|(position, fields)| {
                 // In the key, equal positions are adjacent: a search by distance needs to read one
                 // of them to know the distance of all.
-                entry((code(&position), position.latitude(), position.longitude()))
+                let parts = (code(&position), position.latitude(), position.longitude());
+                entry(parts).covering(fields)
             });
             Ok(entries.unwrap_or_default())
         };

@@ -12,6 +12,7 @@ mod maintenance;
 mod polygons;
 mod queries;
 mod real;
+mod records;
 mod round_trips;
 mod serialized;
 
