@@ -32,7 +32,7 @@ fn boxes(side: Option<f64>) -> impl Iterator<Item = Edges> {
 }
 
 fn bounding_box([south, west, north, east]: Edges) -> keyloom::Result<BoundingBox> {
-    BoundingBox::new(south, west, north, east)
+    BoundingBox::wrapping(south, west, north, east)
 }
 
 fn operations(c: &mut Criterion, name: &str, store: &impl Store) {

@@ -296,7 +296,7 @@ fn boxes(snapshot: &impl Reader, sqlite: &Connection, degrees: f64) {
         found.set(counts);
     };
     let here = |(south, west): Place| {
-        let area = BoundingBox::new(south, west, south + degrees, west + degrees).unwrap();
+        let area = BoundingBox::wrapping(south, west, south + degrees, west + degrees).unwrap();
         let points = index.within(area).points(snapshot).unwrap();
         let hits = points.map(|point| point.unwrap().record_key().unwrap());
         count(0, hits.filter(|id| black_box(*id) < u32::MAX).count() as u64);

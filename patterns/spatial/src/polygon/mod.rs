@@ -46,6 +46,10 @@ const MARGIN: f64 = 1e-9;
 impl Polygon {
     /// The polygon inside a ring of latitudes and longitudes. The last corner must equal the first.
     ///
+    /// Costs about n log n for the n corners of a border: edges are compared if their bounding
+    /// boxes meet. These are many if long slanting edges are side by side, as in a star of many
+    /// rays.
+    ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a ring that is not closed, has fewer than three corners,
     /// crosses itself, or is wider than 360 degrees; for a latitude beyond ±90 degrees; and for a
