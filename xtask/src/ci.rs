@@ -155,6 +155,11 @@ const STEPS: &[Step] = &[
         When::Nightly,
         "cargo run --locked --release -p keyloom-examples --bin far_away",
     ),
+    step(
+        "servers-documents",
+        When::Nightly,
+        on_servers!("--test documents -- on_postgres on_etcd"),
+    ),
     step("servers-graph", When::Nightly, on_servers!("--test graph -- on_postgres on_etcd")),
     step("servers-locking", When::Nightly, on_servers!("--test locking -- on_postgres on_etcd")),
     step("servers-text", When::Nightly, on_servers!("--test text -- on_postgres on_etcd")),
