@@ -269,12 +269,14 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
 
 impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// The same page as of [`page`](AreaQuery::page), with the records of its points. A record is
-    /// `None` if it does not exist, because the index is deferred or damaged.
+    /// `None` if it does not exist, because the index is deferred or damaged. With a deferred
+    /// index, a record may have moved since.
     ///
     /// Costs one get per point more, in one round trip.
     ///
     /// # Errors
-    /// Errors of [`page`](AreaQuery::page); [`Error::At`] for a record that does not decode.
+    /// Errors of [`page`](AreaQuery::page); [`Error::InvalidArgument`] for a table that the index
+    /// does not belong to; [`Error::At`] for a record that does not decode.
     pub fn records<'r, R: Reader, V, C: Codec<V>>(
         self,
         reader: &'r R,
@@ -282,6 +284,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(Located<R::Bytes<'r>, K, LatLng>, Option<V>)>> {
+        table.refuse_unless_attached(&self.space)?;
         let page = self.page(reader, limit, after)?;
         with_records(reader, table, page, Located::record_key)
     }
@@ -290,8 +293,8 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
     /// its points, as of [`records`](AreaQuery::records).
     ///
     /// # Errors
-    /// Errors of [`page_by_distance`](AreaQuery::page_by_distance); [`Error::At`] for a record that
-    /// does not decode.
+    /// Errors of [`page_by_distance`](AreaQuery::page_by_distance) and of
+    /// [`records`](AreaQuery::records).
     pub fn records_by_distance<'r, R: Reader, V, C: Codec<V>>(
         self,
         reader: &'r R,
@@ -300,6 +303,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(NearestPoint<R::Bytes<'r>, K>, Option<V>)>> {
+        table.refuse_unless_attached(&self.space)?;
         let page = self.page_by_distance(reader, from, limit, after)?;
         with_records(reader, table, page, NearestPoint::record_key)
     }

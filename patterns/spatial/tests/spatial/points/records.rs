@@ -90,3 +90,22 @@ fn pages_of_records_are_those_of_the_table() {
     assert_eq!(whole.round_trips, plain.round_trips + 1);
     assert_eq!(counts(plain)[0], 0);
 }
+
+#[test]
+fn records_of_another_table_are_refused() {
+    let (table, index) = shops();
+    let other = Table::<u32, Shop>::new(&Subspace::new("others"));
+    let store = Memory::new();
+    store
+        .transact(|txn| {
+            table.put(txn, &1, &shop(1))?;
+            other.put(txn, &1, &shop(2))
+        })
+        .unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let query = || index.within(GeoCell::WORLD);
+    let from = position((0.0, 0.0));
+    query().records(&snapshot, &other, 9, None).unwrap_err();
+    query().records_by_distance(&snapshot, from, &other, 9, None).unwrap_err();
+    assert_eq!(query().records(&snapshot, &table, 9, None).unwrap().items.len(), 1);
+}
