@@ -33,7 +33,7 @@ impl Locks {
             true => self.last_of_all(txn)?,
             false => largest(self.tokens.get_many(txn, &with_root(&shards))?),
         };
-        self.token_after(txn, last, &shards)
+        self.next_token_after(txn, last, locks)
     }
 
     /// The record of a session, and the last token before a request of these locks, in one round
@@ -61,10 +61,7 @@ impl Locks {
         last: u64,
         locks: &[Lock],
     ) -> Result<(u64, u64)> {
-        self.token_after(txn, last, &shards(locks)?)
-    }
-
-    fn token_after(&self, txn: &mut impl Writer, last: u64, shards: &[u8]) -> Result<(u64, u64)> {
+        let shards = shards(locks)?;
         let next = last.checked_add(1).filter(|next| *next < u64::MAX / TICKETS);
         let next = next.ok_or_else(|| Error::other("2^57 tokens were given"))?;
         self.tokens.put_many(txn, shards.iter().map(|shard| (*shard, next)))?;

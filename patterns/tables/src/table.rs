@@ -982,9 +982,8 @@ where
     packed.extend(keys.into_iter().map(|key| other.space.pack(key)));
     let values = txn.get_many(&packed)?;
     let mut values = packed.iter().zip(values);
-    let states: Vec<_> = values.by_ref().take(entries.len()).collect();
-    let states: Vec<_> =
-        states.into_iter().map(|(_, entry)| entry.map(|bytes| bytes.to_vec())).collect();
+    let states = values.by_ref().take(entries.len());
+    let states: Vec<_> = states.map(|(_, entry)| entry.map(|bytes| bytes.to_vec())).collect();
     let first = match values.next() {
         Some((key, value)) => Table::<K, V, C>::decode(key, value)?,
         None => None,
