@@ -26,7 +26,7 @@ struct Step {
     name: &'static str,
     when: When,
     /// As in a shell: variables first. Words are separated by spaces; `SCRATCH` stands for a
-    /// directory that is empty when the run begins, `TARGET` for that of the builds.
+    /// directory that is empty when the run begins.
     command: &'static str,
     /// Runs beside the steps after it, and prints its output when it has ended.
     is_beside: bool,
@@ -63,17 +63,18 @@ macro_rules! tested {
 
 /// Tests on stores without a server, with a quarter of the random cases; without the patterns on
 /// redb, whose own suite runs; without the queries that must not compile, which build all
-/// dependencies once more; and without the measurement of memory, which takes 37 s on one core.
+/// dependencies once more; without the measurement of memory, which takes 37 s on one core; and
+/// without the tour in memory, which runs on LMDB.
 macro_rules! tests {
     ($tests:literal) => {
         concat!(
             linted!(),
-            "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 cargo test ",
+            "PROPTEST_CASES=64 KEYLOOM_FUZZ_INPUTS=200 KEYLOOM_ISOLATION_TRANSACTIONS=5000 cargo test ",
             tested!(),
             "--exclude keyloom-on-servers ",
             $tests,
             " --skip on_redb --skip queries_of_a_wrong_type ",
-            "--skip runs_take_less_memory_than_their_bound"
+            "--skip runs_take_less_memory_than_their_bound --skip it_runs_in_memory"
         )
     };
 }
@@ -122,24 +123,21 @@ const STEPS: &[Step] = &[
         When::Full,
         concat!(linted!(), "cargo test ", tested!(), "--exclude keyloom-on-servers --no-run"),
     ),
-    // In a directory of its own, so that no other step waits for it.
-    beside(step(
-        "doc",
-        When::Full,
-        "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --all-features --target-dir TARGET/docs",
-    )),
-    beside(step("test-doc", When::Full, tests!("--doc --"))),
+    // Lints the documentation with the crates that are built already.
+    beside(step("test-doc", When::Full, concat!("RUSTDOC=tests/rustdoc.sh ", tests!("--doc --")))),
     beside(step("test-m-to-z", When::Full, tests!("--test [m-z]* --"))),
     step("test", When::Full, tests!("--lib --bins --examples --test [!m-z]* --")),
-    // The program that the tests built.
-    step("tour", When::Full, TOUR),
-    // The second run finds the store of the first.
-    step("tour-again", When::Full, TOUR),
     // All features, and the benches, which the linted test steps do not build.
     step(
         "clippy",
         When::Nightly,
         "cargo clippy --locked --workspace --exclude keyloom-compare --all-targets --all-features -- -D warnings",
+    ),
+    // All features, and the documentation of programs.
+    step(
+        "doc",
+        When::Nightly,
+        "RUSTDOCFLAGS=-Dwarnings cargo doc --locked --no-deps --all-features",
     ),
     step("campaigns", When::Nightly, "cargo campaign ci --results target/campaigns"),
     step("test-all", When::Nightly, "cargo test --locked"),
@@ -182,8 +180,6 @@ const STEPS: &[Step] = &[
         "KEYLOOM_REQUIRE_SERVERS=1 tests/servers/with.sh cargo test --locked --doc -p keyloom --features postgres,etcd,tls",
     ),
 ];
-
-const TOUR: &str = "TARGET/debug/tour --store lmdb:SCRATCH/tour";
 
 /// Prints the steps.
 pub(crate) fn list() {
@@ -305,9 +301,8 @@ fn command_of(root: &Path, step: &Step, scratch: &Path) -> Result<Command> {
         variables.extend(variable.split_once('='));
     }
     let program = words.next().with_context(|| format!("step {} has no command", step.name))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
-    let [scratch, target] = [scratch, &*target].map(|path| path.to_string_lossy());
-    let filled = |word: &str| word.replace("SCRATCH", &scratch).replace("TARGET", &target);
+    let scratch = scratch.to_string_lossy();
+    let filled = |word: &str| word.replace("SCRATCH", &scratch);
     let mut command = Command::new(filled(program));
     // Build scripts that ask for them would run again, and much would be compiled again, whenever
     // cargo alone is used after `cargo xtask`, or the other way round.
@@ -361,7 +356,8 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for step in STEPS {
             assert!(seen.insert(step.name), "{} is there twice", step.name);
-            for script in step.command.split_whitespace().filter(|word| word.ends_with(".sh")) {
+            for word in step.command.split_whitespace().filter(|word| word.ends_with(".sh")) {
+                let script = word.split_once('=').map_or(word, |(_, script)| script);
                 assert!(root.join(script).is_file(), "{script} is missing");
             }
         }

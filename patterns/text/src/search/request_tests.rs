@@ -212,7 +212,7 @@ fn queries() -> impl Strategy<Value = Query> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 32))]
 
     #[test]
     fn queries_have_the_matches_of_their_definition(

@@ -280,7 +280,7 @@ fn ranked(texts: &Texts, query: &Query) -> Vec<ScoredDoc> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 6))]
 
     #[test]
     fn the_best_documents_are_those_of_plain_loops(

@@ -169,7 +169,7 @@ proptest! {
 
 proptest! {
     // Automata of long texts take some 100 ms each in tests without optimization.
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 16))]
 
     #[test]
     fn any_pattern_is_compiled_or_refused(pattern in any::<String>(), term in any::<String>()) {

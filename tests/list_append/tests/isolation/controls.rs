@@ -12,6 +12,7 @@ use keyloom_list_append::{campaign, weakened};
 
 /// Fewer than where nothing is to be found: the first few show it.
 const TRANSACTIONS: usize = 4_000;
+const PARTS: usize = 8;
 const WRITERS: usize = 8;
 
 fn optimistic() -> Memory {
@@ -52,8 +53,10 @@ fn stale_snapshots_are_caught() {
 #[test]
 fn broken_stores_are_caught() {
     for (flaw, name) in weakened::FLAWS {
-        let report = campaign(&MutantStore::new(flaw), TRANSACTIONS, WRITERS);
-        assert!(report.has(name), "{flaw:?} should show {name}: {report}");
+        // Most flaws show within the first part.
+        let mut parts =
+            (0..PARTS).map(|_| campaign(&MutantStore::new(flaw), TRANSACTIONS / PARTS, WRITERS));
+        assert!(parts.any(|report| report.has(name)), "{flaw:?} should show {name}");
     }
 }
 

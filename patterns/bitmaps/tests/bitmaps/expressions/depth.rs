@@ -8,7 +8,13 @@ use roaring::RoaringBitmap;
 
 use keyloom_testing::laws::clear;
 
-const LEVELS: usize = 100_000;
+/// A function that calls itself for each level needs 16 bytes or more each time, which is more than
+/// twice the small stack.
+const LEVELS: usize = 20_000;
+
+const SMALL_STACK: usize = 128 << 10;
+
+const TERMS: u64 = 100_000;
 
 /// An expression, and its ids below 64, a bit for each.
 type Known = (BitmapExpr, u64);
@@ -40,7 +46,7 @@ fn level(n: usize, leaves: &[Known; 11], (expr, of_expr): Known) -> Known {
 /// With a small stack, which no depth may overflow.
 fn on_a_small_stack(work: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        let thread = std::thread::Builder::new().stack_size(SMALL_STACK);
         thread.spawn_scoped(scope, work).unwrap().join().unwrap();
     });
 }
@@ -106,7 +112,7 @@ fn deep_expressions_of_one_shape_are_read() {
 fn a_fold_of_100000_terms_is_linear() {
     let store = Memory::new();
     let snapshot = store.snapshot().unwrap();
-    let terms: Vec<BitmapExpr> = (0..LEVELS as u64).map(|n| BitmapExpr::range(n..=n)).collect();
+    let terms: Vec<BitmapExpr> = (0..TERMS).map(|n| BitmapExpr::range(n..=n)).collect();
     let took = |make: &dyn Fn() -> BitmapExpr, ids: u64| {
         let begun = Instant::now();
         let expr = make();
@@ -114,7 +120,7 @@ fn a_fold_of_100000_terms_is_linear() {
         drop(expr);
         begun.elapsed()
     };
-    let all = LEVELS as u64;
+    let all = TERMS;
     let none = BitmapExpr::none;
     let at_once = took(&|| BitmapExpr::any_of(&terms), all);
     let folds: [(&dyn Fn() -> BitmapExpr, u64); 6] = [

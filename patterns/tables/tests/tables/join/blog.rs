@@ -120,7 +120,7 @@ fn three_ways_to_the_posts_of_johns(store: impl Store, of: Size) {
 
 #[test]
 fn the_posts_of_very_many_users_are_found_three_ways_in_memory() {
-    three_ways_to_the_posts_of_johns(Memory::new(), Size { users: 50_000, posts: 100_000 });
+    three_ways_to_the_posts_of_johns(Memory::new(), Size { users: 20_000, posts: 40_000 });
 }
 
 #[test]
