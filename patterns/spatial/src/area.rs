@@ -5,7 +5,7 @@ use std::f64::consts::{FRAC_PI_2, PI};
 use keyloom::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::combined::{Difference, Intersection, Union};
+use super::combined::{Combined, Operation};
 use super::position::{
     Centre, EARTH_RADIUS, Haversine, LatLng, check_finite, check_latitude, check_longitude,
     normalize,
@@ -80,19 +80,19 @@ pub trait Area {
     }
 
     /// The positions in both areas.
-    fn intersection<B: Area>(self, other: B) -> Intersection<Self, B>
+    fn intersection<B: Area>(self, other: B) -> Combined<Self, B>
     where
         Self: Sized,
     {
-        Intersection(self, other)
+        Combined::new(self, Operation::Intersection, other)
     }
 
     /// The positions in at least one of the areas. A query finds each point once.
-    fn union<B: Area>(self, other: B) -> Union<Self, B>
+    fn union<B: Area>(self, other: B) -> Combined<Self, B>
     where
         Self: Sized,
     {
-        Union(self, other)
+        Combined::new(self, Operation::Union, other)
     }
 
     /// The positions in this area and not in the other one. With two circles around one centre it
@@ -106,11 +106,11 @@ pub trait Area {
     /// assert!(!ring.contains(&LatLng::new(48.9356, 2.3539)?)); // Saint-Denis
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    fn difference<B: Area>(self, other: B) -> Difference<Self, B>
+    fn difference<B: Area>(self, other: B) -> Combined<Self, B>
     where
         Self: Sized,
     {
-        Difference(self, other)
+        Combined::new(self, Operation::Difference, other)
     }
 }
 

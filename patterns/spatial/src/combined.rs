@@ -3,78 +3,70 @@
 use super::area::{Area, BoundingBox, CellBounds, Relation};
 use super::position::LatLng;
 
-/// The positions in both of two areas; see [`Area::intersection`].
+/// An area made of two others, by [`Area::union`], [`Area::intersection`] or [`Area::difference`].
 #[derive(Clone, Copy, Debug)]
-pub struct Intersection<A, B>(pub(super) A, pub(super) B);
+pub struct Combined<A, B> {
+    first: A,
+    second: B,
+    operation: Operation,
+}
 
-/// The positions in at least one of two areas; see [`Area::union`].
 #[derive(Clone, Copy, Debug)]
-pub struct Union<A, B>(pub(super) A, pub(super) B);
+pub(super) enum Operation {
+    Union,
+    Intersection,
+    Difference,
+}
 
-/// The positions in the first of two areas and not in the second; see [`Area::difference`].
-#[derive(Clone, Copy, Debug)]
-pub struct Difference<A, B>(pub(super) A, pub(super) B);
-
-impl<A: Area, B: Area> Area for Intersection<A, B> {
-    fn contains(&self, position: &LatLng) -> bool {
-        self.0.contains(position) && self.1.contains(position)
+impl<A: Area, B: Area> Combined<A, B> {
+    pub(super) fn new(first: A, operation: Operation, second: B) -> Self {
+        Self { first, second, operation }
     }
 
-    fn relation(&self, cell: &CellBounds) -> Relation {
-        match self.0.relation(cell) {
-            Relation::Outside => Relation::Outside,
-            Relation::Inside => self.1.relation(cell),
-            Relation::Across => match self.1.relation(cell) {
-                Relation::Outside => Relation::Outside,
-                _ => Relation::Across,
-            },
-        }
-    }
-
-    /// The smaller of the two boxes.
-    fn bounds(&self) -> BoundingBox {
-        let (first, second) = (self.0.bounds(), self.1.bounds());
+    /// The smaller of the boxes of both areas.
+    fn smaller_bounds(&self) -> BoundingBox {
+        let (first, second) = (self.first.bounds(), self.second.bounds());
         let size = |area: &BoundingBox| (area.north() - area.south()) * width(area);
         if size(&first) <= size(&second) { first } else { second }
     }
 }
 
-impl<A: Area, B: Area> Area for Union<A, B> {
+impl<A: Area, B: Area> Area for Combined<A, B> {
     fn contains(&self, position: &LatLng) -> bool {
-        self.0.contains(position) || self.1.contains(position)
+        let in_first = self.first.contains(position);
+        match self.operation {
+            Operation::Union => in_first || self.second.contains(position),
+            Operation::Intersection => in_first && self.second.contains(position),
+            Operation::Difference => in_first && !self.second.contains(position),
+        }
     }
 
     fn relation(&self, cell: &CellBounds) -> Relation {
-        match self.0.relation(cell) {
-            Relation::Inside => Relation::Inside,
-            Relation::Outside => self.1.relation(cell),
-            Relation::Across => match self.1.relation(cell) {
-                Relation::Inside => Relation::Inside,
-                _ => Relation::Across,
-            },
+        use Relation::{Across, Inside, Outside};
+        let first = self.first.relation(cell);
+        // The relation that the first area alone decides.
+        let decisive = if let Operation::Union = self.operation { Inside } else { Outside };
+        if first == decisive {
+            return decisive;
+        }
+        let second = match (self.operation, self.second.relation(cell)) {
+            (Operation::Difference, Inside) => Outside,
+            (Operation::Difference, Outside) => Inside,
+            (_, second) => second,
+        };
+        match first {
+            _ if second == decisive => decisive,
+            Across => Across,
+            _ => second,
         }
     }
 
     fn bounds(&self) -> BoundingBox {
-        around(&self.0.bounds(), &self.1.bounds())
-    }
-}
-
-impl<A: Area, B: Area> Area for Difference<A, B> {
-    fn contains(&self, position: &LatLng) -> bool {
-        self.0.contains(position) && !self.1.contains(position)
-    }
-
-    fn relation(&self, cell: &CellBounds) -> Relation {
-        match (self.0.relation(cell), self.1.relation(cell)) {
-            (Relation::Outside, _) | (_, Relation::Inside) => Relation::Outside,
-            (first, Relation::Outside) => first,
-            _ => Relation::Across,
+        match self.operation {
+            Operation::Union => around(&self.first.bounds(), &self.second.bounds()),
+            Operation::Intersection => self.smaller_bounds(),
+            Operation::Difference => self.first.bounds(),
         }
-    }
-
-    fn bounds(&self) -> BoundingBox {
-        self.0.bounds()
     }
 }
 

@@ -155,13 +155,12 @@ mod xz;
 
 pub use area::{Area, BoundingBox, CellBounds, Circle, Relation};
 pub use cell::GeoCell;
-pub use combined::{Difference, Intersection, Union};
+pub use combined::Combined;
 pub use cover_part::CoverPart;
 pub use curve_index::CurveIndex;
 pub use extent_index::ExtentIndex;
 pub use extent_query::ExtentQuery;
 pub use located::Located;
-pub use nearest::NearestPoint;
 pub use point_index::PointIndex;
 #[cfg(feature = "polygons")]
 pub use polygon::Polygon;

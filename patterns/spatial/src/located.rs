@@ -6,13 +6,13 @@ use keyloom::key::Unpacker;
 use keyloom::{Error, Result, Subspace, Unpack};
 
 use super::area::BoundingBox;
-use super::position::LatLng;
+use super::position::{Haversine, LatLng};
 use keyloom_tables::index::Found;
 use keyloom_tables::table::RecordKey;
 
-/// An entry that a query found, with its place `P`: the [`LatLng`] of a point, the [`BoundingBox`]
-/// of an extent, the position and the time of an event, or the numbers in a
-/// [`CurveIndex`](super::CurveIndex).
+/// An entry that a query found, with its place `P`: the [`LatLng`] of a point, the position of a
+/// point and a measure of its distance, the [`BoundingBox`] of an extent, the position and the time
+/// of an event, or the numbers in a [`CurveIndex`](super::CurveIndex).
 #[derive(Clone, Debug)]
 pub struct Located<B, K, P> {
     found: Found<B, K>,
@@ -72,6 +72,35 @@ impl<B, K> Located<B, K, LatLng> {
     /// The position of the point.
     pub fn position(&self) -> LatLng {
         self.place
+    }
+
+    /// The fields that the index [covers](super::PointIndex::covering), borrowed from the entry.
+    ///
+    /// # Errors
+    /// [`Error::At`] with an [`Error::Key`] if the fields are not an `F`.
+    pub fn covered<'k, F: Unpack<'k>>(&'k self) -> Result<F>
+    where
+        B: Deref<Target = [u8]>,
+    {
+        self.found.covered()
+    }
+}
+
+impl<B, K> Located<B, K, LatLng> {
+    pub(super) fn at_distance(self, haversine: Haversine) -> Located<B, K, (LatLng, f64)> {
+        Located { found: self.found, place: (self.place, haversine.0) }
+    }
+}
+
+impl<B, K> Located<B, K, (LatLng, f64)> {
+    /// The position of the point.
+    pub fn position(&self) -> LatLng {
+        self.place.0
+    }
+
+    /// The distance in metres, along the sphere.
+    pub fn distance(&self) -> f64 {
+        Haversine(self.place.1).metres()
     }
 
     /// The fields that the index [covers](super::PointIndex::covering), borrowed from the entry.

@@ -11,38 +11,10 @@ use keyloom::{KeyBuf, Result, Subspace, Unpack};
 
 pub(super) use self::walk::Nearest;
 use super::located::Located;
-use super::position::{Haversine, LatLng};
-use keyloom_tables::table::RecordKey;
+use super::position::LatLng;
 
-/// A point with its distance.
-#[derive(Clone, Debug)]
-pub struct NearestPoint<B, K> {
-    point: Located<B, K, LatLng>,
-    haversine: Haversine,
-}
-
-impl<B: Deref<Target = [u8]>, K> NearestPoint<B, K> {
-    /// The distance in metres, along the sphere.
-    pub fn distance(&self) -> f64 {
-        self.haversine.metres()
-    }
-
-    /// The point.
-    pub fn point(&self) -> &Located<B, K, LatLng> {
-        &self.point
-    }
-}
-
-impl<B: Deref<Target = [u8]>, K: RecordKey> NearestPoint<B, K> {
-    /// The key of the record.
-    ///
-    /// # Errors
-    /// [`Error::Key`](keyloom::Error::Key) or [`Error::At`](keyloom::Error::At) if the bytes are
-    /// not a `K`.
-    pub fn record_key(&self) -> Result<K> {
-        self.point.record_key()
-    }
-}
+/// A point with the haversine of its distance.
+pub(super) type NearestPoint<B, K> = Located<B, K, (LatLng, f64)>;
 
 /// The place of a point in the result: sorted by distance, then by the key of the entry.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
@@ -53,8 +25,8 @@ pub(super) struct Rank {
 
 impl Rank {
     pub(super) fn of<B: Deref<Target = [u8]>, K>(point: &NearestPoint<B, K>) -> Self {
-        let entry = KeyBuf::from_slice(point.point.entry().entry_key());
-        Self { haversine: point.haversine.0, entry }
+        let entry = KeyBuf::from_slice(point.entry().entry_key());
+        Self { haversine: point.place().1, entry }
     }
 
     /// The code of the entry.

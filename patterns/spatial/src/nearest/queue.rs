@@ -31,7 +31,7 @@ impl<B: Deref<Target = [u8]>, K> Queue<B, K> {
     }
 
     pub(super) fn push_point(&mut self, point: NearestPoint<B, K>) {
-        self.points.push(Candidate { haversine: point.haversine, item: point });
+        self.points.push(Candidate { haversine: Haversine(point.place().1), item: point });
     }
 
     pub(super) fn push_part(&mut self, least: Haversine, part: Part) {
@@ -75,7 +75,7 @@ trait Item {
 
 impl<B: Deref<Target = [u8]>, K> Item for NearestPoint<B, K> {
     fn floor(&self) -> &[u8] {
-        self.point.entry().entry_key()
+        self.entry().entry_key()
     }
 }
 

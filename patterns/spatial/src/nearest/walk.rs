@@ -261,9 +261,9 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
             return Ok(());
         }
         let haversine = self.centre.haversine(&point.position());
-        let point = NearestPoint { point, haversine };
+        let point = point.at_distance(haversine);
         let is_past = self.after.as_ref().is_some_and(|after| Rank::of(&point) <= *after);
-        if !is_past && is_taken(self.only, point.point.entry())? {
+        if !is_past && is_taken(self.only, point.entry())? {
             self.queue.push_point(point);
         }
         Ok(())

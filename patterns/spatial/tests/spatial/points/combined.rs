@@ -98,7 +98,7 @@ fn farthest_points_are_the_nearest_to_the_antipode() {
         let mut before = f64::INFINITY;
         for near in farthest.unwrap() {
             let near = near.unwrap();
-            let distance = from.distance(&near.point().position());
+            let distance = from.distance(&near.position());
             // Near half a turn, a distance has an error of some centimetres.
             assert!(distance <= before + 0.5 && (half - distance - near.distance()).abs() < 0.5);
             before = distance;
