@@ -8,7 +8,6 @@ pub struct Fnv(u64);
 
 impl Fnv {
     /// The hash of no bytes.
-    #[allow(clippy::new_without_default, reason = "nothing is generic over it")]
     pub fn new() -> Self {
         Self(0xCBF2_9CE4_8422_2325)
     }
@@ -27,22 +26,20 @@ impl Fnv {
     }
 }
 
-/// A hasher for maps with short keys, on which FNV-1a is fast.
-pub struct ShortKeys(Fnv);
-
-impl Default for ShortKeys {
+impl Default for Fnv {
     fn default() -> Self {
-        Self(Fnv::new())
+        Self::new()
     }
 }
 
-impl Hasher for ShortKeys {
+/// For maps with short keys, on which FNV-1a is fast.
+impl Hasher for Fnv {
     fn finish(&self) -> u64 {
-        self.0.finish()
+        self.0
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        self.0.add(bytes);
+        self.add(bytes);
     }
 
     /// Ignores the length: a key is a single slice of bytes.

@@ -111,11 +111,11 @@ pub mod kit {
         is_undecodable, page_behind, refuse_foreign, repair_in_batches, unless_undecodable,
     };
     pub use crate::explain::{Reading, scan};
-    pub use crate::fnv::{Fnv, ShortKeys};
+    pub use crate::fnv::Fnv;
     pub use crate::index::pack_one;
     pub use crate::select::Untyped;
     pub use crate::table::{get_many, record};
-    pub use crate::walk::{Left, Walk, until_error};
+    pub use crate::walk::{Walk, until_error};
 
     pub use crate::{described, stands_on_index};
 }

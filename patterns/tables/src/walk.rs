@@ -31,13 +31,13 @@ pub struct Walk<'r, R: Reader> {
 }
 
 /// The state of a scan after it has skipped some entries.
-pub struct Left<B> {
+pub(crate) struct Left<B> {
     /// The last entry that was stepped over.
-    pub passed: Option<Entry<B>>,
+    pub(crate) passed: Option<Entry<B>>,
     /// Whether a new range began, so that there may be other skipped entries after `passed`.
-    pub sought: bool,
+    pub(crate) sought: bool,
     /// The first entry that was not skipped.
-    pub next: Option<Entry<B>>,
+    pub(crate) next: Option<Entry<B>>,
 }
 
 impl<'r, R: Reader> Walk<'r, R> {
@@ -84,7 +84,12 @@ impl<'r, R: Reader> Walk<'r, R> {
     /// remote store has prefetched a page, and a new range costs a round trip. In other stores a
     /// new range costs as much as some steps; the lengths of the previous skips decide which one is
     /// tried first.
-    pub fn leave(&mut self, rest: KeyRange<'_>) -> Result<Left<R::Bytes<'r>>> {
+    pub fn leave(&mut self, rest: KeyRange<'_>) -> Result<Option<Entry<R::Bytes<'r>>>> {
+        Ok(self.left(rest)?.next)
+    }
+
+    /// [`leave`](Self::leave), with the last entry that was stepped over.
+    pub(crate) fn left(&mut self, rest: KeyRange<'_>) -> Result<Left<R::Bytes<'r>>> {
         let mut passed = None;
         for _ in 0..self.allowance() {
             match self.step()? {

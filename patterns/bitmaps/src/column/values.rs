@@ -25,7 +25,7 @@ use keyloom::{KeyBuf, Result};
 
 use super::bits::{self, Bits, width_of};
 use super::{BLOCK_IDS, LISTS, SINGLE, damaged, merge, refuse};
-use keyloom_tables::kit::ShortKeys;
+use keyloom_tables::kit::Fnv;
 
 /// The maximum width of a code or an end.
 const MOST_BITS: u8 = 32;
@@ -212,7 +212,7 @@ struct Draft<'d> {
     old: usize,
     /// The values of the old column, followed by new ones.
     values: Vec<&'d [u8]>,
-    new: HashMap<&'d [u8], u32, BuildHasherDefault<ShortKeys>>,
+    new: HashMap<&'d [u8], u32, BuildHasherDefault<Fnv>>,
     /// The end of each id's codes.
     ends: Vec<u32>,
     /// Indexes into `values`.

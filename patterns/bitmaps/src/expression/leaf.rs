@@ -134,7 +134,7 @@ impl<'r, R: Reader, K: ChunkKey> ChunkWalk<'r, R, K> {
         match self.step()? {
             Some(at) if at < to => {
                 self.at = None;
-                let next = self.walk.leave(self.span.rest(&self.space, to))?.next;
+                let next = self.walk.leave(self.span.rest(&self.space, to))?;
                 self.set(next)
             }
             at => Ok(at),

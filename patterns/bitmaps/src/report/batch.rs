@@ -14,7 +14,7 @@ use crate::expression::{ChunkExpr, ChunkMachine, Leaf};
 use crate::index::{ColumnWalk, FieldKind, null};
 use crate::{BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, Words};
 use keyloom_tables::Progress;
-use keyloom_tables::kit::ShortKeys;
+use keyloom_tables::kit::Fnv;
 use keyloom_tables::table::RecordKey;
 
 /// Many audiences, computed together from the forward index; returned by [`InvertedIndex::batch`].
@@ -57,7 +57,7 @@ struct FieldLeaves {
     prefix: KeyBuf,
     column: Subspace,
     /// The packed values, with their leaves.
-    values: HashMap<KeyBuf, usize, BuildHasherDefault<ShortKeys>>,
+    values: HashMap<KeyBuf, usize, BuildHasherDefault<Fnv>>,
     /// The leaf for ids without a value.
     absent: Option<usize>,
     comparisons: Vec<(RangeInclusive<i64>, usize)>,

@@ -52,7 +52,7 @@ impl Containers<'_> {
                     at.count += u64::from(window.and_count(at.place, container));
                     walk.step()?
                 }
-                wanted => walk.leave(self.rest(&at.value, wanted))?.next,
+                wanted => walk.leave(self.rest(&at.value, wanted))?,
             };
         }
         tell(&at);

@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use keyloom::{Error, Result, Unpack, unpack};
 
 use keyloom_tables::Explain;
-use keyloom_tables::kit::ShortKeys;
+use keyloom_tables::kit::Fnv;
 
 /// An audience broken down by the values of a field; the result of a report.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +76,7 @@ impl ValueSum {
 pub(super) type Rows<M> = Vec<(Box<[u8]>, M)>;
 
 /// Rows under construction, by packed value.
-pub(super) type Gathered<M> = HashMap<Box<[u8]>, M, BuildHasherDefault<ShortKeys>>;
+pub(super) type Gathered<M> = HashMap<Box<[u8]>, M, BuildHasherDefault<Fnv>>;
 
 /// Changes the row of a value.
 pub(super) fn change<M: Default>(

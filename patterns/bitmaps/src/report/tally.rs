@@ -10,7 +10,7 @@ use super::rows::{Rows, ValueSum};
 use super::walk::{Block, Columns};
 use super::window::Window;
 use crate::column::{Integers, Values};
-use keyloom_tables::kit::ShortKeys;
+use keyloom_tables::kit::Fnv;
 
 /// The numbers of values, one per field.
 type Group = SmallVec<[u32; 4]>;
@@ -29,7 +29,7 @@ pub(super) struct Tally<M> {
 #[derive(Default)]
 struct Met {
     /// Numbered in the order in which they were first seen.
-    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<ShortKeys>>,
+    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<Fnv>>,
     /// The dictionary of the last column. For fields of low cardinality it is the same in each.
     dictionary: Vec<u8>,
     /// The number of each code of this dictionary, or [`UNMET`].

@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 
 use keyloom::key::Element;
 use keyloom::{KeyBuf, Reader, Result, Unpack, unpack};
-use keyloom_tables::kit::{ShortKeys, pack_one};
+use keyloom_tables::kit::{Fnv, pack_one};
 use keyloom_tables::table::RecordKey;
 
 use super::Collapse;
@@ -35,7 +35,7 @@ impl<K: RecordKey, V> Collapse<'_, K, V> {
         self.check()?;
         let (field, records) = (&self.level.field, self.search.index().records());
         let ids = self.search.ids(reader)?;
-        let mut groups = HashSet::<KeyBuf, BuildHasherDefault<ShortKeys>>::default();
+        let mut groups = HashSet::<KeyBuf, BuildHasherDefault<Fnv>>::default();
         let (mut missing, mut last) = (ids.len() as u64, None);
         records.visit_values(reader, field, &ids, |id, value| {
             if last.replace(id) == Some(id) {

@@ -31,7 +31,7 @@ impl<'r, R: Reader> Stream<'r, R> {
     pub(super) fn skip_to(&mut self, vertex: &Subspace) -> Result<()> {
         if self.is_before(vertex) {
             let rest = KeyRange::starting_at(vertex.prefix()).intersect(self.range.clone());
-            self.head = self.walk.leave(rest)?.next;
+            self.head = self.walk.leave(rest)?;
         }
         Ok(())
     }
@@ -40,7 +40,7 @@ impl<'r, R: Reader> Stream<'r, R> {
     pub(super) fn skip_past(&mut self, vertex: &Subspace) -> Result<()> {
         let after = KeyRange::behind(vertex.prefix());
         if self.head.as_ref().is_some_and(|(key, _)| !after.contains(key)) {
-            self.head = self.walk.leave(after.intersect(self.range.clone()))?.next;
+            self.head = self.walk.leave(after.intersect(self.range.clone()))?;
         }
         Ok(())
     }

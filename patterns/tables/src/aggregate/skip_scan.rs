@@ -40,7 +40,7 @@ impl<'r, R: Reader> Groups<'r, R> {
             None => self.walk.step(),
             Some(group) => {
                 let rest = Grouping::behind(&self.range, &group, self.walk.order());
-                Ok(self.walk.leave(rest)?.next)
+                self.walk.leave(rest)
             }
         }
     }
@@ -49,7 +49,7 @@ impl<'r, R: Reader> Groups<'r, R> {
     fn far(&mut self, near: Entry<R::Bytes<'r>>) -> Result<Entry<R::Bytes<'r>>> {
         let group = KeyBuf::from_slice(self.grouping.prefix(&near.0)?);
         let rest = Grouping::behind(&self.range, &group, self.walk.order());
-        let Left { passed, sought, next } = self.walk.leave(rest)?;
+        let Left { passed, sought, next } = self.walk.left(rest)?;
         self.ahead = next;
         let far = match sought {
             false => passed,
@@ -116,7 +116,7 @@ impl<'r, R: Reader> InEach<'r, R> {
                 true => Grouping::from(&self.range, &target, order),
                 false => Grouping::behind(&self.range, &group, order),
             };
-            met = self.walk.leave(rest)?.next;
+            met = self.walk.leave(rest)?;
         }
         Ok(None)
     }

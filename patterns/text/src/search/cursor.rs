@@ -330,7 +330,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
         let next = self.walk.step()?;
         let next = match next {
             Some((key, _)) if self.keys.list.last_id(&key)? < target => {
-                self.walk.leave(self.keys.list.from(target))?.next
+                self.walk.leave(self.keys.list.from(target))?
             }
             next => next,
         };

@@ -66,7 +66,7 @@ impl Expansion {
                     walk.step()?
                 }
                 TermStep::Next => walk.step()?,
-                TermStep::Seek(term) => walk.leave(rest(&term))?.next,
+                TermStep::Seek(term) => walk.leave(rest(&term))?,
                 TermStep::End => None,
             };
         }

@@ -79,7 +79,7 @@ impl Dictionary<'_> {
                     walk.step()?
                 }
                 TermStep::Next => walk.step()?,
-                TermStep::Seek(term) => walk.leave(self.from(&term))?.next,
+                TermStep::Seek(term) => walk.leave(self.from(&term))?,
                 TermStep::End => None,
             };
         }

@@ -253,7 +253,7 @@ impl<'r, R: Reader> BoundedWalk<'r, R> {
             };
             match self.leave(&entry.0)? {
                 // Leaving a subtree already reads the entry after it.
-                Some(range) => match self.walk.leave(range)?.next {
+                Some(range) => match self.walk.leave(range)? {
                     Some(next) => self.pending = Some(next),
                     None => return Ok(None),
                 },

@@ -112,7 +112,7 @@ impl<'r, R: Reader> Descend<'r, R> {
     fn leave(&mut self) -> Result<Option<Entry<R::Bytes<'r>>>> {
         let end = self.open.last().copied().unwrap_or(self.now.last);
         match between(end, self.now.last.saturating_add(1)) {
-            Some(rest) => Ok(self.walk.leave(self.keys.lefts(rest))?.next),
+            Some(rest) => self.walk.leave(self.keys.lefts(rest)),
             None => {
                 self.walk.end();
                 Ok(None)

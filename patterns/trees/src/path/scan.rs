@@ -189,7 +189,7 @@ impl<'r, R: Reader> PathMatches<'r, R> {
             let rest = self.trail.rest(self.walk.order());
             let rest = rest.map(|rest| rest.intersect(self.range.clone()));
             entry = match rest.filter(|rest| rest.normalized().is_some()) {
-                Some(rest) => self.walk.leave(rest)?.next,
+                Some(rest) => self.walk.leave(rest)?,
                 None => {
                     self.walk.end();
                     None
