@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release -p keyloom-tour
 //! cargo run --release -p keyloom-tour -- --help
+//! cargo run --release -p keyloom-tour --no-default-features --features text
 //! cargo run --release -p keyloom-tour --features postgres -- --store postgres://user@host/database
 //! ```
 
@@ -11,18 +12,22 @@ mod bitmaps;
 mod cities;
 mod countries;
 mod denormalize;
+#[cfg(feature = "documents")]
 mod documents;
 mod entity;
+#[cfg(feature = "graph")]
 mod graph;
 mod index;
 mod index_table;
 mod join;
+#[cfg(feature = "locking")]
 mod locking;
 mod options;
 mod property_index;
 mod report;
 mod sequence;
 mod spatial;
+#[cfg(feature = "text")]
 mod text;
 mod trees;
 mod versioned;
@@ -64,7 +69,7 @@ struct Tour<'s> {
 /// Makes a step, and declares its derived data.
 type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
 
-const STEPS: [NewStep; 16] = [
+const STEPS: &[NewStep] = &[
     |tour| Ok(Box::new(index::CompositeKeyIndex::new(tour))),
     |_| Ok(Box::new(index_table::IndexTable)),
     |tour| Ok(Box::new(aggregate::Aggregation::new(tour)?)),
@@ -73,12 +78,16 @@ const STEPS: [NewStep; 16] = [
     |tour| Ok(Box::new(sequence::EnumerableKeys::new(tour))),
     |tour| Ok(Box::new(spatial::DimensionalityReduction::new(tour)?)),
     |tour| Ok(Box::new(bitmaps::Inverted::new(tour)?)),
+    #[cfg(feature = "text")]
     |tour| Ok(Box::new(text::FullText::new(tour)?)),
+    #[cfg(feature = "documents")]
     |tour| Ok(Box::new(documents::Relations::new(tour)?)),
     |tour| Ok(Box::new(trees::Hierarchies::new(tour)?)),
+    #[cfg(feature = "graph")]
     |tour| Ok(Box::new(graph::AdjacencyLists::new(tour)?)),
     |tour| Ok(Box::new(join::JoinsStep::new(tour))),
     |tour| Ok(Box::new(denormalize::Denormalization::new(tour)?)),
+    #[cfg(feature = "locking")]
     |tour| Ok(Box::new(locking::LocksAndWork::new(tour)?)),
     |tour| Ok(Box::new(property_index::IndexWithoutTransactions::new(tour))),
 ];

@@ -1,4 +1,5 @@
 //! Runs the tour as users do: as a program with a command line.
+#![cfg(all(feature = "documents", feature = "graph", feature = "locking", feature = "text"))]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::fs;
