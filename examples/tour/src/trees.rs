@@ -8,12 +8,12 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use keyloom::value::Postcard;
-use keyloom::{Reader, Result, Store, Subspace};
+use keyloom::{Order, Reader, Result, Store, Subspace};
 use keyloom_patterns::trees::{
     DeclareTree, MaterializedPath, Nested, NodeCodec, NodeId, NodeRecord, Tree, TreeDocument,
     TreeModel,
 };
-use keyloom_patterns::{Attached, BatchSize, Index, entry};
+use keyloom_patterns::{Attached, BatchSize, Continuation, Index, entry};
 
 use crate::cities;
 use crate::options::Options;
@@ -95,6 +95,14 @@ impl Step for Hierarchies {
                 Ok((some_of(&lines, 5, "files and directories"), ()))
             },
         )?;
+        ask(store, "What is on the second page, of five, of the root? (by a token)", |snapshot| {
+            let page = |after: Option<&Continuation>| {
+                self.files.children_page(snapshot, None, Order::Ascending, 5, after)
+            };
+            let second = page(page(None)?.next.as_ref())?;
+            let names = second.items.iter().map(|node| Ok(node.name()?.to_owned()));
+            Ok((names.collect::<Result<Vec<_>>>()?, ()))
+        })?;
         ask(store, "Where are the files named README.md? (an index of the nodes)", |snapshot| {
             let found = self.by_name.query().prefix("README.md").keys(snapshot)?;
             let paths = found.items.iter().map(|id| self.path(snapshot, *id));

@@ -81,6 +81,8 @@ fn answers_are_right(address: &str) -> (Vec<String>, String) {
         "u0: 12,684",
         "4,539 files and directories",
         "docs/sphinx/source/ReleaseNotes.md",
+        // The sixth to the tenth name, sorted: GEMINI.md, LICENSE, README.md, SECURITY.md, actions.
+        "SECURITY.md",
         "DE: 1",
         "program 1: X on /\"regions\"/\"FR\"; unfinished work: merge regions",
         "session \"program 1\" holds X on",

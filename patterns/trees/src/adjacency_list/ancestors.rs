@@ -3,8 +3,9 @@
 use keyloom::{Reader, Result};
 
 use super::AdjacencyList;
+use super::link::Link;
 use super::read::Linked;
-use crate::tree::TreeError;
+use crate::tree::{TreeError, not_below};
 use crate::{NodeId, TreeNode};
 
 impl<V, C> AdjacencyList<V, C> {
@@ -22,6 +23,32 @@ impl<V, C> AdjacencyList<V, C> {
             ancestors.push(node);
         }
         Ok(ancestors)
+    }
+
+    /// The nodes from `last` up to the child of `from`; empty if both are the same.
+    pub(super) fn way(
+        &self,
+        reader: &impl Reader,
+        from: Option<NodeId>,
+        last: NodeId,
+    ) -> Result<Vec<(NodeId, Link)>> {
+        let (mut link, _) = self.known(reader, last)?;
+        let (mut way, mut steps) = (Vec::new(), Steps::new(last));
+        if from == Some(last) {
+            return Ok(way);
+        }
+        let mut id = last;
+        loop {
+            let parent = link.parent;
+            way.push((id, link));
+            match parent {
+                _ if parent == from => return Ok(way),
+                None => return Err(not_below(last, from)),
+                Some(parent) => {
+                    (link, id) = (self.step_up(reader, parent, &mut steps)?.0, parent);
+                }
+            }
+        }
     }
 
     /// Whether `id` is `from` or one of its ancestors. `from` must exist.

@@ -10,7 +10,7 @@ use super::change::Node;
 use super::link::{Link, TOMBSTONE};
 use super::place::{self, Sibling};
 use crate::tree::{
-    NodeOf, TreeError, VisitOf, encode_node, exists, first_named, stoppable, unknown,
+    NodeOf, TreeError, VisitOf, encode_node, exists, first_named, not_below, stoppable, unknown,
 };
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
 use keyloom_tables::{Inconsistency, Progress};
@@ -41,6 +41,20 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         self.children_of(reader, parent.into(), order)
     }
 
+    fn children_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        last: NodeId,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
+        let (parent, (link, _)) = (parent.into(), self.known(reader, last)?);
+        if link.parent != parent {
+            return Err(not_below(last, parent));
+        }
+        self.children_in(reader, self.entries_after(&link, last, order), order)
+    }
+
     fn descendants<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -48,6 +62,16 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         depths: impl RangeBounds<u32>,
     ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
         self.walk_down(reader, from.into(), &depths)
+    }
+
+    fn descendants_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        last: NodeId,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
+        self.walk_on(reader, from.into(), last, &depths)
     }
 
     fn ancestors<'r, R: Reader>(
@@ -65,8 +89,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         order: Order,
     ) -> Result<Option<NodeOf<'r, Self, R>>> {
         let (link, _) = self.known(reader, id)?;
-        let key = self.child_key(&link, id);
-        let range = self.entries_of(link.parent).resume(order, &key);
+        let range = self.entries_after(&link, id, order);
         let entry = match order {
             Order::Ascending => reader.first(range)?,
             Order::Descending => reader.last(range)?,

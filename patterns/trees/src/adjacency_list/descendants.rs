@@ -21,11 +21,48 @@ impl<V, C> AdjacencyList<V, C> {
         from: Option<NodeId>,
         depths: &impl RangeBounds<u32>,
     ) -> Result<Descendants<'r, R, V, C>> {
+        let mut walk = self.walk_from(reader, from, depths);
+        if let Some(id) = from {
+            let (_, node) = self.known(reader, id)?;
+            walk.itself = (walk.first == 0 && walk.end > 0).then_some(node);
+        }
+        // The roots have depth 1, like the children of a node.
+        walk.open_level(1, from)?;
+        Ok(walk)
+    }
+
+    /// A walk that continues after the node `last`. Opens the levels above it, each after the node
+    /// on the way to it.
+    pub(super) fn walk_on<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: Option<NodeId>,
+        last: NodeId,
+        depths: &impl RangeBounds<u32>,
+    ) -> Result<Descendants<'r, R, V, C>> {
+        let mut walk = self.walk_from(reader, from, depths);
+        let way = self.way(reader, from, last)?;
+        let mut depth = 1;
+        for (id, link) in way.iter().rev() {
+            walk.open_rest(depth, link.parent, self.entries_after(link, *id, Order::Ascending))?;
+            depth += 1;
+        }
+        walk.open_level(depth, Some(last))?;
+        Ok(walk)
+    }
+
+    /// A walk without open levels.
+    fn walk_from<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: Option<NodeId>,
+        depths: &impl RangeBounds<u32>,
+    ) -> Descendants<'r, R, V, C> {
         let (first, end) = match depth_bounds(depths) {
             Some((least, most)) => (u64::from(least), u64::from(most) + 1),
             None => (0, 0),
         };
-        let mut walk = Descendants {
+        Descendants {
             tree: self.clone(),
             reader,
             from,
@@ -34,14 +71,7 @@ impl<V, C> AdjacencyList<V, C> {
             itself: None,
             open: Vec::new(),
             path: HashSet::new(),
-        };
-        if let Some(id) = from {
-            let (_, node) = self.known(reader, id)?;
-            walk.itself = (first == 0 && walk.end > 0).then_some(node);
         }
-        // The roots have depth 1, like the children of a node.
-        walk.open_level(1, from)?;
-        Ok(walk)
     }
 }
 
@@ -80,10 +110,20 @@ pub(super) struct Sibling<B> {
 
 impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
     fn open_level(&mut self, depth: u32, parent: Option<NodeId>) -> Result<()> {
+        self.open_rest(depth, parent, self.tree.entries_of(parent))
+    }
+
+    /// Opens a level at some of its entries.
+    fn open_rest(
+        &mut self,
+        depth: u32,
+        parent: Option<NodeId>,
+        entries: KeyRange<'_>,
+    ) -> Result<()> {
         if u64::from(depth) >= self.end {
             return Ok(());
         }
-        let entries = self.reader.range(self.tree.entries_of(parent), Order::Ascending)?;
+        let entries = self.reader.range(entries, Order::Ascending)?;
         let ready = Vec::new().into_iter();
         self.open.push(Level { depth, parent, entries, ready, batch: SIBLINGS.0 });
         self.path.extend(parent);

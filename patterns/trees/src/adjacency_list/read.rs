@@ -73,7 +73,22 @@ impl<V, C> AdjacencyList<V, C> {
         order: Order,
     ) -> Result<impl Iterator<Item = Result<TreeNode<R::Bytes<'r>, V, C>>> + use<'r, V, C, R>> {
         self.expect_parent(reader, parent)?;
-        let entries = reader.range(self.entries_of(parent), order)?;
+        self.children_in(reader, self.entries_of(parent), order)
+    }
+
+    /// The child entries of the siblings of a node that follow it.
+    pub(super) fn entries_after(&self, link: &Link, id: NodeId, order: Order) -> KeyRange<'static> {
+        self.entries_of(link.parent).resume(order, &self.child_key(link, id)).into_owned()
+    }
+
+    /// The children in a range of child entries.
+    pub(super) fn children_in<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        entries: KeyRange<'_>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<TreeNode<R::Bytes<'r>, V, C>>> + use<'r, V, C, R>> {
+        let entries = reader.range(entries, order)?;
         let tree = self.clone();
         Ok(entries.map(move |entry| {
             let (key, stored) = entry?;

@@ -160,10 +160,12 @@ use std::ops::{ControlFlow, RangeBounds};
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 
-use super::tree::{NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, stoppable};
+use super::tree::{
+    NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, not_below, stoppable,
+};
 use super::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeModel, TreeNode};
 use layout::Layout;
-use path::{Path, Segments, by_name, is_below};
+use path::{Path, Segments, by_name, is_below, is_within};
 use steps::Steps;
 use walk::{BoundedWalk, Descendants, Origin};
 
@@ -307,6 +309,26 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         Ok(std::iter::from_fn(move || Some(walk.next()?.map(|visit| visit.node))))
     }
 
+    fn children_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        last: NodeId,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
+        let parent = parent.into();
+        let (path, steps) = self.layout.expect(reader, last)?;
+        if self.parent_id(reader, &path)? != parent {
+            return Err(not_below(last, parent));
+        }
+        let above = self.layout.segments.parent(&path);
+        let origin = Origin::new(&self.layout, (parent, above), &(1..=1));
+        let range = self.layout.rest(above, Some(&path), order);
+        let hidden = steps.as_ref().and_then(Steps::hidden).map(|path| &path[..]);
+        let mut walk = BoundedWalk::open(reader, origin, range, order, hidden)?;
+        Ok(std::iter::from_fn(move || Some(walk.next()?.map(|visit| visit.node))))
+    }
+
     fn descendants<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -317,7 +339,30 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         let (path, steps) = self.layout.expect_parent(reader, from)?;
         let origin = Origin::new(&self.layout, (from, &path), &depths);
         let hidden = steps.as_ref().and_then(Steps::hidden).map(|path| &path[..]);
-        Descendants::<R, V, C>::open(reader, origin, hidden)
+        Descendants::<R, V, C>::open(reader, origin, None, hidden)
+    }
+
+    fn descendants_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        last: NodeId,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
+        let from = from.into();
+        let located = self.layout.locate(reader, &[last, from.unwrap_or(last)])?;
+        let path = self.layout.there(&located, 0, last)?;
+        let start = match from {
+            None => Path::new(),
+            Some(_) => located
+                .path(1)
+                .filter(|start| is_within(&path, start))
+                .ok_or_else(|| not_below(last, from))?,
+        };
+        let origin = Origin::new(&self.layout, (from, &start), &depths);
+        let hidden = located.steps.as_ref().and_then(Steps::hidden).map(|path| &path[..]);
+        let after = self.layout.key(&path);
+        Descendants::<R, V, C>::open(reader, origin, Some(&after), hidden)
     }
 
     fn ancestors<'r, R: Reader>(

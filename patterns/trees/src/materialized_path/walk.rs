@@ -37,6 +37,14 @@ impl Origin {
         Self { layout: layout.clone(), key, skip, start, min, max }
     }
 
+    /// The keys of the walk after this one.
+    fn range_after(&self, after: Option<&[u8]>) -> KeyRange<'static> {
+        match after {
+            Some(after) => self.range().resume(Order::Ascending, after).into_owned(),
+            None => self.range(),
+        }
+    }
+
     /// All keys of the walk.
     pub(super) fn range(&self) -> KeyRange<'static> {
         match self.min {
@@ -87,8 +95,12 @@ pub(super) struct WholeWalk<'r, R: Reader> {
 }
 
 impl<'r, R: Reader> WholeWalk<'r, R> {
-    pub(super) fn open(reader: &'r R, origin: Origin, hidden: Option<&[u8]>) -> Result<Self> {
-        let mut range = origin.range();
+    fn open(
+        reader: &'r R,
+        origin: Origin,
+        mut range: KeyRange<'static>,
+        hidden: Option<&[u8]>,
+    ) -> Result<Self> {
         let mut rest = None;
         if let Some(hidden) = hidden {
             let key = origin.layout.key(hidden);
@@ -295,11 +307,17 @@ pub(super) enum Descendants<'r, R: Reader, V, C> {
 }
 
 impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
-    pub(super) fn open(reader: &'r R, origin: Origin, hidden: Option<&[u8]>) -> Result<Self> {
+    /// Opens the walk, or its rest after a key.
+    pub(super) fn open(
+        reader: &'r R,
+        origin: Origin,
+        after: Option<&[u8]>,
+        hidden: Option<&[u8]>,
+    ) -> Result<Self> {
+        let range = origin.range_after(after);
         if !origin.is_bounded() {
-            return Ok(Self::Whole(WholeWalk::open(reader, origin, hidden)?, PhantomData));
+            return Ok(Self::Whole(WholeWalk::open(reader, origin, range, hidden)?, PhantomData));
         }
-        let range = origin.range();
         let walk = BoundedWalk::open(reader, origin, range, Order::Ascending, hidden)?;
         Ok(Self::Bounded(Box::new(walk), None))
     }

@@ -11,13 +11,13 @@ use super::NestedSets;
 use super::change::Going;
 use super::descend::{Children, Descend, Visits};
 use super::labels::{Label, Span};
-use super::layout::{Keys, disagreement, header, row_node};
+use super::layout::{Keys, Position, disagreement, header, row_node};
 use super::place::Placed;
 use super::relabel::{Wanted, lacks_room, make_room};
 use super::view::{View, between};
 use super::{check, steps};
 use crate::tree::{
-    NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, stoppable, unknown,
+    NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, not_below, stoppable, unknown,
 };
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
 use keyloom_tables::table::get_many;
@@ -71,6 +71,27 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         Ok(std::iter::from_fn(move || children.next()))
     }
 
+    fn children_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        last: NodeId,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
+        let parent = parent.into();
+        let (view, at) = View::of_node(&self.keys, reader, last)?;
+        if at.parent != parent {
+            return Err(not_below(last, parent));
+        }
+        let (lo, hi) = view.inside(parent)?;
+        let rest = match order {
+            Order::Ascending => between(view.row_at(last, at.left)?.right, hi),
+            Order::Descending => between(lo, at.left),
+        };
+        let mut children = Children::open(view, parent, rest, order)?;
+        Ok(std::iter::from_fn(move || children.next()))
+    }
+
     fn descendants<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -84,6 +105,45 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         Ok(std::iter::from_fn(move || visits.next()))
     }
 
+    fn descendants_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        last: NodeId,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
+        let from = from.into();
+        let (view, at) = View::of_node(&self.keys, reader, last)?;
+        // The rows that enclose the rest of the walk: `last` and the nodes above it, up to `from`.
+        let mut way = SmallVec::<[RowKey; 4]>::new();
+        let mut next = Some((last, at));
+        while let Some((id, position)) = next {
+            way.push(self.row_key(id, position));
+            next = match Some(id) == from {
+                true => None,
+                false => view.above((id, position))?,
+            };
+        }
+        if from.is_some() && way.last().map(|row| row.id) != from {
+            return Err(not_below(last, from));
+        }
+        way.reverse();
+        let mut open = Vec::with_capacity(way.len());
+        for (bytes, row) in get_many(reader, &way)?.into_iter().zip(&way) {
+            let bytes = bytes.ok_or_else(|| disagreement(&row.key))?;
+            open.push(header(row.left, &bytes).map_err(|error| error.at(&row.key))?.right);
+        }
+        let end = match from {
+            Some(_) => open.first().copied().unwrap_or(at.left),
+            None => self.keys.labels.end(),
+        };
+        let (rest, base) = (between(at.left, end), u32::from(from.is_none()));
+        let mut descend = Descend::open(&view, rest, base, depth_bounds(&depths))?;
+        descend.enter(open);
+        let mut visits = Visits::new(descend);
+        Ok(std::iter::from_fn(move || visits.next()))
+    }
+
     fn ancestors<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -93,8 +153,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         let mut above = SmallVec::<[RowKey; 4]>::new();
         let mut at = (id, position);
         while let Some(next) = view.above(at)? {
-            let (id, left) = (next.0, next.1.left);
-            above.push(RowKey { id, left, key: self.keys.left(left) });
+            above.push(self.row_key(next.0, next.1));
             at = next;
         }
         let mut ancestors = Vec::with_capacity(above.len());
@@ -368,6 +427,10 @@ impl<V: 'static, C: Codec<V>> NestedSets<V, C> {
     }
 
     /// The span of a node, or of the whole forest.
+    fn row_key(&self, id: NodeId, Position { left, .. }: Position) -> RowKey {
+        RowKey { id, left, key: self.keys.left(left) }
+    }
+
     fn span_of<'r, R: Reader>(
         &self,
         reader: &'r R,

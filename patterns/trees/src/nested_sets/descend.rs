@@ -57,6 +57,11 @@ impl<'r, R: Reader> Descend<'r, R> {
         Ok(descend)
     }
 
+    /// Sets the right labels of the nodes that enclose the span, the outermost first.
+    pub(super) fn enter(&mut self, open: Vec<Label>) {
+        self.open = open;
+    }
+
     /// Continues with the next part of the span, if there is one.
     fn go_on(&mut self) -> Result<bool> {
         let Some(next) = self.to_come.pop() else { return Ok(false) };

@@ -38,6 +38,24 @@ pub enum TreeError {
         /// The node below or beside which it would go.
         target: NodeId,
     },
+    /// A walk cannot continue after this node: it is not below the start of the walk. If it was,
+    /// another transaction has moved it. Begin the pages again.
+    #[error("node {node} is not below {parent}, or not any more; begin the pages again", parent = parent_name(*.parent))]
+    NotBelow {
+        /// The node after which the walk would continue.
+        node: NodeId,
+        /// The start of the walk, or the parent of the children; `None` for the roots.
+        parent: Option<NodeId>,
+    },
+    /// A node that has children is not deleted as a leaf. Delete its subtree, or the children
+    /// first.
+    #[error("node {node} has children, such as {child}; delete them first, or the whole subtree")]
+    HasChildren {
+        /// The node.
+        node: NodeId,
+        /// Its first child.
+        child: NodeId,
+    },
     /// The parent has fewer other children than the position requires. Use
     /// [`InsertAt::Last`](super::InsertAt::Last).
     #[error("position {position} does not fit: there are {children} other children of {parent}; use a smaller one, or the last place", parent = parent_name(*.parent))]
@@ -147,6 +165,12 @@ pub(crate) fn unknown(tree: &Subspace, node: NodeId) -> Error {
     TreeError::UnknownNode { tree: tree.to_string(), node }.into()
 }
 
+/// The error for a walk that cannot continue after `node`.
+#[cold]
+pub(crate) fn not_below(node: NodeId, parent: Option<NodeId>) -> Error {
+    TreeError::NotBelow { node, parent }.into()
+}
+
 /// The error for a node that exists already.
 #[cold]
 pub(crate) fn exists(tree: &Subspace, node: NodeId) -> Error {
@@ -228,6 +252,8 @@ mod tests {
             TreeError::Broken { .. } => 9,
             TreeError::InSteps { .. } => 10,
             TreeError::NoRoom { .. } => 11,
+            TreeError::NotBelow { .. } => 12,
+            TreeError::HasChildren { .. } => 13,
         }
     }
 
@@ -285,9 +311,17 @@ mod tests {
                 TreeError::NoRoom { tree: tree(), keys: 9_000 },
                 "the tree (\"goods\") has no free label there, and relabelling writes 9000 keys, too many for a transaction of this store; call make_room and run the change again (a move: move_in_steps)",
             ),
+            (
+                TreeError::NotBelow { node, parent },
+                "node 7 is not below node 3, or not any more; begin the pages again",
+            ),
+            (
+                TreeError::HasChildren { node, child: 9 },
+                "node 7 has children, such as 9; delete them first, or the whole subtree",
+            ),
         ];
         let kinds: BTreeSet<usize> = cases.iter().map(|(error, _)| kind(error)).collect();
-        assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (0..=11).collect::<Vec<_>>());
+        assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (0..=13).collect::<Vec<_>>());
         for (error, message) in cases {
             assert_eq!(error.to_string(), message);
             assert_eq!(Error::from(error.clone()).downcast_ref(), Some(&error));

@@ -14,6 +14,7 @@ mod error;
 mod names;
 mod nested;
 mod node;
+mod pages;
 mod place;
 pub mod records;
 
@@ -23,11 +24,11 @@ use std::ops::{ControlFlow, Deref, RangeBounds};
 use keyloom::Error;
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_tables::{Inconsistency, Progress};
+use keyloom_tables::{Continuation, Inconsistency, Page, Progress};
 
 pub use children::Children;
 pub use error::TreeError;
-pub(crate) use error::{Findings, exists, stoppable, unknown, unless_newer};
+pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
 pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::Nested;
 pub use node::{TreeNode, Visit};
@@ -126,6 +127,68 @@ pub trait Tree: Clone + Send + Sync + 'static {
         order: Order,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>>;
 
+    /// Returns the children of a node, or the roots, that follow the child `last` in this order.
+    /// Begins at `last`: the cost does not depend on the children before it.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`] if `last` does not exist; [`TreeError::NotBelow`] if it is a
+    /// child of another node.
+    fn children_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        last: NodeId,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>>;
+
+    /// Returns a page of the children of a node, or of the roots: at most `limit` of them, at least
+    /// one if there is one, after the previous page. Reads one child more than it returns, and
+    /// begins at the last child of the previous page.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_trees::{AdjacencyList, Nested, Tree};
+    /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let trees: Vec<_> = (1..=5).map(|id| Nested::new(id, "node", ())).collect();
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
+    /// let snapshot = store.snapshot()?;
+    /// let first = tree.children_page(&snapshot, None, Order::Ascending, 2, None)?;
+    /// let second =
+    ///     tree.children_page(&snapshot, None, Order::Ascending, 2, first.next.as_ref())?;
+    /// let ids: Vec<u64> = second.items.iter().map(|node| node.id()).collect();
+    /// assert_eq!(ids, [3, 4]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`]; also, and [`TreeError::NotBelow`], if the last child of the
+    /// previous page was deleted or moved to another parent; [`Error::InvalidArgument`] for a
+    /// continuation of another query.
+    fn children_page<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        order: Order,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<NodeOf<'r, Self, R>>> {
+        pages::children(self, reader, parent.into(), order, limit, after)
+    }
+
+    /// Returns the first child of a node, or the first root ([`Order::Ascending`]), or the last.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`].
+    fn first_child<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        order: Order,
+    ) -> Result<Option<NodeOf<'r, Self, R>>> {
+        self.children(reader, parent, order)?.next().transpose()
+    }
+
     /// Returns the nodes below a node in depth-first order, limited to `depths`: `1..` excludes the
     /// node itself, `..` includes it, `1..=2` selects its children and grandchildren. From `None`,
     /// the roots have depth 1.
@@ -138,6 +201,59 @@ pub trait Tree: Clone + Send + Sync + 'static {
         from: impl Into<Option<NodeId>>,
         depths: impl RangeBounds<u32>,
     ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>>;
+
+    /// Returns the visits of [`descendants`](Tree::descendants) that follow the node `last`, which
+    /// is `from` itself or below it, at any depth. Begins at `last`: the cost does not depend on
+    /// the nodes before it.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`] if `last` does not exist; [`TreeError::NotBelow`] if it is not
+    /// below `from`.
+    fn descendants_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        last: NodeId,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>>;
+
+    /// Returns a page of [`descendants`](Tree::descendants): at most `limit` visits, at least one
+    /// if there is one, after the previous page, which must have had the same `depths`.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_trees::{MaterializedPath, Nested, Tree};
+    /// let tree = MaterializedPath::<()>::new(&Subspace::new("tree"));
+    /// let store = Memory::new();
+    /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
+    /// let trees = [Nested::new(1, "one", ()).with(two), Nested::new(4, "four", ())];
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
+    /// let snapshot = store.snapshot()?;
+    /// let (mut ids, mut after) = (Vec::new(), None);
+    /// loop {
+    ///     let page = tree.descendants_page(&snapshot, None, .., 2, after.as_ref())?;
+    ///     ids.extend(page.items.iter().map(|visit| (visit.depth, visit.node.id())));
+    ///     after = page.next;
+    ///     if after.is_none() {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(ids, [(1, 1), (2, 2), (3, 3), (1, 4)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`children_page`](Tree::children_page).
+    fn descendants_page<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        depths: impl RangeBounds<u32>,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<VisitOf<'r, Self, R>>> {
+        pages::descendants(self, reader, from.into(), depths, limit, after)
+    }
 
     /// Returns the ancestors of a node: its parent, then the parent's parent, and so on up to the
     /// root.
@@ -269,6 +385,21 @@ pub trait Tree: Clone + Send + Sync + 'static {
         follow(self, reader, names)
     }
 
+    /// Returns the names on the path from the root to a node, its own name last: the path for
+    /// [`node_at`](Tree::node_at).
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`]; an error if a node does not decode.
+    fn names_to(&self, reader: &impl Reader, id: NodeId) -> Result<Vec<String>> {
+        let node = self.get(reader, id)?.ok_or_else(|| unknown(self.space(), id))?;
+        let mut names = vec![node.name()?.to_owned()];
+        for above in self.ancestors(reader, id)? {
+            names.push(above.name()?.to_owned());
+        }
+        names.reverse();
+        Ok(names)
+    }
+
     /// Returns an error unless the node exists.
     ///
     /// # Errors
@@ -299,6 +430,57 @@ pub trait Tree: Clone + Send + Sync + 'static {
         place: InsertAt,
     ) -> Result<()>;
 
+    /// Returns the node at a path of names, and adds the nodes of the path that do not exist, as
+    /// `mkdir -p` does. Returns `None` for an empty path.
+    ///
+    /// `place` is where a new node goes below its parent, such as [`InsertAt::last`], and `new_id`
+    /// returns its id, for example from a [`Sequence`](keyloom_tables::Sequence). New nodes have
+    /// this value.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Sequence;
+    /// use keyloom_trees::{InsertAt, MaterializedPath, Tree};
+    /// let tree = MaterializedPath::<u32>::new(&Subspace::new("files")).of_names();
+    /// let ids = Sequence::<()>::new(&Subspace::new("ids"));
+    /// let store = Memory::new();
+    /// let make = |path: [&'static str; 3]| {
+    ///     store.transact(|txn| {
+    ///         tree.create_path(txn, path, &0, InsertAt::sorted, |txn| ids.next(txn, &()))
+    ///     })
+    /// };
+    /// let (main, lib) = (make(["usr", "src", "main.rs"])?, make(["usr", "src", "lib.rs"])?);
+    /// assert_ne!(main, lib);
+    /// assert_eq!(main, make(["usr", "src", "main.rs"])?);
+    /// assert_eq!(tree.descendant_count(&store.snapshot()?, None)?, 4);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`insert`](Tree::insert) and of `new_id`.
+    fn create_path<'n, W: Writer>(
+        &self,
+        txn: &mut W,
+        names: impl IntoIterator<Item = &'n str>,
+        value: &Self::Value,
+        place: impl Fn(Option<NodeId>) -> InsertAt,
+        mut new_id: impl FnMut(&mut W) -> Result<NodeId>,
+    ) -> Result<Option<NodeId>> {
+        let mut node = None;
+        for name in names {
+            let child = match self.child_named(txn, node, name)? {
+                Some(child) => child,
+                None => {
+                    let id = new_id(txn)?;
+                    self.insert(txn, id, name, value, place(node))?;
+                    id
+                }
+            };
+            node = Some(child);
+        }
+        Ok(node)
+    }
+
     /// Renames a node. It stays where it is, even if it was [sorted](InsertAt::Sorted) in by name,
     /// unless the model orders siblings by name.
     ///
@@ -328,6 +510,20 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`TreeError::UnknownNode`]. If the [batch is too large](Error::is_batch_too_large), use
     /// [`delete_in_steps`](Tree::delete_in_steps).
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64>;
+
+    /// Deletes a node that has no children; with a child it is refused.
+    ///
+    /// # Errors
+    /// [`TreeError::UnknownNode`]; [`TreeError::HasChildren`].
+    fn delete_leaf(&self, txn: &mut impl Writer, id: NodeId) -> Result<()> {
+        txn.guarded(|txn| {
+            let child = self.first_child(txn, id, Order::Ascending)?.map(|child| child.id());
+            match child {
+                Some(child) => Err(TreeError::HasChildren { node: id, child }.into()),
+                None => self.delete_subtree(txn, id).map(drop),
+            }
+        })
+    }
 
     /// Deletes a single node. Its children take its place, or become roots.
     ///
@@ -375,6 +571,20 @@ pub trait Tree: Clone + Send + Sync + 'static {
         from: impl Into<Option<NodeId>>,
     ) -> Result<Vec<Nested<Self::Value>>> {
         dump_of(self.descendants(reader, from, ..)?)
+    }
+
+    /// [`export`](Tree::export) down to a depth: 0 is the node alone, 1 adds its children. In the
+    /// whole forest the roots have depth 1. Nodes that are deeper are not read.
+    ///
+    /// # Errors
+    /// As [`export`](Tree::export).
+    fn export_to_depth(
+        &self,
+        reader: &impl Reader,
+        from: impl Into<Option<NodeId>>,
+        depth: u32,
+    ) -> Result<Vec<Nested<Self::Value>>> {
+        dump_of(self.descendants(reader, from, ..=depth)?)
     }
 
     /// Returns a node with all its descendants, or the whole forest, as a graph in Graphviz's DOT

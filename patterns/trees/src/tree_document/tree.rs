@@ -8,7 +8,7 @@ use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 use super::TreeDocument;
 use super::document::Document;
 use super::preorder::{DocumentBytes, owned, visits};
-use crate::tree::{NodeOf, VisitOf};
+use crate::tree::{NodeOf, VisitOf, not_below};
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree};
 use keyloom_tables::Inconsistency;
 
@@ -54,6 +54,23 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         Ok(children.into_iter().map(move |child| Ok(document.rows.node(child))))
     }
 
+    fn children_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        parent: impl Into<Option<NodeId>>,
+        last: NodeId,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
+        let (document, parent) = (self.read(reader)?, parent.into());
+        if document.parent(last)? != parent {
+            return Err(not_below(last, parent));
+        }
+        let at = document.position(last)?;
+        let children = document.positions_of_children(parent, order)?.into_iter();
+        let rest = children.skip_while(move |child| *child != at).skip(1);
+        Ok(rest.map(move |child| Ok(document.rows.node(child))))
+    }
+
     fn descendants<'r, R: Reader>(
         &self,
         reader: &'r R,
@@ -63,6 +80,26 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         let document = self.read(reader)?;
         let from = document.position_of_parent(from.into())?;
         Ok(visits(document.rows, from, owned(&depths)).map(Ok))
+    }
+
+    fn descendants_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: impl Into<Option<NodeId>>,
+        last: NodeId,
+        depths: impl RangeBounds<u32>,
+    ) -> Result<impl Iterator<Item = Result<VisitOf<'r, Self, R>>>> {
+        let (document, from) = (self.read(reader)?, from.into());
+        document.position(last)?;
+        if let Some(start) = from.filter(|start| *start != last)
+            && !document.ancestors(last)?.iter().any(|above| above.id() == start)
+        {
+            return Err(not_below(last, from));
+        }
+        let (from, depths) = (document.position_of_parent(from)?, owned(&depths));
+        let all = visits(document.rows, from, owned(&..));
+        let rest = all.skip_while(move |visit| visit.node.id() != last).skip(1);
+        Ok(rest.filter(move |visit| depths.contains(&visit.depth)).map(Ok))
     }
 
     fn ancestors<'r, R: Reader>(

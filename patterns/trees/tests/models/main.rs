@@ -12,6 +12,7 @@ mod nested;
 mod nested_sets;
 mod operations;
 mod oracle;
+mod pages;
 mod questions;
 mod tree_document;
 mod writers;
@@ -59,6 +60,12 @@ macro_rules! model {
             fn what_is_dumped_can_be_loaded_again(store: &(impl Store + Clone)) {
                 laws::what_is_dumped_can_be_loaded_again(store, $make, $rules);
             }
+            fn paths_are_created_once_and_leaves_are_deleted(store: &(impl Store + Clone)) {
+                pages::paths_are_created_once_and_leaves_are_deleted(store, $make, $rules);
+            }
+            fn pages_after_a_lost_node_are_refused(store: &(impl Store + Clone)) {
+                pages::pages_after_a_lost_node_are_refused(store, $make, $rules);
+            }
             fn readers_keep_the_tree_that_they_began_with(store: &(impl Store + Clone)) {
                 laws::readers_keep_the_tree_that_they_began_with(store, $make, $rules);
             }
@@ -73,6 +80,8 @@ macro_rules! model {
                         a_name_longer_than_a_key_is_no_child,
                         damage_is_named_and_repair_converges,
                         what_is_dumped_can_be_loaded_again,
+                        paths_are_created_once_and_leaves_are_deleted,
+                        pages_after_a_lost_node_are_refused,
                         readers_keep_the_tree_that_they_began_with,
                     }
                 };

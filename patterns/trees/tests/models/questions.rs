@@ -9,6 +9,7 @@ use keyloom_trees::{NodeId, Tree, TreeError};
 
 use crate::operations::name;
 use crate::oracle::{Node, Oracle};
+use crate::pages::ask_for_pages;
 
 /// The refusal of a model, or the number of nodes that an operation deleted.
 pub fn outcome<T>(outcome: Result<T>) -> std::result::Result<T, TreeError> {
@@ -19,7 +20,7 @@ pub fn outcome<T>(outcome: Result<T>) -> std::result::Result<T, TreeError> {
 }
 
 #[track_caller]
-fn same<T: Debug + PartialEq>(
+pub fn same<T: Debug + PartialEq>(
     what: impl Debug,
     found: Result<T>,
     wanted: std::result::Result<T, TreeError>,
@@ -48,7 +49,7 @@ type Shown = (NodeId, String, u32);
 /// For more nodes than this a query compares the ids alone.
 type Depths = (Bound<u32>, Bound<u32>);
 
-const DEPTHS: [Depths; 7] = [
+pub const DEPTHS: [Depths; 7] = [
     (Bound::Unbounded, Bound::Unbounded),
     (Bound::Included(1), Bound::Unbounded),
     (Bound::Included(1), Bound::Included(2)),
@@ -163,6 +164,7 @@ pub fn ask<T: Tree<Value = u32>>(
         });
         same(("leaves", parent), leaves(), wanted);
     }
+    ask_for_pages(model, reader, oracle, [one, other], rng);
     ask_of_two(model, reader, oracle, [one, other]);
     ask_for_names(model, reader, oracle, one);
 }

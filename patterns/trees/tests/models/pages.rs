@@ -1,0 +1,232 @@
+//! Pages, and the reads made of other reads, on a model and on the oracle.
+
+use std::ops::RangeBounds;
+
+use fastrand::Rng;
+use keyloom::key::Subspace;
+use keyloom::{Memory, Metered, Order, Reader, Result, Store};
+use keyloom_trees::{
+    AdjacencyList, InsertAt, MaterializedPath, Nested, NestedSets, NodeId, Tree, TreeError,
+};
+
+use crate::oracle::{Oracle, Rules};
+use crate::questions::{DEPTHS, outcome, same};
+use keyloom_testing::laws::clear;
+
+/// The part of a list after an element, or the refusal.
+fn after<T: Clone>(
+    list: std::result::Result<Vec<T>, TreeError>,
+    id: impl Fn(&T) -> NodeId,
+    last: NodeId,
+    parent: Option<NodeId>,
+) -> std::result::Result<Vec<T>, TreeError> {
+    let list = list.unwrap_or_default();
+    match list.iter().position(|one| id(one) == last) {
+        Some(at) => Ok(list[at + 1..].to_vec()),
+        None => Err(TreeError::NotBelow { node: last, parent }),
+    }
+}
+
+/// All pages of a walk, each of at most `limit` items.
+macro_rules! all_pages {
+    ($limit:expr, $after:ident => $page:expr, $shown:expr) => {
+        (|| {
+            let (mut found, mut token) = (Vec::new(), None);
+            loop {
+                let $after = token.as_ref();
+                let page = $page?;
+                assert!(page.items.len() == $limit || page.next.is_none());
+                found.extend(page.items.iter().map($shown));
+                token = page.next;
+                if token.is_none() {
+                    return Ok(found);
+                }
+            }
+        })()
+    };
+}
+
+pub fn ask_for_pages<T: Tree<Value = u32>>(
+    model: &T,
+    reader: &impl Reader,
+    oracle: &Oracle,
+    [one, other]: [NodeId; 2],
+    rng: &mut Rng,
+) {
+    let limit = rng.usize(1..5);
+    for parent in [Some(one), None] {
+        for order in [Order::Ascending, Order::Descending] {
+            let wanted = oracle.siblings_of(parent).map(|ids| {
+                let mut ids = ids.to_vec();
+                if order == Order::Descending {
+                    ids.reverse();
+                }
+                ids
+            });
+            let rest = || {
+                let rest = model.children_after(reader, parent, other, order)?;
+                rest.map(|node| Ok(node?.id())).collect::<Result<Vec<_>>>()
+            };
+            let wanted_rest =
+                oracle.node(other).and_then(|_| after(wanted.clone(), |id| *id, other, parent));
+            same(("children_after", parent, other, order), rest(), wanted_rest);
+            let first = model.first_child(reader, parent, order);
+            let first = first.map(|node| node.map(|node| node.id()));
+            let wanted_first = wanted.clone().map(|ids| ids.first().copied());
+            same(("first_child", parent, order), first, wanted_first);
+            let found = all_pages!(
+                limit,
+                after => model.children_page(reader, parent, order, limit, after),
+                |node| node.id()
+            );
+            same(("children_page", parent, order, limit), found, wanted);
+        }
+        for depths in DEPTHS {
+            let all = oracle.descendants(parent);
+            let within = |visits: Vec<(u32, NodeId)>| {
+                let within = visits.into_iter().filter(|(depth, _)| depths.contains(depth));
+                within.collect::<Vec<_>>()
+            };
+            let rest = || {
+                let rest = model.descendants_after(reader, parent, other, depths)?;
+                let shown = |visit: keyloom_trees::Visit<_, _, _>| (visit.depth, visit.node.id());
+                rest.map(|visit| Ok(shown(visit?))).collect::<Result<Vec<_>>>()
+            };
+            let wanted = oracle
+                .node(other)
+                .and_then(|_| after(all.clone(), |(_, id)| *id, other, parent).map(within));
+            same(("descendants_after", parent, other, depths), rest(), wanted);
+            let found = all_pages!(
+                limit,
+                after => model.descendants_page(reader, parent, depths, limit, after),
+                |visit| (visit.depth, visit.node.id())
+            );
+            same(("descendants_page", parent, depths, limit), found, all.map(within));
+        }
+    }
+    let names = oracle.ancestors(one).map(|above| {
+        let path = above.iter().rev().chain([&one]);
+        path.map(|id| oracle.find(*id).unwrap().name.clone()).collect::<Vec<_>>()
+    });
+    same(("names_to", one), model.names_to(reader, one), names);
+}
+
+/// Paths are made once, leaves alone are deleted, and a copy ends at its depth.
+pub fn paths_are_created_once_and_leaves_are_deleted<T: Tree<Value = u32>>(
+    store: &impl Store,
+    make: impl Fn(&Subspace) -> T,
+    _rules: Rules,
+) {
+    clear(store);
+    let tree = make(&Subspace::new("tree"));
+    let mut next = 0;
+    let mut create = |names: &[&str]| {
+        // A body that runs twice may use up ids.
+        store
+            .transact(|txn| {
+                let new_id = |_: &mut _| {
+                    next += 1;
+                    Ok(next)
+                };
+                tree.create_path(txn, names.iter().copied(), &7, InsertAt::sorted, new_id)
+            })
+            .unwrap()
+    };
+    assert_eq!(create(&[]), None);
+    let deep = create(&["a", "b", "c"]).unwrap();
+    let beside = create(&["a", "b", "d"]).unwrap();
+    assert_eq!(create(&["a", "b", "c"]), Some(deep));
+    let b = create(&["a", "b"]).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(tree.names_to(&snapshot, beside).unwrap(), ["a", "b", "d"]);
+    assert_eq!(tree.descendant_count(&snapshot, None).unwrap(), 4);
+    let a = tree.parent(&snapshot, b).unwrap().unwrap();
+    let shallow = [Nested::new(a, "a", 7).with(Nested::new(b, "b", 7))];
+    assert_eq!(tree.export_to_depth(&snapshot, None, 2).unwrap(), shallow);
+    assert_eq!(tree.export_to_depth(&snapshot, a, 1).unwrap(), shallow);
+    drop(snapshot);
+
+    let refused = outcome(store.transact(|txn| tree.delete_leaf(txn, b)));
+    assert_eq!(refused, Err(TreeError::HasChildren { node: b, child: deep }));
+    for leaf in [deep, beside, b] {
+        store.transact(|txn| tree.delete_leaf(txn, leaf)).unwrap();
+    }
+    assert_eq!(tree.descendant_count(&store.snapshot().unwrap(), None).unwrap(), 1);
+    assert!(store.transact(|txn| tree.delete_leaf(txn, b)).is_err());
+}
+
+/// The previous page ended with a node that has moved or gone, or belongs to another query.
+pub fn pages_after_a_lost_node_are_refused<T: Tree<Value = u32>>(
+    store: &impl Store,
+    make: impl Fn(&Subspace) -> T,
+    _rules: Rules,
+) {
+    clear(store);
+    let tree = make(&Subspace::new("tree"));
+    let child = |id: NodeId| Nested::new(id, format!("n{id}"), 0);
+    let root = (11..14).map(child).fold(Nested::new(1, "root", 0), Nested::with);
+    let trees = [root, Nested::new(2, "twig", 0)];
+    store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
+    let page = |after: Option<&keyloom_tables::Continuation>| {
+        let snapshot = store.snapshot().unwrap();
+        let page = outcome(tree.children_page(&snapshot, 1, Order::Ascending, 1, after))?;
+        let ids = page.items.iter().map(|node| node.id()).collect::<Vec<_>>();
+        Ok::<_, TreeError>((ids, page.next))
+    };
+    let (ids, next) = page(None).unwrap();
+    assert_eq!(ids, [11]);
+    let snapshot = store.snapshot().unwrap();
+    let other = tree.children_page(&snapshot, 1, Order::Descending, 1, next.as_ref());
+    assert!(matches!(other.map(drop), Err(keyloom::Error::InvalidArgument { .. })));
+    let other = tree.descendants_page(&snapshot, 1, .., 1, next.as_ref());
+    assert!(matches!(other.map(drop), Err(keyloom::Error::InvalidArgument { .. })));
+    drop(snapshot);
+    store.transact(|txn| tree.move_to(txn, 11, InsertAt::sorted(2))).unwrap();
+    assert_eq!(page(next.as_ref()), Err(TreeError::NotBelow { node: 11, parent: Some(1) }));
+    store.transact(|txn| tree.delete_subtree(txn, 2)).unwrap();
+    let refused = page(next.as_ref()).unwrap_err();
+    assert!(matches!(refused, TreeError::UnknownNode { node: 11, .. }), "{refused}");
+}
+
+/// Gets, ranges and keys read of a page of 20 children, and of a page of 20 descendants, after a
+/// child of 100 with 50 nodes below each. They are the same wherever the page begins.
+fn costs_of_pages<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T) -> [[u64; 3]; 2] {
+    let store = Metered::new(Memory::new());
+    let tree = make(&Subspace::new("tree"));
+    let node = |id: NodeId| Nested::new(id, format!("{id:05}"), 0);
+    let child = |n: NodeId| (1..=50).map(|m| node(100 * n + m)).fold(node(100 * n), Nested::with);
+    let trees = [(1..=100).map(child).fold(node(1), Nested::with)];
+    store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let of_children = |last: NodeId| {
+        let rest = tree.children_after(&snapshot, 1, last, Order::Ascending).unwrap();
+        assert!(rest.take(20).map(|node| node.unwrap().id()).eq((1..=20).map(|n| last + 100 * n)));
+    };
+    let of_descendants = |last: NodeId| {
+        let rest = tree.descendants_after(&snapshot, 1, last, ..).unwrap();
+        assert!(rest.take(20).map(|visit| visit.unwrap().node.id()).eq(last + 1..=last + 20));
+    };
+    let pages: [&dyn Fn(NodeId); 2] = [&of_children, &of_descendants];
+    pages.map(|page| {
+        let [early, late] = [500, 7_000].map(|last| {
+            let (_, cost) = store.measure(|_| page(last));
+            [cost.gets, cost.ranges, cost.keys_read]
+        });
+        assert_eq!(early, late);
+        early
+    })
+}
+
+#[test]
+fn pages_cost_what_the_documentation_says() {
+    let list = costs_of_pages(AdjacencyList::<u32>::new);
+    let ids = costs_of_pages(MaterializedPath::<u32>::new);
+    let names = costs_of_pages(|space| MaterializedPath::<u32>::new(space).of_names());
+    let sets = costs_of_pages(NestedSets::<u32>::new);
+    // A list finds out which of the nodes have children. Below a child of a path or of a set are 50
+    // keys, which a seek skips; once in eight seeks 16 steps are tried instead.
+    assert_eq!(list, [[1, 1, 21], [1, 4, 51]]);
+    assert_eq!(ids, [[2, 20, 104], [3, 1, 22]]);
+    assert_eq!(names, [[3, 20, 105], [3, 1, 22]]);
+    assert_eq!(sets, [[5, 20, 107], [5, 1, 24]]);
+}
