@@ -91,7 +91,7 @@ use keyloom_tables::table::RecordKey;
 /// | operation | cost |
 /// |---|---|
 /// | put of a record | 1 key written if it is new, or if its extent changes within its element; 2 if the element changes; 0 if the extent is unchanged |
-/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`inside`](ExtentIndex::inside) | at most the given number of ranges, by default 16, and some keys that do not match |
+/// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`containing_box`](ExtentIndex::containing_box), [`inside`](ExtentIndex::inside) | at most the given number of ranges, by default 16, and some keys that do not match |
 /// | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 ///
 /// **Large extents are read by every query near them**, 1 key each: only their edges tell whether
@@ -164,6 +164,27 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     pub fn containing<'q>(&self, position: LatLng) -> ExtentQuery<'q, K> {
         let (latitude, longitude) = (position.latitude(), position.longitude());
         self.overlapping(BoundingBox::stored([latitude, longitude, latitude, longitude]))
+    }
+
+    /// A query for the extents that contain every position of `area`. Reads the keys of a query for
+    /// one position of it.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::{BoundingBox, ExtentIndex};
+    /// use keyloom_tables::Table;
+    /// let by_extent = ExtentIndex::new(&Subspace::new("by_extent"), |_id, width: &f64| {
+    ///     BoundingBox::new(0.0, 0.0, 1.0, *width).map(Some)
+    /// });
+    /// let table = Table::<u32, f64>::new(&Subspace::new("table")).with(&by_extent);
+    /// let store = Memory::new();
+    /// store.transact(|txn| (1..=9).try_for_each(|id| table.put(txn, &id, &f64::from(id))))?;
+    /// let area = BoundingBox::new(0.2, 0.2, 0.4, 3.5)?;
+    /// assert_eq!(by_extent.containing_box(area).count(&store.snapshot()?)?, 6);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn containing_box<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
+        ExtentQuery::new(self.index.space(), area, Wanted::Containing)
     }
 
     /// A query for the extents that are completely in `area`.

@@ -66,7 +66,16 @@ impl<'q, K> ExtentQuery<'q, K> {
     }
 
     fn cover(&self) -> Cover {
-        cover(&self.area, self.wanted, self.ranges)
+        match self.wanted {
+            // An extent that contains the area contains any position of it.
+            Wanted::Containing => {
+                let latitude = self.area.south() / 2.0 + self.area.north() / 2.0;
+                let longitude = self.area.west();
+                let position = BoundingBox::stored([latitude, longitude, latitude, longitude]);
+                cover(&position, Wanted::Overlapping, self.ranges)
+            }
+            wanted => cover(&self.area, wanted, self.ranges),
+        }
     }
 
     /// The number of ranges of the query.
@@ -77,7 +86,10 @@ impl<'q, K> ExtentQuery<'q, K> {
     /// A unique name of this query, independent of the number of its ranges.
     fn name(&self) -> Subspace {
         let edges = (self.area.south(), self.area.west(), self.area.north(), self.area.east());
-        Subspace::new(&(self.wanted == Wanted::Inside, edges))
+        match self.wanted {
+            Wanted::Containing => Subspace::new(&("containing", edges)),
+            wanted => Subspace::new(&(wanted == Wanted::Inside, edges)),
+        }
     }
 }
 
@@ -144,6 +156,7 @@ impl<K> ExtentQuery<'_, K> {
         match self.wanted {
             Wanted::Overlapping => extent.overlaps(&self.area),
             Wanted::Inside => extent.is_inside(&self.area),
+            Wanted::Containing => self.area.is_inside(extent),
         }
     }
 }

@@ -26,7 +26,7 @@
 //! |---|---|
 //! | [`SpaceTimeIndex`] | what was where, and [when](space_time)? |
 //! | [`CurveIndex`] | which records have each of [two to four numbers](curve_index) between two bounds? |
-//! | [`ExtentIndex`] | which stored boxes overlap a box, and which contain a position? |
+//! | [`ExtentIndex`] | which stored boxes overlap a box or are in it, and which contain a position or a box? |
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};

@@ -192,6 +192,8 @@ pub(super) enum Wanted {
     Overlapping,
     /// Extents whose positions are all in the area.
     Inside,
+    /// Extents that have all positions of the area.
+    Containing,
 }
 
 /// A query in grid steps.
@@ -222,7 +224,7 @@ impl Query {
     /// the two tests.
     fn relation(&self, element: &Element) -> Relation {
         let (may_be, must_be) = match self.wanted {
-            Wanted::Overlapping => (element.extents(), element.corners()),
+            Wanted::Overlapping | Wanted::Containing => (element.extents(), element.corners()),
             Wanted::Inside => (element.corners(), element.extents()),
         };
         // A pole has all longitudes.

@@ -71,8 +71,8 @@ pub fn ids<B: Deref<Target = [u8]>>(
     ids
 }
 
-/// The three queries for a box; the third is for its south-western corner.
-pub fn queries<'q>(things: &Things, edges: &Edges) -> [(ExtentQuery<'q, u16>, Wanted); 3] {
+/// The four queries for a box; the last is for its south-western corner.
+pub fn queries<'q>(things: &Things, edges: &Edges) -> [(ExtentQuery<'q, u16>, Wanted); 4] {
     let area = edges.bounding_box();
     let [south, west, ..] = edges.0;
     let corner = LatLng::wrapping(degrees(south), degrees(west)).unwrap();
@@ -81,6 +81,7 @@ pub fn queries<'q>(things: &Things, edges: &Edges) -> [(ExtentQuery<'q, u16>, Wa
     [
         (things.index.overlapping(area), Box::new(move |one: &Edges| one.overlaps(&edges))),
         (things.index.inside(area), Box::new(move |one: &Edges| one.is_inside(&edges))),
+        (things.index.containing_box(area), Box::new(move |one: &Edges| edges.is_inside(one))),
         (things.index.containing(corner), Box::new(move |one: &Edges| one.overlaps(&at_corner))),
     ]
 }
