@@ -6,11 +6,10 @@ use keyloom::value::Codec;
 use keyloom::{MAX_KEY_BYTES, Order, Reader, Result, Store, Subspace, Writer, check_key};
 
 use super::AdjacencyList;
-use super::change::Node;
 use super::link::{Link, TOMBSTONE};
-use super::place::{self, Sibling};
+use super::place::Sibling;
 use crate::tree::{
-    NodeOf, TreeError, VisitOf, encode_node, exists, first_named, not_below, stoppable, unknown,
+    NodeOf, VisitOf, encode_node, exists, first_named, not_below, stoppable, unknown,
 };
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
 use keyloom_tables::{Inconsistency, Progress};
@@ -196,48 +195,22 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     }
 
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()> {
-        txn.guarded(|txn| {
-            self.records.expect_writable(txn)?;
-            if place.is_beside(id) {
-                return self.known(txn, id).map(drop);
-            }
-            let target = place.named();
-            let (node, target_link) = self.with_target(txn, id, target)?;
-            let Node { link: old, stored } = node.ok_or_else(|| unknown(&self.space, id))?;
-            let target_link = self.expect_target(target, target_link)?;
-            let parent = place::parent(place, target_link.as_ref());
-            if let (Some(target), Some(link)) = (target, &target_link) {
-                let above = || self.is_at_or_above(txn, id, link.parent);
-                // A move among its siblings gives it no new ancestors.
-                if target == id || (parent != old.parent && above()?) {
-                    return Err(TreeError::BelowItself { node: id, target }.into());
-                }
-            }
-            let name = self.name_in(id, &stored)?;
-            let gap = self.gap(txn, Some(id), &name, place, target_link.as_ref())?;
-            if gap.holds(&old, id) {
-                return Ok(());
-            }
-            let moves_out = parent != old.parent;
-            let name_key = match moves_out {
-                true => self.free_name(txn, parent, &name, id, &[])?,
-                false => None,
-            };
-            let mut room = self.room(txn, &gap, 1, Some(id))?;
-            let link = Link { parent, rank: room.ranks.pop().unwrap_or_default() };
-            check_key(&self.child_key(&link, id))?;
-            txn.delete(&self.child_key(&old, id))?;
-            self.write(txn, id, &link, &stored)?;
-            self.write_anew(txn, parent, &room)?;
-            if moves_out {
-                txn.add(&self.count_key(old.parent), -1)?;
-                txn.add(&self.count_key(parent), 1)?;
-            }
-            if name_key.is_some() {
-                txn.delete(&self.name_key(old.parent, &name))?;
-                self.put_name(txn, name_key, id)?;
-            }
-            Ok(())
+        txn.guarded(|txn| match place.is_beside(id) {
+            true => self.known(txn, id).map(drop),
+            false => self.relocate(txn, id, None, place),
+        })
+    }
+
+    fn move_as(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        name: &str,
+        place: InsertAt,
+    ) -> Result<()> {
+        txn.guarded(|txn| match place.is_beside(id) {
+            true => self.rename(txn, id, name),
+            false => self.relocate(txn, id, Some(name), place),
         })
     }
 

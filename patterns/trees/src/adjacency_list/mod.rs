@@ -128,6 +128,7 @@ mod link;
 mod load;
 mod place;
 mod read;
+mod relocate;
 mod repair;
 mod room;
 mod steps;

@@ -189,6 +189,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         &self,
         reader: &impl Reader,
         id: NodeId,
+        new_name: Option<&str>,
         place: InsertAt,
     ) -> Result<(Path, Placed)> {
         let layout = &self.layout;
@@ -198,12 +199,13 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let named = layout.named(&located, 1, place)?;
         let steps = located.steps.as_ref();
         layout.refuse_in_steps(steps, |steps| steps.stands_on(&from))?;
-        let name = match place {
-            InsertAt::Sorted(_) => {
+        let name = match (place, new_name) {
+            (_, Some(name)) => name.to_owned(),
+            (InsertAt::Sorted(_), None) => {
                 let record = layout.record(reader, id, &from)?;
                 TreeNode::<_, V, C>::new(id, record, layout.header()).name()?.to_owned()
             }
-            _ => String::new(),
+            (_, None) => String::new(),
         };
         let placing = Placing { id, name: &name, place, moved: Some(&from) };
         let placed = layout.placed(reader, &placing, &named, steps)?;
@@ -214,15 +216,29 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         &self,
         txn: &mut impl Writer,
         id: NodeId,
+        new_name: Option<&str>,
         place: InsertAt,
     ) -> Result<()> {
         self.records.expect_writable(txn)?;
-        let (from, placed) = self.move_path(txn, id, place)?;
-        let Some(to) = &placed.path else { return Ok(()) };
+        let layout = &self.layout;
+        let (from, placed) = self.move_path(txn, id, new_name, place)?;
+        let Some(to) = &placed.path else {
+            return new_name.map_or(Ok(()), |name| self.rename_to(txn, id, name));
+        };
+        let renamed = match new_name {
+            Some(name) => {
+                Some(layout.renamed::<V, C>(id, &layout.record(txn, id, &from)?, name)?)
+            }
+            None => None,
+        };
         let mut rewrite = Rewrite::default();
-        rewrite.replant(&self.layout, txn, &from, to)?;
-        rewrite.spread(&self.layout, txn, &placed)?;
-        rewrite.apply(txn).map(drop)
+        rewrite.replant(layout, txn, &from, to)?;
+        if let Some(renamed) = &renamed {
+            rewrite.put(layout, id, to, renamed)?;
+        }
+        rewrite.spread(layout, txn, &placed)?;
+        rewrite.apply(txn)?;
+        renamed.map_or(Ok(()), |renamed| self.put_record(txn, id, &renamed))
     }
 
     /// The path of a node that may be deleted.

@@ -486,7 +486,17 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
     }
 
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()> {
-        txn.guarded(|txn| self.move_at_once(txn, id, place))
+        txn.guarded(|txn| self.move_at_once(txn, id, None, place))
+    }
+
+    fn move_as(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        name: &str,
+        place: InsertAt,
+    ) -> Result<()> {
+        txn.guarded(|txn| self.move_at_once(txn, id, Some(name), place))
     }
 
     fn delete_subtree(&self, txn: &mut impl Writer, id: NodeId) -> Result<u64> {

@@ -29,6 +29,7 @@ use keyloom_tables::{Continuation, Inconsistency, Page, Progress};
 pub use children::Children;
 pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
+use names::unsorted;
 pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::Nested;
 pub use node::{TreeNode, Visit};
@@ -503,6 +504,39 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// the store accepts in one transaction, the error is a [batch that is too
     /// large](Error::is_batch_too_large): see [`move_in_steps`](Tree::move_in_steps).
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()>;
+
+    /// Moves a node with all its descendants and gives it another name, as `mv` does: neither the
+    /// old name at the new place nor the new name at the old place needs to be free.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_trees::{InsertAt, MaterializedPath, Nested, Tree};
+    /// let tree = MaterializedPath::<()>::new(&Subspace::new("files")).of_names();
+    /// let store = Memory::new();
+    /// let drafts = Nested::new(1, "drafts", ()).with(Nested::new(2, "letter", ()));
+    /// let sent = Nested::new(3, "sent", ()).with(Nested::new(4, "letter", ()));
+    /// let trees = [drafts, sent];
+    /// store.transact(|txn| tree.import(txn, None, &trees))?;
+    /// store.transact(|txn| tree.move_as(txn, 2, "letter 2", InsertAt::sorted(3)))?;
+    /// assert_eq!(tree.names_to(&store.snapshot()?, 2)?, ["sent", "letter 2"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`move_to`](Tree::move_to) and [`rename`](Tree::rename).
+    fn move_as(
+        &self,
+        txn: &mut impl Writer,
+        id: NodeId,
+        name: &str,
+        place: InsertAt,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let place = unsorted(self, txn, id, name, place)?;
+            self.move_to(txn, id, place)?;
+            self.rename(txn, id, name)
+        })
+    }
 
     /// Deletes a node and all its descendants, and returns the number of deleted nodes.
     ///

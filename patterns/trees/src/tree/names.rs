@@ -2,9 +2,9 @@
 
 use std::ops::Deref;
 
-use keyloom::{Reader, Result};
+use keyloom::{Order, Reader, Result};
 
-use super::{NodeId, Tree, TreeNode};
+use super::{InsertAt, NodeId, Tree, TreeNode};
 
 /// The first of the nodes with this name.
 pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
@@ -18,6 +18,27 @@ pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
         }
     }
     Ok(None)
+}
+
+/// The place of a node that is to have another name: a sorted place becomes that before a sibling.
+pub(super) fn unsorted(
+    tree: &impl Tree,
+    reader: &impl Reader,
+    id: NodeId,
+    name: &str,
+    place: InsertAt,
+) -> Result<InsertAt> {
+    let InsertAt::Sorted(parent) = place else { return Ok(place) };
+    if parent == Some(id) {
+        return Ok(place);
+    }
+    for node in tree.children(reader, parent, Order::Ascending)? {
+        let node = node?;
+        if node.id() != id && node.name()? > name {
+            return Ok(InsertAt::Before(node.id()));
+        }
+    }
+    Ok(InsertAt::Last(parent))
 }
 
 /// The node at a path of names.

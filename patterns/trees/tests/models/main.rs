@@ -63,6 +63,9 @@ macro_rules! model {
             fn paths_are_created_once_and_leaves_are_deleted(store: &(impl Store + Clone)) {
                 pages::paths_are_created_once_and_leaves_are_deleted(store, $make, $rules);
             }
+            fn a_move_takes_another_name(store: &(impl Store + Clone)) {
+                pages::a_move_takes_another_name(store, $make, $rules);
+            }
             fn pages_after_a_lost_node_are_refused(store: &(impl Store + Clone)) {
                 pages::pages_after_a_lost_node_are_refused(store, $make, $rules);
             }
@@ -81,6 +84,7 @@ macro_rules! model {
                         damage_is_named_and_repair_converges,
                         what_is_dumped_can_be_loaded_again,
                         paths_are_created_once_and_leaves_are_deleted,
+                        a_move_takes_another_name,
                         pages_after_a_lost_node_are_refused,
                         readers_keep_the_tree_that_they_began_with,
                     }

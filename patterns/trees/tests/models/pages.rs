@@ -10,7 +10,7 @@ use keyloom_trees::{
 };
 
 use crate::oracle::{Oracle, Rules};
-use crate::questions::{DEPTHS, outcome, same};
+use crate::questions::{DEPTHS, findings, outcome, same};
 use keyloom_testing::laws::clear;
 
 /// The part of a list after an element, or the refusal.
@@ -153,6 +153,60 @@ pub fn paths_are_created_once_and_leaves_are_deleted<T: Tree<Value = u32>>(
     }
     assert_eq!(tree.descendant_count(&store.snapshot().unwrap(), None).unwrap(), 1);
     assert!(store.transact(|txn| tree.delete_leaf(txn, b)).is_err());
+}
+
+/// Neither the old name at the new place nor the new name at the old one has to be free.
+pub fn a_move_takes_another_name<T: Tree<Value = u32>>(
+    store: &impl Store,
+    make: impl Fn(&Subspace) -> T,
+    rules: Rules,
+) {
+    clear(store);
+    let tree = make(&Subspace::new("tree"));
+    let leaf = |id: NodeId, name: &str| Nested::new(id, name, id as u32);
+    let one = leaf(1, "a").with(leaf(11, "x").with(leaf(111, "below"))).with(leaf(12, "y"));
+    let two = leaf(2, "b").with(leaf(21, "x"));
+    let trees = [one, two];
+    store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
+    let moved = |id, name: &str, place| store.transact(|txn| tree.move_as(txn, id, name, place));
+    let names = || {
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(findings(&tree, &snapshot), [""; 0]);
+        let visits = tree.descendants(&snapshot, None, ..).unwrap();
+        let shown = visits.map(|visit| {
+            let visit = visit?;
+            Ok((visit.depth, visit.node.name()?.to_owned(), visit.node.value()?))
+        });
+        shown.collect::<Result<Vec<_>>>().unwrap()
+    };
+    let list = |all: &[(u32, &str, u32)]| {
+        all.iter().map(|(depth, name, value)| (*depth, (*name).to_owned(), *value)).collect()
+    };
+    moved(11, "y", InsertAt::sorted(2)).unwrap();
+    let after: Vec<(u32, String, u32)> = list(&[
+        (1, "a", 1),
+        (2, "y", 12),
+        (1, "b", 2),
+        (2, "x", 21),
+        (2, "y", 11),
+        (3, "below", 111),
+    ]);
+    assert_eq!(names(), after);
+    // What is refused changes nothing.
+    assert!(moved(2, "z", InsertAt::sorted(111)).is_err());
+    assert!(moved(2, "z", InsertAt::sorted(2)).is_err());
+    assert!(moved(99, "z", InsertAt::sorted(2)).is_err());
+    let taken = outcome(moved(12, "x", InsertAt::sorted(2)));
+    if rules.unique_names {
+        let refused = TreeError::NameTaken { parent: Some(2), name: "x".into(), taken_by: 21 };
+        assert_eq!(taken, Err(refused));
+        assert_eq!(names(), after);
+    }
+    // In its place it only gets the name, and goes where that is sorted.
+    moved(11, "w", InsertAt::sorted(2)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(tree.names_to(&snapshot, 111).unwrap(), ["b", "w", "below"]);
+    assert_eq!(tree.first_child(&snapshot, 2, Order::Ascending).unwrap().unwrap().id(), 11);
 }
 
 /// The previous page ended with a node that has moved or gone, or belongs to another query.
