@@ -177,21 +177,25 @@ impl Circle {
         let haversine = Haversine::of_metres(radius).0;
         let margin = haversine * RELATIVE + ABSOLUTE;
         let surely_in = if angle > PI { f64::INFINITY } else { haversine - margin };
-        let degrees = angle.to_degrees() * (1.0 + RELATIVE) + 1e-12;
+        // Near the antipode a distance has half of the digits of its haversine: positions whose
+        // distance is computed as the radius may be 0.1 m farther. The limits contain them.
+        let surely_out = Haversine(haversine + margin);
+        let limit = if angle > PI { angle } else { surely_out.metres() / EARTH_RADIUS };
+        let degrees = limit.to_degrees() * (1.0 + RELATIVE) + 1e-12;
         let (south, north) = (centre.latitude() - degrees, centre.latitude() + degrees);
         let centre = Centre::new(centre);
-        let has_pole = south <= -90.0 || north >= 90.0 || angle >= FRAC_PI_2;
+        let has_pole = south <= -90.0 || north >= 90.0 || limit >= FRAC_PI_2;
         let half_width = match has_pole {
             true => 180.0,
             false => {
-                (angle.sin() / centre.cosine * (1.0 + RELATIVE)).min(1.0).asin().to_degrees() + 1e-9
+                (limit.sin() / centre.cosine * (1.0 + RELATIVE)).min(1.0).asin().to_degrees() + 1e-9
             }
         };
         Ok(Self {
             centre,
             radius,
             surely_in: Haversine(surely_in),
-            surely_out: Haversine(haversine + margin),
+            surely_out,
             south,
             north,
             half_width,

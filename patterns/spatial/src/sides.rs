@@ -114,7 +114,9 @@ impl Meridian {
             // The square of the sine of the angle to the great circle.
             let square =
                 centre.cosine * centre.cosine * 4.0 * self.difference * (1.0 - self.difference);
-            let cosine = (1.0 - square).max(0.0).sqrt();
+            // The root of one less the square, which rounding would leave few digits of if the
+            // square is near one: at a quarter of the circumference.
+            let cosine = centre.sine.hypot(centre.cosine * self.cosine);
             let near = square / (2.0 * (1.0 + cosine));
             if self.cosine > 0.0 { near } else { 1.0 - near }
         })

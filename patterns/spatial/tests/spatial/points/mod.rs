@@ -11,6 +11,7 @@ mod fixture;
 mod maintenance;
 mod polygons;
 mod queries;
+mod radius;
 mod real;
 mod records;
 mod round_trips;
