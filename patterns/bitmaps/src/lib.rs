@@ -113,12 +113,13 @@
 //! | put or delete of records, attached | 1 get per record for its id, and 1 for all; 1 get and 1 key written per changed container, whatever the number of records that change it; 1 get and 1 key written per changed column, which holds the values of all of its 1,016 ids; a counter per field whose number of containers changes | 2, and [2 more](dense_ids#cost) if free ids are assigned or ids are released |
 //! | [`term`](InvertedIndex::term) and all other constructors of expressions | nothing | 0 |
 //! | [`any_term`](InvertedIndex::any_term) | 1 range over the containers of the values; if there are none, up to 2 reads of other values | 1, up to 3 |
+//! | [`any_of_terms`](InvertedIndex::any_of_terms) | 1 range for each selection; if there are no containers, up to 2 reads of other values | 1 per 1,000 selections and 16,384 containers |
 //! | [`count`](BitmapExpr::count), [`ids`](BitmapExpr::ids) and all other reads of an expression | 1 range per stored operand, over the chunks that all operands of an AND can have; other chunks are skipped by reading on or by a seek | 1 per operand, and per seek |
 //! | a report, a batch | see [`report`](report#cost) | |
 //! | [`forward`](InvertedIndex::forward) | 1 get, and 1 per field | 1 |
 //! | [`forward_range`](InvertedIndex::forward_range) | 1 range over the chunks of all ids, and 1 per field over its columns | 1 each |
 //! | [`Bitmap`]: one id | 1 get; 1 key written if it changes | 1 |
-//! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks; [percentiles](BitSliced::percentiles) several | 1 each |
+//! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks; [percentiles](BitSliced::percentiles) of more than 65,536 distinct values several | 1 each |
 //!
 //! Evaluating an expression takes the memory of one chunk per computed operand, and allocates
 //! nothing per chunk. The operand with the fewest ids is evaluated first; an empty intermediate

@@ -4,7 +4,7 @@ use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
 
 use super::fields::{Function, null};
 use super::ids::Ids;
-use super::values;
+use super::values::{self, Union};
 use super::{InvertedIndex, SelectValues};
 use crate::{BitSliced, BitmapExpr};
 use keyloom_tables::Scan;
@@ -155,8 +155,53 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let first = entries.next().transpose()?;
         let key = first.as_ref().map(|entry| &entry.0[..]);
         field.refuse_others(reader, &selected, key, &self.space)?;
-        let united = values::unite(first.map(Ok).into_iter().chain(entries), &field.space)?;
-        Ok(united.of_reused_ids(self.reuses_ids()))
+        let mut united = Union::default();
+        united.add(first.map(Ok).into_iter().chain(entries), &field.space)?;
+        Ok(united.held()?.of_reused_ids(self.reuses_ids()))
+    }
+
+    /// As [`any_term`](InvertedIndex::any_term), with any of several selections: an `IN` list.
+    ///
+    /// Reads them together: up to 1,000 selections with up to 16,384 containers cost one round
+    /// trip. A longer list costs one for each 1,000, and a selection with more than its share of
+    /// the containers is continued together with the others. Up to two more reads if there are no
+    /// containers.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// use keyloom_tables::Table;
+    /// let index = InvertedIndex::new(&Subspace::new("index"))
+    ///     .field("name", |_: &u32, name: &String| one(name));
+    /// let towns = Table::<u32, String>::new(&Subspace::new("towns")).with(&index);
+    /// let store = Memory::new();
+    /// let names = ["Oslo", "Paris", "Parma", "Rome"].map(String::from);
+    /// store.transact(|txn| towns.put_many(txn, (0..).zip(names.clone())))?;
+    /// let snapshot = store.snapshot()?;
+    /// let capitals = index.any_of_terms(&snapshot, "name", ["Oslo", "Paris", "Bern"])?;
+    /// assert_eq!(capitals.count(&snapshot)?, 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`any_term`](InvertedIndex::any_term);
+    /// [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) only if no record
+    /// has any of the values and the first selection is of another type.
+    pub fn any_of_terms<S: SelectValues>(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+        selects: impl IntoIterator<Item = S>,
+    ) -> Result<BitmapExpr> {
+        let field = self.values_field(field)?;
+        let selected: Vec<_> = selects.into_iter().map(|select| select.selected()).collect();
+        let ranges = selected.iter().map(|selected| field.select(selected)).collect();
+        let mut united = Union::default();
+        united.add_ranges(reader, ranges, &field.space)?;
+        if let Some(first) = selected.first().filter(|_| united.is_empty()) {
+            field.refuse_others(reader, first, None, &self.space)?;
+        }
+        Ok(united.held()?.of_reused_ids(self.reuses_ids()))
     }
 
     /// The ids of the records without a value in this field. Reads nothing until it is evaluated.

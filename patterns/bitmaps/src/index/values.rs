@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use keyloom::{Entry, Error, KeyBuf, Result, Subspace, Unpack};
+use keyloom::{Entry, Error, KeyBuf, KeyRange, Reader, Result, Subspace, Unpack};
 
 use crate::{BitmapExpr, ChunkIds, Chunks, Container, Words};
 use keyloom_tables::kit::until_error;
@@ -51,17 +51,60 @@ fn chunk(space: &Subspace, key: &[u8]) -> Result<u64> {
     read().map_err(|error| Error::from(error).at(key))
 }
 
+/// The number of containers that are read together: at most 64 MiB, far less unless records have
+/// many values.
+const TOGETHER: usize = 1 << 14;
+/// The number of ranges that a remote store reads in one round trip.
+const RANGES: usize = 1_000;
+
 /// The union of the containers of any number of values.
-pub(super) fn unite<B: Deref<Target = [u8]>>(
-    entries: impl Iterator<Item = Result<Entry<B>>>,
-    space: &Subspace,
-) -> Result<BitmapExpr> {
-    let mut chunks = BTreeMap::<u64, ChunkIds>::new();
-    for entry in entries {
-        let entry = entry?;
-        chunks.entry(chunk(space, &entry.0)?).or_default().or(container(&entry)?);
+#[derive(Debug, Default)]
+pub(super) struct Union(BTreeMap<u64, ChunkIds>);
+
+impl Union {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
-    BitmapExpr::held(&mut UnitedChunks(chunks.into_iter()))
+
+    /// Adds containers of the field in `space`.
+    pub(super) fn add<B: Deref<Target = [u8]>>(
+        &mut self,
+        entries: impl Iterator<Item = Result<Entry<B>>>,
+        space: &Subspace,
+    ) -> Result<()> {
+        for entry in entries {
+            let entry = entry?;
+            self.0.entry(chunk(space, &entry.0)?).or_default().or(container(&entry)?);
+        }
+        Ok(())
+    }
+
+    /// Adds the containers in `ranges` of the field in `space`. Reads the ranges together, and
+    /// again together what a page has left.
+    pub(super) fn add_ranges(
+        &mut self,
+        reader: &impl Reader,
+        mut ranges: Vec<KeyRange<'static>>,
+        space: &Subspace,
+    ) -> Result<()> {
+        while !ranges.is_empty() {
+            let mut rest = Vec::new();
+            for some in ranges.chunks(RANGES) {
+                let pages = reader.range_many(some, TOGETHER / some.len())?;
+                for (range, page) in some.iter().zip(pages) {
+                    self.add(page.entries.into_iter().map(Ok), space)?;
+                    rest.extend(page.last.map(|last| range.clone().after(&last).into_owned()));
+                }
+            }
+            ranges = rest;
+        }
+        Ok(())
+    }
+
+    /// The ids in memory, in the stored form.
+    pub(super) fn held(self) -> Result<BitmapExpr> {
+        BitmapExpr::held(&mut UnitedChunks(self.0.into_iter()))
+    }
 }
 
 /// Chunks in memory, in sequence.

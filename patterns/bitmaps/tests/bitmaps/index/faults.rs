@@ -69,6 +69,9 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
         [1, 0, 1, 0]
     );
     assert_eq!(reading(&|| drop(index.any_term(&snapshot, "city", ()).unwrap())), [0, 1, 1, 0]);
+    let list = || (0..300).map(|n| format!("city {n}")).chain(["Oslo".into()]);
+    let (_, cost) = metered.measure(|_| index.any_of_terms(&snapshot, "city", list()).unwrap());
+    assert_eq!((cost.round_trips, counts(cost)), (1, [0, 301, 1, 0]), "one wait for a list");
     let forward_range = || {
         assert_eq!(index.forward_range(&snapshot, 10..20, Order::Ascending).unwrap().count(), 10);
     };

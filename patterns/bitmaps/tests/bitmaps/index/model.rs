@@ -51,6 +51,11 @@ pub fn compare<K: RecordKey + Ord + Clone + Debug>(
             let any = index.any_term(reader, field, text).unwrap();
             assert_eq!(of.found(reader, &any), whose(model, |user| holds(user, &|v| v == text)));
         }
+        for list in [&texts[..0], &texts[1..3], &["b", "never", "b"], &texts[..]] {
+            let any = index.any_of_terms(reader, field, list.iter().copied()).unwrap();
+            let wanted = whose(model, |user| holds(user, &|v| list.contains(&v)));
+            assert_eq!(of.found(reader, &any), wanted, "{field} in {list:?}");
+        }
         let all = index.any_term(reader, field, ()).unwrap();
         assert_eq!(of.found(reader, &all), whose(model, |user| holds(user, &|_| true)));
         // Distinct values, with the number of records for each.
