@@ -19,6 +19,10 @@ use crate::{BitmapExpr, Chunks, Evaluation, Words};
 /// fifteen for four.
 const PARTS: i128 = 4;
 
+/// Up to this many pairs of a chunk and a value in it are kept in memory for percentiles: 1 MiB.
+/// With more, percentiles are found by counting, in several passes.
+const GATHERED: usize = 1 << 16;
+
 impl BitSliced {
     /// Returns how many ids of `filter` have a value; without a filter, how many ids have one.
     /// Costs one range over the slices, and the cost of the filter.
@@ -185,9 +189,11 @@ impl BitSliced {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// Costs three passes like that of [`count`](BitSliced::count), and one for every two bits of
-    /// the difference between the smallest and the largest value, whatever the number of
-    /// percentiles. Keeps the ids of the filter in memory, as compact as in the store.
+    /// Costs one pass like that of [`count`](BitSliced::count), whatever the number of percentiles,
+    /// and up to 1 MiB of memory, if the audience has at most 65,536 distinct values, counted in
+    /// each chunk. With more, it costs two further passes, and one for every two bits of the
+    /// difference between the smallest and the largest value; keeps the ids of the filter in
+    /// memory, as compact as in the store.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a number outside 0 to 100; otherwise as
@@ -198,19 +204,57 @@ impl BitSliced {
         filter: Option<&BitmapExpr>,
         percents: &[f64],
     ) -> Result<Option<Vec<i64>>> {
-        // Many passes read the filter. Keep only its ids with a value: the filter itself may be
+        self.percentiles_within(reader, filter, percents, GATHERED)
+    }
+
+    /// The same with at most `limit` pairs of a chunk and a value in memory.
+    pub(super) fn percentiles_within(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+        percents: &[f64],
+        limit: usize,
+    ) -> Result<Option<Vec<i64>>> {
+        // Further passes read the filter. Keep only its ids with a value: the filter itself may be
         // unbounded.
         let (mut count, mut held) = (0, Held::default());
-        self.for_each_chunk(reader, filter, |chunk, _, ids| {
+        let (mut gathered, mut by_value) = (Some(Vec::new()), ByValue::default());
+        self.for_each_chunk(reader, filter, |chunk, slices, ids| {
             count += u64::from(ids.count());
             if filter.is_some() {
                 held.push(Some(chunk), ids);
             }
+            let Some(pairs) = &mut gathered else { return };
+            let visited = by_value.visit(slices, ids, Order::Ascending, &mut |value, group| {
+                if pairs.len() == limit {
+                    return ControlFlow::Break(());
+                }
+                pairs.push((value, group.count()));
+                ControlFlow::Continue(())
+            });
+            if visited.is_break() {
+                gathered = None;
+            }
         })?;
-        let held = filter.map(|_| BitmapExpr::of_held(held));
-        let filter = held.as_ref();
         let ranks = percents.iter().map(|percent| nearest_rank(*percent, count));
         let ranks = ranks.collect::<Result<Vec<u64>>>()?;
+        match gathered {
+            _ if count == 0 => Ok(None),
+            Some(pairs) => Ok(Some(values_of_ranks(pairs, &ranks))),
+            None => {
+                let held = filter.map(|_| BitmapExpr::of_held(held));
+                self.search_ranks(reader, held.as_ref(), ranks)
+            }
+        }
+    }
+
+    /// Finds the values of ranks by counting the values up to some bounds, in several passes.
+    fn search_ranks(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+        ranks: Vec<u64>,
+    ) -> Result<Option<Vec<i64>>> {
         let (Some(min), Some(max)) = (self.min(reader, filter)?, self.max(reader, filter)?) else {
             return Ok(None);
         };
@@ -286,6 +330,21 @@ fn keep_above(slices: &Slices<'_>, least: i64, ids: &mut Words, [found, scratch]
         }
         None => ids.clear(),
     }
+}
+
+/// The values of ranks, which are counted from 1, among values with their frequencies.
+fn values_of_ranks(mut pairs: Vec<(i64, u64)>, ranks: &[u64]) -> Vec<i64> {
+    pairs.sort_unstable();
+    let mut up_to = 0;
+    for (_, count) in &mut pairs {
+        up_to += *count;
+        *count = up_to;
+    }
+    let value = |rank: &u64| {
+        let at = pairs.partition_point(|(_, up_to)| up_to < rank);
+        pairs.get(at).map(|(value, _)| *value)
+    };
+    ranks.iter().filter_map(value).collect()
 }
 
 /// The rank of a percentile, counted from 1.
