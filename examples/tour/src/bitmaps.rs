@@ -122,6 +122,11 @@ impl Step for Inverted {
             let (found, all) = (audience.count(snapshot)?, index.all().count(snapshot)?);
             Ok((vec![format!("{} of {} strikes", grouped(found), grouped(all))], ()))
         })?;
+        ask(store, "Damage in the states of the west coast? (list of values)", |snapshot| {
+            let states = ["California", "Oregon", "Washington"];
+            let coast = index.any_of_terms(snapshot, "state", states)? & &damaged;
+            Ok((vec![format!("{} strikes", grouped(coast.count(snapshot)?))], ()))
+        })?;
         ask(store, "Of which species? (breakdown)", |snapshot| {
             let found = index.report(&audience).breakdown::<String>(snapshot, "species")?;
             Ok((lines(&found, 3, |count| Ok(grouped(count)))?, ()))
