@@ -119,7 +119,7 @@
 //! | [`forward`](InvertedIndex::forward) | 1 get, and 1 per field | 1 |
 //! | [`forward_range`](InvertedIndex::forward_range) | 1 range over the chunks of all ids, and 1 per field over its columns | 1 each |
 //! | [`Bitmap`]: one id | 1 get; 1 key written if it changes | 1 |
-//! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks; [percentiles](BitSliced::percentiles) of more than 65,536 distinct values several | 1 each |
+//! | [`BitSliced`]: a comparison, an aggregate | 1 range over all slices of the chunks; [percentiles](BitSliced::percentiles) of more than 2,048 distinct values several | 1 each |
 //!
 //! Evaluating an expression takes the memory of one chunk per computed operand, and allocates
 //! nothing per chunk. The operand with the fewest ids is evaluated first; an empty intermediate

@@ -49,7 +49,7 @@
 //! | [`set`](BitSliced::set), [`remove`](BitSliced::remove) | changed slices | 1 | s, and the changed ones | changed slices |
 //! | [`get_many`](BitSliced::get_many), [`set_many`](BitSliced::set_many), [`remove_many`](BitSliced::remove_many) | the same, once per chunk | 1, and 1 for each gap of more than a few skipped entries | s per chunk | the same, once per chunk |
 //! | a comparison, an aggregate | 0 | 1 | s per chunk; with a filter or in an AND, only for its chunks | 0 |
-//! | [`percentiles`](BitSliced::percentiles) | 0 | 1; for more than 65,536 distinct values 2 more, and 1 for every two bits of the difference of the extremes | s per chunk and range | 0 |
+//! | [`percentiles`](BitSliced::percentiles) | 0 | 1; for more than 2,048 distinct values 2 more, and 1 for every two bits of the difference of the extremes | s per chunk and range | 0 |
 //! | [`clear`](BitSliced::clear) | 0 | 0 | 0 | 1 range |
 //!
 //! Memory: the slices of one chunk at a time, which LMDB and the in-memory store lend and other
