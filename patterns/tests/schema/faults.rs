@@ -3,7 +3,7 @@
 use keyloom::{Error, Fault, Faulty, Result, Store, Writer};
 
 use crate::fixture::{Build, Bytes, Disable, Drain, KINDS, Sale, Shop, sale};
-use keyloom_testing::laws::{clear, dump_all};
+use keyloom_testing::laws::{clear, dump_all, failing_operations};
 
 fn is_planned(error: &Error) -> bool {
     error.to_string().contains("made to fail")
@@ -22,7 +22,7 @@ pub fn a_fault_at_any_operation_leaves_nothing_half_done(store: &(impl Store + C
     let faults = [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted];
     for (fault, is_deferred) in faults.into_iter().flat_map(|f| [(f, false), (f, true)]) {
         let mut failures = 0;
-        for n in 0.. {
+        for n in failing_operations() {
             clear(store);
             let shop = Shop::try_open(store, is_deferred).unwrap();
             store.transact(|txn| shop.sales.put_many(txn, (1..5).map(|n| (n, sale(n))))).unwrap();
@@ -57,7 +57,7 @@ pub fn work_that_fails_can_be_done_again(store: &(impl Store + Clone)) {
     for ((fault, kind), is_deferred) in
         faults.into_iter().flat_map(|fault| [(fault, false), (fault, true)])
     {
-        for n in 0.. {
+        for n in failing_operations() {
             clear(store);
             let work = || -> Result<Shop> {
                 let shop = Shop::try_open(&faulty, is_deferred)?;

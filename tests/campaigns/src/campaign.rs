@@ -221,7 +221,7 @@ impl Context {
 /// What a campaign saw.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// How many of its [unit](Campaign::unit) were done.
+    /// How many of its [unit](crate::Facts::unit) were done.
     pub count: u64,
     /// Other counts, by what they count.
     pub details: BTreeMap<String, u64>,

@@ -3,12 +3,6 @@
 /// The shortest sequence found that still fails, by leaving out ever smaller parts (Zeller and
 /// Hildebrandt, *Simplifying and Isolating Failure-Inducing Input*, 2002). `fails` must hold of
 /// `sequence` and give the same answer each time; it is called some `n log n` times.
-///
-/// ```
-/// let fails = |sequence: &[u32]| sequence.contains(&3) && sequence.contains(&70);
-/// let all: Vec<u32> = (0..100).collect();
-/// assert_eq!(keyloom_campaigns::shrink::shrink(&all, fails), [3, 70]);
-/// ```
 pub fn shrink<T: Clone>(sequence: &[T], mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut shortest = sequence.to_vec();
     let mut part = shortest.len().div_ceil(2);
@@ -26,4 +20,16 @@ pub fn shrink<T: Clone>(sequence: &[T], mut fails: impl FnMut(&[T]) -> bool) -> 
         part = if part == 1 { 0 } else { part.div_ceil(2) };
     }
     shortest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shrink;
+
+    #[test]
+    fn two_elements_that_fail_together_remain() {
+        let fails = |sequence: &[u32]| sequence.contains(&3) && sequence.contains(&70);
+        let all: Vec<u32> = (0..100).collect();
+        assert_eq!(shrink(&all, fails), [3, 70]);
+    }
 }

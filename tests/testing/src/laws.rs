@@ -49,6 +49,15 @@ fn cases<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, law: impl Fn(
     TestRunner::new(config).run(&strategy, check).unwrap();
 }
 
+/// The numbers of the operations that a test lets fail, one after another: with the full number of
+/// cases all of them, otherwise the first ones and every third after them, from a random one on.
+pub fn failing_operations() -> impl Iterator<Item = u64> {
+    const FIRST: u64 = 24;
+    let is_full = ProptestConfig::default().cases >= 256;
+    let (from, step) = if is_full { (FIRST, 1) } else { (FIRST + fastrand::u64(..3), 3) };
+    (0..FIRST).chain((from..).step_by(step))
+}
+
 /// Gets, ranges, keys read, keys written.
 pub fn counts(cost: Cost) -> [u64; 4] {
     [cost.gets, cost.ranges, cost.keys_read, cost.keys_written]
@@ -108,8 +117,9 @@ pub fn faults_leave_nothing_half_done<S: Store + Clone>(
     assert!(operations > 4, "the change has only {operations} operations that can fail");
     // Only a commit, the last operation, distinguishes the kinds of faults. The same bytes are as
     // sound as they were, so they are not checked again.
-    let faults = (0..operations).map(|n| (n, Fault::Error));
-    let at_commit = [Fault::UnknownAndLost, Fault::UnknownButCommitted];
+    let faults = failing_operations().take_while(|n| n + 1 < operations);
+    let faults = faults.map(|n| (n, Fault::Error));
+    let at_commit = [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted];
     for (n, fault) in faults.chain(at_commit.map(|fault| (operations - 1, fault))) {
         faulty.fail_at(n, fault);
         let error = changed().unwrap_err();
@@ -128,7 +138,8 @@ pub fn conflicts_are_retried_to_the_same_end<S: Store + Clone>(
 ) {
     let faulty = Faulty::new(store.clone());
     let mut wanted = None;
-    for n in 0.. {
+    // First without a conflict.
+    for n in std::iter::once(0).chain(failing_operations().map(|n| n + 1)) {
         clear(store);
         prepare(store);
         faulty.clear_fault();

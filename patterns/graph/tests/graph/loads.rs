@@ -61,7 +61,7 @@ fn large_loads_leave_the_bytes_of_single_puts(store: &impl Store) {
         let label = LABELS[random.usize(..LABELS.len())].to_owned();
         ((random.u32(..3_000), label, random.u32(..20)), random.u32(..))
     };
-    let lists = [70_000, 5_000].map(|edges| (0..edges).map(&mut edge).collect::<List>());
+    let lists = [20_000, 5_000].map(|edges| (0..edges).map(&mut edge).collect::<List>());
     for is_directed in [true, false] {
         let single = single_puts(store, is_directed, &lists);
         assert!(loaded(store, is_directed, &lists) == single);

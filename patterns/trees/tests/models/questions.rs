@@ -164,7 +164,10 @@ pub fn ask<T: Tree<Value = u32>>(
         });
         same(("leaves", parent), leaves(), wanted);
     }
-    ask_for_pages(model, reader, oracle, [one, other], rng);
+    // They read as much as all other queries.
+    if rng.u8(..4) == 0 {
+        ask_for_pages(model, reader, oracle, [one, other], rng);
+    }
     ask_of_two(model, reader, oracle, [one, other]);
     ask_for_names(model, reader, oracle, one);
 }

@@ -3,7 +3,7 @@
 use keyloom::{Fault, Faulty, Store};
 use keyloom_graph::messages::VertexProgram;
 use keyloom_graph::messages::programs::{ConnectedComponents, PageRank};
-use keyloom_testing::laws::{Dump, clear, dump_all};
+use keyloom_testing::laws::{Dump, clear, dump_all, failing_operations};
 
 use super::{Run, declare, prepare};
 
@@ -24,7 +24,7 @@ pub fn runs_with_faults_end_with_the_same_bytes(store: &(impl Store + Clone)) {
     let faulty = Faulty::new(store.clone());
     let faults = [Fault::Error, Fault::Conflict, Fault::UnknownAndLost, Fault::UnknownButCommitted];
     for fault in faults {
-        for n in 0.. {
+        for n in failing_operations() {
             let run = fresh(store, PageRank::new(1));
             faulty.fail_at(n, fault);
             let outcome = run.run(&faulty);
