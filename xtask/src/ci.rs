@@ -100,6 +100,18 @@ const STEPS: &[Step] = &[
     step("mutants", When::FullWithParent, "tests/mutants.sh --in-diff HEAD~1"),
     // tests/fuzz/run.sh and tests/memory.sh would take ten minutes more, most of them to build.
     step("miri", When::Full, "tests/miri.sh"),
+    // First, since they wait for the servers while all others are built.
+    step(
+        "build-servers",
+        When::Full,
+        concat!(
+            linted!(),
+            "cargo test ",
+            tested!(),
+            "--features keyloom-on-servers/postgres,keyloom-on-servers/etcd,keyloom-on-servers/tls ",
+            "--test etcd --test kills --test path --test postgres --test servers --no-run"
+        ),
+    ),
     beside(step(
         "servers",
         When::Full,
