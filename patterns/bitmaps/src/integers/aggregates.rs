@@ -25,6 +25,10 @@ const PARTS: i128 = 4;
 // much as 16,000 pairs. What was gathered before the limit is lost, so the limit is lower.
 const GATHERED: usize = 1 << 11;
 
+/// After this many values of a chunk, their share of its ids gives an estimate of the number of
+/// values. If that exceeds the limit, gathering ends: otherwise the passes took a tenth longer.
+const PROBE: usize = 128;
+
 impl BitSliced {
     /// Returns how many ids of `filter` have a value; without a filter, how many ids have one.
     /// Costs one range over the slices, and the cost of the filter.
@@ -227,10 +231,15 @@ impl BitSliced {
                 held.push(Some(chunk), ids);
             }
             let Some(pairs) = &mut gathered else { return };
+            let (of_chunk, before, mut seen) = (ids.count() as usize, pairs.len(), 0);
             let visited = by_value.visit(slices, ids, Order::Ascending, &mut |value, group| {
-                if pairs.len() == limit {
+                let values = pairs.len() - before;
+                let most = (limit - before).saturating_mul(seen);
+                let are_many = values == PROBE && values * of_chunk > most;
+                if pairs.len() == limit || are_many {
                     return ControlFlow::Break(());
                 }
+                seen += group.count() as usize;
                 pairs.push((value, group.count()));
                 ControlFlow::Continue(())
             });
