@@ -321,11 +321,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         if self.parent_id(reader, &path)? != parent {
             return Err(not_below(last, parent));
         }
-        let above = self.layout.segments.parent(&path);
-        let origin = Origin::new(&self.layout, (parent, above), &(1..=1));
-        let range = self.layout.rest(above, Some(&path), order);
-        let hidden = steps.as_ref().and_then(Steps::hidden).map(|path| &path[..]);
-        let mut walk = BoundedWalk::open(reader, origin, range, order, hidden)?;
+        let mut walk = self.siblings_after(reader, &path, steps.as_ref(), order)?;
         Ok(std::iter::from_fn(move || Some(walk.next()?.map(|visit| visit.node))))
     }
 
@@ -391,11 +387,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         order: Order,
     ) -> Result<Option<NodeOf<'r, Self, R>>> {
         let (path, steps) = self.layout.expect(reader, id)?;
-        let parent = self.layout.segments.parent(&path);
-        let origin = Origin::new(&self.layout, (None, parent), &(1..=1));
-        let range = self.layout.rest(parent, Some(&path), order);
-        let hidden = steps.as_ref().and_then(Steps::hidden).map(|path| &path[..]);
-        let mut walk = BoundedWalk::open(reader, origin, range, order, hidden)?;
+        let mut walk = self.siblings_after(reader, &path, steps.as_ref(), order)?;
         Ok(walk.next().transpose()?.map(|visit| visit.node))
     }
 

@@ -1,13 +1,14 @@
 //! Helpers shared by the reads.
 
 use keyloom::value::Codec;
-use keyloom::{Reader, Result};
+use keyloom::{Order, Reader, Result};
 
 use super::super::NodeId;
 use super::MaterializedPath;
 use super::layout::foreign;
 use super::path::{Path, Segments, is_within};
 use super::steps::Steps;
+use super::walk::{BoundedWalk, Origin};
 
 impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// The id of the parent of a path; `None` for a root.
@@ -30,6 +31,21 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 self.layout.id_at(&key, &record)
             }
         }
+    }
+
+    /// A walk over the siblings of the node at a path that follow it.
+    pub(super) fn siblings_after<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        path: &Path,
+        steps: Option<&Steps>,
+        order: Order,
+    ) -> Result<BoundedWalk<'r, R>> {
+        let parent = self.layout.segments.parent(path);
+        let origin = Origin::new(&self.layout, (None, parent), &(1..=1));
+        let range = self.layout.rest(parent, Some(path), order);
+        let hidden = steps.and_then(Steps::hidden).map(|path| &path[..]);
+        BoundedWalk::open(reader, origin, range, order, hidden)
     }
 
     /// The paths of two nodes, in one round trip.

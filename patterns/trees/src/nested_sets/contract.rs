@@ -11,7 +11,7 @@ use super::NestedSets;
 use super::change::Going;
 use super::descend::{Children, Descend, Visits};
 use super::labels::{Label, Span};
-use super::layout::{Keys, Position, disagreement, header, row_node};
+use super::layout::{Header, Keys, Position, disagreement, header, row_node};
 use super::place::Placed;
 use super::relabel::{Wanted, lacks_room, make_room};
 use super::view::{View, between};
@@ -34,6 +34,17 @@ impl AsRef<[u8]> for RowKey {
     fn as_ref(&self) -> &[u8] {
         &self.key
     }
+}
+
+/// The headers and the bytes of some rows that the tree refers to, in one round trip.
+fn rows<'r, R: Reader>(reader: &'r R, keys: &[RowKey]) -> Result<Vec<(Header, R::Bytes<'r>)>> {
+    let stored = get_many(reader, keys)?.into_iter().zip(keys);
+    let row = |(bytes, row): (Option<R::Bytes<'r>>, &RowKey)| {
+        let bytes = bytes.ok_or_else(|| disagreement(&row.key))?;
+        let header = header(row.left, &bytes).map_err(|error| error.at(&row.key))?;
+        Ok((header, bytes))
+    };
+    stored.map(row).collect()
 }
 
 impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
@@ -128,11 +139,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             return Err(not_below(last, from));
         }
         way.reverse();
-        let mut open = Vec::with_capacity(way.len());
-        for (bytes, row) in get_many(reader, &way)?.into_iter().zip(&way) {
-            let bytes = bytes.ok_or_else(|| disagreement(&row.key))?;
-            open.push(header(row.left, &bytes).map_err(|error| error.at(&row.key))?.right);
-        }
+        let open: Vec<Label> = rows(reader, &way)?.iter().map(|(header, _)| header.right).collect();
         let end = match from {
             Some(_) => open.first().copied().unwrap_or(at.left),
             None => self.keys.labels.end(),
@@ -156,13 +163,9 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             above.push(self.row_key(next.0, next.1));
             at = next;
         }
-        let mut ancestors = Vec::with_capacity(above.len());
-        for (bytes, row) in get_many(reader, &above)?.into_iter().zip(&above) {
-            let bytes = bytes.ok_or_else(|| disagreement(&row.key))?;
-            let header = header(row.left, &bytes).map_err(|error| error.at(&row.key))?;
-            ancestors.push(TreeNode::new(row.id, bytes, header.bytes));
-        }
-        Ok(ancestors)
+        let ids = above.iter().map(|row| row.id);
+        let ancestors = ids.zip(rows(reader, &above)?);
+        Ok(ancestors.map(|(id, (header, bytes))| TreeNode::new(id, bytes, header.bytes)).collect())
     }
 
     fn sibling<'r, R: Reader>(

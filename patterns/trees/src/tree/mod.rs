@@ -29,7 +29,6 @@ use keyloom_tables::{Continuation, Inconsistency, Page, Progress};
 pub use children::Children;
 pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};
-use names::unsorted;
 pub(crate) use names::{first_named, follow, follow_names};
 pub use nested::Nested;
 pub use node::{TreeNode, Visit};
@@ -392,13 +391,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`TreeError::UnknownNode`]; an error if a node does not decode.
     fn names_to(&self, reader: &impl Reader, id: NodeId) -> Result<Vec<String>> {
-        let node = self.get(reader, id)?.ok_or_else(|| unknown(self.space(), id))?;
-        let mut names = vec![node.name()?.to_owned()];
-        for above in self.ancestors(reader, id)? {
-            names.push(above.name()?.to_owned());
-        }
-        names.reverse();
-        Ok(names)
+        names::names_to(self, reader, id)
     }
 
     /// Returns an error unless the node exists.
@@ -465,21 +458,9 @@ pub trait Tree: Clone + Send + Sync + 'static {
         names: impl IntoIterator<Item = &'n str>,
         value: &Self::Value,
         place: impl Fn(Option<NodeId>) -> InsertAt,
-        mut new_id: impl FnMut(&mut W) -> Result<NodeId>,
+        new_id: impl FnMut(&mut W) -> Result<NodeId>,
     ) -> Result<Option<NodeId>> {
-        let mut node = None;
-        for name in names {
-            let child = match self.child_named(txn, node, name)? {
-                Some(child) => child,
-                None => {
-                    let id = new_id(txn)?;
-                    self.insert(txn, id, name, value, place(node))?;
-                    id
-                }
-            };
-            node = Some(child);
-        }
-        Ok(node)
+        names::create_path(self, txn, names, value, place, new_id)
     }
 
     /// Renames a node. It stays where it is, even if it was [sorted](InsertAt::Sorted) in by name,
@@ -506,7 +487,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     fn move_to(&self, txn: &mut impl Writer, id: NodeId, place: InsertAt) -> Result<()>;
 
     /// Moves a node with all its descendants and gives it another name, as `mv` does: neither the
-    /// old name at the new place nor the new name at the old place needs to be free.
+    /// old name at the new place nor the new name at the old place needs to be free. Costs as
+    /// [`move_to`](Tree::move_to), and in nested sets also as [`rename`](Tree::rename).
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -532,7 +514,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         place: InsertAt,
     ) -> Result<()> {
         txn.guarded(|txn| {
-            let place = unsorted(self, txn, id, name, place)?;
+            let place = names::unsorted(self, txn, id, name, place)?;
             self.move_to(txn, id, place)?;
             self.rename(txn, id, name)
         })

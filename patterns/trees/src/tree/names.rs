@@ -2,9 +2,9 @@
 
 use std::ops::Deref;
 
-use keyloom::{Order, Reader, Result};
+use keyloom::{Order, Reader, Result, Writer};
 
-use super::{InsertAt, NodeId, Tree, TreeNode};
+use super::{InsertAt, NodeId, Tree, TreeNode, unknown};
 
 /// The first of the nodes with this name.
 pub(crate) fn first_named<B: Deref<Target = [u8]>, V, C>(
@@ -61,6 +61,41 @@ pub(crate) fn follow_names<'n>(
         if node.is_none() {
             break;
         }
+    }
+    Ok(node)
+}
+
+/// The names on the path from the root to a node.
+pub(super) fn names_to(tree: &impl Tree, reader: &impl Reader, id: NodeId) -> Result<Vec<String>> {
+    let node = tree.get(reader, id)?.ok_or_else(|| unknown(tree.space(), id))?;
+    let mut names = vec![node.name()?.to_owned()];
+    for above in tree.ancestors(reader, id)? {
+        names.push(above.name()?.to_owned());
+    }
+    names.reverse();
+    Ok(names)
+}
+
+/// The node at a path of names; adds the nodes of the path that do not exist.
+pub(super) fn create_path<'n, T: Tree, W: Writer>(
+    tree: &T,
+    txn: &mut W,
+    names: impl IntoIterator<Item = &'n str>,
+    value: &T::Value,
+    place: impl Fn(Option<NodeId>) -> InsertAt,
+    mut new_id: impl FnMut(&mut W) -> Result<NodeId>,
+) -> Result<Option<NodeId>> {
+    let mut node = None;
+    for name in names {
+        let child = match tree.child_named(txn, node, name)? {
+            Some(child) => child,
+            None => {
+                let id = new_id(txn)?;
+                tree.insert(txn, id, name, value, place(node))?;
+                id
+            }
+        };
+        node = Some(child);
     }
     Ok(node)
 }

@@ -11,7 +11,7 @@ use keyloom_trees::{
 
 use crate::oracle::{Oracle, Rules};
 use crate::questions::{DEPTHS, findings, outcome, same};
-use keyloom_testing::laws::clear;
+use keyloom_testing::laws::{clear, writing};
 
 /// The part of a list after an element, or the refusal.
 fn after<T: Clone>(
@@ -197,7 +197,9 @@ pub fn a_move_takes_another_name<T: Tree<Value = u32>>(
     assert!(moved(2, "z", InsertAt::sorted(2)).is_err());
     assert!(moved(99, "z", InsertAt::sorted(2)).is_err());
     let taken = outcome(moved(12, "x", InsertAt::sorted(2)));
-    if rules.unique_names {
+    if !rules.unique_names {
+        assert_eq!(taken, Ok(()));
+    } else {
         let refused = TreeError::NameTaken { parent: Some(2), name: "x".into(), taken_by: 21 };
         assert_eq!(taken, Err(refused));
         assert_eq!(names(), after);
@@ -283,4 +285,35 @@ fn pages_cost_what_the_documentation_says() {
     assert_eq!(ids, [[2, 20, 104], [3, 1, 22]]);
     assert_eq!(names, [[3, 20, 105], [3, 1, 22]]);
     assert_eq!(sets, [[5, 20, 107], [5, 1, 24]]);
+}
+
+/// Gets, ranges, keys read and keys written of a move of two nodes below another node, with another
+/// name and without one.
+fn costs_of_moves<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T) -> [[u64; 4]; 2] {
+    let node = |id: NodeId| Nested::new(id, format!("{id:05}"), 0);
+    let trees = [node(1).with(node(11).with(node(111))).with(node(12)), node(2).with(node(21))];
+    let tree = make(&Subspace::new("tree"));
+    let cost = |name: Option<&str>| {
+        let store = Metered::new(Memory::new());
+        store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
+        writing(&store, |txn| match name {
+            Some(name) => tree.move_as(txn, 11, name, InsertAt::sorted(2)),
+            None => tree.move_to(txn, 11, InsertAt::sorted(2)),
+        })
+    };
+    [cost(Some("00031")), cost(None)]
+}
+
+#[test]
+fn moves_with_a_name_cost_what_the_documentation_says() {
+    let list = costs_of_moves(AdjacencyList::<u32>::new);
+    let ids = costs_of_moves(MaterializedPath::<u32>::new);
+    let names = costs_of_moves(|space| MaterializedPath::<u32>::new(space).of_names());
+    let sets = costs_of_moves(NestedSets::<u32>::new);
+    assert_eq!(list, [[2, 1, 3, 5]; 2]);
+    // Without names in keys, the record is read and written once more.
+    assert_eq!(ids, [[4, 3, 7, 5], [4, 3, 6, 5]]);
+    assert_eq!(names, [[5, 1, 5, 5]; 2]);
+    // A move, and a rename after it.
+    assert_eq!(sets, [[13, 3, 14, 6], [6, 2, 8, 5]]);
 }
