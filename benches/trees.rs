@@ -58,6 +58,13 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
     group.bench_function("children", |b| {
         b.iter(|| tree.children(&snapshot, next(), Order::Ascending).unwrap().count());
     });
+    // Of the first root: the second half of its children.
+    group.bench_function("page of 5 children after a known one", |b| {
+        b.iter(|| {
+            let rest = tree.children_after(&snapshot, 0, 445, Order::Ascending).unwrap();
+            assert_eq!(rest.take(5).map(|node| node.unwrap().id()).last(), Some(1_000));
+        });
+    });
     group.bench_function("ancestors", |b| b.iter(|| tree.ancestors(&snapshot, next()).unwrap()));
     group.bench_function("descendants, 1,111 of them", |b| {
         b.iter(|| tree.descendants(&snapshot, 0, ..).unwrap().count());

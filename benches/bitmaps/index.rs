@@ -78,7 +78,8 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.sample_size(10).throughput(Throughput::Elements(VISITORS.into()));
     let setup = || visitors.clear(store);
     group.bench_function("build", |b| {
-        let build = |()| visitors.index.build(store, &visitors.bare, |_| ControlFlow::Continue(()));
+        let table = visitors.table();
+        let build = |()| visitors.index.build(store, &table, |_| ControlFlow::Continue(()));
         b.iter_batched(setup, |cleared| build(cleared).unwrap(), Batches::PerIteration);
     });
     for some in [100_000, 1_000] {

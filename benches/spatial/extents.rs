@@ -62,6 +62,10 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
             println!("{side} degrees, {QUERIES} queries: {scanned} keys scanned, {found} found");
             group.throughput(Throughput::Elements(QUERIES as u64));
             group.bench_function(BenchmarkId::new("overlapping", side), |b| b.iter(run));
+            group.bench_function(BenchmarkId::new("containing", side), |b| {
+                let count = |area: &BoundingBox| index.containing_box(*area).count(&snapshot);
+                b.iter(|| areas.iter().map(|area| count(area).unwrap()).sum::<u64>());
+            });
         }
     }
     group.throughput(Throughput::Elements(100));

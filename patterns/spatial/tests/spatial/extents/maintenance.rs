@@ -66,10 +66,14 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(cost(area(-60.0, 100.0, -50.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(60.0, 100.0, 61.0, 101.0), 16), (0, 1));
     assert_eq!(cost(area(-60.0, -100.0, -50.0, -99.0), 16), (1, 1));
-    let there = things.index.containing(LatLng::new(0.5, 0.5).unwrap());
-    let mut extents = there.extents(&snapshot).unwrap();
-    assert_eq!(extents.by_ref().count(), 1);
-    assert!(extents.explain().keys_scanned < 40, "{}", extents.explain());
+    // A box that is contained is searched like a position in it.
+    let at = LatLng::new(0.5, 0.5).unwrap();
+    let inner = BoundingBox::new(0.4, 0.5, 0.6, 0.7).unwrap();
+    for there in [things.index.containing(at), things.index.containing_box(inner)] {
+        let mut extents = there.extents(&snapshot).unwrap();
+        assert_eq!(extents.by_ref().count(), 1);
+        assert!(extents.explain().keys_scanned < 40, "{}", extents.explain());
+    }
 }
 
 #[test]
