@@ -122,7 +122,6 @@ fn it_runs_on_lmdb_and_loads_once() {
 }
 
 #[test]
-#[ignore = "it runs on LMDB"]
 fn it_runs_in_memory() {
     assert_eq!(answers_are_right("memory:").0[0], "loaded: true");
 }

@@ -62,7 +62,6 @@ fn peak<P: VertexProgram<u32, ()>>(store: &Lmdb, graph: &Graph<u32>, program: P)
 }
 
 #[test]
-#[ignore = "takes 37 s on one core"]
 fn runs_take_less_memory_than_their_bound() {
     let directory = tempfile::tempdir().unwrap();
     let durability = keyloom::lmdb::Durability::MayLoseStore;
