@@ -1,6 +1,5 @@
 //! Sums, extremes, ranks and counts of integers.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -135,19 +134,33 @@ impl BitSliced {
         filter: Option<&BitmapExpr>,
         k: usize,
     ) -> Result<Vec<(u64, i64)>> {
+        self.ranked(reader, filter, Order::Descending, k)
+    }
+
+    /// The first `k` ids in the order of their values, with these; ids with equal values are
+    /// ascending.
+    pub(crate) fn ranked(
+        &self,
+        reader: &impl Reader,
+        filter: Option<&BitmapExpr>,
+        order: Order,
+        k: usize,
+    ) -> Result<Vec<(u64, i64)>> {
+        // The complement of an integer reverses the order.
+        let turned = |value: i64| if order == Order::Descending { !value } else { value };
         let mut best = BTreeSet::new();
         let mut by_value = ByValue::default();
         let mut scratch = [Words::new(), Words::new()];
         self.for_each_chunk(reader, filter, |chunk, slices, ids| {
-            if let Some((Reverse(least), _)) = best.last().filter(|_| best.len() >= k) {
-                keep_above(slices, *least, ids, &mut scratch);
+            if let Some((last, _)) = best.last().filter(|_| best.len() >= k) {
+                keep_before(slices, turned(*last), order, ids, &mut scratch);
             }
             let mut wanted = k;
-            let _ = by_value.visit(slices, ids, Order::Descending, &mut |value, group| {
+            let _ = by_value.visit(slices, ids, order, &mut |value, group| {
                 group.for_each(|offset| {
                     if wanted > 0 {
                         wanted -= 1;
-                        best.insert((Reverse(value), id_at(chunk, offset).unwrap_or(u64::MAX)));
+                        best.insert((turned(value), id_at(chunk, offset).unwrap_or(u64::MAX)));
                     }
                 });
                 if wanted == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -156,7 +169,7 @@ impl BitSliced {
                 best.pop_last();
             }
         })?;
-        Ok(best.into_iter().map(|(Reverse(value), id)| (id, value)).collect())
+        Ok(best.into_iter().map(|(value, id)| (id, turned(value))).collect())
     }
 
     /// Returns how many ids have each value. Costs as [`count`](BitSliced::count), and memory for
@@ -332,11 +345,21 @@ impl BitSliced {
     }
 }
 
-/// Keeps the ids with a larger value.
-fn keep_above(slices: &Slices<'_>, least: i64, ids: &mut Words, [found, scratch]: &mut [Words; 2]) {
-    match least.checked_add(1) {
-        Some(from) => {
-            slices.between(&(from..=i64::MAX), found, scratch);
+/// Keeps the ids whose value is before `last` in this order.
+fn keep_before(
+    slices: &Slices<'_>,
+    last: i64,
+    order: Order,
+    ids: &mut Words,
+    [found, scratch]: &mut [Words; 2],
+) {
+    let wanted = match order {
+        Order::Ascending => last.checked_sub(1).map(|to| i64::MIN..=to),
+        Order::Descending => last.checked_add(1).map(|from| from..=i64::MAX),
+    };
+    match wanted {
+        Some(wanted) => {
+            slices.between(&wanted, found, scratch);
             ids.and_words(found);
         }
         None => ids.clear(),
@@ -344,7 +367,7 @@ fn keep_above(slices: &Slices<'_>, least: i64, ids: &mut Words, [found, scratch]
 }
 
 /// The values of ranks, which are counted from 1, among values with their frequencies.
-fn values_of_ranks(mut pairs: Vec<(i64, u64)>, ranks: &[u64]) -> Vec<i64> {
+pub(crate) fn values_of_ranks(mut pairs: Vec<(i64, u64)>, ranks: &[u64]) -> Vec<i64> {
     pairs.sort_unstable();
     let mut up_to = 0;
     for (_, count) in &mut pairs {
@@ -359,7 +382,7 @@ fn values_of_ranks(mut pairs: Vec<(i64, u64)>, ranks: &[u64]) -> Vec<i64> {
 }
 
 /// The rank of a percentile, counted from 1.
-fn nearest_rank(percent: f64, count: u64) -> Result<u64> {
+pub(crate) fn nearest_rank(percent: f64, count: u64) -> Result<u64> {
     match (0.0..=100.0).contains(&percent) {
         true => Ok(((percent * count as f64 / 100.0).ceil() as u64).clamp(1, count.max(1))),
         false => Err(Error::InvalidArgument {

@@ -31,16 +31,19 @@
 //! | the same, walking | the same for each field | the sum of these |
 //! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers in the c chunks and all slices of the integers there: v c s containers for v values and s slices, so walking is better for many values | the sum of these |
 //! | the same, walking | the same for the field and the integers | the sum of these |
+//! | [`sum`](Report::sum), [`min_max`](Report::min_max), [`percentiles`](Report::percentiles), [`rank`](Report::rank), [`ranked`](Report::ranked), intersecting | 1 range over the slices of the integers, twice for `min_max`; percentiles of many values more, see [`BitSliced::percentiles`] | 1 each, and 1 per seek |
+//! | the same, walking | as a breakdown, of the columns of the integers | b / 1,024, rounded up |
 //! | [`Batch`] | 1 range over the chunks of all ids, and 1 over the columns of each field used | 1 each |
 //!
 //! Memory: 4,096 chunks of the audience at a time, at most 4 KiB each; a larger audience is
 //! processed in several passes. `sums` and `breakdown_by`, when intersecting, keep all of it,
 //! compressed as in the store. Walking keeps 2 bytes for each id of up to 1,024 blocks, and the
 //! columns of these blocks for each field. LMDB lends these columns; a store behind a network
-//! copies them, some tens of megabytes with ten values per id. The result has one row for each
-//! value in the audience.
+//! copies them, some tens of megabytes with ten values per id. Reports on integers keep 16 bytes
+//! for each id when walking. The result has one row for each value in the audience.
 
 mod batch;
+mod integers;
 mod intersect;
 mod plan;
 mod rows;
@@ -57,6 +60,8 @@ pub use batch::{Batch, BatchError};
 pub use rows::{Breakdown, ValueSum};
 
 use super::{BitmapExpr, InvertedIndex};
+#[cfg(doc)]
+use crate::BitSliced;
 use keyloom_tables::table::RecordKey;
 use plan::Way;
 use rows::{Gathered, Rows, in_order};

@@ -198,7 +198,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
 }
 
 impl Known {
-    fn of(window: Option<&Window>) -> Self {
+    pub(super) fn of(window: Option<&Window>) -> Self {
         let Some(window) = window else { return Self { ids: 0, chunks: 0, full: 0, of_chunks: 1 } };
         let (chunks, full) = (window.len() as u64, window.full() as u64);
         Self { ids: window.ids, chunks, full, of_chunks: chunks }

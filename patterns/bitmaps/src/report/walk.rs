@@ -26,7 +26,7 @@ pub(super) struct Columns<'c, R: Reader> {
 
 /// The columns of one block, one per field, and the places of the ids of the audience in it.
 pub(super) struct Block<'b, B> {
-    number: u64,
+    pub(super) number: u64,
     pub(super) places: &'b [u16],
     fields: &'b [&'b Subspace],
     /// For each field, the columns of all blocks in sequence.

@@ -33,6 +33,11 @@ impl<'r, R: Reader> Audience<'r, R> {
         Ok((!window.chunks.is_empty()).then_some(window))
     }
 
+    /// Whether all chunks were returned.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
     pub(super) fn explain(&self) -> Explain {
         self.chunks.explain()
     }

@@ -10,13 +10,13 @@ use roaring::RoaringTreemap;
 use super::fixture::{Ask, Fixture, User, Users, ask, crowd, users};
 use keyloom_testing::laws::{counts, very_long_property};
 
-type Way = for<'f> fn(Report<'f, u32, User>) -> Report<'f, u32, User>;
+pub type Way = for<'f> fn(Report<'f, u32, User>) -> Report<'f, u32, User>;
 
-const INTERSECTED: Way = |report| report.intersect();
-const WALKED: Way = |report| report.walk();
-const WAYS: [Way; 3] = [|report| report, INTERSECTED, WALKED];
+pub const INTERSECTED: Way = |report| report.intersect();
+pub const WALKED: Way = |report| report.walk();
+pub const WAYS: [Way; 3] = [|report| report, INTERSECTED, WALKED];
 
-fn report<'f>(fixture: &'f Fixture, ask: &Ask, way: Way) -> Report<'f, u32, User> {
+pub fn report<'f>(fixture: &'f Fixture, ask: &Ask, way: Way) -> Report<'f, u32, User> {
     way(fixture.index.report(ask.expr(&fixture.index)))
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Error, Fault, Faulty, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Error, Fault, Faulty, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_bitmaps::report::BatchError;
 use keyloom_bitmaps::{Bitmap, BitmapExpr, InvertedIndexError};
 
@@ -28,6 +28,10 @@ fn reports(fixture: &Fixture, reader: &impl Reader) -> Vec<Result<()>> {
         outcomes.push(report.breakdown_by::<(String, u8)>(reader, &["tag", "city"]).map(drop));
         outcomes.push(report.sums::<String>(reader, "tag", "cents").map(drop));
     }
+    for report in [report().intersect(), report().walk()] {
+        outcomes.push(report.sum(reader, "cents").map(drop));
+        outcomes.push(report.ranked(reader, "cents", Order::Ascending, None, 3).map(drop));
+    }
     let batch = index.batch([&audience]).unwrap();
     outcomes.push(batch.counts(reader, |_| ControlFlow::Continue(())).map(drop));
     outcomes
@@ -36,7 +40,7 @@ fn reports(fixture: &Fixture, reader: &impl Reader) -> Vec<Result<()>> {
 pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &some_users());
     let faulty = Faulty::new(store.clone());
-    for report in 0..7 {
+    for report in 0..9 {
         for n in 0.. {
             faulty.clear_fault();
             let snapshot = faulty.snapshot().unwrap();
@@ -45,11 +49,15 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
             let index = &fixture.index;
             let audience = index.all() - index.term("city", 2_u8).unwrap();
             let asked = index.report(&audience);
-            let asked = if report < 3 { asked.intersect() } else { asked.walk() };
+            let asked = match report {
+                0..3 | 6 => asked.intersect(),
+                _ => asked.walk(),
+            };
             let outcome = match report {
                 0 | 3 => asked.breakdown::<String>(&snapshot, "tag").map(drop),
                 1 | 4 => asked.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).map(drop),
                 2 | 5 => asked.sums::<String>(&snapshot, "tag", "cents").map(drop),
+                6 | 7 => asked.sum(&snapshot, "cents").map(drop),
                 _ => {
                     let batch = index.batch([&audience]).unwrap();
                     batch.counts(&snapshot, |_| ControlFlow::Continue(())).map(drop)
@@ -84,6 +92,10 @@ pub fn bad_input_is_refused(store: &impl Store) {
     says(report.breakdown::<String>(&snapshot, "cents").unwrap_err(), &["cents", "integers"]);
     says(report.sums::<String>(&snapshot, "tag", "city").unwrap_err(), &["city", "values"]);
     says(report.sums::<String>(&snapshot, "tag", "size").unwrap_err(), &["size"]);
+    says(report.sum(&snapshot, "city").unwrap_err(), &["city", "values"]);
+    says(report.rank(&snapshot, "size", 1).unwrap_err(), &["size"]);
+    let error = report.percentiles(&snapshot, "cents", &[100.5]).unwrap_err();
+    says(error, &["percentile", "100.5"]);
     let error = report.breakdown_by::<(String,)>(&snapshot, &[]).unwrap_err();
     says(error, &["the fields", "name one"]);
     let error = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "else"]).unwrap_err();
@@ -102,15 +114,18 @@ pub fn damage_is_named(store: &impl Store) {
     let index = fixture.index.space();
     let container = index.pack(&("terms", "tag", "a", 0_u64));
     let column = |field: &str| index.pack(&("direct", field, 0));
-    // Three of the reports intersect, three walk, and the last ones are those of a batch, which
-    // reads cities.
+    // The slice of the ids that have an integer.
+    let slice = index.pack(&("integers", "cents", 0_u64, 0_u8));
+    // Three of the reports intersect, three walk; of those on integers two intersect and two walk;
+    // the last ones are those of a batch, which reads cities.
     for (key, bytes, reading) in [
         (&container, &b"\x13no"[..], &[0, 1, 2][..]),
         (&container, b"\x21", &[0, 1, 2]),
         (&column("tag"), b"\x11\x02", &[3, 4, 5]),
         (&column("tag"), b"\x21", &[3, 4, 5]),
-        (&column("city"), b"\x13", &[4, 6]),
-        (&column("cents"), b"\x11", &[5]),
+        (&column("city"), b"\x13", &[4, 10]),
+        (&column("cents"), b"\x11", &[5, 8, 9]),
+        (&slice, b"\x21", &[2, 6, 7]),
     ] {
         let whole = store.snapshot().unwrap().get(key).unwrap().unwrap().to_vec();
         store.transact(|txn| txn.put(key, bytes)).unwrap();

@@ -7,6 +7,7 @@ mod breakdowns;
 mod distinct;
 mod faults;
 mod fixture;
+mod integers;
 
 on_every_store_and_server! {
     breakdowns::a_report_says_what_looking_at_every_record_says,
@@ -20,6 +21,11 @@ on_every_store_and_server! {
     batch::a_batch_is_one_pass_and_can_be_stopped,
     batch::a_batch_over_full_chunks_gives_the_same,
     distinct::distinct_users_are_rolled_up_within_the_error_of_a_sketch,
+    integers::reports_on_integers_say_what_looking_at_every_record_says,
+    integers::integers_of_many_chunks_are_reported_whole,
+    integers::a_page_begins_after_a_deleted_row,
+    integers::reports_on_integers_cost_what_the_documentation_says,
+    integers::a_large_audience_reads_the_slices,
     faults::a_fault_while_a_report_is_made_comes_out,
     faults::bad_input_is_refused,
     faults::damage_is_named,

@@ -1,0 +1,207 @@
+//! Reports on a field of integers: sums, extremes, percentiles, ranks, and ids in order.
+
+use keyloom::{Order, Reader, Result};
+
+use super::Report;
+use super::plan::{Known, Way};
+use super::rows::ValueSum;
+use super::walk::Columns;
+use super::window::Audience;
+use crate::column::{Integers, id_in_block};
+use crate::integers::{nearest_rank, values_of_ranks};
+use crate::{BitSliced, BitmapExpr};
+use keyloom_tables::Explain;
+use keyloom_tables::table::RecordKey;
+
+/// The assumed number of passes for percentiles: 1 for few distinct values, 20 for many of 30 bits.
+const PASSES: u64 = 4;
+
+/// The integers of an audience.
+enum Source<'i> {
+    /// From the forward index: each with its id, by ascending id.
+    Gathered(Vec<(u64, i64)>),
+    /// In the slices, with the audience as their filter.
+    Sliced(&'i BitSliced, BitmapExpr),
+}
+
+impl<K: RecordKey, V> Report<'_, K, V> {
+    /// Returns the sum of a field of integers over the ids of the audience, and how many of them
+    /// have an integer.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_bitmaps::{InvertedIndex, ValueSum, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("shop", |_id: &u32, (shop, _): &(String, i64)| one(shop))
+    ///     .integers("cents", |_, (_, cents)| Some(*cents));
+    /// let sales = Table::<u32, (String, i64)>::new(&Subspace::new("sales")).with(&index);
+    /// let store = Memory::new();
+    /// let four = [("a", 250), ("b", 90), ("a", -50), ("a", 30)];
+    /// let four = four.map(|(shop, cents)| (shop.to_owned(), cents));
+    /// store.transact(|txn| sales.put_many(txn, (0..).zip(four.clone())))?;
+    /// let snapshot = store.snapshot()?;
+    /// let report = index.report(index.term("shop", "a")?);
+    /// assert_eq!(report.sum(&snapshot, "cents")?, ValueSum { sum: 230, count: 3 });
+    /// assert_eq!(report.min_max(&snapshot, "cents")?, Some((-50, 250)));
+    /// assert_eq!(report.percentiles(&snapshot, "cents", &[50.0])?, Some(vec![30]));
+    /// assert_eq!(report.rank(&snapshot, "cents", 250)?, 2);
+    /// let page = report.ranked(&snapshot, "cents", Order::Descending, None, 2)?;
+    /// assert_eq!(page, [(0, 250), (3, 30)]);
+    /// let after = page.last().copied();
+    /// let rest = report.ranked(&snapshot, "cents", Order::Descending, after, 2)?;
+    /// assert_eq!(rest, [(2, -50)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`](crate::InvertedIndexError::UnknownField);
+    /// [`InvertedIndexError::OtherKind`](crate::InvertedIndexError::OtherKind) for a field of
+    /// values; if stored bytes are damaged, an error with the key; any error of the store.
+    pub fn sum(&self, reader: &impl Reader, integers: &str) -> Result<ValueSum> {
+        match self.integers(reader, integers, 1)? {
+            Source::Gathered(integers) => {
+                let mut sum = ValueSum::default();
+                integers.iter().for_each(|(_, integer)| sum.add(*integer));
+                Ok(sum)
+            }
+            Source::Sliced(slices, audience) => {
+                let (count, sum) = slices.count_and_sum(reader, Some(&audience))?;
+                Ok(ValueSum { sum, count })
+            }
+        }
+    }
+
+    /// Returns the smallest and the largest integer of the audience; `None` if there are none.
+    ///
+    /// # Errors
+    /// As [`sum`](Report::sum).
+    pub fn min_max(&self, reader: &impl Reader, integers: &str) -> Result<Option<(i64, i64)>> {
+        match self.integers(reader, integers, 2)? {
+            Source::Gathered(integers) => {
+                let integers = || integers.iter().map(|(_, integer)| *integer);
+                Ok(integers().min().zip(integers().max()))
+            }
+            Source::Sliced(slices, audience) => {
+                let smallest = slices.min(reader, Some(&audience))?;
+                Ok(smallest.zip(slices.max(reader, Some(&audience))?))
+            }
+        }
+    }
+
+    /// Returns percentiles of the integers of the audience, by nearest rank, as
+    /// [`BitSliced::percentiles`]; `None` if there are no integers.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a number outside 0 to 100;
+    /// otherwise as [`sum`](Report::sum).
+    pub fn percentiles(
+        &self,
+        reader: &impl Reader,
+        integers: &str,
+        percents: &[f64],
+    ) -> Result<Option<Vec<i64>>> {
+        match self.integers(reader, integers, PASSES)? {
+            Source::Gathered(integers) => {
+                let count = integers.len() as u64;
+                let ranks = percents.iter().map(|percent| nearest_rank(*percent, count));
+                let ranks = ranks.collect::<Result<Vec<u64>>>()?;
+                let pairs = integers.into_iter().map(|(_, integer)| (integer, 1)).collect();
+                Ok((count > 0).then(|| values_of_ranks(pairs, &ranks)))
+            }
+            Source::Sliced(slices, audience) => {
+                slices.percentiles(reader, Some(&audience), percents)
+            }
+        }
+    }
+
+    /// Returns how many ids of the audience have a smaller integer than `value`.
+    ///
+    /// # Errors
+    /// As [`sum`](Report::sum).
+    pub fn rank(&self, reader: &impl Reader, integers: &str, value: i64) -> Result<u64> {
+        match self.integers(reader, integers, 1)? {
+            Source::Gathered(integers) => {
+                Ok(integers.iter().filter(|(_, integer)| *integer < value).count() as u64)
+            }
+            Source::Sliced(slices, audience) => (audience & slices.lt(value)).count(reader),
+        }
+    }
+
+    /// Returns the first `k` ids of the audience in the order of their integers, with these; ids
+    /// with equal integers are ascending. Ids without an integer are left out. `after` is the last
+    /// row of the page before; it need not exist any more.
+    ///
+    /// Every page costs as much as the first: all integers of the audience are compared.
+    ///
+    /// # Errors
+    /// As [`sum`](Report::sum).
+    pub fn ranked(
+        &self,
+        reader: &impl Reader,
+        integers: &str,
+        order: Order,
+        after: Option<(u64, i64)>,
+        k: usize,
+    ) -> Result<Vec<(u64, i64)>> {
+        match self.integers(reader, integers, 1)? {
+            Source::Gathered(mut integers) => {
+                let turned = |(id, integer): (u64, i64)| match order {
+                    Order::Ascending => (integer, id),
+                    Order::Descending => (!integer, id),
+                };
+                if let Some(after) = after {
+                    integers.retain(|row| turned(*row) > turned(after));
+                }
+                if k < integers.len() {
+                    integers.select_nth_unstable_by_key(k, |row| turned(*row));
+                    integers.truncate(k);
+                }
+                integers.sort_unstable_by_key(|row| turned(*row));
+                Ok(integers)
+            }
+            Source::Sliced(slices, mut audience) => {
+                if let Some((id, integer)) = after {
+                    let beyond = match order {
+                        Order::Ascending => slices.gt(integer),
+                        Order::Descending => slices.lt(integer),
+                    };
+                    let behind = id.checked_add(1).map(|from| BitmapExpr::range(from..));
+                    let same = slices.eq(integer) & behind.unwrap_or_else(BitmapExpr::none);
+                    audience = audience & (beyond | same);
+                }
+                slices.ranked(reader, Some(&audience), order, k)
+            }
+        }
+    }
+
+    /// Evaluates the audience, and chooses the index: `passes` over the slices, or one walk.
+    fn integers(&self, reader: &impl Reader, name: &str, passes: u64) -> Result<Source<'_>> {
+        let slices = self.index.integers_of(name)?;
+        let column = self.index.columns_of_field(name)?;
+        let mut audience = Audience::open(&self.audience, reader)?;
+        let Some(first) = audience.next_window()? else { return Ok(Source::Gathered(Vec::new())) };
+        let known = Known::of(Some(&first));
+        let is_small = audience.is_finished() && known.prefers_integers(passes);
+        if self.way.unwrap_or(if is_small { Way::Walk } else { Way::Intersect }) == Way::Intersect {
+            let audience = match audience.is_finished() {
+                true => BitmapExpr::held(&mut first.chunks())?,
+                false => self.audience.clone(),
+            };
+            return Ok(Source::Sliced(slices, audience));
+        }
+        let (mut gathered, mut window) = (Vec::new(), Some(first));
+        let mut columns = Columns { reader, fields: &[column], explain: Explain::default() };
+        while let Some(some) = window {
+            columns.visit(&some, |block| {
+                let Some(integers) = block.column(0, Integers::parse)? else { return Ok(()) };
+                gathered.extend(block.places.iter().filter_map(|place| {
+                    Some((id_in_block(block.number, *place)?, integers.get(*place)?))
+                }));
+                Ok(())
+            })?;
+            window = audience.next_window()?;
+        }
+        Ok(Source::Gathered(gathered))
+    }
+}
