@@ -2,7 +2,7 @@
 
 use keyloom::{KeyRange, Reader, Result, Subspace};
 
-use super::{Field, InvertedIndex, SelectValues};
+use super::{Field, InvertedIndex, SelectValues, SelectedValues};
 use keyloom_tables::table::RecordKey;
 
 /// The kind of a field.
@@ -29,6 +29,18 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     pub(crate) fn containers_of_field(&self, name: &str) -> Result<(&Subspace, KeyRange<'static>)> {
         let field = self.values_field(name)?;
         Ok((&field.space, field.select(&().selected())))
+    }
+
+    /// The same for the containers of some values, or an error if these are of another type. Costs
+    /// as [`select_alike`](Field::select_alike).
+    pub(crate) fn containers_of_values(
+        &self,
+        reader: &impl Reader,
+        name: &str,
+        selected: &SelectedValues,
+    ) -> Result<(&Subspace, KeyRange<'static>)> {
+        let field = self.values_field(name)?;
+        Ok((&field.space, field.select_alike(reader, selected, &self.space)?))
     }
 
     /// The subspace of the bitmap of all ids.

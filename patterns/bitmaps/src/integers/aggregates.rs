@@ -367,7 +367,7 @@ fn keep_before(
 }
 
 /// The values of ranks, which are counted from 1, among values with their frequencies.
-pub(crate) fn values_of_ranks(mut pairs: Vec<(i64, u64)>, ranks: &[u64]) -> Vec<i64> {
+fn values_of_ranks(mut pairs: Vec<(i64, u64)>, ranks: &[u64]) -> Vec<i64> {
     pairs.sort_unstable();
     let mut up_to = 0;
     for (_, count) in &mut pairs {

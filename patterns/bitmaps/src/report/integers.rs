@@ -8,13 +8,17 @@ use super::rows::ValueSum;
 use super::walk::Columns;
 use super::window::Audience;
 use crate::column::{Integers, id_in_block};
-use crate::integers::{nearest_rank, values_of_ranks};
+use crate::integers::nearest_rank;
 use crate::{BitSliced, BitmapExpr};
 use keyloom_tables::Explain;
 use keyloom_tables::table::RecordKey;
 
 /// The assumed number of passes for percentiles: 1 for few distinct values, 20 for many of 30 bits.
 const PASSES: u64 = 4;
+
+/// The maximum number of percentiles that are selected one by one; for more, all integers are
+/// sorted.
+const SELECTED: usize = 8;
 
 /// The integers of an audience.
 enum Source<'i> {
@@ -106,8 +110,8 @@ impl<K: RecordKey, V> Report<'_, K, V> {
                 let count = integers.len() as u64;
                 let ranks = percents.iter().map(|percent| nearest_rank(*percent, count));
                 let ranks = ranks.collect::<Result<Vec<u64>>>()?;
-                let pairs = integers.into_iter().map(|(_, integer)| (integer, 1)).collect();
-                Ok((count > 0).then(|| values_of_ranks(pairs, &ranks)))
+                let integers = integers.into_iter().map(|(_, integer)| integer).collect();
+                Ok((count > 0).then(|| values_of_ranks(integers, &ranks)))
             }
             Source::Sliced(slices, audience) => {
                 slices.percentiles(reader, Some(&audience), percents)
@@ -190,7 +194,7 @@ impl<K: RecordKey, V> Report<'_, K, V> {
             };
             return Ok(Source::Sliced(slices, audience));
         }
-        let (mut gathered, mut window) = (Vec::new(), Some(first));
+        let (mut gathered, mut window) = (Vec::with_capacity(first.ids as usize), Some(first));
         let mut columns = Columns { reader, fields: &[column], explain: Explain::default() };
         while let Some(some) = window {
             columns.visit(&some, |block| {
@@ -204,4 +208,19 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         }
         Ok(Source::Gathered(gathered))
     }
+}
+
+/// The integers at ranks, which are counted from 1 and do not exceed the number of integers.
+fn values_of_ranks(mut integers: Vec<i64>, ranks: &[u64]) -> Vec<i64> {
+    if ranks.len() > SELECTED {
+        integers.sort_unstable();
+    }
+    let value = |rank: &u64| {
+        let at = (*rank as usize).checked_sub(1).filter(|at| *at < integers.len())?;
+        match ranks.len() > SELECTED {
+            true => integers.get(at).copied(),
+            false => Some(*integers.select_nth_unstable(at).1),
+        }
+    };
+    ranks.iter().filter_map(value).collect()
 }

@@ -27,6 +27,7 @@
 //! | any report | the audience: the cost of the expression, with all records as one more operand if it may have ids without a record; a count of the C chunks, 1 get per field | those of the expression, and 1 for each of the others |
 //! | [`breakdown`](Report::breakdown), intersecting | 1 range over f containers; if c is less than C, about f c / C of them, and steps or seeks over the others | 1, and 1 per seek |
 //! | the same, walking | 1 get for each of the b blocks of 1,016 ids with ids of the audience; instead 1 range over all blocks between the first and the last, if there are several and more than one in 4 is needed | b / 1,024, rounded up |
+//! | [`breakdown_of`](Report::breakdown_of) some values | the same; intersecting, only over their containers. Further, 1 or, if there are none, 3 reads for the type of the selection, and a count of their containers | 2 to 4 more |
 //! | [`breakdown_by`](Report::breakdown_by) k fields, intersecting | the same for the first field, and for each of its values the report by the other fields over the rest of the audience | the sum of these |
 //! | the same, walking | the same for each field | the sum of these |
 //! | [`sums`](Report::sums), intersecting | the breakdown, and for each value its containers in the c chunks and all slices of the integers there: v c s containers for v values and s slices, so walking is better for many values | the sum of these |
@@ -59,7 +60,7 @@ use keyloom::{Reader, Result, Unpack};
 pub use batch::{Batch, BatchError};
 pub use rows::{Breakdown, ValueSum};
 
-use super::{BitmapExpr, InvertedIndex};
+use super::{BitmapExpr, InvertedIndex, SelectValues};
 #[cfg(doc)]
 use crate::BitSliced;
 use keyloom_tables::table::RecordKey;
@@ -173,6 +174,43 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
     }
 
+    /// Returns how many ids of the audience have each of the selected values of a field: the values
+    /// of a facet that begin with what a user has typed, or those of a range. See
+    /// [`SelectValues`].
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Table, starting_with};
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("town", |_: &u32, town: &String| one(town));
+    /// let users = Table::<u32, String>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// let towns = ["Oslo", "Paris", "Parma", "Paris"].map(String::from);
+    /// store.transact(|txn| users.put_many(txn, (0..).zip(towns.clone())))?;
+    /// let snapshot = store.snapshot()?;
+    /// let report = index.report(index.all());
+    /// let found = report.breakdown_of::<String>(&snapshot, "town", starting_with("Par"))?;
+    /// assert_eq!(found.rows, [("Paris".into(), 2), ("Parma".into(), 1)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::OtherType`](super::InvertedIndexError::OtherType) if the selection is
+    /// of another type than the values; otherwise as [`breakdown`](Report::breakdown).
+    pub fn breakdown_of<P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+        select: impl SelectValues,
+    ) -> Result<Breakdown<P>> {
+        let run = Run::of_values(self, reader, field, &select.selected())?;
+        let (counts, run) = self.counts_of(run, 1)?;
+        let rows = counts.into_iter().filter(|(value, _)| run.selects(value)).collect();
+        let rows = in_order::<(P,), u64>(rows)?;
+        Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
+    }
+
     /// Returns how many ids of the audience have each combination of the values of several fields;
     /// `P` is the tuple of these values.
     ///
@@ -261,8 +299,15 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         reader: &'r R,
         fields: &[&str],
     ) -> Result<(Rows<u64>, Run<'r, R, K, V>)> {
-        let (mut counts, mut tally) = (Gathered::default(), Tally::new(fields.len()));
-        let mut run = Run::open(self, reader, fields, None)?;
+        self.counts_of(Run::open(self, reader, fields, None)?, fields.len())
+    }
+
+    fn counts_of<'r, R: Reader>(
+        &'r self,
+        mut run: Run<'r, R, K, V>,
+        fields: usize,
+    ) -> Result<(Rows<u64>, Run<'r, R, K, V>)> {
+        let (mut counts, mut tally) = (Gathered::default(), Tally::new(fields));
         while let Some(window) = run.next_window()? {
             match run.way() {
                 Way::Intersect => run.intersect(&window, &mut counts)?,

@@ -9,7 +9,7 @@ use super::rows::{Breakdown, Gathered, ValueSum, change};
 use super::tally::Tally;
 use super::walk::Columns;
 use super::window::{Audience, Window};
-use crate::{BitmapExpr, InvertedIndex};
+use crate::{BitmapExpr, InvertedIndex, SelectedValues};
 use keyloom_tables::Explain;
 use keyloom_tables::table::RecordKey;
 
@@ -29,7 +29,32 @@ pub(super) struct Run<'r, R: Reader, K, V> {
 }
 
 impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
-    /// Evaluates the beginning of the audience, and chooses the index.
+    /// A report over the selected values of a field.
+    pub(super) fn of_values(
+        report: &'r Report<'_, K, V>,
+        reader: &'r R,
+        name: &str,
+        selected: &SelectedValues,
+    ) -> Result<Self> {
+        let index = report.index;
+        let (space, range) = index.containers_of_values(reader, name, selected)?;
+        let containers = match selected {
+            SelectedValues::All => index.containers(reader, name)?,
+            _ => reader.count(range.clone())?,
+        };
+        let columns = vec![index.columns_of_field(name)?];
+        Self::begin(report, reader, vec![Containers { space, range }], columns, &[containers])
+    }
+
+    /// Whether a packed value is among those that the report is over.
+    pub(super) fn selects(&self, value: &[u8]) -> bool {
+        let first_chunk = keyloom::pack(&0_u64);
+        self.fields.first().is_some_and(|field| {
+            let key = field.space.prefix().iter().chain(value).chain(&first_chunk[..]);
+            field.range.contains(&key.copied().collect::<KeyBuf>())
+        })
+    }
+
     pub(super) fn open(
         report: &'r Report<'_, K, V>,
         reader: &'r R,
@@ -53,15 +78,28 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         let columns = columns.collect::<Result<_>>()?;
         let containers = names.iter().map(|name| index.containers(reader, name));
         let containers = containers.collect::<Result<Vec<u64>>>()?;
+        Self::begin(report, reader, fields, columns, &containers)
+    }
+
+    /// Evaluates the beginning of the audience, and chooses the index. With one more column than
+    /// fields, that of integers to be summed.
+    fn begin(
+        report: &'r Report<'_, K, V>,
+        reader: &'r R,
+        fields: Vec<Containers<'r>>,
+        columns: Vec<&'r Subspace>,
+        containers: &[u64],
+    ) -> Result<Self> {
+        let index = report.index;
         let mut audience = Audience::open(&report.audience, reader)?;
         let first = audience.next_window()?;
         let mut known = Known::of(first.as_ref());
         if first.is_some() {
             known.of_chunks = index.chunks(reader)?;
         }
-        let (walk, intersect) = match (integers, containers.as_slice()) {
-            (Some(_), [containers]) => (known.walk(2), known.intersect_sums(*containers)),
-            _ => (known.walk(containers.len()), known.intersect(&containers)),
+        let (walk, intersect) = match containers {
+            [containers] if columns.len() > 1 => (known.walk(2), known.intersect_sums(*containers)),
+            _ => (known.walk(containers.len()), known.intersect(containers)),
         };
         let cheaper = if intersect < walk { Way::Intersect } else { Way::Walk };
         let way = report.way.unwrap_or(cheaper);

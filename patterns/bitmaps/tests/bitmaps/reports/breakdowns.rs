@@ -1,13 +1,14 @@
 //! The results of reports, their plans, and their costs.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 
 use keyloom::{Cost, Metered, Reader, Store};
 use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS, Report, ValueSum};
+use keyloom_tables::{starting_with, within};
 use roaring::RoaringTreemap;
 
-use super::fixture::{Ask, Fixture, User, Users, ask, crowd, users};
+use super::fixture::{Ask, Fixture, TAGS, User, Users, ask, crowd, users};
 use keyloom_testing::laws::{counts, very_long_property};
 
 pub type Way = for<'f> fn(Report<'f, u32, User>) -> Report<'f, u32, User>;
@@ -52,12 +53,36 @@ pub fn a_report_says_what_looking_at_every_record_says(store: &impl Store) {
             top.sort_by_key(|row| std::cmp::Reverse(row.1));
             assert_eq!(own, top[..top.len().min(2)]);
             assert_eq!(found.explain.keys_returned, tags.len() as u64);
+            agree_on_selections(&report, &snapshot, &tags);
             let found = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).unwrap();
             assert_eq!(found.rows, both, "walked: {walked}");
             let found = report.sums::<u8>(&snapshot, "city", "cents").unwrap();
             assert_eq!(found.rows, sums.clone().into_iter().collect::<Vec<_>>());
         }
     });
+}
+
+fn agree_on_selections(
+    report: &Report<'_, u32, User>,
+    snapshot: &impl Reader,
+    tags: &[(String, u64)],
+) {
+    let only = |selected: &dyn Fn(&str) -> bool| -> Vec<(String, u64)> {
+        tags.iter().filter(|(tag, _)| selected(tag)).cloned().collect()
+    };
+    for tag in TAGS {
+        let with = report.breakdown_of::<String>(snapshot, "tag", starting_with(tag)).unwrap();
+        assert_eq!(with.rows, only(&|other| other.starts_with(tag)));
+        let one = report.breakdown_of::<String>(snapshot, "tag", tag).unwrap();
+        assert_eq!(one.rows, only(&|other| other == tag));
+        let up_to = report.breakdown_of::<String>(snapshot, "tag", within(..=tag)).unwrap();
+        assert_eq!(up_to.rows, only(&|other| other <= tag));
+        let behind = (Bound::Excluded(tag), Bound::<&str>::Unbounded);
+        let behind =
+            report.breakdown_of::<String>(snapshot, "tag", within::<&str>(behind)).unwrap();
+        assert_eq!(behind.rows, only(&|other| other > tag));
+    }
+    assert_eq!(report.breakdown_of::<String>(snapshot, "tag", ()).unwrap().rows, tags);
 }
 
 /// More ids in a chunk than are looked up individually.
@@ -107,6 +132,13 @@ pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     // For each of the two tags its four containers, and the containers of its one or two cities.
     assert_eq!(cost(all(), walk, &both), [2 + 2 * 4, 2, 2 + 4 + 4 + 2 * 4, 0]);
     assert_eq!(cost(all(), intersect, &both), [2, 3 + 2 * 2, 2 + 4 + 4 + 8 + 2 * (4 + 8), 0]);
+
+    let selected = |report: Report<'_, u32, User>| {
+        report.breakdown_of::<String>(&snapshot, "tag", "tag 1").map(drop).unwrap();
+    };
+    // The type of the selection, a count of its containers, and these: half as many.
+    assert_eq!(cost(all(), walk, &selected), [4, 2 + 2, 1 + 4 + 4 + 4 + 4, 0]);
+    assert_eq!(cost(all(), intersect, &selected), [0, 3 + 2, 1 + 4 + 4 + 4 + 4, 0]);
 
     let sums = |report: Report<'_, u32, User>| {
         report.sums::<String>(&snapshot, "tag", "cents").map(drop).unwrap();

@@ -92,6 +92,8 @@ pub fn bad_input_is_refused(store: &impl Store) {
     says(report.breakdown::<String>(&snapshot, "cents").unwrap_err(), &["cents", "integers"]);
     says(report.sums::<String>(&snapshot, "tag", "city").unwrap_err(), &["city", "values"]);
     says(report.sums::<String>(&snapshot, "tag", "size").unwrap_err(), &["size"]);
+    let error = report.breakdown_of::<String>(&snapshot, "tag", 5).unwrap_err();
+    says(error, &["tag", "5"]);
     says(report.sum(&snapshot, "city").unwrap_err(), &["city", "values"]);
     says(report.rank(&snapshot, "size", 1).unwrap_err(), &["size"]);
     let error = report.percentiles(&snapshot, "cents", &[100.5]).unwrap_err();
