@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use criterion::{Criterion, Throughput};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Store, Subspace};
+use keyloom::{Lmdb, Memory, Order, Store, Subspace};
 use keyloom_patterns::Table;
 use keyloom_patterns::bitmaps::{BitmapExpr, InvertedIndex, one};
 
@@ -48,6 +48,16 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
             });
             group.bench_function(format!("sums of {of}, {way}"), |b| {
                 b.iter(|| report.sums::<u16>(&snapshot, "category", "cents").unwrap().rows.len());
+            });
+            group.bench_function(format!("sum of {of}, {way}"), |b| {
+                b.iter(|| report.sum(&snapshot, "cents").unwrap().sum);
+            });
+            group.bench_function(format!("percentiles of {of}, {way}"), |b| {
+                b.iter(|| report.percentiles(&snapshot, "cents", &[50.0, 95.0]).unwrap());
+            });
+            group.bench_function(format!("ten largest of {of}, {way}"), |b| {
+                let top = || report.ranked(&snapshot, "cents", Order::Descending, None, 10);
+                b.iter(|| top().unwrap().len());
             });
         }
     }

@@ -9,6 +9,8 @@ pub const CATEGORIES: u32 = 100;
 /// What is known of each user, the users being numbered from 0.
 pub struct Clicks {
     pub cities: Vec<u32>,
+    /// What each has spent: 30 bits, all different to be in one order everywhere.
+    pub cents: Vec<i64>,
     /// The sites that each visited, ascending, each once.
     pub sites: Lists,
     /// What these sites are about, ascending, each once.
@@ -53,6 +55,8 @@ impl Clicks {
         visits.sort_unstable();
         visits.dedup();
         let cities = (0..users).map(|_| zipf(&mut random, CITIES)).collect();
+        // The product by an odd number is another for each user.
+        let cents = (0..users).map(|user| i64::from(user.wrapping_mul(0x9E37_79B9) >> 2)).collect();
         let (mut sites, mut categories) = (Lists::default(), Lists::default());
         let mut next = 0;
         for user in 0..users {
@@ -65,7 +69,7 @@ impl Clicks {
             sites.push(visited);
             categories.push(about);
         }
-        Self { cities, sites, categories }
+        Self { cities, cents, sites, categories }
     }
 
     pub fn users(&self) -> Range<usize> {
@@ -85,7 +89,7 @@ impl Clicks {
         self.users().filter(|user| self.is_in(*user, audience)).count()
     }
 
-    fn is_in(&self, user: usize, audience: &Audience) -> bool {
+    pub fn is_in(&self, user: usize, audience: &Audience) -> bool {
         self.cities[user] == audience.city
             && self.sites.of(user).binary_search(&audience.site).is_ok()
             && self.categories.of(user).binary_search(&audience.not_category).is_err()

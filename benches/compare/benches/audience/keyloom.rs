@@ -14,6 +14,7 @@ use crate::clicks::{Audience, Clicks};
 #[derive(Serialize, Deserialize)]
 pub struct User {
     city: u32,
+    cents: i64,
     sites: Vec<u32>,
     categories: Vec<u32>,
 }
@@ -36,6 +37,7 @@ pub fn index() -> Users {
         .field("category", |_id, user: &User| user.categories.iter().collect())
         .field("city", |_, user| one(user.city))
         .field("site", |_, user| user.sites.iter().collect())
+        .integers("cents", |_, user| Some(user.cents))
 }
 
 pub fn open(path: &Path, clicks: &Clicks) -> Lmdb {
@@ -46,6 +48,7 @@ pub fn open(path: &Path, clicks: &Clicks) -> Lmdb {
         let (sites, categories) = (clicks.sites.of(user), clicks.categories.of(user));
         let record = User {
             city: clicks.cities[user],
+            cents: clicks.cents[user],
             sites: sites.to_vec(),
             categories: categories.to_vec(),
         };

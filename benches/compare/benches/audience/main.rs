@@ -1,22 +1,25 @@
 //! The report of the catalogue, beside SQLite and tantivy: the users who visited a site, live in a
-//! city and visited nothing about a category, broken down by every category, with exact counts.
+//! city and visited nothing about a category, broken down by every category, with exact counts; and
+//! the sum, percentiles and largest of what these users have spent.
 //!
 //! ```text
 //! cargo bench -p keyloom-compare --features tantivy --bench audience
 //! KEYLOOM_AUDIENCE_USERS=100000 cargo bench -p keyloom-compare --features tantivy --bench audience
 //! cargo bench -p keyloom-compare --features tantivy --bench audience -- room
+//! cargo bench -p keyloom-compare --features tantivy --bench audience -- integers
 //! ```
 //!
 //! Ten visits per user, a million users unless the environment says otherwise. Every contender
 //! answers on one thread, from indexes that lie in memory (in its own cache or the system's), and
 //! must say what looking at every user says. SQLite is asked in several ways, and the quickest for
 //! each audience counts. At the end stands the room that the index takes; with `room`, nothing else
-//! is measured.
+//! is measured; with `integers`, only these figures.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod batch;
 mod clicks;
+mod integers;
 mod keyloom;
 mod room;
 mod search;
@@ -55,6 +58,7 @@ fn main() {
     );
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
+    let only_integers = std::env::args().any(|argument| argument == "integers");
     if std::env::args().any(|argument| argument == "room") {
         return room::measure(&timed("keyloom", || keyloom::open(&path("keyloom"), &clicks)));
     }
@@ -62,7 +66,13 @@ fn main() {
     let tantivy = timed("tantivy", || Tantivy::open(&path("tantivy"), &clicks));
     let lmdb = timed("keyloom", || keyloom::open(&path("keyloom"), &clicks));
     for (name, audience) in AUDIENCES {
-        report(name, &audience, &clicks, &lmdb, &tantivy, &sqlite);
+        if !only_integers {
+            report(name, &audience, &clicks, &lmdb, &tantivy, &sqlite);
+        }
+        integers::measure(name, &audience, &clicks, &lmdb, &tantivy, &sqlite);
+    }
+    if only_integers {
+        return;
     }
     batch::measure(&lmdb.snapshot().unwrap());
     room::measure(&lmdb);

@@ -41,6 +41,7 @@ pub fn measure(store: &Lmdb) {
     show("in order", all_packed, all_of_roaring);
     for (what, space) in [
         ("forward index", index.space().child("direct")),
+        ("integers", index.space().child("integers")),
         ("ids and counters", index.space().clone()),
         ("the records themselves", Subspace::new(&TABLE)),
     ] {

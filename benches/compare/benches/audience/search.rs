@@ -6,11 +6,13 @@ use serde_json::json;
 use tantivy::aggregation::AggregationCollector;
 use tantivy::aggregation::Key;
 use tantivy::aggregation::agg_req::Aggregations;
-use tantivy::aggregation::agg_result::{AggregationResult, BucketResult};
+use tantivy::aggregation::agg_result::{AggregationResult, BucketResult, MetricResult};
+use tantivy::aggregation::metric::{PercentileValues, PercentilesMetricResult};
+use tantivy::collector::TopDocs;
 use tantivy::indexer::NoMergePolicy;
 use tantivy::query::{BooleanQuery, Occur, Query, TermQuery};
 use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema};
-use tantivy::{Index, IndexWriter, Searcher, TantivyDocument, Term};
+use tantivy::{DocAddress, Index, IndexWriter, Order, Searcher, TantivyDocument, Term};
 
 use crate::clicks::{Audience, CATEGORIES, Clicks};
 
@@ -29,6 +31,8 @@ impl Tantivy {
         let site = schema.add_u64_field("site", INDEXED);
         let city = schema.add_u64_field("city", INDEXED);
         let category = schema.add_u64_field("category", INDEXED | FAST);
+        let cents = schema.add_i64_field("cents", FAST);
+        let id = schema.add_u64_field("id", FAST);
         let index = Index::create_in_dir(path, schema.build()).unwrap();
         let mut writer: IndexWriter<TantivyDocument> =
             index.writer_with_num_threads(1, 1 << 30).unwrap();
@@ -36,6 +40,8 @@ impl Tantivy {
         for user in clicks.users() {
             let mut document = TantivyDocument::new();
             document.add_u64(city, clicks.cities[user].into());
+            document.add_i64(cents, clicks.cents[user]);
+            document.add_u64(id, user as u64);
             clicks.sites.of(user).iter().for_each(|one| document.add_u64(site, (*one).into()));
             let categories = clicks.categories.of(user).iter();
             categories.for_each(|one| document.add_u64(category, (*one).into()));
@@ -64,6 +70,45 @@ impl Tantivy {
             (Occur::Must, term(self.city, audience.city)),
             (Occur::MustNot, term(self.category, audience.not_category)),
         ])
+    }
+
+    /// The only result of an aggregation of `cents`.
+    fn metric(&self, audience: &Audience, asked: serde_json::Value) -> MetricResult {
+        let asked: Aggregations = serde_json::from_value(json!({ "of": asked })).unwrap();
+        let collector = AggregationCollector::from_aggs(asked, Default::default());
+        let mut results = self.searcher.search(&self.query(audience), &collector).unwrap();
+        match results.0.remove("of") {
+            Some(AggregationResult::MetricResult(found)) => found,
+            other => unreachable!("{other:?} is no metric"),
+        }
+    }
+
+    pub fn sum(&self, audience: &Audience) -> f64 {
+        match self.metric(audience, json!({ "sum": { "field": "cents" } })) {
+            MetricResult::Sum(sum) => sum.value.unwrap(),
+            other => unreachable!("{other:?} is no sum"),
+        }
+    }
+
+    pub fn percentiles(&self, audience: &Audience, percents: &[f64]) -> Vec<f64> {
+        let asked = json!({ "field": "cents", "percents": percents, "keyed": false });
+        match self.metric(audience, json!({ "percentiles": asked })) {
+            MetricResult::Percentiles(PercentilesMetricResult {
+                values: PercentileValues::Vec(values),
+            }) => values.into_iter().map(|entry| entry.value).collect(),
+            other => unreachable!("{other:?} are no percentiles"),
+        }
+    }
+
+    /// The users with the most cents, and these.
+    pub fn top(&self, audience: &Audience) -> Vec<(u64, i64)> {
+        let by_cents = TopDocs::with_limit(10).order_by_fast_field::<i64>("cents", Order::Desc);
+        let found = self.searcher.search(&self.query(audience), &by_cents).unwrap();
+        let ids = self.searcher.segment_reader(0).fast_fields().u64("id").unwrap();
+        let row = |(cents, at): (Option<i64>, DocAddress)| {
+            (ids.first(at.doc_id).unwrap(), cents.unwrap())
+        };
+        found.into_iter().map(row).collect()
     }
 
     pub fn report(&self, audience: &Audience) -> Vec<(u32, u64)> {

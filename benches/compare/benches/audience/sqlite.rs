@@ -8,7 +8,7 @@ use rusqlite::{Connection, Statement};
 use crate::clicks::{Audience, Clicks};
 
 const TABLES: &str = "
-    CREATE TABLE users (id INTEGER PRIMARY KEY, city INT NOT NULL);
+    CREATE TABLE users (id INTEGER PRIMARY KEY, city INT NOT NULL, cents INT NOT NULL);
     CREATE TABLE user_sites (user INT, site INT, PRIMARY KEY (user, site)) WITHOUT ROWID;
     CREATE TABLE user_categories (user INT, category INT, PRIMARY KEY (user, category)) WITHOUT ROWID";
 const INDEXES: &str = "
@@ -63,14 +63,15 @@ pub fn open(path: &Path, clicks: &Clicks) -> Connection {
     let transaction = sqlite.transaction().unwrap();
     {
         let prepare = |sql| transaction.prepare(sql).unwrap();
-        let mut user_city = prepare("INSERT INTO users VALUES (?1, ?2)");
+        let mut user_city = prepare("INSERT INTO users VALUES (?1, ?2, ?3)");
         let mut user_site = prepare("INSERT INTO user_sites VALUES (?1, ?2)");
         let mut user_category = prepare("INSERT INTO user_categories VALUES (?1, ?2)");
         let put = |insert: &mut Statement<'_>, user: usize, value: u32| {
             assert_eq!(insert.execute((user as i64, value)).unwrap(), 1);
         };
         for user in clicks.users() {
-            put(&mut user_city, user, clicks.cities[user]);
+            let of_user = (user as i64, clicks.cities[user], clicks.cents[user]);
+            assert_eq!(user_city.execute(of_user).unwrap(), 1);
             clicks.sites.of(user).iter().for_each(|site| put(&mut user_site, user, *site));
             let categories = clicks.categories.of(user).iter();
             categories.for_each(|category| put(&mut user_category, user, *category));

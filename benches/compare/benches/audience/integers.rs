@@ -1,0 +1,120 @@
+//! Figures of the integers of an audience: their sum, two percentiles and the ten largest.
+
+use keyloom::{Lmdb, Order, Store};
+use keyloom_compare::compare;
+use rusqlite::{Connection, Statement};
+
+use crate::clicks::{Audience, Clicks};
+use crate::keyloom as own;
+use crate::search::Tantivy;
+
+const PERCENTS: [f64; 2] = [50.0, 95.0];
+
+/// tantivy estimates percentiles with sketches, with a relative error of 1 % in the middle.
+const MOST_ERROR: f64 = 0.02;
+
+/// In SQLite, an audience with its integers; tables as in [`sqlite`](crate::sqlite).
+const AUDIENCE: &str = "WITH audience AS MATERIALIZED
+    (SELECT u.id, u.cents FROM user_sites s JOIN users u ON u.id = s.user
+     WHERE s.site = ?1 AND u.city = ?2
+     AND NOT EXISTS (SELECT 1 FROM user_categories x WHERE x.user = s.user AND x.category = ?3))";
+const SUM: &str = "SELECT sum(cents) FROM audience";
+const RANKED: &str = "SELECT cents FROM audience ORDER BY cents
+    LIMIT 1 OFFSET max(0, (SELECT (count(*) * ?4 + 99) / 100 - 1 FROM audience))";
+const TOP: &str = "SELECT id, cents FROM audience ORDER BY cents DESC, id LIMIT 10";
+
+fn number(query: &mut Statement<'_>, audience: &Audience) -> i64 {
+    let bound = (audience.site, audience.city, audience.not_category);
+    query.query_row(bound, |row| row.get(0)).unwrap()
+}
+
+fn ranked(query: &mut Statement<'_>, audience: &Audience) -> Vec<i64> {
+    let of = |percent: &f64| {
+        let bound = (audience.site, audience.city, audience.not_category, *percent as i64);
+        query.query_row(bound, |row| row.get(0)).unwrap()
+    };
+    PERCENTS.iter().map(of).collect()
+}
+
+fn top(query: &mut Statement<'_>, audience: &Audience) -> Vec<(u64, i64)> {
+    let bound = (audience.site, audience.city, audience.not_category);
+    let rows = query.query_map(bound, |row| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?)));
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// Returns what looking at every user finds: the sum, the percentiles, the ten largest.
+fn expected(clicks: &Clicks, audience: &Audience) -> (i64, Vec<i64>, Vec<(u64, i64)>) {
+    let of = clicks.users().filter(|user| clicks.is_in(*user, audience));
+    let mut found: Vec<(u64, i64)> = of.map(|user| (user as u64, clicks.cents[user])).collect();
+    let sum = found.iter().map(|row| row.1).sum();
+    found.sort_by_key(|row| row.1);
+    let rank = |percent: &f64| (percent * found.len() as f64 / 100.0).ceil() as usize;
+    let percentiles = PERCENTS.iter().map(|percent| found[rank(percent).max(1) - 1].1).collect();
+    found.sort_by_key(|row| (-row.1, row.0));
+    found.truncate(10);
+    (sum, percentiles, found)
+}
+
+pub fn measure(
+    name: &str,
+    audience: &Audience,
+    clicks: &Clicks,
+    lmdb: &Lmdb,
+    tantivy: &Tantivy,
+    sqlite: &Connection,
+) {
+    let (sum, percentiles, largest) = expected(clicks, audience);
+    let (index, snapshot) = (own::index(), lmdb.snapshot().unwrap());
+    let report = || index.report(own::audience(&index, audience));
+    let prepare = |sql: &str| sqlite.prepare(&format!("{AUDIENCE} {sql}")).unwrap();
+
+    let mut query = prepare(SUM);
+    compare(
+        &format!("{name}, sum"),
+        1,
+        40,
+        &mut [
+            ("keyloom", &mut || {
+                assert_eq!(report().sum(&snapshot, "cents").unwrap().sum, i128::from(sum));
+            }),
+            ("tantivy", &mut || assert_eq!(tantivy.sum(audience), sum as f64)),
+            ("SQLite", &mut || assert_eq!(number(&mut query, audience), sum)),
+        ],
+    );
+    let mut query = prepare(RANKED);
+    compare(
+        &format!("{name}, two percentiles"),
+        1,
+        20,
+        &mut [
+            ("keyloom", &mut || {
+                let found = report().percentiles(&snapshot, "cents", &PERCENTS).unwrap();
+                assert_eq!(found.as_ref(), Some(&percentiles));
+            }),
+            ("tantivy", &mut || {
+                for (found, exact) in
+                    tantivy.percentiles(audience, &PERCENTS).iter().zip(&percentiles)
+                {
+                    // Of a few integers it interpolates.
+                    let is_near = (found - *exact as f64).abs() <= MOST_ERROR * *exact as f64;
+                    assert!(is_near || clicks.count(audience) < 1_000, "{found} is not {exact}");
+                }
+            }),
+            ("SQLite", &mut || assert_eq!(ranked(&mut query, audience), percentiles)),
+        ],
+    );
+    let mut query = prepare(TOP);
+    compare(
+        &format!("{name}, ten largest"),
+        1,
+        40,
+        &mut [
+            ("keyloom", &mut || {
+                let found = report().ranked(&snapshot, "cents", Order::Descending, None, 10);
+                assert_eq!(found.unwrap(), largest);
+            }),
+            ("tantivy", &mut || assert_eq!(tantivy.top(audience), largest)),
+            ("SQLite", &mut || assert_eq!(top(&mut query, audience), largest)),
+        ],
+    );
+}
