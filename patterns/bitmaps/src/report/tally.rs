@@ -1,7 +1,7 @@
 //! The counts of a walk so far.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use keyloom::{Reader, Result};
 use smallvec::SmallVec;
@@ -29,31 +29,110 @@ pub(super) struct Tally<M> {
 #[derive(Default)]
 struct Met {
     /// Numbered in the order in which they were first seen.
-    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<Fnv>>,
-    /// The dictionary of the last column. For fields of low cardinality it is the same in each.
+    numbers: Numbers,
+    /// The last dictionary whose codes were kept. For fields of low cardinality it is the same in
+    /// each column.
     dictionary: Vec<u8>,
     /// The number of each code of this dictionary, or [`UNMET`].
     of_codes: Vec<u32>,
+    /// Whether the current column has this dictionary.
+    is_kept: bool,
+}
+
+/// The numbers of packed values.
+#[derive(Default)]
+struct Numbers {
+    /// Those of up to 15 bytes, with their length as the last byte.
+    short: HashMap<u128, u32, BuildHasherDefault<Folded>>,
+    long: HashMap<Box<[u8]>, u32, BuildHasherDefault<Fnv>>,
+}
+
+impl Numbers {
+    fn len(&self) -> usize {
+        self.short.len() + self.long.len()
+    }
+
+    /// The number of a value; a new one if there is none yet.
+    fn number(&mut self, value: &[u8]) -> u32 {
+        let next = self.len() as u32;
+        match short(value) {
+            Some(value) => *self.short.entry(value).or_insert(next),
+            None => match self.long.get(value) {
+                Some(number) => *number,
+                None => *self.long.entry(value.into()).or_insert(next),
+            },
+        }
+    }
+
+    /// The values, ordered by their numbers.
+    fn values(self) -> Vec<Box<[u8]>> {
+        let mut values = vec![Box::default(); self.len()];
+        let short = self.short.into_iter().map(|(value, number)| {
+            let bytes = value.to_le_bytes();
+            let length = bytes.last().map_or(0, |length| usize::from(*length));
+            (bytes.get(..length).unwrap_or_default().into(), number)
+        });
+        for (value, number) in short.chain(self.long) {
+            if let Some(at) = values.get_mut(number as usize) {
+                *at = value;
+            }
+        }
+        values
+    }
+}
+
+/// Up to 15 bytes and, as the last one, their number. Computed in registers: bytes that are copied
+/// one by one and then loaded together stall the processor.
+fn short(value: &[u8]) -> Option<u128> {
+    let folded = |part: &[u8]| part.iter().rev().fold(0, |n: u64, byte| n << 8 | u64::from(*byte));
+    let (low, high) = value.split_at(value.len().min(size_of::<u64>()));
+    let length = u128::from(u8::try_from(value.len()).ok()?) << 120;
+    let high = (high.len() < size_of::<u64>()).then(|| u128::from(folded(high)) << 64)?;
+    Some(u128::from(folded(low)) | high | length)
+}
+
+/// A hash of a number of 128 bits by one multiplication, whose halves are combined.
+#[derive(Default)]
+struct Folded(u64);
+
+impl Hasher for Folded {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u128((*byte).into()));
+    }
+
+    fn write_u128(&mut self, number: u128) {
+        // The bits of the golden ratio, which are as good as random ones.
+        let mixed = number as u64 ^ self.0 ^ ((number >> 64) as u64).rotate_left(32);
+        let product = u128::from(mixed) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 const UNMET: u32 = u32::MAX;
 
-/// The initial capacity, in values.
+/// A dictionary of more values is only kept for many ids.
 const FEW_VALUES: usize = 256;
 
+/// Keeping a dictionary costs some nanoseconds for each of its values, and saves a lookup for each
+/// further id with a value.
+const VALUES_PER_ID: usize = 1_024;
+
 impl Met {
-    /// Switches to a column.
-    fn enter(&mut self, column: &Values<'_>) {
+    /// Switches to a column, of which `ids` ids are counted.
+    fn enter(&mut self, column: &Values<'_>, ids: usize) {
         let dictionary = column.dictionary();
-        if self.of_codes.len() != dictionary.len() || self.dictionary != dictionary.raw() {
+        let is_same =
+            self.of_codes.len() == dictionary.len() && self.dictionary == dictionary.raw();
+        self.is_kept = is_same || dictionary.len() <= FEW_VALUES.max(ids * VALUES_PER_ID);
+        if self.is_kept && !is_same {
             self.dictionary.clear();
             self.dictionary.extend_from_slice(dictionary.raw());
             self.of_codes.clear();
             self.of_codes.resize(dictionary.len(), UNMET);
-            // Reserve once for all values of a field of low cardinality.
-            if self.numbers.is_empty() {
-                self.numbers.reserve(dictionary.len().min(FEW_VALUES));
-            }
         }
     }
 
@@ -61,23 +140,17 @@ impl Met {
     #[inline]
     fn number(&mut self, column: &Values<'_>, code: u32) -> Result<u32> {
         match self.of_codes.get(code as usize) {
-            Some(number) if *number != UNMET => Ok(*number),
+            Some(number) if *number != UNMET && self.is_kept => Ok(*number),
             _ => self.meet(column, code),
         }
     }
 
     #[cold]
     fn meet(&mut self, column: &Values<'_>, code: u32) -> Result<u32> {
-        let value = column.dictionary().value(code)?;
-        let number = match self.numbers.get(value) {
-            Some(number) => *number,
-            None => {
-                let number = self.numbers.len() as u32;
-                self.numbers.insert(value.into(), number);
-                number
-            }
-        };
-        self.of_codes.get_mut(code as usize).into_iter().for_each(|known| *known = number);
+        let number = self.numbers.number(column.dictionary().value(code)?);
+        if let Some(known) = self.of_codes.get_mut(code as usize).filter(|_| self.is_kept) {
+            *known = number;
+        }
         Ok(number)
     }
 }
@@ -97,7 +170,7 @@ impl<M: Default> Tally<M> {
     ) -> Result<()> {
         let Some(met) = self.met.first_mut() else { return Ok(()) };
         let Some(column) = block.column(0, Values::parse)? else { return Ok(()) };
-        met.enter(&column);
+        met.enter(&column, block.places.len());
         for place in block.places {
             for code in column.codes(*place) {
                 let number = met.number(&column, code).map_err(|error| block.at(0, error))?;
@@ -115,15 +188,7 @@ impl<M: Default> Tally<M> {
 
     /// The rows, by their packed values.
     pub(super) fn rows(self) -> Rows<M> {
-        let values = self.met.into_iter().map(|met| {
-            let mut values = vec![Box::default(); met.numbers.len()];
-            for (value, number) in met.numbers {
-                if let Some(at) = values.get_mut(number as usize) {
-                    *at = value;
-                }
-            }
-            values
-        });
+        let values = self.met.into_iter().map(|met| met.numbers.values());
         let mut values: Vec<Vec<Box<[u8]>>> = values.collect();
         let packed = |group: Group| -> Box<[u8]> {
             let values = values.iter().zip(group);
@@ -162,7 +227,7 @@ impl Tally<u64> {
         for (n, met) in self.met.iter_mut().enumerate() {
             // An id without a value in one of the fields is in no group.
             let Some(column) = block.column(n, Values::parse)? else { return Ok(()) };
-            met.enter(&column);
+            met.enter(&column, block.places.len());
             columns.push(column);
         }
         let mut numbers = vec![Vec::new(); columns.len()];

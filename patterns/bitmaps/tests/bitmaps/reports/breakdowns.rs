@@ -102,6 +102,30 @@ pub fn an_audience_of_many_chunks_is_reported_whole(store: &impl Store) {
     }
 }
 
+/// Blocks with 2,000 values, of which one id is counted in some and all in others.
+pub fn values_of_large_dictionaries_are_counted(store: &impl Store) {
+    let tags = |id: u32| [format!("a long tag: {}", id % 2_000), (id * 7 % 1_999).to_string()];
+    let users = crowd(1, 4_500).into_iter();
+    let users = users.map(|(id, user)| (id, User { tags: tags(id).into(), ..user })).collect();
+    let fixture = Fixture::holding(store, &users);
+    let snapshot = store.snapshot().unwrap();
+    let few = || Box::new(Ask::Ids(7, 8));
+    let many = || Box::new(Ask::Ids(1_016, 2_000));
+    let again = || Box::new(Ask::Ids(2_040, 2_041));
+    let rest = || Box::new(Ask::Ids(3_048, 4_500));
+    let mixed = Ask::Or(Box::new(Ask::Or(few(), many())), Box::new(Ask::Or(again(), rest())));
+    for ask in [*few(), *many(), mixed, Ask::Everybody] {
+        let tags = counted(ask.of(&users).flat_map(|(_, user)| user.tags.clone()));
+        let both = counted(ask.of(&users).flat_map(|(_, user)| {
+            user.tags.iter().map(|tag| (tag.clone(), user.city.unwrap())).collect::<Vec<_>>()
+        }));
+        let report = report(&fixture, &ask, WALKED);
+        assert_eq!(report.breakdown::<String>(&snapshot, "tag").unwrap().rows, tags);
+        let found = report.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).unwrap();
+        assert_eq!(found.rows, both);
+    }
+}
+
 /// Gets, ranges, keys read, keys written. The counter of the field is a get; a range counts the
 /// chunks, and there is one for each term of the audience.
 pub fn reports_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
