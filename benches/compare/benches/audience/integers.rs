@@ -1,10 +1,11 @@
-//! Figures of the integers of an audience: their sum, two percentiles and the ten largest.
+//! Figures of the integers of an audience: their sum, two percentiles and the ten largest; and the
+//! ten most frequent values of a field of ten thousand.
 
 use keyloom::{Lmdb, Order, Store};
 use keyloom_compare::compare;
 use rusqlite::{Connection, Statement};
 
-use crate::clicks::{Audience, Clicks};
+use crate::clicks::{Audience, Clicks, SITES as SITES_OF_ALL};
 use crate::keyloom as own;
 use crate::search::Tantivy;
 
@@ -21,6 +22,8 @@ const AUDIENCE: &str = "WITH audience AS MATERIALIZED
 const SUM: &str = "SELECT sum(cents) FROM audience";
 const RANKED: &str = "SELECT cents FROM audience ORDER BY cents
     LIMIT 1 OFFSET max(0, (SELECT (count(*) * ?4 + 99) / 100 - 1 FROM audience))";
+const SITES: &str = "SELECT count(*) FROM audience a CROSS JOIN user_sites s ON s.user = a.id
+    GROUP BY s.site ORDER BY count(*) DESC LIMIT 10";
 const TOP: &str = "SELECT id, cents FROM audience ORDER BY cents DESC, id LIMIT 10";
 
 fn number(query: &mut Statement<'_>, audience: &Audience) -> i64 {
@@ -34,6 +37,28 @@ fn ranked(query: &mut Statement<'_>, audience: &Audience) -> Vec<i64> {
         query.query_row(bound, |row| row.get(0)).unwrap()
     };
     PERCENTS.iter().map(of).collect()
+}
+
+fn counts(query: &mut Statement<'_>, audience: &Audience) -> Vec<u64> {
+    let bound = (audience.site, audience.city, audience.not_category);
+    let rows = query.query_map(bound, |row| Ok(row.get::<_, i64>(0)? as u64));
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// The numbers of users of the ten sites that most of the audience has visited.
+fn most_visited(clicks: &Clicks, audience: &Audience) -> Vec<u64> {
+    let mut counts = vec![0; SITES_OF_ALL as usize];
+    for user in clicks.users().filter(|user| clicks.is_in(*user, audience)) {
+        clicks.sites.of(user).iter().for_each(|site| counts[*site as usize] += 1);
+    }
+    descending(counts.into_iter().filter(|count| *count > 0))
+}
+
+fn descending(counts: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut counts: Vec<u64> = counts.collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    counts.truncate(10);
+    counts
 }
 
 fn top(query: &mut Statement<'_>, audience: &Audience) -> Vec<(u64, i64)> {
@@ -101,6 +126,23 @@ pub fn measure(
                 }
             }),
             ("SQLite", &mut || assert_eq!(ranked(&mut query, audience), percentiles)),
+        ],
+    );
+    let (mut query, wanted) = (prepare(SITES), most_visited(clicks, audience));
+    compare(
+        &format!("{name}, ten of {SITES_OF_ALL} sites"),
+        1,
+        20,
+        &mut [
+            ("keyloom", &mut || {
+                let found = report().breakdown::<u32>(&snapshot, "site").unwrap();
+                assert_eq!(descending(found.top(10).into_iter().map(|row| row.1)), wanted);
+            }),
+            ("tantivy", &mut || {
+                let found = tantivy.top_sites(audience);
+                assert_eq!(descending(found.into_iter().map(|row| row.1)), wanted);
+            }),
+            ("SQLite", &mut || assert_eq!(counts(&mut query, audience), wanted)),
         ],
     );
     let mut query = prepare(TOP);

@@ -22,13 +22,14 @@ pub struct Tantivy {
     city: Field,
     category: Field,
     by_category: Aggregations,
+    by_site: Aggregations,
 }
 
 impl Tantivy {
     pub fn open(path: &Path, clicks: &Clicks) -> Self {
         std::fs::create_dir(path).unwrap();
         let mut schema = Schema::builder();
-        let site = schema.add_u64_field("site", INDEXED);
+        let site = schema.add_u64_field("site", INDEXED | FAST);
         let city = schema.add_u64_field("city", INDEXED);
         let category = schema.add_u64_field("category", INDEXED | FAST);
         let cents = schema.add_i64_field("cents", FAST);
@@ -55,9 +56,12 @@ impl Tantivy {
         writer.wait_merging_threads().unwrap();
         let searcher = index.reader().unwrap().searcher();
         assert_eq!(searcher.segment_readers().len(), 1, "one merged segment");
-        let terms = json!({ "terms": { "field": "category", "size": CATEGORIES } });
-        let by_category = serde_json::from_value(json!({ "by": terms })).unwrap();
-        Self { searcher, site, city, category, by_category }
+        let by = |field: &str, size: u32| {
+            let terms = json!({ "terms": { "field": field, "size": size } });
+            serde_json::from_value(json!({ "by": terms })).unwrap()
+        };
+        let (by_category, by_site) = (by("category", CATEGORIES), by("site", 10));
+        Self { searcher, site, city, category, by_category, by_site }
     }
 
     fn query(&self, audience: &Audience) -> BooleanQuery {
@@ -112,8 +116,16 @@ impl Tantivy {
     }
 
     pub fn report(&self, audience: &Audience) -> Vec<(u32, u64)> {
-        let collector =
-            AggregationCollector::from_aggs(self.by_category.clone(), Default::default());
+        self.counts(audience, &self.by_category)
+    }
+
+    /// The ten sites that most of the audience has visited. Of those that as many have, any.
+    pub fn top_sites(&self, audience: &Audience) -> Vec<(u32, u64)> {
+        self.counts(audience, &self.by_site)
+    }
+
+    fn counts(&self, audience: &Audience, by: &Aggregations) -> Vec<(u32, u64)> {
+        let collector = AggregationCollector::from_aggs(by.clone(), Default::default());
         let mut results = self.searcher.search(&self.query(audience), &collector).unwrap();
         let Some(AggregationResult::BucketResult(BucketResult::Terms { buckets, .. })) =
             results.0.remove("by")
