@@ -143,6 +143,13 @@ impl Step for Inverted {
                 Ok((vec![format!("{sum}, {most}")], ()))
             },
         )?;
+        ask(store, "Which were the most expensive? (ids in the order of integers)", |snapshot| {
+            let report = index.report(&audience);
+            let first = report.ranked(snapshot, "cost", Order::Descending, None, 3)?;
+            let line =
+                |(id, cost): &(u64, i64)| Ok(format!("id {id}: {}", dollars((*cost).into())?));
+            Ok((first.iter().map(line).collect::<Result<Vec<String>>>()?, ()))
+        })?;
         let fast = index.integers_of("speed")?.ge(250);
         ask(
             store,

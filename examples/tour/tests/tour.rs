@@ -45,6 +45,7 @@ fn answers_are_right(address: &str) -> (Vec<String>, String) {
         "62 of 10,000 strikes",
         "Unknown bird - medium: 36",
         "1,241,798 dollars, 46,924",
+        "id 3367: 304,926 dollars",
         "Climb: 183,001 dollars in 199 strikes",
         "California: 61",
         "CR, region 08: 335,007",
