@@ -55,6 +55,7 @@ impl<'r, R: Reader, K: RecordKey, V> Run<'r, R, K, V> {
         })
     }
 
+    /// A report over all values of some fields, or over the sums of integers for each value of one.
     pub(super) fn open(
         report: &'r Report<'_, K, V>,
         reader: &'r R,
