@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
-use keyloom::{Cost, Metered, Reader, Store};
-use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS, Report, ValueSum};
-use keyloom_tables::{starting_with, within};
+use keyloom::{Cost, Metered, Reader, Store, Subspace};
+use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS, InvertedIndex, Report, ValueSum, one};
+use keyloom_tables::{Table, starting_with, within};
 use roaring::RoaringTreemap;
 
 use super::fixture::{Ask, Fixture, TAGS, User, Users, ask, crowd, users};
-use keyloom_testing::laws::{counts, very_long_property};
+use keyloom_testing::laws::{clear, counts, very_long_property};
 
 pub type Way = for<'f> fn(Report<'f, u32, User>) -> Report<'f, u32, User>;
 
@@ -83,6 +83,41 @@ fn agree_on_selections(
         assert_eq!(behind.rows, only(&|other| other > tag));
     }
     assert_eq!(report.breakdown_of::<String>(snapshot, "tag", ()).unwrap().rows, tags);
+}
+
+/// Of tuples, the beginnings and ranges.
+pub fn selected_tuples_are_counted(store: &impl Store) {
+    type Month = (u16, u8);
+    let space = Subspace::new("test");
+    let index = InvertedIndex::with_keys_as_ids(&space.child("index"))
+        .field("month", |_id: &u32, month: &Option<Month>| one(*month));
+    let table = Table::<u32, Option<Month>>::new(&space.child("months")).with(&index);
+    clear(store);
+    let month =
+        |id: u32| (!id.is_multiple_of(7)).then_some((2_019 + (id % 3) as u16, (id % 12) as u8));
+    let rows: Vec<_> = (0..200).map(|id| (id, month(id))).collect();
+    store.transact(|txn| table.put_many(txn, &rows)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let only = |selected: &dyn Fn(Month) -> bool| {
+        counted(rows.iter().filter_map(|row| row.1).filter(|month| selected(*month)))
+    };
+    for walked in [true, false] {
+        let report = index.report(index.all());
+        let report = if walked { report.walk() } else { report.intersect() };
+        let of_year = report.breakdown_of::<Month>(&snapshot, "month", (2_020,)).unwrap();
+        assert_eq!(of_year.rows, only(&|month| month.0 == 2_020));
+        let one = report.breakdown_of::<Month>(&snapshot, "month", (2_020, 4)).unwrap();
+        assert_eq!(one.rows, only(&|month| month == (2_020, 4)));
+        let up_to = within(..=(2_020, 6));
+        let up_to = report.breakdown_of::<Month>(&snapshot, "month", up_to).unwrap();
+        assert_eq!(up_to.rows, only(&|month| month <= (2_020, 6)));
+        let before = within(..(2_020, 6));
+        let before = report.breakdown_of::<Month>(&snapshot, "month", before).unwrap();
+        assert_eq!(before.rows, only(&|month| month < (2_020, 6)));
+        let years = within((2_020,)..=(2_021,));
+        let years = report.breakdown_of::<Month>(&snapshot, "month", years).unwrap();
+        assert_eq!(years.rows, only(&|month| month.0 >= 2_020));
+    }
 }
 
 /// More ids in a chunk than are looked up individually.

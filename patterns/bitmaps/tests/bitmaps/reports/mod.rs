@@ -12,6 +12,7 @@ mod integers;
 on_every_store_and_server! {
     breakdowns::a_report_says_what_looking_at_every_record_says,
     breakdowns::an_audience_of_many_chunks_is_reported_whole,
+    breakdowns::selected_tuples_are_counted,
     breakdowns::values_of_large_dictionaries_are_counted,
     breakdowns::chunks_without_the_audience_are_skipped,
     breakdowns::reports_cost_what_the_documentation_says,
