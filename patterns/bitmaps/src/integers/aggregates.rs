@@ -146,21 +146,22 @@ impl BitSliced {
         order: Order,
         k: usize,
     ) -> Result<Vec<(u64, i64)>> {
-        // The complement of an integer reverses the order.
-        let turned = |value: i64| if order == Order::Descending { !value } else { value };
         let mut best = BTreeSet::new();
         let mut by_value = ByValue::default();
         let mut scratch = [Words::new(), Words::new()];
         self.for_each_chunk(reader, filter, |chunk, slices, ids| {
             if let Some((last, _)) = best.last().filter(|_| best.len() >= k) {
-                keep_before(slices, turned(*last), order, ids, &mut scratch);
+                keep_before(slices, turned(*last, order), order, ids, &mut scratch);
             }
             let mut wanted = k;
             let _ = by_value.visit(slices, ids, order, &mut |value, group| {
                 group.for_each(|offset| {
                     if wanted > 0 {
                         wanted -= 1;
-                        best.insert((turned(value), id_at(chunk, offset).unwrap_or(u64::MAX)));
+                        best.insert((
+                            turned(value, order),
+                            id_at(chunk, offset).unwrap_or(u64::MAX),
+                        ));
                     }
                 });
                 if wanted == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -169,7 +170,7 @@ impl BitSliced {
                 best.pop_last();
             }
         })?;
-        Ok(best.into_iter().map(|(value, id)| (id, turned(value))).collect())
+        Ok(best.into_iter().map(|(value, id)| (id, turned(value, order))).collect())
     }
 
     /// Returns how many ids have each value. Costs as [`count`](BitSliced::count), and memory for
@@ -342,6 +343,15 @@ impl BitSliced {
             }
         }
         Ok(())
+    }
+}
+
+/// A value whose ascending order is `order`; of such a value, the value itself.
+pub(crate) fn turned(value: i64, order: Order) -> i64 {
+    match order {
+        Order::Ascending => value,
+        // The complement reverses the order, and is defined for every integer.
+        Order::Descending => !value,
     }
 }
 

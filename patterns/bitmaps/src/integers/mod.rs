@@ -80,7 +80,7 @@ use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 use keyloom::{Order, Reader, Result, Subspace, Writer};
 
-pub(crate) use aggregates::nearest_rank;
+pub(crate) use aggregates::{nearest_rank, turned};
 pub(crate) use compare::{Comparison, ComparisonWalk};
 use slices::{EXISTS, LOWEST, SIGN, SLICES, SliceWalk};
 

@@ -8,7 +8,7 @@ use super::rows::ValueSum;
 use super::walk::Columns;
 use super::window::Audience;
 use crate::column::{Integers, id_in_block};
-use crate::integers::nearest_rank;
+use crate::integers::{nearest_rank, turned};
 use crate::{BitSliced, BitmapExpr};
 use keyloom_tables::Explain;
 use keyloom_tables::table::RecordKey;
@@ -150,18 +150,15 @@ impl<K: RecordKey, V> Report<'_, K, V> {
     ) -> Result<Vec<(u64, i64)>> {
         match self.integers(reader, integers, 1)? {
             Source::Gathered(mut integers) => {
-                let turned = |(id, integer): (u64, i64)| match order {
-                    Order::Ascending => (integer, id),
-                    Order::Descending => (!integer, id),
-                };
+                let position = |(id, integer): (u64, i64)| (turned(integer, order), id);
                 if let Some(after) = after {
-                    integers.retain(|row| turned(*row) > turned(after));
+                    integers.retain(|row| position(*row) > position(after));
                 }
                 if k < integers.len() {
-                    integers.select_nth_unstable_by_key(k, |row| turned(*row));
+                    integers.select_nth_unstable_by_key(k, |row| position(*row));
                     integers.truncate(k);
                 }
-                integers.sort_unstable_by_key(|row| turned(*row));
+                integers.sort_unstable_by_key(|row| position(*row));
                 Ok(integers)
             }
             Source::Sliced(slices, mut audience) => {
@@ -186,8 +183,11 @@ impl<K: RecordKey, V> Report<'_, K, V> {
         let mut audience = Audience::open(&self.audience, reader)?;
         let Some(first) = audience.next_window()? else { return Ok(Source::Gathered(Vec::new())) };
         let known = Known::of(Some(&first));
-        let is_small = audience.is_finished() && known.prefers_integers(passes);
-        if self.way.unwrap_or(if is_small { Way::Walk } else { Way::Intersect }) == Way::Intersect {
+        let cheaper = match audience.is_finished() && known.prefers_integers(passes) {
+            true => Way::Walk,
+            false => Way::Intersect,
+        };
+        if self.way.unwrap_or(cheaper) == Way::Intersect {
             let audience = match audience.is_finished() {
                 true => BitmapExpr::held(&mut first.chunks())?,
                 false => self.audience.clone(),

@@ -10,6 +10,9 @@
 //! * **Walk**: the ids of the audience are looked up in the columns of the field, and their values
 //!   are counted. The reads are the blocks of ids that the audience is in.
 //!
+//! A report on a field of integers has no values to break the audience down by. To intersect, it
+//! reads the slices of the integers instead of containers.
+//!
 //! The cost of walking is known. The cost of intersecting is estimated as if every container of the
 //! field were read. A scan skips most of them if the field has a few common values, but not if it
 //! has many rare ones, and the number of values is not stored. So a report intersects only if that

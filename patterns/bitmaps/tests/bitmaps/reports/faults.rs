@@ -40,7 +40,7 @@ fn reports(fixture: &Fixture, reader: &impl Reader) -> Vec<Result<()>> {
 pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
     let fixture = Fixture::holding(store, &some_users());
     let faulty = Faulty::new(store.clone());
-    for report in 0..9 {
+    for report in 0..13 {
         for n in 0.. {
             faulty.clear_fault();
             let snapshot = faulty.snapshot().unwrap();
@@ -50,7 +50,7 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
             let audience = index.all() - index.term("city", 2_u8).unwrap();
             let asked = index.report(&audience);
             let asked = match report {
-                0..3 | 6 => asked.intersect(),
+                0..3 | 6 | 8 | 10 => asked.intersect(),
                 _ => asked.walk(),
             };
             let outcome = match report {
@@ -58,6 +58,10 @@ pub fn a_fault_while_a_report_is_made_comes_out(store: &(impl Store + Clone)) {
                 1 | 4 => asked.breakdown_by::<(String, u8)>(&snapshot, &["tag", "city"]).map(drop),
                 2 | 5 => asked.sums::<String>(&snapshot, "tag", "cents").map(drop),
                 6 | 7 => asked.sum(&snapshot, "cents").map(drop),
+                8 | 9 => asked.breakdown_of::<String>(&snapshot, "tag", "a").map(drop),
+                10 | 11 => {
+                    asked.ranked(&snapshot, "cents", Order::Ascending, Some((3, 3)), 4).map(drop)
+                }
                 _ => {
                     let batch = index.batch([&audience]).unwrap();
                     batch.counts(&snapshot, |_| ControlFlow::Continue(())).map(drop)

@@ -1,7 +1,7 @@
 //! Reports on a field of integers.
 
 use keyloom::{Metered, Order, Store};
-use keyloom_bitmaps::{CHUNK_IDS, ValueSum};
+use keyloom_bitmaps::{CHUNK_IDS, Report, ValueSum};
 use proptest::prelude::*;
 
 use super::breakdowns::{INTERSECTED, WALKED, WAYS, report};
@@ -110,6 +110,26 @@ pub fn reports_on_integers_cost_what_the_documentation_says(store: &(impl Store 
     assert_eq!(sum(WALKED), [4, 1, 4 + 4, 0]);
     assert_eq!(sum(INTERSECTED), [0, 2, 4 + 4 * 5, 0]);
     assert_eq!(sum(|report| report), sum(WALKED), "80 ids are looked up");
+
+    let cost = |way, work: &dyn Fn(Report<'_, u32, User>)| {
+        let report = report(&fixture, &Ask::City(1), way);
+        counts(store.measure(|_| work(report)).1)
+    };
+    let min_max = |report: Report<'_, u32, User>| {
+        assert_eq!(report.min_max(&snapshot, "cents").unwrap(), Some((0, 9)));
+    };
+    let median = |report: Report<'_, u32, User>| {
+        drop(report.percentiles(&snapshot, "cents", &[50.0]).unwrap());
+    };
+    let rank = |report: Report<'_, u32, User>| {
+        assert_eq!(report.rank(&snapshot, "cents", 0).unwrap(), 0);
+    };
+    for work in [&min_max as &dyn Fn(Report<'_, u32, User>), &median, &rank] {
+        assert_eq!(cost(WALKED, work), [4, 1, 4 + 4, 0]);
+    }
+    assert_eq!(cost(INTERSECTED, &min_max), [0, 1 + 2, 4 + 2 * (4 * 5), 0], "two passes");
+    assert_eq!(cost(INTERSECTED, &median), [0, 2, 4 + 4 * 5, 0]);
+    assert_eq!(cost(INTERSECTED, &rank), [0, 2, 4 + 4 * 5, 0]);
 
     let page = |way| {
         let report = report(&fixture, &Ask::City(1), way);
