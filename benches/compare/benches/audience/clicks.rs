@@ -9,7 +9,7 @@ pub const CATEGORIES: u32 = 100;
 /// What is known of each user, the users being numbered from 0.
 pub struct Clicks {
     pub cities: Vec<u32>,
-    /// What each has spent: 30 bits, all different to be in one order everywhere.
+    /// What each has spent: 30 bits, all different, so that every contender has the same order.
     pub cents: Vec<i64>,
     /// The sites that each visited, ascending, each once.
     pub sites: Lists,
@@ -55,8 +55,9 @@ impl Clicks {
         visits.sort_unstable();
         visits.dedup();
         let cities = (0..users).map(|_| zipf(&mut random, CITIES)).collect();
-        // The product by an odd number is another for each user.
-        let cents = (0..users).map(|user| i64::from(user.wrapping_mul(0x9E37_79B9) >> 2)).collect();
+        // The products by an odd number differ in their last 30 bits, as the numbers do.
+        let product = |user: u32| user.wrapping_mul(0x9E37_79B9) % (1 << 30);
+        let cents = (0..users).map(|user| i64::from(product(user))).collect();
         let (mut sites, mut categories) = (Lists::default(), Lists::default());
         let mut next = 0;
         for user in 0..users {

@@ -65,11 +65,12 @@ fn main() {
     let sqlite = timed("SQLite", || sqlite::open(&path("sqlite"), &clicks));
     let tantivy = timed("tantivy", || Tantivy::open(&path("tantivy"), &clicks));
     let lmdb = timed("keyloom", || keyloom::open(&path("keyloom"), &clicks));
+    let loaded = Loaded { clicks: &clicks, lmdb: &lmdb, tantivy: &tantivy, sqlite: &sqlite };
     for (name, audience) in AUDIENCES {
         if !only_integers {
-            report(name, &audience, &clicks, &lmdb, &tantivy, &sqlite);
+            report(name, &audience, &loaded);
         }
-        integers::measure(name, &audience, &clicks, &lmdb, &tantivy, &sqlite);
+        integers::measure(name, &audience, &loaded);
     }
     if only_integers {
         return;
@@ -85,14 +86,16 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-fn report(
-    name: &str,
-    audience: &Audience,
-    clicks: &Clicks,
-    lmdb: &Lmdb,
-    tantivy: &Tantivy,
-    sqlite: &Connection,
-) {
+/// The data, and the contenders that hold it.
+struct Loaded<'l> {
+    clicks: &'l Clicks,
+    lmdb: &'l Lmdb,
+    tantivy: &'l Tantivy,
+    sqlite: &'l Connection,
+}
+
+fn report(name: &str, audience: &Audience, loaded: &Loaded<'_>) {
+    let Loaded { clicks, lmdb, tantivy, sqlite } = loaded;
     let expected = clicks.report(audience);
     println!("\n{name}: {} users in {} categories", clicks.count(audience), expected.len());
     assert_eq!(tantivy.report(audience), expected);

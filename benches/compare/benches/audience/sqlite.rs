@@ -83,16 +83,20 @@ pub fn open(path: &Path, clicks: &Clicks) -> Connection {
     sqlite
 }
 
+/// The parameters of an audience.
+pub fn bound(audience: &Audience) -> (u32, u32, u32) {
+    (audience.site, audience.city, audience.not_category)
+}
+
 pub fn report(query: &mut Statement<'_>, audience: &Audience) -> Vec<(u32, u64)> {
-    let bound = (audience.site, audience.city, audience.not_category);
-    let rows = query.query_map(bound, |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)));
+    let rows =
+        query.query_map(bound(audience), |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)));
     rows.unwrap().map(Result::unwrap).collect()
 }
 
 /// How SQLite means to go about it.
 pub fn plan(sqlite: &Connection, sql: &str, audience: &Audience) -> Vec<String> {
     let mut explain = sqlite.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-    let bound = (audience.site, audience.city, audience.not_category);
-    let rows = explain.query_map(bound, |row| row.get(3)).unwrap();
+    let rows = explain.query_map(bound(audience), |row| row.get(3)).unwrap();
     rows.map(Result::unwrap).collect()
 }
