@@ -174,6 +174,11 @@ const STEPS: &[Step] = &[
         When::Nightly,
         on_servers!("--test documents -- on_postgres on_etcd"),
     ),
+    step(
+        "servers-bitmaps",
+        When::Nightly,
+        on_servers!("--test bitmaps -- reports::on_postgres reports::on_etcd"),
+    ),
     step("servers-graph", When::Nightly, on_servers!("--test graph -- on_postgres on_etcd")),
     step("servers-locking", When::Nightly, on_servers!("--test locking -- on_postgres on_etcd")),
     step("servers-text", When::Nightly, on_servers!("--test text -- on_postgres on_etcd")),
