@@ -39,6 +39,7 @@
 
 mod fingerprint;
 mod proven;
+pub mod shape;
 
 use std::fmt;
 
@@ -47,6 +48,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{BoxedError, Error, Result, SharedError};
 use proven::Format;
+use shape::{FieldsBy, Shape};
 
 /// Encodes values of type `V` as bytes.
 ///
@@ -71,6 +73,17 @@ pub trait Codec<V>: 'static {
     /// # Errors
     /// [`Error::Value`] if they contain something else, [`Error::NewerFormat`].
     fn decode(bytes: &[u8]) -> Result<V>;
+
+    /// The shape of the bytes. A schema stores it, and refuses a program that would read the
+    /// records as another type.
+    ///
+    /// A codec around another one returns the shape of that codec. A codec that determines the
+    /// bytes itself returns a [name and a version](Shape::named); raise the version when the bytes
+    /// change.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a type whose [shape cannot be found](Shape::of).
+    fn shape() -> Result<Shape>;
 }
 
 fn failed<E: Into<BoxedError>>(codec: &'static str, action: &'static str) -> impl Fn(E) -> Error {
@@ -193,6 +206,12 @@ macro_rules! codecs {
             fn decode(bytes: &[u8]) -> Result<V> {
                 Self::read(bytes).map_err(failed(Self::NAME, "decode"))
             }
+
+            fn shape() -> Result<Shape> {
+                let is_by_position = Self::IS_BY_POSITION;
+                let by = if is_by_position { FieldsBy::Position } else { FieldsBy::Name };
+                Shape::of::<V>(by, Self::IS_HUMAN_READABLE)
+            }
         }
     )*};
 }
@@ -223,6 +242,10 @@ where
 
     fn decode(bytes: &[u8]) -> Result<V> {
         V::try_from(bytes).map_err(failed("raw bytes", "decode"))
+    }
+
+    fn shape() -> Result<Shape> {
+        Ok(Shape::named(shape::type_name::<V>(), 1))
     }
 }
 
@@ -281,6 +304,10 @@ impl<V, C: Codec<V>, const VERSION: u8> Codec<V> for Versioned<C, VERSION> {
             }
             None => Err(failed("versioned value", "decode")("it is empty")),
         }
+    }
+
+    fn shape() -> Result<Shape> {
+        C::shape()
     }
 }
 

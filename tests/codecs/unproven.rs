@@ -2,6 +2,7 @@
 //! they write.
 
 use keyloom::value::Codec;
+use keyloom::value::shape::{Shape, type_name};
 use keyloom::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,6 +20,10 @@ macro_rules! unproven {
 
             fn decode(bytes: &[u8]) -> Result<V> {
                 $read(bytes).map_err(|error| refused(error.to_string()))
+            }
+
+            fn shape() -> Result<Shape> {
+                Ok(Shape::named(type_name::<V>(), 1))
             }
         }
     )*};

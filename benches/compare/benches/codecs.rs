@@ -12,6 +12,7 @@
 use std::hint::black_box;
 
 use keyloom::lmdb::Durability;
+use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Lmdb, Order, Result, Store, Subspace, Writer};
 use keyloom_compare::compare;
@@ -30,6 +31,10 @@ impl<V: Serialize + DeserializeOwned> Codec<V> for Bare {
 
     fn decode(bytes: &[u8]) -> Result<V> {
         <Postcard as Codec<V>>::decode(bytes)
+    }
+
+    fn shape() -> Result<Shape> {
+        <Postcard as Codec<V>>::shape()
     }
 }
 

@@ -13,6 +13,7 @@ mod misuse;
 mod processes;
 mod programs;
 mod ranked_builds;
+mod shapes;
 mod totals;
 
 use keyloom_testing::{on_every_server, on_every_store};
@@ -62,6 +63,11 @@ use programs::two_programs_are_refused_or_right;
 use ranked_builds::{
     a_ranked_build_beside_writers_counts_every_entry, a_ranked_build_reads_and_counts_in_batches,
 };
+use shapes::{
+    a_raised_version_is_believed_if_records_decode, a_store_without_shapes_is_adopted_as_said,
+    a_type_that_is_read_differently_is_refused, programs_of_joined_shapes_write_side_by_side,
+    what_stops_other_programs_needs_a_raised_version,
+};
 use totals::totals_keep_the_laws_of_derived_data;
 
 macro_rules! run {
@@ -110,6 +116,11 @@ macro_rules! run {
             operations_cost_what_the_documentation_says,
             opening_an_unchanged_schema_costs_one_range,
             two_programs_are_refused_or_right,
+            a_type_that_is_read_differently_is_refused,
+            what_stops_other_programs_needs_a_raised_version,
+            programs_of_joined_shapes_write_side_by_side,
+            a_raised_version_is_believed_if_records_decode,
+            a_store_without_shapes_is_adopted_as_said,
             totals_keep_the_laws_of_derived_data,
             a_store_without_a_schema_is_taken_over,
             an_import_costs_what_the_documentation_says,

@@ -18,7 +18,7 @@ use keyloom_patterns::{
 use crate::fixture::{Sale, Shop, bare, by_town, sale};
 use keyloom_testing::laws::{clear, dump_all};
 
-fn schema_error<T>(outcome: Result<T, Error>) -> SchemaError {
+pub fn schema_error<T>(outcome: Result<T, Error>) -> SchemaError {
     let error = outcome.map(drop).unwrap_err();
     error.downcast_ref::<SchemaError>().unwrap_or_else(|| panic!("{error}")).clone()
 }
@@ -47,17 +47,27 @@ pub fn a_table_of_another_type_is_refused(store: &(impl Store + Clone)) {
         open().table_with::<String, Sale, Json>("sales", 2).map(drop),
     ];
     for outcome in refused {
-        let SchemaError::Contradiction { name, stored, declared, .. } = schema_error(outcome)
-        else {
-            panic!("it is a contradiction")
-        };
-        assert_eq!(name, "sales");
-        assert!(stored.contains("from integer to Sale, written with Postcard"), "{stored}");
-        assert_ne!(stored, declared);
+        match schema_error(outcome) {
+            SchemaError::Contradiction { name, stored, declared, .. } => {
+                assert_eq!(name, "sales");
+                assert!(stored.contains("from integer to Sale, written with Postcard"), "{stored}");
+                assert_ne!(stored, declared);
+            }
+            SchemaError::ChangedRecord { table, difference, .. } => {
+                assert_eq!(table, "sales");
+                assert_eq!([&*difference.stored, &*difference.declared], ["Sale", "string"]);
+            }
+            error => panic!("{error}"),
+        }
     }
     assert_eq!(dump_all(store), before);
-    // Integers of another width have the same keys, and a higher version may have another type.
+    // Integers of another width have the same keys.
     open().table::<u64, Sale>("sales").unwrap();
+    // A higher version may have another type, if the table is empty.
+    let outcome = open().table_with::<u32, (), Json>("sales", 2).map(drop);
+    assert!(matches!(schema_error(outcome), SchemaError::Contradiction { .. }));
+    assert_eq!(dump_all(store), before);
+    store.transact(|txn| sales.delete(txn, &1).map(drop)).unwrap();
     open().table_with::<u32, (), Json>("sales", 2).unwrap();
     let older = store.transact(|txn| sales.put(txn, &2, &sale(2)));
     assert!(matches!(schema_error(older), SchemaError::Contradiction { .. }));

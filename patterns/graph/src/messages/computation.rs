@@ -4,6 +4,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
+use keyloom::value::shape::{Shape, type_name};
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyRange, Order, Pack, Page, Reader, Result, Store, Subspace, Writer, pack};
 use keyloom_tables::{BatchSize, Progress, Schema, Table};
@@ -29,6 +30,10 @@ impl<P> Codec<P> for Supersteps {
 
     fn decode(_: &[u8]) -> Result<P> {
         Err(Error::other(NoRecords))
+    }
+
+    fn shape() -> Result<Shape> {
+        Ok(Shape::named(type_name::<P>(), 1))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Errors of schemas.
 
 use keyloom::Error;
+use keyloom::value::shape::Difference;
 
 use super::stored::State;
 
@@ -22,6 +23,64 @@ pub enum SchemaError {
         stored: String,
         /// The definition of the program.
         declared: String,
+    },
+    /// The record type of the program is not the one that the records were written with.
+    #[error(
+        "in the schema {schema:?}, the records of {table:?} do not have the type of the program: {difference}; {}",
+        difference.remedy
+    )]
+    ChangedRecord {
+        /// The schema.
+        schema: String,
+        /// The table.
+        table: String,
+        /// The first part that differs.
+        difference: Difference,
+    },
+    /// Programs with the declared version could not read what this program writes. A raised version
+    /// states that they no longer run.
+    #[error(
+        "in the schema {schema:?}, programs with version {version} of {table:?} could not read what this program writes: {difference}; raise the version of the table, which excludes them"
+    )]
+    OneWay {
+        /// The schema.
+        schema: String,
+        /// The table.
+        table: String,
+        /// The version of the table.
+        version: u32,
+        /// The first part that such programs could not read: *in the store* is what this program
+        /// writes, *in the program* is what they read.
+        difference: Difference,
+    },
+    /// The shape of the record type cannot be found.
+    #[error("the shape of the records of {table:?} is not known: {source}")]
+    UnknownShape {
+        /// The table.
+        table: String,
+        /// The type, and why.
+        source: Error,
+    },
+    /// The store was written before shapes were stored, so the type of the records is not known.
+    #[error(
+        "in the schema {schema:?}, the store does not hold the shape of the records of {table:?}; declare it with `Schema::adopt_table` and the type that they were written with"
+    )]
+    NoShape {
+        /// The schema.
+        schema: String,
+        /// The table.
+        table: String,
+    },
+    /// A record does not decode as the program's type, so the version was not raised, or the table
+    /// was not adopted.
+    #[error("the records of {table:?} are not those of {declared}: {source}")]
+    Undecodable {
+        /// The table.
+        table: String,
+        /// The definition of the program.
+        declared: String,
+        /// The key of the record, and why it does not decode.
+        source: Error,
     },
     /// A name is declared twice.
     #[error("the schema {schema:?} declares {name:?} twice; give each its own name")]

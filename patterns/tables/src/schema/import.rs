@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
+use super::accept::define_table;
 use super::build::{BATCH, delete_some, in_batches};
 use super::error::SchemaError;
 use super::stored::{StoredTable, TableDefinition, is_of_schemas};
@@ -80,7 +81,7 @@ impl<S: Store> Schema<'_, S> {
         version: u32,
         space: &Subspace,
     ) -> Result<Table<K, V, C>> {
-        let definition = TableDefinition::of::<K, V, C>(version);
+        let definition = define_table::<K, V, C>(name, version)?;
         if !self.is_entered(name)? {
             self.refuse_other_entries::<K, V, C>(name, &definition, space)?;
         }

@@ -26,7 +26,10 @@
 //!
 //! | a program | error |
 //! |---|---|
-//! | declares a table with another key, record type or codec than the store has | [`SchemaError::Contradiction`] |
+//! | declares a table with another key or codec than the store has | [`SchemaError::Contradiction`] |
+//! | declares a table with a record type that reads the records differently | [`SchemaError::ChangedRecord`] |
+//! | declares a table with a record type whose records earlier programs cannot read, without a raised version | [`SchemaError::OneWay`] |
+//! | raises the version of a table, and a sampled record does not decode | [`SchemaError::Undecodable`] |
 //! | declares one name twice | [`SchemaError::DeclaredTwice`] |
 //! | declares an index of another kind under the same name and version | [`SchemaError::Contradiction`] |
 //! | writes to a table and does not declare one of its indexes | [`SchemaError::Undeclared`] |
@@ -44,7 +47,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (1, one byte; 2 for an imported table); then the tuple of, if imported, the prefix of the records, the table's id, version, key, record type, codec, and a list of its derived data, sorted by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable, 3 being built after the last record), position of the build (in state 1 the key of the last record visited), id of the queue if updates are deferred |
+//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (3, one byte; 4 for an imported table; 1 and 2 if the store was written before shapes were stored, without the shape); then the tuple of, if imported, the prefix of the records, the shape of the records, the table's id, version, key, record type, codec, and a list of its derived data, sorted by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable, 3 being built after the last record), position of the build (in state 1 the key of the last record visited), id of the queue if updates are deferred |
 //! | `"keyloom"`, `"dropped"`, name of the schema, name of the table, id | the entry of a table that is being dropped |
 //! | `"keyloom"`, `"repair"`, id of derived data | number of repairs begun, a counter: the fencing token of the last one |
 //! | `"keyloom"`, `"next id"` | the next free id, a counter |
@@ -106,6 +109,23 @@
 //!
 //! A program that does not declare data that is readable or being built cannot write. So deploy a
 //! declaration to all programs first, and then build.
+//!
+//! # When a record type changes
+//!
+//! The entry of a table holds the [shape](keyloom::value::shape) of its records: fields, types and
+//! variants, found by their `Deserialize`. Names of types are not part of it. A declaration
+//! compares the program's shape with it, under the rules of the codec:
+//!
+//! * A program that reads all records, and whose records earlier programs read, is accepted. The
+//!   entry then has the joined shape, so a later program is compared with all records.
+//! * A program that reads all records, but writes some that earlier programs cannot read, needs a
+//!   raised [version](Schema::table_with). It excludes the earlier programs.
+//! * Any other program is refused, whatever its version, unless the table is empty. The error names
+//!   the field, both types, and what can be done.
+//!
+//! Reads do not check the entry: a program that has declared a table, and is excluded later, still
+//! reads. Its own codec then refuses records that it cannot read, or, by name, leaves out fields
+//! that it does not know.
 //!
 //! # Stores without a schema
 //!
@@ -182,6 +202,7 @@
 //! of indexes that are not idempotent: C. Chrysafis et al., *FoundationDB Record Layer* (2019).
 //! Online schema changes: I. Rae et al., *Online, Asynchronous Schema Change in F1* (2013).
 
+mod accept;
 mod as_of;
 mod attached;
 mod build;
@@ -190,6 +211,7 @@ mod error;
 mod import;
 mod maintained;
 mod owned;
+mod sample;
 mod stored;
 mod tables;
 mod violations;
@@ -198,7 +220,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use keyloom::value::Postcard;
+use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use crate::aggregate::{Contributions, Totals};
@@ -212,12 +234,12 @@ pub use owned::OWNER;
 pub use stored::{Definition, State, TableDefinition};
 pub use tables::{DerivedInfo, TableInfo};
 
+use accept::{Declaration, define_table, enter_table};
 pub(crate) use deferred::{queue_key, write_queued};
-use import::refuse_overlap;
 use owned::Declared;
 pub(crate) use owned::{Follow, Followed, Owned};
 pub(crate) use stored::is_of_schemas;
-use stored::{Id, StoredDerived, StoredTable, space_of, write_entry};
+use stored::{Id, StoredDerived, StoredTable, space_of};
 
 /// A named set of tables and derived data; see the [module](self).
 ///
@@ -283,21 +305,29 @@ impl<'s, S: Store> Schema<'s, S> {
     /// Declares a table whose records are encoded with [`Postcard`], and adds it to the schema if
     /// it is new.
     ///
-    /// The entry in the schema holds the names of the types `K` and `V` without their module paths;
-    /// a declaration with other names is refused. In a key, integers of all widths count as one
-    /// type, since they share one encoding.
+    /// The entry in the schema holds the [shape](keyloom::value::shape) of `V`. A declaration with
+    /// another type is refused if it would read the records as other values; see [When a record
+    /// type changes](self#when-a-record-type-changes). In a key, integers of all widths count as
+    /// one type, since they share one encoding.
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any
-    /// error of the store.
-    pub fn table<K: RecordKey, V: 'static>(&self, name: &str) -> Result<Table<K, V>> {
+    /// [`SchemaError::ChangedRecord`], [`SchemaError::OneWay`], [`SchemaError::Contradiction`],
+    /// [`SchemaError::UnknownShape`], [`SchemaError::NoShape`] or [`SchemaError::DeclaredTwice`] in
+    /// an [`Error::Other`]; any error of the store.
+    pub fn table<K: RecordKey, V: 'static>(&self, name: &str) -> Result<Table<K, V>>
+    where
+        Postcard: Codec<V>,
+    {
         self.table_with::<K, V, Postcard>(name, 1)
     }
 
     /// Declares a table of version `version`, whose records are encoded with the codec `C`.
     ///
-    /// Raise the version if the record type gets another name or another codec that can decode the
-    /// stored records. From then on, a program that declares a lower version is refused.
+    /// Raise the version for a record type whose records earlier programs cannot read, or for a
+    /// codec of your own that reads the stored records as well. The first, the last and up to 100
+    /// other records must decode and encode again; otherwise nothing is written. From then on, a
+    /// program that declares a lower version is refused. If the table holds no record, any record
+    /// type and codec may follow. [`adopt_table_with`](Schema::adopt_table_with) is the way back.
     ///
     /// ```
     /// use keyloom::{Memory, value::Json};
@@ -311,18 +341,18 @@ impl<'s, S: Store> Schema<'s, S> {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError::Contradiction`] or [`SchemaError::DeclaredTwice`] in an [`Error::Other`]; any
-    /// error of the store.
-    pub fn table_with<K: RecordKey, V: 'static, C: 'static>(
+    /// The errors of [`table`](Schema::table); [`SchemaError::Undecodable`] if the version is
+    /// raised and a record does not decode.
+    pub fn table_with<K: RecordKey, V: 'static, C: Codec<V>>(
         &self,
         name: &str,
         version: u32,
     ) -> Result<Table<K, V, C>> {
-        self.declare_table(name, TableDefinition::of::<K, V, C>(version), None)
+        self.declare_table(name, define_table::<K, V, C>(name, version)?, None)
     }
 
     /// Declares a table; `imported` is the subspace from which it is imported, if any.
-    fn declare_table<K: RecordKey, V: 'static, C: 'static>(
+    fn declare_table<K: RecordKey, V: 'static, C: Codec<V>>(
         &self,
         name: &str,
         definition: TableDefinition,
@@ -334,51 +364,20 @@ impl<'s, S: Store> Schema<'s, S> {
             return Err(SchemaError::DeclaredTwice { schema, name }.into());
         }
         let entry = entries_of(&self.name).pack(name);
-        let stored = match known.stored.get(name) {
-            Some(stored) if stored.definition == definition => stored.clone(),
-            _ => self.store.transact(|txn| {
-                txn.guarded(|txn| self.enter_table(txn, &entry, name, &definition, imported))
+        let of = Declaration { schema: &self.name, name, definition: &definition };
+        let known_to_fit = known.stored.get(name).filter(|stored| of.fits(stored));
+        let stored = match known_to_fit {
+            Some(stored) => stored.clone(),
+            None => self.store.transact(|txn| {
+                txn.guarded(|txn| enter_table::<V, C>(txn, &entry, &of, imported))
             })?,
         };
         imported.map_or(Ok(()), |space| stored.refuse_elsewhere(&self.name, name, space))?;
-        let owned = Owned::new(Arc::clone(&self.name), name.into(), entry, &stored);
+        let owned = Owned::new(Arc::clone(&self.name), name.into(), entry, &stored, definition)?;
         let space = stored.space();
         known.stored.insert(name.into(), stored);
         known.declared.insert(name.into());
         Ok(Table::owned(space, Arc::new(owned)))
-    }
-
-    fn enter_table(
-        &self,
-        txn: &mut impl Writer,
-        entry: &[u8],
-        name: &str,
-        definition: &TableDefinition,
-        imported: Option<&Subspace>,
-    ) -> Result<StoredTable> {
-        let stored = txn.get(entry)?.map(|bytes| StoredTable::decode(&bytes)).transpose();
-        let table = match stored.map_err(|error| error.at(entry))? {
-            None => {
-                if let Some(space) = imported {
-                    refuse_overlap(txn, space, "imported")?;
-                }
-                let (id, definition) = (new_id(txn)?, definition.clone());
-                StoredTable { id, imported: imported.cloned(), definition, derived: Vec::new() }
-            }
-            // A new version must have the same type of keys.
-            Some(stored)
-                if stored.definition.version < definition.version
-                    && stored.definition.key == definition.key =>
-            {
-                StoredTable { definition: definition.clone(), ..stored }
-            }
-            Some(stored) => {
-                stored.refuse_other(&self.name, name, definition)?;
-                return Ok(stored);
-            }
-        };
-        write_entry(txn, entry, &table)?;
-        Ok(table)
     }
 
     /// Declares data derived from the records of `table`, and adds it to the schema if it is new.

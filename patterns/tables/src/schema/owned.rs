@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
 use smallvec::SmallVec;
 
+use super::accept::Declaration;
 use super::error::SchemaError;
 use super::stored::{
     Definition, Id, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
@@ -64,6 +65,7 @@ pub(crate) struct Owned<K, V> {
     pub(super) entry: KeyBuf,
     pub(super) id: Id,
     imported: Option<Subspace>,
+    /// The definition of this program.
     definition: TableDefinition,
     declared: RwLock<AllDeclared<K, V>>,
     /// Whether some of the declared data is deferred.
@@ -73,6 +75,8 @@ pub(crate) struct Owned<K, V> {
 /// The derived data of a table that the program has declared so far.
 struct AllDeclared<K, V> {
     all: Vec<Arc<Declared<K, V>>>,
+    /// The definition in the store, which fits that of the program.
+    stored: TableDefinition,
     /// The bytes of the table's entry if it lists exactly the declared data and all of it is
     /// readable. A writer that reads these bytes need not decode them.
     steady: Vec<u8>,
@@ -157,12 +161,34 @@ impl<K, V> Owned<K, V> {
         name: Arc<str>,
         entry: KeyBuf,
         stored: &StoredTable,
-    ) -> Self {
-        let steady = StoredTable { derived: Vec::new(), ..stored.clone() }.encode();
-        let declared = RwLock::new(AllDeclared { all: Vec::new(), steady });
-        let StoredTable { id, imported, definition, .. } = stored.clone();
-        let defers = AtomicBool::new(false);
-        Self { schema, name, entry, id, imported, definition, declared, defers }
+        definition: TableDefinition,
+    ) -> Result<Self> {
+        let StoredTable { id, imported, definition: stored, .. } = stored.clone();
+        let declared = AllDeclared { all: Vec::new(), stored, steady: Vec::new() };
+        let (declared, defers) = (RwLock::new(declared), AtomicBool::new(false));
+        let owned = Self { schema, name, entry, id, imported, definition, declared, defers };
+        owned.renew_steady(&mut owned.writable())?;
+        Ok(owned)
+    }
+
+    fn writable(&self) -> RwLockWriteGuard<'_, AllDeclared<K, V>> {
+        self.declared.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn renew_steady(&self, declared: &mut AllDeclared<K, V>) -> Result<()> {
+        let derived = declared.all.iter().map(|one| one.readable()).collect();
+        let (imported, definition) = (self.imported.clone(), declared.stored.clone());
+        declared.steady = StoredTable { id: self.id, imported, definition, derived }.encode()?;
+        Ok(())
+    }
+
+    /// Another program has joined its shape with that of the records. From now on, entries with the
+    /// joined shape are recognized by their bytes again.
+    #[cold]
+    fn follow_stored(&self, stored: &TableDefinition) -> Result<()> {
+        let mut declared = self.writable();
+        declared.stored = stored.clone();
+        self.renew_steady(&mut declared)
     }
 
     /// Adds derived data, which the writers of this program maintain from now on.
@@ -170,7 +196,7 @@ impl<K, V> Owned<K, V> {
     /// # Errors
     /// [`SchemaError::DeclaredTwice`].
     pub(super) fn declare(&self, declared: Declared<K, V>) -> Result<Arc<Declared<K, V>>> {
-        let mut guard = self.declared.write().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.writable();
         if guard.all.iter().any(|other| other.name == declared.name) {
             let (schema, name) = (self.schema.to_string(), self.name_of(&declared.name));
             return Err(SchemaError::DeclaredTwice { schema, name }.into());
@@ -179,9 +205,7 @@ impl<K, V> Owned<K, V> {
         let declared = Arc::new(declared);
         guard.all.push(Arc::clone(&declared));
         guard.all.sort_by(|a, b| a.name.cmp(&b.name));
-        let derived = guard.all.iter().map(|declared| declared.readable()).collect();
-        let (imported, definition) = (self.imported.clone(), self.definition.clone());
-        guard.steady = StoredTable { id: self.id, imported, definition, derived }.encode();
+        self.renew_steady(&mut guard)?;
         Ok(declared)
     }
 
@@ -233,7 +257,14 @@ impl<K, V> Owned<K, V> {
             };
             return Ok(declared.all.iter().map(follow).collect());
         }
-        self.followed_of(&declared, &self.decode(entry)?)
+        let stored = self.decode(entry)?;
+        let followed = self.followed_of(&declared, &stored)?;
+        let is_changed = declared.stored != stored.definition;
+        drop(declared);
+        if is_changed {
+            self.follow_stored(&stored.definition)?;
+        }
+        Ok(followed)
     }
 
     fn followed_of(
@@ -296,7 +327,8 @@ impl<K, V> Owned<K, V> {
         let Some(stored) = stored.filter(|stored| stored.id == self.id) else {
             return Err(SchemaError::Gone { name: self.name.to_string() }.into());
         };
-        stored.refuse_other(&self.schema, &self.name, &self.definition)?;
+        let Self { schema, name, definition, .. } = self;
+        Declaration { schema, name, definition }.refuse_other(&stored)?;
         Ok(stored)
     }
 

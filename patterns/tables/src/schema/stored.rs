@@ -2,15 +2,22 @@
 
 use std::fmt;
 
-use keyloom::key::List;
-use keyloom::{Error, KeyBuf, Result, Subspace, Writer, pack, unpack};
+use keyloom::key::{List, Unpacker};
+use keyloom::value::Codec;
+use keyloom::value::shape::{Shape, type_name};
+use keyloom::{Error, KeyBuf, Result, Subspace, Unpack, Writer, pack, unpack};
 
 use super::error::SchemaError;
 
+/// The format of the entry of a table whose records are in the subspace of its id, without the
+/// shape of its records: as programs wrote it before shapes were stored.
+const SHAPELESS: u8 = 1;
+/// The same of an imported table.
+const SHAPELESS_IMPORTED: u8 = 2;
 /// The format of the entry of a table whose records are in the subspace of its id.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 3;
 /// The format of the entry of an imported table.
-const IMPORTED: u8 = 2;
+const IMPORTED: u8 = 4;
 
 /// Whether derived data is maintained and can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,18 +77,28 @@ pub struct TableDefinition {
     pub value: String,
     /// The name of the codec.
     pub codec: String,
+    /// The shape of the records: that of the programs that have written them. `None` in a store
+    /// that was written before shapes were stored, until [`Schema::adopt_table`](super::Schema::adopt_table).
+    pub shape: Option<Shape>,
 }
 
 impl TableDefinition {
-    pub(super) fn of<K: ?Sized, V: ?Sized, C: ?Sized>(version: u32) -> Self {
+    /// # Errors
+    /// Those of [`Codec::shape`].
+    pub(super) fn of<K: ?Sized, V, C: Codec<V>>(version: u32) -> Result<Self> {
         let (key, value, codec) = (key_name::<K>(), type_name::<V>(), type_name::<C>());
-        Self { version, key, value, codec }
+        Ok(Self { version, key, value, codec, shape: Some(C::shape()?) })
+    }
+
+    /// The definition of records that only programs with this one have written.
+    pub(super) fn written(&self) -> Self {
+        Self { shape: self.shape.as_ref().map(Shape::written), ..self.clone() }
     }
 }
 
 impl fmt::Display for TableDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { version, key, value, codec } = self;
+        let Self { version, key, value, codec, .. } = self;
         write!(f, "a table of version {version} from {key} to {value}, written with {codec}")
     }
 }
@@ -180,32 +197,12 @@ impl StoredTable {
         self.derived.iter_mut().find(|one| one.name == name)
     }
 
-    /// # Errors
-    /// [`SchemaError::Contradiction`] if the definition is not `declared`.
-    pub(super) fn refuse_other(
-        &self,
-        schema: &str,
-        name: &str,
-        declared: &TableDefinition,
-    ) -> Result<()> {
-        if self.definition == *declared {
-            return Ok(());
-        }
-        Err(SchemaError::Contradiction {
-            schema: schema.into(),
-            name: name.into(),
-            stored: self.definition.to_string(),
-            declared: declared.to_string(),
-        }
-        .into())
-    }
-
     pub(super) fn insert(&mut self, one: StoredDerived) {
         let place = self.derived.partition_point(|other| other.name < one.name);
         self.derived.insert(place, one);
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Result<Vec<u8>> {
         let derived = self.derived.iter().map(|one| {
             let Definition { kind, format, version, options, .. } = &one.definition;
             let state = match one.state {
@@ -220,12 +217,19 @@ impl StoredTable {
             (names.0, names.1, names.2, *format, *version, options, state, built_to, one.queue)
         });
         let derived: List<Vec<Encoded<&str, &[u8]>>> = List(derived.collect());
-        let TableDefinition { version, key, value, codec } = &self.definition;
+        let TableDefinition { version, key, value, codec, shape } = &self.definition;
         let packed = pack(&(self.id, *version, key, value, codec, derived));
-        match &self.imported {
-            None => [&[FORMAT], &packed[..]].concat(),
-            Some(space) => [&[IMPORTED], &*pack(space.prefix()), &packed[..]].concat(),
-        }
+        let shape = shape.as_ref().map(Shape::to_bytes);
+        let format = match (&self.imported, &self.definition.shape) {
+            (None, None) => SHAPELESS,
+            (Some(_), None) => SHAPELESS_IMPORTED,
+            (None, Some(_)) => FORMAT,
+            (Some(_), Some(_)) => IMPORTED,
+        };
+        let imported = self.imported.as_ref().map(|space| pack(space.prefix()));
+        let shape = shape.transpose()?.map(|shape| pack(&shape[..]));
+        let (imported, shape) = (imported.as_deref(), shape.as_deref());
+        Ok([&[format], imported.unwrap_or(b""), shape.unwrap_or(b""), &packed[..]].concat())
     }
 
     /// # Errors
@@ -233,25 +237,32 @@ impl StoredTable {
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = || Error::other(SchemaError::Damaged);
         type Table = (Id, u32, String, String, String, DerivedList);
-        type Imported = (Vec<u8>, Id, u32, String, String, String, DerivedList);
-        let (imported, (id, version, key, value, codec, derived)): (_, Table) =
-            match bytes.split_first() {
-                Some((&FORMAT, rest)) => (None, unpack(rest).map_err(|_| damaged())?),
-                Some((&IMPORTED, rest)) => {
-                    let table: Imported = unpack(rest).map_err(|_| damaged())?;
-                    let (prefix, id, version, key, value, codec, derived) = table;
-                    let space = Subspace::from_bytes(&prefix);
-                    (Some(space), (id, version, key, value, codec, derived))
-                }
-                Some((&format, _)) if format > IMPORTED => {
-                    return Err(Error::NewerFormat {
-                        what: "the schema".into(),
-                        found: format.into(),
-                        supported: IMPORTED.into(),
-                    });
-                }
-                _ => return Err(damaged()),
-            };
+        let (format, mut rest) = match bytes.split_first() {
+            Some((&format, rest)) if (SHAPELESS..=IMPORTED).contains(&format) => (format, rest),
+            Some((&format, _)) if format > IMPORTED => {
+                return Err(Error::NewerFormat {
+                    what: "the schema".into(),
+                    found: format.into(),
+                    supported: IMPORTED.into(),
+                });
+            }
+            _ => return Err(damaged()),
+        };
+        let mut imported = None;
+        if matches!(format, IMPORTED | SHAPELESS_IMPORTED) {
+            let prefix: Vec<u8> = next(&mut rest).ok_or_else(damaged)?;
+            imported = Some(Subspace::from_bytes(&prefix));
+        }
+        let mut shape = None;
+        if matches!(format, FORMAT | IMPORTED) {
+            let stored: Vec<u8> = next(&mut rest).ok_or_else(damaged)?;
+            shape = Some(match Shape::from_bytes(&stored) {
+                Err(error @ Error::NewerFormat { .. }) => return Err(error),
+                shape => shape.map_err(|_| damaged())?,
+            });
+        }
+        let table: Table = unpack(rest).map_err(|_| damaged())?;
+        let (id, version, key, value, codec, derived) = table;
         let derived = derived.0.into_iter().map(|one| {
             let (name, id, kind, format, version, options, state, built_to, queue) = one;
             let all_visited = state == 3;
@@ -267,25 +278,23 @@ impl StoredTable {
             Ok(StoredDerived { name, id, definition, state, built_to, all_visited, queue })
         });
         let derived = derived.collect::<Result<_>>()?;
-        let definition = TableDefinition { version, key, value, codec };
+        let definition = TableDefinition { version, key, value, codec, shape };
         Ok(Self { id, imported, definition, derived })
     }
+}
+
+/// The next element of a tuple.
+fn next<'b, T: Unpack<'b>>(rest: &mut &'b [u8]) -> Option<T> {
+    let mut input = Unpacker::new(rest);
+    let element = T::unpack(&mut input).ok()?;
+    *rest = rest.get(input.offset()..)?;
+    Some(element)
 }
 
 /// Writes the entry of a table. The next write of the transaction to the table then reads it again.
 pub(super) fn write_entry(txn: &mut impl Writer, entry: &[u8], table: &StoredTable) -> Result<()> {
     txn.state().forget(entry);
-    txn.put(entry, &table.encode())
-}
-
-/// The name of a type without module paths: `Vec<City>`.
-fn type_name<T: ?Sized>() -> String {
-    let mut name = String::new();
-    let full = std::any::type_name::<T>();
-    for word in full.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
-        name.push_str(word.rsplit("::").next().unwrap_or(word));
-    }
-    name
+    txn.put(entry, &table.encode()?)
 }
 
 /// The shape of a key. Integers of all widths share one encoding, and so do all kinds of strings.
@@ -311,6 +320,7 @@ fn key_name<K: ?Sized>() -> String {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use keyloom::value::shape::FieldsBy;
 
     #[test]
     fn names_of_types_have_no_paths() {
@@ -347,6 +357,7 @@ mod tests {
                 key: "integer".into(),
                 value: "City\0".into(),
                 codec: "Postcard".into(),
+                shape: None,
             },
             derived: vec![
                 one("a", State::Readable, None),
@@ -355,15 +366,18 @@ mod tests {
                 one("d", State::Building, Some(b"count")),
             ],
         };
-        for imported in [None, Some(Subspace::from_bytes(b"any\0\xFF"))] {
-            table.imported = imported;
-            let bytes = table.encode();
+        let shape = Shape::of::<(u8, Option<String>)>(FieldsBy::Position, false).unwrap();
+        let imported = [None, Some(Subspace::from_bytes(b"any\0\xFF"))];
+        for (imported, shape) in imported.iter().flat_map(|one| [(one, None), (one, Some(&shape))])
+        {
+            (table.imported, table.definition.shape) = (imported.clone(), shape.cloned());
+            let bytes = table.encode().unwrap();
             assert_eq!(StoredTable::decode(&bytes).unwrap(), table);
             for length in 0..bytes.len() {
                 assert!(StoredTable::decode(&bytes[..length]).is_err(), "{length} bytes");
             }
         }
-        let newer = [&[IMPORTED + 1], &table.encode()[1..]].concat();
+        let newer = [&[IMPORTED + 1], &table.encode().unwrap()[1..]].concat();
         assert!(matches!(StoredTable::decode(&newer), Err(Error::NewerFormat { .. })));
     }
 }

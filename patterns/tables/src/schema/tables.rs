@@ -152,7 +152,11 @@ impl<S: Store> Schema<'_, S> {
     }
 
     /// The entry of a table, and its key.
-    fn read_table(&self, reader: &impl Reader, name: &str) -> Result<(KeyBuf, StoredTable)> {
+    pub(super) fn read_table(
+        &self,
+        reader: &impl Reader,
+        name: &str,
+    ) -> Result<(KeyBuf, StoredTable)> {
         let entry = super::entries_of(&self.name).pack(name);
         let stored = reader.get(&entry)?.map(|bytes| StoredTable::decode(&bytes)).transpose();
         let gone = || SchemaError::Gone { name: name.into() };

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyloom::value::Codec;
+use keyloom::value::shape::Shape;
 use keyloom::{Error, Result};
 
 /// The format that this version writes.
@@ -60,5 +61,9 @@ impl<V, C: Codec<V>> Codec<VersionedRecord<V>> for WithVersion<C> {
                 source: NoVersion(bytes.len()).into(),
             }),
         }
+    }
+
+    fn shape() -> Result<Shape> {
+        C::shape()
     }
 }

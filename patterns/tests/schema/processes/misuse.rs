@@ -13,7 +13,7 @@ const OTHER_TABLE: &str = "does not maintain this derived data";
 /// A part of each error, by misuse.
 pub const ANSWERS: [&[&str]; 6] = [
     &["outside of the assigned subspace", OF_SCHEMAS],
-    &["from integer to Sale, written with Postcard in the store", OF_SCHEMAS],
+    &["the record is Sale in the store and f64 in the program", OF_SCHEMAS],
     &["belongs to a schema", "declares \"sales.totals\" twice", OF_SCHEMAS],
     &[OF_SCHEMAS, OF_SCHEMAS],
     &[OTHER_TABLE],
@@ -21,7 +21,7 @@ pub const ANSWERS: [&[&str]; 6] = [
 ];
 
 /// Tries a misuse in several ways, and reports each outcome.
-pub fn misuse<S: Store, V: Record, C: Codec<V>>(
+pub fn misuse<S: Store, V: Record, C: Codec<V> + Codec<f64>>(
     program: &Program<'_, S, V, C>,
     number: usize,
     say: &mut impl FnMut(Said),

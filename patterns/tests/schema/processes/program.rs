@@ -4,6 +4,7 @@ use std::io::{BufRead, Write};
 use std::ops::ControlFlow;
 
 use keyloom::lmdb::Durability;
+use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Json, Postcard};
 use keyloom::{Lmdb, Order, Result, Store, Writer};
 use keyloom_patterns::aggregate::contribution;
@@ -121,6 +122,10 @@ impl<V: Serialize + DeserializeOwned> Codec<V> for Either {
     fn decode(bytes: &[u8]) -> Result<V> {
         if bytes.starts_with(b"{") { Json::decode(bytes) } else { Postcard::decode(bytes) }
     }
+
+    fn shape() -> Result<Shape> {
+        <Json as Codec<V>>::shape()
+    }
 }
 
 pub fn sale(n: u32) -> Sale {
@@ -137,7 +142,7 @@ pub struct Program<'s, S, V: Record, C: 'static> {
     pub by_town: Option<ByTown<V, C>>,
 }
 
-impl<'s, S: Store, V: Record, C: Codec<V>> Program<'s, S, V, C> {
+impl<'s, S: Store, V: Record, C: Codec<V> + Codec<f64>> Program<'s, S, V, C> {
     pub fn open(store: &'s S, change: Change, is_new: bool) -> Result<Self> {
         let schema = Schema::open(store, "shop")?;
         let is_raised = matches!(
@@ -306,7 +311,7 @@ pub fn say(what: Said) {
 }
 
 /// Opens the schema at the first line of the input, and runs a step for each further one.
-fn follow<V: Record, C: Codec<V>>(store: &impl Store, part: &Part) {
+fn follow<V: Record, C: Codec<V> + Codec<f64>>(store: &impl Store, part: &Part) {
     let mut lines = std::io::stdin().lock().lines().map(Result::<_, _>::unwrap);
     if lines.next().is_none() {
         return;

@@ -41,6 +41,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
+use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
 
@@ -102,6 +103,10 @@ impl<V, C: Codec<V>> Codec<NodeRecord<V>> for NodeCodec<C> {
         let decoded = stored_name(bytes).and_then(|name| Ok((name.to_owned(), node.value()?)));
         let (name, value) = decoded.map_err(damaged)?;
         Ok(NodeRecord { stored: bytes.to_vec(), name, value })
+    }
+
+    fn shape() -> Result<Shape> {
+        C::shape()
     }
 }
 

@@ -1,0 +1,323 @@
+//! Which declarations of a table fit the records in the store.
+
+use std::any::type_name;
+use std::ops::ControlFlow;
+
+use keyloom::value::Codec;
+use keyloom::value::shape::{Difference, Reads, Shape};
+use keyloom::{Error, KeyBuf, Reader, Result, Store, Subspace, Writer};
+
+use super::build::BATCH;
+use super::deferred::read_queued;
+use super::error::SchemaError;
+use super::import::refuse_overlap;
+use super::sample::sample;
+use super::stored::{StoredTable, TableDefinition, space_of, write_entry};
+use super::{Schema, new_id};
+use crate::derived::page_behind;
+use crate::progress::Progress;
+use crate::table::{RecordKey, Table};
+
+/// The definition of a program.
+pub(super) fn define_table<K: ?Sized, V, C: Codec<V>>(
+    name: &str,
+    version: u32,
+) -> Result<TableDefinition> {
+    TableDefinition::of::<K, V, C>(version)
+        .map_err(|source| SchemaError::UnknownShape { table: name.into(), source }.into())
+}
+
+/// The declaration of a table by a program.
+pub(super) struct Declaration<'a> {
+    pub(super) schema: &'a str,
+    pub(super) name: &'a str,
+    pub(super) definition: &'a TableDefinition,
+}
+
+impl Declaration<'_> {
+    /// Whether the program may use the table without a change of its entry.
+    pub(super) fn fits(&self, stored: &StoredTable) -> bool {
+        self.refuse_other(stored).is_ok()
+    }
+
+    /// # Errors
+    /// The reason why the program may not use the table without a change of its entry.
+    pub(super) fn refuse_other(&self, stored: &StoredTable) -> Result<()> {
+        match self.joined(&stored.definition)? {
+            None => Ok(()),
+            // The entry no longer has the shape that this program has declared.
+            Some(_) => Err(self.contradicts(&stored.definition)),
+        }
+    }
+
+    /// Compares declarations of one version. Returns the shape of records that this program writes
+    /// too, if it differs from the one in the store.
+    fn joined(&self, stored: &TableDefinition) -> Result<Option<Shape>> {
+        let declared = self.definition;
+        let is_same = stored.version == declared.version
+            && stored.key == declared.key
+            && stored.codec == declared.codec;
+        if !is_same {
+            return Err(self.contradicts(stored));
+        }
+        match self.reads(stored)? {
+            Reads::Same => Ok(None),
+            Reads::BothWays(joined) => Ok(Some(joined)),
+            Reads::OneWay(_, difference) => {
+                let (schema, table) = (self.schema.into(), self.name.into());
+                let version = stored.version;
+                Err(SchemaError::OneWay { schema, table, version, difference }.into())
+            }
+        }
+    }
+
+    /// # Errors
+    /// [`SchemaError::ChangedRecord`], [`SchemaError::NoShape`].
+    fn reads(&self, stored: &TableDefinition) -> Result<Reads> {
+        let (schema, table) = (self.schema.to_owned(), self.name.to_owned());
+        let (Some(stored), Some(declared)) = (&stored.shape, &self.definition.shape) else {
+            return Err(SchemaError::NoShape { schema, table }.into());
+        };
+        let changed = |difference: Difference| {
+            SchemaError::ChangedRecord { schema, table, difference }.into()
+        };
+        declared.reads(stored).map_err(changed)
+    }
+
+    fn contradicts(&self, stored: &TableDefinition) -> Error {
+        SchemaError::Contradiction {
+            schema: self.schema.into(),
+            name: self.name.into(),
+            stored: stored.to_string(),
+            declared: self.definition.to_string(),
+        }
+        .into()
+    }
+
+    fn undecodable(&self, source: Error) -> Error {
+        let (table, declared) = (self.name.into(), self.definition.to_string());
+        SchemaError::Undecodable { table, declared, source }.into()
+    }
+
+    /// The definition of the table after its version was raised.
+    fn raised<V, C: Codec<V>>(
+        &self,
+        txn: &impl Reader,
+        stored: &StoredTable,
+    ) -> Result<TableDefinition> {
+        let (declared, old) = (self.definition, &stored.definition);
+        if is_empty(txn, stored)? {
+            return Ok(declared.written());
+        }
+        let is_opaque = |shape: &Option<Shape>| shape.as_ref().is_none_or(Shape::is_opaque);
+        let shape = if declared.codec == old.codec && !is_opaque(&old.shape) {
+            match self.reads(old)? {
+                Reads::Same => old.shape.clone(),
+                Reads::BothWays(joined) | Reads::OneWay(joined, _) => Some(joined),
+            }
+        } else if declared.codec != old.codec && is_own::<C>() {
+            // The bytes of one codec may be valid bytes of another, of another value.
+            return Err(self.contradicts(old));
+        } else {
+            declared.written().shape
+        };
+        self.sample::<V, C>(txn, stored)?;
+        Ok(TableDefinition { shape, ..declared.clone() })
+    }
+
+    /// Decodes the first record, the last one and some between them.
+    fn sample<V, C: Codec<V>>(&self, txn: &impl Reader, stored: &StoredTable) -> Result<()> {
+        let decodes = |bytes: &[u8], key: &[u8]| {
+            decodes::<V, C>(bytes).map_err(|error| self.undecodable(error.at(key)))
+        };
+        let space = stored.space();
+        sample(txn, &space, |key, record| decodes(record, key))?;
+        for queue in stored.derived.iter().filter_map(|one| one.queue).map(space_of) {
+            let all = queue.self_and_children();
+            for entry in [txn.first(all.clone())?, txn.last(all)?].into_iter().flatten() {
+                if let Some(record) = read_queued(&entry.1)? {
+                    decodes(record, &entry.0)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a codec is one of keyloom's, or a wrapper of keyloom's around one.
+fn is_own<C>() -> bool {
+    let mut words = type_name::<C>().split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+    words.all(|word| !word.contains("::") || word.starts_with("keyloom"))
+}
+
+/// Decodes a record, and encodes it again.
+fn decodes<V, C: Codec<V>>(bytes: &[u8]) -> Result<()> {
+    let record = C::decode(bytes)?;
+    C::encode(&record, &mut Vec::new())
+}
+
+/// Whether a table holds no record, and no queue an old one.
+fn is_empty(txn: &impl Reader, stored: &StoredTable) -> Result<bool> {
+    let queues = stored.derived.iter().filter_map(|one| one.queue).map(space_of);
+    for space in [stored.space()].into_iter().chain(queues) {
+        if txn.first(space.self_and_children())?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Enters a table, or the shape and version of this program.
+pub(super) fn enter_table<V, C: Codec<V>>(
+    txn: &mut impl Writer,
+    entry: &[u8],
+    declaration: &Declaration<'_>,
+    imported: Option<&Subspace>,
+) -> Result<StoredTable> {
+    let declared = declaration.definition;
+    let stored = txn.get(entry)?.map(|bytes| StoredTable::decode(&bytes)).transpose();
+    let table = match stored.map_err(|error| error.at(entry))? {
+        None => {
+            if let Some(space) = imported {
+                refuse_overlap(txn, space, "imported")?;
+            }
+            let (id, definition) = (new_id(txn)?, declared.written());
+            StoredTable { id, imported: imported.cloned(), definition, derived: Vec::new() }
+        }
+        // A new version must have the same type of keys.
+        Some(stored)
+            if stored.definition.version < declared.version
+                && stored.definition.key == declared.key =>
+        {
+            let definition = declaration.raised::<V, C>(txn, &stored)?;
+            StoredTable { definition, ..stored }
+        }
+        Some(stored) => match declaration.joined(&stored.definition)? {
+            None => return Ok(stored),
+            Some(joined) => {
+                let definition = TableDefinition { shape: Some(joined), ..stored.definition };
+                StoredTable { definition, ..stored }
+            }
+        },
+    };
+    write_entry(txn, entry, &table)?;
+    Ok(table)
+}
+
+impl<S: Store> Schema<'_, S> {
+    /// Declares that the records of a table have the type `V`, whatever the schema holds, after all
+    /// of them have decoded and encoded again; see
+    /// [`adopt_table_with`](Schema::adopt_table_with).
+    ///
+    /// # Errors
+    /// The errors of [`adopt_table_with`](Schema::adopt_table_with).
+    pub fn adopt_table<K: RecordKey, V: 'static>(&self, name: &str) -> Result<Table<K, V>>
+    where
+        keyloom::value::Postcard: Codec<V>,
+    {
+        self.adopt_table_with(name, 1, |_| ControlFlow::Continue(()))
+    }
+
+    /// Declares that the records of a table have the type `V` and the codec `C`, as version
+    /// `version`, whatever type, codec and version the schema holds.
+    ///
+    /// For two cases: a store that was written before shapes were stored, whose types are known to
+    /// the program only; and the way back from a version that was raised. Each record must decode
+    /// and encode again, and so must the records in queues of deferred data. The same bytes may be
+    /// valid values of several types, so use a type with which they were written. Stop all other
+    /// programs first.
+    ///
+    /// Calls `progress` after each 1,000 records, and writes nothing if that breaks. Costs one
+    /// range per 1,000 records, and one key written.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow::Continue;
+    /// use keyloom::{Memory, Store, value::Json};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let prices = schema.table_with::<u32, u32, Json>("prices", 1)?;
+    /// store.transact(|txn| prices.put(txn, &1, &250))?;
+    /// // A wider type, as version 2: programs of version 1 are refused from now on.
+    /// Schema::open(&store, "shop")?.table_with::<u32, u64, Json>("prices", 2)?;
+    /// assert!(Schema::open(&store, "shop")?.table_with::<u32, u32, Json>("prices", 1).is_err());
+    /// // The way back, since all records fit.
+    /// let prices = Schema::open(&store, "shop")?.adopt_table_with::<u32, u32, Json>("prices", 1, |_| Continue(()))?;
+    /// assert_eq!(prices.get(&store.snapshot()?, &1)?, Some(250));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table; [`SchemaError::Undecodable`];
+    /// [`SchemaError::Contradiction`] for keys of another type, or if another program has changed
+    /// the definition meanwhile; [`SchemaError::UnknownShape`], [`SchemaError::DeclaredTwice`]; any
+    /// error of the store.
+    pub fn adopt_table_with<K: RecordKey, V: 'static, C: Codec<V>>(
+        &self,
+        name: &str,
+        version: u32,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Table<K, V, C>> {
+        let definition = define_table::<K, V, C>(name, version)?;
+        let declaration = Declaration { schema: &self.name, name, definition: &definition };
+        let (_, before) = self.read_table(&self.store.snapshot()?, name)?;
+        if before.definition.key != definition.key {
+            return Err(declaration.contradicts(&before.definition));
+        }
+        if self.decode_all::<V, C>(&declaration, &before, progress)?.is_break() {
+            return Err(Error::InvalidArgument {
+                what: "the table",
+                value: name.into(),
+                why: "its adoption was stopped by `progress`; nothing was written",
+            });
+        }
+        self.store.transact(|txn| {
+            txn.guarded(|txn| {
+                let (entry, stored) = self.read_table(txn, name)?;
+                if stored.id != before.id || stored.definition != before.definition {
+                    return Err(declaration.contradicts(&stored.definition));
+                }
+                let definition = definition.written();
+                write_entry(txn, &entry, &StoredTable { definition, ..stored })
+            })
+        })?;
+        self.known().stored.remove(name);
+        self.declare_table(name, definition, None)
+    }
+
+    /// Decodes all records and all queued ones, with a snapshot for each page.
+    fn decode_all<V, C: Codec<V>>(
+        &self,
+        declaration: &Declaration<'_>,
+        stored: &StoredTable,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let queues = stored.derived.iter().filter_map(|one| one.queue).map(space_of);
+        let queues: Vec<_> = queues.collect();
+        let mut done = Progress::default();
+        for space in [stored.space()].iter().chain(&queues) {
+            let mut after: Option<KeyBuf> = None;
+            loop {
+                let snapshot = self.store.snapshot()?;
+                let page = page_behind(after.as_deref(), &snapshot, space, BATCH)?;
+                for (key, value) in &page.entries {
+                    let record = match queues.contains(space) {
+                        true => read_queued(value)?,
+                        false => Some(&value[..]),
+                    };
+                    let decoded = record.map_or(Ok(()), decodes::<V, C>);
+                    decoded.map_err(|error| declaration.undecodable(error.at(key)))?;
+                }
+                done.records += page.entries.len() as u64;
+                after = page.last;
+                if progress(&done).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}

@@ -1,0 +1,304 @@
+//! Programs whose record types differ: each is refused, or reads what the other has written.
+
+use std::fmt::Debug;
+use std::ops::ControlFlow;
+
+use keyloom::value::shape::Shape;
+use keyloom::value::{Codec, Json, MessagePack, Postcard};
+use keyloom::{Order, Result, Store};
+use keyloom_patterns::{Schema, SchemaError, Table};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::fixture::{Sale, Shop};
+use crate::import::{records, write};
+use crate::misuse::schema_error;
+use keyloom_testing::laws::{clear, dump_all};
+
+/// Versions of one type, each in a module of its own.
+macro_rules! version {
+    ($($module:ident { $($item:item)+ })+) => {$(
+        #[allow(dead_code)]
+        mod $module {
+            use serde::{Deserialize, Serialize};
+            $(
+                #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+                $item
+            )+
+        }
+    )+};
+}
+
+version! {
+    photo { pub struct Photo { pub width: u32, pub height: u32 } }
+    exchanged { pub struct Photo { pub height: u32, pub width: u32 } }
+    ticket { pub struct Ticket { pub title: String, pub priority: u8, pub opened: i64 } }
+    inserted {
+        pub struct Ticket { pub title: String, pub urgent: bool, pub priority: u8, pub opened: i64 }
+    }
+    signed { pub struct Ticket { pub title: String, pub priority: u8, pub opened: u64 } }
+    added {
+        pub struct Ticket {
+            pub title: String,
+            pub priority: u8,
+            pub opened: i64,
+            #[serde(default)]
+            pub tags: Vec<String>,
+        }
+    }
+    renamed {
+        pub struct Issue {
+            #[serde(alias = "title")]
+            pub subject: String,
+            pub priority: u8,
+            pub opened: i64,
+        }
+    }
+    without {
+        pub struct Ticket { pub title: String, pub opened: i64 }
+    }
+    wider { pub struct Ticket { pub title: String, pub priority: u32, pub opened: i64 } }
+    state { pub enum State { Open, Closed } }
+    in_front { pub enum State { New, Open, Closed } }
+    at_the_end { pub enum State { Open, Closed, Gone } }
+}
+
+trait Record: Serialize + DeserializeOwned + Clone + Debug + PartialEq + 'static {}
+impl<V: Serialize + DeserializeOwned + Clone + Debug + PartialEq + 'static> Record for V {}
+
+fn declare<S: Store, V, C: Codec<V>>(store: &S, version: u32) -> Result<Table<u32, V, C>>
+where
+    V: Record,
+{
+    Schema::open(store, "desk")?.table_with("records", version)
+}
+
+fn ticket() -> ticket::Ticket {
+    ticket::Ticket { title: "Lamp".into(), priority: 1, opened: 1_700_000_000 }
+}
+
+/// One program writes a record, another with the type `New` declares the table at `version`.
+/// Returns the field that is in the way.
+fn refused<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
+    store: &impl Store,
+    record: &Old,
+    version: u32,
+) -> String {
+    clear(store);
+    let old = declare::<_, Old, C>(store, 1).unwrap();
+    store.transact(|txn| old.put(txn, &1, record)).unwrap();
+    let before = dump_all(store);
+    let error = schema_error(declare::<_, New, C>(store, version));
+    assert_eq!(dump_all(store), before, "nothing is written");
+    assert_eq!(old.get(&store.snapshot().unwrap(), &1).unwrap().as_ref(), Some(record));
+    store.transact(|txn| old.put(txn, &2, record)).unwrap();
+    match error {
+        SchemaError::ChangedRecord { difference, .. } | SchemaError::OneWay { difference, .. } => {
+            difference.field
+        }
+        error => panic!("{error}"),
+    }
+}
+
+/// The second type reads what the first has written, and the other way round.
+fn both_ways<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
+    store: &impl Store,
+    record: &Old,
+    read: &New,
+) {
+    clear(store);
+    let old = declare::<_, Old, C>(store, 1).unwrap();
+    store.transact(|txn| old.put(txn, &1, record)).unwrap();
+    let new = declare::<_, New, C>(store, 1).unwrap();
+    assert_eq!(new.get(&store.snapshot().unwrap(), &1).unwrap().as_ref(), Some(read));
+    store.transact(|txn| new.put(txn, &2, read)).unwrap();
+    // Programs that run, and those that are started again.
+    for old in [old, declare(store, 1).unwrap()] {
+        store.transact(|txn| old.put(txn, &3, record)).unwrap();
+        assert_eq!(old.get(&store.snapshot().unwrap(), &2).unwrap().as_ref(), Some(record));
+    }
+}
+
+pub fn a_type_that_is_read_differently_is_refused(store: &(impl Store + Clone)) {
+    let photo = photo::Photo { width: 700, height: 3 };
+    // A raised version changes nothing: the bytes are misread all the same.
+    for version in [1, 2] {
+        let field = refused::<_, exchanged::Photo, Postcard>(store, &photo, version);
+        assert_eq!(field, "height");
+        let field = refused::<_, inserted::Ticket, Postcard>(store, &ticket(), version);
+        assert_eq!(field, "urgent");
+        let field = refused::<_, signed::Ticket, Postcard>(store, &ticket(), version);
+        assert_eq!(field, "opened");
+        let field = refused::<_, in_front::State, Postcard>(store, &state::State::Open, version);
+        assert_eq!(field, "::Open");
+        let field = refused::<_, added::Ticket, Postcard>(store, &ticket(), version);
+        assert_eq!(field, "tags");
+        assert_eq!(refused::<_, f64, Postcard>(store, &ticket(), version), "");
+        for field in [
+            refused::<_, signed::Ticket, Json>(store, &ticket(), version),
+            refused::<_, signed::Ticket, MessagePack>(store, &ticket(), version),
+        ] {
+            assert_eq!(field, "opened");
+        }
+        assert_eq!(refused::<_, inserted::Ticket, Json>(store, &ticket(), version), "urgent");
+    }
+    // By name, the order is free, and a field with a default may be added.
+    both_ways::<_, _, Json>(store, &photo, &exchanged::Photo { width: 700, height: 3 });
+    let added = added::Ticket {
+        title: "Lamp".into(),
+        priority: 1,
+        opened: 1_700_000_000,
+        tags: Vec::new(),
+    };
+    both_ways::<_, _, Json>(store, &ticket(), &added);
+    both_ways::<_, _, MessagePack>(store, &ticket(), &added);
+    // By position, the name of a type is free, and so is a field that is known by its old name too.
+    let renamed = renamed::Issue { subject: "Lamp".into(), priority: 1, opened: 1_700_000_000 };
+    both_ways::<_, _, Postcard>(store, &ticket(), &renamed);
+}
+
+/// A program with version 2 reads the records of one with version 1, which is then refused.
+fn one_way<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
+    store: &impl Store,
+    record: &Old,
+    read: &New,
+) {
+    assert_ne!(refused::<Old, New, C>(store, record, 1), "");
+    clear(store);
+    let old = declare::<_, Old, C>(store, 1).unwrap();
+    store.transact(|txn| old.put(txn, &1, record)).unwrap();
+    let new = declare::<_, New, C>(store, 2).unwrap();
+    assert_eq!(new.get(&store.snapshot().unwrap(), &1).unwrap().as_ref(), Some(read));
+    let outcome = store.transact(|txn| old.put(txn, &3, record));
+    assert!(matches!(schema_error(outcome), SchemaError::Contradiction { .. }));
+    let outcome = declare::<_, Old, C>(store, 1);
+    assert!(matches!(schema_error(outcome), SchemaError::Contradiction { .. }));
+    // Even with its version, the earlier type does not read what the later one writes.
+    assert_ne!(schema_error(declare::<_, Old, C>(store, 2)).to_string(), "");
+    // The way back, as long as all records have the earlier type.
+    let schema = Schema::open(store, "desk").unwrap();
+    let old = schema.adopt_table_with::<u32, Old, C>("records", 1, |_| ControlFlow::Continue(()));
+    let old = old.unwrap();
+    store.transact(|txn| old.put(txn, &3, record)).unwrap();
+    assert!(
+        schema_error(store.transact(|txn| new.put(txn, &1, read)))
+            .to_string()
+            .contains("version 1")
+    );
+}
+
+pub fn what_stops_other_programs_needs_a_raised_version(store: &(impl Store + Clone)) {
+    let opened = 1_700_000_000;
+    let wider = wider::Ticket { title: "Lamp".into(), priority: 1, opened };
+    one_way::<_, _, Json>(store, &ticket(), &wider);
+    one_way::<_, _, MessagePack>(store, &ticket(), &wider);
+    let without = without::Ticket { title: "Lamp".into(), opened };
+    one_way::<_, _, Json>(store, &ticket(), &without);
+    let renamed = renamed::Issue { subject: "Lamp".into(), priority: 1, opened };
+    one_way::<_, _, Json>(store, &ticket(), &renamed);
+    one_way::<_, _, Postcard>(store, &state::State::Closed, &at_the_end::State::Closed);
+    one_way::<_, _, Json>(store, &state::State::Closed, &at_the_end::State::Closed);
+    one_way::<_, _, Json>(store, &state::State::Closed, &in_front::State::Closed);
+}
+
+/// The third version of a type is compared with what the first two have written.
+pub fn programs_of_joined_shapes_write_side_by_side(store: &(impl Store + Clone)) {
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct OtherTags {
+        title: String,
+        priority: u8,
+        opened: i64,
+        #[serde(default)]
+        tags: u32,
+    }
+    clear(store);
+    let first = declare::<_, ticket::Ticket, Json>(store, 1).unwrap();
+    declare::<_, added::Ticket, Json>(store, 1).unwrap();
+    let error = schema_error(declare::<_, OtherTags, Json>(store, 1));
+    assert!(error.to_string().contains("`tags` is list of string in the store and u32"), "{error}");
+    // It does not know the field, whose type must stay nevertheless.
+    let again = declare::<_, ticket::Ticket, Json>(store, 1).unwrap();
+    for table in [&first, &again] {
+        store.transact(|txn| table.put(txn, &1, &ticket())).unwrap();
+    }
+    schema_error(declare::<_, OtherTags, Json>(store, 1));
+    let tables = Schema::open(store, "desk").unwrap().tables().unwrap();
+    let shape = tables[0].definition.shape.as_ref().map(Shape::to_string).unwrap();
+    assert_eq!(shape, "Ticket {title: string, priority: u8, opened: i64, tags?: list of string}");
+}
+
+/// A codec of its own, whose bytes keyloom does not know.
+struct Text;
+
+impl<V: Serialize + DeserializeOwned> Codec<V> for Text {
+    fn encode(value: &V, out: &mut Vec<u8>) -> Result<()> {
+        Json::encode(value, out)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<V> {
+        if bytes.starts_with(b"{") { Json::decode(bytes) } else { Postcard::decode(bytes) }
+    }
+
+    fn shape() -> Result<Shape> {
+        Ok(Shape::named("text", 1))
+    }
+}
+
+pub fn a_raised_version_is_believed_if_records_decode(store: &(impl Store + Clone)) {
+    for damaged in [None, Some(0), Some(499), Some(999)] {
+        clear(store);
+        let old = declare::<_, ticket::Ticket, Postcard>(store, 1).unwrap();
+        let all = (0..1_000).map(|id| (id, ticket()));
+        store.transact(|txn| old.put_many(txn, all.clone())).unwrap();
+        // Keys are sampled at equal distances, so some of these are met.
+        let near = damaged.map(|id: u32| id.saturating_sub(10)..(id + 10).min(1_000));
+        for id in near.into_iter().flatten() {
+            use keyloom::Writer;
+            store.transact(|txn| txn.put(&old.space().pack(&id), b"{")).unwrap();
+        }
+        let before = dump_all(store);
+        let outcome = declare::<_, ticket::Ticket, Text>(store, 2);
+        if damaged.is_some() {
+            let error = schema_error(outcome);
+            assert!(matches!(error, SchemaError::Undecodable { .. }), "{error}");
+            assert_eq!(dump_all(store), before);
+            continue;
+        }
+        let new = outcome.unwrap();
+        assert_eq!(
+            new.range(&store.snapshot().unwrap(), (), Order::Ascending).unwrap().count(),
+            1_000
+        );
+        // The same codec of another library is not believed: its bytes may be valid by chance.
+        assert!(declare::<_, ticket::Ticket, Json>(store, 3).is_err());
+    }
+}
+
+/// A store that was written by commit bef36cf, before shapes were stored: the shop of the
+/// [fixture](Shop) with the [records] of the import.
+const WITHOUT_SHAPES: &str = include_str!("before_shapes.hex");
+
+pub fn a_store_without_shapes_is_adopted_as_said(store: &(impl Store + Clone)) {
+    write(store, WITHOUT_SHAPES);
+    let before = dump_all(store);
+    let open = || Schema::open(store, "shop").unwrap();
+    let SchemaError::NoShape { table, .. } = schema_error(open().table::<u32, Sale>("sales"))
+    else {
+        panic!("it has no shape");
+    };
+    assert_eq!(table, "sales");
+    for outcome in [
+        open().adopt_table::<u32, f64>("sales").map(drop),
+        open().adopt_table::<String, Sale>("sales").map(drop),
+        open().adopt_table::<u32, Sale>("sale").map(drop),
+    ] {
+        schema_error(outcome);
+    }
+    assert_eq!(dump_all(store), before, "nothing is written");
+    let sales = open().adopt_table::<u32, Sale>("sales").unwrap();
+    assert_eq!(sales.get(&store.snapshot().unwrap(), &1).unwrap(), Some(records()[1].1.clone()));
+    let shop = Shop::open(store);
+    store.transact(|txn| shop.sales.put_many(txn, records())).unwrap();
+    assert!(shop.by_town.check(&store.snapshot().unwrap()).unwrap().is_empty());
+    schema_error(open().table::<u32, (String, u64)>("sales"));
+}

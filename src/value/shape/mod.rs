@@ -1,0 +1,251 @@
+//! Shapes: what are the bytes of a record made of, and which types can read them?
+//!
+//! Bytes that were written as one type must not be read as another. [`Postcard`](super::Postcard)
+//! writes neither names nor types, so two exchanged fields, or an `i64` that became a `u64`, decode
+//! without an error and to another value. A [`Shape`] records the fields, types and variants of a
+//! type, nested types included. A schema stores it with each table, and compares it when a program
+//! declares the table.
+//!
+//! A shape is found without a value: the type's `Deserialize` runs on a deserializer that records
+//! each request and answers it with an arbitrary value. Several passes visit every variant of every
+//! enum. A type that accepts none of the answers, such as a string that must match a pattern,
+//! counts as the primitive that it requested.
+//!
+//! ```
+//! use keyloom::value::{Codec, Postcard};
+//! use serde::{Deserialize, Serialize};
+//! #[derive(Serialize, Deserialize)]
+//! struct Photo { title: String, width: u32, height: u32 }
+//! let shape = <Postcard as Codec<Photo>>::shape()?;
+//! assert_eq!(shape.to_string(), "Photo {title: string, width: u32, height: u32}");
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+
+mod compare;
+mod draft;
+mod finish;
+mod probes;
+mod requests;
+mod show;
+mod trace;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub use compare::{Difference, Reads};
+
+use super::proven::Format;
+use super::{Postcard, failed};
+use crate::{Error, Result};
+
+/// The most types, fields and variants of a shape. A record type of a program has some tens.
+pub(crate) const MOST_PARTS: usize = 4_096;
+
+/// The format of the bytes of a shape.
+const FORMAT: u8 = 1;
+
+/// Whether a codec writes the fields of a struct and the variants of an enum by name or by
+/// position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FieldsBy {
+    /// By name, as JSON does: fields may be added, removed and reordered.
+    Name,
+    /// By position, as Postcard does: the reader must know all fields and their order.
+    Position,
+}
+
+/// The fields, types and variants that the bytes of a record consist of; see the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    fields_by: FieldsBy,
+    /// The first is that of the record. Types refer to others, and to themselves, by their place.
+    types: Vec<Type>,
+}
+
+/// The place of a type in a shape.
+type TypeId = u32;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Type {
+    /// The name without module paths. It is shown, and compared for opaque types only.
+    name: String,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Leaf {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    I128,
+    U8,
+    U16,
+    U32,
+    U64,
+    U128,
+    F32,
+    F64,
+    Char,
+    String,
+    Bytes,
+    Unit,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Form {
+    Leaf(Leaf),
+    /// Known by its name and this version only.
+    Opaque(u32),
+    Option(TypeId),
+    Sequence(TypeId),
+    Tuple(Vec<TypeId>),
+    Map(TypeId, TypeId),
+    Struct(Fields),
+    Enum(Vec<Variant>),
+    /// The content of an adjacently tagged enum, by variant.
+    ByTag(Vec<(String, TypeId)>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Fields {
+    fields: Vec<Field>,
+    /// Whether the type refuses fields that it does not know.
+    is_strict: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Field {
+    /// The name that is written, then those that are read as well (`#[serde(alias)]`).
+    names: Vec<String>,
+    of: TypeId,
+    /// Whether a record may lack the field. By position, it never does.
+    is_optional: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Variant {
+    names: Vec<String>,
+    /// `None` for a variant without content.
+    content: Option<TypeId>,
+}
+
+impl Shape {
+    /// The shape that a serde format writes for `V`: found by its `Deserialize`.
+    ///
+    /// ```
+    /// use keyloom::value::shape::{FieldsBy, Shape};
+    /// let shape = Shape::of::<Vec<(u8, Option<String>)>>(FieldsBy::Position, false)?;
+    /// assert_eq!(shape.to_string(), "list of (u8, optional string)");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a type whose shape cannot be found: one that contains itself
+    /// without end, has more than 4,096 parts, or reads by position a part that depends on other
+    /// values. Give such a type a [name and a version](Shape::named) in a codec of your own.
+    pub fn of<V: DeserializeOwned>(fields_by: FieldsBy, is_human_readable: bool) -> Result<Self> {
+        trace::trace::<V>(trace::How { fields_by, is_human_readable })
+    }
+
+    /// The shape of bytes whose parts are not known: a name and a version. Such shapes are the same
+    /// if both are the same.
+    ///
+    /// A [codec](super::Codec) of your own returns it for a type whose bytes it determines itself.
+    /// Raise the version when the bytes change.
+    pub fn named(name: impl Into<String>, version: u32) -> Self {
+        let types = vec![Type { name: name.into(), form: Form::Opaque(version) }];
+        Self { fields_by: FieldsBy::Position, types }
+    }
+
+    /// Whether the parts are not known: it is [named](Shape::named) only.
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.root().form, Form::Opaque(_))
+    }
+
+    /// The name of the type, without module paths.
+    pub fn name(&self) -> &str {
+        &self.root().name
+    }
+
+    /// Whether fields and variants are written by name or by position.
+    pub fn fields_by(&self) -> FieldsBy {
+        self.fields_by
+    }
+
+    fn root(&self) -> &Type {
+        self.at(0)
+    }
+
+    fn at(&self, id: TypeId) -> &Type {
+        const NONE: &Type = &Type { name: String::new(), form: Form::Opaque(0) };
+        self.types.get(id as usize).unwrap_or(NONE)
+    }
+
+    /// The shape as bytes, to be stored.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![FORMAT];
+        Postcard::write(self, &mut bytes).map_err(failed("shape", "encode"))?;
+        Ok(bytes)
+    }
+
+    /// Reads the bytes of [`to_bytes`](Shape::to_bytes).
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`]; [`Error::Value`] for bytes that are not a shape.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        match bytes.split_first() {
+            Some((&FORMAT, rest)) => {
+                let shape: Self = Postcard::read(rest).map_err(failed("shape", "decode"))?;
+                let is_inside = |id: &TypeId| (*id as usize) < shape.types.len();
+                match shape.types.iter().all(|one| one.form.types().iter().all(is_inside)) {
+                    true if !shape.types.is_empty() => Ok(shape),
+                    _ => Err(failed("shape", "decode")("a type refers to no type")),
+                }
+            }
+            Some((&format, _)) if format > FORMAT => Err(Error::NewerFormat {
+                what: "the shape of a record".into(),
+                found: format.into(),
+                supported: FORMAT.into(),
+            }),
+            _ => Err(failed("shape", "decode")("it is not a shape")),
+        }
+    }
+}
+
+impl Form {
+    /// The types that this one consists of.
+    fn types(&self) -> Vec<TypeId> {
+        self.clone().types_mut().into_iter().map(|of| *of).collect()
+    }
+
+    fn types_mut(&mut self) -> Vec<&mut TypeId> {
+        match self {
+            Self::Leaf(_) | Self::Opaque(_) => Vec::new(),
+            Self::Option(of) | Self::Sequence(of) => vec![of],
+            Self::Map(key, value) => vec![key, value],
+            Self::Tuple(parts) => parts.iter_mut().collect(),
+            Self::Struct(Fields { fields, .. }) => {
+                fields.iter_mut().map(|field| &mut field.of).collect()
+            }
+            Self::Enum(variants) => {
+                variants.iter_mut().filter_map(|one| one.content.as_mut()).collect()
+            }
+            Self::ByTag(contents) => contents.iter_mut().map(|(_, of)| of).collect(),
+        }
+    }
+}
+
+/// The name of a type without module paths: `Vec<City>`.
+pub fn type_name<T: ?Sized>() -> String {
+    let mut name = String::new();
+    let full = std::any::type_name::<T>();
+    for word in full.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
+        name.push_str(word.rsplit("::").next().unwrap_or(word));
+    }
+    name
+}

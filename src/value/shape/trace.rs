@@ -1,0 +1,440 @@
+//! The passes of a trace: which type is answered with what, and who refused.
+//!
+//! A pass runs the `Deserialize` of the record type once. The parts of a type can only be reached
+//! through it, so each pass begins at the record and steers to parts that are not known yet: it
+//! answers `Some` and one element where something is missing below, and `None`, no element and the
+//! smallest variant elsewhere. A type that refuses an answer gets another one in the next pass.
+//!
+//! The crate `serde-reflection` works in this way. It knows types by their names, so it cannot
+//! tell two types of one name apart, and stops at a type whose visitor refuses its answers.
+
+use std::any::TypeId;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::de::{DeserializeOwned, DeserializeSeed};
+
+use super::draft::{Content, Draft, Node, NodeId, Presence, Slot};
+use super::requests::{At, Refused};
+use super::{FieldsBy, MOST_PARTS, Shape, type_name};
+use crate::{Error, Result};
+
+/// How a format calls a `Deserialize`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    pub(crate) fields_by: FieldsBy,
+    pub(crate) is_human_readable: bool,
+}
+
+/// The greatest depth of a value. JSON and MessagePack have the same limit.
+const MOST_DEPTH: usize = 128;
+/// The most passes without news before a trace ends.
+const MOST_IN_VAIN: usize = 64;
+/// The most passes: each finds at least one part or one refusal, so an ordinary type needs fewer.
+const MOST_PASSES: usize = 20_000;
+/// How many combinations of answers a struct or a tuple may refuse.
+const MOST_REFUSALS: usize = 32;
+
+pub(crate) fn trace<V: DeserializeOwned>(how: How) -> Result<Shape> {
+    let tracer = Tracer { how, state: RefCell::default() };
+    let root = tracer.node_of::<std::marker::PhantomData<V>, V>(None)?;
+    let mut in_vain = 0;
+    let mut passes = 0;
+    while passes < MOST_PASSES && in_vain < MOST_IN_VAIN && tracer.begin_pass(in_vain) {
+        passes += 1;
+        let pass = catch_unwind(AssertUnwindSafe(|| {
+            tracer.enter(root)?;
+            let result = V::deserialize(At::new(&tracer, root)).map(drop);
+            tracer.leave(root, result.is_err());
+            result
+        }));
+        tracer.end_pass(matches!(pass, Ok(Ok(()))));
+        in_vain = if tracer.state.borrow().has_news { 0 } else { in_vain + 1 };
+        if let Some(failure) = tracer.state.borrow_mut().failure.take() {
+            return Err(failure);
+        }
+    }
+    super::finish::finish(how, &tracer.state.borrow().nodes)
+}
+
+/// The name of a type without pointers to it, which no codec writes.
+pub(super) fn bare(name: &str) -> &str {
+    // The type that a derived `Deserialize` identifies variants by.
+    if let Some((_, of)) = name.split_once("<impl Deserialize<'_> for ") {
+        return bare(of.strip_suffix(">__Field").unwrap_or(of));
+    }
+    let inner = ["Box<", "Rc<", "Arc<"].iter().find_map(|pointer| name.strip_prefix(pointer));
+    inner.and_then(|inner| inner.strip_suffix('>')).map_or(name, bare)
+}
+
+/// Why a shape cannot be found.
+pub(super) fn untraceable(type_name: &str, why: &'static str) -> Error {
+    Error::InvalidArgument { what: "the record type", value: type_name.into(), why }
+}
+
+pub(super) const ENDLESS: &str = "it contains itself without end, so it has no value";
+pub(super) const TOO_LARGE: &str = "it has more than 4,096 parts; divide it, or give it a name and a version in a codec of your own";
+
+pub(super) struct Tracer {
+    pub(super) how: How,
+    state: RefCell<State>,
+}
+
+/// The type that an error comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// It is understood: it was expected, or has led to something new.
+    Explained,
+    Refusal(NodeId),
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) nodes: Vec<Node>,
+    ids: HashMap<(TypeId, Option<String>), NodeId>,
+    parts: usize,
+    /// The frames of this pass.
+    stack: Vec<NodeId>,
+    /// By node, as of the beginning of the pass: the number of steps to the nearest type that is
+    /// not complete, if there is one below, and the depth of the smallest value.
+    distances: Vec<Option<u32>>,
+    heights: Vec<Option<u32>>,
+    cause: Option<Cause>,
+    /// The frames at the time of the first error.
+    failed_in: Vec<NodeId>,
+    pub(super) has_news: bool,
+    failure: Option<Error>,
+    pub(super) pass: usize,
+    pub(super) in_vain: usize,
+    /// Varies the answers below a type that has refused a combination of them.
+    variation: usize,
+    answers: usize,
+}
+
+impl Tracer {
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.borrow_mut())
+    }
+
+    /// Prepares the next pass. Returns `false` if all is known.
+    fn begin_pass(&self, in_vain: usize) -> bool {
+        let by = self.how.fields_by;
+        self.with(|state| {
+            state.stack.clear();
+            state.nodes.iter_mut().for_each(|node| node.active = 0);
+            (state.cause, state.has_news, state.in_vain) = (None, false, in_vain);
+            state.pass += 1;
+            (state.variation, state.answers) = (0, 0);
+            state.heights = heights(&state.nodes);
+            state.distances = distances(&state.nodes, by);
+            state.distance(0).is_some()
+        })
+    }
+
+    /// Draws the conclusions from an error.
+    fn end_pass(&self, is_ok: bool) {
+        self.with(|state| {
+            let cause = match state.cause {
+                _ if is_ok => return,
+                Some(cause) => cause,
+                // A panic: it comes from the innermost frame.
+                None => {
+                    state.failed_in.clone_from(&state.stack);
+                    Cause::Refusal(state.stack.last().copied().unwrap_or(0))
+                }
+            };
+            if let Cause::Refusal(node) = cause {
+                state.refused(node);
+            }
+        });
+    }
+
+    /// The node of the type that a seed stands for. `tag`: for content that depends on a tag.
+    pub(super) fn node_of<S, T: ?Sized>(&self, tag: Option<String>) -> Result<NodeId> {
+        let key = (typeid::of::<S>(), tag);
+        self.with(|state| {
+            if let Some(id) = state.ids.get(&key) {
+                return Ok(*id);
+            }
+            let id = state.add(bare(&type_name::<T>()).into())?;
+            state.ids.insert(key, id);
+            Ok(id)
+        })
+    }
+
+    /// The node of the type of a seed.
+    pub(super) fn node_of_seed<'de, S: DeserializeSeed<'de>>(
+        &self,
+        tag: Option<String>,
+    ) -> Result<NodeId, Refused> {
+        self.or_fail(self.node_of::<S, S::Value>(tag))
+    }
+
+    /// Ends the trace if there is an error.
+    pub(super) fn or_fail<T>(&self, result: Result<T>) -> Result<T, Refused> {
+        result.map_err(|error| {
+            self.with(|state| {
+                state.failure = Some(error);
+                state.cause = Some(Cause::Explained);
+            });
+            Refused::Message
+        })
+    }
+
+    pub(super) fn enter(&self, id: NodeId) -> Result<(), Refused> {
+        self.with(|state| {
+            state.stack.push(id);
+            if let Some(node) = state.nodes.get_mut(id) {
+                node.active += 1;
+            }
+            if state.stack.len() <= MOST_DEPTH {
+                return Ok(());
+            }
+            state.cause = Some(Cause::Explained);
+            Err(Refused::Message)
+        })
+    }
+
+    /// Leaves a type; an error that no type below it has caused is its own.
+    pub(super) fn leave(&self, id: NodeId, is_err: bool) {
+        if is_err {
+            self.blame(id);
+        }
+        self.with(|state| {
+            state.stack.pop();
+            if let Some(node) = state.nodes.get_mut(id) {
+                node.active = node.active.saturating_sub(1);
+            }
+        });
+    }
+
+    /// Deserializes a part.
+    pub(super) fn part<'de, S: DeserializeSeed<'de>>(
+        &self,
+        id: NodeId,
+        seed: S,
+    ) -> Result<S::Value, Refused> {
+        self.enter(id).inspect_err(|_| self.leave(id, true))?;
+        let result = seed.deserialize(At::new(self, id));
+        self.leave(id, result.is_err());
+        result
+    }
+
+    /// Attributes an error to a type, unless it was attributed before.
+    pub(super) fn blame(&self, id: NodeId) {
+        self.with(|state| {
+            if state.cause.is_none() {
+                state.cause = Some(Cause::Refusal(id));
+                state.failed_in.clone_from(&state.stack);
+            }
+        });
+    }
+
+    /// Passes on the result of a visitor, whose error is that of the type `id`.
+    pub(super) fn of<T>(&self, id: NodeId, result: Result<T, Refused>) -> Result<T, Refused> {
+        if result.is_err() {
+            self.blame(id);
+        }
+        result
+    }
+
+    /// Whether an error is on its way that was attributed already.
+    pub(super) fn is_attributed(&self) -> bool {
+        self.with(|state| state.cause.is_some())
+    }
+
+    /// The number of the answer to a request of `id` that has `all` answers.
+    pub(super) fn answer(&self, id: NodeId, all: usize) -> usize {
+        self.with(|state| {
+            state.answers += 1;
+            let refusals = state.nodes.get(id).map_or(0, |node| node.refusals);
+            match state.variation {
+                0 => refusals % all.max(1),
+                // Of a type that varies its parts: a different combination each time.
+                variation => {
+                    let mixed = (variation * 31 + state.answers).wrapping_mul(0x9E37_79B9);
+                    (refusals + (mixed >> 7) % (variation + 1)) % all.max(1)
+                }
+            }
+        })
+    }
+}
+
+impl State {
+    fn add(&mut self, name: String) -> Result<NodeId> {
+        self.count_part()?;
+        let node = Node { name, draft: None, refusals: 0, refuses: false, active: 0 };
+        self.nodes.push(node);
+        // What is new is not known, and has a value as far as is known.
+        self.distances.push(Some(0));
+        self.heights.push(Some(0));
+        self.has_news = true;
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// Counts a part of a type, so that no type takes long or much memory.
+    pub(super) fn count_parts(&mut self, parts: usize) -> Result<()> {
+        self.parts = self.parts.saturating_add(parts);
+        match self.parts <= 2 * MOST_PARTS {
+            true => Ok(()),
+            false => {
+                let name = self.nodes.first().map_or("", |node| &node.name);
+                Err(untraceable(name, TOO_LARGE))
+            }
+        }
+    }
+
+    fn count_part(&mut self) -> Result<()> {
+        self.count_parts(1)
+    }
+
+    /// A type without a seed of its own: inside an option, or the content of a variant.
+    pub(super) fn add_inner(&mut self, name: String) -> Result<NodeId> {
+        self.add(name)
+    }
+
+    pub(super) fn node(&mut self, id: NodeId) -> Option<&mut Node> {
+        self.nodes.get_mut(id)
+    }
+
+    pub(super) fn draft(&mut self, id: NodeId) -> Option<&mut Draft> {
+        self.nodes.get_mut(id)?.draft.as_mut()
+    }
+
+    pub(super) fn draft_of(&self, id: NodeId) -> Option<&Draft> {
+        self.nodes.get(id)?.draft.as_ref()
+    }
+
+    pub(super) fn is_active(&self, id: NodeId) -> bool {
+        self.nodes.get(id).is_some_and(|node| node.active > 0)
+    }
+
+    /// Whether the type is an outermost frame: it does not contain itself in this pass.
+    pub(super) fn is_outermost(&self, id: NodeId) -> bool {
+        self.nodes.get(id).is_some_and(|node| node.active <= 1)
+    }
+
+    pub(super) fn is_open(&self, id: NodeId) -> bool {
+        self.distance(id).is_some()
+    }
+
+    pub(super) fn distance(&self, id: NodeId) -> Option<u32> {
+        self.distances.get(id).copied().flatten()
+    }
+
+    pub(super) fn height(&self, id: NodeId) -> Option<u32> {
+        self.heights.get(id).copied().flatten()
+    }
+
+    /// Whether a type that need not have this part should have it.
+    pub(super) fn wants(&self, owner: NodeId, part: Slot) -> bool {
+        let Some(part) = part else { return true };
+        if self.is_open(part) {
+            return !self.is_active(part);
+        }
+        let refusals = self.nodes.get(owner).map_or(0, |node| node.refusals);
+        self.height(part).is_some() && !self.is_active(part) && refusals % 2 == 1
+    }
+
+    pub(super) fn news(&mut self) {
+        self.has_news = true;
+    }
+
+    /// Marks the error that is on its way as understood.
+    pub(super) fn explain(&mut self, has_news: bool) {
+        self.has_news |= has_news;
+        self.cause = Some(Cause::Explained);
+    }
+
+    /// Varies the answers below a type that has refused some.
+    pub(super) fn vary(&mut self, id: NodeId) {
+        self.variation += self.nodes.get(id).map_or(0, |node| node.refusals);
+    }
+
+    /// A type has refused what it was given.
+    fn refused(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        if node.refuses {
+            return self.give_up_above();
+        }
+        let answers = match &node.draft {
+            None => 1,
+            Some(Draft::Leaf(leaf)) => super::requests::answers(*leaf),
+            Some(Draft::Any) => super::probes::ANY,
+            Some(Draft::Option(_) | Draft::Sequence(_) | Draft::Map(..)) => 4,
+            Some(_) => MOST_REFUSALS,
+        };
+        node.refusals += 1;
+        node.refuses = node.refusals >= answers;
+        self.has_news = true;
+    }
+
+    /// A part that refuses everything was given nevertheless: a struct around it cannot be tried
+    /// further, so the presence of its fields stays as far as it is known.
+    fn give_up_above(&mut self) {
+        for id in self.failed_in.clone().into_iter().rev() {
+            let Some(Draft::Struct(draft)) = self.draft(id) else { continue };
+            if draft.names_are_known() && draft.presence != Presence::Known {
+                draft.presence = Presence::Known;
+                draft.required.iter_mut().for_each(|required| *required = true);
+                return self.news();
+            }
+        }
+    }
+
+    /// The chosen variant has made no request: it cannot be read.
+    pub(super) fn refuse_variant(&mut self, id: NodeId) -> bool {
+        let Some(Draft::Enum(draft)) = self.draft(id) else { return false };
+        let chosen = draft.chosen.and_then(|at| draft.variants.get_mut(at));
+        match chosen.filter(|one| one.content == Content::Unseen) {
+            Some(variant) => {
+                variant.content = Content::Refused;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// The steps from each node to the nearest one that is not complete.
+fn distances(nodes: &[Node], by: FieldsBy) -> Vec<Option<u32>> {
+    let mut distances: Vec<_> =
+        nodes.iter().map(|node| node.is_incomplete(by).then_some(0)).collect();
+    let types: Vec<_> = nodes.iter().map(Node::types).collect();
+    loop {
+        let mut has_changed = false;
+        for (id, types) in types.iter().enumerate() {
+            let below = types.iter().filter_map(|of| distances.get(*of).copied().flatten()).min();
+            let Some(distance) = below.map(|below| below + 1) else { continue };
+            if let Some(known) = distances.get_mut(id)
+                && known.is_none_or(|known| distance < known)
+            {
+                *known = Some(distance);
+                has_changed = true;
+            }
+        }
+        if !has_changed {
+            return distances;
+        }
+    }
+}
+
+/// The depths of the smallest values, by node.
+pub(super) fn heights(nodes: &[Node]) -> Vec<Option<u32>> {
+    let mut heights: Vec<Option<u32>> = vec![None; nodes.len()];
+    loop {
+        let mut has_changed = false;
+        for (id, node) in nodes.iter().enumerate() {
+            let height = node.height(|id| heights.get(id).copied().flatten());
+            let known = heights.get_mut(id);
+            if let Some(known) = known.filter(|known| known.is_none() && height.is_some()) {
+                *known = height;
+                has_changed = true;
+            }
+        }
+        if !has_changed {
+            return heights;
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The shapes of record types, and which types read the records of which.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod types;
