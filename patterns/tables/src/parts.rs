@@ -64,6 +64,7 @@ use std::convert::Infallible;
 use std::ops::Deref;
 
 use keyloom::key::{BigInt, Versionstamp};
+use keyloom::value::shape::type_name;
 use keyloom::{Desc, Element, List, Pack, Unpack};
 use uuid::Uuid;
 
@@ -260,4 +261,45 @@ macro_rules! impl_parts {
         impl $crate::parts::PackAs<$type> for $type {}
         impl $crate::parts::PrefixOf<$type> for $type {}
     )+};
+}
+
+/// The names of the types of parts, as a [schema](crate::schema) stores them. Integers of all widths
+/// share one encoding, and so do all kinds of strings.
+///
+/// ```
+/// use keyloom_tables::parts::name_of_parts;
+/// assert_eq!(name_of_parts::<(u32, String, Option<i64>)>(), "(integer, string, Option<integer>)");
+/// ```
+pub fn name_of_parts<P: ?Sized>() -> String {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let name = type_name::<P>();
+    let mut shape = String::new();
+    for word in name.split_inclusive(|c| !is_word(c)) {
+        let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
+        let (word, rest) = word.split_at(end);
+        shape.push_str(match word {
+            "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "integer",
+            "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "integer",
+            "String" | "str" => "string",
+            "AnyParts" => "any parts",
+            other => other,
+        });
+        shape.push_str(rest);
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_parts_have_no_paths_and_no_widths() {
+        assert_eq!(name_of_parts::<Vec<Option<String>>>(), "Vec<Option<string>>");
+        assert_eq!(name_of_parts::<(AnyParts, u8)>(), "(any parts, integer)");
+        assert_eq!(
+            name_of_parts::<(u32, String, [u8; 4], i64)>(),
+            "(integer, string, [integer; 4], integer)"
+        );
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keyloom::{Error, KeyBuf, Result, Subspace};
 
 use crate::derived::Derived;
-use crate::schema::{Follow, Followed, Owned, is_of_schemas};
+use crate::schema::{Follow, Followed, Owned, is_of_schemas, overlaps_definitions};
 
 /// The data derived from the records of a table.
 pub(crate) enum Upkeep<K, V> {
@@ -116,12 +116,17 @@ fn refuse_overlap<K, V>(
 }
 
 fn refuse_schemas(space: &Subspace) -> Result<()> {
-    if !is_of_schemas(space) {
-        return Ok(());
+    let refused =
+        |why| Err(Error::InvalidArgument { what: "the subspace", value: space.to_string(), why });
+    if is_of_schemas(space) {
+        return refused(
+            "subspaces that begin with a negative integer belong to schemas: declare the table and its derived data with `Schema`",
+        );
     }
-    Err(Error::InvalidArgument {
-        what: "the subspace",
-        value: space.to_string(),
-        why: "subspaces that begin with a negative integer belong to schemas: declare the table and its derived data with `Schema`",
-    })
+    if overlaps_definitions(space) {
+        return refused(
+            "it overlaps with \"keyloom\", where the definitions of schemas are; use a subspace with another name",
+        );
+    }
+    Ok(())
 }

@@ -65,8 +65,8 @@ use ranked_builds::{
 };
 use shapes::{
     a_raised_version_is_believed_if_records_decode, a_store_without_shapes_is_adopted_as_said,
-    a_type_that_is_read_differently_is_refused, programs_of_joined_shapes_write_side_by_side,
-    what_stops_other_programs_needs_a_raised_version,
+    a_type_that_is_read_differently_is_refused, parts_of_another_type_are_refused,
+    programs_of_joined_shapes_write_side_by_side, what_stops_other_programs_needs_a_raised_version,
 };
 use totals::totals_keep_the_laws_of_derived_data;
 
@@ -117,6 +117,7 @@ macro_rules! run {
             opening_an_unchanged_schema_costs_one_range,
             two_programs_are_refused_or_right,
             a_type_that_is_read_differently_is_refused,
+            parts_of_another_type_are_refused,
             what_stops_other_programs_needs_a_raised_version,
             programs_of_joined_shapes_write_side_by_side,
             a_raised_version_is_believed_if_records_decode,

@@ -171,6 +171,28 @@ pub fn a_table_of_a_schema_is_not_written_without_it(store: &(impl Store + Clone
             assert!(text.contains("belong to schemas"), "{text}");
         }
     }
+    // Nor do the definitions of schemas take records.
+    let root = Subspace::new("keyloom");
+    for space in
+        [&root, &root.child("schema"), &root.child("any"), &Subspace::from_bytes(b"\x02key")]
+    {
+        let counters = Table::<String, i64>::new(space);
+        let nested = Table::<(String, String), Sale>::new(space);
+        let index = Index::new(space, |_, sale: &Sale| entry(&sale.town));
+        let elsewhere = Table::<u32, Sale>::new(&Subspace::new("elsewhere")).with(&index);
+        for outcome in [
+            store.transact(|txn| counters.put(txn, &"next id".into(), &1)),
+            store.transact(|txn| counters.delete(txn, &"next id".into()).map(drop)),
+            store.transact(|txn| nested.put(txn, &("shop".into(), "sales".into()), &sale(2))),
+            store.transact(|txn| elsewhere.put(txn, &2, &sale(2))),
+        ] {
+            let text = outcome.unwrap_err().to_string();
+            assert!(text.contains("where the definitions of schemas are"), "{text}");
+        }
+    }
+    let similar = Table::<u32, u32>::new(&Subspace::new("keyloom 2"));
+    assert!(store.transact(|txn| similar.put(txn, &1, &1)).is_ok());
+    store.transact(|txn| txn.delete_range(Subspace::new("keyloom 2").self_and_children())).unwrap();
     assert_eq!(dump_all(store), before);
 }
 

@@ -5,8 +5,12 @@ use std::ops::ControlFlow;
 
 use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Json, MessagePack, Postcard};
-use keyloom::{Order, Result, Store};
-use keyloom_patterns::{Schema, SchemaError, Table};
+use keyloom::{Order, Result, Store, Subspace};
+use keyloom_patterns::aggregate::{Event, Seen, contribution};
+use keyloom_patterns::bitmaps::one;
+use keyloom_patterns::{
+    InvertedIndex, RankedIndex, RollUp, Schema, SchemaError, Sketches, Table, entry,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -199,6 +203,133 @@ pub fn what_stops_other_programs_needs_a_raised_version(store: &(impl Store + Cl
     one_way::<_, _, Postcard>(store, &state::State::Closed, &at_the_end::State::Closed);
     one_way::<_, _, Json>(store, &state::State::Closed, &at_the_end::State::Closed);
     one_way::<_, _, Json>(store, &state::State::Closed, &in_front::State::Closed);
+}
+
+/// The type of a part decides what a query finds, so it is part of the definition.
+pub fn parts_of_another_type_are_refused(store: &(impl Store + Clone)) {
+    clear(store);
+    let open = || Schema::open(store, "shop").unwrap();
+    let schema = open();
+    let sales = schema.table::<u32, Sale>("sales").unwrap();
+    type Sales = Table<u32, Sale>;
+    type Declare<'a, S> = &'a dyn Fn(&Schema<'_, S>, &Sales) -> Result<()>;
+    fn text(_: &u32, sale: &Sale) -> String {
+        format!("t{}", sale.cents)
+    }
+    let event = |_: &u32, sale: &Sale| Some(Event::new(&sale.town, sale.cents, 1));
+    let by_id = |id: &u32, sale: &Sale| Some(Event::new(id, sale.cents, 1));
+    // Each kind with parts of one type, of the same type in another width, and of another type.
+    let kinds: [[Declare<'_, _>; 3]; 7] = [
+        [
+            &|schema, sales| schema.index(sales, "0", 1, |id, _| entry(id)).map(drop),
+            &|schema, sales| schema.index(sales, "0", 1, |id, _| entry(u64::from(*id))).map(drop),
+            &|schema, sales| schema.index(sales, "0", 1, |id, s| entry(text(id, s))).map(drop),
+        ],
+        [
+            &|schema, sales| schema.unique_index(sales, "1", 1, |id, _| entry(id)).map(drop),
+            &|schema, sales| schema.unique_index(sales, "1", 1, |id, _| entry(*id as i8)).map(drop),
+            &|schema, sales| {
+                schema.unique_index(sales, "1", 1, |id, s| entry((id, text(id, s)))).map(drop)
+            },
+        ],
+        [
+            &|schema, sales| schema.totals(sales, "2", 1, |id, _| contribution(id, 1)).map(drop),
+            &|schema, sales| {
+                schema.totals(sales, "2", 1, |id, _| contribution(i64::from(*id), 1)).map(drop)
+            },
+            &|schema, sales| {
+                schema.totals(sales, "2", 1, |id, s| contribution(text(id, s), 1)).map(drop)
+            },
+        ],
+        [
+            &|schema, sales| {
+                let make = |space: &Subspace| Ok(RankedIndex::new(space, |id, _: &Sale| entry(id)));
+                schema.derive(sales, "3", 1, make).map(drop)
+            },
+            &|schema, sales| {
+                let make = |space: &Subspace| {
+                    Ok(RankedIndex::new(space, |id: &u32, _: &Sale| entry(u64::from(*id))))
+                };
+                schema.derive(sales, "3", 1, make).map(drop)
+            },
+            &|schema, sales| {
+                let make =
+                    |space: &Subspace| Ok(RankedIndex::new(space, |id, s| entry(text(id, s))));
+                schema.derive(sales, "3", 1, make).map(drop)
+            },
+        ],
+        [
+            &|schema, sales| {
+                schema.derive(sales, "4", 1, |at| RollUp::new(at, &[10], event)).map(drop)
+            },
+            &|schema, sales| {
+                schema.derive(sales, "4", 1, |at| RollUp::new(at, &[10], event)).map(drop)
+            },
+            &|schema, sales| {
+                schema.derive(sales, "4", 1, |at| RollUp::new(at, &[10], by_id)).map(drop)
+            },
+        ],
+        [
+            &|schema, sales| {
+                let make = |at: &Subspace| {
+                    Sketches::new(at, 5, |id: &u32, s: &Sale| Seen::one(id, &s.town))
+                };
+                schema.derive(sales, "5", 1, make).map(drop)
+            },
+            &|schema, sales| {
+                let make = |at: &Subspace| {
+                    Sketches::new(at, 5, |id: &u32, s: &Sale| Seen::one(u64::from(*id), &s.town))
+                };
+                schema.derive(sales, "5", 1, make).map(drop)
+            },
+            &|schema, sales| {
+                let make = |at: &Subspace| {
+                    Sketches::new(at, 5, |id: &u32, s: &Sale| Seen::one(text(id, s), &s.town))
+                };
+                schema.derive(sales, "5", 1, make).map(drop)
+            },
+        ],
+        [
+            &|schema, sales| {
+                let make = |at: &Subspace| {
+                    Ok(InvertedIndex::new(at).field("f", |id: &u32, _: &Sale| one(id)))
+                };
+                schema.derive(sales, "6", 1, make).map(drop)
+            },
+            &|schema, sales| {
+                let make = |at: &Subspace| {
+                    Ok(InvertedIndex::new(at)
+                        .field("f", |id: &u32, _: &Sale| one(Some(u64::from(*id)))))
+                };
+                schema.derive(sales, "6", 1, make).map(drop)
+            },
+            &|schema, sales| {
+                let make = |at: &Subspace| {
+                    Ok(InvertedIndex::new(at).field("f", |id: &u32, s: &Sale| one(text(id, s))))
+                };
+                schema.derive(sales, "6", 1, make).map(drop)
+            },
+        ],
+    ];
+    for (name, [first, same, other]) in kinds.iter().enumerate() {
+        first(&schema, &sales).unwrap();
+        let before = dump_all(store);
+        for (declare, is_refused) in [(same, false), (other, true)] {
+            let schema = open();
+            let outcome = declare(&schema, &schema.table("sales").unwrap());
+            assert_eq!(outcome.is_err(), is_refused, "{name}: {outcome:?}");
+            if is_refused {
+                let error = schema_error(outcome);
+                let SchemaError::Contradiction { name: found, stored, declared, .. } = &error
+                else {
+                    panic!("{error}")
+                };
+                assert_eq!(*found, format!("sales.{name}"));
+                assert_ne!(stored, declared);
+            }
+            assert_eq!(dump_all(store), before);
+        }
+    }
 }
 
 /// The third version of a type is compared with what the first two have written.

@@ -27,7 +27,7 @@ impl<'h> OfColumn<'h> {
     /// Sets the values of the id at a place. Each place may occur once.
     pub(super) fn push(&mut self, place: u16, held: &'h Held) {
         match (self, held) {
-            (Self::Values(changes), Held::Values(values)) => changes.push((place, values.packed())),
+            (Self::Values(changes), Held::Values(values)) => changes.push((place, &values[..])),
             (Self::Integers(changes), Held::Integer(integer)) => changes.push((place, *integer)),
             _ => {}
         }

@@ -1,12 +1,15 @@
 //! Fields and their values for a record.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use keyloom::{KeyBuf, Pack};
+use keyloom::KeyBuf;
 use smallvec::SmallVec;
 
 use super::for_reports::FieldKind;
+use keyloom_tables::Parts;
 use keyloom_tables::index::pack_one;
+use keyloom_tables::parts::{AnyParts, name_of_parts};
 
 /// The values of a field for a record: the result of the function of a
 /// [field](super::InvertedIndex::field).
@@ -16,27 +19,63 @@ use keyloom_tables::index::pack_one;
 /// ```
 /// use keyloom_bitmaps::{FieldValues, one};
 /// let country = one("FR");
-/// let tags: FieldValues = ["rust", "lmdb"].iter().collect();
+/// let tags: FieldValues<String> = ["rust", "lmdb"].iter().collect();
 /// assert_eq!(one(None::<u32>), FieldValues::none());
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldValues(SmallVec<[KeyBuf; 1]>);
+///
+/// `P` is the [type](keyloom_tables::parts) of the values. A schema stores it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldValues<P> {
+    values: PackedValues,
+    of: PhantomData<fn() -> P>,
+}
+
+/// The packed values of a field, sorted and without duplicates.
+pub(super) type PackedValues = SmallVec<[KeyBuf; 1]>;
 
 /// One value, or none for `None`.
-pub fn one<P: Pack>(value: P) -> FieldValues {
+pub fn one<Q: Parts>(value: Q) -> FieldValues<Q::Owned> {
     FieldValues::from_iter([value])
 }
 
-impl FieldValues {
+impl<P> Default for FieldValues<P> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl<P> FieldValues<P> {
     /// No value: the record is among those without a value in the field.
     pub fn none() -> Self {
-        Self::default()
+        Self { values: PackedValues::new(), of: PhantomData }
     }
 
-    /// The packed values, sorted and without duplicates.
-    pub(super) fn packed(&self) -> &[KeyBuf] {
-        &self.0
+    /// The same values as values of any type, for a field that holds several types.
+    ///
+    /// ```
+    /// use keyloom::Subspace;
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::new(&Subspace::new("index")).field("parity", |_: &u32, n: &i64| {
+    ///     if n % 2 == 0 { one("even").untyped() } else { one(*n).untyped() }
+    /// });
+    /// # let _ = index;
+    /// ```
+    #[must_use]
+    pub fn untyped(self) -> FieldValues<AnyParts> {
+        FieldValues { values: self.values, of: PhantomData }
     }
+
+    pub(super) fn into_packed(self) -> PackedValues {
+        self.values
+    }
+}
+
+/// The name of the type of the values. `None` is no value, so an optional type counts as the type
+/// inside it.
+pub(super) fn name_of_values<P>() -> String {
+    let name = name_of_parts::<P>();
+    let inside = name.strip_prefix("Option<").and_then(|name| name.strip_suffix('>'));
+    inside.map_or_else(|| name.clone(), str::to_owned)
 }
 
 /// At most one value of a field for a record: the result of the function of a
@@ -46,18 +85,24 @@ impl FieldValues {
 /// use keyloom_bitmaps::{SingleValue, single};
 /// assert_eq!(single(None::<u32>), SingleValue::default());
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SingleValue(pub(super) FieldValues);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SingleValue<P>(pub(super) FieldValues<P>);
+
+impl<P> Default for SingleValue<P> {
+    fn default() -> Self {
+        Self(FieldValues::none())
+    }
+}
 
 /// One value, or none for `None`.
-pub fn single<P: Pack>(value: P) -> SingleValue {
+pub fn single<Q: Parts>(value: Q) -> SingleValue<Q::Owned> {
     SingleValue(one(value))
 }
 
-impl<P: Pack> FromIterator<P> for FieldValues {
+impl<Q: Parts> FromIterator<Q> for FieldValues<Q::Owned> {
     /// Collects many values, such as the tags of a text.
-    fn from_iter<I: IntoIterator<Item = P>>(values: I) -> Self {
-        let mut values: SmallVec<[KeyBuf; 1]> = values
+    fn from_iter<I: IntoIterator<Item = Q>>(values: I) -> Self {
+        let mut values: PackedValues = values
             .into_iter()
             .map(|value| pack_one(&value))
             .filter(|value| *value != null())
@@ -66,7 +111,7 @@ impl<P: Pack> FromIterator<P> for FieldValues {
             values.sort_unstable();
             values.dedup();
         }
-        Self(values)
+        Self { values, of: PhantomData }
     }
 }
 
@@ -75,7 +120,7 @@ pub(crate) fn null() -> KeyBuf {
     pack_one(&None::<u8>)
 }
 
-type Values<K, V> = dyn Fn(&K, &V) -> FieldValues + Send + Sync;
+type Values<K, V> = dyn Fn(&K, &V) -> PackedValues + Send + Sync;
 type Integer<K, V> = dyn Fn(&K, &V) -> Option<i64> + Send + Sync;
 
 /// The function of a field.
@@ -96,7 +141,7 @@ impl<K, V> Clone for Function<K, V> {
 /// The values of one field for one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    Values(FieldValues),
+    Values(PackedValues),
     Integer(Option<i64>),
 }
 
@@ -111,7 +156,7 @@ impl Held {
     /// Whether there is any value.
     pub(super) fn is_something(&self) -> bool {
         match self {
-            Self::Values(values) => !values.packed().is_empty(),
+            Self::Values(values) => !values.is_empty(),
             Self::Integer(integer) => integer.is_some(),
         }
     }

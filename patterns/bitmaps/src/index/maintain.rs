@@ -29,7 +29,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     pub(super) fn check_lengths(&self, held: &[Held]) -> Result<()> {
         for (field, held) in self.fields.iter().zip(held) {
             let Held::Values(values) = held else { continue };
-            for value in values.packed() {
+            for value in values {
                 let bytes = field.space.prefix().len() + value.len() + CHUNK_BYTES;
                 if bytes > MAX_KEY_BYTES {
                     return Err(value_too_long(&self.space, &field.name, value, bytes));
@@ -97,7 +97,7 @@ impl<K, V> Field<K, V> {
     /// slices.
     pub(super) fn parts(&self, held: &Held, mut visit: impl FnMut(&[u8])) {
         match held {
-            Held::Values(values) => match values.packed() {
+            Held::Values(values) => match &values[..] {
                 [] => visit(&null()),
                 some => some.iter().for_each(|value| visit(value)),
             },

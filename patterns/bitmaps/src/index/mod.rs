@@ -104,7 +104,7 @@ pub(super) use for_reports::FieldKind;
 pub use forward::ForwardEntry;
 pub use selection::{SelectValues, SelectedValues};
 
-use fields::Function;
+use fields::{Function, name_of_values};
 use ids::{Ids, SameIds};
 
 /// For every value of some fields, bitmaps of the records with this value; and for every record, by
@@ -156,6 +156,8 @@ const CHUNKS_PER_BUILD: usize = 32;
 struct Field<K, V> {
     name: Arc<str>,
     function: Function<K, V>,
+    /// The name of the type of its values; empty for integers.
+    values: String,
     /// The subspace of its containers.
     space: Subspace,
     /// The subspace of its columns.
@@ -173,6 +175,7 @@ impl<K, V> Clone for Field<K, V> {
         Self {
             name: Arc::clone(&self.name),
             function: self.function.clone(),
+            values: self.values.clone(),
             space: self.space.clone(),
             column: self.column.clone(),
             counter: self.counter.clone(),
@@ -265,12 +268,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// The function must be pure. After it changes, or a field is added or removed, the index is
     /// wrong until [`repair`](keyloom_tables::Maintained::repair) has run.
     #[must_use]
-    pub fn field(
+    pub fn field<P: 'static>(
         self,
         name: &str,
-        function: impl Fn(&K, &V) -> FieldValues + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> FieldValues<P> + Send + Sync + 'static,
     ) -> Self {
-        self.declare(name, "terms", Function::Values(Arc::new(function)), false)
+        let function = move |key: &K, value: &V| function(key, value).into_packed();
+        let function = Function::Values(Arc::new(function));
+        self.declare(name, "terms", function, false, name_of_values::<P>())
     }
 
     /// As [`field`](InvertedIndex::field), for a field of which a record has at most one value.
@@ -286,13 +291,14 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     #[must_use]
-    pub fn single_value(
+    pub fn single_value<P: 'static>(
         self,
         name: &str,
-        function: impl Fn(&K, &V) -> SingleValue + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> SingleValue<P> + Send + Sync + 'static,
     ) -> Self {
-        let function = move |key: &K, value: &V| function(key, value).0;
-        self.declare(name, "terms", Function::Values(Arc::new(function)), true)
+        let function = move |key: &K, value: &V| function(key, value).0.into_packed();
+        let function = Function::Values(Arc::new(function));
+        self.declare(name, "terms", function, true, name_of_values::<P>())
     }
 
     /// Whether a field of values is declared with [`single_value`](InvertedIndex::single_value).
@@ -311,16 +317,32 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         name: &str,
         function: impl Fn(&K, &V) -> Option<i64> + Send + Sync + 'static,
     ) -> Self {
-        self.declare(name, "integers", Function::Integer(Arc::new(function)), true)
+        let function = Function::Integer(Arc::new(function));
+        self.declare(name, "integers", function, true, String::new())
     }
 
-    fn declare(self, name: &str, kind: &str, function: Function<K, V>, is_single: bool) -> Self {
+    fn declare(
+        self,
+        name: &str,
+        kind: &str,
+        function: Function<K, V>,
+        is_single: bool,
+        values: String,
+    ) -> Self {
         let space = self.space.child(&(kind, name));
         let integers = BitSliced::new(&space).of_reused_ids(self.reuses_ids());
         let column = self.direct.child(name);
         let counter = self.space.pack(&("containers", name));
-        let field =
-            Field { name: name.into(), function, space, column, counter, integers, is_single };
+        let field = Field {
+            name: name.into(),
+            function,
+            values,
+            space,
+            column,
+            counter,
+            integers,
+            is_single,
+        };
         let others = self.fields.iter().filter(|other| *other.name != *name).cloned();
         Self { fields: others.chain([field]).collect(), ..self }
     }
@@ -352,6 +374,16 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         let mut fields: Vec<_> = self.fields.iter().map(field).collect();
         fields.sort();
         format!("{ids}, fields {}", fields.join(", "))
+    }
+
+    /// The types of the fields by name, as stored by a schema.
+    #[doc(hidden)]
+    pub fn parts(&self) -> String {
+        let fields = self.fields.iter().filter(|field| !field.values.is_empty());
+        let mut fields: Vec<_> =
+            fields.map(|field| format!("{:?} of {}", field.name, field.values)).collect();
+        fields.sort();
+        fields.join(", ")
     }
 
     /// Whether the id of a deleted record is reassigned.
@@ -443,7 +475,11 @@ impl<K: RecordKey, V: 'static> InvertedIndex<K, V> {
 }
 
 impl<K: RecordKey, V: 'static> Maintained for InvertedIndex<K, V> {
-    described!(|_| "inverted index", options | index | index.options());
+    described!(
+        |_| "inverted index",
+        parts | index | index.parts(),
+        options | index | index.options()
+    );
 
     /// Returns all faults of the index compared with `table`: in the inverted index, the forward
     /// index, and the ids. A counter of 0 may exist or not.

@@ -46,7 +46,7 @@ impl Blog {
         );
         let text = TextIndex::with_keys_as_ids(&space.child("text"))
             .field("title", Analyzer::english(), |_: &u32, post: &Post, add| add(&post.title))
-            .values("author", |_, post| post.authors.iter().collect::<FieldValues>())
+            .values("author", |_, post| post.authors.iter().collect::<FieldValues<_>>())
             .values("first", |_, post| one(post.title.chars().next().map(u32::from)));
         Self {
             users: Table::new(&space.child("users")).with(&names),

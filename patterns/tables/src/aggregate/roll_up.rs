@@ -15,7 +15,7 @@ use crate::derived::{Derived, DerivedEntries, RecordChange, SortedWrites};
 use crate::explain::Explain;
 use crate::inconsistency::{Inconsistency, Rule};
 use crate::index::{Index, IndexEntries};
-use crate::parts::{AnyParts, PackAs, Parts};
+use crate::parts::{AnyParts, PackAs, Parts, name_of_parts};
 use crate::progress::{Progress, RepairOptions, RepairPosition};
 use crate::schema::Maintained;
 use crate::select::within;
@@ -232,7 +232,11 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
 }
 
 impl<K: RecordKey, V: 'static, G: 'static> Maintained for RollUp<K, V, G> {
-    crate::described!(|_| "roll-up", options | roll_up | format!("widths {:?}", roll_up.widths()));
+    crate::described!(
+        |_| "roll-up",
+        parts | _ | name_of_parts::<G>(),
+        options | roll_up | format!("widths {:?}", roll_up.widths())
+    );
 
     /// Reports the faults that [`Maintained::check`](crate::Maintained::check) finds in the raw
     /// entries, then those that it finds in the buckets.

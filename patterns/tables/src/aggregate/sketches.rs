@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use super::expected::{self, SideBySide};
 use crate::derived::{Derived, LostRecords, RecordChange, SortedWrites};
 use crate::inconsistency::{Inconsistency, Rule};
-use crate::parts::{PackAs, Parts};
+use crate::parts::{PackAs, Parts, name_of_parts};
 use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
 use crate::select::Select;
@@ -293,7 +293,11 @@ impl<K: RecordKey, V, G> Sketches<K, V, G> {
 struct Sketch(Option<HllSketch>);
 
 impl<K: RecordKey, V: 'static, G: 'static> Maintained for Sketches<K, V, G> {
-    crate::described!(|_| "sketches", options | sketches | sketches.options());
+    crate::described!(
+        |_| "sketches",
+        parts | _ | name_of_parts::<G>(),
+        options | sketches | sketches.options()
+    );
 
     /// Reports the sketches that lack a value of a record, and values that are not sketches. Values
     /// that only deleted records had are not faults; see [`rebuild`](Sketches::rebuild).

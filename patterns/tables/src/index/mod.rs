@@ -104,7 +104,7 @@ use crate::derived::{
 };
 use crate::explain::{Scan, scan};
 use crate::inconsistency::Inconsistency;
-use crate::parts::{AnyParts, PackAs, Parts};
+use crate::parts::{AnyParts, PackAs, Parts, name_of_parts};
 use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
 use crate::select::Select;
@@ -495,7 +495,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
 }
 
 impl<K: RecordKey, V: 'static, P: 'static> Maintained for Index<K, V, P> {
-    crate::described!(|index| if index.is_unique() { "unique index" } else { "index" }, deferred if |index| !index.is_unique());
+    crate::described!(|index| if index.is_unique() { "unique index" } else { "index" }, parts |_| name_of_parts::<P>(), deferred if |index| !index.is_unique());
 
     /// Every inconsistency between `table` and this index.
     ///

@@ -8,7 +8,9 @@ use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 use super::accept::define_table;
 use super::build::{BATCH, delete_some, in_batches};
 use super::error::SchemaError;
-use super::stored::{StoredTable, TableDefinition, is_of_schemas};
+use super::stored::{
+    StoredTable, TableDefinition, definitions, is_of_schemas, overlaps_definitions,
+};
 use super::{Schema, entries_of};
 use crate::derived::page_behind;
 use crate::progress::Progress;
@@ -175,8 +177,8 @@ pub(super) fn refuse_overlap(
         let (space, owned) = (space.to_string(), owned.to_string());
         Err(SchemaError::Overlap { space, owner, owned, action }.into())
     };
-    let entries = Subspace::new("keyloom");
-    if overlaps(&entries) {
+    let entries = definitions();
+    if overlaps_definitions(space) {
         return refused("the entries of the schemas".into(), &entries);
     }
     if is_of_schemas(space) {

@@ -38,6 +38,13 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         String::new()
     }
 
+    /// The types of the parts of the entries, as [`name_of_parts`](crate::parts::name_of_parts)
+    /// names them; empty if they are fixed. They are part of the stored definition, so that a
+    /// function that returns parts of other types is refused.
+    fn parts(&self) -> String {
+        String::new()
+    }
+
     /// Whether [`Schema::derive_deferred`](super::Schema::derive_deferred) may defer the updates.
     /// `true` by default.
     fn can_be_deferred(&self) -> bool {
@@ -101,7 +108,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
 #[macro_export]
 macro_rules! described {
     (
-        $kind:expr $(, format $format:expr)? $(, options $options:expr)?
+        $kind:expr $(, format $format:expr)? $(, parts $parts:expr)? $(, options $options:expr)?
         $(, deferred if $deferred:expr)?
     ) => {
         type Key = K;
@@ -114,6 +121,11 @@ macro_rules! described {
 
         $(fn format(&self) -> u32 {
             $format
+        })?
+
+        $(fn parts(&self) -> String {
+            let parts: fn(&Self) -> String = $parts;
+            parts(self)
         })?
 
         $(fn can_be_deferred(&self) -> bool {

@@ -36,7 +36,8 @@
 //! | declares another version of an index than the store's, and writes to its table or queries it | [`SchemaError::Changed`], until the index is [built](Attached::build) |
 //! | queries an index that is not complete | [`SchemaError::NotReadable`] |
 //! | adds an index to a table of a schema by [`Table::with`], and writes | [`SchemaError::GivenToOwned`] |
-//! | writes through a [`Table`] with an explicit subspace that begins with a negative integer | [`Error::InvalidArgument`] |
+//! | writes through a [`Table`] with an explicit subspace that begins with a negative integer, or overlaps with `"keyloom"` | [`Error::InvalidArgument`] |
+//! | declares derived data whose parts have other types, under the same version | [`SchemaError::Contradiction`] |
 //! | passes to an index a table that does not maintain it | [`Error::InvalidArgument`] |
 //! | imports a subspace whose entries are not records of the declared table | [`SchemaError::NotARecord`] |
 //! | imports or clears a subspace that overlaps with data of a schema | [`SchemaError::Overlap`] |
@@ -47,7 +48,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (3, one byte; 4 for an imported table; 1 and 2 if the store was written before shapes were stored, without the shape); then the tuple of, if imported, the prefix of the records, the shape of the records, the table's id, version, key, record type, codec, and a list of its derived data, sorted by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable, 3 being built after the last record), position of the build (in state 1 the key of the last record visited), id of the queue if updates are deferred |
+//! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (3, one byte; 4 for an imported table; 1 and 2 if the store was written before shapes were stored, without the shape); then the tuple of, if imported, the prefix of the records, the shape of the records, the table's id, version, key, record type, codec, and a list of its derived data, sorted by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable, 3 being built after the last record), position of the build (in state 1 the key of the last record visited), id of the queue if updates are deferred, the types of the parts |
 //! | `"keyloom"`, `"dropped"`, name of the schema, name of the table, id | the entry of a table that is being dropped |
 //! | `"keyloom"`, `"repair"`, id of derived data | number of repairs begun, a counter: the fencing token of the last one |
 //! | `"keyloom"`, `"next id"` | the next free id, a counter |
@@ -238,8 +239,8 @@ use accept::{Declaration, define_table, enter_table};
 pub(crate) use deferred::{queue_key, write_queued};
 use owned::Declared;
 pub(crate) use owned::{Follow, Followed, Owned};
-pub(crate) use stored::is_of_schemas;
 use stored::{Id, StoredDerived, StoredTable, space_of};
+pub(crate) use stored::{is_of_schemas, overlaps_definitions};
 
 /// A named set of tables and derived data; see the [module](self).
 ///
@@ -436,7 +437,7 @@ impl<'s, S: Store> Schema<'s, S> {
         };
         let mut known = self.known();
         let before = known.stored.get(&*owned.name).and_then(|table| table.get(name));
-        let stored = match before {
+        let stored = match before.filter(|before| before.definition.parts.is_some()) {
             Some(before) => before.clone(),
             None => {
                 let (table, entered) = self.store.transact(|txn| {
@@ -552,7 +553,7 @@ fn define<D: Maintained>(derived: &D, version: u32, is_deferred: bool) -> Result
         });
     }
     let (kind, format, options) = (kind.into(), derived.format(), derived.options());
-    Ok(Definition { kind, format, version, options, is_deferred })
+    Ok(Definition { kind, format, version, options, parts: Some(derived.parts()), is_deferred })
 }
 
 /// Calls `make` with the subspace of `id`, and refuses a pattern outside of it.
@@ -580,8 +581,16 @@ fn enter_derived<D: Maintained>(
     make: impl Fn(&Subspace) -> Result<D>,
 ) -> Result<(StoredTable, StoredDerived)> {
     let mut table = owned.read(txn)?;
-    if let Some(stored) = table.get(name) {
+    if let Some(stored) = table.get_mut(name) {
+        let is_known = stored.definition.parts.is_some();
+        if !is_known {
+            // The store was written before parts were stored: they are those of this program.
+            stored.definition.parts = define(&make_in(stored.id, owned, name, make)?)?.parts;
+        }
         let stored = stored.clone();
+        if !is_known {
+            owned.write(txn, &table)?;
+        }
         return Ok((table, stored));
     }
     let id = new_id(txn)?;

@@ -8,6 +8,7 @@ use keyloom::value::shape::{Shape, type_name};
 use keyloom::{Error, KeyBuf, Result, Subspace, Unpack, Writer, pack, unpack};
 
 use super::error::SchemaError;
+use crate::parts::name_of_parts;
 
 /// The format of the entry of a table whose records are in the subspace of its id, without the
 /// shape of its records: as programs wrote it before shapes were stored.
@@ -52,15 +53,22 @@ pub struct Definition {
     pub version: u32,
     /// Further options, such as the widths of time buckets.
     pub options: String,
+    /// The types of the parts of its entries: `(string, integer)`. Empty for a kind whose types are
+    /// fixed. `None` in a store that was written before they were stored, until a program declares
+    /// the data.
+    pub parts: Option<String>,
     /// Whether writers queue the records instead of updating the data.
     pub is_deferred: bool,
 }
 
 impl fmt::Display for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, format, version, options, is_deferred } = self;
+        let Self { kind, format, version, options, parts, is_deferred } = self;
         let deferred = if *is_deferred { "deferred " } else { "" };
         write!(f, "{deferred}{kind} of version {version}, format {format}")?;
+        if let Some(parts) = parts.as_ref().filter(|parts| !parts.is_empty()) {
+            write!(f, ", of {parts}")?;
+        }
         if options.is_empty() { Ok(()) } else { write!(f, ", {options}") }
     }
 }
@@ -86,7 +94,7 @@ impl TableDefinition {
     /// # Errors
     /// Those of [`Codec::shape`].
     pub(super) fn of<K: ?Sized, V, C: Codec<V>>(version: u32) -> Result<Self> {
-        let (key, value, codec) = (key_name::<K>(), type_name::<V>(), type_name::<C>());
+        let (key, value, codec) = (name_of_parts::<K>(), type_name::<V>(), type_name::<C>());
         Ok(Self { version, key, value, codec, shape: Some(C::shape()?) })
     }
 
@@ -115,6 +123,17 @@ pub(super) fn space_of(id: Id) -> Subspace {
 /// Whether a schema assigned the subspace: its first element is a negative integer.
 pub(crate) fn is_of_schemas(space: &Subspace) -> bool {
     matches!(space.prefix(), [0x0B..=0x13, ..])
+}
+
+/// Whether a subspace overlaps with the definitions and counters of the schemas.
+pub(crate) fn overlaps_definitions(space: &Subspace) -> bool {
+    let root = definitions();
+    space.contains(root.prefix()) || root.contains(space.prefix())
+}
+
+/// The subspace of the definitions and counters of all schemas.
+pub(super) fn definitions() -> Subspace {
+    Subspace::new("keyloom")
 }
 
 /// The key of the counter of repairs, whose value is the fencing token of the last repair.
@@ -159,8 +178,10 @@ pub(super) struct StoredTable {
     pub(super) derived: Vec<StoredDerived>,
 }
 
-type DerivedList = List<Vec<Encoded<String, Vec<u8>>>>;
-type Encoded<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>);
+/// Derived data in an entry; the last element is that of its parts.
+type Encoded<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>, Option<S>);
+/// The same in an entry without shapes.
+type Shapeless<S, B> = (S, Id, S, u32, u32, S, u8, Option<B>, Option<Id>);
 
 impl StoredTable {
     /// The subspace of the records.
@@ -204,7 +225,7 @@ impl StoredTable {
 
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         let derived = self.derived.iter().map(|one| {
-            let Definition { kind, format, version, options, .. } = &one.definition;
+            let Definition { kind, format, version, options, parts, .. } = &one.definition;
             let state = match one.state {
                 State::Disabled => 0,
                 State::Building if one.all_visited => 3,
@@ -212,22 +233,35 @@ impl StoredTable {
                 State::Readable => 2,
             };
             let names = (one.name.as_str(), one.id, kind.as_str());
-            let built_to = one.built_to.as_deref();
-            let options = options.as_str();
-            (names.0, names.1, names.2, *format, *version, options, state, built_to, one.queue)
+            let (built_to, parts) = (one.built_to.as_deref(), parts.as_deref());
+            let (queue, options) = (one.queue, options.as_str());
+            (names.0, names.1, names.2, *format, *version, options, state, built_to, queue, parts)
         });
-        let derived: List<Vec<Encoded<&str, &[u8]>>> = List(derived.collect());
         let TableDefinition { version, key, value, codec, shape } = &self.definition;
-        let packed = pack(&(self.id, *version, key, value, codec, derived));
-        let shape = shape.as_ref().map(Shape::to_bytes);
-        let format = match (&self.imported, &self.definition.shape) {
+        let table = (self.id, *version, key, value, codec);
+        let packed = match shape {
+            Some(_) => {
+                let derived: List<Vec<Encoded<&str, &[u8]>>> = List(derived.collect());
+                pack(&(table.0, table.1, table.2, table.3, table.4, derived))
+            }
+            None => {
+                let derived: List<Vec<Shapeless<&str, &[u8]>>> = List(
+                    derived
+                        .map(|(a, b, c, d, e, f, g, h, i, _)| (a, b, c, d, e, f, g, h, i))
+                        .collect(),
+                );
+                pack(&(table.0, table.1, table.2, table.3, table.4, derived))
+            }
+        };
+        let format = match (&self.imported, shape) {
             (None, None) => SHAPELESS,
             (Some(_), None) => SHAPELESS_IMPORTED,
             (None, Some(_)) => FORMAT,
             (Some(_), Some(_)) => IMPORTED,
         };
         let imported = self.imported.as_ref().map(|space| pack(space.prefix()));
-        let shape = shape.transpose()?.map(|shape| pack(&shape[..]));
+        let shape = shape.as_ref().map(Shape::to_bytes).transpose()?;
+        let shape = shape.map(|shape| pack(&shape[..]));
         let (imported, shape) = (imported.as_deref(), shape.as_deref());
         Ok([&[format], imported.unwrap_or(b""), shape.unwrap_or(b""), &packed[..]].concat())
     }
@@ -236,7 +270,6 @@ impl StoredTable {
     /// [`Error::NewerFormat`]; [`SchemaError::Damaged`] for bytes that are not an entry.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = || Error::other(SchemaError::Damaged);
-        type Table = (Id, u32, String, String, String, DerivedList);
         let (format, mut rest) = match bytes.split_first() {
             Some((&format, rest)) if (SHAPELESS..=IMPORTED).contains(&format) => (format, rest),
             Some((&format, _)) if format > IMPORTED => {
@@ -261,10 +294,20 @@ impl StoredTable {
                 shape => shape.map_err(|_| damaged())?,
             });
         }
-        let table: Table = unpack(rest).map_err(|_| damaged())?;
-        let (id, version, key, value, codec, derived) = table;
+        type Table<D> = (Id, u32, String, String, String, List<Vec<D>>);
+        let (id, version, key, value, codec, derived) = match shape {
+            Some(_) => unpack::<Table<Encoded<String, Vec<u8>>>>(rest).map_err(|_| damaged())?,
+            None => {
+                let table = unpack::<Table<Shapeless<String, Vec<u8>>>>(rest);
+                let (id, version, key, value, codec, derived) = table.map_err(|_| damaged())?;
+                let derived = derived.0.into_iter();
+                let derived =
+                    derived.map(|(a, b, c, d, e, f, g, h, i)| (a, b, c, d, e, f, g, h, i, None));
+                (id, version, key, value, codec, List(derived.collect()))
+            }
+        };
         let derived = derived.0.into_iter().map(|one| {
-            let (name, id, kind, format, version, options, state, built_to, queue) = one;
+            let (name, id, kind, format, version, options, state, built_to, queue, parts) = one;
             let all_visited = state == 3;
             let state = match state {
                 0 => State::Disabled,
@@ -273,7 +316,7 @@ impl StoredTable {
                 _ => return Err(damaged()),
             };
             let is_deferred = queue.is_some();
-            let definition = Definition { kind, format, version, options, is_deferred };
+            let definition = Definition { kind, format, version, options, parts, is_deferred };
             let built_to = built_to.map(KeyBuf::from_vec);
             Ok(StoredDerived { name, id, definition, state, built_to, all_visited, queue })
         });
@@ -297,40 +340,11 @@ pub(super) fn write_entry(txn: &mut impl Writer, entry: &[u8], table: &StoredTab
     txn.put(entry, &table.encode()?)
 }
 
-/// The shape of a key. Integers of all widths share one encoding, and so do all kinds of strings.
-fn key_name<K: ?Sized>() -> String {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let name = type_name::<K>();
-    let mut shape = String::new();
-    for word in name.split_inclusive(|c| !is_word(c)) {
-        let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
-        let (word, rest) = word.split_at(end);
-        shape.push_str(match word {
-            "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "integer",
-            "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "integer",
-            "String" | "str" => "string",
-            other => other,
-        });
-        shape.push_str(rest);
-    }
-    shape
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use keyloom::value::shape::FieldsBy;
-
-    #[test]
-    fn names_of_types_have_no_paths() {
-        assert_eq!(type_name::<Vec<Option<String>>>(), "Vec<Option<String>>");
-        assert_eq!(type_name::<(State, u8)>(), "(State, u8)");
-        assert_eq!(
-            key_name::<(u32, String, [u8; 4], i64)>(),
-            "(integer, string, [integer; 4], integer)"
-        );
-    }
 
     #[test]
     fn a_stored_table_comes_back() {
@@ -342,6 +356,7 @@ mod tests {
                 format: 1,
                 version: 7,
                 options: "widths [10]".into(),
+                parts: Some("string".into()),
                 is_deferred: name == "b",
             },
             state,
@@ -371,6 +386,8 @@ mod tests {
         for (imported, shape) in imported.iter().flat_map(|one| [(one, None), (one, Some(&shape))])
         {
             (table.imported, table.definition.shape) = (imported.clone(), shape.cloned());
+            let parts = shape.map(|_| "(string, integer)".to_owned());
+            table.derived.iter_mut().for_each(|one| one.definition.parts.clone_from(&parts));
             let bytes = table.encode().unwrap();
             assert_eq!(StoredTable::decode(&bytes).unwrap(), table);
             for length in 0..bytes.len() {

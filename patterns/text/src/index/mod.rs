@@ -253,10 +253,10 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     /// Returns the same index with a field to filter by: the values of a record, in bitmaps of the
     /// same ids. See [`InvertedIndex::field`].
     #[must_use]
-    pub fn values(
+    pub fn values<P: 'static>(
         self,
         name: &str,
-        function: impl Fn(&K, &V) -> FieldValues + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> FieldValues<P> + Send + Sync + 'static,
     ) -> Self {
         Self { records: self.records.field(name, function), ..self }
     }
@@ -264,10 +264,10 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     /// As [`values`](TextIndex::values), for a field of which a record has at most one value. See
     /// [`InvertedIndex::single_value`].
     #[must_use]
-    pub fn single_value(
+    pub fn single_value<P: 'static>(
         self,
         name: &str,
-        function: impl Fn(&K, &V) -> SingleValue + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> SingleValue<P> + Send + Sync + 'static,
     ) -> Self {
         Self { records: self.records.single_value(name, function), ..self }
     }
@@ -340,7 +340,11 @@ impl<K: RecordKey, V> TextIndex<K, V> {
 }
 
 impl<K: RecordKey, V: 'static> Maintained for TextIndex<K, V> {
-    described!(|_| "text index", options | index | index.options());
+    described!(
+        |_| "text index",
+        parts | index | index.records.parts(),
+        options | index | index.options()
+    );
 
     /// Returns all differences between the stored bytes and those that follow from `table`.
     ///

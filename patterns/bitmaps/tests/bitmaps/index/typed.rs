@@ -25,7 +25,10 @@ fn index() -> InvertedIndex<u32, Sale> {
         .field("cents", |_, sale| one(sale.cents))
         .field("price", |_, sale| one(sale.price))
         .field("note", |_, sale| one(sale.note.as_ref()))
-        .field("mixed", |id, sale| if id % 2 == 0 { one(id) } else { one(&sale.shop.0) })
+        .field(
+            "mixed",
+            |id, sale| if id % 2 == 0 { one(id).untyped() } else { one(&sale.shop.0).untyped() },
+        )
         .field("never", |_, _| one(None::<u8>))
 }
 
