@@ -10,7 +10,8 @@
 //! | [`Raw`] | the bytes themselves | the value is bytes |
 //!
 //! With fields by position, adding, removing or moving a field changes the format of every stored
-//! record. Wrap a codec in [`Versioned`] if the type may change.
+//! record. A schema refuses a program with such a type: see [`shape`]. Take a codec by name if the
+//! type may change.
 //!
 //! # Every encoding is verified
 //!

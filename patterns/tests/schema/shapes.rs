@@ -381,8 +381,8 @@ pub fn a_raised_version_is_believed_if_records_decode(store: &(impl Store + Clon
         let old = declare::<_, ticket::Ticket, Postcard>(store, 1).unwrap();
         let all = (0..1_000).map(|id| (id, ticket()));
         store.transact(|txn| old.put_many(txn, all.clone())).unwrap();
-        // Keys are sampled at equal distances, so some of these are met.
-        let near = damaged.map(|id: u32| id.saturating_sub(10)..(id + 10).min(1_000));
+        // A hundred samples are spread over the keys, so some of these are met.
+        let near = damaged.map(|id: u32| id.saturating_sub(60)..(id + 60).min(1_000));
         for id in near.into_iter().flatten() {
             use keyloom::Writer;
             store.transact(|txn| txn.put(&old.space().pack(&id), b"{")).unwrap();

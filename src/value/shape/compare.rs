@@ -226,6 +226,7 @@ impl<'a> Join<'a> {
                 Form::Leaf(_)
                 | Form::Sequence(_)
                 | Form::Tuple(_)
+                | Form::Array(..)
                 | Form::Map(..)
                 | Form::Struct(_)
                 | Form::Enum(_),
@@ -236,6 +237,9 @@ impl<'a> Join<'a> {
             }
             (Form::Sequence(a), Form::Sequence(b)) => {
                 Form::Sequence(self.inside("[]".into(), |join| join.both(*a, *b))?)
+            }
+            (Form::Array(a, len), Form::Array(b, new_len)) if len == new_len => {
+                Form::Array(self.inside("[]".into(), |join| join.both(*a, *b))?, *len)
             }
             (Form::Map(key, value), Form::Map(new_key, new_value)) => {
                 let key = self.inside("{key}".into(), |join| join.both(*key, *new_key))?;

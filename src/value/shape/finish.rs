@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::draft::{Content, Count, Draft, EnumDraft, Known, Node, NodeId, Slot, StructDraft};
 use super::trace::{ENDLESS, How, TOO_LARGE, heights, untraceable};
-use super::{Field, Fields, FieldsBy, Form, MOST_PARTS, Shape, Type, TypeId, Variant};
+use super::{Field, Fields, FieldsBy, Form, MOST_PARTS, MOST_TUPLE, Shape, Type, TypeId, Variant};
 use crate::Result;
 
 /// # Errors
@@ -35,6 +35,10 @@ fn is_endless(nodes: &[Node]) -> bool {
         })
         .collect();
     heights(&lenient).first() == Some(&None)
+}
+
+fn is_of_one_type(parts: &[Slot]) -> bool {
+    parts.iter().all(|part| part.is_some() && Some(part) == parts.first())
 }
 
 struct Finish<'a> {
@@ -76,6 +80,10 @@ impl Finish<'_> {
             Some(Draft::Map(Some(key), _)) if self.is_any(*key) => Form::Opaque(0),
             Some(Draft::Map(key, value)) => {
                 Form::Map(self.part(owner, *key)?, self.part(owner, *value)?)
+            }
+            Some(Draft::Tuple(parts)) if parts.len() > MOST_TUPLE && is_of_one_type(parts) => {
+                let len = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+                Form::Array(self.part(owner, parts.first().copied().flatten())?, len)
             }
             Some(Draft::Tuple(parts)) => Form::Tuple(
                 parts.iter().map(|part| self.part(owner, *part)).collect::<Result<_>>()?,

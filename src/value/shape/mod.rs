@@ -41,6 +41,9 @@ use crate::{Error, Result};
 /// The most types, fields and variants of a shape. A record type of a program has some tens.
 pub(crate) const MOST_PARTS: usize = 4_096;
 
+/// The most parts of a tuple that are listed one by one. A longer one is an array.
+pub(crate) const MOST_TUPLE: usize = 64;
+
 /// The format of the bytes of a shape.
 const FORMAT: u8 = 1;
 
@@ -101,6 +104,8 @@ enum Form {
     Option(TypeId),
     Sequence(TypeId),
     Tuple(Vec<TypeId>),
+    /// More than [`MOST_TUPLE`] parts of one type.
+    Array(TypeId, u32),
     Map(TypeId, TypeId),
     Struct(Fields),
     Enum(Vec<Variant>),
@@ -226,7 +231,7 @@ impl Form {
     fn types_mut(&mut self) -> Vec<&mut TypeId> {
         match self {
             Self::Leaf(_) | Self::Opaque(_) => Vec::new(),
-            Self::Option(of) | Self::Sequence(of) => vec![of],
+            Self::Option(of) | Self::Sequence(of) | Self::Array(of, _) => vec![of],
             Self::Map(key, value) => vec![key, value],
             Self::Tuple(parts) => parts.iter_mut().collect(),
             Self::Struct(Fields { fields, .. }) => {

@@ -13,7 +13,7 @@ use serde::de::{
 use super::draft::{Content, Count, Draft, EnumDraft, Known, NodeId, Presence, StructDraft};
 use super::probes::{ANY, BYTES, CHARS, FLOATS, SIGNED, STRINGS, UNSIGNED};
 use super::trace::{Tracer, bare, untraceable};
-use super::{FieldsBy, Leaf, type_name};
+use super::{FieldsBy, Leaf, MOST_TUPLE, type_name};
 
 /// An error of a visitor.
 #[derive(Debug)]
@@ -53,6 +53,9 @@ impl serde::de::Error for Refused {
 
 type Result<T, E = Refused> = std::result::Result<T, E>;
 
+/// The most elements of an array, each of which a pass visits.
+const MOST_ARRAY: usize = 1 << 20;
+
 /// The number of answers to a request for a primitive.
 pub(super) fn answers(leaf: Leaf) -> usize {
     match leaf {
@@ -84,7 +87,7 @@ impl<'t> At<'t> {
         let parts = match &new {
             Draft::Struct(draft) => draft.names.len(),
             Draft::Enum(draft) => draft.variants.len(),
-            Draft::Tuple(parts) => parts.len(),
+            Draft::Tuple(parts) => parts.len().min(MOST_TUPLE),
             _ => 0,
         };
         let Self { tracer, node } = self;
@@ -126,8 +129,8 @@ impl<'t> At<'t> {
     }
 
     fn tuple<'de, V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value> {
-        if len > super::MOST_PARTS {
-            let counted = self.tracer.with(|state| state.count_parts(len.saturating_mul(2)));
+        if len > MOST_ARRAY {
+            let counted = self.tracer.with(|state| state.count_parts(len));
             self.tracer.or_fail(counted)?;
         }
         let same = |draft: &Draft| matches!(draft, Draft::Tuple(parts) if parts.len() == len);
@@ -705,12 +708,12 @@ impl Entry<'_> {
     fn part<'de, S: DeserializeSeed<'de>>(&self, seed: S, is_key: bool) -> Result<S::Value> {
         let tracer = self.at.tracer;
         let part = tracer.node_of_seed::<S>(None)?;
-        let known = tracer.with(|state| match state.draft(self.at.node) {
-            Some(Draft::Map(key, value)) => {
-                let slot = if is_key { key } else { value };
-                *slot.get_or_insert(part) == part
-            }
-            _ => true,
+        let known = tracer.with(|state| {
+            let Some(Draft::Map(key, value)) = state.draft(self.at.node) else { return true };
+            let is_same = *(if is_key { &mut *key } else { value }).get_or_insert(part) == part;
+            // With `flatten`, the key is the name of a field, and the value has its type.
+            let key = *key;
+            is_same || key.is_some_and(|key| matches!(state.draft_of(key), Some(Draft::Any)))
         });
         self.at.refuse_other_part(known)?;
         tracer.part(part, seed)

@@ -86,6 +86,10 @@ impl Shown<'_> {
                 f.write_str("list of ")?;
                 self.show(*of, f)
             }
+            Form::Array(of, len) => {
+                write!(f, "array of {len} ")?;
+                self.show(*of, f)
+            }
             Form::Map(key, value) => {
                 f.write_str("map from ")?;
                 self.show(*key, f)?;

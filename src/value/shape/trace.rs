@@ -36,24 +36,23 @@ const MOST_PASSES: usize = 20_000;
 /// How many combinations of answers a struct or a tuple may refuse.
 const MOST_REFUSALS: usize = 32;
 
+/// Passes with other answers after everything is known, to find types whose parts depend on them.
+const VARIED: usize = 4;
+
 pub(crate) fn trace<V: DeserializeOwned>(how: How) -> Result<Shape> {
     let tracer = Tracer { how, state: RefCell::default() };
     let root = tracer.node_of::<std::marker::PhantomData<V>, V>(None)?;
-    let mut in_vain = 0;
-    let mut passes = 0;
-    while passes < MOST_PASSES && in_vain < MOST_IN_VAIN && tracer.begin_pass(in_vain) {
+    let (mut passes, mut in_vain) = (0, 0);
+    while passes < MOST_PASSES && in_vain < MOST_IN_VAIN && tracer.begin_pass(in_vain, 0) {
         passes += 1;
-        let pass = catch_unwind(AssertUnwindSafe(|| {
-            tracer.enter(root)?;
-            let result = V::deserialize(At::new(&tracer, root)).map(drop);
-            tracer.leave(root, result.is_err());
-            result
-        }));
-        tracer.end_pass(matches!(pass, Ok(Ok(()))));
+        let is_ok = tracer.pass::<V>(root)?;
+        tracer.end_pass(is_ok);
         in_vain = if tracer.state.borrow().has_news { 0 } else { in_vain + 1 };
-        if let Some(failure) = tracer.state.borrow_mut().failure.take() {
-            return Err(failure);
-        }
+    }
+    for variation in 1..=VARIED {
+        tracer.begin_pass(0, variation);
+        // A refusal is of no interest any more.
+        tracer.pass::<V>(root)?;
     }
     super::finish::finish(how, &tracer.state.borrow().nodes)
 }
@@ -109,6 +108,8 @@ pub(super) struct State {
     pub(super) in_vain: usize,
     /// Varies the answers below a type that has refused a combination of them.
     variation: usize,
+    /// Whether all is known, and the pass varies the answers to known requests.
+    is_varied: bool,
     answers: usize,
 }
 
@@ -117,15 +118,32 @@ impl Tracer {
         work(&mut self.state.borrow_mut())
     }
 
+    /// Runs the `Deserialize` of the record once. Returns whether it accepted all answers.
+    ///
+    /// # Errors
+    /// The reason why the type has no shape.
+    fn pass<V: DeserializeOwned>(&self, root: NodeId) -> Result<bool> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            self.enter(root)?;
+            let result = V::deserialize(At::new(self, root)).map(drop);
+            self.leave(root, result.is_err());
+            result
+        }));
+        match self.with(|state| state.failure.take()) {
+            Some(failure) => Err(failure),
+            None => Ok(matches!(outcome, Ok(Ok(())))),
+        }
+    }
+
     /// Prepares the next pass. Returns `false` if all is known.
-    fn begin_pass(&self, in_vain: usize) -> bool {
+    fn begin_pass(&self, in_vain: usize, variation: usize) -> bool {
         let by = self.how.fields_by;
         self.with(|state| {
             state.stack.clear();
             state.nodes.iter_mut().for_each(|node| node.active = 0);
             (state.cause, state.has_news, state.in_vain) = (None, false, in_vain);
             state.pass += 1;
-            (state.variation, state.answers) = (0, 0);
+            (state.variation, state.is_varied, state.answers) = (variation, variation > 0, 0);
             state.heights = heights(&state.nodes);
             state.distances = distances(&state.nodes, by);
             state.distance(0).is_some()
@@ -334,7 +352,8 @@ impl State {
             return !self.is_active(part);
         }
         let refusals = self.nodes.get(owner).map_or(0, |node| node.refusals);
-        self.height(part).is_some() && !self.is_active(part) && refusals % 2 == 1
+        let has_other_answer = refusals % 2 == 1 || self.is_varied;
+        self.height(part).is_some() && !self.is_active(part) && has_other_answer
     }
 
     pub(super) fn news(&mut self) {

@@ -124,6 +124,20 @@
 //! * Any other program is refused, whatever its version, unless the table is empty. The error names
 //!   the field, both types, and what can be done.
 //!
+//! | change | `Postcard` | `Json`, `MessagePack` |
+//! |---|---|---|
+//! | another name of a type, a newtype around a field | accepted | accepted |
+//! | a field with a `default`, or an `Option`, added or removed; another order | refused | accepted |
+//! | a field added without a `default` | refused | refused |
+//! | a required field removed; a `T` to an `Option<T>`; an integer to a wider one | refused | raised version |
+//! | a field renamed, with the old name as `#[serde(alias)]` | accepted | raised version |
+//! | a variant added at the end | raised version | raised version |
+//! | another type of a field, a variant removed or renamed | refused | refused |
+//!
+//! A test tries some 90 changes with each codec; their table is in the book. A codec of your own
+//! determines its shape itself; if it returns a [name](keyloom::value::shape::Shape::named), only
+//! the sampled records show whether it reads them.
+//!
 //! Reads do not check the entry: a program that has declared a table, and is excluded later, still
 //! reads. Its own codec then refuses records that it cannot read, or, by name, leaves out fields
 //! that it does not know.

@@ -6,11 +6,8 @@ use keyloom::{KeyRange, MAX_KEY_BYTES, Reader, Result, Subspace};
 
 /// How many records are sampled, besides the first and the last one.
 const RECORDS: usize = 100;
-/// How many keys are looked up to find them.
-const LOOKUPS: usize = 300;
-
 /// Calls `visit` with the first and the last entry of a subspace, and up to 100 others. Costs at
-/// most 302 ranges of one key.
+/// most 202 ranges of one key.
 ///
 /// A store does not know the number of keys in a range, so the keys are divided by their bytes:
 /// between two keys, the sample is the entry at the middle of the first byte that differs. A sample
@@ -27,23 +24,21 @@ pub(super) fn sample(
     let Some((last, record)) = reader.last(all())? else { return Ok(()) };
     visit(&last, &record)?;
     let mut between = VecDeque::from([(first.to_vec(), last.to_vec())]);
-    let mut found = 0;
-    for _ in 0..LOOKUPS {
-        let Some((low, high)) = between.pop_front() else { break };
+    let mut left = RECORDS;
+    while let Some((low, high)) = between.pop_front() {
         let Some(middle) = middle(&low, &high) else { continue };
-        let range = KeyRange::half_open(&middle, &high);
-        match reader.first(range)? {
-            Some((key, record)) => {
-                visit(&key, &record)?;
-                between.push_back((low, middle));
-                between.push_back((key.to_vec(), high));
-                found += 1;
+        // Its neighbours, so that both parts end at keys that exist.
+        let below = reader.last(KeyRange::half_open(&low, &middle).after(&low))?;
+        let above = reader.first(KeyRange::half_open(&middle, &high))?;
+        for (key, record) in below.iter().chain(&above) {
+            if left == 0 {
+                return Ok(());
             }
-            None => between.push_back((low, middle)),
+            visit(key, record)?;
+            left -= 1;
         }
-        if found == RECORDS {
-            break;
-        }
+        between.extend(below.map(|(key, _)| (low, key.to_vec())));
+        between.extend(above.map(|(key, _)| (key.to_vec(), high)));
     }
     Ok(())
 }
