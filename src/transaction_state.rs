@@ -1,5 +1,7 @@
 //! The state of the patterns in a transaction.
 
+use std::sync::Arc;
+
 use crate::{Error, KeyBuf, Result};
 
 /// The state of the patterns in a transaction: the first of their writes that failed, and cached
@@ -24,7 +26,7 @@ pub struct TransactionState {
     cause: Option<Box<Error>>,
     /// The number of writes of patterns that have begun and not ended: one that panics never ends.
     unfinished: u32,
-    remembered: Vec<(KeyBuf, Option<Box<[u8]>>)>,
+    remembered: Vec<(KeyBuf, Option<Arc<[u8]>>)>,
 }
 
 /// The error of a transaction in which a write of a pattern has begun and not ended.
@@ -67,6 +69,9 @@ impl TransactionState {
     /// Caches the value that this transaction has read at `key`, so that it reads it once, however
     /// many writes need it. For a few keys that every write of a pattern needs.
     ///
+    /// The value is shared, since a pattern often knows it already: that of most transactions is
+    /// the same.
+    ///
     /// A pattern that writes to such a key must call [`forget`](TransactionState::forget), because
     /// a write of the store does not update the cache.
     ///
@@ -76,14 +81,14 @@ impl TransactionState {
     /// assert_eq!(state.remembered(b"key"), None);
     /// state.remember(b"key", None);
     /// assert_eq!(state.remembered(b"key"), Some(None));
-    /// state.remember(b"key", Some(b"value"));
+    /// state.remember(b"key", Some(b"value"[..].into()));
     /// assert_eq!(state.remembered(b"key"), Some(Some(&b"value"[..])));
     /// state.forget(b"key");
     /// assert_eq!(state.remembered(b"key"), None);
     /// ```
-    pub fn remember(&mut self, key: &[u8], value: Option<&[u8]>) {
+    pub fn remember(&mut self, key: &[u8], value: Option<Arc<[u8]>>) {
         self.forget(key);
-        self.remembered.push((KeyBuf::from_slice(key), value.map(Box::from)));
+        self.remembered.push((KeyBuf::from_slice(key), value));
     }
 
     /// The [cached](TransactionState::remember) value of `key`, if there is one; `Some(None)` if

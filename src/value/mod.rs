@@ -211,7 +211,7 @@ macro_rules! codecs {
             fn shape() -> Result<Shape> {
                 let is_by_position = Self::IS_BY_POSITION;
                 let by = if is_by_position { FieldsBy::Position } else { FieldsBy::Name };
-                Shape::of::<V>(by, Self::IS_HUMAN_READABLE)
+                shape::of_known::<V>(by, Self::IS_HUMAN_READABLE)
             }
         }
     )*};

@@ -729,7 +729,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             return followed;
         }
         let Some(key) = self.upkeep.entry() else { return self.upkeep.followed(None) };
-        let entry = txn.get(key)?.map(|bytes| SmallVec::from(&*bytes));
+        let entry = txn.get(key)?.map(|bytes| self.upkeep.entry_bytes(&bytes));
         self.remember(txn, entry)
     }
 
@@ -744,7 +744,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// writes of the transaction need not read it again.
     fn remember(&self, txn: &mut impl Writer, entry: Option<EntryBytes>) -> Result<Followed<K, V>> {
         if let Some(key) = self.upkeep.entry() {
-            txn.state().remember(key, entry.as_deref());
+            txn.state().remember(key, entry.clone());
         }
         self.upkeep.followed(entry.as_deref())
     }
@@ -821,7 +821,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         keys.extend(entry.map(|key| &**key));
         let mut stored: Stored<R::Bytes<'r>> = txn.get_many(&keys)?.into();
         let entry = entry.and_then(|_| stored.pop().flatten());
-        let entry = entry.map(|bytes| SmallVec::from(&*bytes));
+        let entry = entry.map(|bytes| self.upkeep.entry_bytes(&bytes));
         let is_queued: Vec<bool> =
             stored.drain(changes.len()..).map(|queued| queued.is_some()).collect();
         std::mem::drop(keys);
@@ -882,7 +882,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 const MANY: usize = 4_096;
 
 /// The bytes of a table's entry in its schema.
-type EntryBytes = SmallVec<[u8; 128]>;
+type EntryBytes = Arc<[u8]>;
 
 /// The bytes of the old records of some changes.
 type Stored<B> = SmallVec<[Option<B>; 1]>;
@@ -983,7 +983,8 @@ where
     let values = txn.get_many(&packed)?;
     let mut values = packed.iter().zip(values);
     let states = values.by_ref().take(entries.len());
-    let states: Vec<_> = states.map(|(_, entry)| entry.map(|bytes| bytes.to_vec())).collect();
+    let states: Vec<Option<EntryBytes>> =
+        states.map(|(_, entry)| entry.map(|bytes| (&*bytes).into())).collect();
     let first = match values.next() {
         Some((key, value)) => Table::<K, V, C>::decode(key, value)?,
         None => None,
@@ -991,7 +992,7 @@ where
     let others = values.map(|(key, value)| Table::<L, W, D>::decode(key, value));
     let others = others.collect::<Result<_>>()?;
     for (key, entry) in entries.iter().zip(states) {
-        txn.state().remember(key, entry.as_deref());
+        txn.state().remember(key, entry);
     }
     Ok((first, others))
 }

@@ -66,6 +66,14 @@ impl<K, V> Upkeep<K, V> {
         }
     }
 
+    /// The bytes of the table's entry, shared with the table if it knows them.
+    pub(crate) fn entry_bytes(&self, entry: &[u8]) -> Arc<[u8]> {
+        match self {
+            Self::Owned(owned) => owned.entry_bytes(entry),
+            Self::Given(_) | Self::Refused(_) => entry.into(),
+        }
+    }
+
     /// The derived data to maintain, given the table's entry in the schema as the transaction has
     /// read it.
     pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-use keyloom::value::shape::Shape;
+use keyloom::value::shape::{FieldsBy, Shape};
 use keyloom::value::{Codec, Json, MessagePack, Postcard};
 use keyloom::{Error, Memory, Result, Store};
 use keyloom_patterns::{Schema, SchemaError, Table};
@@ -180,28 +180,54 @@ fn law_holds<C: Codec<Record>>() {
 
 #[test]
 fn postcard_reads_rightly_or_refuses() {
-    law_holds::<Postcard>();
+    law_holds::<Seen<Postcard, All>>();
 }
 
 #[test]
 fn json_reads_rightly_or_refuses() {
-    law_holds::<Json>();
+    law_holds::<Seen<Json, All>>();
 }
 
 #[test]
 fn message_pack_reads_rightly_or_refuses() {
-    law_holds::<MessagePack>();
+    law_holds::<Seen<MessagePack, All>>();
 }
 
-/// A codec whose shape leaves something out: the negative controls.
-struct Mutant<C, M>(PhantomData<(C, M)>);
+/// A codec with the shape of the current model, as far as `M` sees it. The codecs themselves trace
+/// each Rust type once, and here one stands for many.
+struct Seen<C, M>(PhantomData<(C, M)>);
+
+trait Traced: Codec<Record> {
+    const HOW: (FieldsBy, bool);
+}
+
+impl Traced for Postcard {
+    const HOW: (FieldsBy, bool) = (FieldsBy::Position, false);
+}
+
+impl Traced for Json {
+    const HOW: (FieldsBy, bool) = (FieldsBy::Name, true);
+}
+
+impl Traced for MessagePack {
+    const HOW: (FieldsBy, bool) = (FieldsBy::Name, false);
+}
 
 trait Ignores: 'static {
     fn seen(model: &Model) -> Model;
 }
 
+/// What the codec sees.
+struct All;
+/// What mutants see: the negative controls.
 struct Order;
 struct Widths;
+
+impl Ignores for All {
+    fn seen(model: &Model) -> Model {
+        model.clone()
+    }
+}
 
 impl Ignores for Order {
     fn seen(model: &Model) -> Model {
@@ -215,7 +241,7 @@ impl Ignores for Widths {
     }
 }
 
-impl<C: Codec<Record>, M: Ignores> Codec<Record> for Mutant<C, M> {
+impl<C: Traced, M: Ignores> Codec<Record> for Seen<C, M> {
     fn encode(value: &Record, out: &mut Vec<u8>) -> Result<()> {
         C::encode(value, out)
     }
@@ -225,7 +251,8 @@ impl<C: Codec<Record>, M: Ignores> Codec<Record> for Mutant<C, M> {
     }
 
     fn shape() -> Result<Shape> {
-        with(&Rc::new(M::seen(&model())), C::shape)
+        let (fields_by, is_human_readable) = C::HOW;
+        with(&Rc::new(M::seen(&model())), || Shape::of::<Record>(fields_by, is_human_readable))
     }
 }
 
@@ -239,11 +266,11 @@ fn caught<C: Codec<Record>>() -> usize {
 
 #[test]
 fn a_codec_that_ignores_the_order_of_fields_is_caught() {
-    assert!(caught::<Mutant<Postcard, Order>>() > 0);
+    assert!(caught::<Seen<Postcard, Order>>() > 0);
 }
 
 #[test]
 fn a_codec_that_ignores_widths_of_integers_is_caught() {
-    assert!(caught::<Mutant<Postcard, Widths>>() > 0);
-    assert!(caught::<Mutant<Json, Widths>>() > 0);
+    assert!(caught::<Seen<Postcard, Widths>>() > 0);
+    assert!(caught::<Seen<Json, Widths>>() > 0);
 }

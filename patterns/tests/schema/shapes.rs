@@ -2,10 +2,12 @@
 
 use std::fmt::Debug;
 use std::ops::ControlFlow;
+use std::sync::Barrier;
+use std::thread;
 
 use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Json, MessagePack, Postcard};
-use keyloom::{Order, Result, Store, Subspace};
+use keyloom::{Fault, Faulty, Order, Result, Store, Subspace};
 use keyloom_patterns::aggregate::{Event, Seen, contribution};
 use keyloom_patterns::bitmaps::one;
 use keyloom_patterns::{
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::fixture::{Sale, Shop};
 use crate::import::{records, write};
 use crate::misuse::schema_error;
-use keyloom_testing::laws::{clear, dump_all};
+use keyloom_testing::laws::{clear, dump_all, failing_operations};
 
 /// Versions of one type, each in a module of its own.
 macro_rules! version {
@@ -332,16 +334,114 @@ pub fn parts_of_another_type_are_refused(store: &(impl Store + Clone)) {
     }
 }
 
+/// Programs that declare at once: of two that contradict each other, one is refused.
+pub fn programs_that_declare_at_once_agree(store: &(impl Store + Clone)) {
+    /// Returns whether the program was accepted, after it has written.
+    fn open<V: Record>(store: &impl Store, start: &Barrier, first: u32, record: &V) -> bool {
+        let schema = Schema::open(store, "desk").unwrap();
+        start.wait();
+        match schema.table_with::<u32, V, Json>("records", 1) {
+            Ok(table) => {
+                let put = |id| store.transact(|txn| table.put(txn, &id, record));
+                (first..first + 5).for_each(|id| put(id).unwrap());
+                true
+            }
+            Err(error) => {
+                let error = error.downcast_ref::<SchemaError>().unwrap();
+                assert!(matches!(error, SchemaError::ChangedRecord { .. }), "{error}");
+                false
+            }
+        }
+    }
+    let added = added::Ticket {
+        title: "Lamp".into(),
+        priority: 1,
+        opened: 1_700_000_000,
+        tags: vec!["a".into()],
+    };
+    let other = OtherTags { title: "Lamp".into(), priority: 1, opened: 1, tags: 7 };
+    for _ in 0..10 {
+        clear(store);
+        let start = Barrier::new(3);
+        let accepted = thread::scope(|scope| {
+            let plain = scope.spawn(|| open(store, &start, 0, &ticket()));
+            let added = scope.spawn(|| open(store, &start, 10, &added));
+            let other = scope.spawn(|| open(store, &start, 20, &other));
+            [plain, added, other].map(|program| program.join().unwrap())
+        });
+        assert!(matches!(accepted, [true, true, false] | [true, false, true]), "{accepted:?}");
+        // Whoever was accepted reads all that is there.
+        let snapshot = store.snapshot().unwrap();
+        let count = |records: Result<Vec<()>>| assert_eq!(records.unwrap().len(), 10);
+        let plain = declare::<_, ticket::Ticket, Json>(store, 1).unwrap();
+        let all = plain.range(&snapshot, (), Order::Ascending).unwrap();
+        count(all.map(|one| one.map(drop)).collect());
+        if accepted[1] {
+            let table = declare::<_, added::Ticket, Json>(store, 1).unwrap();
+            let all = table.range(&snapshot, (), Order::Ascending).unwrap();
+            count(all.map(|one| one.map(drop)).collect());
+        } else {
+            let table = declare::<_, OtherTags, Json>(store, 1).unwrap();
+            let all = table.range(&snapshot, (), Order::Ascending).unwrap();
+            count(all.map(|one| one.map(drop)).collect());
+        }
+    }
+}
+
+/// A change of the shape, a raised version and an adoption, with a fault at every operation.
+pub fn a_declaration_that_fails_can_be_repeated(store: &(impl Store + Clone)) {
+    let faulty = Faulty::new(store.clone());
+    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
+        let mut failures = 0;
+        for n in failing_operations() {
+            clear(store);
+            let work = || -> Result<()> {
+                let first = declare::<_, ticket::Ticket, Json>(&faulty, 1)?;
+                faulty.transact(|txn| first.put(txn, &1, &ticket()))?;
+                declare::<_, added::Ticket, Json>(&faulty, 1)?;
+                let wider = declare::<_, wider::Ticket, Json>(&faulty, 2)?;
+                assert!(wider.get(&faulty.snapshot()?, &1)?.is_some());
+                let schema = Schema::open(&faulty, "desk")?;
+                let first =
+                    schema.adopt_table_with::<u32, ticket::Ticket, Json>("records", 1, |_| {
+                        ControlFlow::Continue(())
+                    })?;
+                faulty.transact(|txn| first.put(txn, &1, &ticket()))
+            };
+            faulty.fail_at(n, fault);
+            let outcome = work();
+            let was_hit = faulty.operations() > n;
+            faulty.clear_fault();
+            if let Err(error) = outcome {
+                assert!(error.to_string().contains("made to fail"), "{error}");
+                failures += 1;
+                // The entry is that before or after the failed step.
+                let tables = Schema::open(store, "desk").unwrap().tables().unwrap();
+                if tables.first().is_some_and(|table| table.definition.version == 2) {
+                    declare::<_, wider::Ticket, Json>(store, 2).unwrap();
+                    continue;
+                }
+                work().unwrap();
+            }
+            if !was_hit {
+                break;
+            }
+        }
+        assert!(failures > 10, "{failures} operations can fail");
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct OtherTags {
+    title: String,
+    priority: u8,
+    opened: i64,
+    #[serde(default)]
+    tags: u32,
+}
+
 /// The third version of a type is compared with what the first two have written.
 pub fn programs_of_joined_shapes_write_side_by_side(store: &(impl Store + Clone)) {
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    struct OtherTags {
-        title: String,
-        priority: u8,
-        opened: i64,
-        #[serde(default)]
-        tags: u32,
-    }
     clear(store);
     let first = declare::<_, ticket::Ticket, Json>(store, 1).unwrap();
     declare::<_, added::Ticket, Json>(store, 1).unwrap();

@@ -93,6 +93,10 @@ impl Shape {
     /// The first [`Difference`] because of which some records would be read as another value or not
     /// at all.
     pub fn reads(&self, stored: &Self) -> Result<Reads, Difference> {
+        // What is usual: the program's own shape, or that and the other names of its fields.
+        if self == stored || self.written() == *stored {
+            return Ok(Reads::Same);
+        }
         let (joined, has_changed) = Join::of(stored, self)?;
         if !has_changed {
             return Ok(Reads::Same);
@@ -107,13 +111,20 @@ impl Shape {
     /// name that is written.
     #[must_use]
     pub fn written(&self) -> Self {
-        let mut written = self.clone();
-        for one in &mut written.types {
+        let has_aliases = |one: &Type| match &one.form {
+            Form::Struct(of) => of.fields.iter().any(|field| field.names.len() > 1),
+            _ => false,
+        };
+        if !self.types.iter().any(has_aliases) {
+            return self.clone();
+        }
+        let mut types = self.types.to_vec();
+        for one in &mut types {
             if let Form::Struct(Fields { fields, .. }) = &mut one.form {
                 fields.iter_mut().for_each(|field| field.names.truncate(1));
             }
         }
-        written
+        Self { fields_by: self.fields_by, types: types.into() }
     }
 }
 
@@ -139,7 +150,7 @@ impl<'a> Join<'a> {
             return Err(join.differs(0, 0, OPAQUE));
         }
         join.both(0, 0)?;
-        Ok((Shape { fields_by: stored.fields_by, types: join.types }, join.has_changed))
+        Ok((Shape { fields_by: stored.fields_by, types: join.types.into() }, join.has_changed))
     }
 
     fn is_by_name(&self) -> bool {

@@ -18,7 +18,7 @@ pub(super) fn finish(how: How, nodes: &[Node]) -> Result<Shape> {
     finish.type_of(0)?;
     let parts: usize = finish.types.iter().map(|one| 1 + one.form.types().len()).sum();
     match parts <= MOST_PARTS {
-        true => Ok(Shape { fields_by: how.fields_by, types: finish.types }),
+        true => Ok(Shape { fields_by: how.fields_by, types: finish.types.into() }),
         false => Err(untraceable(name, TOO_LARGE)),
     }
 }

@@ -29,6 +29,9 @@ mod requests;
 mod show;
 mod trace;
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -58,11 +61,11 @@ pub enum FieldsBy {
 }
 
 /// The fields, types and variants that the bytes of a record consist of; see the [module](self).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     fields_by: FieldsBy,
     /// The first is that of the record. Types refer to others, and to themselves, by their place.
-    types: Vec<Type>,
+    types: Arc<[Type]>,
 }
 
 /// The place of a type in a shape.
@@ -160,8 +163,8 @@ impl Shape {
     /// A [codec](super::Codec) of your own returns it for a type whose bytes it determines itself.
     /// Raise the version when the bytes change.
     pub fn named(name: impl Into<String>, version: u32) -> Self {
-        let types = vec![Type { name: name.into(), form: Form::Opaque(version) }];
-        Self { fields_by: FieldsBy::Position, types }
+        let types = [Type { name: name.into(), form: Form::Opaque(version) }];
+        Self { fields_by: FieldsBy::Position, types: types.into() }
     }
 
     /// Whether the parts are not known: it is [named](Shape::named) only.
@@ -194,7 +197,8 @@ impl Shape {
     /// None is known.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = vec![FORMAT];
-        Postcard::write(self, &mut bytes).map_err(failed("shape", "encode"))?;
+        Postcard::write(&(self.fields_by, &self.types[..]), &mut bytes)
+            .map_err(failed("shape", "encode"))?;
         Ok(bytes)
     }
 
@@ -205,10 +209,11 @@ impl Shape {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&FORMAT, rest)) => {
-                let shape: Self = Postcard::read(rest).map_err(failed("shape", "decode"))?;
-                let is_inside = |id: &TypeId| (*id as usize) < shape.types.len();
-                match shape.types.iter().all(|one| one.form.types().iter().all(is_inside)) {
-                    true if !shape.types.is_empty() => Ok(shape),
+                let (fields_by, types): (FieldsBy, Vec<Type>) =
+                    Postcard::read(rest).map_err(failed("shape", "decode"))?;
+                let is_inside = |id: &TypeId| (*id as usize) < types.len();
+                match types.iter().all(|one| one.form.types().iter().all(is_inside)) {
+                    true if !types.is_empty() => Ok(Self { fields_by, types: types.into() }),
                     _ => Err(failed("shape", "decode")("a type refers to no type")),
                 }
             }
@@ -222,10 +227,37 @@ impl Shape {
     }
 }
 
+/// The shapes of the types that this program has traced.
+static KNOWN: Mutex<BTreeMap<(std::any::TypeId, bool, bool), Shape>> = Mutex::new(BTreeMap::new());
+
+/// [`Shape::of`], traced once for each type: a schema that is opened again pays for a copy.
+pub(super) fn of_known<V: DeserializeOwned>(
+    fields_by: FieldsBy,
+    is_human_readable: bool,
+) -> Result<Shape> {
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (typeid::of::<V>(), fields_by == FieldsBy::Name, is_human_readable);
+    if let Some(shape) = known().get(&key) {
+        return Ok(shape.clone());
+    }
+    // Without the lock, since the type's code may do anything.
+    let shape = Shape::of::<V>(fields_by, is_human_readable)?;
+    known().insert(key, shape.clone());
+    Ok(shape)
+}
+
 impl Form {
     /// The types that this one consists of.
     fn types(&self) -> Vec<TypeId> {
-        self.clone().types_mut().into_iter().map(|of| *of).collect()
+        match self {
+            Self::Leaf(_) | Self::Opaque(_) => Vec::new(),
+            Self::Option(of) | Self::Sequence(of) | Self::Array(of, _) => vec![*of],
+            Self::Map(key, value) => vec![*key, *value],
+            Self::Tuple(parts) => parts.clone(),
+            Self::Struct(Fields { fields, .. }) => fields.iter().map(|field| field.of).collect(),
+            Self::Enum(variants) => variants.iter().filter_map(|one| one.content).collect(),
+            Self::ByTag(contents) => contents.iter().map(|(_, of)| *of).collect(),
+        }
     }
 
     fn types_mut(&mut self) -> Vec<&mut TypeId> {

@@ -388,7 +388,7 @@ impl<'s, S: Store> Schema<'s, S> {
             })?,
         };
         imported.map_or(Ok(()), |space| stored.refuse_elsewhere(&self.name, name, space))?;
-        let owned = Owned::new(Arc::clone(&self.name), name.into(), entry, &stored, definition)?;
+        let owned = Owned::new(Arc::clone(&self.name), name.into(), entry, &stored, definition);
         let space = stored.space();
         known.stored.insert(name.into(), stored);
         known.declared.insert(name.into());

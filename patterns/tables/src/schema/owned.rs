@@ -78,8 +78,9 @@ struct AllDeclared<K, V> {
     /// The definition in the store, which fits that of the program.
     stored: TableDefinition,
     /// The bytes of the table's entry if it lists exactly the declared data and all of it is
-    /// readable. A writer that reads these bytes need not decode them.
-    steady: Vec<u8>,
+    /// readable. A writer that reads these bytes need not decode them. Made by the first write after
+    /// a declaration.
+    steady: Option<Arc<[u8]>>,
 }
 
 /// The progress of the build of the derived data.
@@ -162,33 +163,27 @@ impl<K, V> Owned<K, V> {
         entry: KeyBuf,
         stored: &StoredTable,
         definition: TableDefinition,
-    ) -> Result<Self> {
+    ) -> Self {
         let StoredTable { id, imported, definition: stored, .. } = stored.clone();
-        let declared = AllDeclared { all: Vec::new(), stored, steady: Vec::new() };
+        let declared = AllDeclared { all: Vec::new(), stored, steady: None };
         let (declared, defers) = (RwLock::new(declared), AtomicBool::new(false));
-        let owned = Self { schema, name, entry, id, imported, definition, declared, defers };
-        owned.renew_steady(&mut owned.writable())?;
-        Ok(owned)
+        Self { schema, name, entry, id, imported, definition, declared, defers }
     }
 
     fn writable(&self) -> RwLockWriteGuard<'_, AllDeclared<K, V>> {
         self.declared.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn renew_steady(&self, declared: &mut AllDeclared<K, V>) -> Result<()> {
-        let derived = declared.all.iter().map(|one| one.readable()).collect();
-        let (imported, definition) = (self.imported.clone(), declared.stored.clone());
-        declared.steady = StoredTable { id: self.id, imported, definition, derived }.encode()?;
-        Ok(())
-    }
-
-    /// Another program has joined its shape with that of the records. From now on, entries with the
-    /// joined shape are recognized by their bytes again.
+    /// Renews the bytes by which a writer recognizes the entry: after a declaration, and after
+    /// another program has joined its shape with that of the records.
     #[cold]
-    fn follow_stored(&self, stored: &TableDefinition) -> Result<()> {
+    fn renew_steady(&self, stored: &TableDefinition) -> Result<()> {
         let mut declared = self.writable();
-        declared.stored = stored.clone();
-        self.renew_steady(&mut declared)
+        let derived = declared.all.iter().map(|one| one.readable()).collect();
+        let (imported, definition) = (self.imported.clone(), stored.clone());
+        let steady = StoredTable { id: self.id, imported, definition, derived }.encode()?;
+        (declared.stored, declared.steady) = (stored.clone(), Some(steady.into()));
+        Ok(())
     }
 
     /// Adds derived data, which the writers of this program maintain from now on.
@@ -205,7 +200,7 @@ impl<K, V> Owned<K, V> {
         let declared = Arc::new(declared);
         guard.all.push(Arc::clone(&declared));
         guard.all.sort_by(|a, b| a.name.cmp(&b.name));
-        self.renew_steady(&mut guard)?;
+        guard.steady = None;
         Ok(declared)
     }
 
@@ -223,6 +218,14 @@ impl<K, V> Owned<K, V> {
     /// The key that each writing transaction must read.
     pub(crate) fn entry(&self) -> &KeyBuf {
         &self.entry
+    }
+
+    /// The bytes of the entry: those by which it is recognized, without a copy, if they are equal.
+    pub(crate) fn entry_bytes(&self, entry: &[u8]) -> Arc<[u8]> {
+        match &self.declared().steady {
+            Some(steady) if **steady == *entry => Arc::clone(steady),
+            _ => entry.into(),
+        }
     }
 
     /// Whether the program has declared derived data in `space`.
@@ -250,7 +253,7 @@ impl<K, V> Owned<K, V> {
     /// [`SchemaError`] if this program cannot maintain all of the data.
     pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         let declared = self.declared();
-        if entry == Some(&declared.steady) {
+        if entry.is_some() && entry == declared.steady.as_deref() {
             let follow = |one: &Arc<Declared<K, V>>| Follow {
                 queue: one.queue.map(space_of),
                 ..Follow::always(&one.derived)
@@ -259,10 +262,10 @@ impl<K, V> Owned<K, V> {
         }
         let stored = self.decode(entry)?;
         let followed = self.followed_of(&declared, &stored)?;
-        let is_changed = declared.stored != stored.definition;
+        let is_known = declared.steady.is_some() && declared.stored == stored.definition;
         drop(declared);
-        if is_changed {
-            self.follow_stored(&stored.definition)?;
+        if !is_known {
+            self.renew_steady(&stored.definition)?;
         }
         Ok(followed)
     }
