@@ -370,7 +370,7 @@ pub fn programs_that_declare_at_once_agree(store: &(impl Store + Clone)) {
             [plain, added, other].map(|program| program.join().unwrap())
         });
         assert!(matches!(accepted, [true, true, false] | [true, false, true]), "{accepted:?}");
-        // Whoever was accepted reads all that is there.
+        // The accepted programs read all records.
         let snapshot = store.snapshot().unwrap();
         let count = |records: Result<Vec<()>>| assert_eq!(records.unwrap().len(), 10);
         let plain = declare::<_, ticket::Ticket, Json>(store, 1).unwrap();

@@ -78,8 +78,8 @@ struct AllDeclared<K, V> {
     /// The definition in the store, which fits that of the program.
     stored: TableDefinition,
     /// The bytes of the table's entry if it lists exactly the declared data and all of it is
-    /// readable. A writer that reads these bytes need not decode them. Made by the first write after
-    /// a declaration.
+    /// readable. A writer that reads these bytes need not decode them.
+    /// The first write after a declaration makes them.
     steady: Option<Arc<[u8]>>,
 }
 
