@@ -312,6 +312,44 @@ impl<V, C: Codec<V>, const VERSION: u8> Codec<V> for Versioned<C, VERSION> {
     }
 }
 
+/// The codec `C`, for a type whose [shape] cannot be found: you give its shape a version, and raise
+/// it when the type changes.
+///
+/// That is a type of which a part refuses all values that a trace tries, in the key of a map or
+/// within a tuple. A schema cannot compare such types: nothing prevents two programs with the same
+/// version and other fields from reading each other's records as other values.
+///
+/// ``` use keyloom::value::{Codec, Declared, Postcard}; use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)] #[serde(try_from = "String")] struct Sku(String); impl
+/// TryFrom<String> for Sku { type Error = &'static str; fn try_from(text: String) -> Result<Self,
+/// Self::Error> { if text.starts_with("SKU-") { Ok(Self(text)) } else { Err("it does not begin with
+/// SKU-") } } } type Line = (Sku, u32); assert!(<Postcard as Codec<Line>>::shape().is_err()); let
+/// shape = <Declared<Postcard, 1> as Codec<Line>>::shape()?; assert_eq!(shape.to_string(), "(Sku,
+/// u32) of version 1"); # Ok::<(), keyloom::Error>(())
+/// ```
+#[derive(Clone, Copy, Default)]
+pub struct Declared<C, const VERSION: u32>(std::marker::PhantomData<C>);
+
+impl<C, const VERSION: u32> fmt::Debug for Declared<C, VERSION> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Declared({VERSION})")
+    }
+}
+
+impl<V, C: Codec<V>, const VERSION: u32> Codec<V> for Declared<C, VERSION> {
+    fn encode(value: &V, out: &mut Vec<u8>) -> Result<()> {
+        C::encode(value, out)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<V> {
+        C::decode(bytes)
+    }
+
+    fn shape() -> Result<Shape> {
+        Ok(Shape::named(shape::type_name::<V>(), VERSION))
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

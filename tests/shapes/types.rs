@@ -39,7 +39,10 @@ macro_rules! shapes {
                 let wanted = [$position, name.first().copied().unwrap_or($position)];
                 let is = [by_position::<$type>(), by_name::<$type>()];
                 for (is, wanted) in is.iter().zip(wanted) {
-                    let is_right = is == wanted || wanted == "error" && is.starts_with("error: ");
+                    let is_right = match wanted {
+                        "error" | "Deep" => is.starts_with(wanted),
+                        _ => is == wanted,
+                    };
                     if !is_right {
                         found.push(format!("{}: {is}, not {wanted}", stringify!($type)));
                     }
@@ -199,6 +202,43 @@ enum WithOther {
     A,
     #[serde(other)]
     Other,
+}
+
+/// A record may hold each number, and two names are one variant.
+#[derive(Deserialize)]
+enum AliasedWithOther {
+    #[serde(alias = "B")]
+    A,
+    C,
+    #[serde(other)]
+    Other,
+}
+
+/// No answer is right, but some string would be.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+struct Sku(String);
+
+impl TryFrom<String> for Sku {
+    type Error = &'static str;
+
+    fn try_from(of: String) -> Result<Self, Self::Error> {
+        if of.starts_with("SKU-") { Ok(Self(of)) } else { Err("it is no SKU") }
+    }
+}
+
+#[derive(Deserialize)]
+enum Sold {
+    None,
+    Bought { sku: Sku, n: u32 },
+}
+
+/// It occurs three times on each level.
+#[derive(Deserialize)]
+struct Deep<T> {
+    one: Box<T>,
+    maybe: Option<Box<T>>,
+    many: Vec<T>,
 }
 
 #[derive(Deserialize)]
@@ -367,7 +407,7 @@ shapes! {
     chrono::NaiveTime => "string";
     chrono::Weekday => "string";
     serde_bytes::ByteBuf => "bytes";
-    serde_json::Value => "Value";
+    serde_json::Value => "error", "Value";
     Unit => "unit";
     Newtype => "u32";
     Pair => "(u32, string)";
@@ -388,10 +428,15 @@ shapes! {
     Rich => "Rich {Unit | Newtype u8 | Tuple (u8, list of Plain {A | B | C}) | Struct Struct {a: i64, b: optional Photo {title: string, width: u32}} | Other Result<u8, String> {Ok u8 | Err string}}", "Rich {Unit | Newtype u8 | Tuple (u8, list of Plain {A | B | C}) | Struct Struct {a: i64, b?: optional Photo {title: string, width: u32}} | Other Result<u8, String> {Ok u8 | Err string}}";
     Aliased => "Aliased {First | Bar u8 | Last string}";
     WithOther => "WithOther {A | Other}";
-    Untagged => "Untagged";
-    Internal => "Internal";
-    Adjacent => "Adjacent {t: Adjacent, c: by tag {A: u8, B: B, D: D {title: string, width: u32}}}", "Adjacent {t: Adjacent, c: by tag {A: u8, D: D {title: string, width: u32}, B: B}}";
-    Flat => "Flat";
+    AliasedWithOther => "AliasedWithOther {A | C | Other}";
+    Sold => "Sold {None | Bought Bought {sku: string, n: u32}}";
+    Deep<Deep<Deep<Deep<Deep<Deep<Deep<Deep<Deep<Deep<Deep<Deep<Deep<u8>>>>>>>>>>>>> => "Deep";
+    std::collections::BTreeMap<Sku, u32> => "error", "map from string to part of BTreeMap<Sku, u32>";
+    (Sku, u32) => "error", "(string, part of (Sku, u32))";
+    Untagged => "error", "Untagged";
+    Internal => "error", "Internal";
+    Adjacent => "error", "Adjacent {t: Adjacent, c: by tag {A: u8, D: D {title: string, width: u32}, B: B}}";
+    Flat => "error", "Flat";
     Tree => "Tree {name: string, children: list of Tree}";
     List => "List {of: u8, next: optional List}", "List {of: u8, next?: optional List}";
     Expr => "Expr {Add (Expr, Expr) | Not Not {of: Expr} | Call (string, list of Expr) | Number i64}";

@@ -64,8 +64,9 @@ use ranked_builds::{
     a_ranked_build_beside_writers_counts_every_entry, a_ranked_build_reads_and_counts_in_batches,
 };
 use shapes::{
-    a_declaration_that_fails_can_be_repeated, a_raised_version_is_believed_if_records_decode,
-    a_store_without_shapes_is_adopted_as_said, a_type_that_is_read_differently_is_refused,
+    a_declaration_that_fails_can_be_repeated, a_name_that_others_read_as_an_alias_is_refused,
+    a_raised_version_is_believed_if_records_decode, a_store_without_shapes_is_adopted_as_said,
+    a_type_that_is_read_differently_is_refused, an_empty_table_moves_to_the_next_type,
     parts_of_another_type_are_refused, programs_of_joined_shapes_write_side_by_side,
     programs_that_declare_at_once_agree, what_stops_other_programs_needs_a_raised_version,
 };
@@ -119,6 +120,8 @@ macro_rules! run {
             two_programs_are_refused_or_right,
             a_type_that_is_read_differently_is_refused,
             parts_of_another_type_are_refused,
+            a_name_that_others_read_as_an_alias_is_refused,
+            an_empty_table_moves_to_the_next_type,
             programs_that_declare_at_once_agree,
             a_declaration_that_fails_can_be_repeated,
             what_stops_other_programs_needs_a_raised_version,

@@ -83,6 +83,55 @@ fn ticket() -> ticket::Ticket {
     ticket::Ticket { title: "Lamp".into(), priority: 1, opened: 1_700_000_000 }
 }
 
+/// An empty table may get any type, and a program with the earlier one then reads nothing of it.
+pub fn an_empty_table_moves_to_the_next_type(store: &(impl Store + Clone)) {
+    clear(store);
+    let old = declare::<_, photo::Photo, Postcard>(store, 1).unwrap();
+    let early = Schema::open(store, "desk").unwrap();
+    let new = declare::<_, (u32, u32), Postcard>(store, 2).unwrap();
+    store.transact(|txn| new.put(txn, &1, &(7, 8))).unwrap();
+    let late = early.table_with::<u32, photo::Photo, Postcard>("records", 1).unwrap();
+    for earlier in [old, late] {
+        assert_eq!(earlier.get(&store.snapshot().unwrap(), &1).unwrap(), None);
+        let outcome =
+            store.transact(|txn| earlier.put(txn, &1, &photo::Photo { width: 1, height: 2 }));
+        assert!(matches!(schema_error(outcome), SchemaError::Gone { .. }));
+    }
+    assert!(declare::<_, photo::Photo, Postcard>(store, 1).is_err());
+    assert_eq!(new.get(&store.snapshot().unwrap(), &1).unwrap(), Some((7, 8)));
+}
+
+/// A name that a running program reads as another field is not free.
+pub fn a_name_that_others_read_as_an_alias_is_refused(store: &(impl Store + Clone)) {
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Alias {
+        id: u32,
+        #[serde(alias = "note", skip_serializing_if = "Option::is_none")]
+        remark: Option<String>,
+    }
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Both {
+        id: u32,
+        remark: Option<String>,
+        note: Option<String>,
+    }
+    let record = Alias { id: 1, remark: None };
+    for version in [1, 2] {
+        assert_eq!(refused::<_, Both, Json>(store, &record, version), "note");
+    }
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct List {
+        a: Vec<u32>,
+    }
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Set {
+        a: std::collections::BTreeSet<u32>,
+    }
+    let list = List { a: vec![3, 1, 1] };
+    assert_eq!(refused::<_, Set, Json>(store, &list, 2), "a");
+    assert_eq!(refused::<_, Set, Postcard>(store, &list, 2), "a");
+}
+
 /// One program writes a record, another with the type `New` declares the table at `version`.
 /// Returns the field that is in the way.
 fn refused<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(

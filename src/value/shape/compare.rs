@@ -63,6 +63,8 @@ const BY_POSITION: &str = "fields by position are read in the order and with the
 const REQUIRED: &str = "records without this field exist; give it `#[serde(default)]`";
 const ALIAS: &str =
     "records hold it under another name too; add `#[serde(alias = \"old name\")]` for each";
+const OTHER_NAME: &str =
+    "programs would read it as the other field; give the new field another name";
 const STRICT: &str =
     "the type refuses unknown fields; keep the field, or remove `deny_unknown_fields`";
 const TYPE: &str =
@@ -93,8 +95,7 @@ impl Shape {
     /// The first [`Difference`] because of which some records would be read as another value or not
     /// at all.
     pub fn reads(&self, stored: &Self) -> Result<Reads, Difference> {
-        // What is usual: the program's own shape, or that and the other names of its fields.
-        if self == stored || self.written() == *stored {
+        if self == stored {
             return Ok(Reads::Same);
         }
         let (joined, has_changed) = Join::of(stored, self)?;
@@ -105,26 +106,6 @@ impl Shape {
             Ok(_) => Reads::BothWays(joined),
             Err(difference) => Reads::OneWay(joined, difference),
         })
-    }
-
-    /// The shape of records that only programs with this type have written: fields have the one
-    /// name that is written.
-    #[must_use]
-    pub fn written(&self) -> Self {
-        let has_aliases = |one: &Type| match &one.form {
-            Form::Struct(of) => of.fields.iter().any(|field| field.names.len() > 1),
-            _ => false,
-        };
-        if !self.types.iter().any(has_aliases) {
-            return self.clone();
-        }
-        let mut types = self.types.to_vec();
-        for one in &mut types {
-            if let Form::Struct(Fields { fields, .. }) = &mut one.form {
-                fields.iter_mut().for_each(|field| field.names.truncate(1));
-            }
-        }
-        Self { fields_by: self.fields_by, types: types.into() }
     }
 }
 
@@ -229,8 +210,7 @@ impl<'a> Join<'a> {
             }
             (Form::Option(a), Form::Option(b)) => Form::Option(self.both(*a, *b)?),
             // What is not null is read as `Some`.
-            (Form::Leaf(_), Form::Option(b)) if *old == Form::Leaf(Leaf::Unit) => {
-                let _ = b;
+            (Form::Leaf(Leaf::Unit), Form::Option(_)) => {
                 return Err(self.differs(stored, program, TYPE));
             }
             (
@@ -245,6 +225,14 @@ impl<'a> Join<'a> {
             ) if self.is_by_name() => {
                 self.has_changed = true;
                 Form::Option(self.both(stored, *b)?)
+            }
+            // A set would drop equal elements, and their order.
+            (Form::Sequence(_), Form::Sequence(_))
+                if is_set(&self.program.at(program).name)
+                    && !is_set(&self.stored.at(stored).name) =>
+            {
+                let (stored, declared) = (self.stored.short(stored), "a set".into());
+                return Err(self.difference(stored, declared, TYPE));
             }
             (Form::Sequence(a), Form::Sequence(b)) => {
                 Form::Sequence(self.inside("[]".into(), |join| join.both(*a, *b))?)
@@ -283,7 +271,7 @@ impl<'a> Join<'a> {
         let most = old.fields.len().max(new.fields.len());
         for at in 0..most {
             let (a, b) = (old.fields.get(at), new.fields.get(at));
-            let pair = a.zip(b).filter(|(a, b)| share(&a.names, &b.names));
+            let pair = a.zip(b).filter(|(a, b)| b.reads_some(&a.names));
             let Some((a, b)) = pair else {
                 let place = at + 1;
                 let shown = |shape: &Shape, field: Option<&Field>| match field {
@@ -299,33 +287,39 @@ impl<'a> Join<'a> {
                 });
             };
             let of = self.inside(format!(".{}", b.name()), |join| join.both(a.of, b.of))?;
-            fields.push(Field { names: self.names(a, b), of, is_optional: false });
+            fields.push(self.field(a, b, of, false));
         }
         Ok(fields)
     }
 
-    /// The names of a field in the store, and the one that the program writes.
-    fn names(&mut self, old: &Field, new: &Field) -> Vec<String> {
-        let mut names = old.names.clone();
-        if let Some(name) = new.names.first().filter(|name| !names.contains(name)) {
-            names.push(name.clone());
-            self.has_changed = true;
-        }
-        names
+    /// A field with the names that are written or read by all programs.
+    fn field(&mut self, old: &Field, new: &Field, of: TypeId, is_optional: bool) -> Field {
+        let names = union(&old.names, &new.names);
+        let aliases = union(&old.aliases, &new.aliases);
+        let aliases: Vec<_> = aliases.into_iter().filter(|name| !names.contains(name)).collect();
+        self.has_changed |=
+            (&names, &aliases, is_optional) != (&old.names, &old.aliases, old.is_optional);
+        Field { names, aliases, of, is_optional }
     }
 
     fn fields_by_name(&mut self, old: &'a Fields, new: &'a Fields) -> Joined<Vec<Field>> {
         let mut fields = Vec::new();
         for a in &old.fields {
-            let joined = match new.fields.iter().find(|b| share(&a.names, &b.names)) {
+            let joined = match new.fields.iter().find(|b| b.reads_some(&a.names)) {
                 Some(b) => self.field_by_name(old, a, b)?,
                 None => self.removed_field(a, new)?,
             };
             fields.push(joined);
         }
         for b in &new.fields {
-            if old.fields.iter().any(|a| share(&a.names, &b.names)) {
+            if old.fields.iter().any(|a| b.reads_some(&a.names)) {
                 continue;
+            }
+            if let Some(a) = old.fields.iter().find(|a| share(&a.aliases, &b.names)) {
+                let stored = format!("another name of `{}`, which programs read", a.name());
+                return self.inside(format!(".{}", b.name()), |join| {
+                    Err(join.difference(stored, "a field of its own".into(), OTHER_NAME))
+                });
             }
             if !b.is_optional {
                 let declared = format!("required, of {}", self.program.short(b.of));
@@ -334,22 +328,23 @@ impl<'a> Join<'a> {
                 });
             }
             self.has_changed = true;
-            let names = b.names.iter().take(1).cloned().collect();
-            fields.push(Field { names, of: self.only_new(b.of), is_optional: true });
+            let of = self.only_new(b.of);
+            fields.push(Field { of, is_optional: true, ..b.clone() });
         }
         Ok(fields)
     }
 
     fn field_by_name(&mut self, old: &'a Fields, a: &'a Field, b: &'a Field) -> Joined<Field> {
         self.inside(format!(".{}", b.name()), |join| {
-            let shared = old.fields.iter().filter(|other| share(&other.names, &b.names)).count();
-            let is_covered = a.names.iter().all(|name| b.names.contains(name));
+            let shared = old.fields.iter().filter(|other| b.reads_some(&other.names)).count();
+            let is_covered = a.names.iter().all(|name| b.reads_name(name));
             if shared > 1 || !is_covered {
                 let stored = match shared > 1 {
                     true => "several fields".into(),
                     false => format!("written as `{}`", a.names.join("` and `")),
                 };
-                let declared = format!("read as `{}`", b.names.join("` and `"));
+                let names = [&b.names[..], &b.aliases[..]].concat();
+                let declared = format!("read as `{}`", names.join("` and `"));
                 return Err(join.difference(stored, declared, ALIAS));
             }
             if a.is_optional && !b.is_optional {
@@ -358,9 +353,8 @@ impl<'a> Join<'a> {
                     ["optional", "required"].map(|is| format!("{is}, of {of}"));
                 return Err(join.difference(stored, declared, REQUIRED));
             }
-            let is_optional = a.is_optional || b.is_optional;
-            join.has_changed |= is_optional != a.is_optional;
-            Ok(Field { names: join.names(a, b), of: join.both(a.of, b.of)?, is_optional })
+            let of = join.both(a.of, b.of)?;
+            Ok(join.field(a, b, of, a.is_optional || b.is_optional))
         })
     }
 
@@ -373,7 +367,7 @@ impl<'a> Join<'a> {
             });
         }
         self.has_changed |= !a.is_optional;
-        Ok(Field { names: a.names.clone(), of: self.only_old(a.of), is_optional: true })
+        Ok(Field { of: self.only_old(a.of), is_optional: true, ..a.clone() })
     }
 
     fn variants(
@@ -486,6 +480,25 @@ impl Field {
     fn name(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }
+
+    fn reads_name(&self, name: &String) -> bool {
+        self.names.contains(name) || self.aliases.contains(name)
+    }
+
+    fn reads_some(&self, names: &[String]) -> bool {
+        names.iter().any(|name| self.reads_name(name))
+    }
+}
+
+/// The first names, and those of the others that are not among them.
+fn union(a: &[String], b: &[String]) -> Vec<String> {
+    let others = b.iter().filter(|name| !a.contains(name));
+    a.iter().chain(others).cloned().collect()
+}
+
+/// Whether a sequence holds each element once or in another order, by the name of its type.
+fn is_set(name: &str) -> bool {
+    ["BTreeSet<", "HashSet<", "IndexSet<", "BinaryHeap<"].iter().any(|set| name.starts_with(set))
 }
 
 fn share(a: &[String], b: &[String]) -> bool {

@@ -20,6 +20,10 @@ pub(super) struct Node {
     pub(super) refuses: bool,
     /// How many of the frames of the current pass are of this type.
     pub(super) active: usize,
+    /// The last pass that has met it.
+    pub(super) entered: usize,
+    /// Whether the rest of its parts cannot be met.
+    pub(super) is_abandoned: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -186,6 +190,7 @@ impl Node {
     /// Whether the type itself has parts that no pass has met yet.
     pub(super) fn is_incomplete(&self, by: FieldsBy) -> bool {
         match &self.draft {
+            _ if self.is_abandoned => false,
             None => !self.refuses,
             Some(Draft::Leaf(_) | Draft::Any | Draft::ByTag(_)) => false,
             Some(Draft::Option(of) | Draft::Sequence(of)) => of.is_none(),

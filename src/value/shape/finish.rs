@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::draft::{Content, Count, Draft, EnumDraft, Known, Node, NodeId, Slot, StructDraft};
-use super::trace::{ENDLESS, How, TOO_LARGE, heights, untraceable};
+use super::trace::{ANY, ENDLESS, How, TOO_LARGE, heights, untraceable};
 use super::{Field, Fields, FieldsBy, Form, MOST_PARTS, MOST_TUPLE, Shape, Type, TypeId, Variant};
 use crate::Result;
 
@@ -72,12 +72,18 @@ impl Finish<'_> {
         Ok(match &node.draft {
             // It has failed before its first request.
             None => return self.unknown(owner).map(|()| Form::Opaque(0)),
+            Some(Draft::Any) if self.how.fields_by == FieldsBy::Position => {
+                return Err(untraceable(owner, ANY));
+            }
             Some(Draft::Any) => Form::Opaque(0),
             Some(Draft::Leaf(leaf)) => Form::Leaf(*leaf),
             Some(Draft::Option(of)) => Form::Option(self.part(owner, *of)?),
             Some(Draft::Sequence(of)) => Form::Sequence(self.part(owner, *of)?),
             // Fields of a struct with `flatten`: which they are depends on the values.
-            Some(Draft::Map(Some(key), _)) if self.is_any(*key) => Form::Opaque(0),
+            Some(Draft::Map(Some(key), _)) if self.is_any(*key) => match self.how.fields_by {
+                FieldsBy::Name => Form::Opaque(0),
+                FieldsBy::Position => return Err(untraceable(owner, ANY)),
+            },
             Some(Draft::Map(key, value)) => {
                 Form::Map(self.part(owner, *key)?, self.part(owner, *value)?)
             }
@@ -120,7 +126,7 @@ impl Finish<'_> {
             FieldsBy::Name => Ok(()),
             FieldsBy::Position => Err(untraceable(
                 owner,
-                "it refuses all values that were tried, so the parts after it are not known; give the record type a name and a version in a codec of your own",
+                "a part of it refuses all values that were tried, so those after it are not known; declare the table with the codec `Declared<Postcard, 1>`, and raise the number when the type changes",
             )),
         }
     }
@@ -136,7 +142,7 @@ impl Finish<'_> {
             let count = count.unwrap_or(names.len());
             for (name, slot) in names.iter().zip(by_position).take(count) {
                 let (names, of) = (vec![name.to_string()], self.part(owner, *slot)?);
-                fields.push(Field { names, of, is_optional: false });
+                fields.push(Field { names, aliases: Vec::new(), of, is_optional: false });
             }
             return Ok(Fields { fields, is_strict: draft.is_strict });
         }
@@ -148,12 +154,12 @@ impl Finish<'_> {
             };
             let aliases = by_name.iter().zip(*names);
             let aliases = aliases.filter(|(known, _)| **known == Known::AliasOf(place));
-            let others = aliases.map(|(_, alias)| alias.to_string());
-            let names = [name.to_string()].into_iter().chain(others).collect();
+            let aliases = aliases.map(|(_, alias)| alias.to_string()).collect();
+            let names = vec![name.to_string()];
             let is_optional = self.how.fields_by == FieldsBy::Name
                 && draft.presence == super::draft::Presence::Known
                 && draft.required.get(place) == Some(&false);
-            fields.push(Field { names, of: self.part(owner, slot)?, is_optional });
+            fields.push(Field { names, aliases, of: self.part(owner, slot)?, is_optional });
         }
         Ok(Fields { fields, is_strict: draft.is_strict })
     }
@@ -189,10 +195,8 @@ impl Finish<'_> {
 }
 
 impl EnumDraft {
-    /// Whether some names belong to one variant: neighbours with equal discriminants, and as many
-    /// different ones as there are variants.
+    /// Whether neighbours with equal discriminants are names of one variant.
     fn has_aliases(&self) -> bool {
-        let Count::Known(count) = self.count else { return false };
         let mut groups = 0;
         let mut before = None;
         for one in &self.variants {
@@ -201,6 +205,8 @@ impl EnumDraft {
             }
             before = one.discriminant;
         }
-        count < self.variants.len() && groups == count
+        // With `other`, any number is that of a variant, so they cannot be counted. Identifiers
+        // that are no enums have equal discriminants.
+        groups > 1 || self.count == Count::Known(groups)
     }
 }

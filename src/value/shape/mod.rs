@@ -9,7 +9,15 @@
 //! A shape is found without a value: the type's `Deserialize` runs on a deserializer that records
 //! each request and answers it with an arbitrary value. Several passes visit every variant of every
 //! enum. A type that accepts none of the answers, such as a string that must match a pattern,
-//! counts as the primitive that it requested.
+//! counts as the primitive that it requested. So a trace runs code of the type, within
+//! [`catch_unwind`](std::panic::catch_unwind): a type that panics on an answer, instead of refusing
+//! it, prints a message.
+//!
+//! A shape does not tell everything. Types that are read from a format that describes itself
+//! (`untagged`, `tag`, `flatten`, `serde_json::Value`) are known by their names only; codecs by
+//! name accept them, and [`Postcard`](super::Postcard) does not. Which values a type refuses, which
+//! default a field has, and a name that only `Serialize` uses (`rename(serialize = ..)`) are not
+//! part of a shape.
 //!
 //! ```
 //! use keyloom::value::{Codec, Postcard};
@@ -125,8 +133,10 @@ struct Fields {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Field {
-    /// The name that is written, then those that are read as well (`#[serde(alias)]`).
+    /// The names that are written: one by a program, several by programs together.
     names: Vec<String>,
+    /// Other names that are read (`#[serde(alias)]`).
+    aliases: Vec<String>,
     of: TypeId,
     /// Whether a record may lack the field. By position, it never does.
     is_optional: bool,
@@ -152,7 +162,7 @@ impl Shape {
     /// # Errors
     /// [`Error::InvalidArgument`] for a type whose shape cannot be found: one that contains itself
     /// without end, has more than 4,096 parts, or reads by position a part that depends on other
-    /// values. Give such a type a [name and a version](Shape::named) in a codec of your own.
+    /// values. Declare a table of such a type with the codec [`Declared`](super::Declared).
     pub fn of<V: DeserializeOwned>(fields_by: FieldsBy, is_human_readable: bool) -> Result<Self> {
         trace::trace::<V>(trace::How { fields_by, is_human_readable })
     }
@@ -161,15 +171,15 @@ impl Shape {
     /// if both are the same.
     ///
     /// A [codec](super::Codec) of your own returns it for a type whose bytes it determines itself.
-    /// Raise the version when the bytes change.
+    /// Raise the version, which is at least 1, when the bytes change.
     pub fn named(name: impl Into<String>, version: u32) -> Self {
-        let types = [Type { name: name.into(), form: Form::Opaque(version) }];
+        let types = [Type { name: name.into(), form: Form::Opaque(version.max(1)) }];
         Self { fields_by: FieldsBy::Position, types: types.into() }
     }
 
-    /// Whether the parts are not known: it is [named](Shape::named) only.
-    pub fn is_opaque(&self) -> bool {
-        matches!(self.root().form, Form::Opaque(_))
+    /// Whether the parts are not known, and a program has [named](Shape::named) the shape.
+    pub fn is_named(&self) -> bool {
+        matches!(self.root().form, Form::Opaque(version) if version > 0)
     }
 
     /// The name of the type, without module paths.

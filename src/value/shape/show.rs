@@ -48,6 +48,9 @@ impl Shape {
     }
 }
 
+/// The depth from which structs and enums are shown by their names.
+const MOST_SHOWN: usize = 10;
+
 struct Shown<'a> {
     shape: &'a Shape,
     above: &'a mut Vec<TypeId>,
@@ -62,7 +65,9 @@ impl Shown<'_> {
             .above
             .iter()
             .any(|above| *above == id || is_named && self.shape.at(*above).name == one.name);
-        if is_inside || self.is_short && is_named {
+        // A type that occurs several times on each level would be shown 2^n times at depth n.
+        let is_deep = self.above.len() >= MOST_SHOWN;
+        if is_inside || (self.is_short || is_deep) && is_named {
             return f.write_str(&one.name);
         }
         self.above.push(id);
@@ -124,7 +129,10 @@ impl Shown<'_> {
 
     fn fields(&mut self, name: &str, fields: &Fields, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{name} {{")?;
-        let name = |field: &Field| field.names.join("|") + if field.is_optional { "?" } else { "" };
+        let name = |field: &Field| {
+            [&field.names[..], &field.aliases[..]].concat().join("|")
+                + if field.is_optional { "?" } else { "" }
+        };
         let names: Vec<_> = fields.fields.iter().map(name).collect();
         self.all(names.iter().map(String::as_str).zip(fields.fields.iter().map(|one| one.of)), f)?;
         f.write_str("}")

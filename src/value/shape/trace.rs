@@ -31,6 +31,9 @@ pub(crate) struct How {
 const MOST_DEPTH: usize = 128;
 /// The most passes without news before a trace ends.
 const MOST_IN_VAIN: usize = 64;
+/// The most types of a pass, counted each time that they occur: a record type without options can
+/// double at each level.
+const MOST_FRAMES: usize = 1 << 21;
 /// The most passes: each finds at least one part or one refusal, so an ordinary type needs fewer.
 const MOST_PASSES: usize = 20_000;
 /// How many combinations of answers a struct or a tuple may refuse.
@@ -59,6 +62,10 @@ pub(crate) fn trace<V: DeserializeOwned>(how: How) -> Result<Shape> {
 
 /// The name of a type without pointers to it, which no codec writes.
 pub(super) fn bare(name: &str) -> &str {
+    // Made for one field by the attribute, and named after the type around it.
+    if name.contains("__DeserializeWith") {
+        return "deserialize_with";
+    }
     // The type that a derived `Deserialize` identifies variants by.
     if let Some((_, of)) = name.split_once("<impl Deserialize<'_> for ") {
         return bare(of.strip_suffix(">__Field").unwrap_or(of));
@@ -72,8 +79,11 @@ pub(super) fn untraceable(type_name: &str, why: &'static str) -> Error {
     Error::InvalidArgument { what: "the record type", value: type_name.into(), why }
 }
 
-pub(super) const ENDLESS: &str = "it contains itself without end, so it has no value";
-pub(super) const TOO_LARGE: &str = "it has more than 4,096 parts; divide it, or give it a name and a version in a codec of your own";
+pub(super) const ENDLESS: &str =
+    "it has no value: it contains itself without end, or is an enum without variants";
+pub(super) const ANY: &str =
+    "it can be read only from a format that describes itself; pick the codec MessagePack or Json";
+pub(super) const TOO_LARGE: &str = "it has more than 4,096 parts; divide it, or declare the table with the codec `Declared<Postcard, 1>`";
 
 pub(super) struct Tracer {
     pub(super) how: How,
@@ -111,6 +121,7 @@ pub(super) struct State {
     /// Whether all is known, and the pass varies the answers to known requests.
     is_varied: bool,
     answers: usize,
+    frames: usize,
 }
 
 impl Tracer {
@@ -143,7 +154,8 @@ impl Tracer {
             state.nodes.iter_mut().for_each(|node| node.active = 0);
             (state.cause, state.has_news, state.in_vain) = (None, false, in_vain);
             state.pass += 1;
-            (state.variation, state.is_varied, state.answers) = (variation, variation > 0, 0);
+            (state.variation, state.is_varied) = (variation, variation > 0);
+            (state.answers, state.frames) = (0, 0);
             state.heights = heights(&state.nodes);
             state.distances = distances(&state.nodes, by);
             state.distance(0).is_some()
@@ -203,10 +215,16 @@ impl Tracer {
     pub(super) fn enter(&self, id: NodeId) -> Result<(), Refused> {
         self.with(|state| {
             state.stack.push(id);
+            let pass = state.pass;
             if let Some(node) = state.nodes.get_mut(id) {
                 node.active += 1;
+                node.entered = pass;
             }
-            if state.stack.len() <= MOST_DEPTH {
+            state.frames += 1;
+            if state.frames > MOST_FRAMES {
+                let name = state.nodes.first().map_or("", |node| &node.name);
+                state.failure = Some(untraceable(name, TOO_LARGE));
+            } else if state.stack.len() <= MOST_DEPTH {
                 return Ok(());
             }
             state.cause = Some(Cause::Explained);
@@ -282,7 +300,15 @@ impl Tracer {
 impl State {
     fn add(&mut self, name: String) -> Result<NodeId> {
         self.count_part()?;
-        let node = Node { name, draft: None, refusals: 0, refuses: false, active: 0 };
+        let node = Node {
+            name,
+            draft: None,
+            refusals: 0,
+            refuses: false,
+            active: 0,
+            entered: 0,
+            is_abandoned: false,
+        };
         self.nodes.push(node);
         // What is new is not known, and has a value as far as is known.
         self.distances.push(Some(0));
@@ -348,12 +374,14 @@ impl State {
     /// Whether a type that need not have this part should have it.
     pub(super) fn wants(&self, owner: NodeId, part: Slot) -> bool {
         let Some(part) = part else { return true };
-        if self.is_open(part) {
-            return !self.is_active(part);
+        // Once in a pass: a type that occurs twice on each level occurs 2^n times at depth n.
+        let is_new = self.nodes.get(part).is_some_and(|node| node.entered != self.pass);
+        if self.is_active(part) || !is_new && self.in_vain % 16 != 15 {
+            return false;
         }
         let refusals = self.nodes.get(owner).map_or(0, |node| node.refusals);
         let has_other_answer = refusals % 2 == 1 || self.is_varied;
-        self.height(part).is_some() && !self.is_active(part) && has_other_answer
+        self.is_open(part) || self.height(part).is_some() && has_other_answer
     }
 
     pub(super) fn news(&mut self) {
@@ -393,6 +421,17 @@ impl State {
     /// further, so the presence of its fields stays as far as it is known.
     fn give_up_above(&mut self) {
         for id in self.failed_in.clone().into_iter().rev() {
+            // What comes after the part in a tuple is never met, so the next pass steers elsewhere.
+            let by = FieldsBy::Position;
+            let node = self.nodes.get_mut(id).filter(|node| {
+                matches!(node.draft, Some(Draft::Tuple(_) | Draft::Map(..)))
+                    && !node.is_abandoned
+                    && node.is_incomplete(by)
+            });
+            if let Some(node) = node {
+                node.is_abandoned = true;
+                return self.news();
+            }
             let Some(Draft::Struct(draft)) = self.draft(id) else { continue };
             if draft.names_are_known() && draft.presence != Presence::Known {
                 draft.presence = Presence::Known;

@@ -106,11 +106,8 @@ impl Declaration<'_> {
         stored: &StoredTable,
     ) -> Result<TableDefinition> {
         let (declared, old) = (self.definition, &stored.definition);
-        if is_empty(txn, stored)? {
-            return Ok(declared.written());
-        }
-        let is_opaque = |shape: &Option<Shape>| shape.as_ref().is_none_or(Shape::is_opaque);
-        let shape = if declared.codec == old.codec && !is_opaque(&old.shape) {
+        let is_named = |shape: &Option<Shape>| shape.as_ref().is_none_or(Shape::is_named);
+        let shape = if declared.codec == old.codec && !is_named(&old.shape) {
             match self.reads(old)? {
                 Reads::Same => old.shape.clone(),
                 Reads::BothWays(joined) | Reads::OneWay(joined, _) => Some(joined),
@@ -119,7 +116,7 @@ impl Declaration<'_> {
             // The bytes of one codec may be valid bytes of another, of another value.
             return Err(self.contradicts(old));
         } else {
-            declared.written().shape
+            declared.shape.clone()
         };
         self.sample::<V, C>(txn, stored)?;
         Ok(TableDefinition { shape, ..declared.clone() })
@@ -181,7 +178,7 @@ pub(super) fn enter_table<V, C: Codec<V>>(
             if let Some(space) = imported {
                 refuse_overlap(txn, space, "imported")?;
             }
-            let (id, definition) = (new_id(txn)?, declared.written());
+            let (id, definition) = (new_id(txn)?, declared.clone());
             StoredTable { id, imported: imported.cloned(), definition, derived: Vec::new() }
         }
         // A new version must have the same type of keys.
@@ -189,8 +186,16 @@ pub(super) fn enter_table<V, C: Codec<V>>(
             if stored.definition.version < declared.version
                 && stored.definition.key == declared.key =>
         {
-            let definition = declaration.raised::<V, C>(txn, &stored)?;
-            StoredTable { definition, ..stored }
+            match declaration.raised::<V, C>(txn, &stored) {
+                Ok(definition) => StoredTable { definition, ..stored },
+                // Without records, any type may follow. The table moves to another subspace, since
+                // a program with the earlier type may still read this one.
+                Err(_) if stored.imported.is_none() && is_empty(txn, &stored)? => {
+                    let (id, definition) = (new_id(txn)?, declared.clone());
+                    StoredTable { id, definition, ..stored }
+                }
+                Err(error) => return Err(error),
+            }
         }
         Some(stored) => match declaration.joined(&stored.definition)? {
             None => return Ok(stored),
@@ -277,7 +282,7 @@ impl<S: Store> Schema<'_, S> {
                 if stored.id != before.id || stored.definition != before.definition {
                     return Err(declaration.contradicts(&stored.definition));
                 }
-                let definition = definition.written();
+                let definition = definition.clone();
                 write_entry(txn, &entry, &StoredTable { definition, ..stored })
             })
         })?;

@@ -40,7 +40,8 @@ pub enum SchemaError {
     /// Programs with the declared version could not read what this program writes. A raised version
     /// states that they no longer run.
     #[error(
-        "in the schema {schema:?}, programs with version {version} of {table:?} could not read what this program writes: {difference}; raise the version of the table, which excludes them"
+        "in the schema {schema:?}, programs with version {version} of {table:?} could not read what this program writes: {}; raise the version of the table, which excludes them",
+        one_way(difference)
     )]
     OneWay {
         /// The schema.
@@ -49,8 +50,8 @@ pub enum SchemaError {
         table: String,
         /// The version of the table.
         version: u32,
-        /// The first part that such programs could not read: *in the store* is what this program
-        /// writes, *in the program* is what they read.
+        /// The first part that such programs could not read: `stored` is what this program writes,
+        /// `declared` what they read.
         difference: Difference,
     },
     /// The shape of the record type cannot be found.
@@ -191,6 +192,15 @@ pub enum SchemaError {
     /// The bytes in the store are not an entry of a schema.
     #[error("this is not an entry of a schema: it is damaged, or was written by something else")]
     Damaged,
+}
+
+/// A difference of what a program writes and what others read.
+fn one_way(difference: &Difference) -> String {
+    let Difference { field, stored, declared, .. } = difference;
+    match field.is_empty() {
+        true => format!("it writes {stored}, they read {declared}"),
+        false => format!("it writes `{field}` as {stored}, they read {declared}"),
+    }
 }
 
 impl From<SchemaError> for Error {

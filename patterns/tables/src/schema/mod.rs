@@ -138,9 +138,17 @@
 //! determines its shape itself; if it returns a [name](keyloom::value::shape::Shape::named), only
 //! the sampled records show whether it reads them.
 //!
+//! An empty table that gets another type moves to another subspace, so that programs with the
+//! earlier type read none of its records.
+//!
 //! Reads do not check the entry: a program that has declared a table, and is excluded later, still
-//! reads. Its own codec then refuses records that it cannot read, or, by name, leaves out fields
-//! that it does not know.
+//! reads. Its codec refuses most records that it cannot read, but by name it leaves out fields that
+//! it does not know, and a record that a codec of your own has written may decode by chance. So
+//! stop the programs with the earlier version when you raise it.
+//!
+//! Not compared: which values a type refuses (`u8` to `NonZeroU8`: a stored 0 is then an error),
+//! the value of a default, names that only `Serialize` uses, and, by name, what is inside of
+//! `flatten`, `tag` and `untagged`. See the [limits of shapes](keyloom::value::shape).
 //!
 //! # Stores without a schema
 //!
@@ -342,7 +350,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// codec of your own that reads the stored records as well. The first, the last and up to 100
     /// other records must decode and encode again; otherwise nothing is written. From then on, a
     /// program that declares a lower version is refused. If the table holds no record, any record
-    /// type and codec may follow. [`adopt_table_with`](Schema::adopt_table_with) is the way back.
+    /// type and codec may follow, in another subspace.
+    /// [`adopt_table_with`](Schema::adopt_table_with) is the way back.
     ///
     /// ```
     /// use keyloom::{Memory, value::Json};

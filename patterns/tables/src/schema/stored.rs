@@ -97,11 +97,6 @@ impl TableDefinition {
         let (key, value, codec) = (name_of_parts::<K>(), type_name::<V>(), type_name::<C>());
         Ok(Self { version, key, value, codec, shape: Some(C::shape()?) })
     }
-
-    /// The definition of records that only programs with this one have written.
-    pub(super) fn written(&self) -> Self {
-        Self { shape: self.shape.as_ref().map(Shape::written), ..self.clone() }
-    }
 }
 
 impl fmt::Display for TableDefinition {
