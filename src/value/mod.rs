@@ -8,6 +8,7 @@
 //! | [`MessagePack`] (feature `messagepack`) | compact, fields by name | fields are added and removed, or other languages read the values |
 //! | [`Json`] (feature `json`) | readable, fields by name | people read the values |
 //! | [`Raw`] | the bytes themselves | the value is bytes |
+//! | [`Declared`] | those of another codec | a schema cannot find the shape of the type |
 //!
 //! With fields by position, adding, removing or moving a field changes the format of every stored
 //! record. A schema refuses a program with such a type: see [`shape`]. Take a codec by name if the
@@ -319,13 +320,23 @@ impl<V, C: Codec<V>, const VERSION: u8> Codec<V> for Versioned<C, VERSION> {
 /// within a tuple. A schema cannot compare such types: nothing prevents two programs with the same
 /// version and other fields from reading each other's records as other values.
 ///
-/// ``` use keyloom::value::{Codec, Declared, Postcard}; use serde::{Deserialize, Serialize};
-/// #[derive(Serialize, Deserialize)] #[serde(try_from = "String")] struct Sku(String); impl
-/// TryFrom<String> for Sku { type Error = &'static str; fn try_from(text: String) -> Result<Self,
-/// Self::Error> { if text.starts_with("SKU-") { Ok(Self(text)) } else { Err("it does not begin with
-/// SKU-") } } } type Line = (Sku, u32); assert!(<Postcard as Codec<Line>>::shape().is_err()); let
-/// shape = <Declared<Postcard, 1> as Codec<Line>>::shape()?; assert_eq!(shape.to_string(), "(Sku,
-/// u32) of version 1"); # Ok::<(), keyloom::Error>(())
+/// ```
+/// use keyloom::value::{Codec, Declared, Postcard};
+/// use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// #[serde(try_from = "String")]
+/// struct Sku(String);
+/// impl TryFrom<String> for Sku {
+///     type Error = &'static str;
+///     fn try_from(text: String) -> Result<Self, Self::Error> {
+///         if text.starts_with("SKU-") { Ok(Self(text)) } else { Err("it is not a SKU") }
+///     }
+/// }
+/// type Line = (Sku, u32);
+/// assert!(<Postcard as Codec<Line>>::shape().is_err());
+/// let shape = <Declared<Postcard, 1> as Codec<Line>>::shape()?;
+/// assert_eq!(shape.to_string(), "(Sku, u32) of version 1");
+/// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Clone, Copy, Default)]
 pub struct Declared<C, const VERSION: u32>(std::marker::PhantomData<C>);

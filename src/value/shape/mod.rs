@@ -1,6 +1,6 @@
 //! Shapes: what are the bytes of a record made of, and which types can read them?
 //!
-//! Bytes that were written as one type must not be read as another. [`Postcard`](super::Postcard)
+//! Bytes that were written as one type must not be read as another. [`Postcard`]
 //! writes neither names nor types, so two exchanged fields, or an `i64` that became a `u64`, decode
 //! without an error and to another value. A [`Shape`] records the fields, types and variants of a
 //! type, nested types included. A schema stores it with each table, and compares it when a program
@@ -15,7 +15,7 @@
 //!
 //! A shape does not tell everything. Types that are read from a format that describes itself
 //! (`untagged`, `tag`, `flatten`, `serde_json::Value`) are known by their names only; codecs by
-//! name accept them, and [`Postcard`](super::Postcard) does not. Which values a type refuses, which
+//! name accept them, and [`Postcard`] does not. Which values a type refuses, which
 //! default a field has, and a name that only `Serialize` uses (`rename(serialize = ..)`) are not
 //! part of a shape.
 //!
