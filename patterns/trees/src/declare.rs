@@ -42,7 +42,9 @@ pub trait DeclareTree {
     ///
     /// # Errors
     /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError::Contradiction) if the store has
-    /// another model, other options, another value type or another codec under this name;
+    /// another model, other options or another codec under this name, and
+    /// [`SchemaError::ChangedRecord`](keyloom_tables::SchemaError::ChangedRecord) if it has another
+    /// value type;
     /// [`SchemaError::DeclaredTwice`](keyloom_tables::SchemaError::DeclaredTwice);
     /// [`SchemaError::Outside`](keyloom_tables::SchemaError::Outside); any error of the store.
     fn tree<T: TreeModel>(&self, name: &str, make: impl Fn(&Subspace) -> T) -> Result<T>

@@ -387,7 +387,10 @@ pub fn a_tree_of_another_definition_is_refused(store: &(impl Store + Clone)) {
     Schema::open(store, "files").unwrap().tree("dirs", of_unique_names).unwrap();
     let open = || Schema::open(store, "files").unwrap();
     let contradicts = |error: Error| {
-        let refused = matches!(error.downcast_ref(), Some(SchemaError::Contradiction { .. }));
+        let refused = matches!(
+            error.downcast_ref(),
+            Some(SchemaError::Contradiction { .. } | SchemaError::ChangedRecord { .. })
+        );
         assert!(refused, "{error}");
     };
     contradicts(open().tree("dirs", AdjacencyList::<u32>::new).unwrap_err());
