@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Panics {
 }
 
 #[derive(Deserialize)]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the type is traced only")]
 struct AroundPanics {
     before: u8,
     panics: Panics,
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Varies {
 
 /// A value of it holds itself.
 #[derive(Deserialize)]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the type is traced only")]
 struct Endless {
     again: (u8, Box<Endless>),
 }

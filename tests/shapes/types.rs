@@ -1,6 +1,6 @@
 //! Which ordinary types have a shape, and which shape it is.
 
-#![allow(dead_code)]
+#![expect(dead_code, reason = "the types are traced only")]
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::num::{NonZeroI64, NonZeroU8};

@@ -13,7 +13,7 @@ macro_rules! changes {
         { $($old:item)+ } => { $($new:item)+ }
         $written:expr => $read:expr;)+) => {
         $(
-            #[allow(dead_code)]
+            #[allow(dead_code, reason = "fields are compared, and not read")]
             mod $name {
                 pub mod old {
                     use serde::{Deserialize, Serialize};

@@ -313,7 +313,6 @@ struct Chosen<'n>(&'n [Vec<&'static str>]);
 /// One variant for each place.
 #[repr(u8)]
 #[derive(Clone, Copy)]
-#[allow(dead_code)]
 enum Place {
     A,
     B,

@@ -106,8 +106,9 @@ impl Declaration<'_> {
         stored: &StoredTable,
     ) -> Result<TableDefinition> {
         let (declared, old) = (self.definition, &stored.definition);
-        let is_named = |shape: &Option<Shape>| shape.as_ref().is_none_or(Shape::is_named);
-        let shape = if declared.codec == old.codec && !is_named(&old.shape) {
+        // Without a stored shape, a higher version says nothing of the types: `reads` refuses it.
+        let is_named = old.shape.as_ref().is_some_and(Shape::is_named);
+        let shape = if declared.codec == old.codec && !is_named {
             match self.reads(old)? {
                 Reads::Same => old.shape.clone(),
                 Reads::BothWays(joined) | Reads::OneWay(joined, _) => Some(joined),
