@@ -59,7 +59,10 @@ fn roll_up<S: Store>(schema: &Schema<'_, S>, clicks: &Clicks) -> Attached<RollUp
     schema.derive(clicks, "roll_up", 1, |space| RollUp::new(space, &widths, event)).unwrap()
 }
 
-fn users<S: Store>(schema: &Schema<'_, S>, clicks: &Clicks) -> Attached<Sketches<u32, Click, u8>> {
+fn users<S: Store>(
+    schema: &Schema<'_, S>,
+    clicks: &Clicks,
+) -> Attached<Sketches<u32, Click, u8, u16>> {
     let seen = |_: &u32, c: &Click| Seen::one(c.site, c.user);
     schema.derive(clicks, "users", 1, |space| Sketches::new(space, 11, seen)).unwrap()
 }

@@ -204,7 +204,7 @@ impl<'k> keyloom::Unpack<'k> for PathPart {
     }
 }
 
-keyloom_tables::impl_parts!(PathPart);
+keyloom_tables::impl_parts!(PathPart as (List<Vec<Element>>,));
 
 /// The packed path as it begins the key of a claim; `open` without the end of the nested tuple, so
 /// that children follow.

@@ -313,7 +313,7 @@ kind! {
 }
 
 kind! {
-    Distinct, sketches, Sketches<u32, Sale, String>, Vec<u64>, by Growing;
+    Distinct, sketches, Sketches<u32, Sale, String, i64>, Vec<u64>, by Growing;
     make |space| Sketches::new(space, 11, |_, sale: &Sale| match &sale.town {
         Some(town) => Seen::one(town, sale.cents),
         None => Seen::none(),

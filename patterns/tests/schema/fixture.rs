@@ -32,7 +32,7 @@ pub struct Shop {
     pub totals: Attached<Totals<u32, Sale, String>>,
     pub ranked: Attached<RankedIndex<u32, Sale, (String, i64)>>,
     pub roll_up: Attached<RollUp<u32, Sale, String>>,
-    pub sketches: Attached<Sketches<u32, Sale, String>>,
+    pub sketches: Attached<Sketches<u32, Sale, String, i64>>,
     pub words: Attached<InvertedIndex<u32, Sale>>,
     pub points: Attached<PointIndex<u32, Sale>>,
 }

@@ -10,6 +10,7 @@ mod indexes;
 mod kills;
 mod life;
 mod misuse;
+mod own_keys;
 mod processes;
 mod programs;
 mod ranked_builds;
@@ -59,6 +60,7 @@ use misuse::{
     names_declared_twice_are_refused, options_that_the_bytes_depend_on_are_compared,
     schemas_share_no_key, what_is_not_readable_is_not_queried, what_lies_elsewhere_is_refused,
 };
+use own_keys::{a_key_type_with_other_elements_is_refused, parts_with_other_elements_are_refused};
 use programs::two_programs_are_refused_or_right;
 use ranked_builds::{
     a_ranked_build_beside_writers_counts_every_entry, a_ranked_build_reads_and_counts_in_batches,
@@ -120,6 +122,8 @@ macro_rules! run {
             two_programs_are_refused_or_right,
             a_type_that_is_read_differently_is_refused,
             parts_of_another_type_are_refused,
+            a_key_type_with_other_elements_is_refused,
+            parts_with_other_elements_are_refused,
             a_name_that_others_read_as_an_alias_is_refused,
             an_empty_table_moves_to_the_next_type,
             programs_that_declare_at_once_agree,

@@ -5,6 +5,7 @@ mod distinct;
 mod examples;
 mod hostile;
 mod order;
+mod other_types;
 mod python;
 mod round_trip;
 mod subspaces;

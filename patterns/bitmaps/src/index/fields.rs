@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::for_reports::FieldKind;
 use keyloom_tables::Parts;
 use keyloom_tables::index::pack_one;
-use keyloom_tables::parts::{AnyParts, name_of_parts};
+use keyloom_tables::parts::{AnyParts, KeyShape};
 
 /// The values of a field for a record: the result of the function of a
 /// [field](super::InvertedIndex::field).
@@ -72,8 +72,8 @@ impl<P> FieldValues<P> {
 
 /// The name of the type of the values. `None` is no value, so an optional type counts as the type
 /// inside it.
-pub(super) fn name_of_values<P>() -> String {
-    let name = name_of_parts::<P>();
+pub(super) fn name_of_values<P: KeyShape>() -> String {
+    let name = P::key_shape();
     let inside = name.strip_prefix("Option<").and_then(|name| name.strip_suffix('>'));
     inside.map_or_else(|| name.clone(), str::to_owned)
 }

@@ -93,6 +93,7 @@ use crate::{BitSliced, Bitmap, BitmapExpr, DenseIds};
 use keyloom_tables::Inconsistency;
 use keyloom_tables::Maintained;
 use keyloom_tables::kit::described;
+use keyloom_tables::parts::KeyShape;
 use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Progress, RepairOptions};
 
@@ -268,7 +269,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// The function must be pure. After it changes, or a field is added or removed, the index is
     /// wrong until [`repair`](keyloom_tables::Maintained::repair) has run.
     #[must_use]
-    pub fn field<P: 'static>(
+    pub fn field<P: KeyShape + 'static>(
         self,
         name: &str,
         function: impl Fn(&K, &V) -> FieldValues<P> + Send + Sync + 'static,
@@ -291,7 +292,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     #[must_use]
-    pub fn single_value<P: 'static>(
+    pub fn single_value<P: KeyShape + 'static>(
         self,
         name: &str,
         function: impl Fn(&K, &V) -> SingleValue<P> + Send + Sync + 'static,

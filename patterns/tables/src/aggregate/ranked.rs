@@ -14,7 +14,7 @@ use crate::derived::{
 };
 use crate::inconsistency::Inconsistency;
 use crate::index::{Found, Index, IndexEntries};
-use crate::parts::{PrefixOf, name_of_parts};
+use crate::parts::{KeyShape, PrefixOf};
 use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
 use crate::select::Select;
@@ -167,8 +167,8 @@ impl<K: RecordKey, V, P> RankedIndex<K, V, P> {
     }
 }
 
-impl<K: RecordKey, V: 'static, P: 'static> Maintained for RankedIndex<K, V, P> {
-    crate::described!(|_| "ranked index", parts | _ | name_of_parts::<P>());
+impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for RankedIndex<K, V, P> {
+    crate::described!(|_| "ranked index", parts | _ | P::key_shape());
 
     /// Reports the faults that [`Maintained::check`](crate::Maintained::check) finds in the
     /// entries, then those in the counts. Compares each level of counts with the level below it, in

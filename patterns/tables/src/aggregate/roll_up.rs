@@ -15,7 +15,7 @@ use crate::derived::{Derived, DerivedEntries, RecordChange, SortedWrites};
 use crate::explain::Explain;
 use crate::inconsistency::{Inconsistency, Rule};
 use crate::index::{Index, IndexEntries};
-use crate::parts::{AnyParts, PackAs, Parts, name_of_parts};
+use crate::parts::{AnyParts, KeyShape, PackAs, Parts};
 use crate::progress::{Progress, RepairOptions, RepairPosition};
 use crate::schema::Maintained;
 use crate::select::within;
@@ -107,7 +107,7 @@ struct Span {
     times: Range<i64>,
 }
 
-impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
+impl<K: RecordKey, V: 'static, G: KeyShape + 'static> RollUp<K, V, G> {
     /// A roll-up in `space` of the events that `function` returns, with buckets of these `widths`,
     /// from the narrowest to the widest. **Nothing else may be in `space`.** The function must be
     /// pure.
@@ -231,10 +231,10 @@ impl<K: RecordKey, V: 'static, G: 'static> RollUp<K, V, G> {
     }
 }
 
-impl<K: RecordKey, V: 'static, G: 'static> Maintained for RollUp<K, V, G> {
+impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for RollUp<K, V, G> {
     crate::described!(
         |_| "roll-up",
-        parts | _ | name_of_parts::<G>(),
+        parts | _ | G::key_shape(),
         options | roll_up | format!("widths {:?}", roll_up.widths())
     );
 

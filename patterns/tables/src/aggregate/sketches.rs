@@ -10,14 +10,14 @@ use datasketches::hash::value::raw_bytes;
 use datasketches::hll::{Coupon, HllSketch, HllType, HllUnion};
 use keyloom::value::Codec;
 use keyloom::{
-    DynWriter, Error, KeyBuf, Order, Pack, Reader, Result, Store, Subspace, Writer, check_key, pack,
+    DynWriter, Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer, check_key, pack,
 };
 use smallvec::SmallVec;
 
 use super::expected::{self, SideBySide};
 use crate::derived::{Derived, LostRecords, RecordChange, SortedWrites};
 use crate::inconsistency::{Inconsistency, Rule};
-use crate::parts::{PackAs, Parts, name_of_parts};
+use crate::parts::{KeyShape, PackAs, Parts};
 use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
 use crate::select::Select;
@@ -26,36 +26,36 @@ use crate::table::{RecordKey, Table, get_many};
 /// The number of groups that one pass over a table keeps in memory, with their sketches.
 const KEPT: usize = 4_096;
 
-/// The values of a record, each with its group; returned by the function of [`Sketches`]. `G` is
-/// the [type](crate::parts) of the groups.
+/// The values of a record, each with its group; returned by the function of [`Sketches`]. `G` and
+/// `T` are the [types](crate::parts) of the groups and of the values.
 #[derive(Clone, Debug)]
-pub struct Seen<G> {
+pub struct Seen<G, T> {
     values: Values,
-    group: PhantomData<fn() -> G>,
+    of: PhantomData<fn() -> (G, T)>,
 }
 
 /// Groups and values, packed.
 type Values = SmallVec<[(KeyBuf, KeyBuf); 1]>;
 
-impl Seen<()> {
+impl Seen<(), ()> {
     /// The value `value` in the group `group`. Both are packed as keys. Values are equal exactly if
     /// their packed bytes are.
-    pub fn one<Q: Parts>(group: Q, value: impl Pack) -> Seen<Q::Owned> {
+    pub fn one<Q: Parts, P: Parts>(group: Q, value: P) -> Seen<Q::Owned, P::Owned> {
         Seen::from_iter([(group, value)])
     }
 }
 
-impl<G> Seen<G> {
+impl<G, T> Seen<G, T> {
     /// No value.
     pub fn none() -> Self {
-        Self { values: SmallVec::new(), group: PhantomData }
+        Self { values: SmallVec::new(), of: PhantomData }
     }
 }
 
-impl<Q: Parts, P: Pack> FromIterator<(Q, P)> for Seen<Q::Owned> {
+impl<Q: Parts, P: Parts> FromIterator<(Q, P)> for Seen<Q::Owned, P::Owned> {
     fn from_iter<I: IntoIterator<Item = (Q, P)>>(all: I) -> Self {
         let packed = |(group, value)| (pack(&group), pack(&value));
-        Self { values: all.into_iter().map(packed).collect(), group: PhantomData }
+        Self { values: all.into_iter().map(packed).collect(), of: PhantomData }
     }
 }
 
@@ -81,24 +81,24 @@ type Function<K, V> = dyn Fn(&K, &V) -> Values + Send + Sync;
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// `G` is the [type](crate::parts) of the groups: `visitors` is a `Sketches<u32, (String, u32),
-/// String>`.
-pub struct Sketches<K, V, G> {
+/// `G` and `T` are the [types](crate::parts) of the groups and of the values: `visitors` is a
+/// `Sketches<u32, (String, u32), String, u32>`.
+pub struct Sketches<K, V, G, T> {
     space: Subspace,
     empty: HllSketch,
     function: Arc<Function<K, V>>,
-    group: PhantomData<fn() -> G>,
+    of: PhantomData<fn() -> (G, T)>,
 }
 
-impl<K, V, G> Clone for Sketches<K, V, G> {
+impl<K, V, G, T> Clone for Sketches<K, V, G, T> {
     fn clone(&self) -> Self {
         let Self { space, empty, function, .. } = self;
         let (space, function) = (space.clone(), Arc::clone(function));
-        Self { space, empty: empty.clone(), function, group: PhantomData }
+        Self { space, empty: empty.clone(), function, of: PhantomData }
     }
 }
 
-impl<K, V, G> fmt::Debug for Sketches<K, V, G> {
+impl<K, V, G, T> fmt::Debug for Sketches<K, V, G, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Sketches");
         out.field("space", &self.space).field("log2_registers", &self.empty.lg_config_k());
@@ -106,7 +106,7 @@ impl<K, V, G> fmt::Debug for Sketches<K, V, G> {
     }
 }
 
-impl<K, V, G> Sketches<K, V, G> {
+impl<K, V, G, T> Sketches<K, V, G, T> {
     /// Sketches in `space` of the values that `function` returns, each with 2 to the power of
     /// `log2_registers` registers. **Nothing else may be in `space`.** The function must be pure.
     ///
@@ -127,7 +127,7 @@ impl<K, V, G> Sketches<K, V, G> {
     pub fn new(
         space: &Subspace,
         log2_registers: u8,
-        function: impl Fn(&K, &V) -> Seen<G> + Send + Sync + 'static,
+        function: impl Fn(&K, &V) -> Seen<G, T> + Send + Sync + 'static,
     ) -> Result<Self> {
         let empty = HllSketch::new(log2_registers, HllType::Hll6);
         let empty = empty.map_err(|_| Error::InvalidArgument {
@@ -137,7 +137,7 @@ impl<K, V, G> Sketches<K, V, G> {
         })?;
         let function = move |key: &K, value: &V| function(key, value).values;
         let (space, function) = (space.clone(), Arc::new(function));
-        Ok(Self { space, empty, function, group: PhantomData })
+        Ok(Self { space, empty, function, of: PhantomData })
     }
 
     /// The options that the stored bytes depend on, for the definition in a schema.
@@ -190,7 +190,7 @@ impl<K, V, G> Sketches<K, V, G> {
     }
 }
 
-impl<K, V, G> Sketches<K, V, G> {
+impl<K, V, G, T> Sketches<K, V, G, T> {
     /// The coupons of the new record without those of the old one, which the sketches already
     /// contain.
     fn new_coupons(&self, change: &RecordChange<'_, K, V>) -> Vec<(KeyBuf, Coupon)> {
@@ -201,7 +201,7 @@ impl<K, V, G> Sketches<K, V, G> {
     }
 }
 
-impl<K: RecordKey, V, G> Sketches<K, V, G> {
+impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
     fn fault(
         &self,
         entry: KeyBuf,
@@ -292,10 +292,12 @@ impl<K: RecordKey, V, G> Sketches<K, V, G> {
 #[derive(Default)]
 struct Sketch(Option<HllSketch>);
 
-impl<K: RecordKey, V: 'static, G: 'static> Maintained for Sketches<K, V, G> {
+impl<K: RecordKey, V: 'static, G: KeyShape + 'static, T: KeyShape + 'static> Maintained
+    for Sketches<K, V, G, T>
+{
     crate::described!(
         |_| "sketches",
-        parts | _ | name_of_parts::<G>(),
+        parts | _ | format!("{} of {}", T::key_shape(), G::key_shape()),
         options | sketches | sketches.options()
     );
 
@@ -349,7 +351,7 @@ impl<K: RecordKey, V: 'static, G: 'static> Maintained for Sketches<K, V, G> {
     }
 }
 
-impl<K, V, G> Derived<K, V> for Sketches<K, V, G> {
+impl<K, V, G, T> Derived<K, V> for Sketches<K, V, G, T> {
     fn subspace(&self) -> Option<&Subspace> {
         Some(self.space())
     }

@@ -16,7 +16,7 @@ use super::sums::Sums;
 use super::totals_repair;
 use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::inconsistency::Inconsistency;
-use crate::parts::{PackAs, Parts, name_of_parts};
+use crate::parts::{KeyShape, PackAs, Parts};
 use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
 use crate::select::Select;
@@ -244,8 +244,8 @@ impl<K: RecordKey, V, P> Totals<K, V, P> {
     }
 }
 
-impl<K: RecordKey, V: 'static, P: 'static> Maintained for Totals<K, V, P> {
-    crate::described!(|_| "totals", parts | _ | name_of_parts::<P>());
+impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V, P> {
+    crate::described!(|_| "totals", parts | _ | P::key_shape());
 
     /// Reports every inconsistency between `table` and these totals. A total of 0 may be stored or
     /// missing.

@@ -104,7 +104,7 @@ use crate::derived::{
 };
 use crate::explain::{Scan, scan};
 use crate::inconsistency::Inconsistency;
-use crate::parts::{AnyParts, PackAs, Parts, name_of_parts};
+use crate::parts::{AnyParts, KeyShape, PackAs, Parts};
 use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
 use crate::select::Select;
@@ -494,8 +494,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     }
 }
 
-impl<K: RecordKey, V: 'static, P: 'static> Maintained for Index<K, V, P> {
-    crate::described!(|index| if index.is_unique() { "unique index" } else { "index" }, parts |_| name_of_parts::<P>(), deferred if |index| !index.is_unique());
+impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Index<K, V, P> {
+    crate::described!(|index| if index.is_unique() { "unique index" } else { "index" }, parts |_| P::key_shape(), deferred if |index| !index.is_unique());
 
     /// Every inconsistency between `table` and this index.
     ///

@@ -11,7 +11,7 @@ use super::found::Dangling;
 use super::{Found, FoundEntries, Index};
 use crate::continuation::{Continuation, Page, answers};
 use crate::explain::Explain;
-use crate::parts::PrefixOf;
+use crate::parts::{KeyShape, PrefixOf};
 use crate::schema::Attached;
 use crate::select::{Select, key_range_between, starting_with};
 use crate::table::{RecordKey, Table};
@@ -168,7 +168,7 @@ impl<K, V, P> QuerySource for &Index<K, V, P> {
     }
 }
 
-impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> QuerySource
+impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> QuerySource
     for &Attached<Index<K, V, P>, C>
 {
     fn require_readable(&self, reader: &impl Reader) -> Result<()> {
@@ -260,7 +260,7 @@ impl<'q, K, V, P, C> IndexQuery<'q, K, V, P, &'q Attached<Index<K, V, P>, C>>
 where
     K: RecordKey,
     V: 'static,
-    P: 'static,
+    P: KeyShape + 'static,
     C: Codec<V>,
 {
     /// The records, in the order of the index, and a continuation for the next page.

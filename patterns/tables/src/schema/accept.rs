@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::table::{RecordKey, Table};
 
 /// The definition of a program.
-pub(super) fn define_table<K: ?Sized, V, C: Codec<V>>(
+pub(super) fn define_table<K: RecordKey, V, C: Codec<V>>(
     name: &str,
     version: u32,
 ) -> Result<TableDefinition> {
@@ -154,6 +154,18 @@ fn decodes<V, C: Codec<V>>(bytes: &[u8]) -> Result<()> {
     C::encode(&record, &mut Vec::new())
 }
 
+/// Decodes the key of a record, and encodes it again.
+fn key_decodes<K: RecordKey>(space: &Subspace, key: &[u8]) -> Result<()> {
+    match space.pack(&space.unpack::<K>(key)?)[..] == *key {
+        true => Ok(()),
+        false => Err(Error::InvalidArgument {
+            what: "the key type",
+            value: type_name::<K>().into(),
+            why: "this key is packed otherwise by it; adopt the table with the key type of the program that wrote it",
+        }),
+    }
+}
+
 /// Whether a table holds no record, and no queue an old one.
 fn is_empty(txn: &impl Reader, stored: &StoredTable) -> Result<bool> {
     let queues = stored.derived.iter().filter_map(|one| one.queue).map(space_of);
@@ -224,14 +236,15 @@ impl<S: Store> Schema<'_, S> {
         self.adopt_table_with(name, 1, |_| ControlFlow::Continue(()))
     }
 
-    /// Declares that the records of a table have the type `V` and the codec `C`, as version
-    /// `version`, whatever type, codec and version the schema holds.
+    /// Declares that the records of a table have the keys `K`, the type `V` and the codec `C`, as
+    /// version `version`, whatever types, codec and version the schema holds.
     ///
-    /// For two cases: a store that was written before shapes were stored, whose types are known to
-    /// the program only; and the way back from a version that was raised. Each record must decode
-    /// and encode again, and so must the records in queues of deferred data. The same bytes may be
-    /// valid values of several types, so use a type with which they were written. Stop all other
-    /// programs first.
+    /// For three cases: a store that was written before shapes were stored, whose types are known
+    /// to the program only; a key type that has another name, and packs the same elements; and the
+    /// way back from a version that was raised. Each record and its key must decode and encode
+    /// again, the key to the same bytes, and so must the records in queues of deferred data. The
+    /// same bytes may be valid values of several types, so use a type with which they were written.
+    /// Stop all other programs first.
     ///
     /// Calls `progress` after each 1,000 records, and writes nothing if that breaks. Costs one
     /// range per 1,000 records, and one key written.
@@ -255,8 +268,8 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// # Errors
     /// [`SchemaError::Gone`] if there is no such table; [`SchemaError::Undecodable`];
-    /// [`SchemaError::Contradiction`] for keys of another type, or if another program has changed
-    /// the definition meanwhile; [`SchemaError::UnknownShape`], [`SchemaError::DeclaredTwice`]; any
+    /// [`SchemaError::Contradiction`] if another program has changed the definition meanwhile;
+    /// [`SchemaError::UnknownShape`], [`SchemaError::DeclaredTwice`]; any
     /// error of the store.
     pub fn adopt_table_with<K: RecordKey, V: 'static, C: Codec<V>>(
         &self,
@@ -267,10 +280,7 @@ impl<S: Store> Schema<'_, S> {
         let definition = define_table::<K, V, C>(name, version)?;
         let declaration = Declaration { schema: &self.name, name, definition: &definition };
         let (_, before) = self.read_table(&self.store.snapshot()?, name)?;
-        if before.definition.key != definition.key {
-            return Err(declaration.contradicts(&before.definition));
-        }
-        if self.decode_all::<V, C>(&declaration, &before, progress)?.is_break() {
+        if self.decode_all::<K, V, C>(&declaration, &before, progress)?.is_break() {
             return Err(Error::InvalidArgument {
                 what: "the table",
                 value: name.into(),
@@ -292,7 +302,7 @@ impl<S: Store> Schema<'_, S> {
     }
 
     /// Decodes all records and all queued ones, with a snapshot for each page.
-    fn decode_all<V, C: Codec<V>>(
+    fn decode_all<K: RecordKey, V, C: Codec<V>>(
         &self,
         declaration: &Declaration<'_>,
         stored: &StoredTable,
@@ -307,11 +317,10 @@ impl<S: Store> Schema<'_, S> {
                 let snapshot = self.store.snapshot()?;
                 let page = page_behind(after.as_deref(), &snapshot, space, BATCH)?;
                 for (key, value) in &page.entries {
-                    let record = match queues.contains(space) {
-                        true => read_queued(value)?,
-                        false => Some(&value[..]),
+                    let decoded = match queues.contains(space) {
+                        true => read_queued(value)?.map_or(Ok(()), decodes::<V, C>),
+                        false => key_decodes::<K>(space, key).and_then(|()| decodes::<V, C>(value)),
                     };
-                    let decoded = record.map_or(Ok(()), decodes::<V, C>);
                     decoded.map_err(|error| declaration.undecodable(error.at(key)))?;
                 }
                 done.records += page.entries.len() as u64;

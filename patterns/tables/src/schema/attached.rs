@@ -14,7 +14,7 @@ use super::owned::{Declared, Owned};
 use super::stored::{State, repair_key, space_of};
 use crate::inconsistency::Inconsistency;
 use crate::index::{Index, IndexQuery};
-use crate::parts::AnyParts;
+use crate::parts::{AnyParts, KeyShape};
 use crate::progress::{Progress, RepairOptions};
 use crate::table::{RecordKey, RepairGuard, Table};
 
@@ -207,7 +207,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     }
 }
 
-impl<K: RecordKey, V: 'static, P: 'static, C> Attached<Index<K, V, P>, C> {
+impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C> Attached<Index<K, V, P>, C> {
     /// The same index with parts of any type, for example for a list of indexes of several types;
     /// see [`Index::untyped`].
     pub fn untyped(&self) -> Attached<Index<K, V, AnyParts>, C> {
@@ -216,7 +216,7 @@ impl<K: RecordKey, V: 'static, P: 'static, C> Attached<Index<K, V, P>, C> {
     }
 }
 
-impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
+impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
     /// Begins a query over the index and its table. It fails if the index is not readable.
     ///
     /// The records of a [deferred](super::Schema::derive_deferred) index leave out those that no

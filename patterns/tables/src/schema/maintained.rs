@@ -38,7 +38,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         String::new()
     }
 
-    /// The types of the parts of the entries, as [`name_of_parts`](crate::parts::name_of_parts)
+    /// The types of the parts of the entries, as [`KeyShape`](crate::parts::KeyShape)
     /// names them; empty if they are fixed. They are part of the stored definition, so that a
     /// function that returns parts of other types is refused.
     fn parts(&self) -> String {

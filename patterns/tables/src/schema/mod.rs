@@ -146,6 +146,12 @@
 //! it does not know, and a record that a codec of your own has written may decode by chance. So
 //! stop the programs with the earlier version when you raise it.
 //!
+//! The entry also holds the elements of the keys, and those of the parts of derived data: in words,
+//! since keys describe themselves ([`KeyShape`]). Integers of all widths
+//! are one element, and a type of your own is its name with the elements that it delegates to. A
+//! program with other elements is refused. [`adopt_table`](Schema::adopt_table) accepts another key
+//! type after all keys were read and packed again.
+//!
 //! Not compared: which values a type refuses (`u8` to `NonZeroU8`: a stored 0 is then an error),
 //! the value of a default, names that only `Serialize` uses, and, by name, what is inside of
 //! `flatten`, `tag` and `untagged`. See the [limits of shapes](keyloom::value::shape).
@@ -248,6 +254,7 @@ use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use crate::aggregate::{Contributions, Totals};
 use crate::index::{Index, IndexEntries};
+use crate::parts::KeyShape;
 use crate::table::{RecordKey, Table};
 
 pub use attached::Attached;
@@ -493,7 +500,7 @@ impl<'s, S: Store> Schema<'s, S> {
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
     /// any error of the store.
-    pub fn index<K: RecordKey, V: 'static, P: 'static, C>(
+    pub fn index<K: RecordKey, V: 'static, P: KeyShape + 'static, C>(
         &self,
         table: &Table<K, V, C>,
         name: &str,
@@ -509,7 +516,7 @@ impl<'s, S: Store> Schema<'s, S> {
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
     /// any error of the store.
-    pub fn unique_index<K: RecordKey, V: 'static, P: 'static, C>(
+    pub fn unique_index<K: RecordKey, V: 'static, P: KeyShape + 'static, C>(
         &self,
         table: &Table<K, V, C>,
         name: &str,
@@ -540,7 +547,7 @@ impl<'s, S: Store> Schema<'s, S> {
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
     /// any error of the store.
-    pub fn totals<K: RecordKey, V: 'static, P: 'static, C>(
+    pub fn totals<K: RecordKey, V: 'static, P: KeyShape + 'static, C>(
         &self,
         table: &Table<K, V, C>,
         name: &str,

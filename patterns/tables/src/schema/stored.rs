@@ -8,7 +8,7 @@ use keyloom::value::shape::{Shape, type_name};
 use keyloom::{Error, KeyBuf, Result, Subspace, Unpack, Writer, pack, unpack};
 
 use super::error::SchemaError;
-use crate::parts::name_of_parts;
+use crate::table::RecordKey;
 
 /// The format of the entry of a table whose records are in the subspace of its id, without the
 /// shape of its records: as programs wrote it before shapes were stored.
@@ -93,8 +93,8 @@ pub struct TableDefinition {
 impl TableDefinition {
     /// # Errors
     /// Those of [`Codec::shape`].
-    pub(super) fn of<K: ?Sized, V, C: Codec<V>>(version: u32) -> Result<Self> {
-        let (key, value, codec) = (name_of_parts::<K>(), type_name::<V>(), type_name::<C>());
+    pub(super) fn of<K: RecordKey, V, C: Codec<V>>(version: u32) -> Result<Self> {
+        let (key, value, codec) = (K::key_shape(), type_name::<V>(), type_name::<C>());
         Ok(Self { version, key, value, codec, shape: Some(C::shape()?) })
     }
 }

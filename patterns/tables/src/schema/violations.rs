@@ -8,12 +8,13 @@ use keyloom::{KeyBuf, Order, Reader, Result};
 
 use super::attached::Attached;
 use crate::index::{Index, NotUnique, pack_one};
+use crate::parts::KeyShape;
 use crate::table::RecordKey;
 
 /// Number of records read together.
 const CHUNK: usize = 1_000;
 
-impl<K: RecordKey, V: 'static, P: 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
+impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
     /// The records whose parts an earlier record has already, with the key of that record: at most
     /// `limit` of them. As long as there are any, a unique index cannot be built. Valid in each
     /// state of the index, also before the build, and for an index that is not unique.

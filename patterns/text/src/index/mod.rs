@@ -89,6 +89,7 @@ use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store, Subspace};
 use keyloom_bitmaps::{FieldValues, InvertedIndex, SingleValue};
 use keyloom_tables::kit::described;
+use keyloom_tables::parts::KeyShape;
 use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions};
 
@@ -253,7 +254,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     /// Returns the same index with a field to filter by: the values of a record, in bitmaps of the
     /// same ids. See [`InvertedIndex::field`].
     #[must_use]
-    pub fn values<P: 'static>(
+    pub fn values<P: KeyShape + 'static>(
         self,
         name: &str,
         function: impl Fn(&K, &V) -> FieldValues<P> + Send + Sync + 'static,
@@ -264,7 +265,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     /// As [`values`](TextIndex::values), for a field of which a record has at most one value. See
     /// [`InvertedIndex::single_value`].
     #[must_use]
-    pub fn single_value<P: 'static>(
+    pub fn single_value<P: KeyShape + 'static>(
         self,
         name: &str,
         function: impl Fn(&K, &V) -> SingleValue<P> + Send + Sync + 'static,

@@ -182,7 +182,7 @@ impl Pack for LabelPath {
     }
 }
 
-keyloom_tables::impl_parts!(LabelPath);
+keyloom_tables::impl_parts!(LabelPath as keyloom::List<Vec<String>>);
 
 /// Unpacks all elements up to the end of the tuple; they must be strings.
 impl<'k> Unpack<'k> for LabelPath {

@@ -207,7 +207,7 @@ fn a_repair_keeps_what_was_freed_meanwhile() {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Padded(u64);
 
-keyloom_tables::impl_parts!(Padded);
+keyloom_tables::impl_parts!(Padded as String);
 
 impl Pack for Padded {
     fn pack(&self, out: &mut Packer) {

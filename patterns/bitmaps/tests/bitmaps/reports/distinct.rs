@@ -70,7 +70,7 @@ pub fn distinct_users_are_rolled_up_within_the_error_of_a_sketch(store: &impl St
 }
 
 fn estimate(
-    sketches: &Sketches<u32, Visit, (String, u32)>,
+    sketches: &Sketches<u32, Visit, (String, u32), u32>,
     snapshot: &impl keyloom::Reader,
     select: impl Select<(String, u32)>,
 ) -> f64 {

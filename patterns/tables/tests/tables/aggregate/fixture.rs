@@ -33,7 +33,7 @@ pub struct Clicks {
     /// Bytes per site and time.
     pub roll_up: RollUp<u32, Click, String>,
     /// Users per site.
-    pub users: Sketches<u32, Click, String>,
+    pub users: Sketches<u32, Click, String, u16>,
     pub space: Subspace,
 }
 

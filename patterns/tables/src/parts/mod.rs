@@ -49,7 +49,7 @@
 //!         Unpack::unpack(input).map(|(number,)| Self(number))
 //!     }
 //! }
-//! impl_parts!(Isbn);
+//! impl_parts!(Isbn as u64);
 //!
 //! let by_isbn = Index::new(&Subspace::new("by_isbn"), |_id, isbn: &u64| entry(Isbn(*isbn)));
 //! let books = Table::<u32, u64>::new(&Subspace::new("books")).with(&by_isbn);
@@ -64,9 +64,14 @@ use std::convert::Infallible;
 use std::ops::Deref;
 
 use keyloom::key::{BigInt, Versionstamp};
-use keyloom::value::shape::type_name;
 use keyloom::{Desc, Element, List, Pack, Unpack};
 use uuid::Uuid;
+
+pub use shape::KeyShape;
+#[doc(hidden)]
+pub use shape::delegates_to;
+
+mod shape;
 
 /// A value that can be the parts of an index entry: a number, a string, bytes, a tuple of these, or
 /// references to them; see the [module](self).
@@ -74,7 +79,7 @@ use uuid::Uuid;
     message = "`{Self}` cannot be a record key or the parts of an index",
     note = "a type of your own becomes one with `keyloom_tables::impl_parts!`"
 )]
-pub trait Parts: Pack {
+pub trait Parts: Pack + KeyShape {
     /// The owned type: `String` for `&str`. It is the type of the parts in the index.
     type Owned: Parts<Owned = Self::Owned>;
     /// The type borrowed from an entry: `&str` for `String`.
@@ -245,61 +250,30 @@ tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ);
 tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ K QK);
 tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ K QK L QL);
 
-/// Makes your own types usable as the parts of an index; see the
+/// Makes your own types usable as record keys and as the parts of an index; see the
 /// [module](crate::parts#a-type-of-your-own).
 ///
-/// They must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query gives such a
-/// value whole, alone or as one part in a tuple.
+/// `impl_parts!(Isbn as u64)` says that an `Isbn` is packed like a `u64`, or like a tuple with only
+/// that; `impl_parts!(Batch as (String, u32))` that a `Batch` is packed like this tuple. A
+/// [schema](crate::schema) stores these types with the name of yours, and refuses a program in which
+/// they differ ([`KeyShape`]). So say what [`Pack`] does, and change both together.
+///
+/// The types must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query gives such
+/// a value whole, alone or as one part in a tuple.
 #[macro_export]
 macro_rules! impl_parts {
-    ($($type:ty),+ $(,)?) => {$(
+    ($($type:ty as $parts:ty),+ $(,)?) => {$(
         impl $crate::parts::Parts for $type {
             type Owned = Self;
             type Borrowed<'k> = Self;
             type First = Self;
         }
+        impl $crate::parts::KeyShape for $type {
+            fn key_shape() -> String {
+                $crate::parts::delegates_to::<Self, $parts>()
+            }
+        }
         impl $crate::parts::PackAs<$type> for $type {}
         impl $crate::parts::PrefixOf<$type> for $type {}
     )+};
-}
-
-/// The names of the types of parts, as a [schema](crate::schema) stores them. Integers of all widths
-/// share one encoding, and so do all kinds of strings.
-///
-/// ```
-/// use keyloom_tables::parts::name_of_parts;
-/// assert_eq!(name_of_parts::<(u32, String, Option<i64>)>(), "(integer, string, Option<integer>)");
-/// ```
-pub fn name_of_parts<P: ?Sized>() -> String {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let name = type_name::<P>();
-    let mut shape = String::new();
-    for word in name.split_inclusive(|c| !is_word(c)) {
-        let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
-        let (word, rest) = word.split_at(end);
-        shape.push_str(match word {
-            "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "integer",
-            "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "integer",
-            "String" | "str" => "string",
-            "AnyParts" => "any parts",
-            other => other,
-        });
-        shape.push_str(rest);
-    }
-    shape
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_parts_have_no_paths_and_no_widths() {
-        assert_eq!(name_of_parts::<Vec<Option<String>>>(), "Vec<Option<string>>");
-        assert_eq!(name_of_parts::<(AnyParts, u8)>(), "(any parts, integer)");
-        assert_eq!(
-            name_of_parts::<(u32, String, [u8; 4], i64)>(),
-            "(integer, string, [integer; 4], integer)"
-        );
-    }
 }
