@@ -8,6 +8,7 @@ use keyloom::value::Codec;
 use keyloom::{Reader, Result};
 use keyloom_tables::Explain;
 
+use crate::csr::checked_weight;
 use crate::expand::Hop;
 use crate::graph::{VertexId, shown};
 use crate::search::{Search, Searched};
@@ -67,12 +68,22 @@ impl<I: Ord> PartialEq for Open<I> {
 
 impl<I: Ord> Eq for Open<I> {}
 
+/// A path and the cost of the way to each of its vertices.
+#[derive(Clone, PartialEq)]
+struct Costed<I> {
+    path: Path<I>,
+    costs: Vec<f64>,
+}
+
 /// For each state the cheapest way to it so far: its cost, the state before and the label between.
 type Ways<I> = HashMap<State<I>, (f64, Option<(State<I>, String)>)>;
 
 /// Where a search begins and ends, and what it must not use.
 pub(crate) struct Task<'t, I> {
     from: &'t I,
+    /// The cost of the way that leads to `from`. The costs of a path are added in its order:
+    /// another order rounds otherwise, so equal paths would have unequal costs.
+    cost: f64,
     target: &'t I,
     max_edges: usize,
     avoid: &'t Avoid<I>,
@@ -93,7 +104,8 @@ where
     R: Reader,
 {
     let (from, max_edges, avoid) = (&search.from, search.max_depth, &Avoid::default());
-    run(search, &Task { from, target, max_edges, avoid }, weight, estimate, explain)
+    let task = Task { from, cost: 0.0, target, max_edges, avoid };
+    Ok(run(search, &task, weight, estimate, explain)?.map(|found| found.path))
 }
 
 /// A state is expanded again when a cheaper way to it is found, so several can be expanded at once.
@@ -103,7 +115,7 @@ fn run<I, V, E, C, R>(
     weight: &impl Fn(&Hop<'_, I, E>) -> f64,
     estimate: &impl Fn(&I) -> f64,
     explain: &mut Explain,
-) -> Result<Option<Path<I>>>
+) -> Result<Option<Costed<I>>>
 where
     I: VertexId,
     V: 'static,
@@ -114,13 +126,21 @@ where
     let together = if search.view.reader.prefetched() > 0 { TOGETHER } else { 1 };
     let is_bounded = task.max_edges < usize::MAX;
     let begin = (task.from.clone(), 0);
-    let mut ways = Ways::from([(begin.clone(), (0.0, None))]);
-    let mut end = (task.from == task.target).then(|| (0.0, begin.clone()));
-    let mut heap = BinaryHeap::from([Open { estimate: 0.0, cost: 0.0, state: begin }]);
+    let mut ways = Ways::from([(begin.clone(), (task.cost, None))]);
+    let mut end = (task.from == task.target).then(|| (task.cost, begin.clone()));
+    let mut heap = BinaryHeap::from([Open { estimate: 0.0, cost: task.cost, state: begin }]);
+    // A way whose cost is more than a number can hold is left out: others may be cheaper.
+    let mut overflows = false;
+    let vertex = |id: &I| shown(&search.view.graph.vertices.space().pack(id));
     loop {
         let bound = end.as_ref().map_or(f64::INFINITY, |(cost, _)| *cost);
         let open = next_states(&mut heap, &ways, bound, task.max_edges, together);
-        let Some(first) = open.first() else { return Ok(end.map(|(_, end)| path(&ways, end))) };
+        let Some(first) = open.first() else {
+            if end.is_none() && overflows {
+                return Err(GraphError::CostOverflow { vertex: vertex(task.target) }.into());
+            }
+            return Ok(end.map(|(_, end)| path(&ways, end)));
+        };
         let mut vertices = vec![first.0.clone()];
         vertices.extend(open.iter().skip(1).map(|(vertex, _)| vertex.clone()));
         vertices.sort_unstable();
@@ -129,14 +149,15 @@ where
             if task.avoid.has(&hop) {
                 return Ok(ControlFlow::Continue(()));
             }
-            let step = weight(&hop);
-            if !(step >= 0.0 && step.is_finite()) {
-                let edge = shown(&search.view.graph.edges.space().pack(&edge(&hop)));
-                return Err(GraphError::BadWeight { edge, weight: step.to_string() }.into());
-            }
+            let edge = || shown(&search.view.graph.edges.space().pack(&hop.key()));
+            let step = checked_weight(weight(&hop), edge)?;
             for before in open.iter().filter(|(vertex, _)| vertex == hop.from) {
                 let Some((cost, _)) = ways.get(before) else { continue };
                 let (cost, edges) = (cost + step, if is_bounded { before.1 + 1 } else { 0 });
+                if cost.is_infinite() {
+                    overflows = true;
+                    continue;
+                }
                 let state = (hop.to.clone(), edges);
                 if ways.get(&state).is_some_and(|(now, _)| *now <= cost) {
                     continue;
@@ -145,6 +166,9 @@ where
                     end = Some((cost, state.clone()));
                 }
                 let estimate = cost + estimate(hop.to);
+                if estimate.is_nan() {
+                    return Err(GraphError::BadEstimate { vertex: vertex(hop.to) }.into());
+                }
                 heap.push(Open { estimate, cost, state: state.clone() });
                 ways.insert(state, (cost, Some((before.clone(), hop.label.to_owned()))));
                 search.refuse_more(ways.len())?;
@@ -178,18 +202,21 @@ fn edge<I: Clone, E>(hop: &Hop<'_, I, E>) -> (I, String, I) {
 }
 
 /// The path that ends in a state.
-fn path<I: VertexId>(ways: &Ways<I>, end: State<I>) -> Path<I> {
-    let cost = ways.get(&end).map_or(0.0, |(cost, _)| *cost);
-    let (mut vertices, mut labels) = (vec![end.0.clone()], Vec::new());
+fn path<I: VertexId>(ways: &Ways<I>, end: State<I>) -> Costed<I> {
+    let cost_of = |state: &State<I>| ways.get(state).map_or(0.0, |(cost, _)| *cost);
+    let cost = cost_of(&end);
+    let (mut vertices, mut labels, mut costs) = (vec![end.0.clone()], Vec::new(), vec![cost]);
     let mut at = &end;
     while let Some((_, Some((before, label)))) = ways.get(at) {
         vertices.push(before.0.clone());
         labels.push(label.clone());
+        costs.push(cost_of(before));
         at = before;
     }
     vertices.reverse();
     labels.reverse();
-    Path { vertices, labels, cost }
+    costs.reverse();
+    Costed { path: Path { vertices, labels, cost }, costs }
 }
 
 /// Yen's algorithm: each further path leaves one of those found before at some vertex, the spur,
@@ -208,18 +235,19 @@ where
     R: Reader,
 {
     let mut explain = Explain::default();
-    let (mut found, mut candidates) = (Vec::<Path<I>>::new(), Vec::<Path<I>>::new());
-    let first = cheapest(search, target, weight, &|_| 0.0, &mut explain)?;
-    candidates.extend(first);
+    let (mut found, mut candidates) = (Vec::<Costed<I>>::new(), Vec::<Costed<I>>::new());
+    let (from, max_edges, avoid) = (&search.from, search.max_depth, &Avoid::default());
+    let task = Task { from, cost: 0.0, target, max_edges, avoid };
+    candidates.extend(run(search, &task, weight, &|_| 0.0, &mut explain)?);
     while found.len() < k {
-        let cheaper = |a: &&Path<I>, b: &&Path<I>| {
+        let cheaper = |Costed { path: a, .. }: &&Costed<I>, Costed { path: b, .. }: &&Costed<I>| {
             a.cost
                 .total_cmp(&b.cost)
                 .then_with(|| (&a.vertices, &a.labels).cmp(&(&b.vertices, &b.labels)))
         };
         let Some(next) = candidates.iter().min_by(cheaper).cloned() else { break };
         candidates.retain(|path| *path != next);
-        for spur in 0..next.labels.len() {
+        for spur in 0..next.path.labels.len() {
             let path = spur_path(search, target, weight, &found, &next, spur, &mut explain)?;
             if let Some(path) =
                 path.filter(|path| !candidates.contains(path) && !found.contains(path))
@@ -229,7 +257,7 @@ where
         }
         found.push(next);
     }
-    Ok(Searched { found, explain })
+    Ok(Searched { found: found.into_iter().map(|found| found.path).collect(), explain })
 }
 
 /// The cheapest path that begins like `path` up to its vertex number `spur`, and then takes an edge
@@ -238,11 +266,11 @@ fn spur_path<I, V, E, C, R>(
     search: &Search<'_, '_, '_, I, V, E, C, R>,
     target: &I,
     weight: &impl Fn(&Hop<'_, I, E>) -> f64,
-    found: &[Path<I>],
-    path: &Path<I>,
+    found: &[Costed<I>],
+    path: &Costed<I>,
     spur: usize,
     explain: &mut Explain,
-) -> Result<Option<Path<I>>>
+) -> Result<Option<Costed<I>>>
 where
     I: VertexId,
     V: 'static,
@@ -250,59 +278,38 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    let root = |path: &Path<I>| {
+    let root = |Costed { path, .. }: &Costed<I>| {
         Some((path.vertices.get(..=spur)?.to_vec(), path.labels.get(..spur)?.to_vec()))
     };
     let Some((vertices, labels)) = root(path) else { return Ok(None) };
     let mut avoid = Avoid::default();
     avoid.vertices.extend(vertices.iter().take(spur).cloned());
     for other in found.iter().chain([path]) {
-        let steps =
-            (other.vertices.get(spur), other.labels.get(spur), other.vertices.get(spur + 1));
+        let Path { vertices: others, labels: between, .. } = &other.path;
+        let steps = (others.get(spur), between.get(spur), others.get(spur + 1));
         let same_root =
             root(other).is_some_and(|other| other == (vertices.clone(), labels.clone()));
         if let (true, (Some(a), Some(label), Some(b))) = (same_root, steps) {
             avoid.edges.insert((a.clone(), label.clone(), b.clone()));
         }
     }
-    let Some(at) = vertices.last() else { return Ok(None) };
+    let (Some(at), Some(costs)) = (vertices.last(), path.costs.get(..=spur)) else {
+        return Ok(None);
+    };
     let max_edges = match search.max_depth {
         usize::MAX => usize::MAX,
         bound => bound.saturating_sub(spur),
     };
-    let task = Task { from: at, target, max_edges, avoid: &avoid };
-    let Some(rest) = run(search, &task, weight, &|_| 0.0, explain)? else { return Ok(None) };
-    let cost = cost_of(search, &vertices, &labels, weight, explain)? + rest.cost;
-    let vertices = vertices.into_iter().take(spur).chain(rest.vertices).collect();
-    Ok(Some(Path { vertices, labels: [labels, rest.labels].concat(), cost }))
-}
-
-/// The sum of the weights along a path.
-fn cost_of<I, V, E, C, R>(
-    search: &Search<'_, '_, '_, I, V, E, C, R>,
-    vertices: &[I],
-    labels: &[String],
-    weight: &impl Fn(&Hop<'_, I, E>) -> f64,
-    explain: &mut Explain,
-) -> Result<f64>
-where
-    I: VertexId,
-    V: 'static,
-    E: 'static,
-    C: Codec<V> + Codec<E> + 'static,
-    R: Reader,
-{
-    let mut cost = 0.0;
-    for (ends, label) in vertices.windows(2).zip(labels) {
-        let [a, b] = ends else { continue };
-        let mut least = f64::INFINITY;
-        search.expand(std::slice::from_ref(a), explain, |_, hop| {
-            if hop.to == b && hop.label == *label {
-                least = least.min(weight(&hop));
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        cost += least;
-    }
-    Ok(cost)
+    let cost = costs.last().copied().unwrap_or_default();
+    let task = Task { from: at, cost, target, max_edges, avoid: &avoid };
+    // A path that costs more than a number can hold is not among the cheapest.
+    let rest = match run(search, &task, weight, &|_| 0.0, explain) {
+        Err(error) if matches!(error.downcast_ref(), Some(GraphError::CostOverflow { .. })) => None,
+        rest => rest?,
+    };
+    let Some(rest) = rest else { return Ok(None) };
+    let vertices = vertices.into_iter().take(spur).chain(rest.path.vertices).collect();
+    let labels = [labels, rest.path.labels].concat();
+    let path = Path { vertices, labels, cost: rest.path.cost };
+    Ok(Some(Costed { path, costs: [costs.get(..spur).unwrap_or_default(), &rest.costs].concat() }))
 }

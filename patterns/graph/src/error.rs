@@ -60,6 +60,27 @@ pub enum GraphError {
         /// The weight.
         weight: String,
     },
+    /// The estimate of the rest of a way is not a number.
+    #[error("the estimate from the vertex {vertex} is not a number; correct the function")]
+    BadEstimate {
+        /// The vertex, as its key.
+        vertex: String,
+    },
+    /// The costs of all paths to a vertex are more than an `f64` can hold.
+    #[error(
+        "the cost of each path to the vertex {vertex} is more than an `f64` can hold; divide the \
+         weights"
+    )]
+    CostOverflow {
+        /// The vertex, as its key.
+        vertex: String,
+    },
+    /// A program begins at a vertex that the graph does not have.
+    #[error("the program begins at the vertex {vertex}, which is not in the graph; put it first")]
+    MissingStart {
+        /// The vertex, as its key.
+        vertex: String,
+    },
     /// A program sent a message to a vertex that the graph did not have when the run began.
     #[error(
         "a message was sent to the vertex {vertex}, which was not in the graph when the run began; \

@@ -7,20 +7,55 @@ use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, unpack};
 use keyloom_tables::Explain;
 
-use crate::graph::VertexId;
+use crate::graph::{EdgeKey, Graph, VertexId};
 use crate::incoming::{FORMAT, NotAnEdge};
 use crate::view::{Direction, GraphView, range};
 
 /// How many ranges are read together, and how many edges of each at first.
 const RANGES: usize = 1_024;
-const EDGES: usize = 128;
+pub(crate) const EDGES: usize = 128;
 
 /// Which edges are followed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Along {
     pub(crate) direction: Option<Direction>,
     /// None stands for all labels.
-    pub(crate) labels: Vec<String>,
+    labels: Vec<String>,
+}
+
+impl Along {
+    /// Edges in this direction with one of these labels, each of which counts once.
+    pub(crate) fn new<L: Into<String>>(
+        direction: Option<Direction>,
+        labels: impl IntoIterator<Item = L>,
+    ) -> Self {
+        let mut distinct = Vec::new();
+        for label in labels.into_iter().map(Into::into) {
+            if !distinct.contains(&label) {
+                distinct.push(label);
+            }
+        }
+        Self { direction, labels: distinct }
+    }
+
+    /// How many ranges are read for one vertex.
+    pub(crate) fn ranges<I: VertexId, V, E, C: Codec<E>>(
+        &self,
+        graph: &Graph<I, V, E, C>,
+    ) -> usize {
+        let sides = graph.sides(self.direction.unwrap_or(Direction::Out)).len();
+        sides * self.labels.len().max(1)
+    }
+
+    /// The same labels against the direction.
+    pub(crate) fn reversed(&self) -> Self {
+        let direction = match self.direction.unwrap_or(Direction::Out) {
+            Direction::Out => Direction::In,
+            Direction::In => Direction::Out,
+            Direction::Both => Direction::Both,
+        };
+        Self { direction: Some(direction), labels: self.labels.clone() }
+    }
 }
 
 /// An edge as a traversal meets it, from the vertex that it came from.
@@ -39,6 +74,17 @@ pub struct Hop<'h, I, E> {
     pub properties: E,
 }
 
+impl<I: Clone, E> Hop<'_, I, E> {
+    /// The key of the edge.
+    pub(crate) fn key(&self) -> EdgeKey<I> {
+        let (source, target) = match self.is_backward {
+            true => (self.to, self.from),
+            false => (self.from, self.to),
+        };
+        (source.clone(), self.label.to_owned(), target.clone())
+    }
+}
+
 /// One range that is read: the edges of `from` on one side.
 struct Side<'i, I> {
     /// The place of `from` in the list of vertices.
@@ -50,18 +96,20 @@ struct Side<'i, I> {
     range: KeyRange<'static>,
 }
 
-/// Calls `visit` with every edge of the vertices `from`, and the place of its vertex. The edges of
-/// one vertex and label come in order; those of a vertex with many edges come after the first edges
-/// of the others.
+/// Calls `visit` with every edge of the vertices `from`, and the place of its vertex; once it
+/// breaks, no further edge of this vertex. The edges of one vertex and label come in order; those
+/// of a vertex with many edges come after the first edges of the others. At first, `first` edges of
+/// each range are read, 128 at most.
 ///
 /// A store behind a network reads the edges of up to 1,024 vertices in one round trip.
 pub(crate) fn expand<I, V, E, C, R>(
     view: &GraphView<'_, '_, I, V, E, C, R>,
     from: &[I],
     along: &Along,
+    first: usize,
     explain: &mut Explain,
     mut visit: impl FnMut(usize, Hop<'_, I, E>) -> Result<ControlFlow<()>>,
-) -> Result<ControlFlow<()>>
+) -> Result<()>
 where
     I: VertexId,
     V: 'static,
@@ -69,12 +117,13 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
+    let mut is_done = vec![false; from.len()];
     let sides = from.iter().enumerate();
     let sides = sides.flat_map(|(n, from)| self::sides(view, n, from, along)).collect::<Vec<_>>();
     for sides in sides.chunks(RANGES) {
         let mut left: Vec<(usize, KeyRange<'static>)> =
             sides.iter().map(|side| side.range.clone()).enumerate().collect();
-        let mut limit = EDGES;
+        let mut limit = first.clamp(1, EDGES);
         // Pages of one side come in order; sides with more edges come again in the next round.
         while !left.is_empty() {
             let ranges: Vec<_> = left.iter().map(|(_, range)| range.clone()).collect();
@@ -83,20 +132,24 @@ where
             let mut rest = Vec::new();
             for ((n, range), page) in left.into_iter().zip(pages) {
                 let Some(side) = sides.get(n) else { continue };
+                let Some(is_done) = is_done.get_mut(side.place) else { continue };
                 explain.keys_scanned += page.entries.len() as u64;
                 for entry in &page.entries {
+                    if *is_done {
+                        break;
+                    }
                     if follow(view, side, entry, explain, &mut visit)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
+                        *is_done = true;
                     }
                 }
-                if let Some(last) = page.last {
+                if let Some(last) = page.last.filter(|_| !*is_done) {
                     rest.push((n, range.resume(Order::Ascending, &last).into_owned()));
                 }
             }
             (left, limit) = (rest, (limit * 8).min(RANGES * EDGES));
         }
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(())
 }
 
 /// The ranges of one vertex.

@@ -45,7 +45,10 @@
 //! index by a property, totals per label. The same holds for vertices.
 //!
 //! In an **undirected** graph the smaller of the two ends is the source. Reads give the edges of a
-//! vertex from both ranges.
+//! vertex from both ranges, a loop once; the degree of its vertex counts a loop twice.
+//!
+//! In the key of an edge each id is one element, so that a tuple is nested: `((2, 7), label,
+//! target)`. Alone, as the key of a vertex, it is flat: `(2, 7)`.
 //!
 //! # Invariants
 //!

@@ -3,27 +3,35 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
+use keyloom::value::Codec;
 use keyloom::{Entry, Error, Result, unpack};
 
 use crate::VertexId;
+use crate::expand::decode_properties;
 
-/// An edge as one of its ends sees it: its label and the vertex at the other end. It keeps the
-/// bytes of the entry, and copies nothing but the id of the vertex.
-pub struct Neighbour<B, I> {
+/// An edge as one of its ends sees it: its label, the vertex at the other end, and its properties.
+/// It keeps the bytes of the entry, and copies nothing but the id of the vertex.
+pub struct Neighbour<B, I, E> {
     key: B,
+    value: B,
     /// Where the label begins in the key.
     label: usize,
     vertex: I,
     is_incoming: bool,
+    decode: fn(&[u8]) -> Result<E>,
 }
 
-impl<B: Deref<Target = [u8]>, I: VertexId> Neighbour<B, I> {
+impl<B: Deref<Target = [u8]>, I: VertexId, E> Neighbour<B, I, E> {
     /// From an entry of the edges of one vertex, whose keys begin with `prefix` bytes that stand
     /// for the vertex.
-    pub(crate) fn decode((key, _): Entry<B>, prefix: usize, is_incoming: bool) -> Result<Self> {
-        let rest = key.get(prefix..).unwrap_or_default();
-        match unpack::<(Cow<'_, str>, I)>(rest) {
-            Ok((_, vertex)) => Ok(Self { key, label: prefix, vertex, is_incoming }),
+    pub(crate) fn decode<C: Codec<E>>(
+        (key, value): Entry<B>,
+        prefix: usize,
+        is_incoming: bool,
+    ) -> Result<Self> {
+        let (label, decode) = (prefix, C::decode);
+        match unpack::<(Cow<'_, str>, I)>(key.get(prefix..).unwrap_or_default()) {
+            Ok((_, vertex)) => Ok(Self { key, value, label, vertex, is_incoming, decode }),
             Err(error) => Err(Error::from(error).at(&key)),
         }
     }
@@ -45,6 +53,15 @@ impl<B: Deref<Target = [u8]>, I: VertexId> Neighbour<B, I> {
     /// The vertex at the other end.
     pub fn into_vertex(self) -> I {
         self.vertex
+    }
+
+    /// The properties of the edge. They are in the entry: nothing more is read.
+    ///
+    /// # Errors
+    /// If they do not decode.
+    pub fn properties(&self) -> Result<E> {
+        decode_properties(self.is_incoming, &self.value, self.decode)
+            .map_err(|error| error.at(&self.key))
     }
 
     /// Whether the entry is of the incoming edges: the other end is the source. In an undirected

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyRange, Order, Pack, Reader, Result};
+use keyloom::{KeyRange, Order, Pack, Reader, Result, pack};
 use keyloom_tables::{Continuation, Page};
 
 use crate::VertexId;
@@ -19,7 +19,7 @@ pub(crate) fn page<I, V, E, C, R, Q>(
     label: Option<&str>,
     limit: usize,
     after: Option<&Continuation>,
-) -> Result<Page<(String, I)>>
+) -> Result<Page<(String, I, E)>>
 where
     I: VertexId + Borrow<Q>,
     V: 'static,
@@ -38,7 +38,7 @@ where
     };
     let (mut items, mut next) = (Vec::new(), None);
     for (n, (side, whole)) in sides.iter().zip(&ranges).enumerate().skip(begin) {
-        let own = graph.side(*side).pack(&(id,));
+        let (own, prefix) = (pack(&(id,)), graph.side(*side).pack(&(id,)).len());
         let after = after.filter(|_| n == begin);
         let rest = Continuation::resume(after, whole.clone(), Order::Ascending)?;
         for entry in view.reader.range(rest, Order::Ascending)? {
@@ -47,9 +47,10 @@ where
                 return Ok(Page { items, next });
             }
             let behind = Continuation::behind(&entry.0, whole, Order::Ascending);
-            let found = Neighbour::<_, I>::decode(entry, own.len(), *side)?;
+            let found = Neighbour::<_, I, E>::decode::<C>(entry, prefix, *side)?;
             if graph.is_directed() || !side || !is_loop(&found, &own) {
-                items.push((found.label().into_owned(), found.into_vertex()));
+                let properties = found.properties()?;
+                items.push((found.label().into_owned(), found.into_vertex(), properties));
                 next = Some(behind);
             }
         }

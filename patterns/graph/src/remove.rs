@@ -131,7 +131,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
                 if edges.len() == most {
                     return Ok(edges);
                 }
-                let found = Neighbour::decode(entry?, own, *is_mirror)?;
+                let found = Neighbour::<_, I, E>::decode::<C>(entry?, own, *is_mirror)?;
                 let (label, other) = (found.label().into_owned(), found.into_vertex());
                 let vertex = id.to_owned();
                 match is_mirror {

@@ -14,7 +14,7 @@
 //!
 //! Vertices with more than 128 edges cost further round trips, each of which reads 8 times as many.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ use keyloom::value::Codec;
 use keyloom::{Pack, Reader, Result};
 use keyloom_tables::Explain;
 
-use crate::expand::{Along, Hop, expand};
+use crate::expand::{Along, EDGES, Hop, expand};
 use crate::graph::{VertexId, shown};
 use crate::view::{Direction, GraphView};
 use crate::{GraphError, Path};
@@ -136,7 +136,7 @@ where
     /// Follows only edges with one of these labels.
     #[must_use]
     pub fn labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
-        self.along.labels = labels.into_iter().map(Into::into).collect();
+        self.along = Along::new(self.along.direction, labels);
         self
     }
 
@@ -193,21 +193,29 @@ where
     /// Every vertex that can be reached, depth first: a vertex, then all that its first edge leads
     /// to, then all that its second edge leads to. Costs one round trip per vertex.
     ///
+    /// With [`max_depth`](Search::max_depth), a vertex whose first way was a detour is expanded
+    /// again on each shorter way, since more lies within the depth then: at most that many times.
+    /// Its place in the list remains that of its first way, its depth and parent are those of the
+    /// shortest one.
+    ///
     /// # Errors
     /// Errors of [`breadth_first`](Search::breadth_first).
     pub fn depth_first(&self) -> Result<Searched<Vec<Visit<I>>>> {
         let mut explain = Explain::default();
-        let (mut visits, mut seen) = (Vec::new(), HashSet::new());
+        let mut visits = Vec::<Visit<I>>::new();
+        let mut places = HashMap::<I, usize>::new();
         let mut open = vec![Visit { vertex: self.from.clone(), depth: 0, parent: None }];
         while let Some(visit) = open.pop() {
-            if !seen.insert(visit.vertex.clone()) {
+            let place = places.get(&visit.vertex).copied();
+            if place.is_some_and(|place| !self.is_shorter(visits.get(place), visit.depth)) {
                 continue;
             }
-            self.refuse_more(visits.len() + 1)?;
-            let (depth, parent, begin) = (visit.depth + 1, Some(visits.len()), open.len());
+            let (depth, begin) = (visit.depth + 1, open.len());
+            let parent = Some(place.unwrap_or(visits.len()));
             if visit.depth < self.max_depth {
                 self.expand(std::slice::from_ref(&visit.vertex), &mut explain, |_, hop| {
-                    if !seen.contains(hop.to) {
+                    let known = places.get(hop.to).map(|place| visits.get(*place));
+                    if known.is_none_or(|known| self.is_shorter(known, depth)) {
                         open.push(Visit { vertex: hop.to.clone(), depth, parent });
                     }
                     Ok(ControlFlow::Continue(()))
@@ -216,9 +224,21 @@ where
             if let Some(own) = open.get_mut(begin..) {
                 own.reverse();
             }
-            visits.push(visit);
+            match place.and_then(|place| visits.get_mut(place)) {
+                Some(known) => *known = visit,
+                None => {
+                    self.refuse_more(visits.len() + 1)?;
+                    places.insert(visit.vertex.clone(), visits.len());
+                    visits.push(visit);
+                }
+            }
         }
         Ok(Searched { found: visits, explain })
+    }
+
+    /// Whether a way of `depth` edges to a vertex leads further than the known one.
+    fn is_shorter(&self, known: Option<&Visit<I>>, depth: usize) -> bool {
+        self.max_depth < usize::MAX && known.is_some_and(|known| depth < known.depth)
     }
 
     /// Whether `target` can be reached, along the labels and the edges that are allowed.
@@ -250,8 +270,9 @@ where
     /// edges. A store behind a network reads the edges of up to 64 open vertices in one round trip.
     ///
     /// # Errors
-    /// [`GraphError::BadWeight`] for a weight that is negative or not a number; errors of
-    /// [`breadth_first`](Search::breadth_first).
+    /// [`GraphError::BadWeight`] for a weight that is negative or not a finite number;
+    /// [`GraphError::CostOverflow`] if the cost of all paths is more than an `f64` can hold; errors
+    /// of [`breadth_first`](Search::breadth_first).
     pub fn cheapest_path<Q>(
         &self,
         target: &Q,
@@ -268,7 +289,8 @@ where
     /// path is the cheapest one, and vertices that lead away from the target are not expanded.
     ///
     /// # Errors
-    /// Errors of [`cheapest_path`](Search::cheapest_path).
+    /// Errors of [`cheapest_path`](Search::cheapest_path); [`GraphError::BadEstimate`] for an
+    /// estimate that is not a number.
     pub fn cheapest_path_with<Q>(
         &self,
         target: &Q,
@@ -376,11 +398,10 @@ where
         mut visit: impl FnMut(usize, Hop<'_, I, E>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let allowed = |hop: &Hop<'_, I, E>| self.filter.as_ref().is_none_or(|filter| filter(hop));
-        expand(self.view, from, &self.along, explain, |place, hop| match allowed(&hop) {
+        expand(self.view, from, &self.along, EDGES, explain, |place, hop| match allowed(&hop) {
             true => visit(place, hop),
             false => Ok(ControlFlow::Continue(())),
         })
-        .map(drop)
     }
 
     /// The same against the direction of the search; the hops lead from their `from` to a vertex of
@@ -391,14 +412,9 @@ where
         explain: &mut Explain,
         mut visit: impl FnMut(usize, Hop<'_, I, E>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let direction = match self.along.direction.unwrap_or(Direction::Out) {
-            Direction::Out => Direction::In,
-            Direction::In => Direction::Out,
-            Direction::Both => Direction::Both,
-        };
-        let along = Along { direction: Some(direction), labels: self.along.labels.clone() };
+        let along = self.along.reversed();
         let allowed = |hop: &Hop<'_, I, E>| self.filter.as_ref().is_none_or(|filter| filter(hop));
-        expand(self.view, to, &along, explain, |place, mut hop| {
+        expand(self.view, to, &along, EDGES, explain, |place, mut hop| {
             std::mem::swap(&mut hop.from, &mut hop.to);
             hop.is_backward = !hop.is_backward;
             match allowed(&hop) {
@@ -406,7 +422,6 @@ where
                 false => Ok(ControlFlow::Continue(())),
             }
         })
-        .map(drop)
     }
 
     pub(crate) fn refuse_more(&self, visited: usize) -> Result<()> {

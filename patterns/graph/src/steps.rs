@@ -13,7 +13,7 @@ use keyloom::{Error, Pack, Reader, Result};
 use keyloom_tables::Explain;
 
 use crate::GraphError;
-use crate::expand::{Along, Hop, expand};
+use crate::expand::{Along, EDGES, Hop, expand};
 use crate::graph::VertexId;
 use crate::search::Searched;
 use crate::view::{Direction, GraphView};
@@ -141,8 +141,7 @@ where
         direction: Direction,
         labels: impl IntoIterator<Item = L>,
     ) -> Self {
-        let labels = labels.into_iter().map(Into::into).collect();
-        self.step(Step::Move(Along { direction: Some(direction), labels }))
+        self.step(Step::Move(Along::new(Some(direction), labels)))
     }
 
     /// Keeps the walks whose last edge passes `test`. It must stand directly after
@@ -165,7 +164,8 @@ where
         self.step(Step::Dedup)
     }
 
-    /// Keeps the first `walks` walks.
+    /// Keeps the first `walks` walks. Directly after a step along edges, it bounds what that step
+    /// reads: of each vertex no more than 128 edges, or the limit if that is more.
     #[must_use]
     pub fn limit(self, walks: usize) -> Self {
         self.step(Step::Limit(walks))
@@ -181,7 +181,8 @@ where
     }
 
     /// Keeps at most so many walks at a time; a query that would have more is an error. Provided:
-    /// 1,000,000, which bounds the memory.
+    /// 1,000,000, which bounds the memory. For [`paths`](Steps::paths), the walks of all steps
+    /// count, since each path is made of them.
     #[must_use]
     pub fn max_walks(mut self, walks: usize) -> Self {
         self.max_walks = walks;
@@ -201,7 +202,7 @@ where
     /// in another place than after an edge; any error of the store; an edge or a vertex that does
     /// not decode.
     pub fn vertices(&self) -> Result<Searched<Vec<I>>> {
-        self.run(|all, last| {
+        self.run(false, |all, last| {
             last.iter().filter_map(|n| Some(all.get(*n)?.vertex.clone())).collect()
         })
     }
@@ -211,7 +212,7 @@ where
     /// # Errors
     /// Errors of [`vertices`](Steps::vertices).
     pub fn paths(&self) -> Result<Searched<Vec<Vec<I>>>> {
-        self.run(|all, last| {
+        self.run(true, |all, last| {
             let path = |n: &usize| {
                 let mut path = Vec::new();
                 let mut at = Some(*n);
@@ -231,7 +232,7 @@ where
     /// # Errors
     /// Errors of [`vertices`](Steps::vertices).
     pub fn count(&self) -> Result<Searched<usize>> {
-        self.run(|_, last| last.len())
+        self.run(false, |_, last| last.len())
     }
 
     /// The number of walks that have come to each vertex.
@@ -239,7 +240,7 @@ where
     /// # Errors
     /// Errors of [`vertices`](Steps::vertices).
     pub fn group_count(&self) -> Result<Searched<BTreeMap<I, u64>>> {
-        self.run(|all, last| {
+        self.run(false, |all, last| {
             let mut counts = BTreeMap::new();
             for walk in last.iter().filter_map(|n| all.get(*n)) {
                 *counts.entry(walk.vertex.clone()).or_insert(0) += 1;
@@ -248,13 +249,18 @@ where
         })
     }
 
-    fn run<T>(&self, found: impl FnOnce(&[Walk<I>], &[usize]) -> T) -> Result<Searched<T>> {
+    fn run<T>(
+        &self,
+        keeps_walks: bool,
+        found: impl FnOnce(&[Walk<I>], &[usize]) -> T,
+    ) -> Result<Searched<T>> {
         let walk = |vertex: &I| Walk { vertex: vertex.clone(), before: None };
         let mut run = Run {
             view: self.view,
             walks: self.begin.iter().map(walk).collect(),
             last: (0..self.begin.len()).collect(),
             max_walks: self.max_walks,
+            keeps_walks,
             explain: Explain::default(),
         };
         run.all(&self.steps)?;
@@ -267,8 +273,10 @@ where
 /// A query that is being evaluated.
 struct Run<'v, 'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
     view: &'v GraphView<'g, 'r, I, V, E, C, R>,
-    /// All walks and what they continue.
+    /// The walks that the last step along edges has made, with what they continue if
+    /// `keeps_walks`.
     walks: Vec<Walk<I>>,
+    keeps_walks: bool,
     /// Those that the last step has left.
     last: Vec<usize>,
     max_walks: usize,
@@ -331,24 +339,34 @@ where
                 vertices.len() - 1
             });
         }
-        // Of one walk per vertex, the first edges are the answer as soon as there are enough.
-        let is_enough = |found: usize| before.len() == vertices.len() && found >= limit;
         let mut targets = vec![Vec::new(); vertices.len()];
-        let mut found = 0;
-        for (n, part) in vertices.chunks(VERTICES).enumerate() {
-            let followed = expand(self.view, part, along, &mut self.explain, |place, hop| {
+        // No vertex needs more than `limit` edges, and so many vertices at a time have no more
+        // walks than are allowed.
+        let together = (self.max_walks / limit.max(1)).clamp(1, VERTICES);
+        let first = match along.ranges(self.view.graph) {
+            1 if tests.is_empty() => limit,
+            _ => EDGES,
+        };
+        let (mut found, mut begin_of_part) = (0, 0);
+        for part in vertices.chunks(together).take_while(|_| limit > 0) {
+            if found >= limit {
+                break;
+            }
+            expand(self.view, part, along, first, &mut self.explain, |place, hop| {
+                let Some(own) = targets.get_mut(begin_of_part + place) else {
+                    return Ok(ControlFlow::Continue(()));
+                };
                 if tests.iter().all(|test| test(&hop)) {
                     found += 1;
                     refuse_more(found, self.max_walks)?;
-                    if let Some(own) = targets.get_mut(n * VERTICES + place) {
-                        own.push(hop.to.clone());
-                    }
+                    own.push(hop.to.clone());
                 }
-                Ok(ControlFlow::Continue(()))
+                match own.len() >= limit {
+                    true => Ok(ControlFlow::Break(())),
+                    false => Ok(ControlFlow::Continue(())),
+                }
             })?;
-            if followed.is_break() || is_enough(found) {
-                break;
-            }
+            begin_of_part += part.len();
         }
         let mut next = Vec::new();
         for (n, walk) in before.iter().filter_map(|n| Some((*n, walks.get(*n)?))) {
@@ -358,8 +376,14 @@ where
             next.extend(own.map(|vertex| Walk { vertex: vertex.clone(), before: Some(n) }));
             refuse_more(next.len(), self.max_walks)?;
         }
-        self.last = (begin..begin + next.len()).collect();
-        self.walks.extend(next);
+        if self.keeps_walks {
+            refuse_more(begin + next.len(), self.max_walks)?;
+            self.last = (begin..begin + next.len()).collect();
+            self.walks.extend(next);
+        } else {
+            self.last = (0..next.len()).collect();
+            self.walks = next;
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace};
+use keyloom::{KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, pack};
 use keyloom_tables::kit::Untyped;
 use keyloom_tables::{Continuation, Page};
 
@@ -81,7 +81,7 @@ where
     }
 
     /// The edges of a vertex, of one label or of all, in the order of label and other end. Streams:
-    /// a vertex may have millions.
+    /// a vertex may have millions. In an undirected graph, a loop comes once.
     ///
     /// # Errors
     /// Any error of the store; the iterator, also if a key is not that of an edge.
@@ -90,7 +90,9 @@ where
         id: &Q,
         direction: Direction,
         label: Option<&str>,
-    ) -> Result<impl Iterator<Item = Result<Neighbour<R::Bytes<'r>, I>>> + use<'r, I, V, E, C, R, Q>>
+    ) -> Result<
+        impl Iterator<Item = Result<Neighbour<R::Bytes<'r>, I, E>>> + use<'r, I, V, E, C, R, Q>,
+    >
     where
         I: Borrow<Q>,
     {
@@ -99,11 +101,11 @@ where
         let sides = self.graph.sides(direction);
         for (entries, is_mirror) in both.iter_mut().zip(sides) {
             let space = self.graph.side(*is_mirror);
-            let own = space.pack(&(id,));
+            let (own, prefix) = (pack(&(id,)), space.pack(&(id,)).len());
             let entries_of_side = self.reader.range(range(space, id, label), Order::Ascending)?;
             *entries = Some(entries_of_side.filter_map(move |entry| {
                 let neighbour =
-                    entry.and_then(|entry| Neighbour::decode(entry, own.len(), *is_mirror));
+                    entry.and_then(|entry| Neighbour::decode::<C>(entry, prefix, *is_mirror));
                 match neighbour {
                     // The same edge stands in the table.
                     Ok(found) if !directed && *is_mirror && is_loop(&found, &own) => None,
@@ -115,8 +117,8 @@ where
     }
 
     /// A page of the [`neighbours`](GraphView::neighbours) of a vertex, for vertices with more
-    /// edges than an answer may have. It holds label and vertex of each. Costs one range per
-    /// direction.
+    /// edges than an answer may have. It holds label, vertex and properties of each. Costs one
+    /// range per direction.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -130,7 +132,7 @@ where
     /// let one = view.page(&9, Direction::In, None, 3, None)?;
     /// let two = view.page(&9, Direction::In, None, 3, one.next.as_ref())?;
     /// assert_eq!((one.items.len(), two.items.len()), (3, 2));
-    /// assert_eq!(two.items[1], ("follows".to_owned(), 4));
+    /// assert_eq!(two.items[1], ("follows".to_owned(), 4, ()));
     /// assert!(two.next.is_none());
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -146,16 +148,16 @@ where
         label: Option<&str>,
         limit: usize,
         after: Option<&Continuation>,
-    ) -> Result<Page<(String, I)>>
+    ) -> Result<Page<(String, I, E)>>
     where
         I: Borrow<Q>,
     {
         crate::page::page(self, id, direction, label, limit, after)
     }
 
-    /// The number of edges of a vertex, of one label or of all; of both directions, a loop counts
-    /// twice. Costs one get per direction with a label, else one range over the labels, after one
-    /// get for the state of the counters.
+    /// The number of edges of a vertex, of one label or of all. A loop counts twice in an
+    /// undirected graph, and if both directions are counted. Costs one get per direction with a
+    /// label, else one range over the labels, after one get for the state of the counters.
     ///
     /// # Errors
     /// Errors of [`Attached::at`](keyloom_tables::Attached::at) and of
@@ -213,10 +215,11 @@ pub(crate) fn range<Q: Pack + ?Sized>(
     }
 }
 
-/// Whether the other end is the vertex that `own` stands for.
-pub(crate) fn is_loop<B, I: VertexId>(found: &Neighbour<B, I>, own: &KeyBuf) -> bool
+/// Whether the other end is the vertex that `own` stands for. All of the packed id counts: the form
+/// of one id may end like that of another, as 20 and 0 do.
+pub(crate) fn is_loop<B, I: VertexId, E>(found: &Neighbour<B, I, E>, own: &KeyBuf) -> bool
 where
     B: std::ops::Deref<Target = [u8]>,
 {
-    own.ends_with(&keyloom::pack(&(found.vertex(),)))
+    pack(&(found.vertex(),)) == *own
 }

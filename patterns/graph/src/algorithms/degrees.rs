@@ -16,7 +16,8 @@ pub struct DegreeStats {
     pub histogram: Vec<u64>,
 }
 
-/// The distribution of the degrees. [`Direction::Both`] adds outgoing and incoming edges.
+/// The distribution of the degrees. [`Direction::Both`] adds outgoing and incoming edges. A loop
+/// counts twice in an undirected graph, as in [`GraphView::degree`](crate::GraphView::degree).
 pub fn degree_stats(graph: &Adjacency<'_>, direction: Direction) -> DegreeStats {
     let mut degrees: Vec<u64> = vec![0; graph.vertices as usize];
     let is_out = direction != Direction::In || !graph.is_directed;
@@ -24,6 +25,13 @@ pub fn degree_stats(graph: &Adjacency<'_>, direction: Direction) -> DegreeStats 
     for side in [is_out.then(|| graph.out()), is_incoming.then(|| graph.incoming())] {
         for (sum, degree) in degrees.iter_mut().zip(side.iter().flat_map(|side| side.degrees())) {
             *sum += u64::from(degree);
+        }
+    }
+    if !graph.is_directed {
+        // The list of a vertex has a loop once.
+        let out = graph.out();
+        for (vertex, sum) in (0..).zip(&mut degrees) {
+            out.each(vertex, |to| *sum += u64::from(to == vertex));
         }
     }
     let mut stats = DegreeStats {

@@ -39,6 +39,14 @@ impl PageRank {
                 why: "it must be between 0 and 1",
             });
         }
+        let bounds = 0.0..=f64::INFINITY;
+        if let Some(tolerance) = self.tolerance.filter(|tolerance| !bounds.contains(tolerance)) {
+            return Err(Error::InvalidArgument {
+                what: "tolerance",
+                value: tolerance.to_string(),
+                why: "it must be at least 0",
+            });
+        }
         self.restart_at.iter().try_for_each(|vertex| check_vertex(graph, *vertex))
     }
 

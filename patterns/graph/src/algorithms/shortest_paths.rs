@@ -3,6 +3,7 @@
 use keyloom::{Error, Result};
 
 use super::check_vertex;
+use crate::GraphError;
 use crate::csr::Adjacency;
 
 /// The weight of a cheapest path from `source` to each vertex, infinity for vertices that cannot be
@@ -13,7 +14,8 @@ use crate::csr::Adjacency;
 ///
 /// # Errors
 /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if `source` is not a vertex or the
-/// rows have no weights.
+/// rows have no weights; [`GraphError::CostOverflow`] if the cost of all paths to a vertex is more
+/// than an `f64` can hold.
 pub fn shortest_paths(graph: &Adjacency<'_>, source: u32) -> Result<Vec<f64>> {
     check_vertex(graph, source)?;
     if !graph.is_weighted {
@@ -26,6 +28,7 @@ pub fn shortest_paths(graph: &Adjacency<'_>, source: u32) -> Result<Vec<f64>> {
     let out = graph.out();
     let mut buckets = Buckets::new(graph);
     let mut distances = vec![f64::INFINITY; graph.vertices as usize];
+    let mut too_far = Vec::new();
     distances[source as usize] = 0.0;
     buckets.put(source, 0.0);
     while let Some((vertices, from)) = buckets.take() {
@@ -37,14 +40,20 @@ pub fn shortest_paths(graph: &Adjacency<'_>, source: u32) -> Result<Vec<f64>> {
             }
             for (other, weight) in out.weighted(vertex) {
                 let known = &mut distances[other as usize];
-                if distance + weight < *known {
-                    *known = distance + weight;
-                    buckets.put(other, *known);
+                let distance = distance + weight;
+                if distance < *known {
+                    *known = distance;
+                    buckets.put(other, distance);
+                } else if distance.is_infinite() {
+                    too_far.push(other);
                 }
             }
         }
     }
-    Ok(distances)
+    match too_far.into_iter().find(|vertex| distances[*vertex as usize].is_infinite()) {
+        None => Ok(distances),
+        Some(vertex) => Err(GraphError::CostOverflow { vertex: graph.shown(&[vertex]) }.into()),
+    }
 }
 
 /// Vertices by their distance, in a ring that covers the largest weight.

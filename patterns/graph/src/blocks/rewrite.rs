@@ -10,9 +10,9 @@ use keyloom_tables::Explain;
 use super::Blocks;
 use super::keys::{Keys, Side, Stored};
 use super::refresh::{Replacement, Step, keyed};
-use crate::csr::{Adjacency, BlockWriter, Rows};
-use crate::expand::{Along, expand};
-use crate::graph::VertexId;
+use crate::csr::{Adjacency, BlockWriter, Rows, checked_weight};
+use crate::expand::{Along, EDGES, expand};
+use crate::graph::{VertexId, shown};
 use crate::view::Direction;
 
 /// The neighbours of a vertex by number, and the weights of the edges.
@@ -103,11 +103,16 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         numbers: &mut Numbers<'_>,
     ) -> Result<Vec<List>> {
         let view = self.graph.at(reader)?;
-        let along = Along { direction: Some(direction), labels: Vec::new() };
+        let along = Along::new(Some(direction), [""; 0]);
         let mut lists = vec![List::new(); ids.len()];
-        let _ = expand(&view, ids, &along, &mut Explain::default(), |place, hop| {
+        expand(&view, ids, &along, EDGES, &mut Explain::default(), |place, hop| {
             let to = numbers.get_or_add(&pack(&(hop.to,)));
-            let weight = self.weight().map_or(0.0, |weight| weight(&hop.properties));
+            let weight = match self.weight() {
+                None => 0.0,
+                Some(weight) => checked_weight(weight(&hop.properties), || {
+                    shown(&self.graph.edges.space().pack(&hop.key()))
+                })?,
+            };
             if let Some(list) = lists.get_mut(place) {
                 list.push((to, weight));
             }

@@ -76,7 +76,7 @@ impl Source {
             }
             Ok(())
         })?;
-        self.each_vertex(reader, &mut interner)?;
+        self.each_vertex::<I>(reader, &mut interner)?;
         let (ids, places) = interner.sorted();
         arcs.renumber(&places);
         drop(places);
@@ -119,11 +119,18 @@ impl Source {
         Ok(())
     }
 
-    fn each_vertex(&self, reader: &impl Reader, interner: &mut Interner) -> Result<()> {
+    /// Numbers the vertices of the table. Its keys are ids alone, where a tuple is flat; in the key
+    /// of an edge, an id is one element.
+    fn each_vertex<I: VertexId>(
+        &self,
+        reader: &impl Reader,
+        interner: &mut Interner,
+    ) -> Result<()> {
         for entry in reader.range(self.vertices.range(), Order::Ascending)? {
             let (key, _) = entry?;
-            let id = key.get(self.vertices.prefix().len()..).unwrap_or_default();
-            interner.number(id).ok_or(GraphError::TooManyVertices)?;
+            let id = self.vertices.unpack::<I>(&key);
+            let id = id.map_err(|error| Error::from(error).at(&key))?;
+            interner.number(&pack(&(&id,))).ok_or(GraphError::TooManyVertices)?;
         }
         Ok(())
     }
@@ -153,15 +160,20 @@ impl Ends {
     }
 }
 
+/// A weight, if it is one that cheapest paths can be made of.
+pub(crate) fn checked_weight(weight: f64, edge: impl FnOnce() -> String) -> Result<f64> {
+    match weight >= 0.0 && weight.is_finite() {
+        true => Ok(weight),
+        false => Err(GraphError::BadWeight { edge: edge(), weight: weight.to_string() }.into()),
+    }
+}
+
 fn weight_of<E, C: Codec<E>, B: std::ops::Deref<Target = [u8]>>(
     (key, value): &Entry<B>,
     weight: impl Fn(&E) -> f64,
 ) -> Result<f64> {
     let weight = weight(&C::decode(value).map_err(|error| error.at(key))?);
-    match weight >= 0.0 && weight.is_finite() {
-        true => Ok(weight),
-        false => Err(GraphError::BadWeight { edge: shown(key), weight: weight.to_string() }.into()),
-    }
+    checked_weight(weight, || shown(key))
 }
 
 fn owned(blocks: Vec<Vec<u8>>) -> Vec<Bytes<'static>> {

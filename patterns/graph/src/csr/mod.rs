@@ -17,7 +17,7 @@ use std::ops::Deref;
 use keyloom::{Error, Pack, Result, pack, unpack};
 
 pub(crate) use block::{BlockWriter, first_of};
-pub(crate) use build::Source;
+pub(crate) use build::{Source, checked_weight};
 pub(crate) use rows::Rows;
 
 use crate::graph::VertexId;

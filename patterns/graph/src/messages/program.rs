@@ -59,6 +59,21 @@ pub trait VertexProgram<I: VertexId, E>: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Checks the options of the program. A run calls it before it begins.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for an option that makes no
+    /// sense.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The vertices that the program begins at, if it names some. A run whose graph lacks one of
+    /// them is [`GraphError::MissingStart`](crate::GraphError::MissingStart).
+    fn begins_at(&self) -> Vec<I> {
+        Vec::new()
+    }
+
     /// The options of the program, as text. A stored run is resumed only with the options that it
     /// was begun with.
     fn options(&self) -> String {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, Reader, Result, Store, Writer};
+use keyloom::{KeyBuf, Reader, Result, Store, Writer, pack};
 use keyloom_tables::{BatchSize, Progress};
 
 use super::batch::{Batch, Bounds, Job};
@@ -30,8 +30,8 @@ where
     /// same work twice but no harm.
     ///
     /// # Errors
-    /// [`GraphError::OtherRun`], [`GraphError::NoCheckpoint`], [`GraphError::NeverHalts`],
-    /// [`GraphError::UnknownTarget`], [`GraphError::ChangedGraph`],
+    /// [`GraphError::OtherRun`], [`GraphError::NoCheckpoint`], [`GraphError::MissingStart`],
+    /// [`GraphError::NeverHalts`], [`GraphError::UnknownTarget`], [`GraphError::ChangedGraph`],
     /// [`GraphError::VertexTooLarge`]; errors of the program, of [`Graph::at`](crate::Graph::at)
     /// and of [`Store::transact`]; [`SchemaError::Gone`](keyloom_tables::SchemaError) if the table
     /// was dropped.
@@ -85,6 +85,8 @@ where
             if let Some(stored) = txn.get(&self.layout.header)? {
                 return header.require(&stored);
             }
+            self.program.check()?;
+            self.check_begin(txn)?;
             txn.guarded(|txn| {
                 self.table.expect_writable(txn)?;
                 if txn.first(self.layout.space.self_and_children())?.is_some() {
@@ -96,6 +98,20 @@ where
                 txn.put(&self.layout.checkpoint, &checkpoint.encode()?)
             })
         })
+    }
+
+    /// The vertices that the program begins at must be in the table of vertices, or have edges.
+    fn check_begin(&self, reader: &impl Reader) -> Result<()> {
+        for id in self.program.begins_at() {
+            let mut has = reader.get(&self.graph.vertices.space().pack(&id))?.is_some();
+            for side in [false, true] {
+                has = has || reader.first(self.graph.side(side).range_of(&(&id,)))?.is_some();
+            }
+            if !has {
+                return Err(GraphError::MissingStart { vertex: shown(&pack(&(&id,))) }.into());
+            }
+        }
+        Ok(())
     }
 
     /// Computes the next batch, and returns it after the checkpoint that it continues and the bytes

@@ -1,7 +1,9 @@
 //! Input that is refused, with its error, and without loss of data.
 
 use keyloom::{Error, Result, Store};
-use keyloom_graph::{Direction, Graph, GraphError};
+use keyloom_graph::messages::Computation;
+use keyloom_graph::messages::programs::{PageRank, ShortestPaths};
+use keyloom_graph::{Blocks, Direction, Graph, GraphError, algorithms};
 use keyloom_tables::Schema;
 use keyloom_testing::laws::dump_all;
 
@@ -10,6 +12,93 @@ use super::directed;
 pub fn graph_error<T: std::fmt::Debug>(outcome: Result<T>) -> GraphError {
     let error = outcome.unwrap_err();
     error.downcast_ref::<GraphError>().unwrap_or_else(|| panic!("{error}")).clone()
+}
+
+/// The same weights on each way to an algorithm, and estimates and sums that are no numbers.
+fn bad_numbers_are_refused(store: &impl Store) {
+    let schema = Schema::open(store, "numbers").unwrap();
+    let graph = Graph::<u32, u8, f64>::directed(&schema, "weighted").unwrap();
+    let blocks = Blocks::declare_weighted(&schema, &graph, "blocks", |weight| *weight).unwrap();
+    let put = |a, b, weight| store.transact(|txn| graph.put_edge(txn, &a, "to", &b, &weight));
+    put(1, 2, 1.0).unwrap();
+    put(2, 3, 2.0).unwrap();
+    blocks.refresh(store).unwrap();
+    let before = dump_all(store);
+    for weight in [-10.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        put(2, 3, weight).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let view = graph.at(&snapshot).unwrap();
+        let program = ShortestPaths::new(1, |edge| edge.properties);
+        let run = Computation::declare(&schema, &graph, "run", 1, program).unwrap();
+        let errors = [
+            graph_error(blocks.refresh(store)),
+            graph_error(view.to_weighted_csr(|weight| *weight)),
+            graph_error(view.search(&1).cheapest_path(&3, |hop| hop.properties)),
+            graph_error(view.search(&1).k_cheapest_paths(&3, 2, |hop| hop.properties)),
+            graph_error(run.run(store)),
+        ];
+        for error in errors {
+            let GraphError::BadWeight { edge, .. } = &error else { panic!("{error}") };
+            assert!(edge.ends_with("2, \"to\", 3)"), "{edge}");
+        }
+        schema.drop_table("run").unwrap();
+    }
+    put(2, 3, 2.0).unwrap();
+    blocks.refresh(store).unwrap();
+    assert_eq!(dump_all(store).len(), before.len());
+
+    let snapshot = store.snapshot().unwrap();
+    let view = graph.at(&snapshot).unwrap();
+    let estimate = |_: &u32| f64::NAN;
+    let outcome = view.search(&1).cheapest_path_with(&3, |hop| hop.properties, estimate);
+    assert!(matches!(graph_error(outcome), GraphError::BadEstimate { .. }));
+
+    // Each weight is a number, their sum is none.
+    put(2, 3, f64::MAX).unwrap();
+    put(3, 4, f64::MAX).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let view = graph.at(&snapshot).unwrap();
+    let rows = view.to_weighted_csr(|weight| *weight).unwrap();
+    let program = ShortestPaths::new(1, |edge| edge.properties);
+    let run = Computation::declare(&schema, &graph, "run", 1, program).unwrap();
+    let errors = [
+        graph_error(view.search(&1).cheapest_path(&4, |hop| hop.properties)),
+        graph_error(algorithms::shortest_paths(&rows, rows.vertex(&1).unwrap())),
+        graph_error(run.run(store)),
+    ];
+    for error in errors {
+        assert!(matches!(error, GraphError::CostOverflow { .. }), "{error}");
+    }
+    // A way around it is found.
+    put(1, 4, 7.0).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let view = graph.at(&snapshot).unwrap();
+    let path = view.search(&1).cheapest_path(&4, |hop| hop.properties).unwrap().found.unwrap();
+    assert_eq!(path.cost, 7.0);
+    let rows = view.to_weighted_csr(|weight| *weight).unwrap();
+    let distances = algorithms::shortest_paths(&rows, rows.vertex(&1).unwrap()).unwrap();
+    assert_eq!(distances[rows.vertex(&4).unwrap() as usize], 7.0);
+    schema.drop_table("run").unwrap();
+
+    let schema = || Schema::open(store, "numbers").unwrap();
+    for damping in [f64::NAN, -1.0, 2.0] {
+        let program = PageRank::new(3).damping(damping);
+        let run = Computation::declare(&schema(), &graph, "ranks", 1, program).unwrap();
+        let error = run.run(store).unwrap_err();
+        assert!(matches!(&error, Error::InvalidArgument { what: "damping", .. }), "{error}");
+        let parameters = algorithms::PageRank { damping, ..Default::default() };
+        let error = algorithms::page_rank(&rows, &parameters).unwrap_err();
+        assert!(matches!(&error, Error::InvalidArgument { what: "damping", .. }), "{error}");
+    }
+    for tolerance in [f64::NAN, -1.0] {
+        let parameters = algorithms::PageRank { tolerance: Some(tolerance), ..Default::default() };
+        let error = algorithms::page_rank(&rows, &parameters).unwrap_err();
+        assert!(matches!(&error, Error::InvalidArgument { what: "tolerance", .. }), "{error}");
+    }
+    let program = PageRank::new(3).teleport([1, 99]);
+    let run = Computation::declare(&schema(), &graph, "ranks", 1, program).unwrap();
+    let expected = GraphError::MissingStart { vertex: "(99,)".to_owned() };
+    assert_eq!(graph_error(run.run(store)), expected);
 }
 
 pub fn bad_input_is_refused_and_nothing_lost(store: &impl Store) {
@@ -51,6 +140,7 @@ pub fn bad_input_is_refused_and_nothing_lost(store: &impl Store) {
         let error = graph_error(view.search(&1).cheapest_path(&3, |_| weight));
         assert!(matches!(error, GraphError::BadWeight { .. }), "{error}");
     }
+    bad_numbers_are_refused(store);
     let error = graph_error(view.search(&3).max_visited(2).breadth_first());
     assert!(error.to_string().contains("more than 2 vertices"), "{error}");
     let error = graph_error(view.from(&[1, 2]).max_walks(1).out([""; 0]).count());

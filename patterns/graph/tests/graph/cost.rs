@@ -32,6 +32,21 @@ fn costs_are_as_documented() {
     let degree = |label| _ = view.degree(&0, Direction::Out, label).unwrap();
     assert_eq!(cost(&|| degree(Some("to"))), [2, 0, 2, 0]);
     assert_eq!(cost(&|| degree(None)), [1, 1, 2, 0]);
+    // A limit reaches the range. A test of edges may drop some, so a page of them is read.
+    let first = |n: usize| _ = view.from(&[0]).out(["to"]).limit(n).vertices().unwrap();
+    assert_eq!(cost(&|| first(10)), [0, 1, 10, 0]);
+    let tested = || _ = view.from(&[0]).out(["to"]).has_edge(|_| true).limit(10).count().unwrap();
+    assert_eq!(cost(&tested), [0, 1, 128, 0]);
+    // The bound of walks counts what is kept, not what lies behind a limit, and not what earlier
+    // steps had, unless paths are made of them.
+    let some = || view.from(&[0, 0]).out(["to"]).limit(10).max_walks(10);
+    assert_eq!(some().vertices().unwrap().found.len(), 10);
+    let there_and_back = |times| {
+        let one = view.from(&[5]).max_walks(3);
+        one.repeat(times, |steps| steps.in_(["to"]).out(["to"]).limit(1))
+    };
+    assert_eq!(there_and_back(50).count().unwrap().found, 1);
+    assert!(there_and_back(50).paths().is_err());
     // A search reads each edge once: 2,000 ranges for the vertices around, all empty.
     let cost = counts(store.measure(|_| view.search(&0).breadth_first().unwrap()).1);
     assert_eq!((cost[0], cost[1] >= 2_001), (0, true));

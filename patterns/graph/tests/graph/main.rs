@@ -7,6 +7,7 @@ mod blocks;
 mod cost;
 mod faults;
 mod graphalytics;
+mod ids;
 mod loads;
 mod messages;
 mod model;
@@ -35,10 +36,12 @@ on_every_store_and_server! {
     model::vertices_with_many_edges_are_deleted_in_steps,
     loads::loads_leave_the_bytes_of_single_puts,
     searches::searches_agree_with_petgraph,
+    searches::costs_are_added_in_the_order_of_a_path,
     searches::bounded_cheapest_paths_agree_with_layers,
     steps::steps_agree_with_a_naive_evaluation,
     bad_input::bad_input_is_refused_and_nothing_lost,
     cost::steps_cost_one_round_trip_each,
+    ids::ids_of_all_types_are_told_apart,
     graphalytics::rows_and_blocks_reproduce_the_outputs,
     blocks::blocks_follow_the_graph,
     blocks::a_stopped_refresh_continues,

@@ -107,16 +107,19 @@ fn is_as_the_model(graph: &Numbers, reader: &impl Reader, model: &Edges) {
             let expected = neighbours(model, is_directed, vertex, direction);
             for label in [None, Some(LABELS[0]), Some(LABELS[1]), Some(LABELS[2])] {
                 let found = view.neighbours(&vertex, direction, label).unwrap();
-                let found = found.map(|n| n.map(|n| (n.label().into_owned(), n.into_vertex())));
+                let found = found.map(|n| {
+                    let n = n?;
+                    Ok((n.label().into_owned(), *n.vertex(), n.properties()?))
+                });
                 let mut found = found.collect::<Result<Vec<_>>>().unwrap();
                 found.sort();
                 let expected: Vec<_> = expected
                     .iter()
                     .filter(|(of, ..)| label.is_none_or(|label| label == of))
-                    .map(|(label, other, _)| (label.clone(), *other))
+                    .cloned()
                     .collect();
                 assert_eq!(found, expected, "{vertex} {direction:?} {label:?}");
-                let loops = expected.iter().filter(|(_, other)| *other == vertex).count();
+                let loops = expected.iter().filter(|(_, other, _)| *other == vertex).count();
                 // A loop of an undirected graph is one edge with two ends.
                 let ends = expected.len() + if is_directed { 0 } else { loops };
                 assert_eq!(view.degree(&vertex, direction, label).unwrap(), ends as u64);
@@ -141,7 +144,10 @@ pub fn pages_make_up_the_neighbours(store: &impl Store) {
         for direction in DIRECTIONS {
             for label in [None, Some("a")] {
                 let all = view.neighbours(&1, direction, label).unwrap();
-                let all = all.map(|n| n.map(|n| (n.label().into_owned(), n.into_vertex())));
+                let all = all.map(|n| {
+                    let n = n?;
+                    Ok((n.label().into_owned(), *n.vertex(), n.properties()?))
+                });
                 let all = all.collect::<Result<Vec<_>>>().unwrap();
                 let (mut paged, mut after) = (Vec::new(), None);
                 loop {

@@ -67,6 +67,22 @@ pub fn searches_agree_with_petgraph(store: &impl Store) {
             assert_eq!(near.len(), hops.values().filter(|depth| **depth <= 2).count());
 
             depth_first(&search().depth_first().unwrap().found, &peer);
+            for bound in 0..4 {
+                let near = search().max_depth(bound).depth_first().unwrap().found;
+                let depths = near.iter().map(|visit| (visit.vertex, visit.depth as u32));
+                let expected =
+                    hops.iter().map(|(v, d)| (*v, *d)).filter(|(_, d)| *d <= bound as u32);
+                assert_eq!(depths.collect::<BTreeMap<_, _>>(), expected.collect());
+                assert_eq!(
+                    near.len(),
+                    near.iter().map(|v| v.vertex).collect::<BTreeSet<_>>().len()
+                );
+                for visit in &near[1..] {
+                    let parent = &near[visit.parent.unwrap()];
+                    assert_eq!(parent.depth + 1, visit.depth);
+                    assert!(peer.contains_edge(parent.vertex, visit.vertex));
+                }
+            }
 
             let shortest = search().shortest_path(&target).unwrap().found;
             assert_eq!(shortest.as_ref().map(Path::edges), hops.get(&target).map(|d| *d as usize));
@@ -162,6 +178,59 @@ fn simple_paths<'v, S: keyloom::Reader + 'v>(
     }
     assert_eq!(k.first().map(|path| path.cost), costs.first().copied());
     assert!(k.len() >= all.len().min(4));
+}
+
+/// Weights whose sums round differently in another order.
+const TENTHS: [f64; 5] = [0.1, 0.2, 0.3, 0.7, 1e-16];
+
+fn tenths(hop: &Hop<'_, u32, u32>) -> f64 {
+    TENTHS[hop.properties as usize % TENTHS.len()]
+}
+
+/// The cost of a path is the sum of its weights from its begin on, in each list of paths.
+pub fn costs_are_added_in_the_order_of_a_path(store: &impl Store) {
+    let case = (any::<bool>(), edges(VERTICES, 24), 0..VERTICES);
+    long_property(case, |(directed, all, target)| {
+        clear(store);
+        let graph = put(store, directed, &all);
+        let snapshot = store.snapshot().unwrap();
+        let view = graph.at(&snapshot).unwrap();
+        let search = || view.search(&0);
+        let found = search().k_cheapest_paths(&target, 6, tenths).unwrap().found;
+        let cheapest = search().cheapest_path(&target, tenths).unwrap().found;
+        assert_eq!(found.first().map(|path| path.cost), cheapest.map(|path| path.cost));
+        assert!(found.is_sorted_by(|a, b| a.cost <= b.cost), "{found:?}");
+        for path in &found {
+            let ends = path.vertices.windows(2).zip(&path.labels);
+            let weights = ends.map(|(ends, label)| {
+                let weight = view.edge(&ends[0], label, &ends[1]).unwrap().expect("an edge");
+                TENTHS[weight as usize % TENTHS.len()]
+            });
+            assert_eq!(path.cost, weights.fold(0.0, |sum, weight| sum + weight), "{path:?}");
+        }
+        // A label that is named twice is followed once.
+        let twice = || search().labels(["a", "b", "a"]);
+        let once = search().labels(["a", "b"]);
+        assert_eq!(
+            twice().k_cheapest_paths(&target, 6, tenths).unwrap().found,
+            once.k_cheapest_paths(&target, 6, tenths).unwrap().found
+        );
+        let (mut paths, mut expected) = (Vec::new(), Vec::new());
+        let collect = |into: &mut Vec<Path<u32>>, path| {
+            into.push(path);
+            ControlFlow::Continue(())
+        };
+        twice().simple_paths(&target, 3, |path| collect(&mut paths, path)).unwrap();
+        once.simple_paths(&target, 3, |path| collect(&mut expected, path)).unwrap();
+        assert_eq!(paths, expected);
+    });
+}
+
+/// The control: in another order, the same weights have another sum.
+#[test]
+fn some_sums_depend_on_the_order() {
+    let [a, b, c] = std::hint::black_box([TENTHS[0], TENTHS[1], TENTHS[2]]);
+    assert_ne!(a + (b + c), a + b + c);
 }
 
 /// The cheapest path with a bounded number of edges, by relaxing all edges once per edge of the

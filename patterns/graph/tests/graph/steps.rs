@@ -74,5 +74,23 @@ pub fn steps_agree_with_a_naive_evaluation(store: &impl Store) {
         let first = view.from(&[0]).out([""; 0]).limit(2).paths().unwrap().found;
         let all_of_first = next(vec![vec![0]], &model, directed, Direction::Out, any);
         assert_eq!(first.len(), all_of_first.len().min(2));
+        // A limit keeps the first walks of those without one, whatever comes before it.
+        for limit in [0, 1, 2, 5, 100] {
+            for direction in [Direction::Out, Direction::Both] {
+                for passes in [0, 4] {
+                    let begin = view.from(&[0, 3, 0, 1]);
+                    let moved = match direction {
+                        Direction::Both => begin.both([""; 0]),
+                        _ => begin.out([""; 0]),
+                    };
+                    let moved = moved.has_edge(move |hop| hop.properties >= passes);
+                    let all = moved.paths().unwrap().found;
+                    let some = moved.limit(limit).paths().unwrap().found;
+                    assert_eq!(some, all[..limit.min(all.len())]);
+                }
+            }
+        }
+        let repeated = |labels: &[&str]| view.from(&[0]).both(labels.to_vec()).paths().unwrap();
+        assert_eq!(repeated(&["a", "b", "a", "a"]).found, repeated(&["a", "b"]).found);
     });
 }

@@ -1,4 +1,4 @@
-//! How a struct is read: by position, or by name in an order in which its fields are told apart.
+//! How a struct is read: by position, or by name, in an order that separates its fields.
 
 use std::any::TypeId;
 

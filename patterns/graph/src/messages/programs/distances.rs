@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use keyloom::{Result, pack};
 
+use crate::csr::checked_weight;
 use crate::graph::shown;
 use crate::messages::{Combiner, Edge, Vertex, VertexProgram};
 use crate::{GraphError, VertexId};
@@ -46,6 +47,10 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for BreadthFirst<I> {
         Some(|(), ()| ())
     }
 
+    fn begins_at(&self) -> Vec<I> {
+        vec![self.source.clone()]
+    }
+
     fn options(&self) -> String {
         format!("source {:?}", self.source)
     }
@@ -57,7 +62,8 @@ type Weight<I, E> = Arc<dyn Fn(&Edge<I, E>) -> f64 + Send + Sync>;
 /// for vertices that cannot be reached. Follows outgoing edges.
 ///
 /// A run is an error, [`GraphError::BadWeight`], if an edge that it follows has a weight that is
-/// negative or not finite.
+/// negative or not finite, and [`GraphError::CostOverflow`] if a sum is more than an `f64` can
+/// hold.
 ///
 /// ```
 /// use keyloom::{Memory, Store};
@@ -113,12 +119,14 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for ShortestPaths<I, E> {
         if least < vertex.state {
             vertex.state = least;
             for edge in vertex.edges() {
-                let weight = (self.weight)(edge);
-                if !(weight >= 0.0 && weight.is_finite()) {
-                    let edge = shown(&pack(&(vertex.id(), &*edge.label, &edge.to)));
-                    return Err(GraphError::BadWeight { edge, weight: weight.to_string() }.into());
+                let key = || shown(&pack(&(vertex.id(), &*edge.label, &edge.to)));
+                let distance = least + checked_weight((self.weight)(edge), key)?;
+                // Infinity stands for a vertex that cannot be reached.
+                if distance.is_infinite() {
+                    let vertex = shown(&pack(&(&edge.to,)));
+                    return Err(GraphError::CostOverflow { vertex }.into());
                 }
-                vertex.send(&edge.to, least + weight);
+                vertex.send(&edge.to, distance);
             }
         }
         vertex.vote_to_halt();
@@ -127,6 +135,10 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for ShortestPaths<I, E> {
 
     fn combiner(&self) -> Option<Combiner<f64>> {
         Some(f64::min)
+    }
+
+    fn begins_at(&self) -> Vec<I> {
+        vec![self.source.clone()]
     }
 
     fn options(&self) -> String {

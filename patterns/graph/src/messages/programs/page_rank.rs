@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keyloom::Result;
+use keyloom::{Error, Result};
 
 use crate::VertexId;
 use crate::messages::{Combiner, Vertex, VertexProgram};
@@ -57,7 +57,7 @@ impl<I: VertexId> PageRank<I> {
     }
 
     /// The probability that a walk begins at a vertex.
-    fn begins_at(&self, id: &I, vertices: u64) -> f64 {
+    fn share_of(&self, id: &I, vertices: u64) -> f64 {
         match self.teleport.len() {
             0 => 1.0 / vertices as f64,
             _ if !self.teleport.contains(id) => 0.0,
@@ -77,7 +77,7 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for PageRank<I> {
     }
 
     fn compute(&self, vertex: &mut Vertex<'_, I, E, Self>, messages: &[f64]) -> Result<()> {
-        let (damping, begin) = (self.damping, self.begins_at(vertex.id(), vertex.vertices()));
+        let (damping, begin) = (self.damping, self.share_of(vertex.id(), vertex.vertices()));
         vertex.state = match vertex.superstep() {
             0 => begin,
             _ => {
@@ -98,6 +98,21 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for PageRank<I> {
 
     fn combiner(&self) -> Option<Combiner<f64>> {
         Some(|a, b| a + b)
+    }
+
+    fn check(&self) -> Result<()> {
+        match (0.0..=1.0).contains(&self.damping) {
+            true => Ok(()),
+            false => Err(Error::InvalidArgument {
+                what: "damping",
+                value: self.damping.to_string(),
+                why: "it must be between 0 and 1",
+            }),
+        }
+    }
+
+    fn begins_at(&self) -> Vec<I> {
+        self.teleport.iter().cloned().collect()
     }
 
     fn options(&self) -> String {

@@ -59,8 +59,7 @@ pub fn programs_agree_with_naive_models(store: &impl Store) {
         let naive = Naive { edges: &edges, is_directed, vertices };
         let case = Case { store, graph, batch };
         let first = naive.vertices.first().copied();
-        // No vertex 99.
-        for source in first.into_iter().chain([99]) {
+        if let Some(source) = first {
             let shortest = ShortestPaths::new(source, |edge| f64::from(edge.properties));
             assert_close(&case.run(shortest), &naive.shortest_paths(source, f64::from));
             clear_runs(&case);
