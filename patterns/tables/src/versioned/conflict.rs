@@ -45,7 +45,8 @@ pub struct RecordConflict<V> {
     pub expected: Expected,
     /// The current record with its version, `None` if there is no record.
     pub current: Option<VersionedRecord<V>>,
-    /// The version of the deletion that is in the way of an external version.
+    /// The version of the deletion that is in the way of an external version: of this record, or
+    /// the largest one of those that the table had given versions itself.
     pub deleted: Option<u64>,
 }
 

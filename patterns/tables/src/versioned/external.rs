@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use keyloom::value::Codec;
+use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, Order, Result, Store, Writer};
 
 use super::{Expected, RecordConflict, VersionedRecord, VersionedTable};
@@ -178,15 +178,32 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     ) -> Result<Current<V>> {
         version.validate()?;
         let current = self.get(txn, key)?;
-        let deleted = match &current {
-            Some(_) => None,
-            None => self.tombstones.get(txn, key)?,
+        let conflict = |current, deleted| {
+            let (key, expected) = (self.shown(key), Expected::External(version));
+            Err(Error::other(RecordConflict { key, expected, current, deleted }))
         };
-        let found = current.as_ref().map(|current| current.version).or(deleted);
-        if found.is_none_or(|found| version.accepts(found)) {
-            return Ok((current, deleted));
+        if let Some(record) = &current {
+            return match version.accepts(record.version) {
+                true => Ok((current, None)),
+                false => conflict(current, None),
+            };
         }
-        let (key, expected) = (self.shown(key), Expected::External(version));
-        Err(Error::other(RecordConflict { key, expected, current, deleted }))
+        let tombstone = self.tombstones.space().pack(key);
+        let found = txn.get_many(&[&tombstone, &self.own_deleted])?;
+        let (deleted, own) = match found.as_slice() {
+            [deleted, own] => (deleted.as_deref(), own.is_some()),
+            _ => (None, false),
+        };
+        let deleted = deleted.map(Postcard::decode).transpose();
+        let deleted: Option<u64> = deleted.map_err(|error| error.at(&tombstone))?;
+        if deleted.is_some_and(|deleted| !version.accepts(deleted)) {
+            return conflict(None, deleted);
+        }
+        // A version that this table has given must not come again, whatever the source.
+        let own = if own { txn.counter(&self.own_deleted)?.cast_unsigned() } else { 0 };
+        match own > 0 && version.number() <= own {
+            true => conflict(None, Some(own)),
+            false => Ok((None, deleted)),
+        }
     }
 }

@@ -21,8 +21,9 @@
 //! | the same, and a change may be written again | [`ExternalVersion::GreaterOrEqual`] | `version_type=external_gte` |
 //! | the table, and the program decides again after a conflict | [`modify_retrying`](VersionedTable::modify_retrying) | `retry_on_conflict` |
 //!
-//! Take the versions of a key from one source: a table that counts does not know which versions the
-//! other system has used.
+//! Take the versions of a table from one source. A table that counts does not know which versions
+//! the other system has used. After it has deleted a record with a version of its own, it refuses
+//! external versions of absent records up to this one, so that no version comes twice.
 //!
 //! # Layout
 //!
@@ -30,6 +31,7 @@
 //! |---|---|
 //! | subspace, "record", record key | the format (1), 1 byte; the version, 8 bytes, big-endian; the record in the encoding of the codec |
 //! | subspace, "deleted" | a counter: the largest version that any deleted record had |
+//! | subspace, "deleted here" | the same without external deletions |
 //! | subspace, "tombstone", record key | the version of the last [external deletion](VersionedTable::delete_external), a varint of postcard |
 //! | subspace of [`Counters`], key | a counter: 8 bytes, little-endian, two's complement |
 //!
@@ -53,7 +55,8 @@
 //!
 //! # Cost
 //!
-//! If an operation writes, the commit of the transaction adds one round trip. Derived data that is
+//! An external change without a record takes 1 get and 1 round trip more once the table has deleted
+//! a record with a version of its own. If an operation writes, the commit of the transaction adds one round trip. Derived data that is
 //! attached to the table adds the writes of its own changes, and no reads.
 //!
 //! | operation | gets | keys written | round trips |
@@ -62,11 +65,11 @@
 //! | [`create`](VersionedTable::create) | 2 | 1 | 2 |
 //! | [`update`](VersionedTable::update), [`compare_and_swap`](VersionedTable::compare_and_swap), [`modify`](VersionedTable::modify), [`append`](VersionedTable::append) of an existing record | 1 | 1 | 1 |
 //! | the last three without a record | 2 | 1 | 2 |
-//! | [`delete`](VersionedTable::delete), or a change that removes the record | 1 | 2 | 1 |
+//! | [`delete`](VersionedTable::delete), or a change that removes the record | 1 | 3 | 1 |
 //! | [`put_external`](VersionedTable::put_external) of an existing record | 1 | 1 | 1 |
-//! | the same without a record | 2 | 1, after a deletion 2 | 2 |
+//! | the same without a record | 3 | 1, after a deletion 2 | 2 |
 //! | [`delete_external`](VersionedTable::delete_external) of an existing record | 1 | 3 | 1 |
-//! | the same without a record | 2 | 2 | 2 |
+//! | the same without a record | 3 | 2 | 2 |
 //! | [`modify_retrying`](VersionedTable::modify_retrying), each attempt | 2 | 1 | 3 |
 //! | any of them that fails with a conflict | 1 | 0 | 1 |
 //! | [`Counters::add`], [`min`](Counters::min), [`max`](Counters::max) | 0 | 1 | 0 |

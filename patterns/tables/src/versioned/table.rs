@@ -35,15 +35,17 @@ use crate::table::{RecordKey, Table};
 pub struct VersionedTable<K, V, C = Postcard> {
     pub(super) records: Table<K, VersionedRecord<V>, WithVersion<C>>,
     pub(super) deleted: KeyBuf,
+    /// The largest version that this table gave to a record that was deleted.
+    pub(super) own_deleted: KeyBuf,
     /// The versions of external deletions.
     pub(super) tombstones: Table<K, u64>,
 }
 
 impl<K, V, C> Clone for VersionedTable<K, V, C> {
     fn clone(&self) -> Self {
-        let Self { records, deleted, tombstones } = self;
+        let Self { records, deleted, own_deleted, tombstones } = self;
         let (records, deleted) = (records.clone(), deleted.clone());
-        Self { records, deleted, tombstones: tombstones.clone() }
+        Self { records, deleted, own_deleted: own_deleted.clone(), tombstones: tombstones.clone() }
     }
 }
 
@@ -66,6 +68,7 @@ impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
         Self {
             records: Table::with_codec(&space.child("record")),
             deleted: space.pack("deleted"),
+            own_deleted: space.pack("deleted here"),
             tombstones: Table::new(&space.child("tombstone")),
         }
     }
@@ -144,6 +147,7 @@ impl<K: RecordKey, V, C: Codec<V>> VersionedTable<K, V, C> {
             self.records.replace(txn, key, old, None)?;
             if let Some(old) = old {
                 txn.max(&self.deleted, old.version)?;
+                txn.max(&self.own_deleted, old.version)?;
             }
             return Ok(None);
         };

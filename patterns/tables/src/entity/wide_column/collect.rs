@@ -1,7 +1,7 @@
 //! Removes versions that are no longer needed.
 
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 
 #[cfg(doc)]
 use keyloom::Error;
@@ -19,8 +19,8 @@ use crate::table::RecordKey;
 pub enum Keep {
     /// This number of newest versions, counting deletions.
     Versions(NonZeroUsize),
-    /// All versions needed for reads as of this time or later: those after it, and the one that was
-    /// current at that time.
+    /// All versions needed for reads as of this time or later: those after it, deletions included,
+    /// and the one that was current at that time.
     Since(u64),
 }
 
@@ -32,7 +32,8 @@ struct Column {
     /// The number of further versions that are kept; for [`Keep::Since`], of those as of that time
     /// or older.
     room: usize,
-    /// The last kept version, if it is a deletion. It is removed if no older version remains.
+    /// The last kept version, if it is a deletion that nothing requires. It is removed if no older
+    /// version remains.
     deletion: Option<KeyBuf>,
 }
 
@@ -46,13 +47,21 @@ impl Column {
     }
 
     /// Whether to keep this version.
-    fn keeps(&mut self, keep: Keep, timestamp: u64) -> bool {
-        if matches!(keep, Keep::Since(moment) if timestamp > moment) {
+    fn keeps<R: RecordKey, B: Deref<Target = [u8]>>(
+        &mut self,
+        keep: Keep,
+        found: &Found<R, B>,
+    ) -> bool {
+        if matches!(keep, Keep::Since(moment) if found.timestamp > moment) {
+            self.deletion = None;
             return true;
         }
-        let stays = self.room > 0;
-        self.room -= usize::from(stays);
-        stays
+        if self.room == 0 {
+            return false;
+        }
+        self.room -= 1;
+        self.deletion = found.deletion();
+        true
     }
 
     /// Ends the column. If its last kept version is a deletion, returns the column and the
@@ -64,7 +73,8 @@ impl Column {
 
 impl<R: RecordKey> WideColumns<R> {
     /// Removes the versions that `keep` does not keep, in bounded transactions, while other
-    /// transactions read and write. Also removes deletions that hide nothing any more.
+    /// transactions read and write. Also removes deletions that hide nothing any more, but not those
+    /// after the time of [`Keep::Since`]: they hide writes that arrive late.
     ///
     /// Calls `progress` after each transaction, and stops if it returns `ControlFlow::Break`. Each
     /// batch is committed by then. So a collection that was stopped, or whose process died, can
@@ -142,9 +152,7 @@ impl<R: RecordKey> WideColumns<R> {
                 let next = Column::new(keep, found.column_prefix());
                 ended.extend(std::mem::replace(column, next).end());
             }
-            if column.keeps(keep, found.timestamp) {
-                column.deletion = found.deletion();
-            } else {
+            if !column.keeps(keep, &found) {
                 gone.push(KeyBuf::from_slice(found.key()));
             }
         }
@@ -168,12 +176,9 @@ impl<R: RecordKey> WideColumns<R> {
         let mut column = Column::new(keep, prefix);
         let range = Subspace::from_bytes(prefix).range().up_to(Order::Ascending, last);
         let kept = reader.range(range, Order::Descending)?.take(column.room);
-        for (n, entry) in kept.enumerate() {
-            let found = Found::<R, _>::new(self.space(), entry?)?;
-            column.keeps(keep, found.timestamp);
-            if n == 0 {
-                column.deletion = found.deletion();
-            }
+        let kept = kept.collect::<Result<Vec<_>>>()?;
+        for entry in kept.into_iter().rev() {
+            column.keeps(keep, &Found::<R, _>::new(self.space(), entry)?);
         }
         Ok(column)
     }

@@ -41,6 +41,17 @@ fn writes() -> impl Strategy<Value = Vec<Write>> {
 
 fn fill(store: &impl Store, writes: &[Write]) -> Model {
     clear(store);
+    put_all(store, writes);
+    writes.iter().map(entry).collect()
+}
+
+fn entry(
+    (r, f, c, time, value): &Write,
+) -> ((Row, &'static str, &'static str, u64), Option<Vec<u8>>) {
+    ((row(*r), FAMILIES[*f], COLUMNS[*c], *time), value.clone())
+}
+
+fn put_all(store: &impl Store, writes: &[Write]) {
     let web = web();
     store
         .transact(|txn| {
@@ -53,10 +64,6 @@ fn fill(store: &impl Store, writes: &[Write]) -> Model {
             })
         })
         .unwrap();
-    let entry = |(r, f, c, time, value): &Write| {
-        ((row(*r), FAMILIES[*f], COLUMNS[*c], *time), value.clone())
-    };
-    writes.iter().map(entry).collect()
 }
 
 /// The value of a column at a time, by a search of all versions.
@@ -140,8 +147,10 @@ fn collected(model: &Model, keep: Keep) -> Model {
                 versions.into_iter().take(newer + 1).collect()
             }
         };
-        // A tombstone at the end hides nothing.
-        if kept.last().is_some_and(|last| model[*last].is_none()) {
+        // A tombstone at the end hides nothing, but after the moment it may hide a late write.
+        let may_go =
+            |last: &(Row, &str, &str, u64)| !matches!(keep, Keep::Since(moment) if last.3 > moment);
+        if kept.last().is_some_and(|last| model[*last].is_none() && may_go(last)) {
             kept.pop();
         }
         left.extend(kept.into_iter().map(|key| (key.clone(), model[key].clone())));
@@ -157,8 +166,10 @@ pub fn collecting_keeps_what_it_should_and_changes_no_read_that_is_promised(
         (1..4usize).prop_map(|most| Keep::Versions(NonZeroUsize::new(most).unwrap())),
         (0..=LAST_TIME + 1).prop_map(Keep::Since),
     ];
-    long_property((writes(), keep, 1..7usize, any::<bool>()), |(writes, keep, batch, stopped)| {
-        let model = fill(store, &writes);
+    let late = writes();
+    let case = (writes(), keep, 1..7usize, any::<bool>(), late);
+    long_property(case, |(writes, keep, batch, stopped, late)| {
+        let mut model = fill(store, &writes);
         let wanted = collected(&model, keep);
         let mut options = RepairOptions { batch, resume: None };
         let mut removed = 0;
@@ -188,7 +199,18 @@ pub fn collecting_keeps_what_it_should_and_changes_no_read_that_is_promised(
             Keep::Versions(_) => NOW..=NOW,
             Keep::Since(moment) => moment..=LAST_TIME + 2,
         };
-        for (row, as_of) in (0..3).flat_map(|r| promised.clone().map(move |time| (row(r), time))) {
+        let reads = || (0..3).flat_map(|r| promised.clone().map(move |time| (row(r), time)));
+        for (row, as_of) in reads() {
+            assert_eq!(web.row(&snapshot, &row, as_of).unwrap(), cells(&model, &row, as_of));
+        }
+        // Writes that arrive late, but belong after the moment, are hidden by what came after them.
+        let Keep::Since(moment) = keep else { return };
+        drop(snapshot);
+        let late: Vec<_> = late.into_iter().filter(|(.., time, _)| *time > moment).collect();
+        put_all(store, &late);
+        model.extend(late.iter().map(entry));
+        let snapshot = store.snapshot().unwrap();
+        for (row, as_of) in reads() {
             assert_eq!(web.row(&snapshot, &row, as_of).unwrap(), cells(&model, &row, as_of));
         }
     });

@@ -17,6 +17,8 @@ keyloom_testing::on_every_store_and_server! {
     external::changes_in_any_order_end_with_the_newest,
     external::external_changes_cost_what_the_docs_say,
     external::bad_external_versions_are_refused,
+    external::no_version_comes_twice_whatever_its_source,
+    external::a_version_that_the_table_gave_is_not_given_again,
     external::forgotten_deletions_are_gone,
     external::a_fault_in_an_external_change_leaves_nothing,
     retries::a_decision_is_made_again_after_each_conflict,
