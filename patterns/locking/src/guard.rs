@@ -6,6 +6,7 @@ use std::time::Duration;
 use keyloom::{Result, Store};
 
 use crate::records::shown;
+use crate::request::stronger;
 use crate::work::Operation;
 use crate::{Grant, Lock, LockError, Mode, Session};
 
@@ -91,24 +92,20 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
     }
 
     /// Strengthens the lock to `mode`, and waits for it at most this long. The old mode is held
-    /// meanwhile, so no other session changes what it protects. If it fails, the old mode stays.
+    /// meanwhile, so no other session changes what it protects. One transaction verifies the old
+    /// lock and replaces it: what was read under the old lock is still current under the new one.
+    /// If it fails, the old mode stays, unless it is lost.
     ///
     /// Two sessions that both share a lock and both strengthen it wait for each other: one of them
     /// gets [`LockError::Deadlock`]. Lock exclusively at once if a change is likely.
     ///
     /// # Errors
-    /// The errors of [`Session::lock_within`].
+    /// [`LockError::Lost`] if the old lock is no longer held: what was read under it may have
+    /// changed. [`LockError::UnfinishedWork`]; the errors of [`Session::lock_within`].
     pub fn upgrade(&mut self, mode: Mode, patience: Duration) -> Result<()> {
-        let stronger = self.locks.iter().cloned().map(|lock| {
-            let mode = lock.mode.with(mode);
-            Lock { mode, ..lock }
-        });
-        let stronger: Vec<_> = stronger.collect();
-        let session = self.session;
-        let mut new = session.lock_within(&stronger, patience)?;
-        std::mem::swap(self, &mut new);
-        // The new lock is held. If the old one is not released, the session has the error.
-        drop(new);
+        let stronger = stronger(&self.locks, mode);
+        self.grant = self.session.upgrade(self.grant, mode, &stronger, patience)?;
+        self.locks = stronger;
         Ok(())
     }
 

@@ -75,6 +75,8 @@
 //! * Of two requests that exclude each other the earlier one is granted first, unless the session
 //!   of the later one holds a lock for which the earlier one waits: it would wait for itself. So a
 //!   session that always holds some lock can keep a lock of the root from others.
+//! * An upgrade verifies the old lock in the transaction that replaces it: what was read under the
+//!   old lock is still current under the new one.
 //! * The token of a lock is greater than those of all earlier locks that exclude it.
 //! * A lock with unfinished [work] is not given to another session before the work is
 //!   finished.
@@ -100,6 +102,7 @@
 //! | [`try_lock`](Locks::try_lock), free | 6 gets; at most 4 ranges per level in one round trip, which read the claims that exclude, and the ranges of each parent that begin before the name; d + 3 keys written |
 //! | [`release`](Locks::release) | d + 2 keys written |
 //! | [`verify`](Locks::verify) | 1 get |
+//! | [`request_upgrade`](Locks::request_upgrade), free | that of a lock and of a release, and 1 get |
 //! | a lock that is not free | the same; for each request in the way 2 gets, in two round trips; the search for a deadlock reads the same for each session in the chain |
 //! | [`renew`](Locks::renew) | 1 get, 1 key written |
 //! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the request before it, and at least one per second |

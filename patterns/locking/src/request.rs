@@ -133,7 +133,8 @@ impl Locks {
         })
     }
 
-    /// Grants a waiting request if it can be granted now.
+    /// Grants a waiting request if it can be granted now. The request of an upgrade is polled with
+    /// [`poll_upgrade`](Locks::poll_upgrade).
     ///
     /// # Errors
     /// [`LockError::NoRequest`], [`LockError::Deadlock`], [`LockError::SessionEnded`]; any error
@@ -202,10 +203,11 @@ impl Locks {
     ///
     /// # Errors
     /// [`LockError::NotIncluded`] if a lock of the request does not include the mode;
+    /// [`LockError::UnfinishedWork`], since others would read data that is half changed;
     /// [`LockError::Lost`]; any error of the store.
     pub fn downgrade(&self, txn: &mut impl Writer, grant: Grant, mode: Mode) -> Result<()> {
         txn.guarded(|txn| {
-            let mut request = self.held(txn, grant)?;
+            let mut request = self.held_without_work(txn, grant)?;
             for lock in &mut request.locks {
                 if !lock.mode.includes(mode) {
                     let lock = lock.to_string();
@@ -215,6 +217,100 @@ impl Locks {
                 lock.validate()?;
             }
             self.requests.put(txn, &(grant.session, grant.ticket), &request)
+        })
+    }
+
+    /// Requests the locks of a grant in a mode that includes `mode` as well, for example exclusive
+    /// after shared. If they are free, the new grant replaces the old one in this transaction.
+    /// Otherwise the old one stays, and the request waits: [poll the
+    /// upgrade](Locks::poll_upgrade). If the locks include the mode, the grant stays as it is.
+    ///
+    /// The old grant is verified by the transaction that replaces it. So what was read under the old
+    /// lock is still current under the new one.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_locking::{LeaseOptions, Lock, LockPath, Locks, Mode, Outcome};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let locks = Locks::open(&Schema::open(&store, "shop")?, "locks")?;
+    /// let ada = store.transact(|txn| locks.begin_session(txn, "ada", &LeaseOptions::default()))?;
+    /// let shared = [Lock::shared(LockPath::of(["orders"]))];
+    /// let old = store.transact(|txn| locks.try_lock(txn, ada, &shared))?;
+    /// let upgraded = store.transact(|txn| locks.request_upgrade(txn, old, Mode::Exclusive))?;
+    /// let Outcome::Granted(new) = upgraded else { panic!("no other session shares the lock") };
+    /// store.transact(|txn| locks.verify(txn, new))?;
+    /// assert!(store.transact(|txn| locks.verify(txn, old)).is_err());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LockError::Lost`] if the old grant is no longer held; [`LockError::UnfinishedWork`]; the
+    /// errors of [`request`](Locks::request).
+    pub fn request_upgrade(
+        &self,
+        txn: &mut impl Writer,
+        grant: Grant,
+        mode: Mode,
+    ) -> Result<Outcome> {
+        txn.guarded(|txn| {
+            let held = self.held(txn, grant)?;
+            let stronger = stronger(&held.locks, mode);
+            if stronger == held.locks {
+                return Ok(Outcome::Granted(grant));
+            }
+            self.held_without_work(txn, grant)?;
+            let outcome = self.request(txn, grant.session, &stronger)?;
+            self.replace(txn, grant, outcome)
+        })
+    }
+
+    /// Grants the waiting request of an [upgrade](Locks::request_upgrade) of `grant` if it can be
+    /// granted now. The new grant then replaces the old one in this transaction.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`] if the old grant is no longer held: [withdraw](Locks::withdraw) the
+    /// request; [`LockError::UnfinishedWork`]; the errors of [`poll`](Locks::poll).
+    pub fn poll_upgrade(
+        &self,
+        txn: &mut impl Writer,
+        grant: Grant,
+        ticket: u64,
+    ) -> Result<Outcome> {
+        txn.guarded(|txn| {
+            self.held_without_work(txn, grant)?;
+            let outcome = self.poll(txn, grant.session, ticket)?;
+            self.replace(txn, grant, outcome)
+        })
+    }
+
+    /// Removes the request of a grant that was verified, if another one was granted instead.
+    fn replace(&self, txn: &mut impl Writer, old: Grant, outcome: Outcome) -> Result<Outcome> {
+        if let Outcome::Granted(_) = outcome {
+            self.requests.delete(txn, &(old.session, old.ticket))?;
+        }
+        Ok(outcome)
+    }
+
+    /// Withdraws the request of an upgrade after an error. Returns its grant if the upgrade was
+    /// committed: the old request is then gone, since one transaction replaced it.
+    pub(crate) fn withdraw_upgrade(
+        &self,
+        txn: &mut impl Writer,
+        old: Grant,
+        ticket: u64,
+    ) -> Result<Option<Grant>> {
+        txn.guarded(|txn| {
+            let is_old_held = self.requests.get(txn, &(old.session, old.ticket))?.is_some();
+            match self.requests.get(txn, &(old.session, ticket))? {
+                Some(request) if request.is_granted() => {
+                    let token = request.token;
+                    let new = Grant { session: old.session, ticket, token };
+                    Ok((!is_old_held).then_some(new))
+                }
+                Some(_) => self.requests.delete(txn, &(old.session, ticket)).map(|_| None),
+                None => Ok(None),
+            }
         })
     }
 
@@ -300,6 +396,12 @@ impl Locks {
         let stored = self.requests.space().pack(&key);
         Ok(reader.get(&stored)?.map(|bytes| bytes.to_vec()).map(|bytes| (stored, bytes)))
     }
+}
+
+/// The locks, in modes that include `mode` as well.
+pub(crate) fn stronger(locks: &[Lock], mode: Mode) -> Vec<Lock> {
+    let all = locks.iter().cloned();
+    all.map(|lock| Lock { mode: lock.mode.with(mode), ..lock }).collect()
 }
 
 fn validate(locks: &[Lock]) -> Result<()> {

@@ -6,12 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use keyloom::{Error, Result, Store};
+use keyloom::{Error, Result, Store, Writer};
 
 use crate::clock::millis;
 use crate::records::shown;
 use crate::work::Operations;
-use crate::{Blocker, Guard, LeaseOptions, Lock, LockError, Locks, Outcome};
+use crate::{Blocker, Grant, Guard, LeaseOptions, Lock, LockError, Locks, Mode, Outcome};
 
 /// How long a waiter sleeps at most before it polls again: what blocks it may have changed in a
 /// way that its store does not report.
@@ -161,10 +161,11 @@ impl<S: Store + Clone> Session<S> {
     /// # Errors
     /// The errors of [`Locks::try_lock`].
     pub fn try_lock(&self, locks: &[Lock]) -> Result<Guard<'_, S>> {
-        let entered = self.enter(|txn| {
+        let entered = self.enter(&Wanted { locks, replaces: None }, |txn| {
             self.locks.try_lock(txn, self.id, locks).map(|grant| (grant.ticket, grant))
         });
-        Ok(Guard::new(self, entered?, locks))
+        let grant = entered.or_else(Failed::settle)?;
+        Ok(Guard::new(self, grant, locks))
     }
 
     /// Locks all of `locks`, and waits until they are free.
@@ -184,29 +185,50 @@ impl<S: Store + Clone> Session<S> {
     /// was removed; [`LockError::UnfinishedWork`] for a lock of this session; the errors of the
     /// operations that it finishes for others; any error of the store.
     pub fn lock_within(&self, locks: &[Lock], patience: Duration) -> Result<Guard<'_, S>> {
+        let grant = self.obtain(&Wanted { locks, replaces: None }, patience)?;
+        Ok(Guard::new(self, grant, locks))
+    }
+
+    /// Replaces a grant by one of stronger locks, and waits for them at most this long.
+    pub(crate) fn upgrade(
+        &self,
+        old: Grant,
+        mode: Mode,
+        stronger: &[Lock],
+        patience: Duration,
+    ) -> Result<Grant> {
+        self.obtain(&Wanted { locks: stronger, replaces: Some((old, mode)) }, patience)
+    }
+
+    fn obtain(&self, wanted: &Wanted<'_>, patience: Duration) -> Result<Grant> {
         let began = Instant::now();
-        let mut outcome = self.enter(|txn| {
-            let outcome = self.locks.request(txn, self.id, locks)?;
+        let entered = self.enter(wanted, |txn| {
+            let outcome = wanted.request(&self.locks, txn, self.id)?;
             Ok((outcome.ticket(), outcome))
-        })?;
+        });
+        let mut outcome = match entered {
+            Ok(outcome) => outcome,
+            Err(failed) => return failed.settle(),
+        };
         loop {
             let (ticket, blockers) = match outcome {
-                Outcome::Granted(grant) => return Ok(Guard::new(self, grant, locks)),
+                Outcome::Granted(grant) => return Ok(grant),
                 Outcome::Waiting { ticket, blockers } => (ticket, blockers),
             };
             let left = patience.saturating_sub(began.elapsed());
             if left.is_zero() {
-                return self.give_up(ticket, locks, began.elapsed(), blockers);
+                return self.give_up(ticket, wanted, began.elapsed(), blockers);
             }
             let polled = self.wait(&blockers, left).and_then(|()| {
-                self.tidying(|| self.store.transact(|txn| self.locks.poll(txn, self.id, ticket)))
+                let poll =
+                    |txn: &mut S::Transaction<'_>| wanted.poll(&self.locks, txn, self.id, ticket);
+                self.tidying(|| self.store.transact(poll))
             });
             outcome = match polled {
                 Ok(outcome) => outcome,
                 Err(error) => {
-                    // The error is reported, not that of a second failure.
-                    let _withdrawn = self.withdraw(ticket);
-                    return Err(error);
+                    let granted = self.withdraw(wanted, ticket);
+                    return Failed { error, granted }.settle();
                 }
             };
         }
@@ -214,7 +236,11 @@ impl<S: Store + Clone> Session<S> {
 
     /// Commits a request, of which `make` returns the ticket. If the outcome of the commit is
     /// unknown, the request is withdrawn: it would exclude others until the session ends.
-    fn enter<T>(&self, make: impl Fn(&mut S::Transaction<'_>) -> Result<(u64, T)>) -> Result<T> {
+    fn enter<T>(
+        &self,
+        wanted: &Wanted<'_>,
+        make: impl Fn(&mut S::Transaction<'_>) -> Result<(u64, T)>,
+    ) -> std::result::Result<T, Failed> {
         let ticket = Cell::new(None);
         let entered = self.tidying(|| {
             self.store.transact(|txn| {
@@ -223,13 +249,11 @@ impl<S: Store + Clone> Session<S> {
                 Ok(made)
             })
         });
-        if let (Err(error), Some(ticket)) = (&entered, ticket.get())
-            && error.maybe_committed()
-        {
-            // The error is reported, not that of a second failure.
-            let _withdrawn = self.withdraw(ticket);
-        }
-        entered
+        entered.map_err(|error| {
+            let unknown = ticket.get().filter(|_| error.maybe_committed());
+            let granted = unknown.and_then(|ticket| self.withdraw(wanted, ticket));
+            Failed { error, granted }
+        })
     }
 
     /// Calls `request`, and once more after a clean-up if too many ended requests are in the way.
@@ -242,27 +266,37 @@ impl<S: Store + Clone> Session<S> {
         request()
     }
 
-    /// Withdraws a request, or releases its locks if it was granted meanwhile.
-    fn withdraw(&self, ticket: u64) -> Result<()> {
-        self.store.transact(|txn| match self.locks.withdraw(txn, self.id, ticket)? {
-            Some(grant) => self.locks.release(txn, grant),
-            None => Ok(()),
-        })
+    /// Withdraws a request after an error, or releases its locks if it was granted meanwhile.
+    /// Returns the grant of an upgrade that was committed. The error is reported, not that of a
+    /// second failure.
+    fn withdraw(&self, wanted: &Wanted<'_>, ticket: u64) -> Option<Grant> {
+        let Self { store, locks, id, .. } = self;
+        let withdrawn = store.transact(|txn| match wanted.replaces {
+            Some((old, _)) => locks.withdraw_upgrade(txn, old, ticket),
+            None => match locks.withdraw(txn, *id, ticket)? {
+                Some(grant) => locks.release(txn, grant).map(|()| None),
+                None => Ok(None),
+            },
+        });
+        withdrawn.unwrap_or_default()
     }
 
     /// Withdraws a request whose time is over, unless it has just been granted.
     fn give_up(
         &self,
         ticket: u64,
-        locks: &[Lock],
+        wanted: &Wanted<'_>,
         waited: Duration,
         blockers: Vec<Blocker>,
-    ) -> Result<Guard<'_, S>> {
+    ) -> Result<Grant> {
         let withdraw = || self.store.transact(|txn| self.locks.withdraw(txn, self.id, ticket));
         // A second time, since a request that stays is in the way of others until the session ends.
         match withdraw().or_else(|_| withdraw())? {
-            Some(grant) => Ok(Guard::new(self, grant, locks)),
-            None => Err(LockError::TimedOut { lock: shown(locks), waited, blockers }.into()),
+            Some(grant) => Ok(grant),
+            None => {
+                let lock = shown(wanted.locks);
+                Err(LockError::TimedOut { lock, waited, blockers }.into())
+            }
         }
     }
 
@@ -319,6 +353,48 @@ impl<S: Store + Clone> Session<S> {
             let _panicked = thread.join();
         }
         self.store.transact(|txn| self.locks.end_session(txn, self.id))
+    }
+}
+
+/// The locks that a session wants.
+struct Wanted<'l> {
+    locks: &'l [Lock],
+    /// The grant that they replace, and the mode that it does not include.
+    replaces: Option<(Grant, Mode)>,
+}
+
+impl Wanted<'_> {
+    fn request(&self, locks: &Locks, txn: &mut impl Writer, session: u64) -> Result<Outcome> {
+        match self.replaces {
+            Some((old, mode)) => locks.request_upgrade(txn, old, mode),
+            None => locks.request(txn, session, self.locks),
+        }
+    }
+
+    fn poll(
+        &self,
+        locks: &Locks,
+        txn: &mut impl Writer,
+        session: u64,
+        ticket: u64,
+    ) -> Result<Outcome> {
+        match self.replaces {
+            Some((old, _)) => locks.poll_upgrade(txn, old, ticket),
+            None => locks.poll(txn, session, ticket),
+        }
+    }
+}
+
+/// An error, after which a request was withdrawn.
+struct Failed {
+    error: Error,
+    /// The new grant, if the error hid that an upgrade was committed.
+    granted: Option<Grant>,
+}
+
+impl Failed {
+    fn settle(self) -> Result<Grant> {
+        self.granted.ok_or(self.error)
     }
 }
 

@@ -385,7 +385,15 @@ impl Locks {
         }
         let operation = operations.get(&work.operation)?;
         let on_takeover = operation.on_takeover();
-        let taken = store.transact(|txn| self.take_over(txn, session, key, on_takeover))?;
+        let taken = store.transact(|txn| {
+            // The operation was read in a snapshot, and decides whether the work is undone.
+            match self.work.get(txn, &key)? {
+                Some(found) if found.operation == work.operation => {
+                    self.take_over(txn, session, key, on_takeover)
+                }
+                _ => Ok(None),
+            }
+        })?;
         let Some(grant) = taken else { return Ok(false) };
         if let Err(error) = self.finish(store, grant, operation) {
             // The lease of this session would keep the lock from others, and from a second attempt.

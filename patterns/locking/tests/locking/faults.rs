@@ -59,6 +59,32 @@ fn a_lock_of_unknown_outcome_is_withdrawn() {
     }
 }
 
+/// After an upgrade with a fault, the guard holds one lock, or the lock is lost: no second request
+/// stays.
+#[test]
+fn a_failed_upgrade_leaves_one_request_or_none() {
+    let faults = [Fault::Error, Fault::UnknownButCommitted, Fault::UnknownAndLost];
+    let (mut upgraded, mut failed) = (0, 0);
+    for (n, fault) in (0..40).flat_map(|n| faults.map(|fault| (n, fault))) {
+        let store = Memory::new();
+        let locks = Bench::new(&store).locks;
+        let faulty = Faulty::new(store.clone());
+        let options = LeaseOptions::default();
+        let session = keyloom_locking::Session::without_heartbeat(&faulty, &locks, "s", options);
+        let session = session.unwrap();
+        let mut guard = session.lock(&[shared("a")]).unwrap();
+        faulty.fail_at(n, fault);
+        let result = guard.upgrade(Mode::Exclusive, std::time::Duration::ZERO);
+        let found = locks.requests(&store.snapshot().unwrap()).unwrap();
+        let found: Vec<_> = found.iter().map(|info| info.grant()).collect();
+        assert_eq!(found, [Some(guard.grant())], "the operation {n} failed: {fault:?}");
+        let mode = guard.locks()[0].mode();
+        assert_eq!(mode == Mode::Exclusive, result.is_ok(), "the operation {n} failed: {fault:?}");
+        *if result.is_ok() { &mut upgraded } else { &mut failed } += 1;
+    }
+    assert!(upgraded > 10 && failed > 10, "{upgraded} {failed}");
+}
+
 /// A session that waits withdraws its request whatever fails.
 #[test]
 fn a_failed_wait_leaves_no_request() {

@@ -1,10 +1,11 @@
 //! A holder that was paused for longer than its lease changes nothing.
 
 use keyloom::{Reader, Store, Writer};
-use keyloom_locking::{Grant, LockError, Locks};
-use keyloom_testing::on_every_store_and_server;
+use keyloom_locking::{Grant, LeaseOptions, LockError, Locks, ManualClock, Mode, Session};
+use keyloom_testing::{laws, on_every_store_and_server};
+use std::time::Duration;
 
-use super::support::{Bench, exclusive, refused};
+use super::support::{Bench, GRACE, LEASE, exclusive, refused, shared};
 
 const FILE: &[u8] = b"the file";
 
@@ -108,7 +109,53 @@ fn tokens_grow_between_levels<S: Store>(store: &S) {
     }
 }
 
+/// How a session loses its lock while its lease lives by its own clock.
+#[derive(Clone, Copy)]
+enum Loss {
+    Revoked,
+    /// Another program removes it, whose clock is 1.5 s ahead: less than the grace period.
+    FastClock,
+}
+
+/// Ada shares the file and reads it. She loses the lock, Bob writes, and she upgrades her lock and
+/// writes what she computed from the old content. Returns her result.
+fn upgrade_after<S: Store + Clone>(store: &S, loss: Loss) -> keyloom::Result<()> {
+    laws::clear(store);
+    let bench = Bench::new(store);
+    store.transact(|txn| txn.put(FILE, b"old")).unwrap();
+    let options = LeaseOptions { lease: LEASE, grace: GRACE };
+    let ada = Session::without_heartbeat(store, &bench.locks, "ada", options).unwrap();
+    let mut guard = ada.lock(&[shared("file")]).unwrap();
+    assert_eq!(content(store), b"old");
+    let ahead = ManualClock::at(1_000_000);
+    match loss {
+        Loss::Revoked => {
+            let grant = guard.grant();
+            store.transact(|txn| bench.locks.revoke(txn, grant)).unwrap();
+        }
+        Loss::FastClock => {
+            bench.clock.advance(Duration::from_secs(11));
+            ahead.advance(Duration::from_millis(12_500));
+        }
+    }
+    let other = Bench { store, locks: bench.locks.clone().with_clock(ahead.clone()), clock: ahead };
+    let grant = other.try_lock(other.session("bob"), &exclusive("file")).unwrap();
+    write(store, b"bob's", Some((&other.locks, grant))).unwrap();
+    other.release(grant).unwrap();
+    guard.upgrade(Mode::Exclusive, Duration::from_secs(1))?;
+    guard.transact(|txn| txn.put(FILE, b"ada's"))
+}
+
+fn an_upgrade_of_a_lost_lock_is_refused<S: Store + Clone>(store: &S) {
+    for loss in [Loss::Revoked, Loss::FastClock] {
+        let error = upgrade_after(store, loss);
+        assert_eq!(content(store), b"bob's", "what Ada never read is overwritten");
+        assert!(matches!(refused(error), LockError::Lost { .. }));
+    }
+}
+
 on_every_store_and_server! {
+    an_upgrade_of_a_lost_lock_is_refused,
     a_stale_holder_cannot_commit,
     without_fencing_a_stale_write_is_made,
     a_takeover_before_the_commit_stops_the_holder,

@@ -60,6 +60,15 @@ impl Resource {
         }
     }
 
+    pub fn is_exclusive(&self) -> bool {
+        self.is_exclusive
+    }
+
+    /// The same resource after an upgrade.
+    pub fn exclusive(&self) -> Self {
+        Self { is_exclusive: true, ..self.clone() }
+    }
+
     pub fn excludes(&self, other: &Self) -> bool {
         (self.is_exclusive || other.is_exclusive) && self.overlaps(other)
     }

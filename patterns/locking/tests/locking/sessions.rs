@@ -86,7 +86,47 @@ fn an_upgrade_holds_the_lock_all_the_time<S: Store + Clone>(store: &S) {
     guard.release().unwrap();
 }
 
+/// The lock is revoked while its upgrade waits for another reader.
+fn an_upgrade_whose_lock_is_lost_meanwhile_is_refused<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let [ada, bob] = ["ada", "bob"].map(|name| Session::begin(store, &locks, name).unwrap());
+    let mut guard = ada.lock(&[shared("a")]).unwrap();
+    let old = guard.grant();
+    let reader = bob.lock(&[shared("a")]).unwrap();
+    std::thread::scope(|scope| {
+        let upgrade = scope.spawn(|| guard.upgrade(Mode::Exclusive, Duration::from_secs(10)));
+        while locks.requests(&store.snapshot().unwrap()).unwrap().len() < 3 {
+            std::thread::yield_now();
+        }
+        store.transact(|txn| locks.revoke(txn, old)).unwrap();
+        reader.release().unwrap();
+        assert!(matches!(refused(upgrade.join().unwrap()), LockError::Lost { .. }));
+    });
+    // Nothing is left of the upgrade.
+    assert!(locks.requests(&store.snapshot().unwrap()).unwrap().is_empty());
+}
+
+/// An upgraded lock is one request: the old one is gone, and the guard releases the new one.
+fn an_upgrade_replaces_the_old_request<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let ada = Session::begin(store, &locks, "ada").unwrap();
+    let mut guard = ada.lock(&[shared("a")]).unwrap();
+    let old = guard.grant();
+    guard.upgrade(Mode::Exclusive, Duration::ZERO).unwrap();
+    assert!(guard.token() > old.token);
+    let upgraded = guard.grant();
+    guard.upgrade(Mode::Shared, Duration::ZERO).unwrap();
+    assert_eq!(guard.grant(), upgraded, "it includes the mode");
+    let found = locks.requests(&store.snapshot().unwrap()).unwrap();
+    assert_eq!(found.iter().map(|info| info.grant()).collect::<Vec<_>>(), [Some(upgraded)]);
+    guard.release().unwrap();
+    assert!(locks.requests(&store.snapshot().unwrap()).unwrap().is_empty());
+    assert!(ada.take_failures().is_empty());
+}
+
 on_every_store_and_server! {
+    an_upgrade_whose_lock_is_lost_meanwhile_is_refused,
+    an_upgrade_replaces_the_old_request,
     a_waiter_gets_the_lock_after_its_release,
     a_wait_ends_with_its_deadline,
     a_dropped_guard_releases,

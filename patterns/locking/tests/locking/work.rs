@@ -2,10 +2,10 @@
 
 use keyloom::{DynWriter, Reader, Result, Store, Writer};
 use keyloom_locking::work::{OnTakeover, Operation, Operations, Step, Work};
-use keyloom_locking::{Grant, LockError, Outcome};
+use keyloom_locking::{Grant, LockError, Mode, Outcome};
 use keyloom_testing::on_every_store_and_server;
 
-use super::support::{Bench, exclusive, refused};
+use super::support::{Bench, exclusive, refused, shared};
 
 const STEPS: u8 = 5;
 
@@ -173,6 +173,10 @@ fn own_unfinished_work_excludes_the_session<S: Store>(store: &S) {
     let again = refused(bench.try_lock(grant.session, &exclusive("a/b")));
     assert!(matches!(again, LockError::UnfinishedWork { .. }), "{again}");
     bench.try_lock(grant.session, &exclusive("b")).unwrap();
+    // A weaker lock would show the half-changed data to others.
+    let weaker = store.transact(|txn| bench.locks.downgrade(txn, grant, Mode::Shared));
+    assert!(matches!(refused(weaker), LockError::UnfinishedWork { .. }));
+    assert!(bench.try_lock(bench.session("bob"), &shared("a")).is_err());
     let other = Named("another operation");
     let step = store.transact(|txn| bench.locks.work_step(txn, grant, &other));
     assert!(matches!(refused(step), LockError::OtherOperation { .. }));

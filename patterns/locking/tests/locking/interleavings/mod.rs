@@ -3,13 +3,13 @@
 //! Each session begins a transaction, requests or releases or writes in it, and commits it; between
 //! these steps the other sessions do the same. A transaction of the optimistic stores reads the
 //! state at its beginning, so a finer order of its reads makes no difference. Holders die as well,
-//! and their open transactions are committed later. The number of schedules is
-//! `KEYLOOM_LOCK_INTERLEAVINGS`, 200 by default.
+//! and their open transactions are committed later; locks are revoked while their holders live, and
+//! upgraded. The number of schedules is `KEYLOOM_LOCK_INTERLEAVINGS`, 200 by default.
 
 mod model;
 
 use keyloom::{Memory, Result, Store, Transaction, Writer};
-use keyloom_locking::{Grant, LockError, Outcome};
+use keyloom_locking::{Grant, LockError, Locks, Mode, Outcome};
 use keyloom_mutant_stores::{Weakened, Weakness};
 use model::{Did, Model};
 
@@ -29,11 +29,33 @@ struct Client<'s, S: Store> {
     id: u64,
     open: Option<Open<'s, S>>,
     grants: Vec<(Grant, Resource)>,
-    waits: Option<(u64, Resource)>,
+    waits: Option<Waits>,
+}
+
+/// A request in the queue.
+#[derive(Clone, Debug)]
+struct Waits {
+    ticket: u64,
+    resource: Resource,
+    /// The grant that it upgrades.
+    replaces: Option<Grant>,
+}
+
+/// What the schedules leave out, as negative controls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mutant {
+    None,
+    /// Writes are not verified.
+    UnverifiedWrites,
+    /// An upgrade is a new request, and a release of the old one if it is there.
+    UnverifiedUpgrades,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
+    upgraded: u64,
+    /// Upgrades of live sessions that were refused, since the lock was revoked.
+    lost: u64,
     granted: u64,
     waited: u64,
     writes: u64,
@@ -48,13 +70,15 @@ struct Schedule<'s, S: Store> {
     model: Model,
     counts: Counts,
     random: fastrand::Rng,
-    is_verifying: bool,
+    /// The grant that the last operation verifies or removes.
+    target: Option<Grant>,
+    mutant: Mutant,
 }
 
 type Judged = Result<(), String>;
 
 impl<'s, S: Store> Schedule<'s, S> {
-    fn new(store: &'s S, seed: u64, is_verifying: bool) -> Self {
+    fn new(store: &'s S, seed: u64, mutant: Mutant) -> Self {
         let bench = Bench::new(store);
         let random = fastrand::Rng::with_seed(seed);
         // The ids of sessions are random.
@@ -65,7 +89,8 @@ impl<'s, S: Store> Schedule<'s, S> {
             model: Model::default(),
             counts: Counts::default(),
             random,
-            is_verifying,
+            target: None,
+            mutant,
         };
         (0..3).for_each(|_| schedule.join());
         schedule
@@ -102,19 +127,23 @@ impl<'s, S: Store> Schedule<'s, S> {
         self.model.commit(&did)?;
         let client = &mut self.clients[at];
         match did {
-            Did::Granted { grant, resource, .. } => {
-                client.waits = None;
+            Did::Granted { grant, resource, replaces, waited } => {
+                client.waits.take_if(|waits| waited == Some(waits.ticket));
+                client.grants.retain(|(grant, _)| Some(*grant) != replaces);
                 client.grants.push((grant, resource));
                 self.counts.granted += 1;
+                self.counts.upgraded += u64::from(replaces.is_some());
             }
-            Did::Waits { ticket, resource, .. } => {
-                client.waits = Some((ticket, resource));
+            Did::Waits { ticket, resource, replaces, .. } => {
+                client.waits = Some(Waits { ticket, resource, replaces });
                 self.counts.waited += 1;
             }
-            Did::Removed { ticket, .. } => {
+            // A holder does not learn that its lock was revoked.
+            Did::Removed { session, ticket } if session == client.id => {
                 client.grants.retain(|(grant, _)| grant.ticket != ticket);
-                client.waits.take_if(|(waits, _)| *waits == ticket);
+                client.waits.take_if(|waits| waits.ticket == ticket);
             }
+            Did::Removed { .. } => {}
             Did::Wrote(_) => self.counts.writes += 1,
             Did::StillWaits { .. } | Did::Nothing => {}
         }
@@ -153,45 +182,55 @@ impl<'s, S: Store> Schedule<'s, S> {
         txn: &mut S::Transaction<'s>,
         resource: &Resource,
     ) -> (Result<Did>, Resource) {
-        let Self { bench, clients, random, model, is_verifying, .. } = self;
+        let others = self.clients.iter().flat_map(|client| client.grants.iter());
+        let others: Vec<_> = others.map(|(grant, _)| *grant).collect();
+        let Self { bench, clients, random, model, mutant, target, .. } = self;
         let (locks, client) = (&bench.locks, &clients[at]);
         let (session, lock) = (client.id, [resource.lock()]);
         let held = (!client.grants.is_empty())
             .then(|| client.grants[random.usize(0..client.grants.len())].clone());
+        *target = held.as_ref().map(|(grant, _)| *grant);
         if model.dead.contains(&session) {
             // A holder that wakes late.
             return match held {
-                Some((grant, resource)) => (write(bench, txn, grant, *is_verifying), resource),
+                Some((grant, resource)) => (write(bench, txn, grant, *mutant), resource),
                 None => (locks.renew(txn, session, LEASE).map(|()| Did::Nothing), resource.clone()),
             };
         }
-        let done = match (random.u8(0..10), held, &client.waits) {
+        let done = match (random.u8(0..12), held, &client.waits) {
             (0..3, Some((grant, resource)), _) => {
-                return (write(bench, txn, grant, *is_verifying), resource);
+                return (write(bench, txn, grant, *mutant), resource);
             }
             (3..5, Some((grant, resource)), _) => {
                 let removed = Did::Removed { session, ticket: grant.ticket };
                 return (locks.release(txn, grant).map(|()| removed), resource);
             }
-            (5, _, Some((ticket, _))) => match locks.withdraw(txn, session, *ticket) {
+            (5, _, Some(Waits { ticket, .. })) => match locks.withdraw(txn, session, *ticket) {
                 Ok(None) => Ok(Did::Removed { session, ticket: *ticket }),
                 other => other.map(|_| Did::Nothing),
             },
-            (_, _, Some((ticket, resource))) => {
-                let polled = locks.poll(txn, session, *ticket);
-                return (
-                    polled.map(|outcome| polled_as(outcome, *ticket, resource)),
-                    resource.clone(),
-                );
+            (6, ..) if !others.is_empty() => {
+                let revoked = others[random.usize(0..others.len())];
+                let Grant { session, ticket, .. } = revoked;
+                *target = Some(revoked);
+                locks.revoke(txn, revoked).map(|()| Did::Removed { session, ticket })
             }
-            (6, ..) => locks.renew(txn, session, LEASE).map(|()| Did::Nothing),
-            (7, ..) => locks.try_lock(txn, session, &lock).map(|grant| {
+            (_, _, Some(waits)) => {
+                *target = waits.replaces;
+                return (poll(locks, txn, session, waits, *mutant), waits.resource.clone());
+            }
+            (7..9, Some((grant, resource)), None) if !resource.is_exclusive() => {
+                let upgraded = upgrade(locks, txn, grant, &resource, *mutant);
+                return (upgraded, resource.exclusive());
+            }
+            (9, ..) => locks.renew(txn, session, LEASE).map(|()| Did::Nothing),
+            (10, ..) => locks.try_lock(txn, session, &lock).map(|grant| {
                 let resource = resource.clone();
-                Did::Granted { waited: None, grant, resource }
+                Did::Granted { waited: None, replaces: None, grant, resource }
             }),
             _ => {
                 let requested = locks.request(txn, session, &lock);
-                requested.map(|outcome| requested_as(outcome, session, resource))
+                requested.map(|outcome| requested_as(outcome, session, resource, None))
             }
         };
         (done, resource.clone())
@@ -205,7 +244,7 @@ impl<'s, S: Store> Schedule<'s, S> {
         error: &LockError,
         resource: &Resource,
     ) -> Judged {
-        let Client { id, grants, waits, .. } = &self.clients[at];
+        let Client { id, waits, .. } = &self.clients[at];
         let is_dead = self.model.dead.contains(id);
         let is_true = match error {
             LockError::Blocked { .. } | LockError::Deadlock { .. } => {
@@ -213,7 +252,11 @@ impl<'s, S: Store> Schedule<'s, S> {
             }
             LockError::Lost { .. } => {
                 self.counts.stale += u64::from(is_dead);
-                is_dead || grants.iter().any(|(grant, _)| !began.has(*id, grant.ticket))
+                self.counts.lost += u64::from(!is_dead);
+                // Later requests may have removed the lock of a session that is dead.
+                self.target.is_some_and(|grant| {
+                    self.model.dead.contains(&grant.session) || !began.holds(&grant)
+                })
             }
             LockError::NoRequest { ticket, .. } => is_dead || !began.has(*id, *ticket),
             // The transaction began before the last renewal, and reads the clock after it.
@@ -258,9 +301,9 @@ fn write<S: Store>(
     bench: &Bench<'_, S>,
     txn: &mut S::Transaction<'_>,
     grant: Grant,
-    is_verifying: bool,
+    mutant: Mutant,
 ) -> Result<Did> {
-    if is_verifying {
+    if mutant != Mutant::UnverifiedWrites {
         bench.locks.verify(txn, grant)?;
     }
     // A key of its own, so that only the verification can conflict.
@@ -268,39 +311,94 @@ fn write<S: Store>(
     Ok(Did::Wrote(grant))
 }
 
-fn requested_as(outcome: Outcome, session: u64, resource: &Resource) -> Did {
+/// Requests the exclusive lock of a resource that is shared. The mutant does what a program without
+/// [`Locks::request_upgrade`] does.
+fn upgrade(
+    locks: &Locks,
+    txn: &mut impl Writer,
+    old: Grant,
+    resource: &Resource,
+    mutant: Mutant,
+) -> Result<Did> {
+    let resource = resource.exclusive();
+    let outcome = match mutant {
+        Mutant::UnverifiedUpgrades => {
+            let outcome = locks.request(txn, old.session, &[resource.lock()])?;
+            release_if_held(locks, txn, old, outcome)?
+        }
+        _ => locks.request_upgrade(txn, old, Mode::Exclusive)?,
+    };
+    Ok(requested_as(outcome, old.session, &resource, Some(old)))
+}
+
+fn poll(
+    locks: &Locks,
+    txn: &mut impl Writer,
+    session: u64,
+    waits: &Waits,
+    mutant: Mutant,
+) -> Result<Did> {
+    let outcome = match (waits.replaces, mutant) {
+        (None, _) => locks.poll(txn, session, waits.ticket)?,
+        (Some(old), Mutant::UnverifiedUpgrades) => {
+            let outcome = locks.poll(txn, session, waits.ticket)?;
+            release_if_held(locks, txn, old, outcome)?
+        }
+        (Some(old), _) => locks.poll_upgrade(txn, old, waits.ticket)?,
+    };
+    Ok(polled_as(outcome, waits))
+}
+
+fn release_if_held(
+    locks: &Locks,
+    txn: &mut impl Writer,
+    old: Grant,
+    outcome: Outcome,
+) -> Result<Outcome> {
+    if let (Outcome::Granted(_), Some(found)) =
+        (&outcome, locks.withdraw(txn, old.session, old.ticket)?)
+    {
+        locks.release(txn, found)?;
+    }
+    Ok(outcome)
+}
+
+fn requested_as(
+    outcome: Outcome,
+    session: u64,
+    resource: &Resource,
+    replaces: Option<Grant>,
+) -> Did {
     let resource = resource.clone();
     match outcome {
-        Outcome::Granted(grant) => Did::Granted { waited: None, grant, resource },
-        Outcome::Waiting { ticket, .. } => Did::Waits { session, ticket, resource },
+        Outcome::Granted(grant) => Did::Granted { waited: None, replaces, grant, resource },
+        Outcome::Waiting { ticket, .. } => Did::Waits { session, ticket, resource, replaces },
     }
 }
 
-fn polled_as(outcome: Outcome, ticket: u64, resource: &Resource) -> Did {
+fn polled_as(outcome: Outcome, waits: &Waits) -> Did {
+    let Waits { ticket, replaces, .. } = *waits;
+    let resource = waits.resource.clone();
     match outcome {
-        Outcome::Granted(grant) => {
-            Did::Granted { waited: Some(ticket), grant, resource: resource.clone() }
-        }
-        Outcome::Waiting { .. } => Did::StillWaits { ticket, resource: resource.clone() },
+        Outcome::Granted(grant) => Did::Granted { waited: Some(ticket), replaces, grant, resource },
+        Outcome::Waiting { .. } => Did::StillWaits { ticket, resource },
     }
 }
 
 /// Runs schedules; returns the first violation with the number of its schedule.
-fn run<S: Store>(
-    schedules: u64,
-    is_verifying: bool,
-    store: impl Fn() -> S,
-) -> Result<Counts, String> {
+fn run<S: Store>(schedules: u64, mutant: Mutant, store: impl Fn() -> S) -> Result<Counts, String> {
     let mut all = Counts::default();
     for seed in 0..schedules {
         let store = store();
-        let counts = Schedule::new(&store, seed, is_verifying).run();
+        let counts = Schedule::new(&store, seed, mutant).run();
         let counts = counts.map_err(|violation| format!("schedule {seed}: {violation}"))?;
         all.granted += counts.granted;
         all.waited += counts.waited;
         all.writes += counts.writes;
         all.conflicts += counts.conflicts;
         all.stale += counts.stale;
+        all.upgraded += counts.upgraded;
+        all.lost += counts.lost;
     }
     Ok(all)
 }
@@ -309,16 +407,66 @@ fn run<S: Store>(
 fn interleaved_transactions_are_linearizable() {
     let schedules = std::env::var("KEYLOOM_LOCK_INTERLEAVINGS");
     let schedules = schedules.map_or(200, |text| text.parse().unwrap());
-    let counts = run(schedules, true, keyloom_testing::optimistic_memory).unwrap();
+    let counts = run(schedules, Mutant::None, keyloom_testing::optimistic_memory).unwrap();
     println!("{schedules} schedules: {counts:?}");
     assert!(counts.granted.min(counts.waited).min(counts.writes) > schedules);
     assert!(counts.conflicts > schedules && counts.stale > 0);
+    assert!(counts.upgraded.min(counts.lost) > schedules / 4);
+}
+
+/// The negative control of upgrades: one that does not verify the old lock overwrites a value that
+/// its holder has not seen.
+#[test]
+fn upgrades_without_verification_are_found() {
+    let violation = run(2_000, Mutant::UnverifiedUpgrades, keyloom_testing::optimistic_memory);
+    let violation = violation.unwrap_err();
+    println!("{violation}");
+    assert!(violation.contains("an unseen value is overwritten"), "{violation}");
+}
+
+/// The same law on a history made by hand, which verified upgrades rule out.
+#[test]
+fn a_history_with_an_unseen_value_is_refused() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let exclusive = Resource::random(&mut random).exclusive();
+    let store = Memory::new();
+    let bench = Bench::new(&store);
+    let (ada, bob) = (bench.session("ada"), bench.session("bob"));
+    let next = |session| {
+        let grant = bench.try_lock(session, &exclusive.lock()).unwrap();
+        bench.release(grant).unwrap();
+        grant
+    };
+    let [read, other, upgraded] = [next(ada), next(bob), next(ada)];
+    let granted = |grant, replaces| Did::Granted {
+        waited: None,
+        replaces,
+        grant,
+        resource: exclusive.clone(),
+    };
+    let removed = |grant: Grant| Did::Removed { session: grant.session, ticket: grant.ticket };
+    let history = |replaces| {
+        let mut model = Model::default();
+        let steps = [
+            granted(read, None),
+            removed(read),
+            granted(other, None),
+            Did::Wrote(other),
+            removed(other),
+            granted(upgraded, replaces),
+            Did::Wrote(upgraded),
+        ];
+        steps.iter().try_for_each(|did| model.commit(did))
+    };
+    // A new lock reads again, an upgraded one does not.
+    history(None).unwrap();
+    assert!(history(Some(read)).unwrap_err().contains("an unseen value is overwritten"));
 }
 
 /// The negative controls: the same schedules on stores that leave out a part of the validation.
 #[test]
 fn weaker_isolation_is_found() {
-    let on = |weakness| run(30, true, || Weakened::new(Memory::new(), weakness));
+    let on = |weakness| run(30, Mutant::None, || Weakened::new(Memory::new(), weakness));
     on(Weakness::None).unwrap();
     for weakness in [Weakness::LostUpdates, Weakness::WriteSkew, Weakness::Phantoms] {
         let violation = on(weakness).unwrap_err();
@@ -329,6 +477,7 @@ fn weaker_isolation_is_found() {
 /// The negative control of fencing: without a verified token, dead holders write.
 #[test]
 fn writes_without_fencing_are_found() {
-    let violation = run(100, false, keyloom_testing::optimistic_memory).unwrap_err();
+    let violation =
+        run(100, Mutant::UnverifiedWrites, keyloom_testing::optimistic_memory).unwrap_err();
     assert!(violation.contains("a stale write"), "{violation}");
 }

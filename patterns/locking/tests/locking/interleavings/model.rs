@@ -3,7 +3,7 @@
 //! The model is sequential: if each transaction, in the order of the commits, does what the model
 //! allows, the history is linearizable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom_locking::Grant;
 
@@ -23,8 +23,10 @@ pub struct Entered {
 #[derive(Clone, Debug)]
 pub enum Did {
     /// The request with this ticket is granted; a request that did not wait has no ticket before.
+    /// An upgrade replaces the old grant.
     Granted {
         waited: Option<u64>,
+        replaces: Option<Grant>,
         grant: Grant,
         resource: Resource,
     },
@@ -33,6 +35,7 @@ pub enum Did {
         session: u64,
         ticket: u64,
         resource: Resource,
+        replaces: Option<Grant>,
     },
     /// A poll found the request still waiting, and wrote nothing.
     StillWaits {
@@ -56,11 +59,22 @@ pub struct Model {
     pub dead: BTreeSet<u64>,
     /// All tokens ever given.
     given: Vec<(Resource, u64)>,
+    /// All writes under exclusive locks, by session.
+    writes: Vec<(u64, Resource)>,
+    /// For each grant, by session and ticket, how many writes its holder has seen. The holder reads
+    /// once, under the lock, and keeps the value when it upgrades the lock.
+    seen: BTreeMap<(u64, u64), usize>,
 }
 
 impl Model {
     pub fn has(&self, session: u64, ticket: u64) -> bool {
         self.requests.iter().any(|r| (r.session, r.ticket) == (session, ticket))
+    }
+
+    /// Whether the grant is held; a request that waits has no token.
+    pub fn holds(&self, grant: &Grant) -> bool {
+        let key = (grant.session, grant.ticket, Some(grant.token));
+        self.requests.iter().any(|r| (r.session, r.ticket, r.token) == key)
     }
 
     /// The requests of other sessions that keep a request from being granted.
@@ -78,8 +92,18 @@ impl Model {
     /// Applies a committed transaction; fails if no sequential history allows it.
     pub fn commit(&mut self, did: &Did) -> Result<(), String> {
         match did {
-            Did::Granted { waited, grant, resource } => self.grant(*waited, grant, resource),
-            Did::Waits { session, ticket, resource } => {
+            Did::Granted { waited, replaces, grant, resource } => {
+                self.grant(*waited, grant, resource)?;
+                let Grant { session, ticket, .. } = *grant;
+                let read = replaces.and_then(|old| self.seen.get(&(old.session, old.ticket)));
+                let read = read.copied().unwrap_or(self.writes.len());
+                self.seen.insert((session, ticket), read);
+                if let Some(old) = replaces {
+                    self.remove(old.session, old.ticket);
+                }
+                Ok(())
+            }
+            Did::Waits { session, ticket, resource, .. } => {
                 if self.in_the_way(*session, *ticket, resource).next().is_none() {
                     return Err(format!("{did:?}, and nothing is in the way: {self:?}"));
                 }
@@ -93,12 +117,33 @@ impl Model {
                 self.remove(*session, *ticket);
                 Ok(())
             }
-            Did::Wrote(grant) => match self.has(grant.session, grant.ticket) {
-                true => Ok(()),
-                false => Err(format!("a stale write: {grant:?} in {self:?}")),
-            },
+            Did::Wrote(grant) => {
+                let key = (grant.session, grant.ticket);
+                let found = self.requests.iter().find(|r| (r.session, r.ticket) == key);
+                match found.map(|entered| entered.resource.clone()) {
+                    Some(resource) => self.write(grant, &resource),
+                    None => Err(format!("a stale write: {grant:?} in {self:?}")),
+                }
+            }
             Did::StillWaits { .. } | Did::Nothing => Ok(()),
         }
+    }
+
+    /// What a holder has read under its lock is current when it writes under it, also if it has
+    /// upgraded the lock in between.
+    fn write(&mut self, grant: &Grant, resource: &Resource) -> Result<(), String> {
+        if !resource.is_exclusive() {
+            return Ok(());
+        }
+        let read = self.seen.get(&(grant.session, grant.ticket)).copied().unwrap_or_default();
+        let later = self.writes.get(read..).unwrap_or_default().iter();
+        let mut unseen =
+            later.filter(|(by, other)| *by != grant.session && other.excludes(resource));
+        if let Some(unseen) = unseen.next() {
+            return Err(format!("an unseen value is overwritten: {grant:?} after {unseen:?}"));
+        }
+        self.writes.push((grant.session, resource.clone()));
+        Ok(())
     }
 
     fn enter(&mut self, session: u64, ticket: u64, resource: &Resource, token: Option<u64>) {
