@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use keyloom::{Result, Store};
 
+use crate::deferred::Released;
 use crate::records::shown;
 use crate::request::stronger;
 use crate::work::Operation;
 use crate::{Grant, Lock, LockError, Mode, Session};
 
-/// Held locks. They are released when it is dropped; if that fails, the
-/// [session](Session::take_failures) has the error.
+/// Held locks. They are released when it is dropped. If the store fails then, for example because
+/// the thread has a transaction open, the session releases them later. Locks with unfinished work
+/// are left to any session that finishes it, as after the end of this one. The
+/// [session](Session::take_failures) has the error of a lock that was lost or has unfinished work.
+#[must_use = "a guard that is dropped releases its locks"]
 pub struct Guard<'s, S: Store + Clone> {
     session: &'s Session<S>,
     grant: Grant,
@@ -31,9 +35,35 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         Self { session, grant, locks: locks.to_vec(), is_released: false }
     }
 
-    /// The grant, for the methods of [`Locks`](crate::Locks).
-    pub fn grant(&self) -> Grant {
-        self.grant
+    /// The grant, for the methods of [`Locks`](crate::Locks). It is borrowed, so that the guard
+    /// lives as long as the grant is used:
+    ///
+    /// ```compile_fail,E0716
+    /// # use keyloom::{Memory, Store};
+    /// # use keyloom_locking::{Lock, LockPath, Locks, Session};
+    /// # use keyloom_tables::Schema;
+    /// # let store = Memory::new();
+    /// # let locks = Locks::open(&Schema::open(&store, "shop")?, "locks")?;
+    /// # let session = Session::begin(&store, &locks, "ada")?;
+    /// // The guard is dropped at the end of this statement, and releases the lock.
+    /// let grant = session.lock(&[Lock::exclusive(LockPath::root())])?.grant();
+    /// store.transact(|txn| locks.verify(txn, *grant))?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// ```
+    /// # use keyloom::{Memory, Store};
+    /// # use keyloom_locking::{Lock, LockPath, Locks, Session};
+    /// # use keyloom_tables::Schema;
+    /// # let store = Memory::new();
+    /// # let locks = Locks::open(&Schema::open(&store, "shop")?, "locks")?;
+    /// # let session = Session::begin(&store, &locks, "ada")?;
+    /// let guard = session.lock(&[Lock::exclusive(LockPath::root())])?;
+    /// store.transact(|txn| locks.verify(txn, *guard.grant()))?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn grant(&self) -> &Grant {
+        &self.grant
     }
 
     /// The fencing token. Give it to every service that the work under the lock changes; the
@@ -109,23 +139,20 @@ impl<'s, S: Store + Clone> Guard<'s, S> {
         Ok(())
     }
 
-    /// Releases the lock.
+    /// Releases the lock. After an error of the store, the session tries it again later.
     ///
     /// # Errors
     /// [`LockError::Lost`] if it is no longer held: what was done under it outside of
-    /// [`transact`](Guard::transact) may have been wrong. [`LockError::UnfinishedWork`]; any error
-    /// of the store.
+    /// [`transact`](Guard::transact) may have been wrong. [`LockError::UnfinishedWork`], after which
+    /// any session can finish the work; any error of the store.
     pub fn release(mut self) -> Result<()> {
-        let released = self.release_now();
-        // After an error of the store, dropping tries once more.
-        let is_final = |error: &keyloom::Error| error.downcast_ref::<LockError>().is_some();
-        self.is_released = released.as_ref().err().is_none_or(is_final);
-        released
-    }
-
-    fn release_now(&self) -> Result<()> {
         let Session { store, locks, .. } = self.session;
-        store.transact(|txn| locks.release(txn, self.grant))
+        let released = store.transact(|txn| locks.release(txn, self.grant));
+        let lost =
+            |error: &keyloom::Error| matches!(error.downcast_ref(), Some(LockError::Lost { .. }));
+        // Otherwise dropping it tries again, or leaves the unfinished work to others.
+        self.is_released = released.as_ref().err().is_none_or(lost);
+        released
     }
 }
 
@@ -134,8 +161,19 @@ impl<S: Store + Clone> Drop for Guard<'_, S> {
         if self.is_released {
             return;
         }
-        if let Err(error) = self.release_now() {
-            self.session.note_failure(error);
-        }
+        let (locks, grant) = (self.session.locks.clone(), self.grant);
+        self.session.release_or_defer(move |store| {
+            let error = match store.transact(|txn| locks.release(txn, grant)) {
+                Ok(()) => return Ok(Released::Done),
+                Err(error) => error,
+            };
+            match error.downcast_ref() {
+                Some(LockError::UnfinishedWork { .. }) => {
+                    let left = store.transact(|txn| locks.give_back(txn, grant, grant.session))?;
+                    Ok(left.map_or(Released::Done, |key| Released::Left(key, error)))
+                }
+                _ => Err(error),
+            }
+        });
     }
 }

@@ -80,6 +80,8 @@
 //! * The token of a lock is greater than those of all earlier locks that exclude it.
 //! * A lock with unfinished [work] is not given to another session before the work is
 //!   finished.
+//! * A session that lives keeps no lock that its program gave up: a release that fails is tried
+//!   again, and unfinished work under a dropped guard can be taken over.
 //!
 //! # Time
 //!
@@ -133,6 +135,7 @@ mod claims;
 mod clock;
 mod conflicts;
 mod deadlock;
+mod deferred;
 mod error;
 pub mod expiry;
 mod guard;

@@ -27,11 +27,26 @@ pub(crate) type RequestKey = (u64, u64);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
-    /// How long a lease lasts after a renewal. Default: 10 seconds.
+    /// How long a lease lasts after a renewal, at least 30 ms. Default: 10 seconds.
     pub lease: Duration,
     /// How long the locks remain after the lease has ended. Must be longer than the clocks of two
     /// programs may differ. Default: 2 seconds.
     pub grace: Duration,
+}
+
+/// The shortest lease. A session renews it after each third, and a commit takes some milliseconds
+/// on a disk: with less, one late renewal ends the session.
+const SHORTEST_LEASE: Duration = Duration::from_millis(30);
+
+fn refuse_short(lease: Duration) -> Result<()> {
+    match lease < SHORTEST_LEASE {
+        false => Ok(()),
+        true => Err(Error::InvalidArgument {
+            what: "the lease of a session",
+            value: format!("{lease:?}"),
+            why: "a lease of less than 30 ms ends before it is renewed; take one of some seconds",
+        }),
+    }
 }
 
 impl Default for LeaseOptions {
@@ -91,29 +106,25 @@ impl Locks {
     /// Begins a session, the owner of locks, and returns its id. Costs one get and one key written.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a lease of 0; the errors of the clock; any error of the
-    /// store.
+    /// [`Error::InvalidArgument`] for a lease of less than 30 ms, which cannot be renewed in time,
+    /// and for a name with NUL; the errors of the clock; any error of the store.
     pub fn begin_session(
         &self,
         txn: &mut impl Writer,
         name: &str,
         options: &LeaseOptions,
     ) -> Result<u64> {
-        if options.lease.is_zero() {
+        refuse_short(options.lease)?;
+        if name.contains('\0') {
             return Err(Error::InvalidArgument {
-                what: "the lease of a session",
-                value: "0".into(),
-                why: "it would end at once; renew a lease of some seconds",
+                what: "the name of a session",
+                value: name.to_owned(),
+                why: "it contains NUL, which the name of a thread may not; leave the NUL out",
             });
         }
         txn.guarded(|txn| {
             let now = self.clock.now()?;
-            let id = loop {
-                let id = fastrand::u64(1..=i64::MAX.cast_unsigned());
-                if self.sessions.get(txn, &id)?.is_none() {
-                    break id;
-                }
-            };
+            let id = self.unused_session(txn)?;
             let [lease, grace] = [options.lease, options.grace].map(millis);
             let expires = now.saturating_add(lease);
             let session = SessionRecord { name: name.to_owned(), started: now, expires, grace };
@@ -122,13 +133,25 @@ impl Locks {
         })
     }
 
+    /// An id that no session has.
+    pub(crate) fn unused_session(&self, reader: &impl Reader) -> Result<u64> {
+        loop {
+            let id = fastrand::u64(1..=i64::MAX.cast_unsigned());
+            if self.sessions.get(reader, &id)?.is_none() {
+                return Ok(id);
+            }
+        }
+    }
+
     /// Renews the lease of a session, to `lease` from now. Costs one get and one key written.
     ///
     /// A session whose grace period is over is not renewed: its locks may be those of others.
     ///
     /// # Errors
-    /// [`LockError::SessionEnded`]; the errors of the clock; any error of the store.
+    /// [`LockError::SessionEnded`]; [`Error::InvalidArgument`] for a lease of less than 30 ms; the
+    /// errors of the clock; any error of the store.
     pub fn renew(&self, txn: &mut impl Writer, session: u64, lease: Duration) -> Result<()> {
+        refuse_short(lease)?;
         txn.guarded(|txn| {
             let (now, mut record) = self.live_session(txn, session)?;
             record.expires = record.expires.max(now.saturating_add(millis(lease)));

@@ -225,8 +225,8 @@ impl Locks {
     /// Otherwise the old one stays, and the request waits: [poll the
     /// upgrade](Locks::poll_upgrade). If the locks include the mode, the grant stays as it is.
     ///
-    /// The old grant is verified by the transaction that replaces it. So what was read under the old
-    /// lock is still current under the new one.
+    /// The old grant is verified by the transaction that replaces it. So what was read under the
+    /// old lock is still current under the new one.
     ///
     /// ```
     /// use keyloom::{Memory, Store};

@@ -2,15 +2,15 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use keyloom::{Error, Result, Store, Writer};
 
-use crate::clock::millis;
+use crate::deferred::{Released, Shared, Stop};
 use crate::records::shown;
-use crate::work::Operations;
+use crate::work::{Operations, Rescuer};
 use crate::{Blocker, Grant, Guard, LeaseOptions, Lock, LockError, Locks, Mode, Outcome};
 
 /// How long a waiter sleeps at most before it polls again: what blocks it may have changed in a
@@ -40,29 +40,16 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 ///
 /// A session never excludes itself: two threads that share one both get the same lock. Give each
 /// thread of work a session of its own.
+#[must_use = "a session that is dropped ends, and releases its locks"]
 pub struct Session<S: Store + Clone> {
     pub(crate) store: S,
     pub(crate) locks: Locks,
     id: u64,
     name: String,
     operations: Operations,
-    heartbeat: Option<(Arc<Heartbeat>, JoinHandle<()>)>,
+    heartbeat: Option<JoinHandle<()>>,
     has_stopped: bool,
-    /// The errors of guards that were dropped.
-    failed: Mutex<Vec<Error>>,
-}
-
-/// What the thread that renews the lease shares with the session.
-#[derive(Default)]
-struct Heartbeat {
-    state: Mutex<HeartbeatState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct HeartbeatState {
-    is_stopped: bool,
-    failed: Option<Error>,
+    shared: Arc<Shared<S>>,
 }
 
 impl<S: Store + Clone> fmt::Debug for Session<S> {
@@ -76,8 +63,8 @@ impl<S: Store + Clone> Session<S> {
     /// Begins a session with the default lease. `name` is shown to those who wait for its locks.
     ///
     /// # Errors
-    /// The errors of the clock; any error of the store; [`Error::Other`] if no thread can be
-    /// started.
+    /// [`Error::InvalidArgument`] for a name with NUL; the errors of the clock; any error of the
+    /// store; [`Error::Other`] if no thread can be started.
     pub fn begin(store: &S, locks: &Locks, name: &str) -> Result<Self> {
         Self::begin_with(store, locks, name, LeaseOptions::default())
     }
@@ -85,24 +72,24 @@ impl<S: Store + Clone> Session<S> {
     /// [`begin`](Session::begin) with a lease of another length. It is renewed after each third.
     ///
     /// # Errors
-    /// The errors of [`begin`](Session::begin).
+    /// The errors of [`begin`](Session::begin); [`Error::InvalidArgument`] for a lease of less than
+    /// 30 ms.
     pub fn begin_with(store: &S, locks: &Locks, name: &str, options: LeaseOptions) -> Result<Self> {
         let mut session = Self::without_heartbeat(store, locks, name, options)?;
-        let shared = Arc::new(Heartbeat::default());
         let beating = {
-            let (store, locks, shared) = (store.clone(), locks.clone(), Arc::clone(&shared));
-            let (id, lease) = (session.id, options.lease);
+            let (store, locks) = (store.clone(), locks.clone());
+            let (id, lease, shared) = (session.id, options.lease, Arc::clone(&session.shared));
             move || beat(&store, &locks, id, lease, &shared)
         };
         let thread = std::thread::Builder::new().name(format!("lease of {name}"));
-        session.heartbeat = Some((shared, thread.spawn(beating).map_err(Error::other)?));
+        session.heartbeat = Some(thread.spawn(beating).map_err(Error::other)?);
         Ok(session)
     }
 
     /// A session whose lease the program renews itself, with [`Locks::renew`].
     ///
     /// # Errors
-    /// The errors of the clock; any error of the store.
+    /// The errors of [`Locks::begin_session`].
     pub fn without_heartbeat(
         store: &S,
         locks: &Locks,
@@ -118,13 +105,12 @@ impl<S: Store + Clone> Session<S> {
             operations: Operations::default(),
             heartbeat: None,
             has_stopped: false,
-            failed: Mutex::default(),
+            shared: Arc::default(),
         })
     }
 
     /// The session with operations that it finishes for sessions that have ended, if their locks
     /// are in the way of its own; see [`work`](crate::work).
-    #[must_use]
     pub fn with_operations(mut self, operations: Operations) -> Self {
         self.operations = operations;
         self
@@ -142,18 +128,30 @@ impl<S: Store + Clone> Session<S> {
 
     /// The error that ended the renewals of the lease, if they have ended.
     pub fn failure(&self) -> Option<Error> {
-        let (heartbeat, _) = self.heartbeat.as_ref()?;
-        heartbeat.state.lock().unwrap_or_else(PoisonError::into_inner).failed.clone()
+        self.shared.renewal_failure()
     }
 
-    /// Removes and returns the errors of guards that could not release their locks when they were
-    /// dropped.
+    /// Removes and returns the errors of guards whose locks were lost, or had unfinished work, when
+    /// they were dropped.
+    ///
+    /// A release that fails with an error of the store is not among them, such as
+    /// [`Error::NestedTransaction`] of a guard that was dropped within a transaction. It is tried
+    /// again by the thread that renews the lease, and by the next request of the session.
     pub fn take_failures(&self) -> Vec<Error> {
-        std::mem::take(&mut *self.failed.lock().unwrap_or_else(PoisonError::into_inner))
+        self.shared.take_failures()
     }
 
-    pub(crate) fn note_failure(&self, error: Error) {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+    /// Releases now, or later if the store fails.
+    pub(crate) fn release_or_defer(
+        &self,
+        release: impl Fn(&S) -> Result<Released> + Send + 'static,
+    ) {
+        self.shared.release(&self.store, Box::new(release));
+    }
+
+    /// Tries the releases that failed before once more.
+    pub(crate) fn release_pending(&self) {
+        self.shared.release_before(&self.store);
     }
 
     /// Locks all of `locks`, if they are free; see [`Locks::try_lock`].
@@ -219,7 +217,11 @@ impl<S: Store + Clone> Session<S> {
             if left.is_zero() {
                 return self.give_up(ticket, wanted, began.elapsed(), blockers);
             }
-            let polled = self.wait(&blockers, left).and_then(|()| {
+            // The operation of another session may panic while this one finishes its work.
+            let unwinding = Unwinding { session: self, ticket };
+            let waited = self.wait(&blockers, left);
+            std::mem::forget(unwinding);
+            let polled = waited.and_then(|()| {
                 let poll =
                     |txn: &mut S::Transaction<'_>| wanted.poll(&self.locks, txn, self.id, ticket);
                 self.tidying(|| self.store.transact(poll))
@@ -241,6 +243,7 @@ impl<S: Store + Clone> Session<S> {
         wanted: &Wanted<'_>,
         make: impl Fn(&mut S::Transaction<'_>) -> Result<(u64, T)>,
     ) -> std::result::Result<T, Failed> {
+        self.release_pending();
         let ticket = Cell::new(None);
         let entered = self.tidying(|| {
             self.store.transact(|txn| {
@@ -278,7 +281,22 @@ impl<S: Store + Clone> Session<S> {
                 None => Ok(None),
             },
         });
-        withdrawn.unwrap_or_default()
+        withdrawn.unwrap_or_else(|_| {
+            self.withdraw_later(ticket);
+            None
+        })
+    }
+
+    /// Withdraws a request, or releases it if it was granted, now or later.
+    fn withdraw_later(&self, ticket: u64) {
+        let (locks, id) = (self.locks.clone(), self.id);
+        self.release_or_defer(move |store| {
+            store.transact(|txn| match locks.withdraw(txn, id, ticket)? {
+                Some(grant) => locks.release(txn, grant),
+                None => Ok(()),
+            })?;
+            Ok(Released::Done)
+        });
     }
 
     /// Withdraws a request whose time is over, unless it has just been granted.
@@ -291,9 +309,13 @@ impl<S: Store + Clone> Session<S> {
     ) -> Result<Grant> {
         let withdraw = || self.store.transact(|txn| self.locks.withdraw(txn, self.id, ticket));
         // A second time, since a request that stays is in the way of others until the session ends.
-        match withdraw().or_else(|_| withdraw())? {
-            Some(grant) => Ok(grant),
-            None => {
+        match withdraw().or_else(|_| withdraw()) {
+            Ok(Some(grant)) => Ok(grant),
+            Err(error) => {
+                self.withdraw_later(ticket);
+                Err(error)
+            }
+            Ok(None) => {
                 let lock = shown(wanted.locks);
                 Err(LockError::TimedOut { lock, waited, blockers }.into())
             }
@@ -325,7 +347,8 @@ impl<S: Store + Clone> Session<S> {
         let key = (blocker.session, blocker.ticket);
         match locks.work.get(&store.snapshot()?, &key)? {
             Some(work) if operations.get(&work.operation).is_ok() => {
-                locks.recover_one(store, self.id, operations, key, &work)
+                let rescuer = Rescuer { store, session: self.id, later: Some(&self.shared) };
+                locks.recover_one(&rescuer, operations, key, &work)
             }
             _ => Ok(false),
         }
@@ -335,7 +358,8 @@ impl<S: Store + Clone> Session<S> {
     ///
     /// # Errors
     /// [`LockError::LeftUnfinished`] if locks have unfinished work: they stay, and another program
-    /// can finish it; any error of the store.
+    /// can finish it; any error of the store. If this thread has a transaction open, the thread
+    /// that renews the lease ends the session after that.
     pub fn end(mut self) -> Result<()> {
         match self.stop()? {
             0 => Ok(()),
@@ -347,16 +371,36 @@ impl<S: Store + Clone> Session<S> {
         if std::mem::replace(&mut self.has_stopped, true) {
             return Ok(0);
         }
-        if let Some((heartbeat, thread)) = self.heartbeat.take() {
-            heartbeat.state.lock().unwrap_or_else(PoisonError::into_inner).is_stopped = true;
-            heartbeat.changed.notify_all();
+        let left = self.shared.left();
+        let ended = self.store.transact(|txn| {
+            let unfinished = self.locks.end_session(txn, self.id)?;
+            let left = self.locks.work.get_many(txn, left.iter())?;
+            Ok(unfinished + left.into_iter().flatten().count())
+        });
+        // The thread may wait for the transaction that this thread has open, so joining it here
+        // would never end.
+        let is_nested = matches!(ended, Err(Error::NestedTransaction));
+        self.shared.stop(if is_nested { Stop::EndSession } else { Stop::Yes });
+        if let Some(thread) = self.heartbeat.take().filter(|_| !is_nested) {
             let _panicked = thread.join();
         }
-        self.store.transact(|txn| self.locks.end_session(txn, self.id))
+        ended
     }
 }
 
-/// The locks that a session wants.
+/// Withdraws a request whose wait panics.
+struct Unwinding<'s, S: Store + Clone> {
+    session: &'s Session<S>,
+    ticket: u64,
+}
+
+impl<S: Store + Clone> Drop for Unwinding<'_, S> {
+    fn drop(&mut self) {
+        self.session.withdraw_later(self.ticket);
+    }
+}
+
+/// The locks that a session requests.
 struct Wanted<'l> {
     locks: &'l [Lock],
     /// The grant that they replace, and the mode that it does not include.
@@ -409,28 +453,37 @@ fn is_many_ended<T>(outcome: &Result<T>) -> bool {
     matches!(error, Some(LockError::ManyEnded { .. }))
 }
 
-/// Renews the lease after each third of it, until the session stops or has ended.
-fn beat<S: Store>(store: &S, locks: &Locks, id: u64, lease: Duration, shared: &Heartbeat) {
-    let pause = Duration::from_millis((millis(lease) / 3).max(1));
-    let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-    while !state.is_stopped {
-        let waited = shared.changed.wait_timeout(state, pause);
-        state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if state.is_stopped {
+/// Renews the lease after each third of it, and does the releases that failed, until the session
+/// stops or has ended.
+fn beat<S: Store>(store: &S, locks: &Locks, id: u64, lease: Duration, shared: &Shared<S>) {
+    let pause = lease / 3;
+    let mut due = Instant::now() + pause;
+    loop {
+        match shared.wait(due.saturating_duration_since(Instant::now())) {
+            Stop::No => {}
+            Stop::Yes => return,
+            Stop::EndSession => return end_late(store, locks, id, pause),
+        }
+        shared.release_pending(store);
+        if Instant::now() < due {
+            continue;
+        }
+        let failed = store.transact(|txn| locks.renew(txn, id, lease)).err();
+        due = Instant::now() + pause;
+        let has_ended = failed.as_ref().is_some_and(|e| e.downcast_ref::<LockError>().is_some());
+        shared.note_renewal(failed);
+        if has_ended {
             return;
         }
-        drop(state);
-        let renewed = store.transact(|txn| locks.renew(txn, id, lease));
-        state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match renewed {
-            Ok(()) => state.failed = None,
-            Err(error) => {
-                let has_ended = error.downcast_ref::<LockError>().is_some();
-                state.failed = Some(error);
-                if has_ended {
-                    return;
-                }
-            }
+    }
+}
+
+/// Ends a session that could not end itself. After three failures the lease ends it.
+fn end_late<S: Store>(store: &S, locks: &Locks, id: u64, pause: Duration) {
+    for _ in 0..3 {
+        if store.transact(|txn| locks.end_session(txn, id)).is_ok() {
+            return;
         }
+        std::thread::sleep(pause);
     }
 }

@@ -59,8 +59,9 @@ use std::sync::Arc;
 use keyloom::{DynWriter, Order, Reader, Result, Store, Writer};
 use serde::{Deserialize, Serialize};
 
+use crate::deferred::{Released, Shared};
 use crate::locks::{Locks, RequestKey};
-use crate::records::Request;
+use crate::records::{Request, SessionRecord};
 use crate::{Grant, LockError};
 
 /// The record of unfinished work.
@@ -196,7 +197,7 @@ impl Locks {
         argument: &[u8],
     ) -> Result<()> {
         store.transact(|txn| self.begin_work(txn, grant, operation.name(), argument))?;
-        self.finish(store, grant, operation)
+        self.finish(store, grant, operation, AtEnd::Hold)
     }
 
     /// Continues the work under a lock until it is done or undone.
@@ -216,9 +217,15 @@ impl Locks {
     }
 
     /// Does the steps of work that was begun, to its end.
-    fn finish<S: Store>(&self, store: &S, grant: Grant, operation: &dyn Operation) -> Result<()> {
+    fn finish<S: Store>(
+        &self,
+        store: &S,
+        grant: Grant,
+        operation: &dyn Operation,
+        at_end: AtEnd,
+    ) -> Result<()> {
         loop {
-            match store.transact(|txn| self.step(txn, grant, operation))? {
+            match store.transact(|txn| self.step(txn, grant, operation, at_end))? {
                 Some(true) => {}
                 Some(false) => return Ok(()),
                 None => {
@@ -240,7 +247,7 @@ impl Locks {
         grant: Grant,
         operation: &dyn Operation,
     ) -> Result<bool> {
-        Ok(self.step(txn, grant, operation)?.unwrap_or(false))
+        Ok(self.step(txn, grant, operation, AtEnd::Hold)?.unwrap_or(false))
     }
 
     /// One step; `None` if there is no work under the lock.
@@ -249,6 +256,7 @@ impl Locks {
         txn: &mut impl Writer,
         grant: Grant,
         operation: &dyn Operation,
+        at_end: AtEnd,
     ) -> Result<Option<bool>> {
         txn.guarded(|txn| {
             let request = self.held(txn, grant)?;
@@ -270,7 +278,13 @@ impl Locks {
                     self.work.put(txn, &key, &work)?;
                     Ok(Some(true))
                 }
-                Step::Done => self.work.delete(txn, &key).map(|_| Some(false)),
+                Step::Done => {
+                    self.work.delete(txn, &key)?;
+                    if at_end == AtEnd::Release {
+                        self.requests.delete(txn, &key)?;
+                    }
+                    Ok(Some(false))
+                }
             }
         })
     }
@@ -354,7 +368,7 @@ impl Locks {
     /// # Errors
     /// The first of: [`LockError::UnknownOperation`]; the errors of [`take_over`](Locks::take_over)
     /// and [`resume`](Locks::resume). Other work is finished all the same. Work that failed is given
-    /// back to the session that has ended: call it again.
+    /// back to the session that has ended, also if a step panics: call it again.
     pub fn recover<S: Store>(
         &self,
         store: &S,
@@ -363,7 +377,8 @@ impl Locks {
     ) -> Result<u64> {
         let (mut finished, mut failed) = (0, Ok(()));
         for (key, work) in self.unfinished(&store.snapshot()?)? {
-            match self.recover_one(store, session, operations, key, &work) {
+            let rescuer = Rescuer { store, session, later: None };
+            match self.recover_one(&rescuer, operations, key, &work) {
                 Ok(is_finished) => finished += u64::from(is_finished),
                 Err(error) => failed = failed.and(Err(error)),
             }
@@ -374,12 +389,12 @@ impl Locks {
     /// Finishes one work if its session has ended. Returns whether it did.
     pub(crate) fn recover_one<S: Store>(
         &self,
-        store: &S,
-        session: u64,
+        rescuer: &Rescuer<'_, S>,
         operations: &Operations,
         key: RequestKey,
         work: &Work,
     ) -> Result<bool> {
+        let Rescuer { store, session, .. } = *rescuer;
         if !self.has_ended(&store.snapshot()?, key.0)? {
             return Ok(false);
         }
@@ -395,12 +410,10 @@ impl Locks {
             }
         })?;
         let Some(grant) = taken else { return Ok(false) };
-        if let Err(error) = self.finish(store, grant, operation) {
-            // The lease of this session would keep the lock from others, and from a second attempt.
-            let _given_back = store.transact(|txn| self.give_back(txn, grant, key.0));
-            return Err(error);
-        }
-        store.transact(|txn| self.release(txn, grant))?;
+        // The lease of this session would keep the lock from others, and from a second attempt.
+        let mut rescue = Rescue { locks: self, rescuer, grant, dead: key.0, is_done: false };
+        self.finish(store, grant, operation, AtEnd::Release)?;
+        rescue.is_done = true;
         Ok(true)
     }
 
@@ -409,13 +422,84 @@ impl Locks {
         Ok(record.is_none_or(|record| now >= record.dead_at()))
     }
 
-    /// Gives unfinished work back to the session that has ended.
-    fn give_back(&self, txn: &mut impl Writer, grant: Grant, dead: u64) -> Result<()> {
+    /// Gives unfinished work back to a session that has ended, and returns its key there. If `from`
+    /// is alive, by this clock, that is a new session of the same name: work of a live one is not
+    /// taken over. Without work, releases the lock.
+    pub(crate) fn give_back(
+        &self,
+        txn: &mut impl Writer,
+        grant: Grant,
+        from: u64,
+    ) -> Result<Option<RequestKey>> {
         txn.guarded(|txn| {
             let request = self.held(txn, grant)?;
             let key = (grant.session, grant.ticket);
-            let Some(work) = self.work.get(txn, &key)? else { return Ok(()) };
-            self.pass_on(txn, key, dead, &request, &work).map(drop)
+            let Some(work) = self.work.get(txn, &key)? else {
+                // It was abandoned, or done in the meantime: nothing keeps the lock.
+                self.requests.delete(txn, &key)?;
+                return Ok(None);
+            };
+            let (now, record) = (self.clock.now()?, self.sessions.get(txn, &from)?);
+            let ended = match record.filter(|record| now < record.dead_at()) {
+                None => from,
+                Some(record) => {
+                    let id = self.unused_session(txn)?;
+                    let ended = SessionRecord { expires: 0, grace: 0, ..record };
+                    self.sessions.put(txn, &id, &ended)?;
+                    id
+                }
+            };
+            let left = self.pass_on(txn, key, ended, &request, &work)?;
+            Ok(Some((left.session, left.ticket)))
         })
+    }
+}
+
+/// What happens to a lock with the end of its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtEnd {
+    Hold,
+    /// It is released in the transaction of the last step.
+    Release,
+}
+
+/// A session that finishes the work of others.
+pub(crate) struct Rescuer<'r, S> {
+    pub(crate) store: &'r S,
+    pub(crate) session: u64,
+    /// What gives work back later, if the store fails.
+    pub(crate) later: Option<&'r Shared<S>>,
+}
+
+/// Gives work back that was taken over, unless it is done: after an error, and after a panic.
+struct Rescue<'r, S: Store> {
+    locks: &'r Locks,
+    rescuer: &'r Rescuer<'r, S>,
+    grant: Grant,
+    dead: u64,
+    is_done: bool,
+}
+
+impl<S: Store> Drop for Rescue<'_, S> {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        let (locks, grant, dead) = (self.locks.clone(), self.grant, self.dead);
+        let give_back = move |store: &S| {
+            let given = store.transact(|txn| locks.give_back(txn, grant, dead));
+            match given.as_ref().map_err(|error| error.downcast_ref()) {
+                // Its last step was committed after all, or another session has it.
+                Err(Some(LockError::Lost { .. })) => Ok(Released::Done),
+                _ => given.map(|_| Released::Done),
+            }
+        };
+        match self.rescuer.later {
+            Some(later) => later.release(self.rescuer.store, Box::new(give_back)),
+            None => {
+                let store = self.rescuer.store;
+                let _given_back = give_back(store).or_else(|_| give_back(store));
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use keyloom_tables::{Continuation, Page};
 
 use super::error::{QueueError, Stale};
 use super::job::{DEAD, Delivery, Failed, Job, JobState};
+use super::options::refuse_short;
 use super::{JobId, WorkQueue};
 use crate::clock::millis;
 
@@ -35,13 +36,15 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// milliseconds since 1970.
     ///
     /// # Errors
-    /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
+    /// [`QueueError::Stale`]; [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for less
+    /// than 1 ms; the errors of [`Table::put`](keyloom_tables::Table::put).
     pub fn extend(
         &self,
         txn: &mut impl Writer,
         delivery: &Delivery<J>,
         visibility: Duration,
     ) -> Result<u64> {
+        refuse_short(visibility)?;
         txn.guarded(|txn| {
             let mut job = self.held(txn, delivery)?;
             let until = self.now()?.saturating_add(millis(visibility));

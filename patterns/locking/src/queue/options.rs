@@ -46,14 +46,18 @@ impl Default for QueueOptions {
 
 impl QueueOptions {
     pub(super) fn check(&self) -> Result<()> {
-        match millis(self.visibility) {
-            0 => Err(Error::InvalidArgument {
-                what: "the visibility time-out",
-                value: format!("{:?}", self.visibility),
-                why: "it takes at least 1 ms, so that one consumer at a time has a job",
-            }),
-            _ => Ok(()),
-        }
+        refuse_short(self.visibility)
+    }
+}
+
+pub(super) fn refuse_short(visibility: Duration) -> Result<()> {
+    match millis(visibility) {
+        0 => Err(Error::InvalidArgument {
+            what: "the visibility time-out",
+            value: format!("{visibility:?}"),
+            why: "it takes at least 1 ms, so that one consumer at a time has a job",
+        }),
+        _ => Ok(()),
     }
 }
 

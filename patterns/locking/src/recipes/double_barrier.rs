@@ -9,6 +9,7 @@ use keyloom_tables::Table;
 use super::Of;
 use super::members::{Members, Present};
 use super::wait::{Attempt, Awaited, wait_until};
+use crate::deferred::Released;
 use crate::path::PathPart;
 use crate::{Blocker, LockError, Session};
 
@@ -69,6 +70,7 @@ impl DoubleBarrier {
         session: &'s Session<S>,
         patience: Duration,
     ) -> Result<Entry<'s, S>> {
+        session.release_pending();
         let (store, id) = (&session.store, session.id());
         let mut ticket = None;
         let what = self.of.shown(ENTRY);
@@ -88,7 +90,12 @@ impl DoubleBarrier {
                 // A second time, since an entry that stays counts as a participant.
                 match withdraw().or_else(|_| withdraw()) {
                     Ok(Some(round)) => Ok(Entry::new(self, session, ticket, round)),
-                    _ => Err(error),
+                    Ok(None) => Err(error),
+                    Err(_) => {
+                        // It leaves later, also a round that has begun.
+                        drop(Entry::new(self, session, ticket, 0));
+                        Err(error)
+                    }
                 }
             }
             (Err(error), None) => Err(error),
@@ -196,8 +203,8 @@ impl DoubleBarrier {
 }
 
 /// The part of a session in a round of a [`DoubleBarrier`]. If it is dropped, the session leaves
-/// without waiting for the others; if that fails, the [session](Session::take_failures) has the
-/// error.
+/// without waiting for the others; if the store fails then, the session leaves later.
+#[must_use = "an entry that is dropped leaves the barrier"]
 pub struct Entry<'s, S: Store + Clone> {
     barrier: DoubleBarrier,
     session: &'s Session<S>,
@@ -255,8 +262,10 @@ impl<S: Store + Clone> Drop for Entry<'_, S> {
         if self.has_left {
             return;
         }
-        if let Err(error) = self.exit() {
-            self.session.note_failure(error);
-        }
+        let (barrier, id, ticket) = (self.barrier.clone(), self.session.id(), self.ticket);
+        self.session.release_or_defer(move |store| {
+            store.transact(|txn| barrier.exit(txn, id, ticket))?;
+            Ok(Released::Done)
+        });
     }
 }

@@ -133,8 +133,9 @@ impl Election {
     }
 }
 
-/// The office of a leader. If it is dropped, the session resigns; if that fails, the
-/// [session](Session::take_failures) has the error.
+/// The office of a leader. If it is dropped, the session resigns, like a [`Guard`] that is
+/// dropped.
+#[must_use = "a leadership that is dropped is resigned"]
 pub struct Leadership<'s, S: Store + Clone> {
     election: Election,
     guard: Guard<'s, S>,
@@ -165,7 +166,7 @@ impl<S: Store + Clone> Leadership<'_, S> {
     /// # Errors
     /// [`LockError::Lost`]; any error of the store.
     pub fn proclaim(&self, value: &[u8]) -> Result<()> {
-        let Grant { session, ticket, token, .. } = self.guard.grant();
+        let Grant { session, ticket, token, .. } = *self.guard.grant();
         let Election { leaders, of, .. } = &self.election;
         let leader = Leader { session, ticket, token, value: value.to_vec() };
         self.transact(|txn| leaders.put(txn, &of.path, &leader))

@@ -9,6 +9,7 @@ use keyloom_tables::Table;
 use super::Of;
 use super::members::{Members, Present};
 use super::wait::{Attempt, Awaited, wait_until};
+use crate::deferred::Released;
 use crate::path::PathPart;
 use crate::{Blocker, LockError, Session};
 
@@ -91,6 +92,7 @@ impl Semaphore {
         session: &Session<S>,
         refuse: impl Fn(&[Present]) -> Result<()>,
     ) -> Result<u64> {
+        session.release_pending();
         let mut entered = None;
         let result = session.store.transact(|txn| {
             txn.guarded(|txn| {
@@ -112,9 +114,12 @@ impl Semaphore {
 
     /// Withdraws a request after a failure, which is reported instead of a second one.
     fn withdraw<S: Store + Clone>(&self, session: &Session<S>, ticket: u64) {
-        let withdraw = || session.store.transact(|txn| self.leave(txn, session.id(), ticket));
-        // A second time, since a request that stays is in the way of others.
-        let _withdrawn = withdraw().or_else(|_| withdraw());
+        let (semaphore, id) = (self.clone(), session.id());
+        // Again later if it fails, since a request that stays is in the way of others.
+        session.release_or_defer(move |store| {
+            store.transact(|txn| semaphore.leave(txn, id, ticket))?;
+            Ok(Released::Done)
+        });
     }
 
     /// The sessions that hold a permit or wait for one, in the order of their requests.
@@ -151,6 +156,10 @@ impl Semaphore {
         })
     }
 
+    fn lost(&self, ticket: u64) -> Error {
+        LockError::Lost { lock: self.of.shown(PERMIT), token: ticket }.into()
+    }
+
     /// Removes a permit or a request, and notifies those that wait. Returns whether it was there.
     fn leave(&self, txn: &mut impl Writer, session: u64, ticket: u64) -> Result<bool> {
         txn.guarded(|txn| {
@@ -163,8 +172,10 @@ impl Semaphore {
     }
 }
 
-/// A permit of a [`Semaphore`]. It is released when it is dropped; if that fails, the
-/// [session](Session::take_failures) has the error.
+/// A permit of a [`Semaphore`]. It is released when it is dropped; if the store fails then, the
+/// session releases it later. The [session](Session::take_failures) has the error of a permit that
+/// was lost.
+#[must_use = "a permit that is dropped is released"]
 pub struct Permit<'s, S: Store + Clone> {
     semaphore: Semaphore,
     session: &'s Session<S>,
@@ -202,18 +213,15 @@ impl<'s, S: Store + Clone> Permit<'s, S> {
         })
     }
 
-    /// Releases the permit.
+    /// Releases the permit. After an error of the store, the session tries it again later.
     ///
     /// # Errors
     /// [`LockError::Lost`] if it is no longer held; any error of the store.
     pub fn release(mut self) -> Result<()> {
-        self.is_released = true;
-        self.release_now()
-    }
-
-    fn release_now(&self) -> Result<()> {
         let (store, id) = (&self.session.store, self.session.id());
-        match store.transact(|txn| self.semaphore.leave(txn, id, self.ticket))? {
+        let was_held = store.transact(|txn| self.semaphore.leave(txn, id, self.ticket))?;
+        self.is_released = true;
+        match was_held {
             true => Ok(()),
             false => Err(self.lost()),
         }
@@ -221,8 +229,7 @@ impl<'s, S: Store + Clone> Permit<'s, S> {
 
     /// The session ended, and another one removed the permit.
     fn lost(&self) -> Error {
-        let lock = self.semaphore.of.shown(PERMIT);
-        LockError::Lost { lock, token: self.ticket }.into()
+        self.semaphore.lost(self.ticket)
     }
 }
 
@@ -231,8 +238,12 @@ impl<S: Store + Clone> Drop for Permit<'_, S> {
         if self.is_released {
             return;
         }
-        if let Err(error) = self.release_now() {
-            self.session.note_failure(error);
-        }
+        let (semaphore, id, ticket) = (self.semaphore.clone(), self.session.id(), self.ticket);
+        self.session.release_or_defer(move |store| {
+            match store.transact(|txn| semaphore.leave(txn, id, ticket))? {
+                true => Ok(Released::Done),
+                false => Err(semaphore.lost(ticket)),
+            }
+        });
     }
 }

@@ -157,7 +157,7 @@ pub const SHORT: LeaseOptions =
 fn beat(store: &Lmdb, drive: &Drive, gate: &mut Gate) -> Result<()> {
     let session = gate.pass(|| Session::begin_with(store, &drive.locks, "beating", SHORT))?;
     let guard = gate.pass(|| session.lock(&both_directories()))?;
-    rename(store, drive, guard.grant(), gate, true)?;
+    rename(store, drive, *guard.grant(), gate, true)?;
     gate.wait();
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Refused locks, with nothing changed.
 
 use keyloom::{Error, Memory};
-use keyloom_locking::{Lock, LockPath};
+use keyloom_locking::{LeaseOptions, Lock, LockPath, Session};
 use keyloom_testing::laws;
+use std::time::Duration;
 
 use super::support::{Bench, exclusive, path, refused};
 
@@ -42,6 +43,31 @@ fn an_ended_session_locks_nothing() {
     assert!(refused(bench.try_lock(ada, &exclusive("a"))).to_string().contains("has ended"));
     assert!(refused(bench.renew(ada)).to_string().contains("open a new session"));
     assert!(refused(bench.try_lock(12345, &exclusive("a"))).to_string().contains("12345"));
+}
+
+#[test]
+fn bad_sessions_are_refused_with_a_remedy() {
+    let store = Memory::new();
+    let bench = Bench::new(&store);
+    let ada = bench.session("ada");
+    let before = laws::dump_all(&store);
+    let begin = |name, lease| {
+        let options = LeaseOptions { lease, ..LeaseOptions::default() };
+        Session::begin_with(&store, &bench.locks, name, options).map(drop)
+    };
+    let nul = begin("a\0b", Duration::from_secs(10)).unwrap_err().to_string();
+    assert!(nul.contains(r"a\0b") && nul.contains("leave the NUL out"), "{nul}");
+    for lease in [Duration::ZERO, Duration::from_micros(500), Duration::from_micros(29_999)] {
+        let begun = begin("ada", lease).unwrap_err();
+        let renewed =
+            keyloom::Store::transact(&store, |txn| bench.locks.renew(txn, ada, lease)).unwrap_err();
+        for text in [begun.to_string(), renewed.to_string()] {
+            let value = format!("{lease:?}");
+            assert!(text.contains(&value) && text.contains("less than 30 ms"), "{text}");
+        }
+    }
+    assert_eq!(laws::dump_all(&store), before);
+    begin("ada", Duration::from_millis(30)).unwrap();
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_failed_upgrade_leaves_one_request_or_none() {
         let result = guard.upgrade(Mode::Exclusive, std::time::Duration::ZERO);
         let found = locks.requests(&store.snapshot().unwrap()).unwrap();
         let found: Vec<_> = found.iter().map(|info| info.grant()).collect();
-        assert_eq!(found, [Some(guard.grant())], "the operation {n} failed: {fault:?}");
+        assert_eq!(found, [Some(*guard.grant())], "the operation {n} failed: {fault:?}");
         let mode = guard.locks()[0].mode();
         assert_eq!(mode == Mode::Exclusive, result.is_ok(), "the operation {n} failed: {fault:?}");
         *if result.is_ok() { &mut upgraded } else { &mut failed } += 1;

@@ -130,7 +130,7 @@ fn upgrade_after<S: Store + Clone>(store: &S, loss: Loss) -> keyloom::Result<()>
     let ahead = ManualClock::at(1_000_000);
     match loss {
         Loss::Revoked => {
-            let grant = guard.grant();
+            let grant = *guard.grant();
             store.transact(|txn| bench.locks.revoke(txn, grant)).unwrap();
         }
         Loss::FastClock => {

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use keyloom::{Memory, Reader, Store, Writer};
+use keyloom_locking::recipes::Recipes;
 use keyloom_locking::{LeaseOptions, LockError, Locks, Mode, Session};
 use keyloom_tables::Schema;
 use keyloom_testing::on_every_store_and_server;
 
-use super::support::{exclusive, refused, shared};
+use super::support::{exclusive, path, refused, shared};
 
 fn locks<S: Store>(store: &S) -> Locks {
     Locks::open(&Schema::open(store, "shop").unwrap(), "locks").unwrap()
@@ -51,7 +52,7 @@ fn a_wait_ends_with_its_deadline<S: Store + Clone>(store: &S) {
     let text = error.to_string();
     assert!(text.contains(r#"session "ada" holds S on /"a""#), "{text}");
     // Its request is withdrawn, so readers enter.
-    bob.try_lock(&[shared("a")]).unwrap();
+    drop(bob.try_lock(&[shared("a")]).unwrap());
 }
 
 fn a_dropped_guard_releases<S: Store + Clone>(store: &S) {
@@ -61,7 +62,7 @@ fn a_dropped_guard_releases<S: Store + Clone>(store: &S) {
     assert!(locks.requests(&store.snapshot().unwrap()).unwrap().is_empty());
     // One whose lock is lost cannot, and says why.
     let guard = ada.lock(&[exclusive("a")]).unwrap();
-    store.transact(|txn| locks.revoke(txn, guard.grant())).unwrap();
+    store.transact(|txn| locks.revoke(txn, *guard.grant())).unwrap();
     drop(guard);
     let failures = ada.take_failures();
     assert_eq!(failures.len(), 1);
@@ -82,7 +83,7 @@ fn an_upgrade_holds_the_lock_all_the_time<S: Store + Clone>(store: &S) {
     guard.upgrade(Mode::Exclusive, Duration::from_secs(10)).unwrap();
     assert!(bob.try_lock(&[shared("a")]).is_err());
     guard.downgrade(Mode::Shared).unwrap();
-    bob.try_lock(&[shared("a")]).unwrap();
+    drop(bob.try_lock(&[shared("a")]).unwrap());
     guard.release().unwrap();
 }
 
@@ -91,7 +92,7 @@ fn an_upgrade_whose_lock_is_lost_meanwhile_is_refused<S: Store + Clone>(store: &
     let locks = locks(store);
     let [ada, bob] = ["ada", "bob"].map(|name| Session::begin(store, &locks, name).unwrap());
     let mut guard = ada.lock(&[shared("a")]).unwrap();
-    let old = guard.grant();
+    let old = *guard.grant();
     let reader = bob.lock(&[shared("a")]).unwrap();
     std::thread::scope(|scope| {
         let upgrade = scope.spawn(|| guard.upgrade(Mode::Exclusive, Duration::from_secs(10)));
@@ -111,12 +112,12 @@ fn an_upgrade_replaces_the_old_request<S: Store + Clone>(store: &S) {
     let locks = locks(store);
     let ada = Session::begin(store, &locks, "ada").unwrap();
     let mut guard = ada.lock(&[shared("a")]).unwrap();
-    let old = guard.grant();
+    let old = *guard.grant();
     guard.upgrade(Mode::Exclusive, Duration::ZERO).unwrap();
     assert!(guard.token() > old.token);
-    let upgraded = guard.grant();
+    let upgraded = *guard.grant();
     guard.upgrade(Mode::Shared, Duration::ZERO).unwrap();
-    assert_eq!(guard.grant(), upgraded, "it includes the mode");
+    assert_eq!(*guard.grant(), upgraded, "it includes the mode");
     let found = locks.requests(&store.snapshot().unwrap()).unwrap();
     assert_eq!(found.iter().map(|info| info.grant()).collect::<Vec<_>>(), [Some(upgraded)]);
     guard.release().unwrap();
@@ -124,7 +125,88 @@ fn an_upgrade_replaces_the_old_request<S: Store + Clone>(store: &S) {
     assert!(ada.take_failures().is_empty());
 }
 
+/// Waits until no request is left, for less than a third of the lease of 10 seconds: the session
+/// does not wait for its next renewal.
+fn soon_is_free<S: Store>(store: &S, locks: &Locks) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(2_500) {
+        if locks.requests(&store.snapshot().unwrap()).unwrap().is_empty() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    false
+}
+
+fn a_guard_dropped_within_a_transaction_releases<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let ada = Session::begin(store, &locks, "ada").unwrap();
+    let mut guard = Some(ada.lock(&[exclusive("a")]).unwrap());
+    store
+        .transact(|txn| {
+            drop(guard.take());
+            txn.put(b"written", b"")
+        })
+        .unwrap();
+    assert!(soon_is_free(store, &locks), "the heartbeat keeps the lock");
+    assert!(ada.take_failures().is_empty());
+}
+
+/// Without a thread of its own, the session releases at its next request.
+fn the_next_request_releases_what_was_dropped<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let options = LeaseOptions::default();
+    let ada = Session::without_heartbeat(store, &locks, "ada", options).unwrap();
+    let mut guard = Some(ada.lock(&[exclusive("a")]).unwrap());
+    store
+        .transact(|txn| {
+            drop(guard.take());
+            txn.put(b"written", b"")
+        })
+        .unwrap();
+    let other = ada.try_lock(&[exclusive("b")]).unwrap();
+    let found = locks.requests(&store.snapshot().unwrap()).unwrap();
+    assert_eq!(found.iter().map(|info| info.ticket).collect::<Vec<_>>(), [other.grant().ticket]);
+    assert!(ada.take_failures().is_empty());
+}
+
+fn a_permit_dropped_within_a_transaction_is_released<S: Store + Clone>(store: &S) {
+    let schema = Schema::open(store, "shop").unwrap();
+    let locks = locks(store);
+    let recipes = Recipes::open(&schema, &locks, "recipes").unwrap();
+    let semaphore = recipes.semaphore(&path("a"), 1).unwrap();
+    let [ada, bob] = ["ada", "bob"].map(|name| Session::begin(store, &locks, name).unwrap());
+    let mut permit = Some(semaphore.try_acquire(&ada).unwrap());
+    store
+        .transact(|txn| {
+            drop(permit.take());
+            txn.put(b"written", b"")
+        })
+        .unwrap();
+    semaphore.acquire_within(&bob, Duration::from_millis(2_500)).unwrap().release().unwrap();
+    assert!(ada.take_failures().is_empty());
+}
+
+/// The thread of the session may wait for the transaction that this thread has open.
+fn a_session_dropped_within_a_transaction_ends<S: Store + Clone>(store: &S) {
+    let locks = locks(store);
+    let mut ada = Some(Session::begin(store, &locks, "ada").unwrap());
+    std::mem::forget(ada.as_ref().unwrap().lock(&[exclusive("a")]).unwrap());
+    store
+        .transact(|txn| {
+            drop(ada.take());
+            txn.put(b"written", b"")
+        })
+        .unwrap();
+    assert!(soon_is_free(store, &locks));
+    assert!(locks.sessions(&store.snapshot().unwrap()).unwrap().is_empty());
+}
+
 on_every_store_and_server! {
+    a_guard_dropped_within_a_transaction_releases,
+    the_next_request_releases_what_was_dropped,
+    a_permit_dropped_within_a_transaction_is_released,
+    a_session_dropped_within_a_transaction_ends,
     an_upgrade_whose_lock_is_lost_meanwhile_is_refused,
     an_upgrade_replaces_the_old_request,
     a_waiter_gets_the_lock_after_its_release,

@@ -2,7 +2,7 @@
 
 use keyloom::{DynWriter, Reader, Result, Store, Writer};
 use keyloom_locking::work::{OnTakeover, Operation, Operations, Step, Work};
-use keyloom_locking::{Grant, LockError, Mode, Outcome};
+use keyloom_locking::{Grant, LeaseOptions, LockError, Mode, Outcome, Session};
 use keyloom_testing::on_every_store_and_server;
 
 use super::support::{Bench, exclusive, refused, shared};
@@ -239,6 +239,36 @@ fn abandoned_work_is_not_reported_as_done() {
     assert!(matches!(refused(result), LockError::Abandoned { .. }));
 }
 
+/// An operator forgets work that is being rescued: its lock does not stay with the rescuer.
+#[test]
+fn work_abandoned_during_its_rescue_is_released() {
+    struct Forgotten(&'static keyloom::Memory, keyloom_locking::Locks);
+    impl Operation for Forgotten {
+        fn name(&self) -> &str {
+            "forgotten"
+        }
+
+        fn step(&self, _: &mut DynWriter<'_>, work: &Work) -> Result<Step> {
+            let Self(store, locks) = self;
+            if !work.position.is_empty() {
+                let grant = locks.requests(&store.snapshot()?)?[0].grant().unwrap();
+                store.transact(|txn| locks.abandon(txn, grant))?;
+            }
+            Ok(Step::Continue(vec![1]))
+        }
+    }
+    let store = Box::leak(Box::new(keyloom::Memory::builder().optimistic(true).build()));
+    let store: &'static keyloom::Memory = store;
+    let bench = Bench::new(store);
+    let grant = bench.try_lock(bench.session("ada"), &exclusive("a")).unwrap();
+    store.transact(|txn| bench.locks.begin_work(txn, grant, "forgotten", b"")).unwrap();
+    bench.let_leases_end();
+    let operations = Operations::default().with(Forgotten(store, bench.locks.clone()));
+    let result = bench.locks.recover(store, bench.session("bob"), &operations);
+    assert!(matches!(refused(result), LockError::Abandoned { .. }));
+    bench.try_lock(bench.session("carol"), &exclusive("a")).unwrap();
+}
+
 /// A session that waits finishes the work that is in its way.
 fn a_waiting_session_finishes_dead_work<S: Store + Clone>(store: &S) {
     let bench = Bench::new(store);
@@ -253,7 +283,131 @@ fn a_waiting_session_finishes_dead_work<S: Store + Clone>(store: &S) {
     guard.release().unwrap();
 }
 
+/// An operation that panics at its third step.
+struct Panicking;
+
+impl Operation for Panicking {
+    fn name(&self) -> &str {
+        "transfer"
+    }
+
+    fn step(&self, txn: &mut DynWriter<'_>, work: &Work) -> Result<Step> {
+        assert_ne!(work.position.first(), Some(&2), "a defect of the third step");
+        Transfer(OnTakeover::RollForward).step(txn, work)
+    }
+}
+
+fn panics(body: impl FnOnce()) -> bool {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err()
+}
+
+/// Another session, or a second attempt, finishes the work.
+fn assert_is_recovered<S: Store>(bench: &Bench<'_, S>, session: u64) {
+    let operations = Operations::default().with(Transfer(OnTakeover::RollForward));
+    assert_eq!(bench.locks.recover(bench.store, session, &operations).unwrap(), 1);
+    assert_eq!(balance(bench.store), (-i64::from(STEPS), i64::from(STEPS)));
+    bench.try_lock(session, &exclusive("a")).unwrap();
+    assert!(bench.faults().is_empty());
+}
+
+fn a_rescuer_that_panics_gives_the_work_back<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    begin(&bench, 1, &Transfer(OnTakeover::RollForward));
+    bench.let_leases_end();
+    let (bob, carol) = (bench.session("bob"), bench.session("carol"));
+    let operations = Operations::default().with(Panicking);
+    assert!(panics(|| drop(bench.locks.recover(store, bob, &operations))));
+    // Bob is alive.
+    assert_is_recovered(&bench, carol);
+}
+
+/// Neither the work nor the request that waited stays with the live session.
+fn a_waiter_whose_rescue_panics_leaves_nothing<S: Store + Clone>(store: &S) {
+    let bench = Bench::new(store);
+    begin(&bench, 1, &Transfer(OnTakeover::RollForward));
+    bench.let_leases_end();
+    let options = LeaseOptions::default();
+    let bob = Session::without_heartbeat(store, &bench.locks, "bob", options).unwrap();
+    let bob = bob.with_operations(Operations::default().with(Panicking));
+    assert!(panics(|| drop(bob.lock(&[exclusive("a")]))));
+    let requests = bench.locks.requests(&store.snapshot().unwrap()).unwrap();
+    assert_eq!(requests.iter().filter(|info| info.session == bob.id()).count(), 0);
+    assert_is_recovered(&bench, bench.session("carol"));
+}
+
+/// Work that fails or panics under a guard is left to others, though its session lives.
+fn a_dropped_guard_leaves_its_unfinished_work<S: Store + Clone>(store: &S) {
+    for is_panicking in [false, true] {
+        keyloom_testing::laws::clear(store);
+        let bench = Bench::new(store);
+        let options = LeaseOptions::default();
+        let ada = Session::without_heartbeat(store, &bench.locks, "ada", options).unwrap();
+        let has_panicked = panics(|| {
+            let guard = ada.lock(&[exclusive("a")]).unwrap();
+            match is_panicking {
+                true => drop(guard.run(&Panicking, b"")),
+                false => assert!(guard.run(&Failing, b"").is_err()),
+            }
+        });
+        assert_eq!(has_panicked, is_panicking);
+        let failures = ada.take_failures();
+        let unfinished = failures.iter().filter_map(|error| error.downcast_ref());
+        assert!(unfinished.into_iter().all(|e| matches!(e, LockError::UnfinishedWork { .. })));
+        assert_eq!(failures.len(), 1);
+        // The half-changed data stays locked.
+        let carol = bench.session("carol");
+        let refused_lock = refused(bench.try_lock(carol, &exclusive("a"))).to_string();
+        assert!(refused_lock.contains(r#"session "ada" has ended with unfinished work"#));
+        if is_panicking {
+            assert!(matches!(refused(ada.end()), LockError::LeftUnfinished { count: 1, .. }));
+            assert_is_recovered(&bench, carol);
+        } else {
+            assert_is_recovered(&bench, carol);
+            ada.end().unwrap();
+        }
+    }
+}
+
+/// Between the snapshot of the work and its takeover, another operation began under the same lock.
+/// It is not undone because the first one would have been.
+#[test]
+fn a_takeover_verifies_the_operation_it_was_decided_for() {
+    struct Replaced<'a>(&'a keyloom::Memory, &'a keyloom_locking::Locks, Grant);
+    impl Operation for Replaced<'_> {
+        fn name(&self) -> &str {
+            "undone"
+        }
+
+        fn step(&self, _: &mut DynWriter<'_>, _: &Work) -> Result<Step> {
+            Ok(Step::Done)
+        }
+
+        fn on_takeover(&self) -> OnTakeover {
+            let Self(store, locks, grant) = self;
+            store.transact(|txn| locks.abandon(txn, *grant)).unwrap();
+            store.transact(|txn| locks.begin_work(txn, *grant, "completed", b"")).unwrap();
+            OnTakeover::RollBack
+        }
+    }
+    let store: &'static keyloom::Memory = Box::leak(Box::new(keyloom::Memory::new()));
+    let bench = Bench::new(store);
+    let locks: &'static keyloom_locking::Locks = Box::leak(Box::new(bench.locks.clone()));
+    let grant = bench.try_lock(bench.session("ada"), &exclusive("a")).unwrap();
+    store.transact(|txn| locks.begin_work(txn, grant, "undone", b"")).unwrap();
+    bench.let_leases_end();
+    let operations = Operations::default().with(Replaced(store, locks, grant));
+    let recovered = locks.recover(store, bench.session("bob"), &operations);
+    assert_eq!(recovered.unwrap(), 0);
+    let unfinished = locks.unfinished(&store.snapshot().unwrap()).unwrap();
+    assert_eq!(unfinished.len(), 1);
+    assert_eq!(unfinished[0].1.operation, "completed");
+    assert!(!unfinished[0].1.is_rolling_back);
+}
+
 on_every_store_and_server! {
+    a_rescuer_that_panics_gives_the_work_back,
+    a_waiter_whose_rescue_panics_leaves_nothing,
+    a_dropped_guard_leaves_its_unfinished_work,
     dead_work_is_completed,
     dead_work_is_undone,
     unfinished_work_keeps_its_lock,
