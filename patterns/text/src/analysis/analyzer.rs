@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+#[cfg(feature = "languages")]
+use super::apostrophe::{FRENCH_ARTICLES, ITALIAN_ARTICLES};
 use super::error::AnalysisError;
 use super::filter::{self, Filter, Stage};
 use super::grams::GramLengths;
@@ -29,7 +31,7 @@ const ENGLISH_STOP_WORDS: [&str; 33] = [
 /// use keyloom_text::analysis::{Analyzer, Tokenizer};
 /// let names = Analyzer::new("names", Tokenizer::words()).fold_accents().lower_case();
 /// assert_eq!(names.terms("Łódź, Zürich"), ["lodz", "zurich"]);
-/// assert_eq!(names.description(), "words/1 fold_accents/1 lower_case/2 max_bytes/1(255)");
+/// assert_eq!(names.description(), "words/2 fold_accents/2 lower_case/3 max_bytes/1(255)");
 /// ```
 #[derive(Clone)]
 pub struct Analyzer {
@@ -57,7 +59,15 @@ impl Analyzer {
     /// [stop words](Language::stop_words) of the language, stemmed. For English it is
     /// [`english`](Self::english).
     ///
-    /// Accents stay, because most stemmers read them.
+    /// Accents stay, because most stemmers read them. French and Italian words lose an
+    /// [elided](Self::elision) article, Turkish words a
+    /// [suffix](Self::drop_apostrophe_suffix) after an apostrophe.
+    ///
+    /// ```
+    /// use keyloom_text::analysis::{Analyzer, Language};
+    /// assert_eq!(Analyzer::language(Language::Italian).terms("dell’arte"), ["arte"]);
+    /// assert_eq!(Analyzer::language(Language::Turkish).terms("İstanbul'da"), ["istanbul"]);
+    /// ```
     #[cfg(feature = "languages")]
     pub fn language(language: Language) -> Self {
         if language == Language::English {
@@ -65,7 +75,9 @@ impl Analyzer {
         }
         let words = Self::new(language.name(), Tokenizer::words());
         let words = match language {
-            Language::Turkish => words.turkish_lower_case(),
+            Language::Turkish => words.drop_apostrophe_suffix().turkish_lower_case(),
+            Language::French => words.lower_case().elision(FRENCH_ARTICLES),
+            Language::Italian => words.lower_case().elision(ITALIAN_ARTICLES),
             _ => words.lower_case(),
         };
         words.stop_words(language.stop_words()).stem(language)
@@ -109,7 +121,7 @@ impl Analyzer {
 
     /// Adds: terms in lower case, by the rules of Unicode that depend on no language. A sigma at
     /// the end of a word becomes σ, as in case folding. Letters and their accents are composed
-    /// (NFC), so both forms of `é` are one term.
+    /// (NFC), so both forms of `é` are one term, and apostrophes become `'`.
     #[must_use]
     pub fn lower_case(self) -> Self {
         self.with(Filter::LowerCase)
@@ -138,6 +150,31 @@ impl Analyzer {
     #[must_use]
     pub fn fold_accents(self) -> Self {
         self.with(Filter::FoldAccents)
+    }
+
+    /// Adds: words without the article before their first apostrophe, if it is one of `articles`.
+    /// The offsets of the token are those of the rest.
+    ///
+    /// The articles are [normalized](Self::normalize) by the filters added so far, so add it after
+    /// [`lower_case`](Self::lower_case). The analyzers of French and Italian have it. For Catalan,
+    /// the articles are `d`, `l`, `m`, `n`, `s` and `t`, for Irish `b`, `d` and `m`.
+    ///
+    /// ```
+    /// use keyloom_text::Analyzer;
+    /// let catalan = Analyzer::simple().elision(["d", "l", "m", "n", "s", "t"]);
+    /// assert_eq!(catalan.terms("L’aigua d'estiu"), ["aigua", "estiu"]);
+    /// ```
+    #[must_use]
+    pub fn elision<W: AsRef<str>>(self, articles: impl IntoIterator<Item = W>) -> Self {
+        let articles = articles.into_iter().map(|word| self.normalize(word.as_ref())).collect();
+        self.with(Filter::elision(articles))
+    }
+
+    /// Adds: words without their first apostrophe and what follows, as Turkish writes suffixes of
+    /// names. The offsets of the token are those of the rest.
+    #[must_use]
+    pub fn drop_apostrophe_suffix(self) -> Self {
+        self.with(Filter::ApostropheSuffix)
     }
 
     /// Adds: no term is one of `words`. The positions of the others do not change.
@@ -258,9 +295,9 @@ impl Analyzer {
             }
         };
         self.tokenizer.tokenize(text, |token| {
-            filter::push(&self.filters, &mut stages, token, &mut sink);
+            filter::push(&self.filters, &mut stages, text, token, &mut sink);
         });
-        filter::finish(&self.filters, &mut stages, &mut sink);
+        filter::finish(&self.filters, &mut stages, text, &mut sink);
     }
 
     /// The tokens of `text`.
@@ -275,22 +312,39 @@ impl Analyzer {
         self.tokens(text).into_iter().map(|token| token.term).collect()
     }
 
-    /// `text` after the filters that change single letters: lower case and folding.
+    /// `text` after the filters that change single letters or remove parts at an apostrophe: lower
+    /// case, folding, [elision](Self::elision), [suffixes](Self::drop_apostrophe_suffix).
     ///
-    /// This is the form of parts of words: of a prefix, a wildcard pattern, or the bound of a
-    /// range, which a tokenizer or stemmer would spoil.
+    /// This is the form of parts of words: of a prefix, a fuzzy term, or the bound of a range,
+    /// which a tokenizer or stemmer would spoil. In a wildcard pattern, suffixes stay, and articles
+    /// are removed at its beginning only.
     ///
     /// ```
     /// use keyloom_text::analysis::Analyzer;
     /// assert_eq!(Analyzer::english().normalize("Ünlock*ing"), "unlock*ing");
     /// ```
     pub fn normalize(&self, text: &str) -> String {
+        self.normalize_by(text, |filter| {
+            filter.is_of_letters() || filter.is_of_beginnings() || filter.is_of_ends()
+        })
+    }
+
+    /// `text` as a part of a pattern, at its beginning or after a wildcard.
+    pub(crate) fn normalize_part(&self, text: &str, is_first: bool) -> String {
+        self.normalize_by(text, |filter| {
+            filter.is_of_letters() || is_first && filter.is_of_beginnings()
+        })
+    }
+
+    fn normalize_by(&self, text: &str, applies: impl Fn(&Filter) -> bool) -> String {
         let filters: Vec<Filter> =
-            self.filters.iter().filter(|filter| filter.is_of_letters()).cloned().collect();
+            self.filters.iter().filter(|filter| applies(filter)).cloned().collect();
         let mut stages: Vec<Stage> = filters.iter().map(|_| Stage::default()).collect();
+        let text = &*self.tokenizer.normalize(text);
         let token = Token { term: text, position: 0, start: 0, end: text.len() };
         let mut normalized = String::new();
-        filter::push(&filters, &mut stages, token, &mut |token| normalized.push_str(token.term));
+        let mut sink = |token: Token<'_>| normalized.push_str(token.term);
+        filter::push(&filters, &mut stages, text, token, &mut sink);
         normalized
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use frostem::Stemmer;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
+use super::apostrophe;
 use super::fingerprint::short_fingerprint;
 use super::fold::fold_into;
 use super::grams::{self, GramLengths};
@@ -20,6 +21,10 @@ pub(super) enum Filter {
     LowerCase,
     TurkishLowerCase,
     FoldAccents,
+    /// Removes these articles, which are sorted, with the apostrophe after them.
+    Elision(Arc<[String]>),
+    /// Removes the first apostrophe of a word and what follows.
+    ApostropheSuffix,
     /// Removes these words, which are sorted.
     StopWords(Arc<[String]>),
     Stem(Language, Stemmer),
@@ -36,10 +41,12 @@ pub(super) struct Stage {
 }
 
 impl Filter {
-    pub(super) fn stop_words(mut words: Vec<String>) -> Self {
-        words.sort_unstable();
-        words.dedup();
-        Self::StopWords(words.into())
+    pub(super) fn stop_words(words: Vec<String>) -> Self {
+        Self::StopWords(sorted(words))
+    }
+
+    pub(super) fn elision(articles: Vec<String>) -> Self {
+        Self::Elision(sorted(articles))
     }
 
     pub(super) fn stem(language: Language) -> Self {
@@ -49,13 +56,12 @@ impl Filter {
     /// The name, version and parameters.
     pub(super) fn description(&self) -> String {
         match self {
-            Self::LowerCase => "lower_case/2".to_owned(),
-            Self::TurkishLowerCase => "turkish_lower_case/1".to_owned(),
-            Self::FoldAccents => "fold_accents/1".to_owned(),
-            Self::StopWords(words) => {
-                let hash = short_fingerprint(words.iter().map(String::as_str));
-                format!("stop_words/1({} {hash})", words.len())
-            }
+            Self::LowerCase => "lower_case/3".to_owned(),
+            Self::TurkishLowerCase => "turkish_lower_case/2".to_owned(),
+            Self::FoldAccents => "fold_accents/2".to_owned(),
+            Self::Elision(articles) => format!("elision/1({})", described(articles)),
+            Self::ApostropheSuffix => "apostrophe_suffix/1".to_owned(),
+            Self::StopWords(words) => format!("stop_words/1({})", described(words)),
             Self::Stem(language, _) => format!("stem/{}({})", language.version(), language.name()),
             Self::Synonyms(rules) => format!("synonyms/1({})", rules.description()),
             Self::Grams(lengths) => format!("ngram_filter/1({lengths})"),
@@ -67,12 +73,34 @@ impl Filter {
     pub(super) fn is_of_letters(&self) -> bool {
         matches!(self, Self::LowerCase | Self::TurkishLowerCase | Self::FoldAccents)
     }
+
+    /// Whether this removes the beginning of a word, so that it also applies to prefixes.
+    pub(super) fn is_of_beginnings(&self) -> bool {
+        matches!(self, Self::Elision(_))
+    }
+
+    /// Whether this removes the end of a word, so that it also applies to words without stems.
+    pub(super) fn is_of_ends(&self) -> bool {
+        matches!(self, Self::ApostropheSuffix)
+    }
 }
 
-/// Passes a token through `filters`, whose buffers are `stages`, to `sink`.
+fn sorted(mut words: Vec<String>) -> Arc<[String]> {
+    words.sort_unstable();
+    words.dedup();
+    words.into()
+}
+
+/// The number of words and their fingerprint.
+fn described(words: &[String]) -> String {
+    format!("{} {}", words.len(), short_fingerprint(words.iter().map(String::as_str)))
+}
+
+/// Passes a token of `text` through `filters`, whose buffers are `stages`, to `sink`.
 pub(super) fn push(
     filters: &[Filter],
     stages: &mut [Stage],
+    text: &str,
     token: Token<'_>,
     sink: &mut dyn FnMut(Token<'_>),
 ) {
@@ -82,7 +110,18 @@ pub(super) fn push(
         return sink(token);
     };
     let Stage { buffer, window } = stage;
-    let mut next = |term: &str| push(filters, stages, Token { term, ..token }, sink);
+    match filter {
+        Filter::Elision(articles) => {
+            let token = apostrophe::without_article(token, text, articles).unwrap_or(token);
+            return push(filters, stages, text, token, sink);
+        }
+        Filter::ApostropheSuffix => {
+            let token = apostrophe::without_suffix(token, text).unwrap_or(token);
+            return push(filters, stages, text, token, sink);
+        }
+        _ => {}
+    }
+    let mut next = |term: &str| push(filters, stages, text, Token { term, ..token }, sink);
     match filter {
         Filter::LowerCase => next(lower_case(token.term, buffer)),
         Filter::TurkishLowerCase => next(turkish_lower_case(token.term, buffer)),
@@ -104,20 +143,26 @@ pub(super) fn push(
         }
         Filter::EdgeGrams(lengths) => grams::each_edge_gram(token.term, *lengths, next),
         Filter::Synonyms(rules) => {
-            window.push(rules, token, &mut |token| push(filters, stages, token, sink));
+            window.push(rules, token, &mut |token| push(filters, stages, text, token, sink));
         }
+        Filter::Elision(_) | Filter::ApostropheSuffix => {}
     }
 }
 
 /// Passes what the filters still keep at the end of the text to `sink`.
-pub(super) fn finish(filters: &[Filter], stages: &mut [Stage], sink: &mut dyn FnMut(Token<'_>)) {
+pub(super) fn finish(
+    filters: &[Filter],
+    stages: &mut [Stage],
+    text: &str,
+    sink: &mut dyn FnMut(Token<'_>),
+) {
     if let (Some((filter, filters)), Some((stage, stages))) =
         (filters.split_first(), stages.split_first_mut())
     {
         if let Filter::Synonyms(rules) = filter {
-            stage.window.finish(rules, &mut |token| push(filters, stages, token, sink));
+            stage.window.finish(rules, &mut |token| push(filters, stages, text, token, sink));
         }
-        finish(filters, stages, sink);
+        finish(filters, stages, text, sink);
     }
 }
 
@@ -140,7 +185,7 @@ fn lower_case<'t>(term: &'t str, buffer: &'t mut String) -> &'t str {
 fn push_lower_case(letters: impl Iterator<Item = char>, out: &mut String) {
     let letters = letters.flat_map(char::to_lowercase);
     // The form at the end of a word is the same letter, as in case folding.
-    out.extend(letters.map(|c| if c == 'ς' { 'σ' } else { c }));
+    out.extend(letters.map(|c| if c == 'ς' { 'σ' } else { apostrophe::with_one_form(c) }));
 }
 
 /// Turns letters and marks into single characters (NFC) where there are some.

@@ -15,6 +15,7 @@
 //! |---|---|
 //! | [`Tokenizer`] | Unicode words, whole text, path hierarchy, n-grams, edge n-grams |
 //! | letters | [`lower_case`](Analyzer::lower_case), [`turkish_lower_case`](Analyzer::turkish_lower_case), [`fold_accents`](Analyzer::fold_accents) |
+//! | apostrophes | [`elision`](Analyzer::elision), [`drop_apostrophe_suffix`](Analyzer::drop_apostrophe_suffix) |
 //! | words | [`stop_words`](Analyzer::stop_words), [`stem`](Analyzer::stem) in 20 languages, [`synonyms`](Analyzer::synonyms) |
 //! | parts of words | [`ngrams`](Analyzer::ngrams), [`edge_ngrams`](Analyzer::edge_ngrams) |
 //! | long terms | [`max_term_bytes`](Analyzer::max_term_bytes) |
@@ -28,7 +29,9 @@
 //! 3. A term has 1 to 255 bytes. A longer one is [shortened](Analyzer::max_term_bytes). Different
 //!    long terms stay different. A term that is written in the shortened form is not changed, so
 //!    it is equal to the long term with this hash, and a suggested term finds its documents.
-//! 4. Analyzers with the same [description](Analyzer::description), built with the same version of
+//! 4. Words and terms in lower case have `'` for every apostrophe of the text: U+2018, U+2019,
+//!    U+201B, U+02BB, U+02BC and U+FF07. Texts that differ in them alone have the same terms.
+//! 5. Analyzers with the same [description](Analyzer::description), built with the same version of
 //!    Unicode, make the same terms.
 //!
 //! # When not to use it
@@ -42,6 +45,7 @@
 //! project for stemmers. The chain of a tokenizer and filters is that of Lucene.
 
 mod analyzer;
+mod apostrophe;
 mod error;
 mod filter;
 mod fingerprint;

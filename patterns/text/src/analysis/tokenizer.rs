@@ -1,9 +1,11 @@
 //! The first part of an analyzer: from a text to tokens.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::apostrophe::{self, Offsets};
 use super::error::AnalysisError;
 use super::grams::{self, GramLengths};
 use super::token::Token;
@@ -35,6 +37,9 @@ impl Tokenizer {
     ///
     /// `can't`, `3.14` and `a_b` are one word each, `e-mail` is two. Each ideograph is a word.
     /// Scripts without spaces such as Thai are not cut by a dictionary.
+    ///
+    /// The typographic apostrophe and its other forms become `'` first, so `can’t` is the word
+    /// `can't`. Offsets are those of the text.
     pub fn words() -> Self {
         Self(Kind::Words)
     }
@@ -69,7 +74,16 @@ impl Tokenizer {
         Ok(Self(Kind::EdgeGrams(GramLengths::new(lengths)?)))
     }
 
-    /// Passes the tokens of `text` to `visit`. Each term is the text between its offsets.
+    /// `text` with the characters that this tokenizer uses.
+    pub(super) fn normalize(self, text: &str) -> Cow<'_, str> {
+        match self.0 {
+            Kind::Words => apostrophe::normalized(text),
+            _ => text.into(),
+        }
+    }
+
+    /// Passes the tokens of `text` to `visit`. Each term is the [normalized](Self::normalize) text
+    /// between its offsets.
     pub(super) fn tokenize(self, text: &str, mut visit: impl FnMut(Token<'_>)) {
         let mut pass = |position: usize, start: usize, term: &str| {
             let position = u32::try_from(position).unwrap_or(u32::MAX);
@@ -77,8 +91,18 @@ impl Tokenizer {
         };
         match self.0 {
             Kind::Words => {
-                let words = text.unicode_word_indices().enumerate();
-                words.for_each(|(position, (start, word))| pass(position, start, word));
+                let normalized = apostrophe::normalized(text);
+                let words = normalized.unicode_word_indices().enumerate();
+                if matches!(normalized, Cow::Borrowed(_)) {
+                    return words.for_each(|(position, (start, word))| pass(position, start, word));
+                }
+                let mut offsets = Offsets::new(text);
+                for (position, (at, term)) in words {
+                    let position = u32::try_from(position).unwrap_or(u32::MAX);
+                    let start = offsets.original(at);
+                    let end = offsets.original(at + term.len());
+                    visit(Token { term, position, start, end });
+                }
             }
             Kind::Keyword if text.is_empty() => {}
             Kind::Keyword => pass(0, 0, text),
@@ -96,7 +120,7 @@ impl Tokenizer {
     /// The name, version and parameters.
     pub(super) fn description(self) -> String {
         match self.0 {
-            Kind::Words => "words/1".to_owned(),
+            Kind::Words => "words/2".to_owned(),
             Kind::Keyword => "keyword/1".to_owned(),
             Kind::Paths(separator) => format!("paths/1({separator:?})"),
             Kind::Grams(lengths) => format!("ngrams/1({lengths})"),

@@ -10,7 +10,7 @@ use std::ops::Bound;
 /// |---|---|
 /// | [`Term`](Self::Term), [`Phrase`](Self::Phrase), [`Combined`](Self::Combined), [`Near`](Self::Near) | [analyzes](crate::Analyzer::analyze) the text |
 /// | [`Prefix`](Self::Prefix), [`Wildcard`](Self::Wildcard), [`Fuzzy`](Self::Fuzzy), [`Range`](Self::Range) | [normalizes](crate::Analyzer::normalize) it, without stems |
-/// | [`Regex`](Self::Regex) | leaves it as it is: the expression matches terms of the index |
+/// | [`Regex`](Self::Regex) | leaves it as it is: the expression matches terms of the index, in which every apostrophe is `'` |
 ///
 /// A term that is several tokens (`e-mail`) becomes a phrase of them; tokens of one position are
 /// alternatives.

@@ -201,8 +201,8 @@ fn compiled(pattern: &str, table: Result<Arc<Table>, String>) -> Result<TermMatc
 
 /// The pattern with its texts normalized: an analyzer could make a wildcard of another character.
 fn normalized(pattern: &str, analyzer: &Analyzer) -> String {
-    let parts = parts(pattern).into_iter().map(|part| match part {
-        WildcardPart::Text(text) => WildcardPart::Text(analyzer.normalize(&text)),
+    let parts = parts(pattern).into_iter().enumerate().map(|(n, part)| match part {
+        WildcardPart::Text(text) => WildcardPart::Text(analyzer.normalize_part(&text, n == 0)),
         part => part,
     });
     crate::query::wildcard::pattern_of(&parts.collect::<Vec<_>>())

@@ -8,9 +8,9 @@ fn descriptions_do_not_change() {
     let grams = Tokenizer::ngrams(2..=3).unwrap();
     let edges = Tokenizer::edge_ngrams(1..=8).unwrap();
     let described = [
-        (Analyzer::simple(), "words/1 lower_case/2"),
+        (Analyzer::simple(), "words/2 lower_case/3"),
         (Analyzer::keyword(), "keyword/1"),
-        (Analyzer::names(), "words/1 fold_accents/1 lower_case/2"),
+        (Analyzer::names(), "words/2 fold_accents/2 lower_case/3"),
         (Analyzer::paths(), "paths/1('/')"),
         (Analyzer::new("", grams), "ngrams/1(2..=3)"),
         (Analyzer::new("", edges), "edge_ngrams/1(1..=8)"),
@@ -20,7 +20,7 @@ fn descriptions_do_not_change() {
         (Analyzer::language(Language::German), GERMAN),
         (
             Analyzer::new("", Tokenizer::words()).turkish_lower_case(),
-            "words/1 turkish_lower_case/1",
+            "words/2 turkish_lower_case/2",
         ),
         (Analyzer::simple().synonyms(&synonyms).unwrap(), SYNONYMS),
     ];
@@ -32,9 +32,9 @@ fn descriptions_do_not_change() {
 }
 
 const ENGLISH: &str =
-    "words/1 fold_accents/1 lower_case/2 stop_words/1(33 37e8aba3d272b4b3) stem/1(english)";
-const GERMAN: &str = "words/1 lower_case/2 stop_words/1(232 e1d0d440764ca39f) stem/1(german)";
-const SYNONYMS: &str = "words/1 lower_case/2 synonyms/1(2 f16981a7e2f217f8)";
+    "words/2 fold_accents/2 lower_case/3 stop_words/1(33 37e8aba3d272b4b3) stem/1(english)";
+const GERMAN: &str = "words/2 lower_case/3 stop_words/1(232 e1d0d440764ca39f) stem/1(german)";
+const SYNONYMS: &str = "words/2 lower_case/3 synonyms/1(2 f16981a7e2f217f8)";
 
 #[test]
 fn word_lists_are_described_by_their_content() {

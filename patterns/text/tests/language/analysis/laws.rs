@@ -38,6 +38,10 @@ fn texts() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), LETTERS, "\\PC{0,300}", "[a-z]{0,600}"]
 }
 
+fn with_one_apostrophe(text: &str) -> String {
+    text.replace(['\u{2018}', '\u{2019}', '\u{201B}', '\u{2BB}', '\u{2BC}', '\u{FF07}'], "'")
+}
+
 proptest! {
     #[test]
     fn tokens_have_sound_places_and_lengths(text in texts()) {
@@ -60,7 +64,8 @@ proptest! {
         for analyzer in all.map(|tokenizer| Analyzer::new("plain", tokenizer)) {
             for token in analyzer.tokens(&text) {
                 let slice = &text[token.start..token.end];
-                assert!(token.term == slice || slice.len() > 200);
+                let is_equal = token.term == slice || token.term == with_one_apostrophe(slice);
+                assert!(is_equal || slice.len() > 200);
             }
         }
     }
@@ -101,6 +106,7 @@ proptest! {
     fn words_are_found_by_another_walk(text in texts()) {
         // The boundaries of all segments, of which those with a letter or digit are words.
         use unicode_segmentation::UnicodeSegmentation;
+        let text = with_one_apostrophe(&text);
         let segments = text.split_word_bounds();
         let words: Vec<_> = segments
             .filter(|segment| segment.chars().any(char::is_alphanumeric))

@@ -1,5 +1,6 @@
 //! Analysis: published examples of each part, and laws for any text.
 
+mod apostrophes;
 mod descriptions;
 mod laws;
 mod letters;
