@@ -60,6 +60,7 @@ use keyloom_tables::table::RecordKey;
 use crate::analysis::Analyzer;
 use crate::index::TextIndex;
 use crate::query::{Query, QueryError};
+use crate::terms::{DEFAULT_MAX_STATES, StateBudget};
 
 use occurrences::{Mark, Occurrences, merged};
 use plan::Plan;
@@ -102,7 +103,9 @@ impl Highlighter {
     /// Compiles the parts of `query` that search in `field`, whose analyzer is `analyzer`.
     ///
     /// # Errors
-    /// Those of [`Query::check`]; [`QueryError::Pattern`] if a pattern is invalid or too large.
+    /// Those of [`Query::check`]; [`QueryError::Pattern`] if a pattern is invalid or too large;
+    /// [`QueryError::TooManyStates`] if the automata of all patterns have more than 32,768 states,
+    /// counted as by [`Search::max_states`](crate::Search::max_states).
     pub fn new(query: &Query, field: &str, analyzer: &Analyzer) -> Result<Self, QueryError> {
         Self::with_search_analyzer(query, field, analyzer, analyzer)
     }
@@ -118,9 +121,23 @@ impl Highlighter {
         analyzer: &Analyzer,
         search_analyzer: &Analyzer,
     ) -> Result<Self, QueryError> {
+        Self::with_max_states(query, field, [analyzer, search_analyzer], DEFAULT_MAX_STATES)
+    }
+
+    /// The same with another limit of states than 32,768. The analyzers are those of the texts and
+    /// of the query.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn with_max_states(
+        query: &Query,
+        field: &str,
+        [analyzer, search_analyzer]: [&Analyzer; 2],
+        max_states: usize,
+    ) -> Result<Self, QueryError> {
         query.check()?;
         let mut plan = Plan::default();
-        plan.add(query, field, search_analyzer)?;
+        plan.add(query, field, search_analyzer, &StateBudget::new(max_states))?;
         let (before, after) = ("<mark>".to_owned(), "</mark>".to_owned());
         Ok(Self {
             plan,

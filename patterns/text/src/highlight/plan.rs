@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::occurrences::TermId;
 use crate::analysis::{Analyzer, TokenBuf};
 use crate::query::{Near, Query, QueryError, Spans};
-use crate::terms::TermMatcher;
+use crate::terms::{StateBudget, TermMatcher};
 
 /// What is marked in the texts of a field.
 #[derive(Clone, Debug, Default)]
@@ -61,15 +61,16 @@ impl Plan {
         query: &Query,
         field: &str,
         analyzer: &Analyzer,
+        states: &StateBudget,
     ) -> Result<(), QueryError> {
         match query {
             Query::Boost { query, .. } | Query::ConstantScore { query, .. } => {
-                self.add(query, field, analyzer)?;
+                self.add(query, field, analyzer, states)?;
             }
             Query::Boolean(boolean) => {
                 let clauses = boolean.must.iter().chain(&boolean.filter).chain(&boolean.should);
                 for clause in clauses {
-                    self.add(clause, field, analyzer)?;
+                    self.add(clause, field, analyzer, states)?;
                 }
             }
             Query::Term { field: of, text } if of == field => {
@@ -97,6 +98,7 @@ impl Plan {
                 if of == field =>
             {
                 if let Some(matcher) = TermMatcher::of(query, analyzer)? {
+                    states.add(&matcher, query)?;
                     let id = self.next_id();
                     self.patterns.push((matcher, id));
                     self.parts.push(SpanPlan::Terms(vec![id]));

@@ -35,6 +35,28 @@ impl Query {
     }
 }
 
+/// Whether a query, with the spans in it, has more than so many levels.
+pub(super) fn is_too_deep(query: &Query, levels: usize) -> bool {
+    let Some(levels) = levels.checked_sub(1) else { return true };
+    match query {
+        Query::Boost { query, .. } | Query::ConstantScore { query, .. } => {
+            is_too_deep(query, levels)
+        }
+        Query::Boolean(boolean) => boolean.clauses().any(|clause| is_too_deep(clause, levels)),
+        Query::Near { near, .. } => are_too_deep(&near.spans, levels),
+        _ => false,
+    }
+}
+
+pub(super) fn are_too_deep(spans: &[Spans], levels: usize) -> bool {
+    let Some(levels) = levels.checked_sub(1) else { return true };
+    spans.iter().any(|inner| match inner {
+        Spans::Near(near) => are_too_deep(&near.spans, levels),
+        Spans::AnyOf(spans) => are_too_deep(spans, levels),
+        Spans::Term(_) | Spans::Phrase(_) => false,
+    })
+}
+
 /// Checks a part whose scores are multiplied by `boost`.
 fn check(query: &Query, levels: usize, boost: f64) -> Result<(), QueryError> {
     let Some(levels) = levels.checked_sub(1) else {

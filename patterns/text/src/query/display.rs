@@ -4,8 +4,12 @@ use std::fmt::{self, Display, Formatter, Write};
 use std::ops::Bound;
 
 use super::build::bound_text;
+use super::check::is_too_deep;
 use super::tree::{BooleanQuery, Near, Query, Spans};
 use super::wildcard::{WildcardPart, parts};
+
+/// The greatest depth of a query that is printed, since printing is recursive.
+const PRINTED_LEVELS: usize = 300;
 
 /// Words with a meaning in the query language.
 pub(super) const RESERVED: [&str; 8] =
@@ -59,9 +63,14 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// Prints the query language. A text of any length is printed whole.
+/// Prints the query language. A text of any length is printed whole. Of a query of more than 300
+/// levels only that is printed.
 impl Display for Query {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if is_too_deep(self, PRINTED_LEVELS) {
+            // A range without `TO`, which no parser takes for a query.
+            return write!(f, "[more than {PRINTED_LEVELS} levels]");
+        }
         match self {
             Self::Boolean(boolean) if stands_alone(boolean) => clauses(boolean, f),
             _ => operand(self, f),
@@ -81,9 +90,9 @@ fn operand(query: &Query, f: &mut Formatter<'_>) -> fmt::Result {
         Query::Combined { fields, text } => combined(fields, text, f),
         Query::Near { field, near } => write!(f, "{}:{near}", Word(field)),
         Query::Prefix { field, prefix } => write!(f, "{}:{}*", Word(field), Letters(prefix)),
-        Query::Wildcard { field, pattern } => match Query::wildcard(field, pattern) {
-            Query::Wildcard { field, pattern } => wildcard(&field, &pattern, f),
-            simpler => operand(&simpler, f),
+        Query::Wildcard { field, pattern } => match &Query::wildcard(field, pattern) {
+            Query::Wildcard { field, pattern } => wildcard(field, pattern, f),
+            simpler => operand(simpler, f),
         },
         Query::Regex { field, pattern } => regex(field, pattern, f),
         Query::Fuzzy { field, text, distance, prefix_chars } => {

@@ -63,6 +63,17 @@ pub enum QueryError {
         /// The least number.
         least: usize,
     },
+    /// The automata of a query have more states than [`max_states`](crate::Search::max_states)
+    /// allows.
+    #[error(
+        "the automata of the query have more than {limit} states with that of {pattern}; use fewer or simpler patterns, or raise max_states"
+    )]
+    TooManyStates {
+        /// The beginning of the pattern that exceeds the limit.
+        pattern: String,
+        /// The greatest number of states.
+        limit: usize,
+    },
     /// A pattern cannot be compiled.
     #[error("the pattern {pattern:?} cannot be used: {why}")]
     Pattern {

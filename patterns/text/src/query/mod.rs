@@ -25,6 +25,7 @@
 
 mod build;
 mod check;
+mod deep;
 mod display;
 mod error;
 mod parse;
@@ -32,5 +33,5 @@ mod tree;
 pub(crate) mod wildcard;
 
 pub use error::QueryError;
-pub use parse::{Operator, ParseError, ParseErrorKind, QueryParser};
+pub use parse::{ClauseKind, Operator, ParseError, ParseErrorKind, QueryParser};
 pub use tree::{BooleanQuery, Near, Query, Spans};

@@ -31,7 +31,12 @@ use std::ops::Bound;
 /// ]);
 /// assert_eq!(query.to_string(), r#"+title:alice^2 +(body:"white rabbit"~2 OR body:h*)"#);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+///
+/// # Depth
+///
+/// A search, a highlighter and [`check`](Self::check) refuse a query of more than 100 levels. A
+/// deeper one can be made, cloned, compared and dropped. Of more than 300 levels it prints only
+/// that. This does not hold for [`Spans`]: nest them by at most 100 levels.
 #[non_exhaustive]
 pub enum Query {
     /// All documents, with the score 1.

@@ -23,6 +23,17 @@ pub enum SearchError {
         /// The greatest number of terms of a query.
         limit: usize,
     },
+    /// The patterns of a query read more terms of the dictionary than
+    /// [`max_scanned_terms`](crate::Search::max_scanned_terms) allows.
+    #[error(
+        "the patterns of the query read more than {limit} terms of the dictionary with {query}; begin them with literal text, or raise max_scanned_terms"
+    )]
+    TooManyScannedTerms {
+        /// The beginning of the pattern that exceeds the limit.
+        query: String,
+        /// The greatest number of terms.
+        limit: usize,
+    },
     /// A near-query with phrases or near-queries in it takes too long in one document. Use fewer
     /// spans, rarer terms, or less slop.
     #[error(
@@ -47,9 +58,17 @@ pub enum SearchError {
 impl SearchError {
     #[cold]
     pub(crate) fn too_many(query: &Query, limit: usize) -> Error {
-        let query = query.to_string().chars().take(SHOWN_CHARS).collect();
-        Self::TooManyTerms { query, limit }.into()
+        Self::TooManyTerms { query: shown(query), limit }.into()
     }
+
+    #[cold]
+    pub(super) fn too_many_scanned(pattern: &Query, limit: usize) -> Error {
+        Self::TooManyScannedTerms { query: shown(pattern), limit }.into()
+    }
+}
+
+fn shown(query: &Query) -> String {
+    query.to_string().chars().take(SHOWN_CHARS).collect()
 }
 
 impl From<SearchError> for Error {

@@ -1,17 +1,31 @@
 //! The terms of the dictionary that a pattern matches.
 
+use std::cell::Cell;
+
 use keyloom::{Error, KeyRange, Order, Reader, Result};
 use keyloom_tables::kit::Walk;
 
 use super::catalog::{Catalog, FieldInfo};
 use super::error::SearchError;
 use crate::Query;
-use crate::terms::TermStep;
+use crate::terms::{DEFAULT_MAX_STATES, StateBudget, TermStep};
 
-/// How many terms a query may have, with those that its patterns stand for.
+/// How much the patterns of a query may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expansion {
+    /// The terms of the query, with those that its patterns stand for.
     pub(crate) max_terms: usize,
+    /// The states of all automata.
+    pub(crate) max_states: usize,
+    /// The terms of the dictionary that all patterns read.
+    pub(crate) max_scanned_terms: usize,
+}
+
+/// What the patterns of one query have taken so far.
+#[derive(Debug)]
+pub(crate) struct Expanding {
+    states: StateBudget,
+    scanned: Cell<usize>,
 }
 
 /// A term of the dictionary that a pattern matches.
@@ -24,17 +38,25 @@ pub(crate) struct MatchedTerm {
 
 impl Default for Expansion {
     fn default() -> Self {
-        Self { max_terms: 1_024 }
+        let (max_terms, max_scanned_terms) = (1_024, 1_000_000);
+        Self { max_terms, max_states: DEFAULT_MAX_STATES, max_scanned_terms }
     }
 }
 
 impl Expansion {
+    /// Begins a query.
+    pub(crate) fn begin(self) -> Expanding {
+        Expanding { states: StateBudget::new(self.max_states), scanned: Cell::new(0) }
+    }
+
     /// The terms that a pattern matches, in their order: found by seeks in the dictionary.
     ///
     /// # Errors
-    /// [`SearchError::TooManyTerms`]; an unknown field; an invalid pattern; any error of the store.
+    /// [`SearchError::TooManyTerms`]; [`SearchError::TooManyScannedTerms`];
+    /// [`QueryError::TooManyStates`](crate::QueryError::TooManyStates); an unknown field; an invalid pattern; any error of the store.
     pub(crate) fn terms(
         self,
+        taken: &Expanding,
         catalog: &impl Catalog,
         reader: &impl Reader,
         pattern: &Query,
@@ -44,6 +66,7 @@ impl Expansion {
         let Some(matcher) = catalog.matcher(field.number, pattern)? else {
             return Err(unsupported(pattern));
         };
+        taken.states.add(&matcher, pattern)?;
         let Some(first) = matcher.first() else { return Ok((field, terms)) };
         let dictionary = catalog.dictionary();
         let of_field = dictionary.range_of(&(field.number,));
@@ -54,6 +77,10 @@ impl Expansion {
         let mut walk = Walk::open(reader, rest(&first), Order::Ascending)?;
         let mut next = walk.step()?;
         while let Some((key, count)) = next {
+            taken.scanned.set(taken.scanned.get().saturating_add(1));
+            if taken.scanned.get() > self.max_scanned_terms {
+                return Err(SearchError::too_many_scanned(pattern, self.max_scanned_terms));
+            }
             let term = dictionary.unpack::<(u32, &str)>(&key);
             let (_, term) = term.map_err(|error| Error::from(error).at(&key))?;
             next = match matcher.step(term) {

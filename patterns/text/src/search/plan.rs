@@ -9,7 +9,7 @@ use keyloom::{Error, Reader, Result};
 use super::catalog::{Catalog, FieldInfo, PlacedTerm};
 use super::combined::CombinedField;
 use super::error::SearchError;
-use super::expand::{Expansion, MatchedTerm};
+use super::expand::{Expanding, Expansion, MatchedTerm};
 use super::proximity::{Arrangement, Proximity};
 use super::spans::{MAX_UNORDERED, SpanShape};
 use crate::index::LENGTHS;
@@ -64,6 +64,8 @@ pub(crate) struct Planner<'p, C, R> {
     whole: &'p Query,
     /// The number of terms of the whole query so far.
     terms: Cell<usize>,
+    /// What its patterns have taken so far.
+    patterns: Expanding,
 }
 
 impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
@@ -73,7 +75,7 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
         expansion: Expansion,
         whole: &'p Query,
     ) -> Self {
-        Self { catalog, reader, expansion, whole, terms: Cell::new(0) }
+        Self { catalog, reader, expansion, whole, terms: Cell::new(0), patterns: expansion.begin() }
     }
 
     /// The plan of the query; `None` if its texts have no terms, such as a stop word.
@@ -169,7 +171,8 @@ impl<'p, C: Catalog, R: Reader> Planner<'p, C, R> {
 
     /// The documents of any term that a pattern matches.
     fn pattern(&self, pattern: &Query) -> Result<Plan> {
-        let (field, terms) = self.expansion.terms(self.catalog, self.reader, pattern)?;
+        let (field, terms) =
+            self.expansion.terms(&self.patterns, self.catalog, self.reader, pattern)?;
         Ok(match terms.is_empty() {
             true => Plan::None,
             false => Plan::Terms { field, terms: terms.into() },

@@ -334,3 +334,81 @@ fn a_phrase_in_a_field_without_positions_is_an_error() {
     let error = request.count(&Digits, &store.snapshot().unwrap()).unwrap_err();
     assert!(error.to_string().contains("frequencies only"), "{error}");
 }
+
+/// Three terms in the dictionary, and a search with limits of its own.
+fn limited(query: &Query, max_states: usize, max_scanned_terms: usize) -> Request {
+    let mut request = Request::new(query.clone());
+    request.expansion.max_states = max_states;
+    request.expansion.max_scanned_terms = max_scanned_terms;
+    request
+}
+
+#[test]
+fn the_automata_of_a_query_have_one_limit_in_every_use() {
+    let store = filled(&[(1, vec![0, 1, 2])].into());
+    let snapshot = store.snapshot().unwrap();
+    let parts: Vec<Query> =
+        (0..12).map(|n| Query::regex("body", format!("[0-2]*0[0-2]{{5}}{n}?"))).collect();
+    // An automaton counts with its states and 64 more.
+    let states =
+        |part: &Query| TermMatcher::of(part, &Analyzer::simple()).unwrap().unwrap().states() + 64;
+    let all: usize = parts.iter().map(states).sum();
+    let query = Query::all_of([Query::prefix("body", "0"), Query::any_of(parts.clone())]);
+    let last = parts[11].to_string();
+    for (limit, is_enough) in [(all, true), (all - 1, false), (states(&parts[0]), false)] {
+        let request = limited(&query, limit, 100);
+        let highlighter =
+            crate::Highlighter::with_max_states(&query, "body", [&Analyzer::simple(); 2], limit);
+        let errors = [
+            request.top(&Digits, &snapshot).err().map(|error| error.to_string()),
+            request.count(&Digits, &snapshot).err().map(|error| error.to_string()),
+            request.ids(&Digits, &snapshot).err().map(|error| error.to_string()),
+            request.reads(&Digits, &snapshot).err().map(|error| error.to_string()),
+            request.explain(&Digits, &snapshot, 1).err().map(|error| error.to_string()),
+            highlighter.err().map(|error| error.to_string()),
+        ];
+        for error in &errors {
+            assert_eq!(error.is_none(), is_enough, "{limit} of {all}: {error:?}");
+            let Some(error) = error else { continue };
+            let exceeding = if limit == all - 1 { last.clone() } else { parts[1].to_string() };
+            assert!(error.contains(&exceeding) && error.contains(&limit.to_string()), "{error}");
+            assert!(error.contains("raise max_states"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_short_query_of_many_expressions_is_refused() {
+    let store = filled(&[(1, vec![0, 1, 2])].into());
+    let snapshot = store.snapshot().unwrap();
+    let refused = |parts: Vec<String>| {
+        let query = crate::QueryParser::new(["body"]).parse(&parts.join(" ")).unwrap();
+        let search = Request::new(query.clone()).count(&Digits, &snapshot).err();
+        let search = search.map(|error| error.to_string());
+        let highlighter = crate::Highlighter::new(&query, "body", &Analyzer::simple()).err();
+        assert_eq!(search, highlighter.map(|error| error.to_string()));
+        search.is_some_and(|error| error.contains("more than 32768 states"))
+    };
+    assert!(refused((0..1_000).map(|n| format!("/.*a.{{7}}{n}/")).collect()));
+    assert!(refused((0..1_000).map(|n| format!("*a{n}")).collect()));
+    assert!(!refused((0..100).map(|n| format!("*a{n}")).collect()));
+    assert!(!refused((0..1_000).map(|n| format!("a{n}*")).collect()));
+}
+
+#[test]
+fn patterns_of_a_query_read_a_limited_dictionary() {
+    let store = filled(&[(1, vec![0, 1, 2])].into());
+    let snapshot = store.snapshot().unwrap();
+    let one = Query::wildcard("body", "*7");
+    let keys = |query: &Query| {
+        limited(query, 10_000, 100).reads(&Digits, &snapshot).unwrap().keys_read as usize
+    };
+    // No document matches: every key that is read is one of the dictionary.
+    let read = keys(&one);
+    assert!(read > 0);
+    let two = Query::any_of([one.clone(), Query::wildcard("body", "*8")]);
+    assert!(limited(&two, 10_000, 2 * read).count(&Digits, &snapshot).is_ok());
+    let error = limited(&two, 10_000, 2 * read - 1).count(&Digits, &snapshot).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("body:*8") && error.contains("raise max_scanned_terms"), "{error}");
+}

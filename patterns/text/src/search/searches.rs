@@ -25,7 +25,8 @@ use crate::{Query, TextIndex};
 ///
 /// * a [`QueryError`](crate::QueryError) if the query is invalid;
 /// * [`TextError::UnknownField`](crate::TextError::UnknownField);
-/// * [`SearchError::TooManyTerms`]; [`SearchError::TooManySpans`];
+/// * [`SearchError::TooManyTerms`]; [`SearchError::TooManyScannedTerms`];
+///   [`SearchError::TooManySpans`];
 /// * [`Error::InvalidArgument`] for a phrase in a field without positions, for a continuation of
 ///   another search or index, for a [`Bm25`] out of its bounds, and for a near-query or a phrase
 ///   with slop of too many parts: see [`Near`](crate::Near#limits);
@@ -104,6 +105,28 @@ impl<K, V> Search<'_, K, V> {
     #[must_use]
     pub fn max_terms(mut self, terms: usize) -> Self {
         self.request.expansion.max_terms = terms;
+        self
+    }
+
+    /// Sets the greatest number of states that the automata of all wildcards, regular expressions
+    /// and fuzzy terms of the query have: 32,768 by default. An automaton counts with its
+    /// [states](crate::terms::TermMatcher::states) and 64 more. A state takes 512 bytes.
+    ///
+    /// Beyond it, the search returns
+    /// [`QueryError::TooManyStates`](crate::QueryError::TooManyStates).
+    #[must_use]
+    pub fn max_states(mut self, states: usize) -> Self {
+        self.request.expansion.max_states = states;
+        self
+    }
+
+    /// Sets the greatest number of terms of the dictionary that all patterns of the query read:
+    /// 1,000,000 by default. A pattern such as `*ing` reads the whole dictionary.
+    ///
+    /// Beyond it, the search returns [`SearchError::TooManyScannedTerms`].
+    #[must_use]
+    pub fn max_scanned_terms(mut self, terms: usize) -> Self {
+        self.request.expansion.max_scanned_terms = terms;
         self
     }
 }

@@ -140,6 +140,14 @@ impl TermMatcher {
         }))
     }
 
+    /// The number of states of the automaton; 0 for a prefix or a range, which have none.
+    pub fn states(&self) -> usize {
+        match &self.0 {
+            Kind::Prefix(_) | Kind::Range(..) => 0,
+            Kind::Table(table) => table.states(),
+        }
+    }
+
     /// The distance of `term` if it matches: the number of edits of a fuzzy term, otherwise 0.
     pub fn distance(&self, term: &str) -> Option<u8> {
         match self.step(term) {

@@ -13,7 +13,8 @@
 //!
 //! # Cost
 //!
-//! A table has 512 bytes per state. A fuzzy term of ten letters has some hundred states.
+//! A table has 512 bytes per state. A fuzzy term of ten letters has some hundred states. All
+//! automata of a query have a common limit: see [`max_states`](crate::Search::max_states).
 //!
 //! A dictionary is read where the automaton is alive. With literal text at the beginning, that is
 //! the range of this text; `*ing` and `.*ing` read the whole dictionary. A fuzzy term of distance
@@ -27,11 +28,13 @@
 //! expressions by the crate [regex-automata](https://docs.rs/regex-automata). The seeks are those
 //! of Lucene's `AutomatonTermsEnum`.
 
+mod budget;
 mod fuzzy;
 mod matcher;
 mod regex;
 mod table;
 mod utf8;
 
+pub(crate) use budget::{DEFAULT_MAX_STATES, StateBudget};
 pub(crate) use fuzzy::MAX_FUZZY_CHARS;
 pub use matcher::{TermMatcher, TermStep};

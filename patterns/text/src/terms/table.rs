@@ -102,6 +102,10 @@ impl Table {
         self
     }
 
+    pub(super) fn states(&self) -> usize {
+        self.next.len()
+    }
+
     pub(super) fn start(&self) -> StateId {
         self.start
     }

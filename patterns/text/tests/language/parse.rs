@@ -482,3 +482,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn refused_kinds_of_clauses_are_errors_with_the_clause() {
+    use keyloom_text::query::{ClauseKind, ParseErrorKind};
+    let kinds = [
+        (ClauseKind::Regex, "/a+/", "a*"),
+        (ClauseKind::LeadingWildcard, "*a", "a*b"),
+        (ClauseKind::LeadingWildcard, "?a", "a?"),
+        (ClauseKind::Fuzzy, "a~1", "a~0"),
+        (ClauseKind::Proximity, "NEAR(a b)", "\"a b\""),
+        (ClauseKind::Proximity, "\"a b\"~1", "\"NEAR(a b)\""),
+    ];
+    for (kind, refused, allowed) in kinds {
+        let parser = QueryParser::new(["x", "y"]).boost("y", 2.0).refuse([kind]);
+        let others = kinds.map(|(other, ..)| other).into_iter().filter(|other| *other != kind);
+        let parsed = QueryParser::new(["x", "y"]).boost("y", 2.0).refuse(others);
+        for (before, after) in [("", ""), ("+b (c OR ", ")"), ("x:(NOT ", "^2)")] {
+            let text = format!("{before}{refused}{after}");
+            let error = parser.parse(&text).unwrap_err();
+            assert_eq!(error.offset(), before.len(), "{error}");
+            let ParseErrorKind::RefusedClause { kind: of, clause } = error.kind() else {
+                panic!("{error}");
+            };
+            assert_eq!((*of, &**clause), (kind, &*format!("x:{refused}")));
+            parsed.parse(&text).unwrap();
+            parser.parse(&format!("{before}{allowed}{after}")).unwrap();
+        }
+    }
+    // All documents, and all of a field, read no dictionary.
+    let parser = QueryParser::new(["x"]).refuse([ClauseKind::LeadingWildcard]);
+    assert!(["*:*", "*", "x:*"].iter().all(|text| parser.parse(text).is_ok()));
+}

@@ -121,3 +121,29 @@ fn deep_queries_are_refused() {
     });
     assert_eq!(Query::near("b", spans).check(), Err(QueryError::TooDeep { limit: 100 }));
 }
+
+#[test]
+fn queries_of_any_depth_are_refused_without_an_abort() {
+    use keyloom_text::{Analyzer, Highlighter, QueryError};
+    let nested = |levels: usize, kind: usize| {
+        (0..levels).fold(Query::term("b", "a"), |query, level| match (level + kind) % 4 {
+            0 => query.boost(1.0),
+            1 => query.constant_score(1.0),
+            2 => Query::all_of([Query::All, query]),
+            _ => Query::none_of([query]),
+        })
+    };
+    for kind in 0..4 {
+        let deep = nested(99_000, kind);
+        let copy = deep.clone();
+        assert!(copy == deep && deep != nested(98_999, kind) && deep != nested(99_000, kind + 1));
+        assert!(format!("{deep} {copy:?}").contains("more than 300 levels"));
+        assert!(keyloom_text::QueryParser::new(["b"]).parse(&deep.to_string()).is_err());
+        assert_eq!(deep.check(), Err(QueryError::TooDeep { limit: 100 }));
+        let refused = Highlighter::new(&deep, "b", &Analyzer::simple()).unwrap_err();
+        assert_eq!(refused, QueryError::TooDeep { limit: 100 });
+        let allowed = nested(99, kind);
+        assert!(allowed.check().is_ok() && allowed.clone() == allowed);
+        assert!(allowed.to_string().contains("b:a"));
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use super::refused::ClauseKind;
 use crate::query::QueryError;
 
 /// The number of characters that are shown before the place of an error, and after it.
@@ -53,6 +54,14 @@ pub enum ParseErrorKind {
         field: String,
         /// The known fields.
         known: String,
+    },
+    /// The parser [refuses](crate::QueryParser::refuse) clauses of this kind.
+    #[error("the clause {clause} is refused: {kind} are not allowed here; use terms or prefixes")]
+    RefusedClause {
+        /// The kind.
+        kind: ClauseKind,
+        /// The beginning of the clause.
+        clause: String,
     },
     /// The query would not pass [`Query::check`](crate::Query::check).
     #[error(transparent)]

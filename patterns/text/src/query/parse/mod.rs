@@ -4,11 +4,13 @@ mod clauses;
 mod combined;
 mod error;
 mod operand;
+mod refused;
 mod scan;
 mod spans;
 
 use clauses::Parsing;
 pub use error::{ParseError, ParseErrorKind};
+pub use refused::ClauseKind;
 
 use super::Query;
 
@@ -84,13 +86,14 @@ pub struct QueryParser {
     default_fields: Vec<(String, f32)>,
     operator: Operator,
     known: Option<Vec<String>>,
+    refused: Vec<ClauseKind>,
 }
 
 impl QueryParser {
     /// A parser that searches clauses without a field in any of `default_fields`.
     pub fn new<F: Into<String>>(default_fields: impl IntoIterator<Item = F>) -> Self {
         let default_fields = default_fields.into_iter().map(|field| (field.into(), 1.0)).collect();
-        Self { default_fields, operator: Operator::default(), known: None }
+        Self { default_fields, operator: Operator::default(), known: None, refused: Vec::new() }
     }
 
     /// Sets how clauses without an operator and without a sign are combined.
@@ -124,6 +127,23 @@ impl QueryParser {
         Self { known: Some(fields.into_iter().map(Into::into).collect()), ..self }
     }
 
+    /// Refuses clauses of some kinds, for queries of users who are not trusted with them. A search
+    /// has limits for all of them: see [`Search`](crate::Search).
+    ///
+    /// ```
+    /// use keyloom_text::QueryParser;
+    /// use keyloom_text::query::ClauseKind;
+    /// let parser = QueryParser::new(["body"]).refuse([ClauseKind::LeadingWildcard]);
+    /// let error = parser.parse("rab* OR *bit").unwrap_err();
+    /// assert!(error.to_string().contains("the clause body:*bit is refused"));
+    /// assert_eq!(error.offset(), 8);
+    /// ```
+    #[must_use]
+    pub fn refuse(mut self, kinds: impl IntoIterator<Item = ClauseKind>) -> Self {
+        self.refused.extend(kinds);
+        self
+    }
+
     /// Parses a query.
     ///
     /// # Errors
@@ -131,6 +151,8 @@ impl QueryParser {
     /// * [`ParseErrorKind::Syntax`] if the text does not follow the grammar, or is empty;
     /// * [`ParseErrorKind::UnknownField`] if it names a field that [`fields`](Self::fields) does
     ///   not;
+    /// * [`ParseErrorKind::RefusedClause`] if it has a clause of a kind that
+    ///   [`refuse`](Self::refuse) names;
     /// * [`ParseErrorKind::Refused`] if the query is too deep, or a [`boost`](Self::boost) of a
     ///   field is negative or not finite.
     pub fn parse(&self, text: &str) -> Result<Query, ParseError> {

@@ -105,17 +105,22 @@ impl Parsing<'_> {
         field: Option<&str>,
         query: impl Fn(&str) -> Query,
     ) -> Result<Query, ParseError> {
+        let query = |field: &str| self.allowed(at, query(field));
         if let Some(field) = field {
-            return Ok(query(field));
+            return query(field);
         }
         let boosted = |(field, boost): &(String, f32)| match *boost {
             1.0 => query(field),
-            boost => query(field).boost(boost),
+            boost => Ok(query(field)?.boost(boost)),
         };
         match &self.parser.default_fields[..] {
             [] => Err(self.scan.expected_at(at, "a field, since there is no default field")),
-            [field] => Ok(boosted(field)),
-            fields => Ok(Query::any_of(fields.iter().map(boosted))),
+            [field] => boosted(field),
+            fields => {
+                let of_fields: Result<Vec<Query>, ParseError> =
+                    fields.iter().map(boosted).collect();
+                Ok(Query::any_of(of_fields?))
+            }
         }
     }
 
