@@ -5,7 +5,8 @@ use std::slice::{from_mut, from_ref};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, Error, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom::{DynWriter, Error, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_tables::kit::Elsewhere;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::{Attached, Schema, Table};
 use keyloom_text::TextIndex;
@@ -301,6 +302,21 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         Err(DocumentError::TooDeep { what, limit: MAX_DEPTH }.into())
     }
 
+    /// Declares a part in the table's entry, so that a program without it is refused as a writer.
+    pub(crate) fn declare_part<S: Store>(
+        &self,
+        schema: &Schema<'_, S>,
+        (kind, name): (&'static str, &str),
+        version: u32,
+        options: &str,
+        part: Arc<dyn Part<K, V>>,
+    ) -> Result<()> {
+        let make = |space: &Subspace| Ok(Elsewhere::new(space, kind, options));
+        schema.derive(self.table(), &format!("{kind} {name}"), version, make)?;
+        self.add_part(part);
+        Ok(())
+    }
+
     pub(crate) fn write_parts(&self, txn: &mut DynWriter<'_>, key: &K, document: &V) -> Result<()> {
         self.parts().iter().try_for_each(|part| part.write(txn, key, document))
     }
@@ -348,7 +364,7 @@ impl<K: RecordKey, V, C> Documents<K, V, C> {
         WeakDocuments { name, text, parts: Arc::downgrade(&parts), depth }
     }
 
-    pub(crate) fn add_part(&self, part: Arc<dyn Part<K, V>>) {
+    fn add_part(&self, part: Arc<dyn Part<K, V>>) {
         self.parts.write().unwrap_or_else(PoisonError::into_inner).push(part);
     }
 }

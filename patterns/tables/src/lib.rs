@@ -108,7 +108,8 @@ pub use versioned::{Counters, RecordConflict, VersionedTable};
 #[doc(hidden)]
 pub mod kit {
     pub use crate::derived::{
-        is_undecodable, page_behind, refuse_foreign, repair_in_batches, unless_undecodable,
+        Elsewhere, is_undecodable, page_behind, refuse_foreign, repair_in_batches,
+        unless_undecodable,
     };
     pub use crate::explain::{Reading, scan};
     pub use crate::fnv::Fnv;

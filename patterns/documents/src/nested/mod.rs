@@ -207,7 +207,7 @@ where
         let (parents, children) = (documents.text().clone(), elements.text().clone());
         let nested =
             Self { relation: Relation { parents, children, parent_of }, elements, get, get_mut };
-        documents.add_part(Arc::new(nested.clone()));
+        documents.declare_part(schema, ("path", path), 1, "", Arc::new(nested.clone()))?;
         Ok(nested)
     }
 

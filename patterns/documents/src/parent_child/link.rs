@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use keyloom::key::display;
+use keyloom::{Pack, pack};
+
 use crate::relation::ParentOf;
 
 /// A record as the child of another parent.
@@ -63,4 +66,16 @@ pub enum OnDelete<P> {
     Keep,
     /// The children become those of this parent.
     Reparent(P),
+}
+
+impl<P: Pack> OnDelete<P> {
+    /// In words, for the definition in the schema.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Refuse => "refuse".into(),
+            Self::Delete => "delete".into(),
+            Self::Keep => "keep".into(),
+            Self::Reparent(parent) => format!("reparent to {}", display(&pack(parent))),
+        }
+    }
 }

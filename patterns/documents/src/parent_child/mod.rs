@@ -178,8 +178,10 @@ where
         let records = Documents::declare(schema, name, version, |space| {
             index(with_parent(space, &link.parent_of))
         })?;
+        let options = on_delete.shown();
         let declared = Self::of(parents.text().clone(), records, link, on_delete);
-        parents.add_part(Arc::new(declared.clone()));
+        let part = Arc::new(declared.clone());
+        parents.declare_part(schema, ("children", name), version, &options, part)?;
         Ok(declared)
     }
 

@@ -60,7 +60,8 @@ where
         let (link, rule) = (link, on_delete);
         let part =
             OfItself { records: records.downgrade(), link: link.clone(), on_delete: rule.clone() };
-        records.add_part(Arc::new(part));
+        let options = rule.shown();
+        records.declare_part(schema, ("children", name), version, &options, Arc::new(part))?;
         Ok(Self::of(records.text().clone(), records, link, rule))
     }
 }

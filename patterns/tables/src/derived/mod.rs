@@ -29,6 +29,7 @@
 //! | [`repair`](repair()) | the same | 3 (n/c + m/c), rounded up: one more per chunk, for the commit |
 
 mod check;
+mod elsewhere;
 mod repair;
 mod writes;
 
@@ -46,6 +47,8 @@ pub use check::check;
 pub use check::page_behind;
 #[doc(hidden)]
 pub use check::refuse_foreign;
+#[doc(hidden)]
+pub use elsewhere::Elsewhere;
 pub use repair::repair;
 #[doc(hidden)]
 pub use repair::repair_in_batches;

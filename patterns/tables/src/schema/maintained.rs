@@ -51,6 +51,12 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         true
     }
 
+    /// Whether there is something to build from the records. `true` by default. Without data, it is
+    /// readable as soon as it is declared, in each version.
+    fn has_data(&self) -> bool {
+        true
+    }
+
     /// The subspace of the data, or of a part of it. [`Schema::derive`](super::Schema::derive)
     /// checks that it is within the assigned subspace.
     fn space(&self) -> &Subspace;

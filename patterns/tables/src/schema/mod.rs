@@ -479,6 +479,16 @@ impl<'s, S: Store> Schema<'s, S> {
         };
         let derived = make_in(stored.id, owned, name, &make)?;
         let definition = define(&derived)?;
+        let stored = match stored.definition.version < definition.version && !derived.has_data() {
+            false => stored,
+            true => {
+                let (table, renewed) = self
+                    .store
+                    .transact(|txn| txn.guarded(|txn| renew(txn, owned, name, &definition)))?;
+                known.stored.insert(owned.name.to_string(), table);
+                renewed
+            }
+        };
         let [is, was] = [&definition, &stored.definition];
         if is != was && is.version == was.version {
             return Err(SchemaError::Contradiction {
@@ -624,16 +634,37 @@ fn enter_derived<D: Maintained>(
         return Ok((table, stored));
     }
     let id = new_id(txn)?;
-    let definition = define(&make_in(id, owned, name, make)?)?;
+    let derived = make_in(id, owned, name, make)?;
+    let definition = define(&derived)?;
     let queue = definition.is_deferred.then(|| new_id(txn)).transpose()?;
-    let is_empty = txn.first(table.space().self_and_children())?.is_none();
-    let state = if is_empty { State::Readable } else { State::Disabled };
+    let is_built = !derived.has_data() || txn.first(table.space().self_and_children())?.is_none();
+    let state = if is_built { State::Readable } else { State::Disabled };
     let (name, built_to) = (name.into(), None);
     let all_visited = false;
     let entered = StoredDerived { name, id, definition, state, built_to, all_visited, queue };
     table.insert(entered.clone());
     owned.write(txn, &table)?;
     Ok((table, entered))
+}
+
+/// Enters a new version of derived data that has nothing to build.
+fn renew<K, V>(
+    txn: &mut impl Writer,
+    owned: &Owned<K, V>,
+    name: &str,
+    definition: &Definition,
+) -> Result<(StoredTable, StoredDerived)> {
+    let mut table = owned.read(txn)?;
+    let gone = || SchemaError::Gone { name: owned.name_of(name) };
+    let stored = table.get_mut(name).ok_or_else(gone)?;
+    // Another program may have declared a later one meanwhile, which the caller then refuses.
+    if stored.definition.version < definition.version {
+        stored.definition = definition.clone();
+        stored.state = State::Readable;
+    }
+    let stored = stored.clone();
+    owned.write(txn, &table)?;
+    Ok((table, stored))
 }
 
 /// The tables of a schema, by name.

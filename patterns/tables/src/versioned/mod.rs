@@ -56,8 +56,9 @@
 //! # Cost
 //!
 //! An external change without a record takes 1 get and 1 round trip more once the table has deleted
-//! a record with a version of its own. If an operation writes, the commit of the transaction adds one round trip. Derived data that is
-//! attached to the table adds the writes of its own changes, and no reads.
+//! a record with a version of its own. If an operation writes, the commit of the transaction adds
+//! one round trip. Derived data that is attached to the table adds the writes of its own changes,
+//! and no reads.
 //!
 //! | operation | gets | keys written | round trips |
 //! |---|---|---|---|

@@ -7,6 +7,7 @@ mod guide;
 mod itself;
 mod model;
 mod rules;
+mod undeclared;
 
 keyloom_testing::on_every_store! {
     guide::the_guide_finds_branches_by_their_employees,
@@ -19,6 +20,7 @@ keyloom_testing::on_every_store! {
     rules::a_moved_record_takes_its_children_along,
     itself::trees_stay_without_cycles_and_within_their_depth,
     itself::a_path_is_not_moved_below_itself,
+    undeclared::what_belongs_to_documents_is_declared_by_each_writer,
     costs::steps_cost_what_the_documentation_says,
     faults::a_fault_at_any_operation_leaves_no_move_half_done,
     faults::a_conflict_at_any_operation_is_retried_to_the_same_end,

@@ -73,8 +73,8 @@ impl Column {
 
 impl<R: RecordKey> WideColumns<R> {
     /// Removes the versions that `keep` does not keep, in bounded transactions, while other
-    /// transactions read and write. Also removes deletions that hide nothing any more, but not those
-    /// after the time of [`Keep::Since`]: they hide writes that arrive late.
+    /// transactions read and write. Also removes deletions that hide nothing any more, but not
+    /// those after the time of [`Keep::Since`]: they hide writes that arrive late.
     ///
     /// Calls `progress` after each transaction, and stops if it returns `ControlFlow::Break`. Each
     /// batch is committed by then. So a collection that was stopped, or whose process died, can

@@ -134,7 +134,7 @@ enum AnyChange {
 }
 
 /// Changes of both sources to the same keys: a version that a key had once does not come again, so
-/// nobody who has read it changes another record by mistake.
+/// who has read it does not change another record by mistake.
 pub fn no_version_comes_twice_whatever_its_source(store: &(impl Store + Clone)) {
     let list = || option::weighted(0.6, vec(0..2u8, 0..2));
     let any_change = prop_oneof![

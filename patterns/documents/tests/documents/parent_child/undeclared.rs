@@ -1,0 +1,119 @@
+//! A program that does not declare what belongs to documents cannot write them.
+
+use keyloom::{Result, Store};
+use keyloom_documents::parent_child::{Children, Link, OnDelete};
+use keyloom_documents::{Documents, Nested};
+use keyloom_tables::{Schema, SchemaError};
+use keyloom_testing::laws::{clear, dump_all};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Post {
+    title: String,
+    comments: Vec<String>,
+}
+
+type Posts = Documents<u32, Post>;
+type Votes = Children<u32, Post, (u32, u32), i64>;
+
+fn posts<S: Store>(schema: &Schema<'_, S>) -> Posts {
+    Posts::declare(schema, "posts", 1, |index| index).unwrap()
+}
+
+fn comments<S: Store>(schema: &Schema<'_, S>, posts: &Posts) -> Nested<u32, Post, String> {
+    Nested::declare(
+        schema,
+        posts,
+        "comments",
+        1,
+        |post: &Post| &post.comments,
+        |post| &mut post.comments,
+        |index| index,
+    )
+    .unwrap()
+}
+
+fn votes<S: Store>(
+    schema: &Schema<'_, S>,
+    posts: &Posts,
+    version: u32,
+    rule: OnDelete<u32>,
+) -> Result<Votes> {
+    Children::declare(schema, posts, "votes", version, Link::by_key(), rule, |index| index)
+}
+
+#[track_caller]
+fn undeclared<T>(outcome: Result<T>, expected: &str) {
+    let error = outcome.map(drop).unwrap_err();
+    let Some(SchemaError::Undeclared { table, name }) = error.downcast_ref() else {
+        panic!("{error}")
+    };
+    assert_eq!((table.as_str(), name.as_str()), ("posts", expected));
+}
+
+fn post(comments: &[&str]) -> Post {
+    let comments = comments.iter().map(|text| (*text).to_owned()).collect();
+    Post { title: "Nest eggs".into(), comments }
+}
+
+pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) {
+    clear(store);
+    let open = || Schema::open(store, "blog").unwrap();
+    // Documents that were there before: a program that declares no more may write them.
+    let plain = posts(&open());
+    store.transact(|txn| plain.put(txn, &1, &post(&["inline"]))).unwrap();
+
+    let schema = open();
+    let all = posts(&schema);
+    let comments = comments(&schema, &all);
+    let votes = votes(&schema, &all, 1, OnDelete::Refuse).unwrap();
+    store.transact(|txn| all.put(txn, &2, &post(&["a", "b", "c"]))).unwrap();
+    store.transact(|txn| votes.put(txn, &(2, 1), &5)).unwrap();
+    let before = dump_all(store);
+
+    // The program from before goes on, and another one begins: neither can write.
+    for other in [&plain, &posts(&open())] {
+        undeclared(store.transact(|txn| other.put(txn, &2, &post(&["z"]))), "children votes");
+        undeclared(store.transact(|txn| other.delete(txn, &2)), "children votes");
+        undeclared(store.transact(|txn| other.rename(txn, &2, &3)), "children votes");
+        undeclared(store.transact(|txn| other.table().delete(txn, &2)), "children votes");
+    }
+    // One that declares the path alone would orphan the votes.
+    let schema = open();
+    let some = posts(&schema);
+    let _comments = self::comments(&schema, &some);
+    undeclared(store.transact(|txn| some.delete(txn, &2)), "children votes");
+    assert_eq!(dump_all(store), before);
+    let found = all.get(&store.snapshot().unwrap(), &2).unwrap();
+    assert_eq!(found, Some(post(&["a", "b", "c"])));
+    assert_eq!(comments.elements(&store.snapshot().unwrap(), &2).unwrap().len(), 3);
+
+    // The rule for deletions is part of it: two programs cannot have different ones.
+    let schema = open();
+    let lenient = posts(&schema);
+    let _comments = self::comments(&schema, &lenient);
+    let refused = self::votes(&schema, &lenient, 1, OnDelete::Keep).unwrap_err();
+    let error = refused.downcast_ref::<SchemaError>();
+    assert!(matches!(error, Some(SchemaError::Contradiction { .. })), "{refused}");
+    assert_eq!(dump_all(store), before);
+
+    // A raised version changes it, and the earlier program stops.
+    let schema = open();
+    let lenient = posts(&schema);
+    let _comments = self::comments(&schema, &lenient);
+    let kept = self::votes(&schema, &lenient, 2, OnDelete::Keep).unwrap();
+    let error = store.transact(|txn| all.delete(txn, &2)).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(SchemaError::Changed { .. })), "{error}");
+    store.transact(|txn| lenient.delete(txn, &2)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(kept.documents().get(&snapshot, &(2, 1)).unwrap(), Some(5));
+    assert!(comments.elements(&snapshot, &2).unwrap().is_empty());
+
+    // What no program has any more is dropped, and then no program has to declare it.
+    drop(snapshot);
+    for name in ["path comments", "children votes"] {
+        open().drop_derived("posts", name).unwrap();
+    }
+    let plain = posts(&open());
+    store.transact(|txn| plain.put(txn, &3, &post(&[]))).unwrap();
+}
