@@ -70,7 +70,9 @@ fn of_type_codes(space: &Subspace, code: u8) -> KeyRange<'static> {
         code => (code, code),
     };
     let key = |code: u8| -> KeyBuf { space.prefix().iter().copied().chain([code]).collect() };
-    KeyRange::starting_at(&key(first)).into_owned().intersect(KeyRange::through(&key(last)))
+    // A code is a part of an element, which may go on with 0xFF, unlike the end of an element.
+    let through = KeyRange::prefix(&key(last)).and_before().into_owned();
+    KeyRange::starting_at(&key(first)).into_owned().intersect(through)
 }
 
 /// Whether two elements are of the same type; for tuples, the first elements that differ.

@@ -2,6 +2,7 @@
 
 use keyloom_testing::{on_every_server, on_every_store};
 
+mod bounds;
 mod damage;
 mod faults;
 pub mod fixture;
@@ -12,6 +13,7 @@ mod strikes;
 mod typed;
 
 on_every_store! {
+    bounds::bounds_of_any_type_find_what_an_index_finds,
     typed::values_are_selected_by_what_they_are,
     typed::a_selection_of_another_type_is_refused,
     model::an_index_answers_as_a_filter_over_the_records,
