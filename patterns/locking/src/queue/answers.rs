@@ -91,11 +91,55 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// # Errors
     /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
     pub fn release(&self, txn: &mut impl Writer, delivery: &Delivery<J>) -> Result<()> {
+        self.give_back(txn, delivery, 1)
+    }
+
+    /// Gives a job back whose delivery has counted `attempts` attempts.
+    pub(super) fn give_back(
+        &self,
+        txn: &mut impl Writer,
+        delivery: &Delivery<J>,
+        attempts: u32,
+    ) -> Result<()> {
         txn.guarded(|txn| {
             let mut job = self.held(txn, delivery)?;
             job.state = JobState::Waiting { from: self.now()? };
-            job.attempts = job.attempts.saturating_sub(1);
+            job.attempts = job.attempts.saturating_sub(attempts);
             self.write(txn, delivery.id, &job)
+        })
+    }
+
+    /// Counts the attempt of a delivery that has not counted it, and extends its lease.
+    pub(super) fn begin(
+        &self,
+        txn: &mut impl Writer,
+        delivery: &Delivery<J>,
+    ) -> Result<Delivery<J>> {
+        txn.guarded(|txn| {
+            let mut job = self.held(txn, delivery)?;
+            let until = self.now()?.saturating_add(self.visibility());
+            job.state = JobState::Leased { until };
+            job.attempts += 1;
+            self.write(txn, delivery.id, &job)?;
+            Ok(Delivery { until, job, ..*delivery })
+        })
+    }
+
+    /// Extends the leases of the jobs that are still held with these tokens.
+    pub(super) fn extend_held(&self, txn: &mut impl Writer, held: &[(JobId, u64)]) -> Result<()> {
+        txn.guarded(|txn| {
+            let until = self.now()?.saturating_add(self.visibility());
+            let jobs = self.jobs.get_many(txn, held.iter().map(|(id, _)| id))?;
+            for ((id, token), job) in held.iter().zip(jobs) {
+                let is_held = |job: &Job<J>| {
+                    job.token == *token && matches!(job.state, JobState::Leased { .. })
+                };
+                if let Some(mut job) = job.filter(is_held) {
+                    job.state = JobState::Leased { until };
+                    self.write(txn, *id, &job)?;
+                }
+            }
+            Ok(())
         })
     }
 
@@ -178,7 +222,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// Writes a changed job, and makes sure that it is found.
     pub(super) fn write(&self, txn: &mut impl Writer, id: JobId, job: &Job<J>) -> Result<()> {
         self.jobs.put(txn, &id, job)?;
-        match job.available_from() {
+        match job.available_from(self.grace()) {
             Some(at) => self.tenants.announce(txn, &job.tenant, at, self.now()?),
             None => Ok(()),
         }

@@ -69,6 +69,16 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// unknown outcome, jobs may be leased that were not returned: they are delivered again after
     /// their time-out.
     pub fn dequeue<S: Store>(&self, store: &S, n: usize) -> Result<Vec<Delivery<J>>> {
+        self.dequeue_counting(store, n, n)
+    }
+
+    /// Delivers up to `n` jobs, of which the first `counted` have begun an attempt.
+    pub(super) fn dequeue_counting<S: Store>(
+        &self,
+        store: &S,
+        n: usize,
+        counted: usize,
+    ) -> Result<Vec<Delivery<J>>> {
         let n = n.min(MOST_JOBS);
         let (mut tenants, mut jobs) = (n.clamp(1, MOST_TENANTS), n);
         for _ in 0..STEPS {
@@ -80,7 +90,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             self.settle(store, &candidates)?;
             let delivered = match candidates.jobs.is_empty() {
                 true => Vec::new(),
-                false => store.transact(|txn| self.lease(txn, &candidates, n))?,
+                false => store.transact(|txn| self.lease_counting(txn, &candidates, n, counted))?,
             };
             if !delivered.is_empty() {
                 return Ok(delivered);
@@ -108,7 +118,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         n: usize,
         tenants: usize,
     ) -> Result<Candidates> {
-        let now = self.now()?;
+        let (now, grace) = (self.now()?, self.grace());
         let next = self.tenants.next(reader, self.turn.load(Relaxed), tenants, now)?;
         let mut found = Candidates { due: next.due, ..Candidates::default() };
         // Tenants that wake come after the round, so that they do not starve active ones.
@@ -119,7 +129,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         let index = self.by_state.at(reader)?;
         let window = self.window(n, visited.len());
         let ranges: Vec<_> =
-            visited.iter().flat_map(|(tenant, _)| due_ranges(index, tenant, now)).collect();
+            visited.iter().flat_map(|(tenant, _)| due_ranges(index, tenant, now, grace)).collect();
         let mut pages = reader.range_many(&ranges, window)?.into_iter();
         for (tenant, position) in visited {
             let line = line(index, pages.by_ref().take(RANGES), self.options.spread > 1);
@@ -170,6 +180,17 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         candidates: &Candidates,
         n: usize,
     ) -> Result<Vec<Delivery<J>>> {
+        self.lease_counting(txn, candidates, n, n)
+    }
+
+    /// Leases up to `n` of the candidates, of which the first `counted` have begun an attempt.
+    fn lease_counting(
+        &self,
+        txn: &mut impl Writer,
+        candidates: &Candidates,
+        n: usize,
+        counted: usize,
+    ) -> Result<Vec<Delivery<J>>> {
         txn.guarded(|txn| {
             let (now, mut leased, mut changed) = (self.now()?, 0, Vec::new());
             let mut rest = &candidates.jobs[..];
@@ -177,8 +198,10 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
                 let (some, later) = rest.split_at((n - leased).min(rest.len()));
                 rest = later;
                 for (candidate, job) in some.iter().zip(self.read_some(txn, some)?) {
-                    let Some(job) = job.filter(|job| job.is_due(now)) else { continue };
-                    let job = self.granted(job, now);
+                    let Some(job) = job.filter(|job| job.is_due(now, self.grace())) else {
+                        continue;
+                    };
+                    let job = self.granted(job, now, leased < counted);
                     if matches!(job.state, JobState::Leased { .. }) {
                         leased += 1;
                         self.advance_to(candidate.next);
@@ -205,7 +228,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     }
 
     /// The job after its next delivery, or as a dead letter if it had all its attempts.
-    fn granted(&self, mut job: Job<J>, now: u64) -> Job<J> {
+    fn granted(&self, mut job: Job<J>, now: u64, counts: bool) -> Job<J> {
         if job.attempts >= self.options.max_attempts.max(1) {
             if job.last_error.is_none() {
                 job.set_error("the lease of the last attempt ended without an answer");
@@ -214,7 +237,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             return job;
         }
         job.state = JobState::Leased { until: now.saturating_add(self.visibility()) };
-        job.attempts += 1;
+        job.attempts += u32::from(counts);
         job.token += 1;
         job
     }
@@ -245,12 +268,16 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// When the next job of a tenant can be delivered.
     pub(super) fn next_of(&self, reader: &impl Reader, tenant: &str) -> Result<Option<u64>> {
         let index = self.by_state.at(reader)?;
-        let pages = reader.range_many(&due_ranges(index, tenant, u64::MAX), 1)?;
+        let pages = reader.range_many(&due_ranges(index, tenant, u64::MAX, 0), 1)?;
         let mut next = None;
         for entry in pages.into_iter().flat_map(|page| page.entries) {
             let found = Found::<_, JobId, StateParts>::new(index.space(), entry);
             // A damaged entry counts as due: the tenant stays active, and the check names it.
-            let at = found.and_then(|found| Ok(found.owned_parts()?.3)).unwrap_or(0);
+            let at = found.and_then(|found| {
+                let (state, _, _, at) = found.owned_parts()?;
+                Ok(if state == LEASED { at.saturating_add(self.grace()) } else { at })
+            });
+            let at = at.unwrap_or(0);
             next = Some(next.map_or(at, |next: u64| next.min(at)));
         }
         Ok(next)
@@ -268,15 +295,18 @@ const KINDS: [(u8, Priority); RANGES] = [
     (WAITING, Priority::Low),
 ];
 
-/// The ranges of the jobs of a tenant that are due at `now`, in the order of delivery.
+/// The ranges of the jobs of a tenant that are due at `now`, in the order of delivery; leased ones
+/// are due `grace` after the end of their lease.
 pub(super) fn due_ranges<J: 'static>(
     index: &Index<JobId, Job<J>, StateParts>,
     tenant: &str,
     now: u64,
+    grace: u64,
 ) -> [KeyRange<'static>; RANGES] {
     KINDS.map(|(state, priority)| {
         let at = |time: u64| (state, tenant, priority.code(), time);
-        within(at(0)..=at(now)).key_range(index.space())
+        let last = if state == LEASED { now.saturating_sub(grace) } else { now };
+        within(at(0)..=at(last)).key_range(index.space())
     })
 }
 

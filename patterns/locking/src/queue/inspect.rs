@@ -45,7 +45,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         limit: usize,
     ) -> Result<Vec<(JobId, Job<J>)>> {
         let index = self.by_state.at(reader)?;
-        let ranges = due_ranges(index, tenant, self.now()?);
+        let ranges = due_ranges(index, tenant, self.now()?, self.grace());
         let entries = reader.range_many(&ranges, limit.max(1))?.into_iter();
         let entries = entries.flat_map(|page| page.entries);
         let ids = entries
@@ -70,7 +70,8 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         let space = index.space();
         let (mut counts, mut leased) = (QueueCounts::default(), QueueCounts::default());
         count_due(reader, space, state_range(space, WAITING, tenant), now, &mut counts)?;
-        count_due(reader, space, state_range(space, LEASED, tenant), now, &mut leased)?;
+        let ended = now.saturating_sub(self.grace());
+        count_due(reader, space, state_range(space, LEASED, tenant), ended, &mut leased)?;
         counts.ready += leased.ready;
         counts.leased = leased.delayed;
         counts.dead = reader.count(state_range(space, DEAD, tenant))?;

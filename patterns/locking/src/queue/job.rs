@@ -48,7 +48,7 @@ pub enum JobState {
         from: u64,
     },
     /// A consumer has it. Unless the consumer completes, extends or fails it, it is delivered again
-    /// from this time on.
+    /// after this time and the [grace period](super::QueueOptions::grace).
     Leased {
         /// The time.
         until: u64,
@@ -107,17 +107,17 @@ impl<J> Job<J> {
         self.key.as_ref().map_or_else(IndexEntries::none, |key| entry((&self.tenant, key)))
     }
 
-    /// When the job can be delivered; `None` for a dead letter.
-    pub(super) fn available_from(&self) -> Option<u64> {
+    /// When the job can be delivered, `grace` after the end of a lease; `None` for a dead letter.
+    pub(super) fn available_from(&self, grace: u64) -> Option<u64> {
         match self.state {
             JobState::Waiting { from } => Some(from),
-            JobState::Leased { until } => Some(until),
+            JobState::Leased { until } => Some(until.saturating_add(grace)),
             JobState::Dead { .. } => None,
         }
     }
 
-    pub(super) fn is_due(&self, now: u64) -> bool {
-        self.available_from().is_some_and(|from| from <= now)
+    pub(super) fn is_due(&self, now: u64, grace: u64) -> bool {
+        self.available_from(grace).is_some_and(|from| from <= now)
     }
 
     pub(super) fn set_error(&mut self, error: &str) {

@@ -72,8 +72,11 @@
 //! delivered in random order (see [`QueueOptions::spread`]). Priorities hold within a tenant:
 //! an urgent job does not overtake the jobs of other tenants.
 //!
-//! The clocks of consumers decide when a lease ends. If they differ, a job is delivered again too
-//! early or too late, but never completed twice.
+//! The clocks of consumers decide when a lease ends. A lease is respected for a [grace
+//! period](QueueOptions::grace) after its end, so clocks may differ by as much. If they differ by
+//! more, a job is delivered again too early or too late, but never completed twice.
+//! [`work`](WorkQueue::work) extends the leases of its jobs while it works, so a job may take longer
+//! than the visibility time-out.
 //!
 //! # Conflicts
 //!
@@ -263,6 +266,10 @@ impl<J: 'static, C> WorkQueue<J, C> {
 
     fn visibility(&self) -> u64 {
         millis(self.options.visibility)
+    }
+
+    fn grace(&self) -> u64 {
+        millis(self.options.grace)
     }
 
     fn linger(&self) -> u64 {

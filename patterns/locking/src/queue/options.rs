@@ -12,6 +12,10 @@ use crate::clock::{Clock, SystemClock, millis};
 pub struct QueueOptions {
     /// How long a consumer has a job before it is delivered again. Default: 30 s.
     pub visibility: Duration,
+    /// How long a lease is respected after its end. Must be longer than the clocks of two consumers
+    /// differ, and the same in all programs: a consumer whose clock is ahead by less takes no jobs
+    /// of others. Default: 2 s.
+    pub grace: Duration,
     /// How often a job is delivered before it becomes a dead letter; at least 1. Default: 5.
     pub max_attempts: u32,
     /// The pauses between a failure and the next delivery.
@@ -34,6 +38,7 @@ impl Default for QueueOptions {
     fn default() -> Self {
         Self {
             visibility: Duration::from_secs(30),
+            grace: Duration::from_secs(2),
             max_attempts: 5,
             backoff: Backoff::default(),
             spread: 16,

@@ -1,15 +1,16 @@
 //! The loop of a consumer.
 
 use std::fmt::Display;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use keyloom::value::Codec;
 use keyloom::{Error, Result, Store};
 
-use super::WorkQueue;
 use super::error::QueueError;
 use super::job::{Delivery, Failed, Job};
+use super::{JobId, WorkQueue};
 
 /// A request to end, shared by its clones: a consumer ends after its current job.
 #[derive(Clone, Debug, Default)]
@@ -42,11 +43,51 @@ impl Stop {
     }
 }
 
+/// The deliveries that a consumer has, whose leases its heartbeat extends.
+#[derive(Default)]
+struct Held {
+    state: Mutex<(Vec<(JobId, u64)>, bool)>,
+    changed: Condvar,
+}
+
+impl Held {
+    fn state(&self) -> MutexGuard<'_, (Vec<(JobId, u64)>, bool)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set<J>(&self, delivered: &[Delivery<J>]) {
+        self.state().0 = delivered.iter().map(|one| (one.id, one.token)).collect();
+    }
+
+    fn remove(&self, id: JobId) {
+        self.state().0.retain(|(held, _)| *held != id);
+    }
+
+    /// Waits for `interval`, and returns what is held then; `None` at the end.
+    fn after(&self, interval: Duration) -> Option<Vec<(JobId, u64)>> {
+        let state =
+            self.changed.wait_timeout_while(self.state(), interval, |(_, is_over)| !*is_over);
+        let (state, _) = state.unwrap_or_else(PoisonError::into_inner);
+        let (held, is_over) = &*state;
+        (!is_over).then(|| held.clone())
+    }
+}
+
+/// Ends the heartbeat, also when the work panics.
+struct EndOnDrop<'h>(&'h Held);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.state().1 = true;
+        self.0.changed.notify_all();
+    }
+}
+
 /// How a consumer works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkOptions {
-    /// The most jobs of one delivery. Their common visibility time-out begins with the delivery, so
-    /// it must cover the work on all of them. Default: 1.
+    /// The most jobs of one delivery. A job counts an attempt when its work begins, which takes one
+    /// more transaction for each job after the first. Default: 1.
     pub batch: usize,
     /// The first pause after a delivery of no jobs. Each further pause is twice as long. Default:
     /// 10 ms.
@@ -93,9 +134,9 @@ pub struct WorkReport {
     pub retried: u64,
     /// Failed and buried jobs that became dead letters.
     pub dead: u64,
-    /// Jobs whose lease ended before the consumer began with them, and jobs whose answer was not
-    /// accepted, or whose acceptance is unknown: the lease had ended, or the commit had an unknown
-    /// outcome. Such a job may be delivered again.
+    /// Jobs that were delivered to another consumer before this one began with them, and jobs whose
+    /// answer was not accepted, or whose acceptance is unknown: the lease had ended, or the commit
+    /// had an unknown outcome. Such a job may be delivered again.
     pub stale: u64,
 }
 
@@ -104,6 +145,11 @@ const SWEEP_EVERY_MS: u64 = 60_000;
 
 impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// Works on jobs until `stop` is requested: dequeues, calls `work` for each job, and answers.
+    ///
+    /// While it works, a thread extends the leases of its jobs each third of the visibility
+    /// time-out. So the work may take longer, and the time-out decides only how soon a job is
+    /// delivered again after the process has died. A job that never ends is held until the process
+    /// ends: bound it in `work`.
     ///
     /// While there are no jobs, it pauses: twice as long each time, up to the longest pause, with
     /// jitter. If `work` panics, the panic leaves this function, and the job is delivered again
@@ -137,13 +183,44 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         store: &S,
         stop: &Stop,
         options: &WorkOptions,
+        work: impl FnMut(&Delivery<J>) -> A,
+    ) -> Result<WorkReport> {
+        let held = Held::default();
+        thread::scope(|scope| {
+            let _end = EndOnDrop(&held);
+            let beat = thread::Builder::new().name("leases of a consumer".into());
+            beat.spawn_scoped(scope, || self.extend_until_end(store, &held))
+                .map_err(Error::other)?;
+            self.work_holding(store, stop, options, &held, work)
+        })
+    }
+
+    /// Extends what is held, until the end.
+    fn extend_until_end<S: Store>(&self, store: &S, held: &Held) {
+        let interval = (self.options.visibility / 3).max(Duration::from_millis(1));
+        while let Some(held) = held.after(interval) {
+            if !held.is_empty() {
+                // If it fails, the lease is still valid for a while, and the next one may succeed.
+                // Without a lease, the answer to the job is refused.
+                let _retried = store.transact(|txn| self.extend_held(txn, &held));
+            }
+        }
+    }
+
+    fn work_holding<S: Store, A: Into<Answer>>(
+        &self,
+        store: &S,
+        stop: &Stop,
+        options: &WorkOptions,
+        held: &Held,
         mut work: impl FnMut(&Delivery<J>) -> A,
     ) -> Result<WorkReport> {
         let mut report = WorkReport::default();
         let mut pause = options.first_pause;
         let mut swept_at = self.now()?;
         while !stop.is_requested() {
-            let delivered = unless_passing(self.dequeue(store, options.batch.max(1)))?;
+            let batch = options.batch.max(1);
+            let delivered = unless_passing(self.dequeue_counting(store, batch, 1))?;
             let delivered = delivered.unwrap_or_default();
             if delivered.is_empty() {
                 swept_at = self.sweep_if_due(store, swept_at)?;
@@ -154,16 +231,26 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
                 continue;
             }
             pause = options.first_pause;
-            for delivery in delivered {
-                match stop.is_requested() {
-                    true => {
-                        let release = store.transact(|txn| self.release(txn, &delivery));
-                        unless_passing(release)?;
-                    }
-                    // Its lease ended while the consumer worked on those before it.
-                    false if delivery.until <= self.now()? => report.stale += 1,
-                    false => self.answer(store, &delivery, work(&delivery).into(), &mut report)?,
+            held.set(&delivered);
+            for (n, delivery) in delivered.into_iter().enumerate() {
+                let attempts = u32::from(n == 0);
+                if stop.is_requested() {
+                    held.remove(delivery.id);
+                    let give = store.transact(|txn| self.give_back(txn, &delivery, attempts));
+                    unless_passing(give)?;
+                    continue;
                 }
+                let begun = match n {
+                    0 => Some(delivery),
+                    _ => unless_passing(store.transact(|txn| self.begin(txn, &delivery)))?,
+                };
+                let Some(delivery) = begun else {
+                    report.stale += 1;
+                    continue;
+                };
+                let answer = work(&delivery).into();
+                held.remove(delivery.id);
+                self.answer(store, &delivery, answer, &mut report)?;
             }
             swept_at = self.sweep_if_due(store, swept_at)?;
         }

@@ -51,25 +51,144 @@ pub fn consumers_answer_until_they_are_stopped(store: &AnyStore) {
     assert_sound(store, &queue);
 }
 
-/// The lease of a later job of a batch ends while the consumer works on the first one.
-pub fn jobs_whose_lease_has_ended_are_not_begun(store: &AnyStore) {
+/// The leases of a batch end while the consumer works on its first job, and another consumer gets
+/// all of them: they are not begun here, and the answer to the first one is late.
+pub fn jobs_that_another_consumer_has_are_not_begun(store: &AnyStore) {
     let clock = ManualClock::at(START);
     let queue = open_with(store, options(&clock));
     fill(store, &queue, "acme", 3);
-    let (stop, begun) = (Stop::new(), AtomicU32::new(0));
+    let (stop, mut begun, mut taken) = (Stop::new(), 0, Vec::new());
     let options = WorkOptions { batch: 3, ..eager() };
     let report = queue.work(store, &stop, &options, |_| {
-        if begun.fetch_add(1, Ordering::Relaxed) == 0 {
+        begun += 1;
+        if begun == 1 {
             clock.advance(Duration::from_secs(3_600));
+            taken = queue.dequeue(store, 3).unwrap();
+            // The next delivery ends the test.
+            fill(store, &queue, "globex", 1);
         } else {
             stop.request();
         }
         Answer::Complete
     });
-    // No other consumer took the first one, so its answer is accepted. The others of its batch are
-    // left to the next delivery.
-    assert_eq!(report.unwrap().stale, 2);
+    let report = report.unwrap();
+    assert_eq!((report.stale, report.completed, begun, taken.len()), (3, 1, 2, 3));
+    for delivery in &taken {
+        store.transact(|txn| queue.complete(txn, delivery)).unwrap();
+    }
     assert_sound(store, &queue);
+}
+
+/// A job that takes six times the visibility time-out is not delivered to another consumer.
+pub fn the_leases_of_a_consumer_are_extended_while_it_works(store: &AnyStore) {
+    let clock = ManualClock::at(START);
+    let visibility = Duration::from_millis(30);
+    let queue = open_with(store, QueueOptions { visibility, ..options(&clock) });
+    fill(store, &queue, "acme", 2);
+    let until = |id| match queue.get(&store.snapshot().unwrap(), id).unwrap().unwrap().state {
+        JobState::Leased { until } => until,
+        other => panic!("{other:?}"),
+    };
+    let stop = Stop::new();
+    let options = WorkOptions { batch: 2, ..eager() };
+    let mut runs = 0;
+    let report = queue.work(store, &stop, &options, |delivery| {
+        runs += 1;
+        for _ in 0..12 {
+            let before = until(delivery.id);
+            clock.advance(visibility / 2);
+            while until(delivery.id) == before {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // Neither this job nor the one that waits for it is delivered.
+            assert_eq!(queue.dequeue(store, 2).unwrap(), []);
+        }
+        if runs == 2 {
+            stop.request();
+        }
+        Answer::Complete
+    });
+    let report = report.unwrap();
+    assert_eq!((runs, report.completed, report.stale), (2, 2, 0));
+    assert_sound(store, &queue);
+}
+
+/// The process of a consumer dies at one of the jobs of a batch, again and again: only this job
+/// loses its attempts.
+pub fn jobs_beside_one_that_kills_its_consumer_keep_their_attempts(store: &AnyStore) {
+    for poison in 0..4 {
+        keyloom_testing::laws::clear(store);
+        let clock = ManualClock::at(START);
+        let queue = open_with(store, QueueOptions { spread: 1, ..options(&clock) });
+        fill(store, &queue, "acme", 4);
+        let options = WorkOptions { batch: 4, ..eager() };
+        let mut completed = 0;
+        // It ends with the third job that is completed; the poison never is.
+        while completed < 3 {
+            let stop = Stop::new();
+            let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                queue.work(store, &stop, &options, |delivery| {
+                    assert!(delivery.job.payload != poison, "the process dies");
+                    completed += 1;
+                    if completed == 3 {
+                        stop.request();
+                    }
+                    Answer::Complete
+                })
+            }));
+            assert_eq!(died.is_ok(), completed == 3);
+            clock.advance(Duration::from_secs(60));
+        }
+        // The job is a dead letter as soon as a delivery finds that it had all its attempts.
+        for _ in 0..4 {
+            clock.advance(Duration::from_secs(60));
+            for delivery in queue.dequeue(store, 4).unwrap() {
+                assert_eq!(delivery.job.payload, poison);
+            }
+        }
+        assert_eq!(completed, 3, "{poison}");
+        let dead = queue.dead_letters(&store.snapshot().unwrap(), None, 9, None).unwrap().items;
+        assert_eq!(dead.iter().map(|(_, job)| job.payload).collect::<Vec<_>>(), [poison]);
+        assert_sound(store, &queue);
+    }
+}
+
+/// A consumer whose clock is ahead by less than the grace period takes no job of another one.
+pub fn a_clock_that_is_ahead_by_less_than_the_grace_period_takes_nothing(store: &AnyStore) {
+    // The control: without grace, all are taken.
+    for (grace, taken) in [(2_000, 0), (0, 20)] {
+        keyloom_testing::laws::clear(store);
+        let (clock, fast) = (ManualClock::at(START), ManualClock::at(START + 1_999));
+        let grace = Duration::from_millis(grace);
+        let queue = open_with(store, QueueOptions { grace, ..options(&clock) });
+        let of_fast = open_with(store, QueueOptions { grace, ..options(&fast) });
+        fill(store, &queue, "acme", 20);
+        let held = queue.dequeue(store, 20).unwrap();
+        assert_eq!(held.len(), 20);
+        for clock in [&clock, &fast] {
+            clock.advance(super::VISIBILITY - Duration::from_millis(1));
+        }
+        let counts = of_fast.counts(&store.snapshot().unwrap(), None).unwrap();
+        assert_eq!((counts.ready, counts.leased), (taken, 20 - taken));
+        assert_eq!(
+            of_fast.peek(&store.snapshot().unwrap(), "acme", 99).unwrap().len(),
+            taken as usize
+        );
+        assert_eq!(of_fast.dequeue(store, 20).unwrap().len(), taken as usize);
+        assert_sound(store, &of_fast);
+        if taken == 0 {
+            for delivery in &held {
+                store.transact(|txn| queue.complete(txn, delivery)).unwrap();
+            }
+        }
+        // A consumer that has died loses its jobs after the grace period.
+        fill(store, &queue, "other", 5);
+        assert_eq!(queue.dequeue(store, 5).unwrap().len(), 5);
+        clock.advance(super::VISIBILITY + grace);
+        let again = queue.dequeue(store, 99).unwrap();
+        assert!(again.len() >= 5 && again.iter().any(|one| one.job.tenant == "other"));
+        assert_sound(store, &queue);
+    }
 }
 
 pub fn idle_consumers_stop_at_once(store: &AnyStore) {

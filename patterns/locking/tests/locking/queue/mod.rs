@@ -29,6 +29,7 @@ fn options(clock: &ManualClock) -> QueueOptions {
     let backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(10) };
     QueueOptions {
         visibility: VISIBILITY,
+        grace: Duration::ZERO,
         max_attempts: 3,
         backoff,
         clock: Arc::new(clock.clone()),
@@ -92,7 +93,10 @@ on_every_store! {
     costs::deliveries_do_not_read_more_of_longer_queues,
     consumers::consumers_answer_until_they_are_stopped,
     consumers::idle_consumers_stop_at_once,
-    consumers::jobs_whose_lease_has_ended_are_not_begun,
+    consumers::jobs_that_another_consumer_has_are_not_begun,
+    consumers::the_leases_of_a_consumer_are_extended_while_it_works,
+    consumers::jobs_beside_one_that_kills_its_consumer_keep_their_attempts,
+    consumers::a_clock_that_is_ahead_by_less_than_the_grace_period_takes_nothing,
     damage::damage_is_found_and_repaired,
     damage::damaged_jobs_do_not_block_others,
     damage::many_damaged_jobs_do_not_block_a_tenant,
