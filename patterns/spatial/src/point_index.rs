@@ -1,19 +1,21 @@
 //! An index of the positions of records.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use keyloom::{Order, Pack, Reader, Result, Subspace};
 
 use super::area::Area;
 use super::cell::{GeoCell, code};
+use super::group::{Group, entries, shape};
 use super::located::Located;
 use super::nearest::NearestPoint;
 use super::position::LatLng;
 use super::query::AreaQuery;
 use keyloom_tables::Scan;
-use keyloom_tables::index::{Index, entry};
+use keyloom_tables::index::{Found, Index};
 use keyloom_tables::kit::stands_on_index;
-use keyloom_tables::parts::AnyParts;
+use keyloom_tables::parts::{AnyParts, PackAs};
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::within;
 
@@ -42,19 +44,114 @@ use keyloom_tables::within;
 /// assert_eq!(near, [1]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct PointIndex<K, V> {
+///
+/// `G` are the [types](keyloom_tables::parts) of the leading parts, if the index is
+/// [`grouped`](PointIndex::grouped). `by_place` has none: it is a `PointIndex<u32, City>`.
+pub struct PointIndex<K, V, G = ()> {
     index: Index<K, V, AnyParts>,
+    group: PhantomData<fn() -> G>,
 }
 
-impl<K, V> Clone for PointIndex<K, V> {
+impl<K, V, G> Clone for PointIndex<K, V, G> {
     fn clone(&self) -> Self {
-        Self { index: self.index.clone() }
+        Self { index: self.index.clone(), group: PhantomData }
     }
 }
 
-impl<K, V> fmt::Debug for PointIndex<K, V> {
+impl<K, V, G> fmt::Debug for PointIndex<K, V, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PointIndex").field(&self.index).finish()
+    }
+}
+
+impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
+    /// An index in `space` whose entries begin with the [`Group`] of each point, such as the tenant
+    /// of a record, or its tenant and its category. A query names one [`group`](PointIndex::group)
+    /// and reads only the entries of that group, however many points other groups have.
+    ///
+    /// `function` returns the group and the position of a record. For a record in several groups it
+    /// returns a collection of them, such as a [`Vec`]; the record then has one entry in each. A
+    /// record for which it returns `None` is not in the index. Nothing else may be in `space`.
+    /// Errors are those of [`new`](PointIndex::new).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::{BoundingBox, Group, LatLng, PointIndex};
+    /// use keyloom_tables::Table;
+    /// type Van = (String, f64, f64);
+    /// let by_place = PointIndex::grouped(&Subspace::new("by_place"), |_id, van: &Van| {
+    ///     Ok(Some((Group::of(&van.0), LatLng::new(van.1, van.2)?)))
+    /// });
+    /// let vans = Table::<u32, Van>::new(&Subspace::new("vans")).with(&by_place);
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     vans.put(txn, &1, &("acme".into(), 48.86, 2.35))?;
+    ///     vans.put(txn, &2, &("globex".into(), 48.85, 2.35))?;
+    ///     vans.put(txn, &3, &("acme".into(), 45.76, 4.84))
+    /// })?;
+    /// let snapshot = store.snapshot()?;
+    /// let paris = LatLng::new(48.85, 2.35)?;
+    /// let of_acme = by_place.group("acme");
+    /// let nearest = of_acme.nearest(&snapshot, paris)?
+    ///     .map(|van| van?.record_key())
+    ///     .collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(nearest, [1, 3]);
+    /// let around_paris = BoundingBox::new(48.0, 2.0, 49.0, 3.0)?;
+    /// assert_eq!(of_acme.within(around_paris).count(&snapshot)?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// A query without a group does not compile:
+    ///
+    /// ```compile_fail,E0599
+    /// # use keyloom::Subspace;
+    /// # use keyloom_spatial::{GeoCell, Group, LatLng, PointIndex};
+    /// # type Van = (String, f64, f64);
+    /// let by_place = PointIndex::grouped(&Subspace::new("by_place"), |_: &u32, van: &Van| {
+    ///     Ok(Some((Group::of(&van.0), LatLng::new(van.1, van.2)?)))
+    /// });
+    /// let everywhere = by_place.within(GeoCell::WORLD); // not `by_place.group("acme").within(..)`
+    /// ```
+    pub fn grouped<I: IntoIterator<Item = Group<G>>>(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> Result<Option<(I, LatLng)>> + Send + Sync + 'static,
+    ) -> Self
+    where
+        V: 'static,
+    {
+        Self::grouped_covering(space, move |key, value| {
+            Ok(function(key, value)?.map(|(groups, position)| (groups, position, ())))
+        })
+    }
+
+    /// The same, with a copy of some fields in each entry, as in
+    /// [`covering`](PointIndex::covering).
+    pub fn grouped_covering<I: IntoIterator<Item = Group<G>>, F: Pack>(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> Result<Option<(I, LatLng, F)>> + Send + Sync + 'static,
+    ) -> Self
+    where
+        V: 'static,
+    {
+        let entries = move |key: &K, value: &V| {
+            let entries = function(key, value)?.map(|(groups, position, fields)| {
+                // In the key, equal positions are adjacent: a search by distance needs to read one
+                // of them to know the distance of all.
+                let parts = (code(&position), position.latitude(), position.longitude());
+                entries(groups, &parts).covering(fields)
+            });
+            Ok(entries.unwrap_or_default())
+        };
+        Self { index: Index::try_new(space, entries), group: PhantomData }
+    }
+
+    /// The points of the group with these leading parts. All of the parts must be given; only the
+    /// entries of this group are read.
+    ///
+    /// A group of which no point exists is empty.
+    pub fn group(&self, parts: impl PackAs<G>) -> PointGroup<K> {
+        let index = self.index.space();
+        PointGroup { index: index.clone(), space: index.child(&parts), key: PhantomData }
     }
 }
 
@@ -71,8 +168,8 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     where
         V: 'static,
     {
-        Self::covering(space, move |key, value| {
-            Ok(function(key, value)?.map(|position| (position, ())))
+        Self::grouped(space, move |key, value| {
+            Ok(function(key, value)?.map(|position| (Group::of(()), position)))
         })
     }
 
@@ -104,29 +201,24 @@ impl<K: RecordKey, V> PointIndex<K, V> {
     where
         V: 'static,
     {
-        let entries = move |key: &K, value: &V| {
-            let entries = function(key, value)?.map(|(position, fields)| {
-                // In the key, equal positions are adjacent: a search by distance needs to read one
-                // of them to know the distance of all.
-                let parts = (code(&position), position.latitude(), position.longitude());
-                entry(parts).covering(fields)
-            });
-            Ok(entries.unwrap_or_default())
-        };
-        Self { index: Index::try_new(space, entries).untyped() }
+        Self::grouped_covering(space, move |key, value| {
+            Ok(function(key, value)?.map(|(position, fields)| (Group::of(()), position, fields)))
+        })
     }
 
     /// A query for the records in `area`: a [`Circle`](super::Circle), a
     /// [`BoundingBox`](super::BoundingBox), a [`Polygon`](super::Polygon), or a program's own.
     pub fn within<'q, A: Area>(&self, area: A) -> AreaQuery<'q, K, A> {
-        AreaQuery::new(self.index.space(), area)
+        self.group(()).within(area)
     }
 
     /// All records, the nearest to `from` first. Reads on demand, so take as many as needed.
     ///
     /// For a part of the records or for pages use [`within`](PointIndex::within) with an area or
     /// with [`GeoCell::WORLD`], and then [`by_distance`](AreaQuery::by_distance) or
-    /// [`page_by_distance`](AreaQuery::page_by_distance).
+    /// [`page_by_distance`](AreaQuery::page_by_distance). For the records of a tenant or a category
+    /// use an index that is [`grouped`](PointIndex::grouped): a filter on the records reads all
+    /// points that are nearer.
     ///
     /// # Errors
     /// Any error of the store, here or from the iterator. The iterator also returns
@@ -136,7 +228,7 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         reader: &'r R,
         from: LatLng,
     ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, R, K, V>> {
-        self.within(GeoCell::WORLD).by_distance(reader, from)
+        self.group(()).nearest(reader, from)
     }
 
     /// The records in a cell, in code order. Costs one range. A [`GeoCell`] is also an area, for
@@ -151,10 +243,64 @@ impl<K: RecordKey, V> PointIndex<K, V> {
         cell: GeoCell,
     ) -> Result<impl Iterator<Item = Result<Located<R::Bytes<'r>, K, LatLng>>> + use<'r, R, K, V>>
     {
-        let found = self.index.range(reader, within(cell.codes()), Order::Ascending)?;
-        Ok(found.map(|found| Located::of(found?)))
+        self.group(()).in_cell(reader, cell)
     }
 }
 
 // Format 1 had the position in the value.
-stands_on_index!(PointIndex; |_| "points", format 2);
+stands_on_index!(PointIndex<G>; |_| "points", format 2, parts |_| shape::<G>());
+
+/// The points of one group of a [`PointIndex`]; see [`PointIndex::group`].
+pub struct PointGroup<K> {
+    index: Subspace,
+    /// The subspace of the entries of the group.
+    space: Subspace,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for PointGroup<K> {
+    fn clone(&self) -> Self {
+        Self { index: self.index.clone(), space: self.space.clone(), key: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for PointGroup<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PointGroup").field(&self.space).finish()
+    }
+}
+
+impl<K: RecordKey> PointGroup<K> {
+    /// A query for the points of the group in `area`; see [`PointIndex::within`].
+    pub fn within<'q, A: Area>(&self, area: A) -> AreaQuery<'q, K, A> {
+        AreaQuery::new(&self.index, &self.space, area)
+    }
+
+    /// All points of the group, the nearest to `from` first. Reads on demand; see
+    /// [`PointIndex::nearest`].
+    ///
+    /// # Errors
+    /// Errors of [`PointIndex::nearest`].
+    pub fn nearest<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        from: LatLng,
+    ) -> Result<impl Scan<Item = Result<NearestPoint<R::Bytes<'r>, K>>> + use<'r, R, K>> {
+        self.within(GeoCell::WORLD).by_distance(reader, from)
+    }
+
+    /// The points of the group in a cell, in code order. Costs one range.
+    ///
+    /// # Errors
+    /// Errors of [`PointIndex::in_cell`].
+    pub fn in_cell<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        cell: GeoCell,
+    ) -> Result<impl Iterator<Item = Result<Located<R::Bytes<'r>, K, LatLng>>> + use<'r, R, K>>
+    {
+        let space = self.space.clone();
+        let entries = reader.range(within(cell.codes()).key_range(&space), Order::Ascending)?;
+        Ok(entries.map(move |entry| Located::of(Found::new(&space, entry?)?)))
+    }
+}

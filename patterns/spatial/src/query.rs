@@ -22,6 +22,8 @@ use keyloom_tables::{Explain, Scan};
 
 /// A query for the points in an area; see [`PointIndex::within`](super::PointIndex::within).
 pub struct AreaQuery<'q, K, A> {
+    index: Subspace,
+    /// The subspace of the entries to read: the index, or one group of it.
     space: Subspace,
     area: A,
     /// `None` uses as many ranges as pay off.
@@ -31,7 +33,8 @@ pub struct AreaQuery<'q, K, A> {
 
 impl<K, A: Clone> Clone for AreaQuery<'_, K, A> {
     fn clone(&self) -> Self {
-        Self { space: self.space.clone(), area: self.area.clone(), ..*self }
+        let (index, space) = (self.index.clone(), self.space.clone());
+        Self { index, space, area: self.area.clone(), ..*self }
     }
 }
 
@@ -64,8 +67,9 @@ pub(super) fn at_most(ranges: usize) -> Result<usize> {
 }
 
 impl<'q, K, A: Area> AreaQuery<'q, K, A> {
-    pub(super) fn new(space: &Subspace, area: A) -> Self {
-        Self { space: space.clone(), area, ranges: None, only: None }
+    pub(super) fn new(index: &Subspace, space: &Subspace, area: A) -> Self {
+        let (index, space) = (index.clone(), space.clone());
+        Self { index, space, area, ranges: None, only: None }
     }
 
     /// The same query in at most this many ranges.
@@ -248,7 +252,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
 
     /// At most `limit` points in code order, beginning after `after`.
     ///
-    /// A continuation belongs to the index and to the [box around the area](Area::bounds). The
+    /// A continuation belongs to the index, the group and the [box around the area](Area::bounds). The
     /// number of ranges may differ from page to page. A page begins at the key after the previous
     /// one: it reads no point again, however many share a code.
     ///
@@ -284,7 +288,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(Located<R::Bytes<'r>, K, LatLng>, Option<V>)>> {
-        table.refuse_unless_attached(&self.space)?;
+        table.refuse_unless_attached(&self.index)?;
         let page = self.page(reader, limit, after)?;
         with_records(reader, table, page, Located::record_key)
     }
@@ -303,7 +307,7 @@ impl<'q, K: RecordKey, A: Area> AreaQuery<'q, K, A> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(NearestPoint<R::Bytes<'r>, K>, Option<V>)>> {
-        table.refuse_unless_attached(&self.space)?;
+        table.refuse_unless_attached(&self.index)?;
         let page = self.page_by_distance(reader, from, limit, after)?;
         with_records(reader, table, page, NearestPoint::record_key)
     }

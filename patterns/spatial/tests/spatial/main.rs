@@ -5,5 +5,6 @@ mod cover_parts;
 mod curve_index;
 mod curves;
 mod extents;
+mod parts;
 mod points;
 mod space_time;

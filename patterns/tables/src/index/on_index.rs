@@ -1,12 +1,14 @@
 //! Implementations that a pattern on top of an [`Index`]($crate::Index) delegates to that index.
 
 /// `check`, `repair` and [`DerivedEntries`]($crate::DerivedEntries), for a type with a field
-/// `index`.
+/// `index`. `$group` is a type parameter for the leading parts of its entries.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! stands_on_index {
-    ($name:ident $(, $constant:ident)?; $($described:tt)*) => {
-        impl<K: RecordKey, V $(, const $constant: usize)?> $name<K, V $(, $constant)?> {
+    ($name:ident $(<$group:ident>)? $(, $constant:ident)?; $($described:tt)*) => {
+        impl<K: RecordKey, V $(, const $constant: usize)? $(, $group)?>
+            $name<K, V $(, $constant)? $(, $group)?>
+        {
             /// The entries as an [`Index`].
             pub fn as_index(&self) -> &Index<K, V, AnyParts> {
                 &self.index
@@ -18,8 +20,8 @@ macro_rules! stands_on_index {
             }
         }
 
-        impl<K: RecordKey, V $(, const $constant: usize)?> $crate::DerivedEntries<K, V>
-            for $name<K, V $(, $constant)?>
+        impl<K: RecordKey, V $(, const $constant: usize)? $(, $group)?>
+            $crate::DerivedEntries<K, V> for $name<K, V $(, $constant)? $(, $group)?>
         {
             fn space(&self) -> &Subspace {
                 self.index.space()
@@ -47,8 +49,12 @@ macro_rules! stands_on_index {
             }
         }
 
-        impl<K: RecordKey, V: 'static $(, const $constant: usize)?> $crate::Maintained
-            for $name<K, V $(, $constant)?>
+        impl<
+            K: RecordKey,
+            V: 'static
+            $(, const $constant: usize)?
+            $(, $group: $crate::parts::KeyShape + 'static)?
+        > $crate::Maintained for $name<K, V $(, $constant)? $(, $group)?>
         {
             $crate::described!($($described)*);
 

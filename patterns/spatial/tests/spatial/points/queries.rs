@@ -13,7 +13,7 @@ use keyloom_testing::laws::{clear, long_property, property};
 
 /// The area of a query. The expected result is computed by an independent formula.
 #[derive(Clone, Debug)]
-enum Asked {
+pub enum Asked {
     Circle {
         centre: (f64, f64),
         radius: f64,
@@ -34,7 +34,7 @@ enum Asked {
     },
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+pub fn asked() -> impl Strategy<Value = Asked> {
     let star = ((-60.0..60.0, -180.0..180.0), prop::collection::vec(0.1..29.0, 3..12));
     prop_oneof![
         4 => (place(), radius()).prop_map(|(centre, radius)| Asked::Circle { centre, radius }),
@@ -84,7 +84,7 @@ fn is_in_box(south_west: (f64, f64), north_east: (f64, f64), at: &LatLng) -> boo
 }
 
 /// The area, and the numbers of the points in it.
-fn expected(asked: &Asked, points: &[(f64, f64)]) -> Option<(Box<dyn Area>, Vec<u32>)> {
+pub fn expected(asked: &Asked, points: &[(f64, f64)]) -> Option<(Box<dyn Area>, Vec<u32>)> {
     let positions: Vec<LatLng> = points.iter().map(|place| position(*place)).collect();
     let numbers = |is_in: &dyn Fn(&LatLng) -> bool| {
         (0..).zip(&positions).filter(|(_, at)| is_in(at)).map(|(number, _)| number).collect()
