@@ -1,16 +1,18 @@
 //! An index of the extents of records.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use keyloom::{Result, Subspace};
 
 use super::area::BoundingBox;
 use super::extent_query::ExtentQuery;
+use super::group::{Group, entries, shape};
 use super::position::LatLng;
 use super::xz::{Wanted, code};
-use keyloom_tables::index::{Index, IndexEntries, entry};
+use keyloom_tables::index::Index;
 use keyloom_tables::kit::stands_on_index;
-use keyloom_tables::parts::AnyParts;
+use keyloom_tables::parts::{AnyParts, PackAs};
 use keyloom_tables::table::RecordKey;
 
 /// An index of the records of a [`Table`](keyloom_tables::Table) by their extents: which of them
@@ -50,7 +52,8 @@ use keyloom_tables::table::RecordKey;
 /// | subspace, code, record key as one element | header, edges: south, west, north, east |
 ///
 /// The entries are those of an [`Index`] with the code as the part. They cover the edges, in
-/// degrees.
+/// degrees. In an index that is [`grouped`](ExtentIndex::grouped), the parts of the group stand
+/// before the code; `G` are their [types](keyloom_tables::parts).
 ///
 /// The sphere is an element. It has four quarters, which have four each, and so on, 27 times. Each
 /// element is **enlarged** to twice its width and height, to the north and to the east. It holds
@@ -92,6 +95,7 @@ use keyloom_tables::table::RecordKey;
 /// |---|---|
 /// | put of a record | 1 key written if it is new, or if its extent changes within its element; 2 if the element changes; 0 if the extent is unchanged |
 /// | [`overlapping`](ExtentIndex::overlapping), [`containing`](ExtentIndex::containing), [`containing_box`](ExtentIndex::containing_box), [`inside`](ExtentIndex::inside) | at most the given number of ranges, by default 16, and some keys that do not match |
+/// | any of these in a [`group`](ExtentIndex::group) | the same, as if the other groups did not exist |
 /// | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 ///
 /// **Large extents are read by every query near them**, 1 key each: only their edges tell whether
@@ -117,19 +121,74 @@ use keyloom_tables::table::RecordKey;
 /// Spatial Extension* (SSD 1999). There an element is inside a query if the enlarged element is.
 /// Here it is enough that the element itself is inside, since it contains the south-western
 /// corners.
-pub struct ExtentIndex<K, V> {
+pub struct ExtentIndex<K, V, G = ()> {
     index: Index<K, V, AnyParts>,
+    group: PhantomData<fn() -> G>,
 }
 
-impl<K, V> Clone for ExtentIndex<K, V> {
+impl<K, V, G> Clone for ExtentIndex<K, V, G> {
     fn clone(&self) -> Self {
-        Self { index: self.index.clone() }
+        Self { index: self.index.clone(), group: PhantomData }
     }
 }
 
-impl<K, V> fmt::Debug for ExtentIndex<K, V> {
+impl<K, V, G> fmt::Debug for ExtentIndex<K, V, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ExtentIndex").field(&self.index).finish()
+    }
+}
+
+impl<K: RecordKey, V, G: 'static> ExtentIndex<K, V, G> {
+    /// An index in `space` whose entries begin with the [`Group`] of each extent. A query names one
+    /// [`group`](ExtentIndex::group) and reads only the entries of that group; see
+    /// [`PointIndex::grouped`](super::PointIndex::grouped).
+    ///
+    /// `function` returns the group and the extent of a record, or several groups in a collection.
+    /// Nothing else may be in `space`. Errors are those of [`new`](ExtentIndex::new).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::{BoundingBox, ExtentIndex, Group, LatLng};
+    /// use keyloom_tables::Table;
+    /// type Zone = (String, [f64; 4]);
+    /// let by_extent = ExtentIndex::grouped(&Subspace::new("by_extent"), |_id, zone: &Zone| {
+    ///     let [south, west, north, east] = zone.1;
+    ///     Ok(Some((Group::of(&zone.0), BoundingBox::new(south, west, north, east)?)))
+    /// });
+    /// let zones = Table::<u32, Zone>::new(&Subspace::new("zones")).with(&by_extent);
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     zones.put(txn, &1, &("acme".into(), [48.0, 2.0, 49.0, 3.0]))?;
+    ///     zones.put(txn, &2, &("globex".into(), [48.5, 2.0, 49.0, 3.0]))
+    /// })?;
+    /// let paris = LatLng::new(48.85, 2.35)?;
+    /// let found = by_extent.group("acme").containing(paris).extents(&store.snapshot()?)?
+    ///     .map(|zone| zone?.record_key())
+    ///     .collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(found, [1]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn grouped<I: IntoIterator<Item = Group<G>>>(
+        space: &Subspace,
+        function: impl Fn(&K, &V) -> Result<Option<(I, BoundingBox)>> + Send + Sync + 'static,
+    ) -> Self
+    where
+        V: 'static,
+    {
+        let entries = move |key: &K, value: &V| {
+            let entries = function(key, value)?.map(|(groups, extent)| {
+                let edges = (extent.south(), extent.west(), extent.north(), extent.east());
+                entries(groups, &code(&extent)).covering(edges)
+            });
+            Ok(entries.unwrap_or_default())
+        };
+        Self { index: Index::try_new(space, entries), group: PhantomData }
+    }
+
+    /// The extents of the group with these leading parts. All of the parts must be given; only the
+    /// entries of this group are read.
+    pub fn group(&self, parts: impl PackAs<G>) -> ExtentGroup<K> {
+        ExtentGroup { space: self.index.space().child(&parts), key: PhantomData }
     }
 }
 
@@ -146,24 +205,20 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     where
         V: 'static,
     {
-        let entries = move |key: &K, value: &V| {
-            let Some(extent) = function(key, value)? else { return Ok(IndexEntries::none()) };
-            let edges = (extent.south(), extent.west(), extent.north(), extent.east());
-            Ok(entry(code(&extent)).covering(edges))
-        };
-        Self { index: Index::try_new(space, entries).untyped() }
+        Self::grouped(space, move |key, value| {
+            Ok(function(key, value)?.map(|extent| (Group::of(()), extent)))
+        })
     }
 
     /// A query for the extents that have a position in common with `area`; see the
     /// [exactness](ExtentIndex#exactness).
     pub fn overlapping<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
-        ExtentQuery::new(self.index.space(), area, Wanted::Overlapping)
+        self.group(()).overlapping(area)
     }
 
     /// A query for the extents that contain a position, edges included.
     pub fn containing<'q>(&self, position: LatLng) -> ExtentQuery<'q, K> {
-        let (latitude, longitude) = (position.latitude(), position.longitude());
-        self.overlapping(BoundingBox::stored([latitude, longitude, latitude, longitude]))
+        self.group(()).containing(position)
     }
 
     /// A query for the extents that contain every position of `area`. Reads the keys of a query for
@@ -184,7 +239,7 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn containing_box<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
-        ExtentQuery::new(self.index.space(), area, Wanted::Containing)
+        self.group(()).containing_box(area)
     }
 
     /// A query for the extents that are completely in `area`.
@@ -205,8 +260,51 @@ impl<K: RecordKey, V> ExtentIndex<K, V> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn inside<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
-        ExtentQuery::new(self.index.space(), area, Wanted::Inside)
+        self.group(()).inside(area)
     }
 }
 
-stands_on_index!(ExtentIndex; |_| "extents");
+stands_on_index!(ExtentIndex<G>; |_| "extents", parts |_| shape::<G>());
+
+/// The extents of one group of an [`ExtentIndex`]; see [`ExtentIndex::group`].
+pub struct ExtentGroup<K> {
+    space: Subspace,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for ExtentGroup<K> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), key: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for ExtentGroup<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ExtentGroup").field(&self.space).finish()
+    }
+}
+
+impl<K: RecordKey> ExtentGroup<K> {
+    /// A query for the extents of the group that overlap `area`; see [`ExtentIndex::overlapping`].
+    pub fn overlapping<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
+        ExtentQuery::new(&self.space, area, Wanted::Overlapping)
+    }
+
+    /// A query for the extents of the group that contain a position, edges included.
+    pub fn containing<'q>(&self, position: LatLng) -> ExtentQuery<'q, K> {
+        let (latitude, longitude) = (position.latitude(), position.longitude());
+        self.overlapping(BoundingBox::stored([latitude, longitude, latitude, longitude]))
+    }
+
+    /// A query for the extents of the group that contain every position of `area`; see
+    /// [`ExtentIndex::containing_box`].
+    pub fn containing_box<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
+        ExtentQuery::new(&self.space, area, Wanted::Containing)
+    }
+
+    /// A query for the extents of the group that are completely in `area`; see
+    /// [`ExtentIndex::inside`].
+    pub fn inside<'q>(&self, area: BoundingBox) -> ExtentQuery<'q, K> {
+        ExtentQuery::new(&self.space, area, Wanted::Inside)
+    }
+}

@@ -12,7 +12,10 @@ use keyloom_tables::parts::{AnyParts, KeyShape, Parts};
 /// leading parts of its entry. `G` is the [type](keyloom_tables::parts) of these parts.
 ///
 /// The function of an index returns one group, or several in a collection for a record in each of
-/// them; see [`PointIndex::grouped`](super::PointIndex::grouped).
+/// them; see [`PointIndex::grouped`](super::PointIndex::grouped),
+/// [`ExtentIndex::grouped`](super::ExtentIndex::grouped),
+/// [`SpaceTimeIndex::grouped`](super::SpaceTimeIndex::grouped) and
+/// [`CurveIndex::grouped`](super::CurveIndex::grouped).
 pub struct Group<G> {
     /// Packed.
     parts: KeyBuf,

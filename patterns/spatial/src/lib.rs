@@ -29,6 +29,8 @@
 //! | [`CurveIndex`] | which records have each of [two to four numbers](curve_index) between two bounds? |
 //! | [`ExtentIndex`] | which stored boxes overlap a box or are in it, and which contain a position or a box? |
 //!
+//! Each of them can be `grouped` as well; see [`Group`].
+//!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};
 //! use keyloom_spatial::{Circle, PointIndex, LatLng};
@@ -69,9 +71,9 @@
 //! 180 degrees and from -90 to 90; latitude 90 belongs to the last row. The exact position follows
 //! the code, so points at one position are adjacent.
 //!
-//! In an index that is [`grouped`](PointIndex::grouped), the parts of the group stand before the
-//! code, each as an element. So the entries of a group are adjacent, and sorted like those of an
-//! index of only this group:
+//! In an index that is `grouped`, of any of the four kinds, the parts of the group come first, each
+//! as an element. So the entries of a group are adjacent, and sorted like those of an index of only
+//! this group:
 //!
 //! ```text
 //! ("geo", "by_tenant", "acme", 7, 14993501096149602634, 48.85341, 2.3488, 2988507)  ->  10 04
@@ -173,8 +175,8 @@ pub use area::{Area, BoundingBox, CellBounds, Circle, Relation};
 pub use cell::GeoCell;
 pub use combined::Combined;
 pub use cover_part::CoverPart;
-pub use curve_index::CurveIndex;
-pub use extent_index::ExtentIndex;
+pub use curve_index::{CurveGroup, CurveIndex};
+pub use extent_index::{ExtentGroup, ExtentIndex};
 pub use extent_query::ExtentQuery;
 pub use group::Group;
 pub use located::Located;
@@ -183,4 +185,4 @@ pub use point_index::{PointGroup, PointIndex};
 pub use polygon::Polygon;
 pub use position::{EARTH_RADIUS, LatLng};
 pub use query::AreaQuery;
-pub use space_time::SpaceTimeIndex;
+pub use space_time::{SpaceTimeGroup, SpaceTimeIndex};

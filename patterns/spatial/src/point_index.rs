@@ -148,7 +148,36 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
     /// The points of the group with these leading parts. All of the parts must be given; only the
     /// entries of this group are read.
     ///
-    /// A group of which no point exists is empty.
+    /// A group of which no point exists is empty. Some of the parts are not a group, and do not
+    /// compile:
+    ///
+    /// ```compile_fail,E0277
+    /// # use keyloom::Subspace;
+    /// # use keyloom_spatial::{Group, LatLng, PointIndex};
+    /// let by_place = PointIndex::grouped(&Subspace::new("by_place"), |tenant: &String, category: &u8| {
+    ///     Ok(Some((Group::of((tenant, *category)), LatLng::new(0.0, 0.0)?)))
+    /// });
+    /// let group = by_place.group("acme"); // not `("acme", 7)`
+    /// ```
+    ///
+    /// [`as_index`](PointIndex::as_index) lists the groups, by a skip scan over its leading parts:
+    ///
+    /// ```
+    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom_spatial::{Group, LatLng, PointIndex};
+    /// use keyloom_tables::Table;
+    /// let by_place = PointIndex::grouped(&Subspace::new("by_place"), |_: &u32, tenant: &String| {
+    ///     Ok(Some((Group::of(tenant), LatLng::new(0.0, 0.0)?)))
+    /// });
+    /// let vans = Table::<u32, String>::new(&Subspace::new("vans")).with(&by_place);
+    /// let store = Memory::new();
+    /// store.transact(|txn| vans.put_many(txn, [(1, "acme".into()), (2, "globex".into())]))?;
+    /// let tenants = by_place.as_index().grouped_by(1)
+    ///     .values::<_, String, _>(&store.snapshot()?, (), Order::Ascending)?
+    ///     .collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(tenants, ["acme", "globex"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
     pub fn group(&self, parts: impl PackAs<G>) -> PointGroup<K> {
         let index = self.index.space();
         PointGroup { index: index.clone(), space: index.child(&parts), key: PhantomData }

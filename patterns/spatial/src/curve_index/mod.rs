@@ -17,6 +17,9 @@
 //!  subspace            hash        code                 record key
 //! ```
 //!
+//! In an index that is [`grouped`](CurveIndex::grouped), the parts of the group stand before the
+//! hash.
+//!
 //! The entries are those of an [`Index`]. The code is a [`Morton`] code of 64 bits: 32 bits per
 //! number with two dimensions, 21 with three, 16 with four. Neither its precision nor the ends of a
 //! [`Dimension`] limit the exactness of queries. The numbers themselves are stored beside the code,
@@ -27,7 +30,8 @@
 //! * An entry exists exactly if the function of the index returns numbers for an existing record.
 //!   It holds these numbers, and its code is theirs.
 //! * All entries have the same dimensions. If a program declares others, every query returns an
-//!   error, because it would miss these entries. [`repair`](keyloom_tables::Maintained::repair)
+//!   error, because it would miss these entries. In a group, the dimensions of that group are
+//!   compared. [`repair`](keyloom_tables::Maintained::repair)
 //!   writes them again with the new dimensions.
 //!
 //! # Cost
@@ -37,6 +41,7 @@
 //! | put of a record | 1 key written; also 1 deleted if its numbers move to another code; 0 if they are unchanged |
 //! | [`points`](CurveQuery::points), [`count`](CurveQuery::count) | 2 empty ranges, then [a few](CurveQuery::in_ranges), and seeks that skip entries outside |
 //! | [`page`](CurveQuery::page) | the same, from its beginning on |
+//! | any of these in a [`group`](CurveIndex::group) | the same, as if the other groups did not exist |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
 //! Keys read per record found, in cubes that contain a hundredth of half a million points: 1.13 in
@@ -61,17 +66,19 @@
 mod query;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, RangeBounds};
 
 use keyloom::key::{DecodeError, Packer, Unpacker};
 use keyloom::{Error, Pack, Result, Subspace, Unpack};
 
 use super::curve::{Dimension, Morton};
+use super::group::{Group, entries, shape};
 use super::located::Place;
-use keyloom_tables::index::{Found, Index, IndexEntries, entry};
+use keyloom_tables::index::{Found, Index, IndexEntries};
 use keyloom_tables::kit::Fnv;
 use keyloom_tables::kit::stands_on_index;
-use keyloom_tables::parts::AnyParts;
+use keyloom_tables::parts::{AnyParts, PackAs};
 use keyloom_tables::table::RecordKey;
 
 pub use query::CurveQuery;
@@ -103,18 +110,22 @@ pub use query::CurveQuery;
 /// assert_eq!(good, ["kettle", "samovar"]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct CurveIndex<K, V, const N: usize> {
+///
+/// `G` are the [types](keyloom_tables::parts) of the leading parts, if the index is
+/// [`grouped`](CurveIndex::grouped).
+pub struct CurveIndex<K, V, const N: usize, G = ()> {
     index: Index<K, V, AnyParts>,
     quantizer: Quantizer<N>,
+    group: PhantomData<fn() -> G>,
 }
 
-impl<K, V, const N: usize> Clone for CurveIndex<K, V, N> {
+impl<K, V, const N: usize, G> Clone for CurveIndex<K, V, N, G> {
     fn clone(&self) -> Self {
-        Self { index: self.index.clone(), quantizer: self.quantizer }
+        Self { index: self.index.clone(), quantizer: self.quantizer, group: PhantomData }
     }
 }
 
-impl<K, V, const N: usize> CurveIndex<K, V, N> {
+impl<K, V, const N: usize, G> CurveIndex<K, V, N, G> {
     /// The options that the stored bytes depend on, for the definition in a schema.
     pub(crate) fn options(&self) -> String {
         let dimensions = self.quantizer.dimensions.map(|dimension| dimension.to_string());
@@ -122,12 +133,71 @@ impl<K, V, const N: usize> CurveIndex<K, V, N> {
     }
 }
 
-impl<K, V, const N: usize> fmt::Debug for CurveIndex<K, V, N> {
+impl<K, V, const N: usize, G> fmt::Debug for CurveIndex<K, V, N, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CurveIndex")
             .field("index", &self.index)
             .field("quantizer", &self.quantizer)
             .finish()
+    }
+}
+
+impl<K: RecordKey, V, const N: usize, G: 'static> CurveIndex<K, V, N, G>
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    /// An index in `space` whose entries begin with the [`Group`] of each record. A query names one
+    /// [`group`](CurveIndex::group) and reads only the entries of that group; see
+    /// [`PointIndex::grouped`](super::PointIndex::grouped).
+    ///
+    /// `function` returns the group and the numbers of a record, or several groups in a collection.
+    /// Nothing else may be in `space`. Errors are those of [`new`](CurveIndex::new).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::curve::Dimension;
+    /// use keyloom_spatial::{CurveIndex, Group};
+    /// use keyloom_tables::Table;
+    /// type Offer = (String, f64, f64); // category, price, stars
+    /// let dimensions = [Dimension::new(0.0..=1_000.0)?, Dimension::new(1.0..=5.0)?];
+    /// let by_offer = CurveIndex::grouped(&Subspace::new("by_offer"), dimensions, |_id, offer: &Offer| {
+    ///     Ok(Some((Group::of(&offer.0), [offer.1, offer.2])))
+    /// });
+    /// let offers = Table::<u32, Offer>::new(&Subspace::new("offers")).with(&by_offer);
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     offers.put(txn, &1, &("kettles".into(), 19.9, 4.5))?;
+    ///     offers.put(txn, &2, &("teapots".into(), 25.0, 4.0))
+    /// })?;
+    /// let good = by_offer.group("kettles").within([0.0..=50.0, 4.0..=5.0])?;
+    /// assert_eq!(good.count(&store.snapshot()?)?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn grouped<I: IntoIterator<Item = Group<G>>>(
+        space: &Subspace,
+        dimensions: [Dimension; N],
+        function: impl Fn(&K, &V) -> Result<Option<(I, [f64; N])>> + Send + Sync + 'static,
+    ) -> Self
+    where
+        V: 'static,
+    {
+        let quantizer = Quantizer { dimensions };
+        let made_with = quantizer.made_with();
+        let index = Index::try_new(space, move |key, value| {
+            let Some((groups, values)) = function(key, value)? else {
+                return Ok(IndexEntries::none());
+            };
+            let code = u64::encode(quantizer.cells(values)?);
+            Ok(entries(groups, &(made_with, code)).covering(Values(values)))
+        });
+        Self { index, quantizer, group: PhantomData }
+    }
+
+    /// The records of the group with these leading parts. All of the parts must be given; only the
+    /// entries of this group are read.
+    pub fn group(&self, parts: impl PackAs<G>) -> CurveGroup<K, N> {
+        let space = self.index.space().child(&parts);
+        CurveGroup { space, quantizer: self.quantizer, key: PhantomData }
     }
 }
 
@@ -151,16 +221,9 @@ where
     where
         V: 'static,
     {
-        let quantizer = Quantizer { dimensions };
-        let made_with = quantizer.made_with();
-        let index = Index::try_new(space, move |key, value| match function(key, value)? {
-            Some(values) => {
-                let code = u64::encode(quantizer.cells(values)?);
-                Ok(entry((made_with, code)).covering(Values(values)))
-            }
-            None => Ok(IndexEntries::none()),
-        });
-        Self { index: index.untyped(), quantizer }
+        Self::grouped(space, dimensions, move |key, value| {
+            Ok(function(key, value)?.map(|values| (Group::of(()), values)))
+        })
     }
 
     /// A query for the records with numbers in `ranges`, one for each dimension. Bounds of
@@ -169,11 +232,46 @@ where
     /// # Errors
     /// [`Error::InvalidArgument`] for a bound that is NaN.
     pub fn within<'q>(&self, ranges: [impl RangeBounds<f64>; N]) -> Result<CurveQuery<'q, K, N>> {
-        CurveQuery::new(self.index.space(), self.quantizer, ranges)
+        self.group(()).within(ranges)
     }
 }
 
-stands_on_index!(CurveIndex, N; |_| "curve", options |index| index.options());
+/// The records of one group of a [`CurveIndex`]; see [`CurveIndex::group`].
+pub struct CurveGroup<K, const N: usize> {
+    space: Subspace,
+    quantizer: Quantizer<N>,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<K, const N: usize> Clone for CurveGroup<K, N> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), quantizer: self.quantizer, key: PhantomData }
+    }
+}
+
+impl<K, const N: usize> fmt::Debug for CurveGroup<K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CurveGroup")
+            .field("space", &self.space)
+            .field("quantizer", &self.quantizer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey, const N: usize> CurveGroup<K, N>
+where
+    u64: Morton<N, Coordinate = u32>,
+{
+    /// A query for the records of the group with numbers in `ranges`; see [`CurveIndex::within`].
+    ///
+    /// # Errors
+    /// Errors of [`CurveIndex::within`].
+    pub fn within<'q>(&self, ranges: [impl RangeBounds<f64>; N]) -> Result<CurveQuery<'q, K, N>> {
+        CurveQuery::new(&self.space, self.quantizer, ranges)
+    }
+}
+
+stands_on_index!(CurveIndex<G>, N; |_| "curve", parts |_| shape::<G>(), options |index| index.options());
 
 /// The mapping from numbers to cells.
 #[derive(Clone, Copy, Debug)]

@@ -18,6 +18,9 @@
 //!     -> header, 34.4945, -118.6671667, 1517966773840
 //! ```
 //!
+//! In an index that is [`grouped`](SpaceTimeIndex::grouped), the parts of the group stand before the
+//! width.
+//!
 //! The entries are those of an [`Index`]. The number of a bin is the time divided by the width,
 //! rounded down, so times before 1970 are in negative bins. The code has 21 bits per dimension,
 //! longitude first. Their resolution is 19 m at the equator, and a two-millionth of the width: 0.3
@@ -29,8 +32,8 @@
 //! * An entry exists exactly if the function of the index returns an event for an existing record.
 //!   It holds the values of that event, and its bin and code are theirs.
 //! * All entries have one width. If a program declares another, every query returns an error,
-//!   because it would miss the other entries. [`repair`](keyloom_tables::Maintained::repair) writes
-//!   them again with the new width.
+//!   because it would miss the other entries. In a group, the widths of that group are compared.
+//!   [`repair`](keyloom_tables::Maintained::repair) writes them again with the new width.
 //!
 //! # Cost
 //!
@@ -41,6 +44,7 @@
 //! | within one bin | the same, without the key to find it |
 //! | an empty bin | nothing |
 //! | [`page`](SpaceTimeQuery::page) | the same, from its beginning on |
+//! | any of these in a [`group`](SpaceTimeIndex::group) | the same, as if the other groups did not exist |
 //! | [`check`](keyloom_tables::Maintained::check), [`repair`](keyloom_tables::Maintained::repair) | see [`derived`](keyloom_tables::derived) |
 //!
 //! The width determines the cost. If queries span many bins, each bin costs its ranges again. If
@@ -74,6 +78,7 @@
 mod query;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::time::Duration;
 
@@ -83,11 +88,12 @@ use super::area::{Area, Relation};
 use super::cell::{OnSphere, coordinates};
 use super::cover::Region;
 use super::curve::Morton;
+use super::group::{Group, entries, shape};
 use super::interval::{Interval, all_of};
 use super::position::LatLng;
-use keyloom_tables::index::{Index, IndexEntries, entry};
+use keyloom_tables::index::Index;
 use keyloom_tables::kit::stands_on_index;
-use keyloom_tables::parts::AnyParts;
+use keyloom_tables::parts::{AnyParts, PackAs};
 use keyloom_tables::table::RecordKey;
 
 pub use query::SpaceTimeQuery;
@@ -120,18 +126,22 @@ pub use query::SpaceTimeQuery;
 /// assert_eq!(near, ["San Marino"]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
-pub struct SpaceTimeIndex<K, V> {
+///
+/// `G` are the [types](keyloom_tables::parts) of the leading parts, if the index is
+/// [`grouped`](SpaceTimeIndex::grouped).
+pub struct SpaceTimeIndex<K, V, G = ()> {
     index: Index<K, V, AnyParts>,
     bins: Bins,
+    group: PhantomData<fn() -> G>,
 }
 
-impl<K, V> Clone for SpaceTimeIndex<K, V> {
+impl<K, V, G> Clone for SpaceTimeIndex<K, V, G> {
     fn clone(&self) -> Self {
-        Self { index: self.index.clone(), bins: self.bins }
+        Self { index: self.index.clone(), bins: self.bins, group: PhantomData }
     }
 }
 
-impl<K, V> fmt::Debug for SpaceTimeIndex<K, V> {
+impl<K, V, G> fmt::Debug for SpaceTimeIndex<K, V, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SpaceTimeIndex")
             .field("index", &self.index)
@@ -140,10 +150,69 @@ impl<K, V> fmt::Debug for SpaceTimeIndex<K, V> {
     }
 }
 
-impl<K, V> SpaceTimeIndex<K, V> {
+impl<K, V, G> SpaceTimeIndex<K, V, G> {
     /// The options that the stored bytes depend on, for the definition in a schema.
     pub(crate) fn options(&self) -> String {
         format!("bins of {} ms", self.bins.width_ms)
+    }
+}
+
+impl<K: RecordKey, V, G: 'static> SpaceTimeIndex<K, V, G> {
+    /// An index in `space` whose entries begin with the [`Group`] of each event. A query names one
+    /// [`group`](SpaceTimeIndex::group) and reads only the entries of that group; see
+    /// [`PointIndex::grouped`](super::PointIndex::grouped).
+    ///
+    /// `function` returns the group, the position and the time of a record, or several groups in a
+    /// collection. Nothing else may be in `space`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_spatial::{GeoCell, Group, LatLng, SpaceTimeIndex};
+    /// use keyloom_tables::Table;
+    /// type Trip = (String, f64, f64, i64);
+    /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    /// let by_event = SpaceTimeIndex::grouped(&Subspace::new("by_event"), DAY, |_id, trip: &Trip| {
+    ///     Ok(Some((Group::of(&trip.0), LatLng::new(trip.1, trip.2)?, trip.3)))
+    /// })?;
+    /// let trips = Table::<u32, Trip>::new(&Subspace::new("trips")).with(&by_event);
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     trips.put(txn, &1, &("acme".into(), 48.85, 2.35, 5_000))?;
+    ///     trips.put(txn, &2, &("globex".into(), 48.85, 2.35, 6_000))
+    /// })?;
+    /// let of_acme = by_event.group("acme").within(GeoCell::WORLD, 0..9_000);
+    /// assert_eq!(of_acme.count(&store.snapshot()?)?, 1);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`new`](SpaceTimeIndex::new).
+    pub fn grouped<I: IntoIterator<Item = Group<G>>>(
+        space: &Subspace,
+        width: Duration,
+        function: impl Fn(&K, &V) -> Result<Option<(I, LatLng, i64)>> + Send + Sync + 'static,
+    ) -> Result<Self>
+    where
+        V: 'static,
+    {
+        let bins = Bins::of_width(width)?;
+        let entries = move |key: &K, value: &V| {
+            let entries = function(key, value)?.map(|(groups, position, time)| {
+                let parts = (bins.made_with(), bins.bin(time), bins.code(&position, time));
+                let event = (position.latitude(), position.longitude(), time);
+                entries(groups, &parts).covering(event)
+            });
+            Ok(entries.unwrap_or_default())
+        };
+        Ok(Self { index: Index::try_new(space, entries), bins, group: PhantomData })
+    }
+
+    /// The events of the group with these leading parts. All of the parts must be given; only the
+    /// entries of this group are read.
+    pub fn group(&self, parts: impl PackAs<G>) -> SpaceTimeGroup<K> {
+        let space = self.index.space().child(&parts);
+        SpaceTimeGroup { space, bins: self.bins, key: PhantomData }
     }
 }
 
@@ -169,15 +238,9 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
     where
         V: 'static,
     {
-        let bins = Bins::of_width(width)?;
-        let index = Index::try_new(space, move |key, value| {
-            let Some((position, time)) = function(key, value)? else {
-                return Ok(IndexEntries::none());
-            };
-            let parts = (bins.made_with(), bins.bin(time), bins.code(&position, time));
-            Ok(entry(parts).covering((position.latitude(), position.longitude(), time)))
-        });
-        Ok(Self { index: index.untyped(), bins })
+        Self::grouped(space, width, move |key, value| {
+            Ok(function(key, value)?.map(|(position, time)| (Group::of(()), position, time)))
+        })
     }
 
     /// A query for the events in `area` at `times`, in milliseconds since 1970. The area is a
@@ -188,11 +251,44 @@ impl<K: RecordKey, V> SpaceTimeIndex<K, V> {
         area: A,
         times: impl RangeBounds<i64>,
     ) -> SpaceTimeQuery<'q, K, A> {
-        SpaceTimeQuery::new(self.index.space(), self.bins, area, times)
+        self.group(()).within(area, times)
     }
 }
 
-stands_on_index!(SpaceTimeIndex; |_| "points in space and time", options |index| index.options());
+stands_on_index!(SpaceTimeIndex<G>; |_| "points in space and time", parts |_| shape::<G>(), options |index| index.options());
+
+/// The events of one group of a [`SpaceTimeIndex`]; see [`SpaceTimeIndex::group`].
+pub struct SpaceTimeGroup<K> {
+    space: Subspace,
+    bins: Bins,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for SpaceTimeGroup<K> {
+    fn clone(&self) -> Self {
+        Self { space: self.space.clone(), bins: self.bins, key: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for SpaceTimeGroup<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpaceTimeGroup")
+            .field("space", &self.space)
+            .field("bins", &self.bins)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: RecordKey> SpaceTimeGroup<K> {
+    /// A query for the events of the group in `area` at `times`; see [`SpaceTimeIndex::within`].
+    pub fn within<'q, A: Area>(
+        &self,
+        area: A,
+        times: impl RangeBounds<i64>,
+    ) -> SpaceTimeQuery<'q, K, A> {
+        SpaceTimeQuery::new(&self.space, self.bins, area, times)
+    }
+}
 
 /// The number of bits of each dimension in a code.
 const BITS: u32 = <u64 as Morton<3>>::BITS;

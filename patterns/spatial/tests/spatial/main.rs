@@ -5,6 +5,7 @@ mod cover_parts;
 mod curve_index;
 mod curves;
 mod extents;
+mod groups;
 mod parts;
 mod points;
 mod space_time;
