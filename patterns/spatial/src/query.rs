@@ -91,6 +91,10 @@ impl<'q, K, A: Area> AreaQuery<'q, K, A> {
     }
 
     /// The same query, limited to records with keys that `only` accepts.
+    ///
+    /// The query also reads the points of the other records. If these are most of the points, such
+    /// as those of all other tenants, use an index that is
+    /// [`grouped`](super::PointIndex::grouped).
     #[must_use]
     pub fn only(self, only: &'q dyn Fn(&K) -> bool) -> Self {
         Self { only: Some(only), ..self }

@@ -365,6 +365,49 @@ fn index_without_leading_parts_keeps_its_bytes() {
     assert_eq!(Maintained::parts(&grouped), "(string, integer)");
 }
 
+/// Two groups with many points at one position: a read of the rest of a position ends with its
+/// group.
+#[test]
+fn crowd_of_a_group_ends_with_the_group() {
+    let (store, things) = (Memory::new(), Things::new());
+    let [one, other]: [Parts; 2] = [(b"a".to_vec(), 7), (b"a\0".to_vec(), 7)];
+    let group = |n: u32| if n.is_multiple_of(2) { &one } else { &other };
+    let at = |n: u32| if n < 800 { (10.0, 20.0) } else { (11.0, f64::from(n % 7)) };
+    let records: Vec<Thing> = (0..820).map(|n| (vec![group(n).clone()], at(n))).collect();
+    things.put(&store, &records);
+    let snapshot = store.snapshot().unwrap();
+    for (parts, rest) in [(&one, 0), (&other, 1)] {
+        let group = things.index.group((&parts.0[..], parts.1));
+        for from in [(10.0, 20.0), (10.5, 21.0), (-40.0, 170.0)] {
+            let from = position(from);
+            let mut wanted: Vec<(f64, u32)> = (0..820)
+                .filter(|n| n % 2 == rest)
+                .map(|n| (from.distance(&position(at(n))), n))
+                .collect();
+            wanted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            let distances: Vec<f64> = wanted.iter().map(|(distance, _)| *distance).collect();
+            let nearest: Vec<_> =
+                group.nearest(&snapshot, from).unwrap().map(Result::unwrap).collect();
+            assert!(nearest.iter().map(|near| near.distance()).eq(distances));
+            let keys = nearest.iter().map(|near| near.record_key());
+            let mut wanted: Vec<u32> = wanted.into_iter().map(|(_, n)| n).collect();
+            wanted.sort_unstable();
+            assert_eq!(sorted(keys, |key| Ok(*key)).unwrap(), wanted);
+            let (mut after, mut paged) = (None, Vec::new());
+            loop {
+                let query = group.within(GeoCell::WORLD);
+                let page = query.page_by_distance(&snapshot, from, 90, after.as_ref()).unwrap();
+                paged.extend(page.items.iter().map(|near| near.record_key().unwrap()));
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert!(nearest.iter().map(|near| near.record_key().unwrap()).eq(paged));
+        }
+    }
+}
+
 #[test]
 fn group_covers_fields() {
     type Shop = (String, f64, f64);
