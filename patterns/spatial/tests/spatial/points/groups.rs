@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use super::super::parts::{Parts, all_groups, groups};
 use super::fixture::{place, position};
 use super::queries::{asked, expected};
-use keyloom_testing::laws::{clear, dump, dump_all, long_property};
+use keyloom_testing::laws::{clear, dump, dump_all, very_long_property};
 
 /// The groups of a thing, and its place.
 type Thing = (Vec<Parts>, (f64, f64));
@@ -60,50 +60,53 @@ fn sorted<T>(
 
 pub fn queries_of_a_group_find_what_a_filter_finds(store: &impl Store) {
     let queries = prop::collection::vec(asked(), 3);
-    long_property((things(40), queries, place(), 0_u32..=64), |(records, queries, from, bits)| {
-        clear(store);
-        let things = Things::new();
-        things.put(store, &records);
-        let points: Vec<(f64, f64)> = records.iter().map(|(_, at)| *at).collect();
-        let snapshot = store.snapshot().unwrap();
-        for parts in all_groups() {
-            let group = things.index.group((&parts.0[..], parts.1));
-            let is_in = |id: &u32| records[*id as usize].0.contains(&parts);
-            for asked in &queries {
-                let Some((area, all)) = expected(asked, &points) else { continue };
-                let wanted: Vec<u32> = all.into_iter().filter(is_in).collect();
-                let query = || group.within(&*area);
-                let found = query().points(&snapshot).unwrap();
-                assert_eq!(sorted(found, |point| point.record_key()).unwrap(), wanted);
-                assert_eq!(query().count(&snapshot).unwrap(), wanted.len() as u64);
-                let near = query().by_distance(&snapshot, position(from)).unwrap();
-                assert_eq!(sorted(near, |near| near.record_key()).unwrap(), wanted);
-                let mut cells = BTreeMap::<GeoCell, u64>::new();
-                for id in wanted {
-                    let cell = GeoCell::of(&position(points[id as usize]), bits).unwrap();
-                    *cells.entry(cell).or_default() += 1;
+    very_long_property(
+        (things(40), queries, place(), 0_u32..=64),
+        |(records, queries, from, bits)| {
+            clear(store);
+            let things = Things::new();
+            things.put(store, &records);
+            let points: Vec<(f64, f64)> = records.iter().map(|(_, at)| *at).collect();
+            let snapshot = store.snapshot().unwrap();
+            for parts in all_groups() {
+                let group = things.index.group((&parts.0[..], parts.1));
+                let is_in = |id: &u32| records[*id as usize].0.contains(&parts);
+                for asked in &queries {
+                    let Some((area, all)) = expected(asked, &points) else { continue };
+                    let wanted: Vec<u32> = all.into_iter().filter(is_in).collect();
+                    let query = || group.within(&*area);
+                    let found = query().points(&snapshot).unwrap();
+                    assert_eq!(sorted(found, |point| point.record_key()).unwrap(), wanted);
+                    assert_eq!(query().count(&snapshot).unwrap(), wanted.len() as u64);
+                    let near = query().by_distance(&snapshot, position(from)).unwrap();
+                    assert_eq!(sorted(near, |near| near.record_key()).unwrap(), wanted);
+                    let mut cells = BTreeMap::<GeoCell, u64>::new();
+                    for id in wanted {
+                        let cell = GeoCell::of(&position(points[id as usize]), bits).unwrap();
+                        *cells.entry(cell).or_default() += 1;
+                    }
+                    let grid = query().grid(&snapshot, bits).unwrap().map(Result::unwrap);
+                    assert!(grid.eq(cells.clone()));
+                    let occupied = query().occupied(&snapshot, bits).unwrap().map(Result::unwrap);
+                    assert!(occupied.eq(cells.into_keys()));
                 }
-                let grid = query().grid(&snapshot, bits).unwrap().map(Result::unwrap);
-                assert!(grid.eq(cells.clone()));
-                let occupied = query().occupied(&snapshot, bits).unwrap().map(Result::unwrap);
-                assert!(occupied.eq(cells.into_keys()));
+                let from = position(from);
+                let members = (0..).zip(&points).filter(|(id, _)| is_in(id));
+                let mut wanted: Vec<f64> =
+                    members.clone().map(|(_, at)| from.distance(&position(*at))).collect();
+                wanted.sort_unstable_by(f64::total_cmp);
+                let nearest = group.nearest(&snapshot, from).unwrap();
+                let found: Vec<f64> = nearest.map(|near| near.unwrap().distance()).collect();
+                assert_eq!(found, wanted);
+                let cell = GeoCell::of(&from, bits / 8).unwrap();
+                let there = group.in_cell(&snapshot, cell).unwrap();
+                let wanted = members
+                    .filter(|(_, at)| GeoCell::of(&position(**at), bits / 8).unwrap() == cell);
+                let wanted: Vec<u32> = wanted.map(|(id, _)| id).collect();
+                assert_eq!(sorted(there, |point| point.record_key()).unwrap(), wanted);
             }
-            let from = position(from);
-            let members = (0..).zip(&points).filter(|(id, _)| is_in(id));
-            let mut wanted: Vec<f64> =
-                members.clone().map(|(_, at)| from.distance(&position(*at))).collect();
-            wanted.sort_unstable_by(f64::total_cmp);
-            let nearest = group.nearest(&snapshot, from).unwrap();
-            let found: Vec<f64> = nearest.map(|near| near.unwrap().distance()).collect();
-            assert_eq!(found, wanted);
-            let cell = GeoCell::of(&from, bits / 8).unwrap();
-            let there = group.in_cell(&snapshot, cell).unwrap();
-            let wanted =
-                members.filter(|(_, at)| GeoCell::of(&position(**at), bits / 8).unwrap() == cell);
-            let wanted: Vec<u32> = wanted.map(|(id, _)| id).collect();
-            assert_eq!(sorted(there, |point| point.record_key()).unwrap(), wanted);
-        }
-    });
+        },
+    );
 }
 
 pub fn pages_of_a_group_join_to_the_whole(store: &impl Store) {
