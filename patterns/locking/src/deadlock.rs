@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyloom::{Reader, Result};
+use keyloom::{Order, Reader, Result};
 
 use crate::locks::Locks;
 use crate::records::shown;
@@ -15,13 +15,22 @@ impl Locks {
     /// Refuses a request that closes a cycle of sessions, each of which waits for the next.
     ///
     /// The session whose request closes the cycle is the victim, as its request is the youngest.
+    ///
+    /// `ticket` is that of the request if it is in the queue. A session without other requests is
+    /// not searched. Requests in a queue wait for earlier ones, so each cycle contains a session
+    /// that has at least two requests: it waits with one, and others wait for another one. The
+    /// request or the polls of that session find the cycle.
     pub(crate) fn refuse_deadlock(
         &self,
         reader: &impl Reader,
         session: u64,
+        ticket: Option<u64>,
         locks: &[Lock],
         blockers: &[Blocker],
     ) -> Result<()> {
+        if !self.has_other_requests(reader, session, ticket)? {
+            return Ok(());
+        }
         let mut names: BTreeMap<u64, (u64, String)> = BTreeMap::new();
         let mut next: Vec<(u64, Vec<Blocker>)> = vec![(session, blockers.to_vec())];
         while let Some((waiting, blockers)) = next.pop() {
@@ -39,6 +48,22 @@ impl Locks {
             }
         }
         Ok(())
+    }
+
+    /// Whether a session has a request beside the one with this ticket. Reads two keys at most.
+    fn has_other_requests(
+        &self,
+        reader: &impl Reader,
+        session: u64,
+        ticket: Option<u64>,
+    ) -> Result<bool> {
+        for found in self.requests.range(reader, session, Order::Ascending)? {
+            let ((_, other), _) = found?;
+            if Some(other) != ticket {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The blockers of all waiting requests of a session.

@@ -105,7 +105,7 @@
 //! | [`release`](Locks::release) | d + 2 keys written |
 //! | [`verify`](Locks::verify) | 1 get |
 //! | [`request_upgrade`](Locks::request_upgrade), free | that of a lock and of a release, and 1 get |
-//! | a lock that is not free | the same; for each request in the way 2 gets, in two round trips; the search for a deadlock reads the same for each session in the chain |
+//! | a lock that is not free | the same; for each request in the way 2 gets, in two round trips; if the session has other requests, the search for a deadlock reads the same for each session in the chain |
 //! | [`renew`](Locks::renew) | 1 get, 1 key written |
 //! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the request before it, and at least one per second |
 //!

@@ -125,7 +125,7 @@ impl Locks {
             if blockers.is_empty() {
                 return self.grant(txn, session, None, locks, asked).map(Outcome::Granted);
             }
-            self.refuse_deadlock(txn, session, locks, &blockers)?;
+            self.refuse_deadlock(txn, session, None, locks, &blockers)?;
             let (_, ticket) = self.next_token_after(txn, asked.last_token, locks)?;
             let request = Request { locks: locks.to_vec(), token: 0, since: asked.now };
             self.requests.put(txn, &(session, ticket), &request)?;
@@ -153,7 +153,7 @@ impl Locks {
                 let granted = self.grant(txn, session, Some(ticket), &request.locks, asked);
                 return granted.map(Outcome::Granted);
             }
-            self.refuse_deadlock(txn, session, &request.locks, &blockers)?;
+            self.refuse_deadlock(txn, session, Some(ticket), &request.locks, &blockers)?;
             Ok(Outcome::Waiting { ticket, blockers })
         })
     }
