@@ -4,6 +4,9 @@
 //! entries of an index of the requests, so that the claims on a resource are adjacent, by mode. A
 //! request reads only the modes that exclude its own: a thousand intentions on the root cost
 //! nothing to another intention.
+//!
+//! Claims of held and of waiting requests are apart. Those that wait are in the order from the
+//! latest to the earliest, so a range that begins after a ticket begins with its predecessor.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +18,21 @@ use crate::path::{PathPart, packed};
 use crate::records::Request;
 use crate::{Lock, Mode};
 
-/// The parts of a claim in the index: the path, the kind, the first name of a range.
-pub(crate) type ClaimParts = (PathPart, i64, Vec<u8>);
+/// The parts of a claim in the index: the path, the group, the kind, the first name of a range, the
+/// position in the group.
+pub(crate) type ClaimParts = (PathPart, i64, i64, Vec<u8>, u64);
 
 /// The covered fields: the fencing token, and the end of a range.
 pub(crate) type ClaimFields = (u64, Vec<u8>);
+
+/// The group of claims on the resource itself that are granted, from the earliest ticket.
+const HELD: i64 = 0;
+
+/// The group of claims on the resource itself that wait, from the latest ticket.
+const WAITING: i64 = 1;
+
+/// The group of claims on ranges of children, granted or waiting.
+const RANGES: i64 = 2;
 
 /// The kind of a claim on a range of children: shared.
 const RANGE_SHARED: i64 = 5;
@@ -73,12 +86,17 @@ impl Claims {
     }
 
     /// The entries of the index.
-    fn entries(self, token: u64) -> IndexEntries<ClaimParts> {
+    fn entries(self, ticket: u64, token: u64) -> IndexEntries<ClaimParts> {
+        let (group, position) = match token {
+            0 => (WAITING, position_in_queue(ticket)),
+            _ => (HELD, ticket),
+        };
         let on_resources = self.modes.into_iter().map(|(names, mode)| {
-            entry((PathPart(names), kind(mode), Vec::new())).covering((token, Vec::new()))
+            entry((PathPart(names), group, kind(mode), Vec::new(), position))
+                .covering((token, Vec::new()))
         });
         let on_ranges = self.ranges.into_iter().map(|((names, mode, from), to)| {
-            entry((PathPart(names), range_kind(mode), from)).covering((token, to))
+            entry((PathPart(names), RANGES, range_kind(mode), from, 0_u64)).covering((token, to))
         });
         on_resources.chain(on_ranges).collect()
     }
@@ -109,11 +127,20 @@ impl Claims {
         })
     }
 
-    /// What must be read to know whether the claims can be granted.
-    pub(crate) fn questions(&self) -> Vec<Question> {
+    /// Whether these are held in a mode on the resource that excludes `mode`.
+    pub(crate) fn exclude_mode(&self, (names, mode): &(Vec<Element>, Mode)) -> bool {
+        self.modes.get(names).is_some_and(|held| !held.is_compatible(*mode))
+    }
+
+    /// What must be read to know whether the claims of a request with this ticket can be granted.
+    /// With the ticket 0, only what is held.
+    pub(crate) fn questions(&self, ticket: u64) -> Vec<Question> {
         let mut all = Vec::new();
         for (names, mode) in &self.modes {
-            all.extend(on_resource(names, *mode));
+            all.extend(held_on_resource(names, *mode));
+            if ticket > 0 {
+                all.extend(waiting_for_resource(names, *mode, ticket));
+            }
             all.extend(around(names, *mode));
         }
         for ((names, mode, from), to) in &self.ranges {
@@ -124,11 +151,16 @@ impl Claims {
 }
 
 /// The index entries of a request. A damaged path has none; a check reports it.
-pub(crate) fn entries(request: &Request) -> IndexEntries<ClaimParts> {
+pub(crate) fn entries(ticket: u64, request: &Request) -> IndexEntries<ClaimParts> {
     match Claims::of(&request.locks) {
-        Ok(claims) => claims.entries(request.token),
+        Ok(claims) => claims.entries(ticket, request.token),
         Err(_) => IndexEntries::none(),
     }
+}
+
+/// Positions in the queue are in the order from the latest ticket to the earliest.
+fn position_in_queue(ticket: u64) -> u64 {
+    u64::MAX - ticket
 }
 
 /// A range of claims to read, relative to the index, and which claims in it exclude.
@@ -137,6 +169,18 @@ pub(crate) struct Question {
     pub(crate) start: Vec<u8>,
     pub(crate) end: Vec<u8>,
     excludes: Excludes,
+    pub(crate) order: ClaimOrder,
+}
+
+/// The order of the claims in the range of a question.
+#[derive(Debug)]
+pub(crate) enum ClaimOrder {
+    /// Held claims: one of them suffices.
+    Held,
+    /// Claims that wait for this resource in this mode, from the nearest predecessor.
+    Nearest((Vec<Element>, Mode)),
+    /// By name: the nearest predecessor may be anywhere.
+    ByName,
 }
 
 #[derive(Debug)]
@@ -169,13 +213,33 @@ impl Question {
     }
 }
 
-/// The bytes of the key of claims on a resource of this kind and after.
-fn from_kind(names: &[Element], kind: i64) -> Vec<u8> {
-    [packed(names, false).as_slice(), &pack(&kind)].concat()
+/// The bytes of the key of claims on a resource of this group and kind and after.
+fn from_kind(names: &[Element], group: i64, kind: i64) -> Vec<u8> {
+    [packed(names, false).as_slice(), &pack(&(group, kind))].concat()
 }
 
-/// The claims on the resource itself, in modes that exclude.
-fn on_resource(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> {
+/// The claims that wait for the resource itself before this ticket, in modes that exclude: a range
+/// for each mode, which begins with the nearest one.
+fn waiting_for_resource(
+    names: &[Element],
+    mode: Mode,
+    ticket: u64,
+) -> impl Iterator<Item = Question> {
+    let excluding = Mode::ALL.into_iter().filter(move |other| !mode.is_compatible(*other));
+    excluding.map(move |other| {
+        let all = from_kind(names, WAITING, kind(other));
+        let nearest = position_in_queue(ticket).saturating_add(1);
+        Question {
+            start: [all.as_slice(), &pack(&(Vec::<u8>::new(), nearest))].concat(),
+            end: from_kind(names, WAITING, kind(other) + 1),
+            excludes: Excludes::All,
+            order: ClaimOrder::Nearest((names.to_vec(), other)),
+        }
+    })
+}
+
+/// The held claims on the resource itself, in modes that exclude.
+fn held_on_resource(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> {
     // A test compares the runs with `Mode::is_compatible`.
     let runs: &[(i64, i64)] = match mode {
         Mode::IntentShared => &[(4, 5)],
@@ -185,9 +249,10 @@ fn on_resource(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> 
         Mode::Exclusive => &[(0, 5)],
     };
     runs.iter().map(|&(first, end)| Question {
-        start: from_kind(names, first),
-        end: from_kind(names, end),
+        start: from_kind(names, HELD, first),
+        end: from_kind(names, HELD, end),
         excludes: Excludes::All,
+        order: ClaimOrder::Held,
     })
 }
 
@@ -200,10 +265,11 @@ fn around(names: &[Element], mode: Mode) -> impl Iterator<Item = Question> {
             _ => RANGE_SHARED..=RANGE_EXCLUSIVE,
         };
         kinds.map(move |kind| Question {
-            start: from_kind(parent, kind),
+            start: from_kind(parent, RANGES, kind),
             // The ranges that begin at the name have further elements after it.
-            end: [from_kind(parent, kind).as_slice(), &pack(&name), &[0xFF]].concat(),
+            end: [from_kind(parent, RANGES, kind).as_slice(), &pack(&name), &[0xFF]].concat(),
             excludes: Excludes::EndingAfter(name.clone()),
+            order: ClaimOrder::ByName,
         })
     });
     found.into_iter().flatten()
@@ -216,15 +282,17 @@ fn on_range(names: &[Element], mode: Mode, from: &[u8], to: &[u8]) -> Vec<Questi
         start: [&open, from].concat(),
         end: [&open, to].concat(),
         excludes: Excludes::Range(mode),
+        order: ClaimOrder::ByName,
     };
     let kinds = match mode {
         Mode::Exclusive => RANGE_SHARED..=RANGE_EXCLUSIVE,
         _ => RANGE_EXCLUSIVE..=RANGE_EXCLUSIVE,
     };
     let others = kinds.map(|kind| Question {
-        start: from_kind(names, kind),
-        end: [from_kind(names, kind).as_slice(), &pack(&to)].concat(),
+        start: from_kind(names, RANGES, kind),
+        end: [from_kind(names, RANGES, kind).as_slice(), &pack(&to)].concat(),
         excludes: Excludes::EndingAfter(from.to_vec()),
+        order: ClaimOrder::ByName,
     });
     [children].into_iter().chain(others).collect()
 }
@@ -234,7 +302,10 @@ fn on_range(names: &[Element], mode: Mode, from: &[u8], to: &[u8]) -> Vec<Questi
 mod tests {
     use keyloom::pack;
 
-    use super::{Claims, Excludes, Mode, from_kind, kind, on_resource, range_kind};
+    use super::{
+        Claims, Excludes, HELD, Mode, RANGES, WAITING, from_kind, held_on_resource, kind,
+        position_in_queue, range_kind, waiting_for_resource,
+    };
     use crate::{Lock, LockPath};
 
     fn random(random: &mut fastrand::Rng) -> Lock {
@@ -247,19 +318,25 @@ mod tests {
         }
     }
 
-    /// Whether a claim of `held` is in a range that a request of `wanted` reads, and excludes it.
-    fn is_read(wanted: &Claims, held: &Claims) -> bool {
-        let on_resources = held.modes.iter().map(|(names, mode)| {
-            (from_kind(names, kind(*mode)), kind(*mode), Vec::new(), Vec::new())
+    /// Whether a claim of `other`, which is held or waits with a ticket, is in a range that a
+    /// request of `wanted` with the ticket 9 reads, and excludes it.
+    fn is_read(wanted: &Claims, other: &Claims, waits: Option<u64>) -> bool {
+        let (group, position) = match waits {
+            Some(ticket) => (WAITING, position_in_queue(ticket)),
+            None => (HELD, 7),
+        };
+        let on_resources = other.modes.iter().map(|(names, mode)| {
+            let start = from_kind(names, group, kind(*mode));
+            (start, kind(*mode), Vec::new(), position, Vec::new())
         });
-        let on_ranges = held.ranges.iter().map(|((names, mode, from), to)| {
+        let on_ranges = other.ranges.iter().map(|((names, mode, from), to)| {
             let kind = range_kind(*mode);
-            (from_kind(names, kind), kind, from.clone(), to.clone())
+            (from_kind(names, RANGES, kind), kind, from.clone(), 0, to.clone())
         });
         let claims: Vec<_> = on_resources.chain(on_ranges).collect();
-        wanted.questions().iter().any(|question| {
-            claims.iter().any(|(start, kind, from, to)| {
-                let key = [start.as_slice(), &pack(&(from, (7, 7)))].concat();
+        wanted.questions(9).iter().any(|question| {
+            claims.iter().any(|(start, kind, from, position, to)| {
+                let key = [start.as_slice(), &pack(&(from, position, (7, 7)))].concat();
                 (question.start <= key && key < question.end) && question.is_excluded_by(*kind, to)
             })
         })
@@ -273,7 +350,8 @@ mod tests {
         for _ in 0..20_000 {
             let [one, two] = [(); 2].map(|()| [random(&mut rng), random(&mut rng)]);
             let [a, b] = [&one, &two].map(|locks| Claims::of(locks).unwrap());
-            assert_eq!(a.exclude(&b), is_read(&a, &b), "{one:?} {two:?}");
+            assert_eq!(a.exclude(&b), is_read(&a, &b, None), "{one:?} {two:?}");
+            assert_eq!(a.exclude(&b), is_read(&a, &b, Some(8)), "{one:?} {two:?}");
             assert_eq!(a.exclude(&b), b.exclude(&a), "{one:?} {two:?}");
             excluded += usize::from(a.exclude(&b));
         }
@@ -283,13 +361,35 @@ mod tests {
     #[test]
     fn reads_exactly_the_modes_that_exclude() {
         for mode in Mode::ALL {
-            let questions: Vec<_> = on_resource(&[], mode).collect();
+            let questions: Vec<_> = held_on_resource(&[], mode).collect();
             for other in Mode::ALL {
-                let key = from_kind(&[], kind(other));
+                let key = from_kind(&[], HELD, kind(other));
                 let is_read = questions.iter().any(|q| q.start <= key && key < q.end);
                 assert_eq!(is_read, !mode.is_compatible(other), "{mode} {other}");
             }
             assert!(questions.iter().all(|q| matches!(q.excludes, Excludes::All)));
         }
+    }
+
+    /// Only earlier tickets, in the modes that exclude, and the nearest one first.
+    #[test]
+    fn a_queue_is_read_from_the_nearest_predecessor() {
+        let key = |mode, ticket: u64| {
+            let after = pack(&(Vec::<u8>::new(), position_in_queue(ticket), (7, ticket)));
+            [from_kind(&[], WAITING, kind(mode)).as_slice(), &after].concat()
+        };
+        let tickets = [1, 2, 254, 255, 256, 257, u64::MAX - 1];
+        for (mode, ticket) in Mode::ALL.into_iter().flat_map(|mode| tickets.map(|t| (mode, t))) {
+            let questions: Vec<_> = waiting_for_resource(&[], mode, ticket).collect();
+            for other in Mode::ALL {
+                let read = tickets.map(|other_ticket| {
+                    let key = key(other, other_ticket);
+                    questions.iter().any(|q| q.start <= key && key < q.end)
+                });
+                let expected = tickets.map(|t| t < ticket && !mode.is_compatible(other));
+                assert_eq!(read, expected, "{mode} {ticket} {other}");
+            }
+        }
+        assert!(key(Mode::Exclusive, 256) < key(Mode::Exclusive, 255));
     }
 }

@@ -1,17 +1,43 @@
 //! Which requests keep another one from being granted.
+//!
+//! A waiter reads a bounded number of keys: the first holders of each range, and the nearest
+//! earlier waiter in each mode. It reads on only while all of them are its own, have ended, or are
+//! passed. So n waiters of one lock wait in a chain, each for the one before it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Deref;
 
-use keyloom::{KeyRange, Order, Reader, Result};
+use keyloom::{Entry, KeyRange, Order, Reader, Result};
 use keyloom_tables::index::Found;
 
-use crate::claims::{ClaimFields, ClaimParts, Claims, Question};
+use crate::claims::{ClaimFields, ClaimOrder, ClaimParts, Claims, Question};
 use crate::locks::{Locks, RequestKey};
 use crate::records::Request;
+use crate::request::MOST_REMOVED;
 use crate::{Blocker, Lock};
 
-/// How many claims of each range are read in the common round trip. Mostly there are none.
-const FIRST_CLAIMS: usize = 16;
+/// How many claims of each range are read at once. Mostly there are none.
+const PAGE: usize = 16;
+
+/// The request for which conflicts are searched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker<'l> {
+    pub(crate) session: u64,
+    /// Its ticket; `u64::MAX` before it has one, 0 to search only for holders.
+    pub(crate) ticket: u64,
+    pub(crate) locks: &'l [Lock],
+}
+
+/// What keeps a request from being granted.
+#[derive(Debug, Default)]
+pub(crate) struct InTheWay {
+    /// Requests of sessions that are alive or have unfinished work, in the order of their tickets.
+    pub(crate) blockers: Vec<Blocker>,
+    /// Requests of sessions that have ended without unfinished work: they can be removed.
+    pub(crate) dead: BTreeSet<RequestKey>,
+    /// Whether the session of the request has unfinished work.
+    pub(crate) has_own_work: bool,
+}
 
 /// A claim that excludes.
 struct Excluding {
@@ -19,141 +45,240 @@ struct Excluding {
     is_waiting: bool,
 }
 
-/// The requests with claims that exclude.
-#[derive(Debug, Default)]
-pub(crate) struct Excluded {
-    /// Those of other sessions.
-    pub(crate) others: BTreeSet<RequestKey>,
-    /// Those of the session itself, which it passes.
-    pub(crate) own: BTreeSet<RequestKey>,
+/// The claims of one range that exclude, as far as they are read.
+struct Claimants<'q> {
+    question: &'q Question,
+    held: VecDeque<RequestKey>,
+    /// From the nearest predecessor.
+    waiting: VecDeque<RequestKey>,
+    /// The rest of the range.
+    rest: Option<KeyRange<'static>>,
+}
+
+impl Claimants<'_> {
+    fn add(&mut self, asker: Asker<'_>, claim: Excluding) {
+        match claim.is_waiting {
+            _ if claim.request.0 == asker.session => {}
+            false => self.held.push_back(claim.request),
+            true if claim.request.1 < asker.ticket => self.waiting.push_back(claim.request),
+            true => {}
+        }
+    }
+
+    /// Removes and returns the next claims: some that are held, and `predecessors` that wait.
+    fn take(&mut self, predecessors: usize) -> impl Iterator<Item = RequestKey> {
+        let held = self.held.drain(..self.held.len().min(PAGE));
+        held.chain(self.waiting.drain(..self.waiting.len().min(predecessors)))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Leaves the waiting claims out if the locks of the session exclude all of them.
+    fn pass(&mut self, own: &Claims) {
+        match &self.question.order {
+            ClaimOrder::Nearest(mode) if own.exclude_mode(mode) => {
+                self.waiting.clear();
+                self.rest = None;
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Locks {
-    /// The requests that keep these locks from being granted to `session`, whose request has this
-    /// ticket; `u64::MAX` before it has one.
+    /// The requests that keep a request from being granted.
     ///
     /// A granted request excludes. A waiting one does if it is earlier, unless it waits for a lock
-    /// of this session: the two would wait for each other.
-    pub(crate) fn excluding(
+    /// of this session: the two would wait for each other. Not all of them are read: see the
+    /// [module](self). If none is returned, there is none.
+    pub(crate) fn in_the_way(
         &self,
         reader: &impl Reader,
-        session: u64,
-        ticket: u64,
-        locks: &[Lock],
-    ) -> Result<Excluded> {
-        let questions = Claims::of(locks)?.questions();
-        let space = self.claims.space();
-        let ranges: Vec<_> = questions.iter().map(|q| q.range(space.prefix())).collect();
-        let mut found = Vec::new();
-        let pages = reader.range_many(&ranges, FIRST_CLAIMS)?;
-        for ((question, range), page) in questions.iter().zip(&ranges).zip(pages) {
-            for (key, value) in page.entries {
-                found.extend(self.read_claim(question, (key, value))?);
+        now: u64,
+        asker: Asker<'_>,
+    ) -> Result<InTheWay> {
+        // Without its index, a held lock would not be found.
+        self.claims.at(reader)?;
+        let questions = Claims::of(asker.locks)?.questions(asker.ticket);
+        let (mut all, has_own_work) = self.first_claims(reader, asker, &questions)?;
+        let mut found = InTheWay { has_own_work, ..InTheWay::default() };
+        let (mut own, mut predecessors) = (None, 1);
+        loop {
+            if own.is_none() && all.iter().any(|some| !some.waiting.is_empty()) {
+                let held = self.held_by(reader, asker.session)?;
+                all.iter_mut().for_each(|some| some.pass(&held));
+                own = Some(held);
             }
-            if let Some(last) = page.last {
-                let rest = range.clone().after(&last);
-                self.read_rest(reader, question, rest, &mut found)?;
+            let next: BTreeSet<_> =
+                all.iter_mut().flat_map(|some| some.take(predecessors)).collect();
+            self.judge(reader, now, next, own.as_ref(), &mut found)?;
+            if !found.blockers.is_empty() || found.dead.len() > MOST_REMOVED {
+                break;
+            }
+            predecessors = PAGE;
+            self.read_on(reader, asker, &mut all)?;
+            if all.iter().all(Claimants::is_empty) {
+                break;
             }
         }
-        let mut excluded = Excluded::default();
-        let mut waiting = BTreeSet::new();
-        for claim in found {
-            let requests = match (claim.request.0 == session, claim.is_waiting) {
-                (true, _) => &mut excluded.own,
-                (false, true) if claim.request.1 < ticket => &mut waiting,
-                (false, true) => continue,
-                (false, false) => &mut excluded.others,
-            };
-            requests.insert(claim.request);
-        }
-        excluded.others.extend(self.not_waiting_for(reader, session, waiting)?);
-        Ok(excluded)
+        found.blockers.sort_by_key(|blocker| blocker.ticket);
+        Ok(found)
     }
 
-    /// Those of the waiting requests that no granted lock of the session excludes.
-    fn not_waiting_for(
+    /// The sessions beside this one whose held locks exclude these, though they are granted.
+    pub(crate) fn holders_beside(
         &self,
         reader: &impl Reader,
         session: u64,
-        waiting: BTreeSet<RequestKey>,
+        locks: &[Lock],
     ) -> Result<BTreeSet<RequestKey>> {
-        if waiting.is_empty() {
-            return Ok(waiting);
-        }
-        let granted = self.requests_of(reader, session)?.into_iter();
-        let granted = granted.filter(|(_, request)| request.is_granted());
-        let own = Claims::of(&granted.flat_map(|(_, request)| request.locks).collect::<Vec<_>>())?;
-        let requests = self.requests.get_many(reader, waiting.iter())?;
         let mut all = BTreeSet::new();
-        for (key, request) in waiting.into_iter().zip(requests) {
-            let Some(request) = request else { continue };
-            if !own.exclude(&Claims::of(&request.locks)?) {
-                all.insert(key);
+        for question in Claims::of(locks)?.questions(0) {
+            let range = question.range(self.claims.space().prefix());
+            for entry in reader.range(range, Order::Ascending)? {
+                let found = self.read_claim(&question, entry?)?;
+                let other = found.filter(|claim| !claim.is_waiting && claim.request.0 != session);
+                all.extend(other.map(|claim| claim.request));
             }
         }
         Ok(all)
     }
 
-    fn read_rest(
+    /// Reads the beginning of each range, and whether the session has unfinished work, in one round
+    /// trip.
+    fn first_claims<'q>(
         &self,
         reader: &impl Reader,
-        question: &Question,
-        range: KeyRange<'_>,
-        found: &mut Vec<Excluding>,
+        asker: Asker<'_>,
+        questions: &'q [Question],
+    ) -> Result<(Vec<Claimants<'q>>, bool)> {
+        let space = self.claims.space();
+        let mut ranges: Vec<_> = questions.iter().map(|q| q.range(space.prefix())).collect();
+        ranges.push(KeyRange::children(&self.work.space().pack(&asker.session)));
+        let mut pages = reader.range_many(&ranges, PAGE)?;
+        let has_own_work = pages.pop().is_some_and(|work| !work.entries.is_empty());
+        let mut all = Vec::with_capacity(questions.len());
+        for ((question, range), page) in questions.iter().zip(ranges).zip(pages) {
+            let (held, waiting) = (VecDeque::new(), VecDeque::new());
+            let mut some = Claimants { question, held, waiting, rest: None };
+            for entry in page.entries {
+                if let Some(claim) = self.read_claim(question, entry)? {
+                    some.add(asker, claim);
+                }
+            }
+            some.rest = page.last.map(|last| range.after(&last).into_owned());
+            if let ClaimOrder::ByName = question.order {
+                self.read_whole(reader, asker, &mut some)?;
+            }
+            all.push(some);
+        }
+        Ok((all, has_own_work))
+    }
+
+    /// Reads the rest of a range in the order of names, and sorts its claims.
+    fn read_whole(
+        &self,
+        reader: &impl Reader,
+        asker: Asker<'_>,
+        some: &mut Claimants<'_>,
     ) -> Result<()> {
-        for entry in reader.range(range, Order::Ascending)? {
-            found.extend(self.read_claim(question, entry?)?);
+        if let Some(rest) = some.rest.take() {
+            for entry in reader.range(rest, Order::Ascending)? {
+                if let Some(claim) = self.read_claim(some.question, entry?)? {
+                    some.add(asker, claim);
+                }
+            }
+        }
+        some.held.make_contiguous().sort_unstable_by_key(|key| key.1);
+        some.waiting.make_contiguous().sort_unstable_by_key(|key| std::cmp::Reverse(key.1));
+        Ok(())
+    }
+
+    /// Reads the next page of the ranges whose claims are all judged, in one round trip.
+    fn read_on(
+        &self,
+        reader: &impl Reader,
+        asker: Asker<'_>,
+        all: &mut [Claimants<'_>],
+    ) -> Result<()> {
+        while all.iter().all(Claimants::is_empty) {
+            let mut open: Vec<_> = all.iter_mut().filter(|some| some.rest.is_some()).collect();
+            let ranges: Vec<_> = open.iter_mut().filter_map(|some| some.rest.take()).collect();
+            if ranges.is_empty() {
+                return Ok(());
+            }
+            let pages = reader.range_many(&ranges, PAGE)?;
+            for ((some, range), page) in open.into_iter().zip(ranges).zip(pages) {
+                for entry in page.entries {
+                    if let Some(claim) = self.read_claim(some.question, entry)? {
+                        some.add(asker, claim);
+                    }
+                }
+                some.rest = page.last.map(|last| range.after(&last).into_owned());
+            }
         }
         Ok(())
     }
 
+    /// The claims of all locks that a session holds.
+    fn held_by(&self, reader: &impl Reader, session: u64) -> Result<Claims> {
+        let granted = self.requests_of(reader, session)?.into_iter();
+        let granted = granted.filter(|(_, request)| request.is_granted());
+        Claims::of(&granted.flat_map(|(_, request)| request.locks).collect::<Vec<_>>())
+    }
+
     /// The claim in this entry, if it excludes.
-    fn read_claim<B: std::ops::Deref<Target = [u8]>>(
+    fn read_claim<B: Deref<Target = [u8]>>(
         &self,
         question: &Question,
-        entry: (B, B),
+        entry: Entry<B>,
     ) -> Result<Option<Excluding>> {
         let found = Found::<B, RequestKey, ClaimParts>::new(&self.claims.space(), entry)?;
         let request = found.record_key()?;
-        let (_, kind, _) = found.owned_parts()?;
+        let (_, _, kind, ..) = found.owned_parts()?;
         let (token, to) = found.covered::<ClaimFields>()?;
         let excludes = question.is_excluded_by(kind, &to);
         Ok(excludes.then_some(Excluding { request, is_waiting: token == 0 }))
     }
 
-    /// Describes requests as blockers, in the order of their tickets. Requests of sessions that are
-    /// dead, and have no unfinished work, are returned apart: their claims can be removed.
-    pub(crate) fn describe(
+    /// Adds the requests that are in the way, except waiting ones that the session passes, since
+    /// its `own` locks exclude them.
+    fn judge(
         &self,
         reader: &impl Reader,
         now: u64,
         keys: BTreeSet<RequestKey>,
-    ) -> Result<(Vec<Blocker>, Vec<RequestKey>)> {
-        let ids: Vec<u64> =
-            keys.iter().map(|key| key.0).collect::<BTreeSet<_>>().into_iter().collect();
+        own: Option<&Claims>,
+        found: &mut InTheWay,
+    ) -> Result<()> {
+        let mut requests = Vec::with_capacity(keys.len());
+        for (key, request) in keys.iter().zip(self.requests.get_many(reader, keys.iter())?) {
+            let Some(request) = request else { continue };
+            let is_passed = match own {
+                Some(own) if !request.is_granted() => own.exclude(&Claims::of(&request.locks)?),
+                _ => false,
+            };
+            if !is_passed {
+                requests.push((*key, request));
+            }
+        }
+        let ids: BTreeSet<u64> = requests.iter().map(|(key, _)| key.0).collect();
         let records = self.sessions.get_many(reader, ids.iter())?;
         let sessions: BTreeMap<_, _> = ids.into_iter().zip(records).collect();
-        let (mut blockers, mut dead) = (Vec::new(), Vec::new());
-        let requests = self.requests.get_many(reader, keys.iter())?;
-        for (key, request) in keys.into_iter().zip(requests) {
-            let Some(request) = request else { continue };
+        for (key, request) in requests {
             let session = sessions.get(&key.0).and_then(Option::as_ref);
             let dead_at = session.map_or(0, |session| session.dead_at());
             let has_unfinished_work = now >= dead_at && self.work.get(reader, &key)?.is_some();
             if now >= dead_at && !has_unfinished_work {
-                dead.push(key);
+                found.dead.insert(key);
                 continue;
             }
-            blockers.push(blocker(
-                key,
-                &request,
-                session.map_or("", |s| &s.name),
-                dead_at,
-                has_unfinished_work,
-            ));
+            let name = session.map_or("", |s| &s.name);
+            found.blockers.push(blocker(key, &request, name, dead_at, has_unfinished_work));
         }
-        blockers.sort_by_key(|blocker| blocker.ticket);
-        Ok((blockers, dead))
+        Ok(())
     }
 }
 

@@ -1,9 +1,10 @@
 //! Deadlocks: sessions that wait for each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use keyloom::{Order, Reader, Result};
 
+use crate::conflicts::Asker;
 use crate::locks::Locks;
 use crate::records::shown;
 use crate::{Blocker, Lock, LockError};
@@ -66,16 +67,16 @@ impl Locks {
         Ok(false)
     }
 
-    /// The blockers of all waiting requests of a session.
-    pub(crate) fn blockers_of(&self, reader: &impl Reader, session: u64) -> Result<Vec<Blocker>> {
-        let mut keys = BTreeSet::new();
-        for (ticket, request) in self.requests_of(reader, session)? {
-            if !request.is_granted() {
-                keys.extend(self.excluding(reader, session, ticket, &request.locks)?.others);
-            }
+    /// The blockers of all waiting requests of a session. Dead sessions are left out: the next
+    /// request in their way removes theirs.
+    fn blockers_of(&self, reader: &impl Reader, session: u64) -> Result<Vec<Blocker>> {
+        let (now, requests) = (self.clock.now()?, self.requests_of(reader, session)?);
+        let mut all = Vec::new();
+        for (ticket, request) in requests.iter().filter(|(_, request)| !request.is_granted()) {
+            let asker = Asker { session, ticket: *ticket, locks: &request.locks };
+            all.extend(self.in_the_way(reader, now, asker)?.blockers);
         }
-        // Dead sessions are left out: the next request in their way removes theirs.
-        Ok(self.describe(reader, self.clock.now()?, keys)?.0)
+        Ok(all)
     }
 }
 

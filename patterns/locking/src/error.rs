@@ -68,7 +68,7 @@ pub enum LockError {
     Blocked {
         /// The requested locks.
         lock: String,
-        /// The sessions that have or await it.
+        /// Sessions that have or await it, as in [`Outcome::Waiting`](crate::Outcome::Waiting).
         blockers: Vec<Blocker>,
     },
     /// The lock was not granted in time, and the request is withdrawn. Wait longer, or find out
@@ -79,7 +79,8 @@ pub enum LockError {
         lock: String,
         /// The time that the caller waited.
         waited: Duration,
-        /// The sessions that had or awaited it at the last attempt.
+        /// Sessions that had or awaited it at the last attempt, as in
+        /// [`Outcome::Waiting`](crate::Outcome::Waiting).
         blockers: Vec<Blocker>,
     },
     /// Sessions wait for each other. This session is the victim: its request is withdrawn. Release

@@ -7,6 +7,7 @@ use keyloom_tables::{BatchSize, Inconsistency, Rule};
 
 #[cfg(doc)]
 use crate::LockError;
+use crate::conflicts::Asker;
 use crate::locks::Locks;
 use crate::records::{Request, SessionRecord};
 use crate::tokens::TICKETS;
@@ -27,7 +28,8 @@ pub struct RequestInfo {
     pub ticket: u64,
     /// The locks, the fencing token and the time.
     pub request: Request,
-    /// The sessions for which it waits; empty if it is granted.
+    /// Sessions for which it waits, as in [`Outcome::Waiting`](crate::Outcome::Waiting); empty if
+    /// it is granted.
     pub waits_for: Vec<Blocker>,
     /// The operation that is unfinished under the locks.
     pub unfinished: Option<String>,
@@ -65,8 +67,8 @@ impl Locks {
             let waits_for = match request.is_granted() {
                 true => Vec::new(),
                 false => {
-                    let found = self.excluding(reader, session, ticket, &request.locks)?;
-                    self.describe(reader, now, found.others)?.0
+                    let asker = Asker { session, ticket, locks: &request.locks };
+                    self.in_the_way(reader, now, asker)?.blockers
                 }
             };
             let unfinished = self.work.get(reader, &(session, ticket))?.map(|work| work.operation);
@@ -157,8 +159,8 @@ impl Locks {
             if !request.is_granted() {
                 continue;
             }
-            let found = self.excluding(reader, key.0, 0, &request.locks)?;
-            faults.extend(found.others.into_iter().map(|other| {
+            let others = self.holders_beside(reader, key.0, &request.locks)?;
+            faults.extend(others.into_iter().map(|other| {
                 let text = format!(
                     "is granted {} beside the request {other:?}, which excludes it",
                     request.shown()

@@ -49,24 +49,37 @@
 //! |---|---|---|
 //! | `locks_sessions` | session | a [`SessionRecord`]: name, end of the lease |
 //! | `locks_requests` | session, ticket | a [`Request`]: the locks, the token, 0 while it waits |
-//! | `claims`, an index of it | path, kind, beginning of a range, (session, ticket) | token, end of a range |
+//! | `claims`, an index of it | path, group, kind, beginning of a range, position, (session, ticket) | token, end of a range |
 //! | `locks_tokens` | 0 to 64 | the last token given |
 //! | `locks_work` | session, ticket | a [`Work`](work::Work) |
 //!
-//! Session 7 holds X on `/"a"/"b"`, by its request 3. The kinds of claims are 0 to 4 for IS, IX, S,
+//! Session 7 holds X on `/"a"/"b"`, by its request 3, and session 5 waits for it. The groups are 0
+//! for held claims, 1 for waiting ones, 2 for ranges. The kinds of claims are 0 to 4 for IS, IX, S,
 //! SIX and X, 5 and 6 for shared and exclusive ranges:
 //!
 //! ```text
-//! ("locks_requests", 7, 3)               ->  X on /"a"/"b", token 3
-//! ("claims", (),         1, "", (7, 3))  ->  token 3             IX on the root
-//! ("claims", ("a"),      1, "", (7, 3))  ->  token 3             IX on /"a"
-//! ("claims", ("a", "b"), 4, "", (7, 3))  ->  token 3             X
+//! ("locks_requests", 5, 4)                          ->  X on /"a"/"b", token 0
+//! ("locks_requests", 7, 3)                          ->  X on /"a"/"b", token 3
+//! ("claims", (),         0, 1, "", 3,     (7, 3))   ->  token 3             IX on the root
+//! ("claims", (),         1, 1, "", M - 4, (5, 4))   ->  token 0
+//! ("claims", ("a"),      0, 1, "", 3,     (7, 3))   ->  token 3             IX on /"a"
+//! ("claims", ("a"),      1, 1, "", M - 4, (5, 4))   ->  token 0
+//! ("claims", ("a", "b"), 0, 4, "", 3,     (7, 3))   ->  token 3             X
+//! ("claims", ("a", "b"), 1, 4, "", M - 4, (5, 4))   ->  token 0
 //! ```
 //!
-//! A request reads, on each level, only the kinds that exclude its own: one or two ranges, all
-//! levels in one round trip. So thousands of intentions on the root cost another intention nothing,
-//! and do not conflict with it. There is one record per owner, never a counter: so the locks of a
-//! dead owner are known.
+//! M is 2^64 - 1: waiting claims are in the order from the latest ticket to the earliest. So the
+//! nearest request before a waiter is the first entry after its own position.
+//!
+//! A request reads, on each level, only the kinds that exclude its own: one or two ranges of held
+//! claims and a range of waiting claims for each such kind, all levels in one round trip. So
+//! thousands of intentions on the root cost another intention nothing, and do not conflict with
+//! it. There is one record per owner, never a counter: so the locks of a dead owner are known.
+//!
+//! A waiter needs one reason to wait. It reads at most 16 claims of each range, and more only if
+//! all of them are of its own session, of ended sessions, or passed. So n waiters of one lock form
+//! a chain, and serving all of them costs n times the same. Claims on ranges of names are not in
+//! the order of tickets: a request reads all of them, so n waiters of one range cost n^2 keys.
 //!
 //! # Invariants
 //!
@@ -101,16 +114,21 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`try_lock`](Locks::try_lock), free | 6 gets; at most 4 ranges per level in one round trip, which read the claims that exclude, and the ranges of each parent that begin before the name; d + 3 keys written |
+//! | [`try_lock`](Locks::try_lock), free | 7 gets; at most 8 ranges per level in one round trip, which read the claims that exclude, and the ranges of each parent that begin before the name; a range of the work of the session; d + 3 keys written |
 //! | [`release`](Locks::release) | d + 2 keys written |
 //! | [`verify`](Locks::verify) | 1 get |
 //! | [`request_upgrade`](Locks::request_upgrade), free | that of a lock and of a release, and 1 get |
-//! | a lock that is not free | the same; for each request in the way 2 gets, in two round trips; if the session has other requests, the search for a deadlock reads the same for each session in the chain |
+//! | a lock that is not free | the same, whatever the number of waiters; at most 16 claims of each range; 2 gets for each holder among them and for the nearest waiter of each mode, in two round trips; the requests of the session |
+//! | the search for a deadlock | only if the session has other requests: the same for each session in the chain, at most 1,000 sessions |
+//! | [`poll`](Locks::poll) | 1 get, and the cost of a lock; if granted, 2 (d + 1) + 2 keys written |
 //! | [`renew`](Locks::renew) | 1 get, 1 key written |
 //! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the request before it, and at least one per second |
 //!
 //! On a remote store a lock costs three round trips and a commit, a release one and a commit; a
 //! lock of the root costs two more.
+//!
+//! A search for a deadlock follows at most 16 holders of each range and the nearest waiter of each
+//! mode. A cycle through another one is found when these have left.
 //!
 //! A waiting [`Session`] waits for a [change](keyloom::Store::wait_for_change) of the request in its
 //! way. A store that can notify does; others are polled.

@@ -34,6 +34,9 @@ pub struct LeaseOptions {
     pub grace: Duration,
 }
 
+/// The version of the index of the claims. Version 2 separates held and waiting claims.
+const CLAIMS_VERSION: u32 = 2;
+
 /// The shortest lease. A session renews it after each third, and a commit takes some milliseconds
 /// on a disk: with less, one late renewal ends the session.
 const SHORTEST_LEASE: Duration = Duration::from_millis(30);
@@ -81,11 +84,16 @@ impl Locks {
     /// Adds the tables `NAME_sessions`, `NAME_requests` with the index `claims`, `NAME_tokens` and
     /// `NAME_work`.
     ///
+    /// Locks of an earlier version of this crate must be [built](Locks::build) once.
+    ///
     /// # Errors
     /// The errors of [`Schema::table`] and [`Schema::index`].
     pub fn open<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self> {
         let requests = schema.table(&format!("{name}_requests"))?;
-        let claims = schema.index(&requests, "claims", 1, |_, request| claims::entries(request))?;
+        let claims =
+            schema.index(&requests, "claims", CLAIMS_VERSION, |(_, ticket), request| {
+                claims::entries(*ticket, request)
+            })?;
         Ok(Self {
             sessions: schema.table(&format!("{name}_sessions"))?,
             requests,
@@ -94,6 +102,17 @@ impl Locks {
             work: schema.table(&format!("{name}_work"))?,
             clock: Arc::new(SystemClock),
         })
+    }
+
+    /// Builds the index of the claims if an earlier version of this crate wrote it. Until then,
+    /// requests are refused: the claims of held locks would not be found. Earlier programs are
+    /// refused afterwards. Works in bounded transactions, resumes after a crash, and costs one get
+    /// if the index is complete.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::build_with`].
+    pub fn build(&self, store: &impl Store) -> Result<()> {
+        self.claims.build(store).map(drop)
     }
 
     /// The same locks with another clock. All programs that use the locks need clocks that agree

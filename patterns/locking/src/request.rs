@@ -1,10 +1,10 @@
 //! Requests: made, granted, withdrawn, released.
 
-use std::collections::BTreeSet;
-
-use keyloom::{KeyBuf, Reader, Result, Writer};
+use keyloom::{KeyBuf, Order, Reader, Result, Writer};
 use keyloom_tables::table::get_with;
 
+use crate::claims::Claims;
+use crate::conflicts::{Asker, InTheWay};
 use crate::locks::{Locks, RequestKey};
 use crate::records::{Request, shown};
 use crate::work::Work;
@@ -56,7 +56,8 @@ pub enum Outcome {
     Waiting {
         /// The number of the request.
         ticket: u64,
-        /// The sessions that hold or await the locks.
+        /// Sessions that hold or await the locks, by their tickets: at most 16 holders and, for
+        /// each mode, the nearest request before this one. The last is the next in line.
         blockers: Vec<Blocker>,
     },
 }
@@ -72,7 +73,7 @@ impl Outcome {
 }
 
 /// How many requests of dead sessions one transaction removes.
-const MOST_REMOVED: usize = 100;
+pub(crate) const MOST_REMOVED: usize = 100;
 
 impl Locks {
     /// Locks all of `locks` for a session, if they are free.
@@ -347,9 +348,11 @@ impl Locks {
         validate(locks)?;
         let (record, last_token) = self.session_and_token(txn, session, locks)?;
         let (now, _) = self.expect_live(session, record)?;
-        let found = self.excluding(txn, session, ticket, locks)?;
-        self.refuse_own_work(txn, found.own)?;
-        let (blockers, dead) = self.describe(txn, now, found.others)?;
+        let found = self.in_the_way(txn, now, Asker { session, ticket, locks })?;
+        if found.has_own_work {
+            self.refuse_own_work(txn, session, locks)?;
+        }
+        let InTheWay { blockers, dead, .. } = found;
         for key in dead.iter().take(MOST_REMOVED) {
             self.requests.delete(txn, key)?;
         }
@@ -376,11 +379,13 @@ impl Locks {
 
     /// Refuses what overlaps with a lock of the session under which work is unfinished: the data
     /// may be half changed.
-    fn refuse_own_work(&self, reader: &impl Reader, own: BTreeSet<RequestKey>) -> Result<()> {
-        let work = self.work.get_many(reader, own.iter())?;
-        for (key, work) in own.iter().zip(work) {
-            if let (Some(work), Some(request)) = (work, self.requests.get(reader, key)?) {
-                let (lock, operation) = (request.shown(), work.operation);
+    fn refuse_own_work(&self, reader: &impl Reader, session: u64, locks: &[Lock]) -> Result<()> {
+        let wanted = Claims::of(locks)?;
+        for found in self.work.range(reader, session, Order::Ascending)? {
+            let (key, Work { operation, .. }) = found?;
+            let Some(request) = self.requests.get(reader, &key)? else { continue };
+            if wanted.exclude(&Claims::of(&request.locks)?) {
+                let lock = request.shown();
                 return Err(LockError::UnfinishedWork { lock, operation }.into());
             }
         }

@@ -6,6 +6,7 @@ use keyloom::{Reader, Result, Store};
 
 use super::Of;
 use super::wait::{Attempt, Awaited, wait_until};
+use crate::conflicts::Asker;
 use crate::locks::RequestKey;
 use crate::{Blocker, Guard, Locks, Session};
 
@@ -76,10 +77,9 @@ impl Barrier {
 
     fn find(&self, reader: &impl Reader) -> Result<Option<(RequestKey, Blocker)>> {
         // The sessions that request locks have greater ids; tickets that wait are greater than 0.
-        let found = self.locks.excluding(reader, 0, 0, std::slice::from_ref(&self.of.lock))?;
-        let (blockers, _ended) =
-            self.locks.describe(reader, self.locks.clock.now()?, found.others)?;
-        let first = blockers.into_iter().next();
+        let asker = Asker { session: 0, ticket: 0, locks: std::slice::from_ref(&self.of.lock) };
+        let found = self.locks.in_the_way(reader, self.locks.clock.now()?, asker)?;
+        let first = found.blockers.into_iter().next();
         Ok(first.map(|holder| ((holder.session, holder.ticket), holder)))
     }
 }

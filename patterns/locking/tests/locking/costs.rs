@@ -1,10 +1,11 @@
-//! An uncontended lock costs a constant number of keys, however many others are held.
+//! An uncontended lock costs a constant number of keys, however many others are held, and so does
+//! each step of a waiter, however many others wait.
 
 use keyloom::{Memory, Metered, Store};
-use keyloom_locking::Lock;
+use keyloom_locking::{Grant, Lock, Outcome};
 use keyloom_testing::{laws, on_every_store_and_server};
 
-use super::support::{Bench, exclusive, path};
+use super::support::{Bench, exclusive, path, shared};
 
 /// Keys written to lock and to release.
 fn written<S: Store>(bench: &Bench<'_, Metered<S>>, session: u64, lock: &Lock) -> [u64; 4] {
@@ -33,14 +34,14 @@ fn a_lock_of_depth_d_writes_d_plus_1_claims() {
     }
 }
 
-/// The session with the counters of tokens, the claims, the key of the new request, the commit;
-/// then the request with its work, and the commit.
+/// The session with the counters of tokens and the state of the index, the claims, the key of the
+/// new request, the commit; then the request with its work, and the commit.
 fn a_lock_and_its_release_cost_few_round_trips<S: Store + Clone>(store: &S) {
     let store = Metered::new(store.clone());
     let bench = Bench::new(&store);
     let ada = bench.session("ada");
     // A lock of the root reads all counters, and the entries of the tables later.
-    for (text, gets, trips) in [("a/b", 10, 6), ("a/b/c/d", 10, 6), ("", 8, 8)] {
+    for (text, gets, trips) in [("a/b", 11, 6), ("a/b/c/d", 11, 6), ("", 9, 8)] {
         written(&bench, ada, &exclusive(text));
         let (_, cost) = store.measure(|_| written(&bench, ada, &exclusive(text)));
         assert_eq!(cost.gets, gets, "{text}");
@@ -79,4 +80,143 @@ fn a_verified_write_costs_one_get_more() {
     let grant = bench.try_lock(bench.session("ada"), &exclusive("a")).unwrap();
     let [gets, ranges, read, written] = laws::writing(&store, |txn| bench.locks.verify(txn, grant));
     assert_eq!([gets, ranges, read, written], [1, 0, 1, 0]);
+}
+
+/// A queue of waiters, in which every operation is measured.
+struct Queue<'s> {
+    bench: Bench<'s, Metered<Memory>>,
+    waiters: Vec<(u64, u64)>,
+    /// What all operations read and wrote.
+    total: u64,
+    /// The most that one operation read.
+    most: u64,
+}
+
+impl<'s> Queue<'s> {
+    fn new(store: &'s Metered<Memory>) -> Self {
+        Self { bench: Bench::new(store), waiters: Vec::new(), total: 0, most: 0 }
+    }
+
+    fn measured<T>(&mut self, operation: impl FnOnce(&Bench<'s, Metered<Memory>>) -> T) -> T {
+        let Self { bench, .. } = self;
+        let (done, cost) = bench.store.measure(|_| operation(bench));
+        let read = cost.keys_read + cost.gets + cost.ranges;
+        self.total += read + cost.keys_written;
+        self.most = self.most.max(read);
+        done
+    }
+
+    fn enter(&mut self, lock: &Lock) {
+        let session = self.bench.session("waiter");
+        let ticket = self.measured(|bench| bench.wait(session, lock));
+        self.waiters.push((session, ticket));
+    }
+
+    /// The grant of the waiter at this place, `None` if it waits or there is no such waiter.
+    fn poll(&mut self, at: usize) -> Option<Grant> {
+        let (session, ticket) = *self.waiters.get(at)?;
+        match self.measured(|bench| bench.poll(session, ticket)).unwrap() {
+            Outcome::Granted(grant) => Some(grant),
+            Outcome::Waiting { .. } => None,
+        }
+    }
+
+    /// Serves all waiters. Each is woken by the grant and by the release of its predecessor.
+    fn serve(&mut self, mut held: Grant) {
+        for at in 0..self.waiters.len() {
+            self.measured(|bench| bench.release(held)).unwrap();
+            held = self.poll(at).unwrap();
+            assert_eq!(self.poll(at + 1), None);
+        }
+        self.measured(|bench| bench.release(held)).unwrap();
+    }
+}
+
+#[test]
+fn a_wake_up_reads_as_many_keys_for_any_number_of_waiters() {
+    let mut all = Vec::new();
+    for count in [10, 100, 1_000, 10_000_u32] {
+        let store = Metered::new(Memory::new());
+        let mut queue = Queue::new(&store);
+        let lock = exclusive("a/b");
+        let held = queue.bench.try_lock(queue.bench.session("holder"), &lock).unwrap();
+        (0..count).for_each(|_| queue.enter(&lock));
+        let entering = std::mem::take(&mut queue.most);
+        queue.serve(held);
+        println!("{count}: {entering} to enter, {} to poll, {} in all", queue.most, queue.total);
+        let n_log_n = u64::from(count) * u64::from(count.ilog2());
+        assert!(queue.total <= 100 * n_log_n, "{} for {count}", queue.total);
+        all.push((entering.max(60), queue.most));
+    }
+    assert!(all.iter().all(|costs| *costs == all[0] && costs.1 <= 60), "{all:?}");
+}
+
+/// Readers between writers: a wake-up reads a constant number of keys in each mode.
+#[test]
+fn a_wake_up_among_readers_and_writers_reads_few_keys() {
+    let mut all = Vec::new();
+    for count in [100, 1_000] {
+        let store = Metered::new(Memory::new());
+        let mut queue = Queue::new(&store);
+        let held = queue.bench.try_lock(queue.bench.session("holder"), &exclusive("a")).unwrap();
+        for n in 0..count {
+            // Runs of readers that are longer than a page.
+            let lock = if n % 40 == 0 { exclusive("a") } else { shared("a") };
+            queue.enter(&lock);
+        }
+        for at in (0..count).rev() {
+            assert_eq!(queue.poll(at), None);
+        }
+        queue.measured(|bench| bench.release(held)).unwrap();
+        let mut held = Vec::new();
+        let mut served = 0;
+        while served < count {
+            let is_first = served == 0 || served % 40 == 0 || served % 40 == 1;
+            if is_first {
+                held.drain(..).for_each(|grant| {
+                    queue.measured(|bench| bench.release(grant)).unwrap();
+                });
+            }
+            held.push(queue.poll(served).unwrap_or_else(|| panic!("{served} waits")));
+            served += 1;
+            let next_waits = served % 40 == 0 || served % 40 == 1;
+            assert!(!next_waits || queue.poll(served).is_none());
+        }
+        all.push(queue.most);
+    }
+    assert!(all[0] == all[1] && all[0] <= 120, "{all:?}");
+}
+
+/// A session that holds the lock passes its queue as a whole.
+#[test]
+fn a_holder_passes_any_number_of_waiters_at_one_price() {
+    let mut all = Vec::new();
+    for count in [10, 100, 1_000] {
+        let store = Metered::new(Memory::new());
+        let mut queue = Queue::new(&store);
+        let holder = queue.bench.session("holder");
+        let _held = queue.bench.try_lock(holder, &exclusive("a/1")).unwrap();
+        (0..count).for_each(|_| queue.enter(&exclusive("a")));
+        queue.most = 0;
+        queue.measured(|bench| bench.try_lock(holder, &exclusive("a/2"))).unwrap();
+        all.push(queue.most);
+    }
+    assert!(all[2] <= all[0] + 10 && all[2] <= 70, "{all:?}");
+}
+
+/// The search follows the chain of waiters. Only a session that holds a lock pays for it.
+#[test]
+fn a_session_without_other_requests_searches_no_deadlock() {
+    let store = Metered::new(Memory::new());
+    let mut queue = Queue::new(&store);
+    let lock = exclusive("a");
+    let _held = queue.bench.try_lock(queue.bench.session("holder"), &lock).unwrap();
+    (0..20).for_each(|_| queue.enter(&lock));
+    queue.most = 0;
+    assert_eq!(queue.poll(19), None);
+    let alone = std::mem::take(&mut queue.most);
+    let (session, _) = queue.waiters[19];
+    queue.bench.try_lock(session, &exclusive("b")).unwrap();
+    assert_eq!(queue.poll(19), None);
+    assert!(queue.most > alone + 100, "{} and {alone}", queue.most);
 }

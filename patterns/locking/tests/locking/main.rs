@@ -16,4 +16,5 @@ mod schedules;
 mod sessions;
 mod support;
 mod threads;
+mod versions;
 mod work;
