@@ -146,6 +146,32 @@ impl Locks {
         Ok(all)
     }
 
+    /// Whether another session may wait for one of these locks of `session`. Reads one page of each
+    /// range, and is true if that does not suffice.
+    pub(crate) fn may_await(
+        &self,
+        reader: &impl Reader,
+        session: u64,
+        locks: &[Lock],
+    ) -> Result<bool> {
+        let mut questions = Claims::of(locks)?.questions(u64::MAX);
+        questions.retain(|question| !matches!(question.order, ClaimOrder::Held));
+        let space = self.claims.space();
+        let ranges: Vec<_> = questions.iter().map(|q| q.range(space.prefix())).collect();
+        for (question, page) in questions.iter().zip(reader.range_many(&ranges, PAGE)?) {
+            if page.last.is_some() {
+                return Ok(true);
+            }
+            for entry in page.entries {
+                let found = self.read_claim(question, entry)?;
+                if found.is_some_and(|claim| claim.is_waiting && claim.request.0 != session) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Reads the beginning of each range, and whether the session has unfinished work, in one round
     /// trip.
     fn first_claims<'q>(

@@ -12,15 +12,18 @@ use crate::{Blocker, Lock, LockError};
 /// How many sessions a search for a cycle visits. A longer chain of waits ends by a deadline.
 const MOST_SESSIONS: usize = 1_000;
 
+/// For how many other requests of a session it is read whether a session waits for them.
+const MOST_REQUESTS: usize = 16;
+
 impl Locks {
     /// Refuses a request that closes a cycle of sessions, each of which waits for the next.
     ///
     /// The session whose request closes the cycle is the victim, as its request is the youngest.
     ///
-    /// `ticket` is that of the request if it is in the queue. A session without other requests is
-    /// not searched. Requests in a queue wait for earlier ones, so each cycle contains a session
-    /// that has at least two requests: it waits with one, and others wait for another one. The
-    /// request or the polls of that session find the cycle.
+    /// `ticket` is that of the request if it is in the queue. The session searches only if another
+    /// one waits for another request of it. Requests in a queue wait for earlier ones, so each
+    /// cycle contains a session that waits with one request, while a session waits for another one
+    /// of its requests. The request or the polls of that session find the cycle.
     pub(crate) fn refuse_deadlock(
         &self,
         reader: &impl Reader,
@@ -29,7 +32,7 @@ impl Locks {
         locks: &[Lock],
         blockers: &[Blocker],
     ) -> Result<()> {
-        if !self.has_other_requests(reader, session, ticket)? {
+        if !self.is_awaited(reader, session, ticket)? {
             return Ok(());
         }
         let mut names: BTreeMap<u64, (u64, String)> = BTreeMap::new();
@@ -51,20 +54,21 @@ impl Locks {
         Ok(())
     }
 
-    /// Whether a session has a request beside the one with this ticket. Reads two keys at most.
-    fn has_other_requests(
-        &self,
-        reader: &impl Reader,
-        session: u64,
-        ticket: Option<u64>,
-    ) -> Result<bool> {
+    /// Whether a session may wait for a request of this one beside that with this ticket. True if
+    /// there are many such requests.
+    fn is_awaited(&self, reader: &impl Reader, session: u64, ticket: Option<u64>) -> Result<bool> {
+        let (mut locks, mut requests) = (Vec::new(), 0);
         for found in self.requests.range(reader, session, Order::Ascending)? {
-            let ((_, other), _) = found?;
+            let ((_, other), request) = found?;
             if Some(other) != ticket {
+                locks.extend(request.locks);
+                requests += 1;
+            }
+            if requests > MOST_REQUESTS {
                 return Ok(true);
             }
         }
-        Ok(false)
+        Ok(requests > 0 && self.may_await(reader, session, &locks)?)
     }
 
     /// The blockers of all waiting requests of a session. Dead sessions are left out: the next

@@ -119,7 +119,7 @@
 //! | [`verify`](Locks::verify) | 1 get |
 //! | [`request_upgrade`](Locks::request_upgrade), free | that of a lock and of a release, and 1 get |
 //! | a lock that is not free | the same, whatever the number of waiters; at most 16 claims of each range; 2 gets for each holder among them and for the nearest waiter of each mode, in two round trips; the requests of the session |
-//! | the search for a deadlock | only if the session has other requests: the same for each session in the chain, at most 1,000 sessions |
+//! | the search for a deadlock | at most 7 ranges per level of the other requests of the session; only if a session waits for one of them, the same for each session in the chain, at most 1,000 sessions |
 //! | [`poll`](Locks::poll) | 1 get, and the cost of a lock; if granted, 2 (d + 1) + 2 keys written |
 //! | [`renew`](Locks::renew) | 1 get, 1 key written |
 //! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the request before it, and at least one per second |

@@ -204,19 +204,47 @@ fn a_holder_passes_any_number_of_waiters_at_one_price() {
     assert!(all[2] <= all[0] + 10 && all[2] <= 70, "{all:?}");
 }
 
-/// The search follows the chain of waiters. Only a session that holds a lock pays for it.
+/// The search for a deadlock follows the chain of waiters. Only a session pays for it that holds a
+/// lock for which another one waits.
 #[test]
-fn a_session_without_other_requests_searches_no_deadlock() {
+fn only_a_session_that_is_awaited_searches_a_deadlock() {
     let store = Metered::new(Memory::new());
     let mut queue = Queue::new(&store);
     let lock = exclusive("a");
     let _held = queue.bench.try_lock(queue.bench.session("holder"), &lock).unwrap();
     (0..20).for_each(|_| queue.enter(&lock));
-    queue.most = 0;
-    assert_eq!(queue.poll(19), None);
-    let alone = std::mem::take(&mut queue.most);
     let (session, _) = queue.waiters[19];
+    let poll = |queue: &mut Queue<'_>| {
+        queue.most = 0;
+        assert_eq!(queue.poll(19), None);
+        queue.most
+    };
+    let alone = poll(&mut queue);
     queue.bench.try_lock(session, &exclusive("b")).unwrap();
-    assert_eq!(queue.poll(19), None);
-    assert!(queue.most > alone + 100, "{} and {alone}", queue.most);
+    let with_a_lock = poll(&mut queue);
+    assert!(with_a_lock <= alone + 30, "{with_a_lock} and {alone}");
+    queue.bench.wait(queue.bench.session("other"), &exclusive("b"));
+    let awaited = poll(&mut queue);
+    assert!(awaited > alone + 200, "{awaited} and {alone}");
+}
+
+/// Sessions that all share another lock, as programs share the lock of a whole collection.
+#[test]
+fn a_second_lock_does_not_make_waiters_search() {
+    let mut all = Vec::new();
+    for count in [20, 200] {
+        let store = Metered::new(Memory::new());
+        let mut queue = Queue::new(&store);
+        let lock = exclusive("a");
+        let held = queue.bench.try_lock(queue.bench.session("holder"), &lock).unwrap();
+        for _ in 0..count {
+            let session = queue.bench.session("waiter");
+            queue.bench.try_lock(session, &shared("b")).unwrap();
+            let ticket = queue.measured(|bench| bench.wait(session, &lock));
+            queue.waiters.push((session, ticket));
+        }
+        queue.serve(held);
+        all.push(queue.most);
+    }
+    assert!(all[0] == all[1] && all[0] <= 100, "{all:?}");
 }
