@@ -1,9 +1,12 @@
 //! What a schema says of a change, and whether it is right.
 
+use std::cell::Cell;
 use std::fmt::{self, Debug};
+use std::marker::PhantomData;
 
 use keyloom::value::Codec;
-use keyloom::{Memory, Result, Store};
+use keyloom::value::shape::Shape;
+use keyloom::{Error, Memory, Result, Store};
 use keyloom_patterns::{Schema, SchemaError, Table};
 
 /// The verdict on a change of a record type.
@@ -31,12 +34,112 @@ impl fmt::Display for Verdict {
 pub trait Record: Clone + Debug + PartialEq + 'static {}
 impl<V: Clone + Debug + PartialEq + 'static> Record for V {}
 
-fn declare<V: Record, C: Codec<V>>(store: &Memory, version: u32) -> Result<Table<u32, V, C>> {
+/// A record type and its codec, as functions. So the tables are compiled once, and not for each of
+/// hundreds of types.
+#[derive(Clone, Copy)]
+struct Coded {
+    shape: fn() -> Result<Shape>,
+    /// Decodes bytes and encodes them again.
+    recode: fn(&[u8]) -> Result<Vec<u8>>,
+}
+
+impl Coded {
+    fn of<V, C: Codec<V>>() -> Self {
+        Self { shape: C::shape, recode: |bytes| encoded::<V, C>(&C::decode(bytes)?) }
+    }
+}
+
+fn encoded<V, C: Codec<V>>(record: &V) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    C::encode(record, &mut bytes)?;
+    Ok(bytes)
+}
+
+thread_local! {
+    /// What the program that runs has.
+    static CODED: Cell<Option<Coded>> = const { Cell::new(None) };
+}
+
+/// An encoded record, in the codec of the program that runs.
+#[derive(Debug)]
+struct Encoded(Vec<u8>);
+
+struct OfProgram;
+
+impl Codec<Encoded> for OfProgram {
+    fn encode(value: &Encoded, out: &mut Vec<u8>) -> Result<()> {
+        out.extend_from_slice(&value.0);
+        Ok(())
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Encoded> {
+        let coded = CODED.get().expect("a program runs");
+        (coded.recode)(bytes).map(Encoded)
+    }
+
+    fn shape() -> Result<Shape> {
+        (CODED.get().expect("a program runs").shape)()
+    }
+}
+
+/// A program with a record type.
+struct Program<V, C> {
+    table: Table<u32, Encoded, OfProgram>,
+    of: PhantomData<(V, C)>,
+}
+
+impl<V: Record, C: Codec<V>> Program<V, C> {
+    fn runs<T>(work: impl FnOnce() -> T) -> T {
+        CODED.set(Some(Coded::of::<V, C>()));
+        let done = work();
+        CODED.set(None);
+        done
+    }
+
+    fn declare(store: &Memory, version: u32) -> Result<Self> {
+        let table = Self::runs(|| declare(store, version))?;
+        Ok(Self { table, of: PhantomData })
+    }
+
+    fn put(&self, store: &Memory, key: u32, record: &V) -> Result<()> {
+        let record = Encoded(encoded::<V, C>(record)?);
+        Self::runs(|| put(store, &self.table, key, &record))
+    }
+
+    fn get(&self, store: &Memory, key: u32) -> Option<V> {
+        let found = Self::runs(|| get(store, &self.table, key));
+        found.map(|found| C::decode(&found.0).unwrap())
+    }
+}
+
+fn declare(store: &Memory, version: u32) -> Result<Table<u32, Encoded, OfProgram>> {
     Schema::open(store, "desk")?.table_with("records", version)
 }
 
+fn put(
+    store: &Memory,
+    table: &Table<u32, Encoded, OfProgram>,
+    key: u32,
+    record: &Encoded,
+) -> Result<()> {
+    store.transact(|txn| table.put(txn, &key, record))
+}
+
+fn get(store: &Memory, table: &Table<u32, Encoded, OfProgram>, key: u32) -> Option<Encoded> {
+    table.get(&store.snapshot().unwrap(), &key).unwrap()
+}
+
+/// The field of a refusal; `None` if a raised version is needed.
+fn field_of(refused: &Error) -> Option<String> {
+    match refused.downcast_ref::<SchemaError>() {
+        Some(SchemaError::OneWay { .. }) => None,
+        Some(SchemaError::ChangedRecord { difference, .. }) => Some(difference.field.clone()),
+        _ => panic!("{refused}"),
+    }
+}
+
 /// An old program writes `old`; a new one declares the table. `new` is what it must read, if it
-/// may, and `back` is what the old program must then read of it.
+/// may.
 ///
 /// # Panics
 /// If a program reads anything else, or is refused without a reason.
@@ -45,33 +148,27 @@ pub fn verdict<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
     new: Option<&New>,
 ) -> Verdict {
     let store = Memory::new();
-    let table = declare::<Old, C>(&store, 1).unwrap();
-    store.transact(|txn| table.put(txn, &1, old)).unwrap();
-    let refused = match declare::<New, C>(&store, 1) {
+    let program = Program::<Old, C>::declare(&store, 1).unwrap();
+    program.put(&store, 1, old).unwrap();
+    let refused = match Program::<New, C>::declare(&store, 1) {
         Ok(changed) => {
             reads(&store, &changed, new);
-            let new = new.unwrap();
-            store.transact(|txn| changed.put(txn, &2, new)).unwrap();
+            changed.put(&store, 2, new.unwrap()).unwrap();
             // The old program goes on: with what it has open, and after a start.
-            for table in [table, declare::<Old, C>(&store, 1).unwrap()] {
-                let snapshot = store.snapshot().unwrap();
-                assert_eq!(table.get(&snapshot, &1).unwrap().as_ref(), Some(old));
+            for program in [program, Program::declare(&store, 1).unwrap()] {
+                assert_eq!(program.get(&store, 1).as_ref(), Some(old));
                 // Not the value that it wrote, where it does not know all fields; but a value.
-                assert!(table.get(&snapshot, &2).unwrap().is_some());
-                store.transact(|txn| table.put(txn, &1, old)).unwrap();
+                assert!(program.get(&store, 2).is_some());
+                program.put(&store, 1, old).unwrap();
             }
             return Verdict::Read;
         }
         Err(error) => error,
     };
-    let field = match refused.downcast_ref::<SchemaError>() {
-        Some(SchemaError::OneWay { .. }) => None,
-        Some(SchemaError::ChangedRecord { difference, .. }) => Some(difference.field.clone()),
-        _ => panic!("{refused}"),
-    };
-    let raised = declare::<New, C>(&store, 2);
-    assert_eq!(raised.is_err(), field.is_some(), "{raised:?} after {refused}");
-    store.transact(|txn| table.put(txn, &1, old)).map_or_else(
+    let field = field_of(&refused);
+    let raised = Program::<New, C>::declare(&store, 2);
+    assert_eq!(raised.is_err(), field.is_some(), "after {refused}");
+    program.put(&store, 1, old).map_or_else(
         |error| assert!(field.is_none(), "{error}"),
         |()| assert!(field.is_some(), "the old program writes beside a raised version"),
     );
@@ -84,8 +181,8 @@ pub fn verdict<Old: Record, New: Record, C: Codec<Old> + Codec<New>>(
     }
 }
 
-fn reads<V: Record, C: Codec<V>>(store: &Memory, table: &Table<u32, V, C>, wanted: Option<&V>) {
-    let read = table.get(&store.snapshot().unwrap(), &1).unwrap().unwrap();
+fn reads<V: Record, C: Codec<V>>(store: &Memory, program: &Program<V, C>, wanted: Option<&V>) {
+    let read = program.get(store, 1).unwrap();
     let wanted = wanted.unwrap_or_else(|| panic!("{read:?} is not right"));
     assert_eq!(read, *wanted);
 }
