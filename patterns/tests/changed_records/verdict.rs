@@ -56,7 +56,7 @@ fn encoded<V, C: Codec<V>>(record: &V) -> Result<Vec<u8>> {
 }
 
 thread_local! {
-    /// What the program that runs has.
+    /// What the program that runs has; something, while a table calls the codec below.
     static CODED: Cell<Option<Coded>> = const { Cell::new(None) };
 }
 
@@ -73,12 +73,11 @@ impl Codec<Encoded> for OfProgram {
     }
 
     fn decode(bytes: &[u8]) -> Result<Encoded> {
-        let coded = CODED.get().expect("a program runs");
-        (coded.recode)(bytes).map(Encoded)
+        (CODED.get().unwrap().recode)(bytes).map(Encoded)
     }
 
     fn shape() -> Result<Shape> {
-        (CODED.get().expect("a program runs").shape)()
+        (CODED.get().unwrap().shape)()
     }
 }
 
