@@ -165,7 +165,8 @@ where
     }
 
     /// Keeps the first `walks` walks. Directly after a step along edges, it bounds what that step
-    /// reads: of each vertex no more than 128 edges, or the limit if that is more.
+    /// reads: of each vertex, direction and label 128 edges at first, and at most about nine times
+    /// the limit.
     #[must_use]
     pub fn limit(self, walks: usize) -> Self {
         self.step(Step::Limit(walks))
@@ -349,7 +350,9 @@ where
         };
         let (mut found, mut begin_of_part) = (0, 0);
         for part in vertices.chunks(together).take_while(|_| limit > 0) {
-            if found >= limit {
+            // The walks before this part count, so a vertex of it needs only the rest.
+            let rest = limit - found.min(limit);
+            if rest == 0 {
                 break;
             }
             expand(self.view, part, along, first, &mut self.explain, |place, hop| {
@@ -361,7 +364,7 @@ where
                     refuse_more(found, self.max_walks)?;
                     own.push(hop.to.clone());
                 }
-                match own.len() >= limit {
+                match own.len() >= rest {
                     true => Ok(ControlFlow::Break(())),
                     false => Ok(ControlFlow::Continue(())),
                 }

@@ -13,7 +13,6 @@ use keyloom_tables::index::Found;
 use crate::claims::{ClaimFields, ClaimOrder, ClaimParts, Claims, Question};
 use crate::locks::{Locks, RequestKey};
 use crate::records::Request;
-use crate::request::MOST_REMOVED;
 use crate::{Blocker, Lock};
 
 /// How many claims of each range are read at once. Mostly there are none.
@@ -92,12 +91,14 @@ impl Locks {
     ///
     /// A granted request excludes. A waiting one does if it is earlier, unless it waits for a lock
     /// of this session: the two would wait for each other. Not all of them are read: see the
-    /// [module](self). If none is returned, there is none.
+    /// [module](self). If none is returned, there is none, unless more than `most_dead` requests of
+    /// sessions that have ended were found: then the search ends with these.
     pub(crate) fn in_the_way(
         &self,
         reader: &impl Reader,
         now: u64,
         asker: Asker<'_>,
+        most_dead: usize,
     ) -> Result<InTheWay> {
         // Without its index, a held lock would not be found.
         self.claims.at(reader)?;
@@ -114,7 +115,7 @@ impl Locks {
             let next: BTreeSet<_> =
                 all.iter_mut().flat_map(|some| some.take(predecessors)).collect();
             self.judge(reader, now, next, own.as_ref(), &mut found)?;
-            if !found.blockers.is_empty() || found.dead.len() > MOST_REMOVED {
+            if !found.blockers.is_empty() || found.dead.len() > most_dead {
                 break;
             }
             predecessors = PAGE;

@@ -1,6 +1,6 @@
 //! Deadlocks: sessions that wait for each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use keyloom::{Order, Reader, Result};
 
@@ -36,8 +36,9 @@ impl Locks {
             return Ok(());
         }
         let mut names: BTreeMap<u64, (u64, String)> = BTreeMap::new();
-        let mut next: Vec<(u64, Vec<Blocker>)> = vec![(session, blockers.to_vec())];
-        while let Some((waiting, blockers)) = next.pop() {
+        // Breadth first: a short cycle is found before a long queue has used up the sessions.
+        let mut next = VecDeque::from([(session, blockers.to_vec())]);
+        while let Some((waiting, blockers)) = next.pop_front() {
             for blocker in blockers {
                 if blocker.session == session {
                     let (lock, cycle) = (shown(locks), chain(&names, session, waiting));
@@ -48,7 +49,7 @@ impl Locks {
                     continue;
                 }
                 names.insert(id, (waiting, blocker.name));
-                next.push((id, self.blockers_of(reader, id)?));
+                next.push_back((id, self.blockers_of(reader, id)?));
             }
         }
         Ok(())
@@ -78,7 +79,7 @@ impl Locks {
         let mut all = Vec::new();
         for (ticket, request) in requests.iter().filter(|(_, request)| !request.is_granted()) {
             let asker = Asker { session, ticket: *ticket, locks: &request.locks };
-            all.extend(self.in_the_way(reader, now, asker)?.blockers);
+            all.extend(self.in_the_way(reader, now, asker, usize::MAX)?.blockers);
         }
         Ok(all)
     }

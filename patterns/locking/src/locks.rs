@@ -105,9 +105,9 @@ impl Locks {
     }
 
     /// Builds the index of the claims if an earlier version of this crate wrote it. Until then,
-    /// requests are refused: the claims of held locks would not be found. Earlier programs are
-    /// refused afterwards. Works in bounded transactions, resumes after a crash, and costs one get
-    /// if the index is complete.
+    /// requests are refused: the claims of held locks would not be found. Stop earlier programs
+    /// first: afterwards they can renew their locks, but not release them. Works in bounded
+    /// transactions, resumes after a crash, and costs one get if the index is complete.
     ///
     /// # Errors
     /// The errors of [`Attached::build_with`].

@@ -73,7 +73,7 @@ impl Outcome {
 }
 
 /// How many requests of dead sessions one transaction removes.
-pub(crate) const MOST_REMOVED: usize = 100;
+const MOST_REMOVED: usize = 100;
 
 impl Locks {
     /// Locks all of `locks` for a session, if they are free.
@@ -348,7 +348,7 @@ impl Locks {
         validate(locks)?;
         let (record, last_token) = self.session_and_token(txn, session, locks)?;
         let (now, _) = self.expect_live(session, record)?;
-        let found = self.in_the_way(txn, now, Asker { session, ticket, locks })?;
+        let found = self.in_the_way(txn, now, Asker { session, ticket, locks }, MOST_REMOVED)?;
         if found.has_own_work {
             self.refuse_own_work(txn, session, locks)?;
         }

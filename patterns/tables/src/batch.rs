@@ -5,6 +5,10 @@ use keyloom::{Result, Store};
 /// The number of items per transaction, adjusted at run time: if the store reports a transaction
 /// as too large or too slow, it is rolled back and repeated with half as many items.
 ///
+/// A transaction that loses against concurrent writers twice runs with half as many items, too,
+/// then with a quarter, and so on: the shorter it takes, the more likely it commits between two of
+/// them. This size doubles with each transaction that commits at once.
+///
 /// Stores have different limits: LMDB accepts any number of writes, etcd 4,096. The same load fits
 /// both:
 ///
@@ -23,24 +27,34 @@ use keyloom::{Result, Store};
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
-/// Reuse the value for the next job of the same kind: it keeps the size that fitted. The size never
-/// grows.
+/// Reuse the value for the next job of the same kind: it keeps the size that fitted. A size that
+/// the store reported as too large is not tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchSize(usize);
+pub struct BatchSize {
+    /// What the store accepts.
+    most: usize,
+    /// What commits beside other writers.
+    now: usize,
+}
+
+/// How often a transaction runs with the same number of items.
+const RUNS: u32 = 2;
 
 impl BatchSize {
     /// Begins with `items` per transaction, at least one.
     pub fn new(items: usize) -> Self {
-        Self(items.max(1))
+        let most = items.max(1);
+        Self { most, now: most }
     }
 
-    /// The current number of items per transaction.
+    /// The number of items per transaction that the store accepts, as far as is known.
     pub fn get(self) -> usize {
-        self.0
+        self.most
     }
 
     /// Runs `body` in one transaction, as [`Store::transact`] does, and passes it the number of
-    /// items that it may process. If that was too much, `body` runs again with half as many.
+    /// items that it may process. If that was too much, or if the transaction has conflicted twice,
+    /// `body` runs again with half as many.
     ///
     /// For jobs that read their items from the store itself, page by page.
     ///
@@ -54,9 +68,23 @@ impl BatchSize {
         mut body: impl FnMut(&mut S::Transaction<'_>, usize) -> Result<T>,
     ) -> Result<T> {
         loop {
-            match store.transact(|txn| body(txn, self.0)) {
-                Err(error) if self.0 > 1 && error.is_batch_too_large() => self.0 /= 2,
-                outcome => return outcome,
+            let (mut runs, mut items) = (0_u32, self.now);
+            let outcome = store.transact(|txn| {
+                let halvings = (runs + 1).saturating_sub(RUNS);
+                items = self.now.checked_shr(halvings).unwrap_or(0).max(1);
+                runs += 1;
+                body(txn, items)
+            });
+            match outcome {
+                Err(error) if items > 1 && error.is_batch_too_large() => {
+                    self.most = items / 2;
+                    self.now = self.most;
+                }
+                outcome => {
+                    let next = if runs <= 1 { items.saturating_mul(2) } else { items };
+                    self.now = next.min(self.most);
+                    return outcome;
+                }
             }
         }
     }
@@ -76,7 +104,8 @@ impl BatchSize {
         mut body: impl FnMut(&mut S::Transaction<'_>, &[I]) -> Result<()>,
     ) -> Result<()> {
         let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
-        *self = Self::new(self.0.min(most));
+        self.most = self.most.min(most).max(1);
+        self.now = self.now.min(self.most);
         let mut rest = items;
         while !rest.is_empty() {
             rest = self.transact(store, |txn, size| {
@@ -86,5 +115,53 @@ impl BatchSize {
             })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use keyloom::{Memory, Reader, Store, Writer};
+
+    use super::BatchSize;
+
+    /// A writer commits during each transaction of more than 8 items. Without smaller batches, it
+    /// would be given up.
+    #[test]
+    fn a_batch_that_conflicts_shrinks_and_grows_again() {
+        let store = Memory::builder().optimistic(true).build();
+        let mut size = BatchSize::new(1_000);
+        let mut transact = |beside_writers: bool| {
+            let mut sizes = Vec::new();
+            size.transact(&store, |txn, items| {
+                sizes.push(items);
+                txn.get(b"hot")?;
+                if beside_writers && items > 8 {
+                    store.transact(|other| other.put(b"hot", &items.to_le_bytes()))?;
+                }
+                txn.put(b"done", b"")
+            })
+            .unwrap();
+            sizes
+        };
+        assert_eq!(transact(true), [1_000, 1_000, 500, 250, 125, 62, 31, 15, 7]);
+        assert_eq!(transact(true), [7]);
+        assert_eq!(transact(true), [14, 14, 7], "it tries more after a success");
+        let alone: Vec<usize> = (0..9).flat_map(|_| transact(false)).collect();
+        assert_eq!(alone, [7, 14, 28, 56, 112, 224, 448, 896, 1_000]);
+        assert_eq!(size.get(), 1_000);
+    }
+
+    /// The control: one size in all runs loses each time.
+    #[test]
+    fn a_batch_of_one_size_is_given_up() {
+        let store = Memory::builder().optimistic(true).build();
+        let outcome = store.transact(|txn| {
+            txn.get(b"hot")?;
+            store.transact(|other| other.put(b"hot", b"x"))?;
+            txn.put(b"done", b"")
+        });
+        assert!(matches!(outcome, Err(keyloom::Error::RetriesExhausted { .. })));
     }
 }

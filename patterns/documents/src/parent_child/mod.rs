@@ -164,6 +164,10 @@ where
     /// Declares the children of `parents`: a table and its text index. `index` adds the fields of
     /// the index, and `version` is its version, as for [`Documents::declare`].
     ///
+    /// The rule `on_delete` is part of the definition of the parents, since all their writers must
+    /// follow it. Raise `version` to change it: programs with the earlier rule can no longer write
+    /// parents.
+    ///
     /// # Errors
     /// The errors of [`Schema::table_with`] and [`Schema::derive`].
     pub fn declare<S: Store>(

@@ -41,6 +41,14 @@ fn costs_are_as_documented() {
     // steps had, unless paths are made of them.
     let some = || view.from(&[0, 0]).out(["to"]).limit(10).max_walks(10);
     assert_eq!(some().vertices().unwrap().found.len(), 10);
+    // The walks of all vertices count together: 800 and 100 of the 900 of the second one.
+    let edges = (0..800_u32).map(|n| ((9_001, "to".to_owned(), n), 1));
+    let more = (0..900_u32).map(|n| ((9_002, "to".to_owned(), n), 1));
+    store.transact(|txn| graph.put_edges(txn, edges.clone().chain(more.clone()))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let view = graph.at(&snapshot).unwrap();
+    let first = view.from(&[9_001, 9_002]).out(["to"]).limit(900).max_walks(1_000);
+    assert_eq!(first.count().unwrap().found, 900);
     let there_and_back = |times| {
         let one = view.from(&[5]).max_walks(3);
         one.repeat(times, |steps| steps.in_(["to"]).out(["to"]).limit(1))

@@ -75,7 +75,8 @@ pub struct Job<J> {
     pub priority: Priority,
     /// The state.
     pub state: JobState,
-    /// The deliveries so far, since the job was enqueued or requeued.
+    /// The deliveries so far, since the job was enqueued or requeued. Those of a batch of
+    /// [`work`](super::WorkQueue::work) count when their work begins.
     pub attempts: u32,
     /// The number of leases ever granted: the fencing token of the last one. It never falls.
     pub token: u64,

@@ -149,7 +149,9 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// While it works, a thread extends the leases of its jobs each third of the visibility
     /// time-out. So the work may take longer, and the time-out decides only how soon a job is
     /// delivered again after the process has died. A job that never ends is held until the process
-    /// ends: bound it in `work`.
+    /// ends: bound it in `work`. On an optimistic store, a transaction of `work` that completes its
+    /// job conflicts with an extension in the meantime, so it must take less than a third of the
+    /// visibility time-out.
     ///
     /// While there are no jobs, it pauses: twice as long each time, up to the longest pause, with
     /// jitter. If `work` panics, the panic leaves this function, and the job is delivered again
@@ -233,9 +235,9 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             pause = options.first_pause;
             held.set(&delivered);
             for (n, delivery) in delivered.into_iter().enumerate() {
-                let attempts = u32::from(n == 0);
+                let (id, attempts) = (delivery.id, u32::from(n == 0));
                 if stop.is_requested() {
-                    held.remove(delivery.id);
+                    held.remove(id);
                     let give = store.transact(|txn| self.give_back(txn, &delivery, attempts));
                     unless_passing(give)?;
                     continue;
@@ -245,11 +247,12 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
                     _ => unless_passing(store.transact(|txn| self.begin(txn, &delivery)))?,
                 };
                 let Some(delivery) = begun else {
+                    held.remove(id);
                     report.stale += 1;
                     continue;
                 };
                 let answer = work(&delivery).into();
-                held.remove(delivery.id);
+                held.remove(id);
                 self.answer(store, &delivery, answer, &mut report)?;
             }
             swept_at = self.sweep_if_due(store, swept_at)?;

@@ -78,7 +78,8 @@ impl Barrier {
     fn find(&self, reader: &impl Reader) -> Result<Option<(RequestKey, Blocker)>> {
         // The sessions that request locks have greater ids; tickets that wait are greater than 0.
         let asker = Asker { session: 0, ticket: 0, locks: std::slice::from_ref(&self.of.lock) };
-        let found = self.locks.in_the_way(reader, self.locks.clock.now()?, asker)?;
+        let now = self.locks.clock.now()?;
+        let found = self.locks.in_the_way(reader, now, asker, usize::MAX)?;
         let first = found.blockers.into_iter().next();
         Ok(first.map(|holder| ((holder.session, holder.ticket), holder)))
     }

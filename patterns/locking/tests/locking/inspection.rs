@@ -3,7 +3,7 @@
 use keyloom::{Memory, Store};
 use keyloom_testing::on_every_store_and_server;
 
-use super::support::{Bench, exclusive, refused, shared};
+use super::support::{Bench, GRACE, LEASE, exclusive, refused, shared};
 
 fn requests_say_who_waits_for_whom<S: Store>(store: &S) {
     let bench = Bench::new(store);
@@ -19,6 +19,27 @@ fn requests_say_who_waits_for_whom<S: Store>(store: &S) {
     let blockers: Vec<_> = of(bob).waits_for.iter().map(ToString::to_string).collect();
     assert_eq!(blockers, [r#"session "ada" holds S on /"a""#]);
     assert_eq!(bench.locks.sessions(&store.snapshot().unwrap()).unwrap().len(), 2);
+}
+
+/// More requests of ended sessions than one request removes hide no holder that lives.
+fn a_holder_behind_many_ended_ones_is_found<S: Store>(store: &S) {
+    let bench = Bench::new(store);
+    let bob = bench.session("bob");
+    for n in 0..112 {
+        let ended = bench.session(&format!("ended {n}"));
+        bench.try_lock(ended, &exclusive(&format!("a/{n}"))).unwrap();
+    }
+    let ada = bench.session("ada");
+    bench.try_lock(ada, &exclusive("a/z")).unwrap();
+    let ticket = bench.wait(bob, &exclusive("a"));
+    bench.clock.advance(LEASE / 2);
+    [ada, bob].iter().for_each(|alive| bench.renew(*alive).unwrap());
+    bench.clock.advance(LEASE / 2 + GRACE);
+    [ada, bob].iter().for_each(|alive| bench.renew(*alive).unwrap());
+    let all = bench.locks.requests(&store.snapshot().unwrap()).unwrap();
+    let waiting = all.iter().find(|info| (info.session, info.ticket) == (bob, ticket)).unwrap();
+    let names: Vec<_> = waiting.waits_for.iter().map(|blocker| blocker.name.as_str()).collect();
+    assert_eq!(names, ["ada"]);
 }
 
 fn a_broken_lock_is_lost_to_its_holder<S: Store>(store: &S) {
@@ -53,6 +74,7 @@ fn ended_sessions_are_cleaned_up<S: Store>(store: &S) {
 
 on_every_store_and_server! {
     requests_say_who_waits_for_whom,
+    a_holder_behind_many_ended_ones_is_found,
     a_broken_lock_is_lost_to_its_holder,
     ended_sessions_are_cleaned_up,
 }

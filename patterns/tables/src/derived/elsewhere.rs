@@ -18,7 +18,7 @@ use crate::table::{RecordKey, Table};
 ///
 /// A program that does not declare it cannot write to the table, as with an index, so it leaves
 /// nothing behind in the other tables. It is readable as soon as it is declared, also over existing
-/// records, and so is each new version of it. [`check`](Maintained::check) and
+/// records or after it was disabled, and so is each new version of it. [`check`](Maintained::check) and
 /// [`repair`](Maintained::repair) have nothing to do: the pattern checks the other tables.
 ///
 /// ```

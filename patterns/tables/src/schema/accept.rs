@@ -317,10 +317,13 @@ impl<S: Store> Schema<'_, S> {
                 let snapshot = self.store.snapshot()?;
                 let page = page_behind(after.as_deref(), &snapshot, space, BATCH)?;
                 for (key, value) in &page.entries {
-                    let decoded = match queues.contains(space) {
-                        true => read_queued(value)?.map_or(Ok(()), decodes::<V, C>),
-                        false => key_decodes::<K>(space, key).and_then(|()| decodes::<V, C>(value)),
+                    let record = match queues.contains(space) {
+                        true => read_queued(value)?,
+                        false => Some(&value[..]),
                     };
+                    // In a queue, the key of the record follows the prefix, too.
+                    let decoded = key_decodes::<K>(space, key)
+                        .and_then(|()| record.map_or(Ok(()), decodes::<V, C>));
                     decoded.map_err(|error| declaration.undecodable(error.at(key)))?;
                 }
                 done.records += page.entries.len() as u64;

@@ -478,8 +478,15 @@ impl<'s, S: Store> Schema<'s, S> {
             }
         };
         let derived = make_in(stored.id, owned, name, &make)?;
-        let definition = define(&derived)?;
-        let stored = match stored.definition.version < definition.version && !derived.has_data() {
+        let mut definition = define(&derived)?;
+        // Without data, another version of the same means nothing, and must exclude no program.
+        let is_same = Definition { version: stored.definition.version, ..definition.clone() };
+        if !derived.has_data() && is_same == stored.definition {
+            definition = is_same;
+        }
+        let is_current = stored.definition.version >= definition.version
+            && !(stored.definition == definition && stored.state == State::Disabled);
+        let stored = match !is_current && !derived.has_data() {
             false => stored,
             true => {
                 let (table, renewed) = self
@@ -647,7 +654,7 @@ fn enter_derived<D: Maintained>(
     Ok((table, entered))
 }
 
-/// Enters a new version of derived data that has nothing to build.
+/// Enters a new version of derived data that has nothing to build, or enables it again.
 fn renew<K, V>(
     txn: &mut impl Writer,
     owned: &Owned<K, V>,
@@ -658,7 +665,7 @@ fn renew<K, V>(
     let gone = || SchemaError::Gone { name: owned.name_of(name) };
     let stored = table.get_mut(name).ok_or_else(gone)?;
     // Another program may have declared a later one meanwhile, which the caller then refuses.
-    if stored.definition.version < definition.version {
+    if stored.definition.version < definition.version || stored.definition == *definition {
         stored.definition = definition.clone();
         stored.state = State::Readable;
     }

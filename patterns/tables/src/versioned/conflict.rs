@@ -45,9 +45,11 @@ pub struct RecordConflict<V> {
     pub expected: Expected,
     /// The current record with its version, `None` if there is no record.
     pub current: Option<VersionedRecord<V>>,
-    /// The version of the deletion that is in the way of an external version: of this record, or
-    /// the largest one of those that the table had given versions itself.
+    /// The version of the external deletion of the record, if it is in the way of another one.
     pub deleted: Option<u64>,
+    /// The largest version of the records that the table has deleted without an external version,
+    /// if it is in the way of one.
+    pub deleted_here: Option<u64>,
 }
 
 impl<V> fmt::Display for RecordConflict<V> {
@@ -80,6 +82,12 @@ impl<V> RecordConflict<V> {
         given: ExternalVersion,
         found: Option<u64>,
     ) -> fmt::Result {
+        if let Some(version) = self.deleted_here {
+            return write!(
+                f,
+                "is absent, and the table has deleted a record of version {version} without an external version, {given} was expected; let all versions of a table come from one source"
+            );
+        }
         match (found, self.deleted) {
             (Some(found), _) => write!(f, "has version {found}")?,
             (None, Some(deleted)) => write!(f, "was deleted at version {deleted}")?,

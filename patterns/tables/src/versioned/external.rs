@@ -178,14 +178,14 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     ) -> Result<Current<V>> {
         version.validate()?;
         let current = self.get(txn, key)?;
-        let conflict = |current, deleted| {
+        let conflict = |current, deleted, deleted_here| {
             let (key, expected) = (self.shown(key), Expected::External(version));
-            Err(Error::other(RecordConflict { key, expected, current, deleted }))
+            Err(Error::other(RecordConflict { key, expected, current, deleted, deleted_here }))
         };
         if let Some(record) = &current {
             return match version.accepts(record.version) {
                 true => Ok((current, None)),
-                false => conflict(current, None),
+                false => conflict(current, None, None),
             };
         }
         let tombstone = self.tombstones.space().pack(key);
@@ -197,12 +197,12 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
         let deleted = deleted.map(Postcard::decode).transpose();
         let deleted: Option<u64> = deleted.map_err(|error| error.at(&tombstone))?;
         if deleted.is_some_and(|deleted| !version.accepts(deleted)) {
-            return conflict(None, deleted);
+            return conflict(None, deleted, None);
         }
-        // A version that this table has given must not come again, whatever the source.
+        // Which key had it is not stored: a tombstone of each deleted key would never go.
         let own = if own { txn.counter(&self.own_deleted)?.cast_unsigned() } else { 0 };
         match own > 0 && version.number() <= own {
-            true => conflict(None, Some(own)),
+            true => conflict(None, None, Some(own)),
             false => Ok((None, deleted)),
         }
     }

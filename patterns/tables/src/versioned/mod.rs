@@ -22,8 +22,9 @@
 //! | the table, and the program decides again after a conflict | [`modify_retrying`](VersionedTable::modify_retrying) | `retry_on_conflict` |
 //!
 //! Take the versions of a table from one source. A table that counts does not know which versions
-//! the other system has used. After it has deleted a record with a version of its own, it refuses
-//! external versions of absent records up to this one, so that no version comes twice.
+//! the other system has used. After it has deleted a record without an external version, it refuses
+//! external versions of all absent records up to that of the deleted one, so that no version of a
+//! key comes twice.
 //!
 //! # Layout
 //!

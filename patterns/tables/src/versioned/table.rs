@@ -35,7 +35,7 @@ use crate::table::{RecordKey, Table};
 pub struct VersionedTable<K, V, C = Postcard> {
     pub(super) records: Table<K, VersionedRecord<V>, WithVersion<C>>,
     pub(super) deleted: KeyBuf,
-    /// The largest version that this table gave to a record that was deleted.
+    /// The largest version of the records that were deleted without an external version.
     pub(super) own_deleted: KeyBuf,
     /// The versions of external deletions.
     pub(super) tombstones: Table<K, u64>,
@@ -261,7 +261,13 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
 
     #[cold]
     fn refused(&self, key: &K, expected: Expected, current: Option<VersionedRecord<V>>) -> Error {
-        Error::other(RecordConflict { key: self.shown(key), expected, current, deleted: None })
+        Error::other(RecordConflict {
+            key: self.shown(key),
+            expected,
+            current,
+            deleted: None,
+            deleted_here: None,
+        })
     }
 }
 

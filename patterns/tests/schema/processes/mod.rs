@@ -129,7 +129,10 @@ fn every_pair_is_refused_or_right(store: &(impl Store + Clone), address: &[Strin
             of_change = [of_change[0] + right, of_change[1] + refused];
         }
         println!("{change:?}: {} right, {} refused", of_change[0], of_change[1]);
-        assert!(of_change.iter().all(|count| *count > 8), "{change:?}: {of_change:?}");
+        // Another name of a type under one version is no change: both programs work, and only what
+        // depends on the moment is refused, such as a query during a build.
+        let least = if change == (Change::TypeChanged { raised: false }) { 0 } else { 9 };
+        assert!(of_change[0] > 8 && of_change[1] >= least, "{change:?}: {of_change:?}");
         counts = [counts[0] + of_change[0], counts[1] + of_change[1]];
     }
     println!("{} right, {} refused", counts[0], counts[1]);

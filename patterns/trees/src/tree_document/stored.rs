@@ -155,7 +155,13 @@ impl<V, C> TreeDocument<V, C> {
         let current =
             (head.version > 0).then_some(VersionedRecord { version: head.version, value: () });
         let key = display(&self.head_key()).to_string().into();
-        Err(Error::other(RecordConflict { key, expected, current, deleted: None }))
+        Err(Error::other(RecordConflict {
+            key,
+            expected,
+            current,
+            deleted: None,
+            deleted_here: None,
+        }))
     }
 
     /// The writes of a change; `None` if there are none.

@@ -109,11 +109,27 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     assert_eq!(kept.documents().get(&snapshot, &(2, 1)).unwrap(), Some(5));
     assert!(comments.elements(&snapshot, &2).unwrap().is_empty());
 
-    // What no program has any more is dropped, and then no program has to declare it.
+    // Another version of the index of the children alone excludes no writer of the parents.
     drop(snapshot);
-    for name in ["path comments", "children votes"] {
-        open().drop_derived("posts", name).unwrap();
+    let schema = open();
+    let newer = posts(&schema);
+    let _comments = self::comments(&schema, &newer);
+    self::votes(&schema, &newer, 3, OnDelete::Keep).unwrap();
+    for documents in [&lenient, &newer] {
+        store.transact(|txn| documents.put(txn, &4, &post(&["a"]))).unwrap();
     }
+
+    // What was disabled for another program is back as soon as a program declares it.
+    open().disable("posts", "path comments").unwrap();
+    let schema = open();
+    let all = posts(&schema);
+    let _comments = self::comments(&schema, &all);
+    undeclared(store.transact(|txn| plain.put(txn, &4, &post(&["z"]))), "children votes");
+    open().drop_derived("posts", "children votes").unwrap();
+    undeclared(store.transact(|txn| plain.put(txn, &4, &post(&["z"]))), "path comments");
+
+    // What no program has any more is dropped, and then no program has to declare it.
+    open().drop_derived("posts", "path comments").unwrap();
     let plain = posts(&open());
     store.transact(|txn| plain.put(txn, &3, &post(&[]))).unwrap();
 }

@@ -185,7 +185,9 @@ pub fn a_version_that_the_table_gave_is_not_given_again(store: &(impl Store + Cl
     for version in [Greater(1), GreaterOrEqual(1), Greater(2), GreaterOrEqual(2)] {
         let error = refused(store, |txn| change(txn, 1, version, Some(vec![9])));
         let conflict = error.downcast_ref::<RecordConflict<List>>().expect("a conflict");
-        assert_eq!((conflict.current.as_ref(), conflict.deleted), (None, Some(2)));
+        assert_eq!((conflict.current.as_ref(), conflict.deleted), (None, None));
+        assert_eq!(conflict.deleted_here, Some(2));
+        assert!(error.to_string().contains("come from one source"), "{error}");
     }
     store.transact(|txn| change(txn, 1, Greater(3), Some(vec![9]))).unwrap();
     assert!(store.transact(|txn| table.update(txn, &1, 1, vec![7])).is_err(), "a stale reader");
