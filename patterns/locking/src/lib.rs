@@ -125,7 +125,7 @@
 //! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the request before it, and at least one per second |
 //!
 //! On a remote store a lock costs three round trips and a commit, a release one and a commit; a
-//! lock of the root costs two more.
+//! lock of the root costs three more.
 //!
 //! A search for a deadlock follows at most 16 holders of each range and the nearest waiter of each
 //! mode. A cycle through another one is found when these have left.
