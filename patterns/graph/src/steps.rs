@@ -343,7 +343,10 @@ where
         let mut targets = vec![Vec::new(); vertices.len()];
         // No vertex needs more than `limit` edges, and so many vertices at a time have no more
         // walks than are allowed.
-        let together = (self.max_walks / limit.max(1)).clamp(1, VERTICES);
+        let together = match limit <= self.max_walks {
+            true => (self.max_walks / limit.max(1)).clamp(1, VERTICES),
+            false => VERTICES,
+        };
         let first = match along.ranges(self.view.graph) {
             1 if tests.is_empty() => limit,
             _ => EDGES,
