@@ -165,5 +165,13 @@ fn curve_index(c: &mut Criterion) {
     boxes::<4>(c);
 }
 
-criterion_group!(benches, curve, points::points, extents::extents, space_time, curve_index);
+criterion_group!(
+    benches,
+    curve,
+    points::points,
+    points::points_of_tenants,
+    extents::extents,
+    space_time,
+    curve_index
+);
 criterion_main!(benches);

@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Deref;
 
-use keyloom::{Entry, KeyRange, Order, Reader, Result};
+use keyloom::{Entry, Error, KeyRange, Order, Reader, Result};
+use keyloom_tables::SchemaError;
 use keyloom_tables::index::Found;
 
 use crate::claims::{ClaimFields, ClaimOrder, ClaimParts, Claims, Question};
 use crate::locks::{Locks, RequestKey};
 use crate::records::Request;
-use crate::{Blocker, Lock};
+use crate::{Blocker, Lock, LockError};
 
 /// How many claims of each range are read at once. Mostly there are none.
 const PAGE: usize = 16;
@@ -86,6 +87,15 @@ impl Claimants<'_> {
     }
 }
 
+fn not_built(error: Error) -> Error {
+    match error.downcast_ref() {
+        Some(SchemaError::NotReadable { .. } | SchemaError::Changed { .. }) => {
+            LockError::NotBuilt { what: error.to_string() }.into()
+        }
+        _ => error,
+    }
+}
+
 impl Locks {
     /// The requests that keep a request from being granted.
     ///
@@ -101,7 +111,7 @@ impl Locks {
         most_dead: usize,
     ) -> Result<InTheWay> {
         // Without its index, a held lock would not be found.
-        self.claims.at(reader)?;
+        self.claims.at(reader).map_err(not_built)?;
         let questions = Claims::of(asker.locks)?.questions(asker.ticket);
         let (mut all, has_own_work) = self.first_claims(reader, asker, &questions)?;
         let mut found = InTheWay { has_own_work, ..InTheWay::default() };

@@ -63,6 +63,12 @@ pub enum LockError {
         /// The rule.
         why: &'static str,
     },
+    /// The index of the claims is not built, so a held lock might not be found. Build it once.
+    #[error("{what}; stop earlier programs, and call `Locks::build`")]
+    NotBuilt {
+        /// The index, its table and its state.
+        what: String,
+    },
     /// Other sessions have the lock, and the caller does not wait. Try again, or wait.
     #[error("{lock} is not free: {}; try again, or wait for it", Blockers(.blockers))]
     Blocked {

@@ -64,6 +64,7 @@ pub use bfs::bfs;
 pub use components::weak_components;
 pub use degrees::{DegreeStats, degree_stats};
 pub use label_propagation::label_propagation;
+pub(crate) use page_rank::check_damping;
 pub use page_rank::{PageRank, page_rank};
 pub use shortest_paths::shortest_paths;
 pub use strong::strong_components;

@@ -30,15 +30,21 @@ impl Default for PageRank {
     }
 }
 
+/// Refuses a damping factor that is no probability.
+pub(crate) fn check_damping(damping: f64) -> Result<()> {
+    match (0.0..=1.0).contains(&damping) {
+        true => Ok(()),
+        false => Err(Error::InvalidArgument {
+            what: "damping",
+            value: damping.to_string(),
+            why: "it must be between 0 and 1",
+        }),
+    }
+}
+
 impl PageRank {
     fn check(&self, graph: &Adjacency<'_>) -> Result<()> {
-        if !(0.0..=1.0).contains(&self.damping) {
-            return Err(Error::InvalidArgument {
-                what: "damping",
-                value: self.damping.to_string(),
-                why: "it must be between 0 and 1",
-            });
-        }
+        check_damping(self.damping)?;
         let bounds = 0.0..=f64::INFINITY;
         if let Some(tolerance) = self.tolerance.filter(|tolerance| !bounds.contains(tolerance)) {
             return Err(Error::InvalidArgument {

@@ -23,7 +23,9 @@ where
     C: Codec<V> + Codec<E> + 'static,
 {
     /// Runs the program until all vertices have halted and no messages are left. If the run has
-    /// finished before, costs 1 transaction of 2 gets.
+    /// finished before, costs 1 transaction of 2 gets. Its beginning costs 1 get for each vertex
+    /// that the program [begins at](VertexProgram::begins_at), and 2 ranges if it is not in the
+    /// table.
     ///
     /// If it was stopped or killed, call it again: it continues after the last batch that was
     /// committed, and ends with the same bytes. Concurrent runs, in any number of processes, do the

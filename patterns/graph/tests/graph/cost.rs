@@ -37,8 +37,8 @@ fn costs_are_as_documented() {
     assert_eq!(cost(&|| first(10)), [0, 1, 10, 0]);
     let tested = || _ = view.from(&[0]).out(["to"]).has_edge(|_| true).limit(10).count().unwrap();
     assert_eq!(cost(&tested), [0, 1, 128, 0]);
-    // The bound of walks counts what is kept, not what lies behind a limit, and not what earlier
-    // steps had, unless paths are made of them.
+    // The bound of walks counts those that are kept: not those that a limit drops, and those of
+    // earlier steps only if paths are made of them.
     let some = || view.from(&[0, 0]).out(["to"]).limit(10).max_walks(10);
     assert_eq!(some().vertices().unwrap().found.len(), 10);
     // The walks of all vertices count together: 800 and 100 of the 900 of the second one.

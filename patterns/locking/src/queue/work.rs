@@ -43,33 +43,30 @@ impl Stop {
     }
 }
 
-/// The deliveries that a consumer has, whose leases its heartbeat extends.
+/// The deliveries that a consumer has, whose leases its heartbeat extends until the end.
 #[derive(Default)]
 struct Held {
-    state: Mutex<(Vec<(JobId, u64)>, bool)>,
-    changed: Condvar,
+    deliveries: Mutex<Vec<(JobId, u64)>>,
+    end: Stop,
 }
 
 impl Held {
-    fn state(&self) -> MutexGuard<'_, (Vec<(JobId, u64)>, bool)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn deliveries(&self) -> MutexGuard<'_, Vec<(JobId, u64)>> {
+        self.deliveries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set<J>(&self, delivered: &[Delivery<J>]) {
-        self.state().0 = delivered.iter().map(|one| (one.id, one.token)).collect();
+        *self.deliveries() = delivered.iter().map(|one| (one.id, one.token)).collect();
     }
 
     fn remove(&self, id: JobId) {
-        self.state().0.retain(|(held, _)| *held != id);
+        self.deliveries().retain(|(held, _)| *held != id);
     }
 
     /// Waits for `interval`, and returns what is held then; `None` at the end.
     fn after(&self, interval: Duration) -> Option<Vec<(JobId, u64)>> {
-        let state =
-            self.changed.wait_timeout_while(self.state(), interval, |(_, is_over)| !*is_over);
-        let (state, _) = state.unwrap_or_else(PoisonError::into_inner);
-        let (held, is_over) = &*state;
-        (!is_over).then(|| held.clone())
+        self.end.wait(interval);
+        (!self.end.is_requested()).then(|| self.deliveries().clone())
     }
 }
 
@@ -78,8 +75,7 @@ struct EndOnDrop<'h>(&'h Held);
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.state().1 = true;
-        self.0.changed.notify_all();
+        self.0.end.request();
     }
 }
 

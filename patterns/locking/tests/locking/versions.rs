@@ -1,8 +1,8 @@
 //! Locks whose index was written by an earlier version of the crate.
 
 use keyloom::{Memory, Store};
-use keyloom_locking::{Request, SessionRecord};
-use keyloom_tables::{Schema, SchemaError, entry};
+use keyloom_locking::{LockError, Request, SessionRecord};
+use keyloom_tables::{Schema, entry};
 
 use super::support::{Bench, exclusive, refused};
 
@@ -30,8 +30,9 @@ fn locks_of_the_first_version_are_held_after_a_build() {
     let ada = bench.session("ada");
     let lock = exclusive("a/b");
     for locks in [&lock, &exclusive("c")] {
-        let error = bench.try_lock(ada, locks).unwrap_err();
-        assert!(error.downcast_ref::<SchemaError>().is_some(), "{error}");
+        let error = refused(bench.try_lock(ada, locks));
+        assert!(matches!(error, LockError::NotBuilt { .. }), "{error}");
+        assert!(error.to_string().contains("`Locks::build`"), "{error}");
     }
     bench.locks.build(&store).unwrap();
     bench.try_lock(ada, &exclusive("c")).unwrap();

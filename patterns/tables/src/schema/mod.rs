@@ -236,6 +236,7 @@ mod as_of;
 mod attached;
 mod build;
 mod deferred;
+mod derive;
 mod error;
 mod import;
 mod maintained;
@@ -252,9 +253,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
-use crate::aggregate::{Contributions, Totals};
-use crate::index::{Index, IndexEntries};
-use crate::parts::KeyShape;
 use crate::table::{RecordKey, Table};
 
 pub use attached::Attached;
@@ -266,9 +264,8 @@ pub use tables::{DerivedInfo, TableInfo};
 
 use accept::{Declaration, define_table, enter_table};
 pub(crate) use deferred::{queue_key, write_queued};
-use owned::Declared;
 pub(crate) use owned::{Follow, Followed, Owned};
-use stored::{Id, StoredDerived, StoredTable, space_of};
+use stored::{Id, StoredTable, space_of};
 pub(crate) use stored::{is_of_schemas, overlaps_definitions};
 
 /// A named set of tables and derived data; see the [module](self).
@@ -410,268 +407,12 @@ impl<'s, S: Store> Schema<'s, S> {
         known.declared.insert(name.into());
         Ok(Table::owned(space, Arc::new(owned)))
     }
-
-    /// Declares data derived from the records of `table`, and adds it to the schema if it is new.
-    /// `make` returns the pattern in the given subspace; it may run twice.
-    ///
-    /// If the table is empty, new derived data is readable at once. Otherwise
-    /// [build](Attached::build) it.
-    ///
-    /// `version` is the version of the function that computes the data. Raise it whenever the
-    /// function returns a different result for the same record, and build again.
-    ///
-    /// ```
-    /// use keyloom::{Memory, Store};
-    /// use keyloom_tables::aggregate::{Event, RollUp};
-    /// use keyloom_tables::Schema;
-    /// let store = Memory::new();
-    /// let schema = Schema::open(&store, "weather")?;
-    /// let rain = schema.table::<(String, i64), u32>("rain")?;
-    /// let by_day = schema.derive(&rain, "by_day", 1, |space| {
-    ///     let event = |(town, time): &(String, i64), mm: &u32| Some(Event::new(town, *time, i64::from(*mm)));
-    ///     RollUp::new(space, &[86_400], event)
-    /// })?;
-    /// store.transact(|txn| rain.put(txn, &("Bern".into(), 3_600), &7))?;
-    /// let snapshot = store.snapshot()?;
-    /// assert!(by_day.check(&snapshot)?.is_empty());
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`SchemaError::Contradiction`]; [`SchemaError::DeclaredTwice`]; [`SchemaError::NotOwned`]
-    /// for a table of another schema or of none; [`SchemaError::Outside`]; the errors of `make`;
-    /// any error of the store.
-    pub fn derive<D: Maintained, C>(
-        &self,
-        table: &Table<D::Key, D::Value, C>,
-        name: &str,
-        version: u32,
-        make: impl Fn(&Subspace) -> Result<D>,
-    ) -> Result<Attached<D, C>> {
-        self.declare(table, name, version, false, make)
-    }
-
-    fn declare<D: Maintained, C>(
-        &self,
-        table: &Table<D::Key, D::Value, C>,
-        name: &str,
-        version: u32,
-        is_deferred: bool,
-        make: impl Fn(&Subspace) -> Result<D>,
-    ) -> Result<Attached<D, C>> {
-        let define = |derived: &D| define(derived, version, is_deferred);
-        let owned = table.owner().filter(|owned| owned.schema == self.name);
-        let Some(owned) = owned else {
-            let (schema, name) = (self.name.to_string(), name.into());
-            return Err(SchemaError::NotOwned { schema, name }.into());
-        };
-        let mut known = self.known();
-        let before = known.stored.get(&*owned.name).and_then(|table| table.get(name));
-        let stored = match before.filter(|before| before.definition.parts.is_some()) {
-            Some(before) => before.clone(),
-            None => {
-                let (table, entered) = self.store.transact(|txn| {
-                    txn.guarded(|txn| enter_derived(txn, owned, name, define, &make))
-                })?;
-                known.stored.insert(owned.name.to_string(), table);
-                entered
-            }
-        };
-        let derived = make_in(stored.id, owned, name, &make)?;
-        let mut definition = define(&derived)?;
-        // Without data, another version of the same means nothing, and must exclude no program.
-        let is_same = Definition { version: stored.definition.version, ..definition.clone() };
-        if !derived.has_data() && is_same == stored.definition {
-            definition = is_same;
-        }
-        let is_current = stored.definition.version >= definition.version
-            && !(stored.definition == definition && stored.state == State::Disabled);
-        let stored = match !is_current && !derived.has_data() {
-            false => stored,
-            true => {
-                let (table, renewed) = self
-                    .store
-                    .transact(|txn| txn.guarded(|txn| renew(txn, owned, name, &definition)))?;
-                known.stored.insert(owned.name.to_string(), table);
-                renewed
-            }
-        };
-        let [is, was] = [&definition, &stored.definition];
-        if is != was && is.version == was.version {
-            return Err(SchemaError::Contradiction {
-                schema: self.name.to_string(),
-                name: owned.name_of(name),
-                stored: was.to_string(),
-                declared: is.to_string(),
-            }
-            .into());
-        }
-        let declared = Declared::new(&stored, definition, derived.derived());
-        let declared = owned.declare(declared)?;
-        Ok(Attached::new(derived, declared, table.clone()))
-    }
-
-    /// Declares an [`Index`] whose entries for a record are those that `function` returns; see
-    /// [`derive`](Schema::derive).
-    ///
-    /// # Errors
-    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
-    /// any error of the store.
-    pub fn index<K: RecordKey, V: 'static, P: KeyShape + 'static, C>(
-        &self,
-        table: &Table<K, V, C>,
-        name: &str,
-        version: u32,
-        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
-    ) -> Result<Attached<Index<K, V, P>, C>> {
-        let function = shared(function);
-        self.derive(table, name, version, |space| Ok(Index::new(space, function.clone())))
-    }
-
-    /// Declares a [unique](Index::unique) index; see [`derive`](Schema::derive).
-    ///
-    /// # Errors
-    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
-    /// any error of the store.
-    pub fn unique_index<K: RecordKey, V: 'static, P: KeyShape + 'static, C>(
-        &self,
-        table: &Table<K, V, C>,
-        name: &str,
-        version: u32,
-        function: impl Fn(&K, &V) -> IndexEntries<P> + Send + Sync + 'static,
-    ) -> Result<Attached<Index<K, V, P>, C>> {
-        let function = shared(function);
-        self.derive(table, name, version, |space| Ok(Index::new(space, function.clone()).unique()))
-    }
-
-    /// Declares [`Totals`] of the contributions that `function` returns for each record; see
-    /// [`derive`](Schema::derive).
-    ///
-    /// ```
-    /// use keyloom::{Memory, Store};
-    /// use keyloom_tables::aggregate::contribution;
-    /// use keyloom_tables::Schema;
-    /// let store = Memory::new();
-    /// let schema = Schema::open(&store, "shop")?;
-    /// let shoes = schema.table::<u32, u8>("shoes")?;
-    /// let by_size = schema.totals(&shoes, "by_size", 1, |_, size| contribution(size, 1))?;
-    /// store.transact(|txn| shoes.put_many(txn, [(1, 42), (2, 42), (3, 40)]))?;
-    /// let snapshot = store.snapshot()?;
-    /// assert_eq!(by_size.at(&snapshot)?.get(&snapshot, 42)?, 2);
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
-    /// any error of the store.
-    pub fn totals<K: RecordKey, V: 'static, P: KeyShape + 'static, C>(
-        &self,
-        table: &Table<K, V, C>,
-        name: &str,
-        version: u32,
-        function: impl Fn(&K, &V) -> Contributions<P> + Send + Sync + 'static,
-    ) -> Result<Attached<Totals<K, V, P>, C>> {
-        let function = shared(function);
-        self.derive(table, name, version, |space| Ok(Totals::new(space, function.clone())))
-    }
 }
 
 impl<S> Schema<'_, S> {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Makes a function cloneable, since `make` may run more than once.
-fn shared<K, V, T>(
-    function: impl Fn(&K, &V) -> T + Send + Sync + 'static,
-) -> impl Fn(&K, &V) -> T + Clone + Send + Sync + 'static {
-    let function = Arc::new(function);
-    move |key: &K, value: &V| function(key, value)
-}
-
-fn define<D: Maintained>(derived: &D, version: u32, is_deferred: bool) -> Result<Definition> {
-    let kind = derived.kind();
-    if is_deferred && !derived.can_be_deferred() {
-        return Err(Error::InvalidArgument {
-            what: "deferred derived data",
-            value: kind.into(),
-            why: "this kind decides whether a record may be written, or defers its work itself; declare it with `derive`",
-        });
-    }
-    let (kind, format, options) = (kind.into(), derived.format(), derived.options());
-    Ok(Definition { kind, format, version, options, parts: Some(derived.parts()), is_deferred })
-}
-
-/// Calls `make` with the subspace of `id`, and refuses a pattern outside of it.
-fn make_in<D: Maintained>(
-    id: Id,
-    owned: &Owned<D::Key, D::Value>,
-    name: &str,
-    make: impl Fn(&Subspace) -> Result<D>,
-) -> Result<D> {
-    let space = space_of(id);
-    let derived = make(&space)?;
-    if space.contains(derived.space().prefix()) {
-        return Ok(derived);
-    }
-    let (name, space) = (owned.name_of(name), derived.space().to_string());
-    Err(SchemaError::Outside { name, space }.into())
-}
-
-/// Adds derived data to the table's entry, unless another program has done so in the meantime.
-fn enter_derived<D: Maintained>(
-    txn: &mut impl Writer,
-    owned: &Owned<D::Key, D::Value>,
-    name: &str,
-    define: impl Fn(&D) -> Result<Definition>,
-    make: impl Fn(&Subspace) -> Result<D>,
-) -> Result<(StoredTable, StoredDerived)> {
-    let mut table = owned.read(txn)?;
-    if let Some(stored) = table.get_mut(name) {
-        let is_known = stored.definition.parts.is_some();
-        if !is_known {
-            // The store was written before parts were stored: they are those of this program.
-            stored.definition.parts = define(&make_in(stored.id, owned, name, make)?)?.parts;
-        }
-        let stored = stored.clone();
-        if !is_known {
-            owned.write(txn, &table)?;
-        }
-        return Ok((table, stored));
-    }
-    let id = new_id(txn)?;
-    let derived = make_in(id, owned, name, make)?;
-    let definition = define(&derived)?;
-    let queue = definition.is_deferred.then(|| new_id(txn)).transpose()?;
-    let is_built = !derived.has_data() || txn.first(table.space().self_and_children())?.is_none();
-    let state = if is_built { State::Readable } else { State::Disabled };
-    let (name, built_to) = (name.into(), None);
-    let all_visited = false;
-    let entered = StoredDerived { name, id, definition, state, built_to, all_visited, queue };
-    table.insert(entered.clone());
-    owned.write(txn, &table)?;
-    Ok((table, entered))
-}
-
-/// Enters a new version of derived data that has nothing to build, or enables it again.
-fn renew<K, V>(
-    txn: &mut impl Writer,
-    owned: &Owned<K, V>,
-    name: &str,
-    definition: &Definition,
-) -> Result<(StoredTable, StoredDerived)> {
-    let mut table = owned.read(txn)?;
-    let gone = || SchemaError::Gone { name: owned.name_of(name) };
-    let stored = table.get_mut(name).ok_or_else(gone)?;
-    // Another program may have declared a later one meanwhile, which the caller then refuses.
-    if stored.definition.version < definition.version || stored.definition == *definition {
-        stored.definition = definition.clone();
-        stored.state = State::Readable;
-    }
-    let stored = stored.clone();
-    owned.write(txn, &table)?;
-    Ok((table, stored))
 }
 
 /// The tables of a schema, by name.

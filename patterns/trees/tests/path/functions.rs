@@ -1,6 +1,8 @@
 //! The functions on paths, compared with the same functions on plain lists of labels.
 
 use fastrand::Rng;
+use keyloom::{List, pack};
+use keyloom_tables::parts::KeyShape;
 use keyloom_trees::path::{LabelPath, PathError, lca};
 
 use crate::language::path;
@@ -24,6 +26,17 @@ fn the_functions_of_the_documentation_give_what_it_says() {
     assert_eq!(lca(&[path("1.2.3"), path("1.2.3.4")]).unwrap(), path("1.2"));
     assert_eq!(lca(&[]), None);
     assert_eq!(lca(&[path("1"), path("")]), None);
+}
+
+/// What a schema compares of the keys: a path is packed like the list of its labels.
+#[test]
+fn paths_are_packed_like_lists_of_labels() {
+    assert_eq!(LabelPath::key_shape(), "LabelPath(List<Vec<string>>)");
+    let mut rng = Rng::with_seed(22);
+    for _ in 0..1_000 {
+        let labels = naive::path(&mut rng);
+        assert_eq!(pack(&of(&labels)), pack(&List(labels)));
+    }
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use keyloom::{Error, Result};
+use keyloom::Result;
 
 use crate::VertexId;
+use crate::algorithms::check_damping;
 use crate::messages::{Combiner, Vertex, VertexProgram};
 
 /// PageRank: the probability of being at a vertex after a random walk. Each step follows an
@@ -101,14 +102,7 @@ impl<I: VertexId, E: 'static> VertexProgram<I, E> for PageRank<I> {
     }
 
     fn check(&self) -> Result<()> {
-        match (0.0..=1.0).contains(&self.damping) {
-            true => Ok(()),
-            false => Err(Error::InvalidArgument {
-                what: "damping",
-                value: self.damping.to_string(),
-                why: "it must be between 0 and 1",
-            }),
-        }
+        check_damping(self.damping)
     }
 
     fn begins_at(&self) -> Vec<I> {
