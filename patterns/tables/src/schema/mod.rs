@@ -147,7 +147,7 @@
 //! stop the programs with the earlier version when you raise it.
 //!
 //! The entry also holds the elements of the keys, and those of the parts of derived data: in words,
-//! since keys describe themselves ([`KeyShape`]). Integers of all widths
+//! since keys describe themselves ([`KeyShape`](crate::parts::KeyShape)). Integers of all widths
 //! are one element, and a type of your own is its name with the elements that it delegates to. A
 //! program with other elements is refused. [`adopt_table`](Schema::adopt_table) accepts another key
 //! type after all keys were read and packed again.
