@@ -200,10 +200,13 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
             return conflict(None, deleted, None);
         }
         // Which key had it is not stored: a tombstone of each deleted key would never go.
-        let own = if own { txn.counter(&self.own_deleted)?.cast_unsigned() } else { 0 };
-        match own > 0 && version.number() <= own {
-            true => conflict(None, None, Some(own)),
-            false => Ok((None, deleted)),
+        if own {
+            // It may be 0, a version that another system gave.
+            let own = txn.counter(&self.own_deleted)?.cast_unsigned();
+            if version.number() <= own {
+                return conflict(None, None, Some(own));
+            }
         }
+        Ok((None, deleted))
     }
 }
