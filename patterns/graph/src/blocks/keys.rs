@@ -4,7 +4,8 @@ use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, KeyRange, Reader, Result, Subspace};
 use serde::{Deserialize, Serialize};
 
-const FORMAT: u8 = 1;
+/// 2 since hubs have blocks of their own.
+const FORMAT: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Side {
@@ -18,6 +19,9 @@ pub(super) enum Side {
 pub(super) struct Stored {
     /// Raised by each build, so that a build that was overtaken stops.
     pub(super) build: u64,
+    /// Raised by each transaction of a refresh, so that what another one keeps of the blocks is
+    /// found to be old.
+    pub(super) step: u64,
     pub(super) is_complete: bool,
     pub(super) vertices: u32,
     /// Vertices that are in the order of their ids; later ones were added.
@@ -64,8 +68,8 @@ impl Keys {
         self.space.pack(&(1_u8,))
     }
 
-    /// The state; `None` before the first build, and if it is damaged, so that the blocks are
-    /// built again.
+    /// The state; `None` before the first build, and if it is damaged or older, so that the blocks
+    /// are built again.
     pub(super) fn stored(&self, reader: &impl Reader) -> Result<Option<Stored>> {
         match reader.get(&self.state())?.as_deref() {
             Some([FORMAT, rest @ ..]) => Ok(Postcard::decode(rest).ok()),
@@ -86,6 +90,11 @@ impl Keys {
 
     pub(super) fn block(&self, side: Side, first: u32, n: u32) -> KeyBuf {
         self.space.pack(&(2_u8, side as u8, first, n))
+    }
+
+    /// The blocks of one side that begin with the vertex `first`: one, or all blocks of a hub.
+    pub(super) fn blocks_of(&self, side: Side, first: u32) -> KeyRange<'static> {
+        self.space.range_of(&(2_u8, side as u8, first))
     }
 
     /// All blocks of one side.

@@ -2,6 +2,7 @@
 
 mod changes;
 mod keys;
+mod layout;
 mod refresh;
 mod rewrite;
 
@@ -52,7 +53,7 @@ use crate::graph::{Graph, VertexId};
 /// | key | value |
 /// |---|---|
 /// | `(0, vertex)` | empty: the vertex changed since its lists were written |
-/// | `(1)` | format, numbers of vertices and edges, whether the blocks are complete |
+/// | `(1)` | format, number of vertices, whether the blocks are complete, and counters of builds and rewrites |
 /// | `(2, side, first, n)` | a block: the ids (side 0), outgoing (1) or incoming (2) edges of the vertices from number `first` on; `n` counts blocks with the same first vertex |
 ///
 /// # Cost
@@ -157,7 +158,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         let stored = self.keys().stored(reader)?.filter(|stored| stored.is_complete);
         let changed = reader.range(self.keys().marks(), Order::Ascending)?.next();
         match (stored, changed.transpose()?) {
-            (Some(stored), None) => Ok(Csr::new(self.load(reader, &stored)?)),
+            (Some(stored), None) => Ok(Csr::new(self.load(reader, &stored)?.check_complete()?)),
             _ => Err(stale().into()),
         }
     }
@@ -167,9 +168,14 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     }
 
     /// Brings the blocks up to date: rewrites those of changed vertices, in transactions of at most
-    /// 10,000 vertices. Builds all blocks if there are none, if vertices are gone, or if many were
-    /// added since; that takes about 24 bytes of memory per edge. If it was stopped or killed, call
-    /// it again: rewrites continue, a build of all blocks begins again.
+    /// 32 blocks (about 1 MB) or one vertex. Builds all blocks if there are none, if vertices are
+    /// gone, if many were added since, or if the changed vertices have more than a quarter of the
+    /// edges; that takes about 24 bytes of memory per edge. If it was stopped or killed, call it
+    /// again: rewrites continue, a build of all blocks begins again.
+    ///
+    /// A rewrite costs one range over the blocks at first; then each transaction reads the edges of
+    /// the changed vertices, and the blocks that it rewrites. On LMDB, after 1,000 changed edges of
+    /// 1.9 million, that takes an eighth to a third of the time of a build.
     ///
     /// # Errors
     /// [`GraphError::RefreshTakenOver`] if another program began to build the blocks meanwhile;
@@ -197,7 +203,8 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     }
 }
 
-/// The blocks in a snapshot, whether or not the graph changed since. Checks every list.
+/// The blocks in a snapshot, whether or not the graph changed since. Checks every
+/// list.
 fn load<'r, I, E, C, R: Reader>(
     keys: &Keys,
     reader: &'r R,

@@ -1,28 +1,38 @@
 //! Bringing blocks up to date.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, KeyRange, Reader, Result, Store, Writer};
+use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
 use keyloom_tables::{BatchSize, Progress};
 
 use super::Blocks;
 use super::keys::{Keys, Side, Stored};
+use super::layout::{Layout, Relaid};
 use crate::GraphError;
-use crate::csr::first_of;
+use crate::csr::{Adjacency, first_of};
 use crate::graph::VertexId;
 
 /// Changed vertices of one transaction.
-const VERTICES: usize = 10_000;
+const VERTICES: usize = 1_000;
 /// Blocks of one transaction, about 1 MB.
-const BLOCKS: usize = 32;
+pub(super) const BLOCKS: usize = 32;
+
+// When all blocks are built although few vertices are marked. To read an edge of a marked vertex
+// costs as much as to build SHARE edges, and a marked vertex as much as MARK of its edges.
+const SHARE: u64 = 4;
+const MARK: u64 = 8;
+/// Marked vertices with fewer edges are rewritten in any case.
+const FEW: u64 = 4_096;
 
 /// What one transaction of a refresh did.
 pub(super) enum Step {
     /// No vertex is marked.
     UpToDate,
     /// So many marked vertices, and so many blocks written.
-    Rewritten { vertices: usize, blocks: usize },
+    Rewritten { vertices: usize, blocks: usize, relaid: Relaid },
+    /// The layout must be loaded: at first, and if another program changed the blocks.
+    Load,
     /// All blocks must be built.
     Build,
 }
@@ -41,27 +51,77 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         self.changes.build(store)?;
         self.vertex_changes.build(store)?;
         let (mut size, mut done) = (BatchSize::new(VERTICES), Progress::default());
+        let mut layout: Option<Layout> = None;
         loop {
-            match size.transact(store, |txn, most| txn.guarded(|txn| self.rewrite(txn, most)))? {
+            let known = layout.as_ref();
+            let step = size
+                .transact(store, |txn, most| txn.guarded(|txn| self.rewrite(txn, most, known)))?;
+            match step {
                 Step::UpToDate => {
                     done.finished = true;
                     let _ = progress(&done);
                     return Ok(done);
                 }
-                Step::Rewritten { vertices, blocks } => {
+                Step::Rewritten { vertices, blocks, relaid } => {
                     done.records += vertices as u64;
                     done.written += blocks as u64;
+                    if let Some(layout) = &mut layout {
+                        layout.apply(relaid);
+                    }
                     if progress(&done).is_break() {
                         return Ok(done);
                     }
                 }
+                Step::Load => {
+                    layout = self.layout(store)?;
+                    if layout.is_none() && self.build(store, &mut done, &mut progress)?.is_break() {
+                        return Ok(done);
+                    }
+                }
                 Step::Build => {
+                    layout = None;
                     if self.build(store, &mut done, &mut progress)?.is_break() {
                         return Ok(done);
                     }
                 }
             }
         }
+    }
+
+    /// The layout of the blocks; `None` if they must be built, or a build costs less than to read
+    /// the edges of the marked vertices.
+    fn layout(&self, store: &impl Store) -> Result<Option<Layout>> {
+        let snapshot = store.snapshot()?;
+        let Some(stored) = self.keys().stored(&snapshot)?.filter(|stored| stored.is_complete)
+        else {
+            return Ok(None);
+        };
+        let rows = self.load(&snapshot, &stored)?;
+        let layout = Layout::of(&rows, stored);
+        Ok((!self.are_many_marked(&snapshot, &rows, &layout)?).then_some(layout))
+    }
+
+    /// Whether the marked vertices have so many edges that a build reads all of them in less time.
+    fn are_many_marked(
+        &self,
+        reader: &impl Reader,
+        rows: &Adjacency<'_>,
+        layout: &Layout,
+    ) -> Result<bool> {
+        let most = FEW.max((rows.edges + u64::from(rows.vertices)) / SHARE);
+        let (sides, mut edges) = (rows.sides(), 0);
+        for mark in reader.range(self.keys().marks(), Order::Ascending)? {
+            let (mark, _) = mark?;
+            let number = layout.number(self.keys().marked(&mark));
+            let degrees = number.into_iter().flat_map(|number| {
+                sides.iter().flat_map(move |side| side.pieces(number).map(|piece| piece.len()))
+            });
+            edges += MARK + degrees.sum::<usize>() as u64;
+            if edges > most {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Builds all blocks from one snapshot. What changes meanwhile is marked.
@@ -102,7 +162,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         }
         done.records += u64::from(rows.vertices);
         let (vertices, sorted) = (rows.vertices, rows.vertices);
-        let complete = Stored { build, is_complete: true, vertices, sorted };
+        let complete = Stored { build, step: 0, is_complete: true, vertices, sorted };
         store.transact(|txn| {
             // A commit whose outcome was unknown may have happened.
             if self.keys().stored(txn)?.as_ref() == Some(&complete) {
@@ -117,7 +177,8 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     /// Forgets the marks: the snapshot is taken later, and has these changes.
     fn begin_build(&self, txn: &mut impl Writer) -> Result<u64> {
         let before = self.keys().stored(txn)?.map_or(0, |stored| stored.build);
-        let begun = Stored { build: before + 1, is_complete: false, vertices: 0, sorted: 0 };
+        let begun =
+            Stored { build: before + 1, step: 0, is_complete: false, vertices: 0, sorted: 0 };
         txn.put(&self.keys().state(), &Keys::encode(&begun)?)?;
         txn.delete_range(self.keys().marks())?;
         Ok(begun.build)
@@ -149,11 +210,20 @@ pub(super) fn keyed<'c>(
 
 /// What replaces the blocks of some vertices.
 pub(super) struct Replacement {
+    pub(super) side: Side,
+    pub(super) range: Range<u32>,
     pub(super) removed: (KeyBuf, KeyBuf),
     pub(super) blocks: Vec<(KeyBuf, Vec<u8>)>,
 }
 
 impl Replacement {
+    /// The vertices, and where their new blocks begin.
+    pub(super) fn relaid(&self) -> (Side, Range<u32>, Vec<u32>) {
+        let mut starts: Vec<u32> = self.blocks.iter().map(|(_, block)| first_of(block)).collect();
+        starts.dedup();
+        (self.side, self.range.clone(), starts)
+    }
+
     pub(super) fn apply(&self, txn: &mut impl Writer) -> Result<()> {
         let (from, to) = &self.removed;
         txn.delete_range(KeyRange::half_open(from, to))?;

@@ -1,16 +1,17 @@
 //! Rewriting the blocks of changed vertices.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{ControlFlow, Range};
 
 use keyloom::value::Codec;
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Writer, pack, unpack};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Writer, pack, unpack};
 use keyloom_tables::Explain;
 
 use super::Blocks;
 use super::keys::{Keys, Side, Stored};
-use super::refresh::{Replacement, Step, keyed};
-use crate::csr::{Adjacency, BlockWriter, Rows, checked_weight};
+use super::layout::{Layout, Relaid};
+use super::refresh::{BLOCKS, Replacement, Step, keyed};
+use crate::csr::{BlockWriter, Rows, checked_weight};
 use crate::expand::{Along, EDGES, expand};
 use crate::graph::{VertexId, shown};
 use crate::view::Direction;
@@ -18,24 +19,36 @@ use crate::view::Direction;
 /// The neighbours of a vertex by number, and the weights of the edges.
 type List = Vec<(u32, f64)>;
 
+/// The new lists of changed vertices in one direction.
+type Lists = BTreeMap<u32, List>;
+
 impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     /// Writes the lists of at most `most` marked vertices, and removes their marks.
-    pub(super) fn rewrite(&self, txn: &mut impl Writer, most: usize) -> Result<Step> {
+    pub(super) fn rewrite(
+        &self,
+        txn: &mut impl Writer,
+        most: usize,
+        layout: Option<&Layout>,
+    ) -> Result<Step> {
         let Some(stored) = self.keys().stored(txn)?.filter(|stored| stored.is_complete) else {
             return Ok(Step::Build);
         };
-        let marks = self.some_marks(txn, most)?;
+        let mut marks = self.some_marks(txn, most)?;
         if marks.is_empty() {
             return Ok(Step::UpToDate);
         }
-        let Some((replaced, stored)) = self.replacements(&*txn, &stored, &marks)? else {
+        let Some(layout) = layout.filter(|layout| layout.stored == stored) else {
+            return Ok(Step::Load);
+        };
+        marks.truncate(self.fitting(layout, &marks));
+        let Some((replaced, relaid)) = self.replacements(&*txn, layout, &marks)? else {
             return Ok(Step::Build);
         };
         replaced.iter().try_for_each(|replacement| replacement.apply(txn))?;
         marks.iter().try_for_each(|mark| txn.delete(mark))?;
-        txn.put(&self.keys().state(), &Keys::encode(&stored)?)?;
+        txn.put(&self.keys().state(), &Keys::encode(&relaid.stored)?)?;
         let blocks = replaced.iter().map(|replacement| replacement.blocks.len()).sum();
-        Ok(Step::Rewritten { vertices: marks.len(), blocks })
+        Ok(Step::Rewritten { vertices: marks.len(), blocks, relaid })
     }
 
     fn some_marks(&self, reader: &impl Reader, most: usize) -> Result<Vec<KeyBuf>> {
@@ -43,27 +56,43 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         marks.map(|mark| Ok(KeyBuf::from(&*mark?.0))).collect()
     }
 
-    /// What must be written, and the state after it; `None` if all blocks must be built.
+    /// How many of the marked vertices one transaction rewrites: as many as are in [`BLOCKS`]
+    /// blocks, and at least one.
+    fn fitting(&self, layout: &Layout, marks: &[KeyBuf]) -> usize {
+        let mut starts = BTreeSet::new();
+        for (n, mark) in marks.iter().enumerate() {
+            let Some(number) = layout.number(self.keys().marked(mark)) else { continue };
+            for side in [Side::Out, Side::Incoming] {
+                starts.extend(layout.range(side, number).map(|range| (side, range.start)));
+            }
+            if starts.len() > BLOCKS {
+                return n.max(1);
+            }
+        }
+        marks.len()
+    }
+
+    /// What must be written, and the layout after it; `None` if all blocks must be built.
     fn replacements(
         &self,
         reader: &impl Reader,
-        stored: &Stored,
+        layout: &Layout,
         marks: &[KeyBuf],
-    ) -> Result<Option<(Vec<Replacement>, Stored)>> {
-        let rows = self.load(reader, stored)?;
-        let mut numbers = Numbers::new(&rows);
+    ) -> Result<Option<(Vec<Replacement>, Relaid)>> {
+        let mut numbers = Numbers { layout, later: HashMap::new(), added: Vec::new() };
         let ids: Vec<I> = marks
             .iter()
             .map(|mark| id_of(self.keys().marked(mark), mark))
             .collect::<Result<_>>()?;
+        let is_directed = self.graph.is_directed();
         let out = self.lists(reader, &ids, Direction::Out, &mut numbers)?;
-        let incoming = match rows.is_directed {
+        let incoming = match is_directed {
             true => self.lists(reader, &ids, Direction::In, &mut numbers)?,
             false => vec![List::new(); ids.len()],
         };
         let keys: Vec<_> = ids.iter().map(|id| self.graph.vertices.space().pack(id)).collect();
         let in_table = reader.get_many(&keys)?;
-        let mut changed = [BTreeMap::new(), BTreeMap::new()];
+        let mut changed = [Lists::new(), Lists::new()];
         for (n, ((out, incoming), in_table)) in
             out.into_iter().zip(incoming).zip(in_table).enumerate()
         {
@@ -81,17 +110,20 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
                 (false, None) => {}
             }
         }
-        let vertices = rows.vertices + numbers.added.len() as u32;
-        if vertices - stored.sorted > stored.sorted / 8 + 1_000 {
+        let before = &layout.stored;
+        let vertices = before.vertices + numbers.added.len() as u32;
+        if vertices - before.sorted > before.sorted / 8 + 1_000 {
             return Ok(None);
         }
         let [out, incoming] = &changed;
-        let mut replaced = self.replace(Side::Out, &rows.out(), out, vertices);
-        if rows.is_directed {
-            replaced.extend(self.replace(Side::Incoming, &rows.incoming(), incoming, vertices));
+        let mut replaced = self.replace(reader, Side::Out, layout, out, vertices)?;
+        if is_directed {
+            replaced.extend(self.replace(reader, Side::Incoming, layout, incoming, vertices)?);
         }
-        replaced.extend(self.add_ids(&rows, &numbers));
-        Ok(Some((replaced, Stored { vertices, ..stored.clone() })))
+        let starts = replaced.iter().map(Replacement::relaid).collect();
+        replaced.extend(self.add_ids(before.vertices, &numbers.added));
+        let stored = Stored { vertices, step: before.step + 1, ..before.clone() };
+        Ok(Some((replaced, Relaid { stored, added: numbers.added, starts })))
     }
 
     /// The lists of vertices, as they are in the graph.
@@ -125,38 +157,40 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     /// The blocks of one direction that change, and those of added vertices.
     fn replace(
         &self,
+        reader: &impl Reader,
         side: Side,
-        rows: &Rows<'_>,
-        changed: &BTreeMap<u32, List>,
+        layout: &Layout,
+        changed: &Lists,
         vertices: u32,
-    ) -> Vec<Replacement> {
-        let is_weighted = side == Side::Out && self.weight().is_some();
-        let mut ranges = rows.ranges();
-        let before = ranges.last().map_or(0, |range| range.end);
-        ranges.retain(|range| changed.range(range.clone()).next().is_some());
-        if before < vertices {
-            ranges.push(before..vertices);
+    ) -> Result<Vec<Replacement>> {
+        let mut ranges: Vec<Range<u32>> =
+            changed.keys().filter_map(|vertex| layout.range(side, *vertex)).collect();
+        ranges.dedup();
+        let of_range = |range: &Range<u32>| self.keys().blocks_of(side, range.start);
+        let blocks = whole(reader, &ranges.iter().map(of_range).collect::<Vec<_>>())?;
+        let rows = Rows::new(blocks.iter().map(|block| &**block));
+        rows.check_ranges(&ranges)?;
+        if layout.stored.vertices < vertices {
+            ranges.push(layout.stored.vertices..vertices);
         }
+        let is_weighted = side == Side::Out && self.weight().is_some();
         let replace = |range: Range<u32>| {
             let mut writer = BlockWriter::new(range.start, is_weighted);
             for vertex in range.clone() {
-                let list = changed.get(&vertex).cloned();
-                let list = list.unwrap_or_else(|| match is_weighted {
-                    true => rows.weighted(vertex).collect(),
-                    false => rows.neighbours(vertex).map(|to| (to, 0.0)).collect(),
-                });
-                let (to, weights): (Vec<u32>, Vec<f64>) = list.into_iter().unzip();
-                writer.push(&to, if is_weighted { &weights } else { &[] });
+                match changed.get(&vertex) {
+                    Some(list) => push(&mut writer, list, is_weighted),
+                    None => copy(&mut writer, &rows, vertex, is_weighted),
+                }
             }
             self.replacement(side, range, writer.finish())
         };
-        ranges.into_iter().map(replace).collect()
+        Ok(ranges.into_iter().map(replace).collect())
     }
 
-    fn add_ids(&self, rows: &Adjacency<'_>, numbers: &Numbers<'_>) -> Option<Replacement> {
-        let mut writer = BlockWriter::new(rows.vertices, false);
-        numbers.added.iter().for_each(|id| writer.push_bytes(id));
-        let range = rows.vertices..rows.vertices + numbers.added.len() as u32;
+    fn add_ids(&self, first: u32, added: &[Vec<u8>]) -> Option<Replacement> {
+        let mut writer = BlockWriter::new(first, false);
+        added.iter().for_each(|id| writer.push_bytes(id));
+        let range = first..first + added.len() as u32;
         let blocks = writer.finish();
         (!blocks.is_empty()).then(|| self.replacement(Side::Ids, range, blocks))
     }
@@ -166,7 +200,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         let removed = (keys.block(side, range.start, 0), keys.block(side, range.end, 0));
         let own = keyed(keys, side, blocks.iter().map(|block| &**block));
         let own: Vec<KeyBuf> = own.into_iter().map(|(key, _)| key).collect();
-        Replacement { removed, blocks: own.into_iter().zip(blocks).collect() }
+        Replacement { side, range, removed, blocks: own.into_iter().zip(blocks).collect() }
     }
 }
 
@@ -175,28 +209,54 @@ fn id_of<I: VertexId>(packed: &[u8], key: &[u8]) -> Result<I> {
     Ok(id)
 }
 
+fn push(writer: &mut BlockWriter, list: &List, is_weighted: bool) {
+    let (to, weights): (Vec<u32>, Vec<f64>) = list.iter().copied().unzip();
+    writer.push(&to, if is_weighted { &weights } else { &[] });
+}
+
+/// Appends a list that did not change, as it is encoded. One in several pieces is that of a hub,
+/// whose blocks have nothing else.
+fn copy(writer: &mut BlockWriter, rows: &Rows<'_>, vertex: u32, is_weighted: bool) {
+    let mut pieces = rows.pieces(vertex);
+    match (pieces.next(), pieces.next()) {
+        (Some(list), None) => writer.push_encoded(&list),
+        _ if is_weighted => push(writer, &rows.weighted(vertex).collect(), true),
+        _ => push(writer, &rows.neighbours(vertex).map(|to| (to, 0.0)).collect(), false),
+    }
+}
+
+/// The values of all keys in the ranges, in order. In one round trip, unless a range has many.
+fn whole<'r, R: Reader>(reader: &'r R, ranges: &[KeyRange<'static>]) -> Result<Vec<R::Bytes<'r>>> {
+    const BLOCKS_OF_HUB: usize = 4;
+    let mut values = Vec::with_capacity(ranges.len());
+    for (range, page) in ranges.iter().zip(reader.range_many(ranges, BLOCKS_OF_HUB)?) {
+        values.extend(page.entries.into_iter().map(|(_, value)| value));
+        if let Some(last) = page.last {
+            let rest =
+                reader.range(range.clone().resume(Order::Ascending, &last), Order::Ascending)?;
+            for entry in rest {
+                values.push(entry?.1);
+            }
+        }
+    }
+    Ok(values)
+}
+
 /// The numbers of vertices, to which new ones are added.
-struct Numbers<'c> {
-    rows: &'c Adjacency<'c>,
+struct Numbers<'l> {
+    layout: &'l Layout,
     later: HashMap<Vec<u8>, u32>,
     added: Vec<Vec<u8>>,
 }
 
-impl<'c> Numbers<'c> {
-    fn new(rows: &'c Adjacency<'c>) -> Self {
-        let ids = rows.packed_ids();
-        let later = (rows.sorted..).zip(ids.get(rows.sorted as usize..).unwrap_or_default());
-        let later = later.map(|(number, id)| (id.to_vec(), number)).collect();
-        Self { rows, later, added: Vec::new() }
-    }
-
+impl Numbers<'_> {
     fn get(&self, id: &[u8]) -> Option<u32> {
-        self.later.get(id).copied().or_else(|| self.rows.sorted_number(id))
+        self.later.get(id).copied().or_else(|| self.layout.number(id))
     }
 
     fn get_or_add(&mut self, id: &[u8]) -> u32 {
         self.get(id).unwrap_or_else(|| {
-            let number = self.rows.vertices + self.added.len() as u32;
+            let number = self.layout.stored.vertices + self.added.len() as u32;
             self.later.insert(id.to_vec(), number);
             self.added.push(id.to_vec());
             number

@@ -15,7 +15,8 @@
 //! have the same width of 1 to 4 bytes, so that no branch depends on them. The weights follow, 1, 2
 //! or 4 bytes each if they are whole numbers, else 8.
 //!
-//! The list of a hub continues in the next block if that has the same vertex, and no other.
+//! A hub, with more neighbours than one block takes, has blocks of its own with the same first
+//! vertex.
 
 const FORMAT: u8 = 1;
 const HEADER: usize = 12;
@@ -201,6 +202,11 @@ impl BlockWriter {
     /// the graph has weights.
     pub(crate) fn push(&mut self, neighbours: &[u32], weights: &[f64]) {
         let vertex = self.next();
+        let is_hub = neighbours.len() > PIECE;
+        // The blocks of a hub have nothing else, so that they are rewritten only if it changes.
+        if is_hub && !self.ends.is_empty() {
+            self.complete();
+        }
         let mut weights = weights.chunks(PIECE);
         self.push_piece(vertex, neighbours.get(..PIECE).unwrap_or(neighbours), weights.next());
         for piece in neighbours.get(PIECE..).unwrap_or_default().chunks(PIECE) {
@@ -208,10 +214,24 @@ impl BlockWriter {
             self.first = vertex;
             self.push_piece(vertex, piece, weights.next());
         }
-        // The last block of a hub has nothing else, so that it can be replaced with the others.
-        if neighbours.len() > PIECE || self.lists.len() + self.ends.len() * 4 >= BLOCK_BYTES {
+        if is_hub || self.is_full() {
             self.complete();
         }
+    }
+
+    /// Appends the list of the next vertex as another block has it.
+    pub(crate) fn push_encoded(&mut self, list: &Piece<'_>) {
+        self.lists.extend(list.distances);
+        self.lists.extend(list.weights);
+        let weight_tag = list.weight_width.checked_ilog2().unwrap_or_default() << 2;
+        self.end(weight_tag | (list.width - 1) as u32);
+        if self.is_full() {
+            self.complete();
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.lists.len() + self.ends.len() * 4 >= BLOCK_BYTES
     }
 
     fn push_piece(&mut self, vertex: u32, neighbours: &[u32], weights: Option<&[f64]>) {
@@ -234,7 +254,7 @@ impl BlockWriter {
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         self.lists.extend(bytes);
         self.end(0);
-        if self.lists.len() + self.ends.len() * 4 >= BLOCK_BYTES {
+        if self.is_full() {
             self.complete();
         }
     }

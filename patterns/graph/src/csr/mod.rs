@@ -7,6 +7,7 @@
 
 mod block;
 mod build;
+mod ids;
 mod intern;
 mod rows;
 
@@ -18,6 +19,7 @@ use keyloom::{Error, Pack, Result, pack, unpack};
 
 pub(crate) use block::{BlockWriter, first_of};
 pub(crate) use build::{Source, checked_weight};
+pub(crate) use ids::{packed_id, sorted_number};
 pub(crate) use rows::Rows;
 
 use crate::graph::VertexId;
@@ -126,21 +128,6 @@ impl Adjacency<'_> {
         Some(order)
     }
 
-    /// The number of a packed id, among those that are in order.
-    pub(crate) fn sorted_number(&self, id: &[u8]) -> Option<u32> {
-        let ids = rows(&self.ids);
-        let (mut from, mut to) = (0, self.sorted);
-        while from < to {
-            let middle = from + (to - from) / 2;
-            match ids.bytes(middle).cmp(id) {
-                std::cmp::Ordering::Less => from = middle + 1,
-                std::cmp::Ordering::Greater => to = middle,
-                std::cmp::Ordering::Equal => return Some(middle),
-            }
-        }
-        None
-    }
-
     /// The packed ids, by number.
     pub(crate) fn packed_ids(&self) -> Vec<&[u8]> {
         let ids = rows(&self.ids);
@@ -149,8 +136,8 @@ impl Adjacency<'_> {
 
     /// The ids of vertices, for errors.
     pub(crate) fn shown(&self, vertices: &[u32]) -> String {
-        let ids = rows(&self.ids);
-        let shown = vertices.iter().map(|vertex| crate::graph::shown(ids.bytes(*vertex)));
+        let shown = vertices.iter();
+        let shown = shown.map(|vertex| crate::graph::shown(packed_id(&self.ids, *vertex)));
         shown.collect::<Vec<_>>().join(", ")
     }
 
@@ -163,26 +150,30 @@ impl Adjacency<'_> {
         loops
     }
 
-    /// Checks all blocks, and counts the edges.
+    /// Checks all blocks, and counts the edges. While marked vertices are not rewritten, the two
+    /// directions may have different numbers of edges.
     pub(crate) fn check(mut self) -> Result<Self> {
         rows(&self.ids).check(self.vertices)?;
-        let mut edges = 0;
-        for (n, side) in self.sides().iter().enumerate() {
+        for side in self.sides() {
             side.check(self.vertices)?;
-            let found = collect(Threads::all(), side.ranges(), |range| {
+            let checked = collect(Threads::all(), side.ranges(), |range| {
                 side.check_neighbours(range, self.vertices)
             });
-            let found = found.into_iter().sum::<Result<u64>>()?;
-            if n > 0 && found != edges {
-                return Err(crate::GraphError::DamagedBlocks.into());
-            }
-            edges = found;
+            checked.into_iter().collect::<Result<()>>()?;
         }
-        if !self.is_directed {
-            edges = (edges + self.loops()) / 2;
-        }
-        self.edges = edges;
+        self.edges = match self.is_directed {
+            true => self.out().edges(),
+            false => (self.out().edges() + self.loops()) / 2,
+        };
         Ok(self)
+    }
+
+    /// [`check`](Adjacency::check) of blocks of which no vertex is marked.
+    pub(crate) fn check_complete(self) -> Result<Self> {
+        match self.is_directed && self.incoming().edges() != self.edges {
+            true => Err(crate::GraphError::DamagedBlocks.into()),
+            false => Ok(self),
+        }
     }
 }
 
@@ -236,13 +227,14 @@ impl<'r, I: VertexId> Csr<'r, I> {
         Self { adjacency, types: PhantomData }
     }
 
-    /// The number of the vertex with this id. A binary search.
+    /// The number of the vertex with this id. A binary search; in [blocks](crate::Blocks), one over
+    /// all vertices that were added since they were built.
     pub fn vertex<Q: Pack + ?Sized>(&self, id: &Q) -> Option<u32>
     where
         I: std::borrow::Borrow<Q>,
     {
         let id = pack(&(id,));
-        self.sorted_number(&id).or_else(|| {
+        sorted_number(&self.ids, self.sorted, &id).or_else(|| {
             let ids = rows(&self.ids);
             (self.sorted..self.vertices).find(|vertex| ids.bytes(*vertex) == &*id)
         })
@@ -261,7 +253,7 @@ impl<'r, I: VertexId> Csr<'r, I> {
                 why: "it is not below the number of vertices",
             });
         }
-        decode(rows(&self.ids).bytes(vertex))
+        decode(packed_id(&self.ids, vertex))
     }
 
     /// The ids of the vertices beside the values that an algorithm returned for them, in the order

@@ -49,6 +49,15 @@ impl<'c> Rows<'c> {
         }
     }
 
+    /// Checks that the blocks are those of these vertices, and that their lists are whole.
+    pub(crate) fn check_ranges(&self, ranges: &[Range<u32>]) -> Result<()> {
+        let are_whole = self.blocks.iter().all(Block::has_whole_lists);
+        match are_whole && self.ranges() == ranges {
+            true => Ok(()),
+            false => Err(GraphError::DamagedBlocks.into()),
+        }
+    }
+
     /// Calls `visit` with the lists of the vertices in `range`, in order. A long list comes in
     /// several pieces.
     #[inline]
@@ -77,7 +86,7 @@ impl<'c> Rows<'c> {
     }
 
     /// The pieces of one list.
-    fn pieces(&self, vertex: u32) -> impl Iterator<Item = Piece<'c>> + '_ {
+    pub(crate) fn pieces(&self, vertex: u32) -> impl Iterator<Item = Piece<'c>> + '_ {
         self.blocks_from(vertex)
             .iter()
             .take_while(move |block| block.first <= vertex)
@@ -125,24 +134,29 @@ impl<'c> Rows<'c> {
     pub(crate) fn ranges(&self) -> Vec<Range<u32>> {
         let mut ranges: Vec<Range<u32>> = Vec::new();
         for block in &self.blocks {
-            let from = ranges.last().map_or(0, |range| range.end);
             let to = block.first + block.count;
-            if to > from {
-                ranges.push(from..to);
+            if ranges.last().is_none_or(|range| range.end < to) {
+                ranges.push(block.first..to);
             }
         }
         ranges
     }
 
-    /// Checks that every neighbour is one of the vertices, and returns the number of edges.
-    pub(crate) fn check_neighbours(&self, range: Range<u32>, vertices: u32) -> Result<u64> {
-        let (mut edges, mut most) = (0, 0);
+    /// The number of entries in all lists.
+    pub(crate) fn edges(&self) -> u64 {
+        let mut edges = 0;
+        self.each_piece(0..self.vertices(), |piece| edges += piece.len() as u64);
+        edges
+    }
+
+    /// Checks that every neighbour is one of the vertices.
+    pub(crate) fn check_neighbours(&self, range: Range<u32>, vertices: u32) -> Result<()> {
+        let mut after = 0;
         self.each_piece(range, |piece| {
-            edges += piece.len() as u64;
-            piece.each(|neighbour| most = most.max(neighbour));
+            piece.each(|neighbour| after = after.max(u64::from(neighbour) + 1))
         });
-        match edges == 0 || most < vertices {
-            true => Ok(edges),
+        match after <= u64::from(vertices) {
+            true => Ok(()),
             false => Err(GraphError::DamagedBlocks.into()),
         }
     }

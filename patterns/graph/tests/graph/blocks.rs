@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{Error, Fault, Faulty, Result, Store, Writer};
 use keyloom_graph::{Blocks, Csr, Direction, GraphError, algorithms};
-use keyloom_tables::Schema;
+use keyloom_tables::{Progress, Schema};
 use keyloom_testing::laws::{clear, dump_all, failing_operations, long_property};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -152,6 +152,84 @@ fn few_changes_rewrite_few_blocks() {
     let (graph, blocks) = large(&store);
     store.transact(|txn| graph.put_edge(txn, &9_000, "to", &9_002, &2)).unwrap();
     assert!(blocks.refresh(&store).unwrap().written <= 4);
+}
+
+/// Edges of every block change, so that a refresh takes several transactions.
+fn many_changes(store: &impl Store) -> (Numbers, NumberBlocks) {
+    let graph = directed(store);
+    let blocks = declare(store, &graph);
+    // A block has the outgoing edges of about 80 vertices: 6 bytes each, 4 of them for the weight.
+    let list = |n: u32| (0..70_u32).map(move |to| (n, (n * 7 + to * 911) % 3_500));
+    let edges = (0..3_500).flat_map(list).map(|(from, to)| ((from, "to".to_owned(), to), 100_000));
+    let edges: Vec<_> = edges.collect();
+    store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
+    blocks.refresh(store).unwrap();
+    let changed = (0..3_500).step_by(40).map(|n| ((n, "new".to_owned(), 4_000 + n % 3), 2));
+    store.transact(|txn| graph.put_edges(txn, changed.clone())).unwrap();
+    (graph, blocks)
+}
+
+/// As the comparison of [`Content`], without the distances from each vertex.
+fn are_those_of_the_graph(store: &impl Store, graph: &Numbers, blocks: &NumberBlocks) {
+    let snapshot = store.snapshot().unwrap();
+    let expected = graph.at(&snapshot).unwrap().to_csr().unwrap();
+    let found = blocks.at(&snapshot).unwrap();
+    let lists = |csr: &Csr<'_, u32>, id: u32| {
+        let vertex = csr.vertex(&id).unwrap();
+        [Direction::Out, Direction::In].map(|direction| {
+            let numbers = csr.neighbours(vertex, direction).into_iter();
+            let mut ids: Vec<u32> = numbers.map(|number| csr.id(number).unwrap()).collect();
+            ids.sort_unstable();
+            ids
+        })
+    };
+    assert_eq!(found.edge_count(), expected.edge_count());
+    assert_eq!(found.vertex_count(), expected.vertex_count());
+    for vertex in 0..expected.vertex_count() {
+        let id = expected.id(vertex).unwrap();
+        assert_eq!(lists(&found, id), lists(&expected, id), "{id}");
+    }
+    assert_eq!(blocks.check(&snapshot).unwrap(), []);
+}
+
+#[test]
+fn a_step_of_a_refresh_is_bounded() {
+    let store = keyloom_testing::memory();
+    let (graph, blocks) = many_changes(&store);
+    let mut written = vec![0];
+    let keep = |progress: &Progress| {
+        written.push(progress.written);
+        ControlFlow::Continue(())
+    };
+    let all = blocks.refresh_with(&store, keep).unwrap().written;
+    assert!(all > 45, "{all} blocks");
+    let steps: Vec<u64> = written.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // 32 blocks and those of added vertices; a block may be divided.
+    assert!(steps.iter().all(|blocks| *blocks <= 40), "{steps:?}");
+    are_those_of_the_graph(&store, &graph, &blocks);
+}
+
+/// What a refresh keeps of the blocks is old when another one has run meanwhile.
+#[test]
+fn refreshes_that_meet_agree() {
+    let store = keyloom_testing::memory();
+    let (graph, blocks) = many_changes(&store);
+    let mut meetings = 0_u32;
+    let meet = |progress: &Progress| {
+        if meetings < 3 && !progress.finished {
+            meetings += 1;
+            let edges = (0..3_500).step_by(50).map(|n| ((n, "met".to_owned(), meetings), 3));
+            let added = [(7, 10_000), (3_450, 20_000)];
+            let added = added.map(|(from, to)| ((from, "met".to_owned(), to + meetings), 1));
+            store.transact(|txn| graph.put_edges(txn, edges.clone().chain(added.clone()))).unwrap();
+            // One step of another refresh.
+            blocks.refresh_with(&store, |_| ControlFlow::Break(())).unwrap();
+        }
+        ControlFlow::Continue(())
+    };
+    assert!(blocks.refresh_with(&store, meet).unwrap().finished);
+    assert!(meetings >= 2, "{meetings}");
+    are_those_of_the_graph(&store, &graph, &blocks);
 }
 
 pub fn a_stopped_refresh_continues(store: &impl Store) {
