@@ -158,7 +158,7 @@ fn law<C: Codec<Record>>(rng: &mut fastrand::Rng, outcomes: &mut Outcomes) -> Re
 
 fn cases() -> usize {
     match Config::default().cases as usize {
-        cases @ ..256 => 20 * cases,
+        cases @ ..256 => 6 * cases,
         cases => 80 * cases,
     }
 }
