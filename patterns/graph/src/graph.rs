@@ -8,7 +8,7 @@ use keyloom::value::{Codec, Postcard};
 use keyloom::{Pack, Reader, Result, Store, Subspace, Writer};
 use keyloom_tables::aggregate::Contributions;
 use keyloom_tables::parts::{PackAs, Parts};
-use keyloom_tables::{Attached, Inconsistency, Progress, RecordKey, Schema, Table, Totals};
+use keyloom_tables::{Attached, Inconsistency, Progress, RecordKey, Rule, Schema, Table, Totals};
 
 use crate::GraphError;
 use crate::incoming::Incoming;
@@ -125,9 +125,10 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         let edges = schema.table_with(&format!("{name} edges"), 1)?;
         let mirror = |space: &Subspace| Ok(Incoming::new(space, directed));
         let incoming = schema.derive(&edges, "incoming", 1, mirror)?;
-        let degrees = schema.totals(&edges, "degrees", 1, |key: &EdgeKey<I>, _: &E| {
-            let (source, label, target) = key;
-            Contributions::from_iter([((0_u8, source, label), 1), ((1_u8, target, label), 1)])
+        let degrees = schema.derive(&edges, "degrees", 1, |space| {
+            Ok(Totals::of_keys(space, |(source, label, target): &EdgeKey<I>| {
+                Contributions::from_iter([((0_u8, source, label), 1), ((1_u8, target, label), 1)])
+            }))
         })?;
         Ok(Self { vertices, edges, incoming, degrees, missing: Missing::Allow })
     }
@@ -234,7 +235,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         txn.guarded(|txn| {
             let edges =
                 in_order(edges.into_iter().map(|(key, edge)| Ok((self.edge_key(key)?, edge))))?;
-            if !matches!(self.missing, Missing::Allow) {
+            if !self.allows_missing() {
                 let keys: Vec<_> = edges.iter().map(|(key, _)| key.clone()).collect();
                 self.settle_ends(txn, &keys)?;
             }
@@ -264,21 +265,32 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
 
     /// Reports every inconsistency between the edges and what is derived from them.
     ///
+    /// Also reports edges that were written with the [table](Graph::edges) instead of the graph:
+    /// those of an undirected graph whose source is the larger end, and those whose ends are not in
+    /// the table of vertices, if the graph [refuses](Graph::refuse_missing_vertices) or
+    /// [creates](Graph::create_missing_vertices) missing vertices. Such a graph reads its edges once
+    /// more, and gets their ends.
+    ///
     /// # Errors
     /// Errors of [`Attached::check`].
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = self.incoming.check(reader)?;
-        found.extend(self.degrees.check(reader)?);
+        // The mirror reports the edges that do not decode.
+        let degrees = self.degrees.check(reader)?.into_iter();
+        found.extend(degrees.filter(|fault| fault.rule != Rule::Undecodable));
+        found.extend(self.check_edges(reader)?);
         Ok(found)
     }
 
     /// Fixes the incoming edges and the degrees, in bounded transactions, and returns what was
-    /// written for each of the two.
+    /// written for each of the two. Both are repaired although the other one fails. Edges that were
+    /// written past the graph stay: delete them, or put them again.
     ///
     /// # Errors
     /// Errors of [`Attached::repair`].
     pub fn repair(&self, store: &impl Store) -> Result<[Progress; 2]> {
-        Ok([self.incoming.repair(store)?, self.degrees.repair(store)?])
+        let (incoming, degrees) = (self.incoming.repair(store), self.degrees.repair(store));
+        Ok([incoming?, degrees?])
     }
 
     /// The key under which an edge is stored.
@@ -306,9 +318,14 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         }
     }
 
+    /// Whether an edge may name a vertex that is not in the table of vertices.
+    pub(crate) fn allows_missing(&self) -> bool {
+        matches!(self.missing, Missing::Allow)
+    }
+
     /// Refuses or creates the ends of `edges` that are not in the table of vertices.
     fn settle_ends(&self, txn: &mut impl Writer, edges: &[EdgeKey<I>]) -> Result<()> {
-        if matches!(self.missing, Missing::Allow) {
+        if self.allows_missing() {
             return Ok(());
         }
         let mut ends: Vec<(&I, usize)> =

@@ -95,6 +95,7 @@ pub mod algorithms;
 mod bidirectional;
 mod blocks;
 mod cheapest;
+mod check;
 mod csr;
 mod error;
 mod expand;

@@ -5,6 +5,7 @@ mod algorithms;
 mod bad_input;
 mod blocks;
 mod cost;
+mod damage;
 mod faults;
 mod graphalytics;
 mod ids;
@@ -46,6 +47,7 @@ on_every_store_and_server! {
     blocks::blocks_follow_the_graph,
     blocks::a_stopped_refresh_continues,
     blocks::damaged_blocks_are_found_and_repaired,
+    damage::an_edge_that_does_not_decode_stops_no_repair,
     faults::damage_is_found_and_repaired,
     faults::faults_leave_nothing_half_done,
     faults::conflicts_are_retried_to_the_same_end,

@@ -31,31 +31,35 @@ pub(super) struct Pass<A> {
 /// There may be more groups than fit in memory, and records are not sorted by group. So when one
 /// key too many is gathered, the largest one is dropped. A later pass gathers it.
 ///
-/// A record that does not decode is passed to `lost` and skipped, unless `lost` returns an error.
+/// A record that does not decode is passed to `lost`, unless `give` knows its output without the
+/// value; then `lost` gets no error. It is skipped, unless `lost` returns an error.
 pub(super) fn gather<K: RecordKey, V, C: Codec<V>, I, A: Default>(
     table: &Table<K, V, C>,
     reader: &impl Reader,
     range: &KeyRange<'static>,
     kept: usize,
-    give: impl Fn(&K, &V) -> Vec<(KeyBuf, I)>,
+    give: impl Fn(&K, Option<&V>) -> Option<Vec<(KeyBuf, I)>>,
     fold: impl Fn(&mut A, I),
-    mut lost: impl FnMut(KeyBuf, Error) -> Result<()>,
+    mut lost: impl FnMut(KeyBuf, Option<Error>) -> Result<()>,
 ) -> Result<Pass<A>> {
     let mut gathered = BTreeMap::<KeyBuf, A>::new();
     let (mut dropped, mut records): (Option<KeyBuf>, u64) = (None, 0);
     for entry in reader.range(table.space().self_and_children(), Order::Ascending)? {
         let entry = entry?;
         let stored_at = KeyBuf::from_slice(&entry.0);
-        let (key, value) = match record::<_, K, V, C>(table.space(), entry) {
-            Ok(record) => record,
+        let given = match record::<_, K, V, C>(table.space(), entry) {
+            Ok((key, value)) => give(&key, Some(&value)),
             Err(error) if is_undecodable(&error) => {
-                lost(stored_at, error)?;
-                continue;
+                let key = table.space().unpack::<K>(&stored_at).ok();
+                let given = key.and_then(|key| give(&key, None));
+                lost(stored_at, given.is_none().then_some(error))?;
+                given
             }
             Err(error) => return Err(error),
         };
+        let Some(given) = given else { continue };
         records += 1;
-        for (key, item) in give(&key, &value) {
+        for (key, item) in given {
             let comes_later = dropped.as_ref().is_some_and(|dropped| key >= *dropped);
             if comes_later || !range.contains(&key) {
                 continue;

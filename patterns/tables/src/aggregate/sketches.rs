@@ -261,7 +261,7 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
             table.check_repair(txn)?;
             let (mut left, mut written) = (Some(self.space.self_and_children()), 0);
             while let Some(range) = left {
-                let pass = self.gather(txn, table, &range, |_, error| Err(error))?;
+                let pass = self.gather(txn, table, &range, |_, error| error.map_or(Ok(()), Err))?;
                 left = pass.left;
                 txn.delete_range(pass.done)?;
                 for (key, sketch) in pass.gathered {
@@ -278,9 +278,9 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
         reader: &impl Reader,
         table: &Table<K, V, C>,
         range: &keyloom::KeyRange<'static>,
-        lost: impl FnMut(KeyBuf, Error) -> Result<()>,
+        lost: impl FnMut(KeyBuf, Option<Error>) -> Result<()>,
     ) -> Result<expected::Pass<Sketch>> {
-        let give = |key: &K, value: &V| self.coupons(key, value);
+        let give = |key: &K, value: Option<&V>| value.map(|value| self.coupons(key, value));
         let fold = |sketch: &mut Sketch, coupon| {
             sketch.0.get_or_insert_with(|| self.empty.clone()).update_with_coupon(coupon);
         };

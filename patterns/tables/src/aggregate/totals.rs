@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::sums::Sums;
 use super::totals_repair;
-use crate::derived::{Derived, RecordChange, SortedWrites};
+use crate::derived::{Derived, LostRecords, RecordChange, SortedWrites};
 use crate::inconsistency::Inconsistency;
 use crate::parts::{KeyShape, PackAs, Parts};
 use crate::progress::{Progress, RepairOptions};
@@ -101,7 +101,8 @@ impl<Q: Parts> FromIterator<(Q, i64)> for Contributions<Q::Owned> {
     }
 }
 
-type Function<K, V> = dyn Fn(&K, &V) -> Amounts + Send + Sync;
+/// Gets no value for a record that does not decode, and then returns what follows from its key.
+type Function<K, V> = dyn Fn(&K, Option<&V>) -> Option<Amounts> + Send + Sync;
 
 /// Counts and sums per group, maintained with the records of a [`Table`]; see the
 /// [module](crate::aggregate).
@@ -161,7 +162,38 @@ impl<K, V, P> Totals<K, V, P> {
         space: &Subspace,
         function: impl Fn(&K, &V) -> Contributions<P> + Send + Sync + 'static,
     ) -> Self {
-        let function = move |key: &K, value: &V| function(key, value).amounts;
+        let function =
+            move |key: &K, value: Option<&V>| value.map(|value| function(key, value).amounts);
+        Self { space: space.clone(), function: Arc::new(function), parts: PhantomData }
+    }
+
+    /// Totals of what follows from the keys of the records alone, such as the number of edges of a
+    /// vertex. So they stay right beside records that do not decode, which can be repaired,
+    /// replaced and deleted.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace, Writer};
+    /// use keyloom_tables::{Maintained, Table};
+    /// use keyloom_tables::aggregate::{Totals, contribution};
+    /// let per_day = Totals::of_keys(&Subspace::new("per_day"), |(day, _): &(u32, u32)| {
+    ///     contribution(day, 1)
+    /// });
+    /// let visits = Table::<(u32, u32), String>::new(&Subspace::new("visits")).with(&per_day);
+    /// let store = Memory::new();
+    /// store.transact(|txn| visits.put(txn, &(7, 1), &"ann".into()))?;
+    /// let damaged = visits.space().pack(&(7, 1));
+    /// store.transact(|txn| txn.put(&damaged, b"\xFF"))?;
+    /// assert_eq!(per_day.repair(&store, &visits)?.undecodable, 1);
+    /// assert_eq!(per_day.get(&store.snapshot()?, 7)?, 1);
+    /// store.transact(|txn| visits.delete(txn, &(7, 1)))?;
+    /// assert_eq!(per_day.get(&store.snapshot()?, 7)?, 0);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn of_keys(
+        space: &Subspace,
+        function: impl Fn(&K) -> Contributions<P> + Send + Sync + 'static,
+    ) -> Self {
+        let function = move |key: &K, _: Option<&V>| Some(function(key).amounts);
         Self { space: space.clone(), function: Arc::new(function), parts: PhantomData }
     }
 
@@ -218,23 +250,14 @@ impl<K, V, P> Totals<K, V, P> {
     }
 
     /// The whole keys that a record adds to, sorted and without duplicates, each with its amount.
-    pub(super) fn contributions(&self, key: &K, value: &V) -> Vec<(KeyBuf, i64)> {
-        let mut all = Vec::new();
-        self.collect(key, Some(value), &mut all, |amount| amount);
-        merge(all)
+    /// `None` if the value is not known and they do not follow from the key alone.
+    pub(super) fn contributions(&self, key: &K, value: Option<&V>) -> Option<Vec<(KeyBuf, i64)>> {
+        let amounts = (self.function)(key, value)?;
+        Some(merge(amounts.iter().map(|(parts, amount)| (self.whole(parts), amount)).collect()))
     }
 
-    fn collect(
-        &self,
-        key: &K,
-        value: Option<&V>,
-        into: &mut Vec<(KeyBuf, i64)>,
-        amount: impl Fn(i64) -> i64,
-    ) {
-        let Some(value) = value else { return };
-        let whole = |parts: &[u8]| self.space.prefix().iter().chain(parts).copied().collect();
-        let all = (self.function)(key, value);
-        into.extend(all.iter().map(|(parts, some)| (whole(parts), amount(some))));
+    fn whole(&self, parts: &[u8]) -> KeyBuf {
+        self.space.prefix().iter().chain(parts).copied().collect()
     }
 }
 
@@ -267,7 +290,8 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
-    /// A record that does not decode is reported and contributes nothing.
+    /// A record that does not decode is reported. It contributes nothing, or what [follows from its
+    /// key](Totals::of_keys).
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] if the
@@ -310,7 +334,8 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V
     ///
     /// # Errors
     /// Errors of [`check`](crate::Maintained::check); [`Error::InvalidArgument`] for a position of
-    /// other data; an error for the first record that does not decode.
+    /// other data; an error for the first record that does not decode, unless its contribution
+    /// [follows from its key](Totals::of_keys).
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -337,11 +362,23 @@ impl<K, V, P> Derived<K, V> for Totals<K, V, P> {
     }
 
     fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
-        let mut amounts = Vec::new();
-        for RecordChange { key, new, .. } in changes {
-            self.collect(key, *new, &mut amounts, |amount| amount);
+        let new = changes.iter().filter_map(|change| Some((change.key, change.new?)));
+        for amounts in new.filter_map(|(key, value)| (self.function)(key, Some(value))) {
+            amounts.iter().try_for_each(|(parts, _)| check_key(&self.whole(parts)))?;
         }
-        amounts.iter().try_for_each(|(key, _)| check_key(key))
+        Ok(())
+    }
+
+    fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {
+        let mut sums = Sums::new(&self.space, lost.keys().count());
+        for key in lost.keys() {
+            let Some(amounts) = (self.function)(key, None) else { return Ok(false) };
+            amounts
+                .iter()
+                .try_for_each(|(parts, amount)| sums.add(parts, amount.wrapping_neg()))?;
+        }
+        sums.each(|key, amount| if amount == 0 { Ok(()) } else { txn.add(key, amount) })?;
+        Ok(true)
     }
 }
 
@@ -369,8 +406,8 @@ impl<K, V, P> Totals<K, V, P> {
         into: &mut Sums,
         amount: impl Fn(i64) -> i64,
     ) -> Result<()> {
-        let Some(value) = value else { return Ok(()) };
-        let amounts = (self.function)(key, value);
+        let amounts = value.and_then(|value| (self.function)(key, Some(value)));
+        let Some(amounts) = amounts else { return Ok(()) };
         amounts.iter().try_for_each(|(parts, some)| into.add(parts, amount(some)))
     }
 }

@@ -36,9 +36,9 @@ fn pass<K: RecordKey, V, P, C: Codec<V>>(
     table: &Table<K, V, C>,
     range: &KeyRange<'static>,
     kept: usize,
-    lost: impl FnMut(KeyBuf, Error) -> Result<()>,
+    lost: impl FnMut(KeyBuf, Option<Error>) -> Result<()>,
 ) -> Result<Found> {
-    let give = |key: &K, value: &V| totals.contributions(key, value);
+    let give = |key: &K, value: Option<&V>| totals.contributions(key, value);
     let add = |sum: &mut i64, amount: i64| *sum = sum.wrapping_add(amount);
     let pass = expected::gather(table, reader, range, kept, give, add, lost)?;
     let mut found = Found { faults: Vec::new(), records: pass.records, totals: 0, left: pass.left };
@@ -110,7 +110,14 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
     let mut done = Progress::at(position);
     let mut size = BatchSize::new(options.batch);
     while let Some(range) = left {
-        let pass = pass(totals, &store.snapshot()?, table, &range, KEPT, |_, error| Err(error))?;
+        let mut undecodable = 0;
+        let lost = |_, error: Option<Error>| {
+            undecodable += 1;
+            error.map_or(Ok(()), Err)
+        };
+        let pass = pass(totals, &store.snapshot()?, table, &range, KEPT, lost)?;
+        // Each pass reads all records.
+        done.undecodable = done.undecodable.max(undecodable);
         left = pass.left;
         done.records += pass.records;
         done.entries += pass.totals;
@@ -189,7 +196,7 @@ mod tests {
         for kept in [1, 2, 7, 29, 30, 31] {
             let (mut found, mut left, mut passes) = (Vec::new(), Some(totals.all()), 0);
             while let Some(range) = left {
-                let fail = |_, error| Err(error);
+                let fail = |_, error: Option<Error>| error.map_or(Ok(()), Err);
                 let pass = pass(&totals, &snapshot, &table, &range, kept, fail).unwrap();
                 assert!(pass.faults.len() <= kept && pass.records == 90);
                 found.extend(pass.faults.into_iter().map(|fault| fault.what));
