@@ -1,5 +1,6 @@
 //! Which vertices changed: noted by the writers of edges and vertices.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Order, Reader, Result, Store, Subspace, Writer, pack};
-use keyloom_tables::derived::{Derived, LostRecords, RecordChange, SortedWrites};
+use keyloom_tables::derived::{Derived, LostRecords, RecordChange, SortedWrites, is_undecodable};
 use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions, Rule, Table};
 
 use super::keys::Keys;
@@ -107,11 +108,12 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
     }
 
     /// Compares the lists of every vertex that is not marked with the graph. Builds the rows of the
-    /// graph in memory.
+    /// graph in memory. An edge that cannot be read is reported; the lists of its ends are not
+    /// known, and are not compared.
     fn check<D: Codec<E>>(
         &self,
         reader: &impl Reader,
-        _: &Table<EdgeKey<I>, E, D>,
+        edges: &Table<EdgeKey<I>, E, D>,
     ) -> Result<Vec<Inconsistency>> {
         let Some(stored) = self.keys.stored(reader)?.filter(|stored| stored.is_complete) else {
             return Ok(Vec::new());
@@ -120,10 +122,23 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
         let Ok(rows) = super::load(&self.keys, reader, &stored, self) else {
             return Ok(fault(&self.keys.state(), Rule::Wrong));
         };
-        let graph = self.source.rows::<I, E, D>(reader, self.weight)?;
-        let mut faults = Vec::new();
+        let (mut faults, mut unknown) = (Vec::new(), BTreeSet::new());
+        let graph = self.source.rows::<I, E, D>(reader, self.weight, |key, error| {
+            if let Ok((source, _, target)) = edges.space().unpack::<EdgeKey<I>>(key) {
+                unknown.extend([pack(&(source,)), pack(&(target,))]);
+            }
+            let fault = Inconsistency::new(key.into(), Rule::Undecodable);
+            faults.push(match is_undecodable(&error) {
+                true => fault,
+                false => fault.with_text(format!("has a weight that is refused: {error}")),
+            });
+            Ok(())
+        })?;
         let (one, two) = (Named::new(&graph), Named::new(&rows));
         for (id, numbers) in one.pairs(&two) {
+            if unknown.contains(id) {
+                continue;
+            }
             let mark = self.keys.mark(id);
             let is_same = match numbers {
                 (Some(own), Some(other)) => one.lists(own) == two.lists(other),
@@ -156,13 +171,19 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
         let done = store.transact(|txn| {
             txn.guarded(|txn| {
                 let faults = self.check(&*txn, edges)?;
+                let mut done = Progress { finished: true, ..Progress::default() };
                 for fault in &faults {
                     match fault.rule {
+                        Rule::Undecodable => {
+                            done.undecodable += 1;
+                            continue;
+                        }
                         Rule::Missing => txn.put(&fault.key, &[])?,
                         _ => txn.delete(&fault.key)?,
                     }
+                    done.written += 1;
                 }
-                Ok(Progress { finished: true, written: faults.len() as u64, ..Progress::default() })
+                Ok(done)
             })
         })?;
         let _ = progress(&done);

@@ -134,7 +134,8 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         let build = store.transact(|txn| self.begin_build(txn))?;
         let rows = {
             let snapshot = store.snapshot()?;
-            self.changes.pattern().source.rows::<I, E, C>(&snapshot, self.weight())?
+            let source = &self.changes.pattern().source;
+            source.rows::<I, E, C>(&snapshot, self.weight(), |_, error| Err(error))?
         };
         store.transact(|txn| {
             self.check_build(txn, build)?;

@@ -41,7 +41,9 @@ where
     }
 
     fn csr(&self, weight: Option<impl Fn(&E) -> f64>) -> Result<Csr<'static, I>> {
-        Ok(Csr::new(Source::of(self.graph).rows::<I, E, C>(self.reader, weight)?))
+        let rows =
+            Source::of(self.graph).rows::<I, E, C>(self.reader, weight, |_, error| Err(error));
+        Ok(Csr::new(rows?))
     }
 }
 
@@ -61,20 +63,28 @@ impl Source {
         Self { edges, vertices, is_directed: graph.is_directed() }
     }
 
-    /// The rows of the graph.
+    /// The rows of the graph. An edge whose key or weight cannot be read is passed to `lost` and
+    /// left out, unless `lost` returns an error.
     pub(crate) fn rows<I: VertexId, E, C: Codec<E>>(
         &self,
         reader: &impl Reader,
         weight: Option<impl Fn(&E) -> f64>,
+        mut lost: impl FnMut(&[u8], Error) -> Result<()>,
     ) -> Result<Adjacency<'static>> {
         let mut interner = Interner::default();
         let mut arcs = Arcs { pairs: Vec::new(), weights: weight.as_ref().map(|_| Vec::new()) };
-        self.each_arc::<I, _>(reader, &mut interner, |from, to, entry| {
-            arcs.pairs.push((from, to));
-            if let (Some(weight), Some(weights)) = (&weight, &mut arcs.weights) {
-                weights.push(weight_of::<E, C, _>(entry, weight)?);
+        self.each_arc::<I, _>(reader, &mut interner, |ends, entry| {
+            let weight = weight.as_ref().map(|weight| weight_of::<E, C, _>(entry, weight));
+            match (ends, weight.transpose()) {
+                (Ok(ends), Ok(weight)) => {
+                    arcs.pairs.push(ends);
+                    if let Some(weights) = &mut arcs.weights {
+                        weights.extend(weight);
+                    }
+                    Ok(())
+                }
+                (Err(error), _) | (_, Err(error)) => lost(&entry.0, error),
             }
-            Ok(())
         })?;
         self.each_vertex::<I>(reader, &mut interner)?;
         let (ids, places) = interner.sorted();
@@ -98,23 +108,27 @@ impl Source {
         })
     }
 
-    /// Calls `visit` with the numbers of the ends of each edge, and its entry.
+    /// Calls `visit` with the numbers of the ends of each edge, or the error of its key, and its
+    /// entry.
     fn each_arc<'r, I: VertexId, R: Reader>(
         &self,
         reader: &'r R,
         interner: &mut Interner,
-        mut visit: impl FnMut(u32, u32, &Entry<R::Bytes<'r>>) -> Result<()>,
+        mut visit: impl FnMut(Result<(u32, u32)>, &Entry<R::Bytes<'r>>) -> Result<()>,
     ) -> Result<()> {
         let own = self.edges.prefix().len();
         let mut ends = Ends::default();
         for entry in reader.range(self.edges.range(), Order::Ascending)? {
             let entry = entry?;
             let key = entry.0.get(own..).unwrap_or_default();
-            if !ends.begin(key) {
-                ends.set::<I>(key, interner).map_err(|error| error.at(&entry.0))?;
+            if !ends.begin(key)
+                && let Err(error) = ends.set::<I>(key, interner)?
+            {
+                visit(Err(error.at(&entry.0)), &entry)?;
+                continue;
             }
             let to = interner.number(key.get(ends.prefix.len()..).unwrap_or_default());
-            visit(ends.source, to.ok_or(GraphError::TooManyVertices)?, &entry)?;
+            visit(Ok((ends.source, to.ok_or(GraphError::TooManyVertices)?)), &entry)?;
         }
         Ok(())
     }
@@ -152,11 +166,19 @@ impl Ends {
         !self.prefix.is_empty() && rest.is_some_and(|rest| rest.first() != Some(&0xFF))
     }
 
-    fn set<I: VertexId>(&mut self, key: &[u8], interner: &mut Interner) -> Result<()> {
-        let (source, label, _) = unpack::<(I, Cow<'_, str>, I)>(key).map_err(Error::from)?;
+    /// Takes the source and the label of a key, or returns why it does not decode.
+    fn set<I: VertexId>(
+        &mut self,
+        key: &[u8],
+        interner: &mut Interner,
+    ) -> Result<Result<(), Error>> {
+        let (source, label, _) = match unpack::<(I, Cow<'_, str>, I)>(key) {
+            Ok(ends) => ends,
+            Err(error) => return Ok(Err(error.into())),
+        };
         self.source = interner.number(&pack(&(&source,))).ok_or(GraphError::TooManyVertices)?;
         self.prefix = pack(&(&source, &*label)).to_vec();
-        Ok(())
+        Ok(Ok(()))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Edges that do not decode, and edges that were written past the graph.
 
-use keyloom::{Memory, Store, Writer};
-use keyloom_graph::{Direction, Graph};
+use keyloom::value::{Codec, Postcard};
+use keyloom::{Memory, Reader, Store, Writer};
+use keyloom_graph::{Blocks, Direction, Graph};
 use keyloom_tables::{Rule, Schema};
 use keyloom_testing::laws::clear;
 
@@ -50,6 +51,66 @@ pub fn an_edge_that_does_not_decode_stops_no_repair(store: &impl Store) {
     assert!(store.transact(|txn| graph.delete_edge(txn, &1, "to", &5)).unwrap());
     assert_eq!(faults(store), []);
     assert_eq!([degree(store, 1, Direction::Out), degree(store, 5, Direction::In)], [9, 0]);
+}
+
+/// The check of blocks goes on after an edge that cannot be read, and a repair leaves it there.
+#[test]
+fn a_check_of_blocks_names_the_edges_that_it_cannot_read() {
+    let store = Memory::new();
+    let graph = super::directed(&store);
+    let schema = Schema::open(&store, "test").unwrap();
+    let weight = |weight: &u32| if *weight == 99 { f64::NAN } else { 1.0 };
+    let blocks = Blocks::declare_weighted(&schema, &graph, "blocks", weight).unwrap();
+    let edges = (0..40_u32).map(|n| ((n % 4, label(), n), n));
+    store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
+    blocks.refresh(&store).unwrap();
+    let faults = || blocks.check(&store.snapshot().unwrap()).unwrap();
+    assert_eq!(faults(), []);
+    let space = graph.edges().space();
+    let [undecodable, refused, added] =
+        [(1, 5), (0, 8), (2, 7)].map(|(from, to): (u32, u32)| space.pack(&(from, "to", to)));
+    let encoded = |weight: u32| {
+        let mut value = Vec::new();
+        Postcard::encode(&weight, &mut value).unwrap();
+        value
+    };
+    store
+        .transact(|txn| {
+            txn.put(&undecodable, &[0xFF; 9])?;
+            txn.put(&refused, &encoded(99))?;
+            // A fault that comes after both of them.
+            txn.put(&added, &encoded(6))
+        })
+        .unwrap();
+    let found: Vec<_> = faults().into_iter().map(|fault| (fault.rule, fault.key)).collect();
+    assert_eq!(
+        found[..2],
+        [(Rule::Undecodable, refused.clone()), (Rule::Undecodable, undecodable.clone())]
+    );
+    let wrong: Vec<u32> = found[2..]
+        .iter()
+        .map(|(rule, key)| {
+            assert_eq!(*rule, Rule::Missing);
+            blocks.space().unpack::<(u8, u32)>(key).unwrap().1
+        })
+        .collect();
+    assert_eq!(wrong, [2, 7]);
+    // The mirror first, from which the incoming lists are read.
+    graph.repair(&store).unwrap();
+    assert_eq!(blocks.repair(&store).unwrap().undecodable, 2);
+    assert_eq!(faults().len(), 2);
+    let snapshot = store.snapshot().unwrap();
+    assert!(
+        snapshot.get(&undecodable).unwrap().is_some() && snapshot.get(&refused).unwrap().is_some()
+    );
+    store
+        .transact(|txn| {
+            graph.put_edge(txn, &1, "to", &5, &1)?;
+            graph.put_edge(txn, &0, "to", &8, &1)
+        })
+        .unwrap();
+    blocks.repair(&store).unwrap();
+    assert_eq!(faults(), []);
 }
 
 /// What no method of the graph writes is reported with its key.
