@@ -57,7 +57,8 @@ impl<I: VertexId, V: 'static, E, C: Codec<V> + Codec<E>> Graph<I, V, E, C> {
         for ((edge, _), ends) in edges.drain(..).zip(keys.chunks(2)) {
             let missing = ends.iter().find(|end| exists.get(&***end) == Some(&false));
             found.extend(missing.map(|end| {
-                let text = format!("dangles: the vertex {} has no record", shown(end));
+                let end = shown(end);
+                let text = format!("dangles: put the vertex {end}, or delete this edge");
                 Inconsistency::new(edge, Rule::Dangling).with_text(text)
             }));
         }

@@ -130,7 +130,9 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
             let fault = Inconsistency::new(key.into(), Rule::Undecodable);
             faults.push(match is_undecodable(&error) {
                 true => fault,
-                false => fault.with_text(format!("has a weight that is refused: {error}")),
+                false => {
+                    fault.with_text(format!("is refused; put it with another weight: {error}"))
+                }
             });
             Ok(())
         })?;

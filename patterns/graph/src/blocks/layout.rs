@@ -10,7 +10,7 @@ use crate::csr::{Adjacency, Bytes, Rows, packed_id, sorted_number};
 /// only the blocks that it rewrites. It belongs to one state of the blocks.
 pub(super) struct Layout {
     pub(super) stored: Stored,
-    /// The blocks of the ids that are in order.
+    /// All blocks of ids at first; only those in order are searched.
     ids: Vec<Bytes<'static>>,
     /// The numbers of the ids that were added later.
     later: HashMap<Vec<u8>, u32>,

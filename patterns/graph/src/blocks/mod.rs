@@ -168,10 +168,10 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     }
 
     /// Brings the blocks up to date: rewrites those of changed vertices, in transactions of at most
-    /// 32 blocks (about 1 MB) or one vertex. Builds all blocks if there are none, if vertices are
-    /// gone, if many were added since, or if the changed vertices have more than a quarter of the
-    /// edges; that takes about 24 bytes of memory per edge. If it was stopped or killed, call it
-    /// again: rewrites continue, a build of all blocks begins again.
+    /// 1,000 vertices, and 32 blocks (about 1 MB) or one hub. Builds all blocks if there are none,
+    /// if vertices are gone, if many were added since, or if the changed vertices have more than a
+    /// quarter of the edges; that takes about 24 bytes of memory per edge. If it was stopped or
+    /// killed, call it again: rewrites continue, a build of all blocks begins again.
     ///
     /// A rewrite costs one range over the blocks at first; then each transaction reads the edges of
     /// the changed vertices, and the blocks that it rewrites. On LMDB, after 1,000 changed edges of
@@ -185,10 +185,12 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     }
 
     /// Reports every vertex whose lists in the blocks differ from the graph, although it is not
-    /// marked as changed. Builds the rows of the graph in memory.
+    /// marked as changed, and every edge whose key or weight cannot be read; the lists of its ends
+    /// are not compared. Builds the rows of the graph in memory.
     ///
     /// # Errors
-    /// Errors of [`to_weighted_csr`](crate::GraphView::to_weighted_csr) and of [`Attached::at`].
+    /// Errors of [`to_csr`](crate::GraphView::to_csr), but for edges that do not decode, and of
+    /// [`Attached::at`].
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         self.changes.check(reader)
     }

@@ -209,6 +209,21 @@ fn a_step_of_a_refresh_is_bounded() {
     are_those_of_the_graph(&store, &graph, &blocks);
 }
 
+/// Where the edges of the marked vertices are many, a build reads all edges in less time.
+#[test]
+fn a_refresh_of_many_vertices_builds_all_blocks() {
+    let store = keyloom_testing::memory();
+    let (graph, blocks) = many_changes(&store);
+    let vertices =
+        u64::from(graph.at(&store.snapshot().unwrap()).unwrap().to_csr().unwrap().vertex_count());
+    let few = blocks.refresh(&store).unwrap().records;
+    assert!(few < vertices / 10, "{few} of {vertices} rewritten");
+    let changed = (0..3_500).step_by(3).map(|n| ((n, "many".to_owned(), n / 2), 2));
+    store.transact(|txn| graph.put_edges(txn, changed.clone())).unwrap();
+    assert_eq!(blocks.refresh(&store).unwrap().records, vertices, "all of them are built");
+    are_those_of_the_graph(&store, &graph, &blocks);
+}
+
 /// What a refresh keeps of the blocks is old when another one has run meanwhile.
 #[test]
 fn refreshes_that_meet_agree() {
