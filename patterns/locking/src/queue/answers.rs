@@ -19,7 +19,9 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// of the delivery in the same transaction. So if the job was delivered to another consumer in
     /// the meantime, this transaction does not commit, and the results are written once.
     ///
-    /// A lease that has ended is still valid until the job is delivered again.
+    /// A lease that has ended is still valid until the job is delivered again. If it was the last
+    /// attempt and the job became a dead letter, it is valid until the job is
+    /// [requeued](Self::requeue) or deleted. The same holds for the other answers.
     ///
     /// # Errors
     /// [`QueueError::Stale`], after which the transaction does not commit; the errors of
@@ -77,7 +79,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
                 }
             };
             job.state = match outcome {
-                Failed::Dead => JobState::Dead { since: now },
+                Failed::Dead => JobState::Dead { since: now, timed_out: false },
                 Failed::RetryAt(from) => JobState::Waiting { from },
             };
             self.write(txn, delivery.id, &job)?;
@@ -131,9 +133,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             let until = self.now()?.saturating_add(self.visibility());
             let jobs = self.jobs.get_many(txn, held.iter().map(|(id, _)| id))?;
             for ((id, token), job) in held.iter().zip(jobs) {
-                let is_held = |job: &Job<J>| {
-                    job.token == *token && matches!(job.state, JobState::Leased { .. })
-                };
+                let is_held = |job: &Job<J>| job.token == *token && job.is_unanswered();
                 if let Some(mut job) = job.filter(is_held) {
                     job.state = JobState::Leased { until };
                     self.write(txn, *id, &job)?;
@@ -151,7 +151,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         txn.guarded(|txn| {
             let mut job = self.held(txn, delivery)?;
             job.set_error(error);
-            job.state = JobState::Dead { since: self.now()? };
+            job.state = JobState::Dead { since: self.now()?, timed_out: false };
             self.write(txn, delivery.id, &job)
         })
     }
@@ -210,12 +210,12 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         let Delivery { id, token, .. } = *delivery;
         let stale = |reason| QueueError::Stale { id, token, reason };
         let job = self.jobs.get(reader, &id)?.ok_or_else(|| stale(Stale::Gone))?;
-        match job.state {
-            _ if job.token != token => {
+        match () {
+            () if job.token != token => {
                 Err(stale(Stale::DeliveredAgain { token: job.token }).into())
             }
-            JobState::Leased { .. } => Ok(job),
-            JobState::Waiting { .. } | JobState::Dead { .. } => Err(stale(Stale::GivenBack).into()),
+            () if job.is_unanswered() => Ok(job),
+            () => Err(stale(Stale::GivenBack).into()),
         }
     }
 

@@ -233,7 +233,8 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             if job.last_error.is_none() {
                 job.set_error("the lease of the last attempt ended without an answer");
             }
-            job.state = JobState::Dead { since: now };
+            let timed_out = matches!(job.state, JobState::Leased { .. });
+            job.state = JobState::Dead { since: now, timed_out };
             return job;
         }
         job.state = JobState::Leased { until: now.saturating_add(self.visibility()) };

@@ -57,6 +57,9 @@ pub enum JobState {
     Dead {
         /// When it became one.
         since: u64,
+        /// Whether it became one because the lease of its last attempt ended. Then the consumer of
+        /// that attempt can still answer.
+        timed_out: bool,
     },
 }
 
@@ -99,7 +102,7 @@ impl<J> Job<J> {
                 entry((WAITING, &self.tenant, self.priority.code(), from))
             }
             JobState::Leased { until } => entry((LEASED, &self.tenant, 0_u8, until)),
-            JobState::Dead { since } => entry((DEAD, &self.tenant, 0_u8, since)),
+            JobState::Dead { since, .. } => entry((DEAD, &self.tenant, 0_u8, since)),
         }
     }
 
@@ -119,6 +122,15 @@ impl<J> Job<J> {
 
     pub(super) fn is_due(&self, now: u64, grace: u64) -> bool {
         self.available_from(grace).is_some_and(|from| from <= now)
+    }
+
+    /// Whether the consumer of the last delivery has not answered it.
+    pub(super) fn is_unanswered(&self) -> bool {
+        match self.state {
+            JobState::Leased { .. } => true,
+            JobState::Dead { timed_out, .. } => timed_out,
+            JobState::Waiting { .. } => false,
+        }
     }
 
     pub(super) fn set_error(&mut self, error: &str) {

@@ -127,7 +127,7 @@ pub fn dead_letters_are_listed_requeued_and_deleted(store: &AnyStore) {
     let first = queue.dead_letters(&snapshot, None, 4, None).unwrap();
     let tenants: Vec<_> = first.items.iter().map(|(_, job)| &job.tenant[..]).collect();
     assert_eq!(tenants, ["a", "a", "b", "b"]);
-    assert!(matches!(first.items[0].1.state, JobState::Dead { since } if since >= START));
+    assert!(matches!(first.items[0].1.state, JobState::Dead { since, .. } if since >= START));
     assert_eq!(first.items[0].1.last_error.as_ref().unwrap(), &"é".repeat(500));
     let rest = queue.dead_letters(&snapshot, None, 4, first.next.as_ref()).unwrap();
     assert_eq!((rest.items.len(), rest.next), (2, None));
@@ -161,6 +161,33 @@ pub fn jobs_of_crashing_consumers_become_dead_letters(store: &AnyStore) {
     assert_eq!(queue.counts(&snapshot, Some("acme")).unwrap().dead, 1);
     let dead = queue.dead_letters(&snapshot, None, 9, None).unwrap().items;
     assert!(dead[0].1.last_error.as_ref().unwrap().contains("lease"));
+}
+
+/// The consumer of the last attempt is slow, and another consumer makes the job a dead letter.
+pub fn late_answers_to_the_last_attempt_count(store: &AnyStore) {
+    let clock = keyloom_locking::ManualClock::at(START);
+    let queue = open_with(store, QueueOptions { max_attempts: 1, ..options(&clock) });
+    fill(store, &queue, "acme", 6);
+    let slow = queue.dequeue(store, 6).unwrap();
+    clock.advance(VISIBILITY);
+    assert_eq!(queue.dequeue(store, 6).unwrap(), []);
+    let counts = || queue.counts(&store.snapshot().unwrap(), None).unwrap();
+    assert_eq!(counts().dead, 6);
+
+    store.transact(|txn| queue.complete(txn, &slow[0])).unwrap();
+    store.transact(|txn| queue.fail(txn, &slow[1], "no")).unwrap();
+    store.transact(|txn| queue.bury(txn, &slow[2], "no")).unwrap();
+    store.transact(|txn| queue.release(txn, &slow[3])).unwrap();
+    store.transact(|txn| queue.extend(txn, &slow[4], VISIBILITY).map(drop)).unwrap();
+    let (is, gone) = (counts(), queue.get(&store.snapshot().unwrap(), slow[0].id).unwrap());
+    assert_eq!((gone, is.dead, is.ready, is.leased), (None, 3, 1, 1));
+    // An answered one is answered once, and one that was requeued is no longer this consumer's.
+    for answered in &slow[1..4] {
+        assert_stale(&refused(store, |txn| queue.complete(txn, answered)), Stale::GivenBack);
+    }
+    store.transact(|txn| queue.requeue(txn, slow[5].id)).unwrap();
+    assert_stale(&refused(store, |txn| queue.complete(txn, &slow[5])), Stale::GivenBack);
+    assert_sound(store, &queue);
 }
 
 pub fn keys_prevent_duplicates_for_a_window(store: &AnyStore) {

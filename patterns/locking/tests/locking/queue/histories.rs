@@ -164,7 +164,7 @@ impl<'s> History<'s> {
             }
             let stored = self.queue.get(&snapshot, *id).unwrap().unwrap();
             if stored.state != job.state {
-                job.state = JobState::Dead { since: now };
+                job.state = JobState::Dead { since: now, timed_out: true };
                 job.last_error = job.last_error.take().or(stored.last_error.clone());
             }
         }
@@ -207,7 +207,7 @@ impl<'s> History<'s> {
             None => return false,
             Some(Failed::Dead) => {
                 assert!(job.attempts >= most);
-                job.state = JobState::Dead { since: now };
+                job.state = JobState::Dead { since: now, timed_out: false };
             }
             Some(Failed::RetryAt(from)) => {
                 let bound = 2_000 << (job.attempts - 1);
@@ -243,7 +243,7 @@ impl<'s> History<'s> {
         let done = self.transact(|queue, txn| queue.bury(txn, delivery, "bad")).is_some();
         if done {
             let job = self.model.jobs.get_mut(&delivery.id).unwrap();
-            job.state = JobState::Dead { since: self.model.now };
+            job.state = JobState::Dead { since: self.model.now, timed_out: false };
             job.last_error = Some("bad".into());
         }
         done

@@ -82,6 +82,7 @@ on_every_store! {
     behaviour::failed_jobs_come_back_later_each_time,
     behaviour::dead_letters_are_listed_requeued_and_deleted,
     behaviour::jobs_of_crashing_consumers_become_dead_letters,
+    behaviour::late_answers_to_the_last_attempt_count,
     behaviour::keys_prevent_duplicates_for_a_window,
     behaviour::tenants_take_turns,
     behaviour::priorities_and_delays_are_kept,

@@ -45,7 +45,12 @@ impl Model {
     /// The holder's view: whether a delivery may still be answered.
     pub fn is_held(&self, delivery: &Delivery<u32>) -> bool {
         self.jobs.get(&delivery.id).is_some_and(|job| {
-            job.token == delivery.token && matches!(job.state, JobState::Leased { .. })
+            let is_unanswered = match job.state {
+                JobState::Leased { .. } => true,
+                JobState::Dead { timed_out, .. } => timed_out,
+                JobState::Waiting { .. } => false,
+            };
+            job.token == delivery.token && is_unanswered
         })
     }
 
@@ -78,6 +83,6 @@ fn time(job: &Job<u32>) -> u64 {
     match job.state {
         JobState::Waiting { from: at }
         | JobState::Leased { until: at }
-        | JobState::Dead { since: at } => at,
+        | JobState::Dead { since: at, .. } => at,
     }
 }
