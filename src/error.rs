@@ -340,6 +340,21 @@ pub enum Error {
         /// The error of the first write that failed.
         source: Box<Error>,
     },
+    /// A query read more than its [`Budget`](crate::Budget) allows, or its caller stopped it. It
+    /// has no result. Ask for less (a smaller page, a more selective query), or raise the limit.
+    #[error(
+        "the query was stopped ({limit}) after {keys} keys and {bytes} bytes, at key {key}; ask for less, or raise the limit"
+    )]
+    OverBudget {
+        /// The limit.
+        limit: crate::OverBudget,
+        /// The keys that it has read.
+        keys: u64,
+        /// The bytes of keys and values that it has read.
+        bytes: u64,
+        /// The key at which it was stopped, printable.
+        key: Box<str>,
+    },
     /// The connection to the server broke, or the server does not answer, and nothing was
     /// committed. Run the transaction again, as [`Store::transact`](crate::Store::transact) does:
     /// its retries bridge the restart of a server or the election of a leader.
@@ -651,6 +666,13 @@ impl Error {
         let is_too_much =
             |error: &Self| matches!(error, Self::TransactionTooLarge { .. } | Self::TooOld { .. });
         self.any(is_too_much) && !self.maybe_committed()
+    }
+
+    /// Whether a query was stopped because of its [`Budget`](crate::Budget).
+    ///
+    /// Also true for an error that wraps this one.
+    pub fn is_over_budget(&self) -> bool {
+        self.any(|error| matches!(error, Self::OverBudget { .. }))
     }
 
     /// Whether `test` holds for this error or a keyloom error that it wraps.

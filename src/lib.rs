@@ -52,6 +52,7 @@
 //! | [`AnyStore`] | one of them, chosen by an address at run time |
 //! | [`Metered`] around any store | counts gets, ranges, keys, bytes and round trips |
 //! | [`Faulty`] around any store | fails at any operation on demand |
+//! | [`Budgeted`] around any reader | refuses to read more keys or bytes, or for longer, than its [`Budget`] |
 //!
 //! Every call blocks its thread until the store has answered. An async program calls keyloom from
 //! `tokio::task::spawn_blocking` or a similar function. Each remote store keeps one thread for its
@@ -82,6 +83,7 @@ compile_error!(
 mod any;
 mod atomic;
 pub mod backend;
+mod budget;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "lmdb")]
@@ -113,6 +115,7 @@ pub mod value;
 pub use crate::foundationdb::FoundationDb;
 pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction, Opener};
 pub use atomic::{AtomicOp, VersionstampedKey};
+pub use budget::{Budget, Budgeted, BudgetedEntries, OverBudget};
 pub use dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction, DynWriter};
 pub use error::{BoxedError, Error, HeldPages, OldestReader, Result, Shared, SharedError};
 #[cfg(feature = "etcd")]

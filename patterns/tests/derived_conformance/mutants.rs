@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{DynWriter, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::conformance::{Law, Subject, Suite};
 use keyloom_patterns::derived::{Derived, LostRecords, RepairPosition, SortedWrites};
 use keyloom_patterns::{Maintained, Progress, RecordChange, RepairOptions, Table};
@@ -18,6 +18,7 @@ use keyloom_patterns::{Inconsistency, Rule};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Flaw {
     ForgetsOld,
+    AnswersInPart,
     ForgetsNew,
     IgnoresLastOfMany,
     TruncatesBatches,
@@ -297,6 +298,29 @@ fn missing<C: Codec<Sale>>(
     Ok(missing)
 }
 
+/// A reader whose ranges end where they fail.
+struct InPart<'r, R>(&'r R);
+
+impl<R: Reader> Reader for InPart<'_, R> {
+    type Bytes<'x>
+        = R::Bytes<'x>
+    where
+        Self: 'x;
+    type Entries<'x>
+        = std::vec::IntoIter<Result<(R::Bytes<'x>, R::Bytes<'x>)>>
+    where
+        Self: 'x;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes<'_>>> {
+        self.0.get(key)
+    }
+
+    fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {
+        let entries = self.0.range(range, order)?.take_while(Result::is_ok);
+        Ok(entries.collect::<Vec<_>>().into_iter())
+    }
+}
+
 /// A kind of the suite, with a flaw.
 struct Mutant<T>(T, Flaw);
 
@@ -316,7 +340,10 @@ impl<T: Subject<Key = u32, Value = Sale>> Subject for Mutant<T> {
     }
 
     fn answers(&self, kind: &Self::Kind, reader: &impl Reader) -> Result<T::Answers> {
-        self.0.answers(&kind.good, reader)
+        match self.1 {
+            Flaw::AnswersInPart => self.0.answers(&kind.good, &InPart(reader)),
+            _ => self.0.answers(&kind.good, reader),
+        }
     }
 
     fn model(&self, sales: &Sales) -> T::Answers {
@@ -352,6 +379,7 @@ caught! {
     an_update_that_forgets_the_old_value: Composite, ForgetsOld, Answers;
     an_update_that_forgets_the_new_value: Sums, ForgetsNew, Answers;
     an_update_that_ignores_one_of_many: Composite, IgnoresLastOfMany, Batches;
+    a_query_that_ends_where_it_fails: Composite, AnswersInPart, Budget;
     an_update_that_writes_unchanged_entries: Composite, WritesUnchanged, Unchanged;
     an_update_that_reads_all_entries: Composite, ReadsAll, Growth;
     an_update_that_reads_the_records: Composite, ReadsRecords, Records;

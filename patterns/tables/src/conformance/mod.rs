@@ -105,6 +105,7 @@
 //!
 //! The suite measures no times and kills no processes.
 
+mod budget;
 mod costs;
 mod damage;
 mod field;
@@ -335,6 +336,7 @@ macro_rules! laws {
 laws! {
     Answers, "after each change of one record, queries answer like the model", maintenance::answers;
     Batches, "after each batch of changes, queries answer like the model", maintenance::batches;
+    Budget, "within a budget, an answer is whole or refused", budget::whole_or_refused;
     Unchanged, "a put of an unchanged record writes no derived key", costs::unchanged;
     Growth, "the cost of a put does not grow with the number of records", costs::growth;
     Deterministic, "the same history leaves the same bytes", maintenance::deterministic;

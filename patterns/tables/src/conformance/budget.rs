@@ -1,0 +1,33 @@
+//! Laws of queries that may read only so much.
+
+use keyloom::{Budget, Budgeted, Store};
+
+use super::field::Field;
+use super::{Outcome, Subject, ensure};
+
+/// The numbers of reads that are tried.
+const TRIED: u64 = 60;
+
+/// Queries with each budget, from none to all that they need.
+pub(super) fn whole_or_refused<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
+    let field = Field::with_history(subject, store, seed)?;
+    let snapshot = store.snapshot()?;
+    let derived = field.derived.at(&snapshot)?;
+    let answers = |reads: Option<u64>| {
+        let budget = reads.map_or(Budget::new(), |most| Budget::new().reads(most));
+        let reader = Budgeted::new(&snapshot, budget);
+        (subject.answers(derived, &reader), reader.reads())
+    };
+    let (wanted, needed) = answers(None);
+    let wanted = wanted?;
+    for most in (0..needed).step_by((needed / TRIED).max(1) as usize) {
+        match answers(Some(most)).0 {
+            Err(error) if error.is_over_budget() => {}
+            Err(error) => ensure!(false, "{most} of {needed} reads: another error: {error}"),
+            Ok(answers) => ensure!(false, "{most} of {needed} reads: answers {answers:?}"),
+        }
+    }
+    let all = answers(Some(needed)).0?;
+    ensure!(all == wanted, "{needed} of {needed} reads: {all:?}, without a limit {wanted:?}");
+    Ok(())
+}
