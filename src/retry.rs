@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
-use crate::{Error, Result, Store, Transaction};
+use crate::{Error, Result, Store, Transaction, Writer as _};
 
 /// How [`Store::transact`] retries.
 ///
@@ -131,7 +131,8 @@ fn run_once<S: Store + ?Sized, T, E: From<Error>>(
             Ok(()) => Ok(Ran::Committed(value)),
             Err(error) => retried_or_not(error),
         },
-        Err(error) if txn.must_restart() || is_retryable(&error) => {
+        // A pattern can report a conflict of its own, which the store does not know.
+        Err(error) if txn.must_restart() || txn.state().must_restart() || is_retryable(&error) => {
             Ok(Ran::InVain(Failure::OfBody(error)))
         }
         Err(error) => Err(error),

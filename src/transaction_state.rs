@@ -41,6 +41,11 @@ impl TransactionState {
         self.cause.get_or_insert_with(|| Box::new(cause.clone()));
     }
 
+    /// Whether the first write that failed did so for a reason that a new run can remove.
+    pub(crate) fn must_restart(&self) -> bool {
+        self.cause.as_ref().is_some_and(|cause| cause.is_retryable())
+    }
+
     /// Records the beginning of a write of a pattern.
     pub(crate) fn begin(&mut self) {
         self.unfinished += 1;

@@ -1,5 +1,5 @@
 //! An index of texts is built beside two writers: does the build end, and what do the writers pay?
-//! 3,000 documents of 40 words by Zipf's law, so that any two documents have words in common.
+//! 3,000 documents of 40 words by Zipf's law (in etcd 300), so that any two have words in common.
 //!
 //! ```text
 //! tests/servers/with.sh cargo bench -p keyloom-compare --features servers --bench builds
@@ -20,6 +20,8 @@ use keyloom_patterns::{Attached, Schema, Table};
 use keyloom_text::{Analyzer, TextIndex};
 
 const DOCUMENTS: u32 = 3_000;
+/// A build writes some 60 keys for each document, and etcd synchronizes three members.
+const IN_ETCD: u32 = 300;
 const WORDS: usize = 40;
 const WRITERS: u32 = 2;
 
@@ -52,17 +54,17 @@ fn main() {
     );
     for rate in rates {
         let memory = Memory::builder().optimistic(true).build();
-        measure("optimistic memory", &memory, rate, seconds);
+        measure("optimistic memory", &memory, DOCUMENTS, rate, seconds);
         let name = format!("builds_{rate}_{}", std::process::id());
         if let Some(address) = server("KEYLOOM_POSTGRES") {
             let store = Postgres::options().table(&name).open(&address).unwrap();
-            measure("PostgreSQL", &store, rate, seconds);
+            measure("PostgreSQL", &store, DOCUMENTS, rate, seconds);
         }
         if let Some(address) = server("KEYLOOM_ETCD") {
             // The address ends with a name of its own.
             let cluster = address.rsplit_once('/').map_or(&*address, |(cluster, _)| cluster);
             let store = Etcd::open(&format!("{cluster}/{name}")).unwrap();
-            measure("etcd", &store, rate, seconds);
+            measure("etcd", &store, IN_ETCD, rate, seconds);
         }
     }
 }
@@ -81,7 +83,7 @@ fn server(variable: &str) -> Option<String> {
     address
 }
 
-fn documents(store: &impl Store) -> Table<u32, String> {
+fn table(store: &impl Store) -> Table<u32, String> {
     Schema::open(store, "app").unwrap().table("documents").unwrap()
 }
 
@@ -103,10 +105,10 @@ fn text(rng: &mut fastrand::Rng) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn measure(name: &str, store: &impl Store, rate: u64, seconds: u64) {
+fn measure(name: &str, store: &impl Store, documents: u32, rate: u64, seconds: u64) {
     let mut rng = fastrand::Rng::with_seed(7);
-    let filled = documents(store);
-    for part in (0..DOCUMENTS).collect::<Vec<_>>().chunks(250) {
+    let filled = table(store);
+    for part in (0..documents).collect::<Vec<_>>().chunks(250) {
         let some: Vec<(u32, String)> = part.iter().map(|id| (*id, text(&mut rng))).collect();
         store.transact(|txn| filled.put_many(txn, some.clone())).unwrap();
     }
@@ -117,7 +119,7 @@ fn measure(name: &str, store: &impl Store, rate: u64, seconds: u64) {
         for writer in 0..if rate > 0 { WRITERS } else { 0 } {
             let (table, written, is_over) = (table.clone(), &written, &is_over);
             let pause = Duration::from_secs(1) * WRITERS / rate as u32;
-            scope.spawn(move || write(store, &table, writer, pause, written, is_over));
+            scope.spawn(move || write(store, &table, documents, writer, pause, written, is_over));
         }
         thread::sleep(Duration::from_millis(200));
         let built = build(store, &texts, Duration::from_secs(seconds));
@@ -176,6 +178,7 @@ fn build(store: &impl Store, texts: &Texts, most: Duration) -> Built {
 fn write(
     store: &impl Store,
     table: &Table<u32, String>,
+    documents: u32,
     writer: u32,
     pause: Duration,
     written: &Written,
@@ -184,7 +187,7 @@ fn write(
     let mut rng = fastrand::Rng::with_seed(u64::from(writer));
     let mut next = Instant::now();
     while !is_over.load(Relaxed) {
-        let (id, text) = (rng.u32(..DOCUMENTS), text(&mut rng));
+        let (id, text) = (rng.u32(..documents), text(&mut rng));
         let begun = Instant::now();
         let outcome = store.transact(|txn| {
             written.runs.fetch_add(1, Relaxed);

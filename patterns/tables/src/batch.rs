@@ -52,6 +52,11 @@ impl BatchSize {
         self.most
     }
 
+    /// Sets the number of items of the next transaction.
+    pub(crate) fn set(&mut self, items: usize) {
+        self.now = items.clamp(1, self.most);
+    }
+
     /// Runs `body` in one transaction, as [`Store::transact`] does, and passes it the number of
     /// items that it may process. If that was too much, or if the transaction has conflicted twice,
     /// `body` runs again with half as many.

@@ -4,6 +4,7 @@
 mod costs;
 mod deferred;
 mod faults;
+mod fences;
 mod fixture;
 mod import;
 mod indexes;

@@ -8,6 +8,7 @@ use keyloom::{DynWriter, KeyBuf, Page, Result, Store, Subspace, Writer};
 use super::attached::Attached;
 #[cfg(doc)]
 use super::error::SchemaError;
+use super::fence::{self, Batches};
 use super::maintained::Maintained;
 use super::new_id;
 use super::owned::Declared;
@@ -57,6 +58,11 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// turns. To limit the load on a server, or to let the writers of other processes into one LMDB
     /// file, sleep in `progress`.
     ///
+    /// On a store with concurrent writers, a batch that loses against them becomes smaller. After
+    /// two losses the writers of the table wait for the next batches: each takes some 200 ms, and
+    /// after it the build pauses for as long. Their clocks may differ by less than a second;
+    /// otherwise they do not wait.
+    ///
     /// # Errors
     /// [`SchemaError::Changed`] if the store has a newer version, [`SchemaError::Gone`]; errors of
     /// the kind, such as [`IndexError::NotUnique`](crate::IndexError::NotUnique): change one of the
@@ -77,7 +83,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             return Ok(Progress::complete());
         }
         std::mem::drop(snapshot);
-        in_batches(store, batch, progress, |txn, batch| self.build_batch(txn, batch))
+        let mut batches = Batches::new(batch);
+        let raise = || store.transact(|txn| self.raise_fence(txn));
+        repeated(progress, || batches.next(store, raise, |txn, batch| self.build_batch(txn, batch)))
     }
 
     /// One transaction of [`build`](Attached::build): the next `batch` records or keys.
@@ -149,6 +157,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         if one.definition.version > declared.definition.version {
             owned.refuse_change(declared, one)?;
         }
+        one.fenced_until = None;
         let done = match one.state {
             State::Readable if declared.is(one) => {
                 return Ok(Progress::complete());
@@ -161,6 +170,18 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         };
         owned.write(txn, &stored)?;
         Ok(done)
+    }
+
+    /// Lets the next batch run without rivals; see [`fence`].
+    pub(super) fn raise_fence(&self, txn: &mut impl Writer) -> Result<()> {
+        let owned = self.owned()?;
+        let mut stored = owned.read(txn)?;
+        let one = owned.find(&mut stored, &self.declared)?;
+        if one.state != State::Building {
+            return Ok(());
+        }
+        one.fenced_until = Some(fence::end());
+        owned.write(txn, &stored)
     }
 
     /// Visits the next records.
@@ -277,14 +298,21 @@ pub(super) fn forget_repairs(txn: &mut impl Writer, id: Id) -> Result<()> {
 pub(super) fn in_batches<S: Store>(
     store: &S,
     batch: usize,
-    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
     mut step: impl FnMut(&mut S::Transaction<'_>, usize) -> Result<Progress>,
 ) -> Result<Progress> {
-    let mut done = Progress::default();
     let mut size = BatchSize::new(batch);
+    repeated(progress, || size.transact(store, &mut step))
+}
+
+/// Runs `step` until it has finished or `progress` breaks.
+fn repeated(
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    mut step: impl FnMut() -> Result<Progress>,
+) -> Result<Progress> {
+    let mut done = Progress::default();
     while !done.finished {
-        let step = size.transact(store, &mut step)?;
-        done = done.followed_by(&step);
+        done = done.followed_by(&step()?);
         if progress(&done).is_break() {
             break;
         }

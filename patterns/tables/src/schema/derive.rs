@@ -258,7 +258,16 @@ fn enter_derived<D: Maintained>(
     let state = if is_built { State::Readable } else { State::Disabled };
     let (name, built_to) = (name.into(), None);
     let all_visited = false;
-    let entered = StoredDerived { name, id, definition, state, built_to, all_visited, queue };
+    let entered = StoredDerived {
+        name,
+        id,
+        definition,
+        state,
+        built_to,
+        all_visited,
+        queue,
+        fenced_until: None,
+    };
     table.insert(entered.clone());
     owned.write(txn, &table)?;
     Ok((table, entered))

@@ -238,6 +238,7 @@ mod build;
 mod deferred;
 mod derive;
 mod error;
+mod fence;
 mod import;
 mod maintained;
 mod owned;

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::accept::Declaration;
 use super::error::SchemaError;
+use super::fence;
 use super::stored::{
     Definition, Id, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
@@ -52,6 +53,7 @@ impl<K, V> Declared<K, V> {
             state: State::Readable,
             built_to: None,
             all_visited: false,
+            fenced_until: None,
             queue: *queue,
         }
     }
@@ -283,6 +285,10 @@ impl<K, V> Owned<K, V> {
                 return Err(SchemaError::Undeclared { table, name }.into());
             };
             self.refuse_change(declared, one)?;
+            if one.fenced_until.is_some_and(fence::pause_at) {
+                let what = format!("the build of {}, which has priority", self.name_of(&one.name));
+                return Err(Error::Conflict { what: what.into() });
+            }
             if let Some(stage) = Stage::of(one) {
                 let (derived, queue) = (Arc::clone(&declared.derived), one.queue.map(space_of));
                 followed.push(Follow { derived, stage, queue });

@@ -19,6 +19,8 @@ const SHAPELESS_IMPORTED: u8 = 2;
 const FORMAT: u8 = 3;
 /// The format of the entry of an imported table.
 const IMPORTED: u8 = 4;
+/// Added to the number of the state of derived data whose build has a fence.
+const FENCED: u8 = 4;
 
 /// Whether derived data is maintained and can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,6 +149,8 @@ pub(super) struct StoredDerived {
     pub(super) built_to: Option<KeyBuf>,
     /// During a build: whether all records were visited.
     pub(super) all_visited: bool,
+    /// During a build: the end of its [fence](super::fence), in milliseconds since 1970.
+    pub(super) fenced_until: Option<u64>,
     /// The id of the queue, of deferred data and no others.
     pub(super) queue: Option<Id>,
 }
@@ -154,6 +158,45 @@ pub(super) struct StoredDerived {
 impl StoredDerived {
     pub(super) fn disable(&mut self) {
         (self.state, self.built_to, self.all_visited) = (State::Disabled, None, false);
+        self.fenced_until = None;
+    }
+
+    /// The state and the position, with the fence.
+    fn progress(&self) -> (u8, Option<Vec<u8>>) {
+        let state = match self.state {
+            State::Disabled => 0,
+            State::Building if self.all_visited => 3,
+            State::Building => 1,
+            State::Readable => 2,
+        };
+        let built_to = self.built_to.as_deref();
+        match self.fenced_until.filter(|_| self.state == State::Building) {
+            Some(end) => (state + FENCED, Some(pack(&(end, built_to)).to_vec())),
+            None => (state, built_to.map(Into::into)),
+        }
+    }
+
+    /// State, whether all records were visited, position and fence from the same.
+    fn progress_of(
+        state: u8,
+        built_to: Option<Vec<u8>>,
+    ) -> Option<(State, bool, Option<KeyBuf>, Option<u64>)> {
+        let is_fenced = state >= FENCED;
+        let (end, built_to) = match is_fenced {
+            true => {
+                unpack::<(u64, Option<Vec<u8>>)>(&built_to?).ok().map(|(n, at)| (Some(n), at))?
+            }
+            false => (None, built_to),
+        };
+        let state = state - if is_fenced { FENCED } else { 0 };
+        let all_visited = state == 3;
+        let state = match state {
+            0 if !is_fenced => State::Disabled,
+            1 | 3 => State::Building,
+            2 if !is_fenced => State::Readable,
+            _ => return None,
+        };
+        Some((state, all_visited, built_to.map(KeyBuf::from_vec), end))
     }
 
     /// The ids of all subspaces of the data.
@@ -221,26 +264,20 @@ impl StoredTable {
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         let derived = self.derived.iter().map(|one| {
             let Definition { kind, format, version, options, parts, .. } = &one.definition;
-            let state = match one.state {
-                State::Disabled => 0,
-                State::Building if one.all_visited => 3,
-                State::Building => 1,
-                State::Readable => 2,
-            };
+            let (state, built_to) = one.progress();
             let names = (one.name.as_str(), one.id, kind.as_str());
-            let (built_to, parts) = (one.built_to.as_deref(), parts.as_deref());
-            let (queue, options) = (one.queue, options.as_str());
+            let (queue, options, parts) = (one.queue, options.as_str(), parts.as_deref());
             (names.0, names.1, names.2, *format, *version, options, state, built_to, queue, parts)
         });
         let TableDefinition { version, key, value, codec, shape } = &self.definition;
         let table = (self.id, *version, key, value, codec);
         let packed = match shape {
             Some(_) => {
-                let derived: List<Vec<Encoded<&str, &[u8]>>> = List(derived.collect());
+                let derived: List<Vec<Encoded<&str, Vec<u8>>>> = List(derived.collect());
                 pack(&(table.0, table.1, table.2, table.3, table.4, derived))
             }
             None => {
-                let derived: List<Vec<Shapeless<&str, &[u8]>>> = List(
+                let derived: List<Vec<Shapeless<&str, Vec<u8>>>> = List(
                     derived
                         .map(|(a, b, c, d, e, f, g, h, i, _)| (a, b, c, d, e, f, g, h, i))
                         .collect(),
@@ -303,17 +340,20 @@ impl StoredTable {
         };
         let derived = derived.0.into_iter().map(|one| {
             let (name, id, kind, format, version, options, state, built_to, queue, parts) = one;
-            let all_visited = state == 3;
-            let state = match state {
-                0 => State::Disabled,
-                1 | 3 => State::Building,
-                2 => State::Readable,
-                _ => return Err(damaged()),
-            };
+            let progress = StoredDerived::progress_of(state, built_to);
+            let (state, all_visited, built_to, fenced_until) = progress.ok_or_else(damaged)?;
             let is_deferred = queue.is_some();
             let definition = Definition { kind, format, version, options, parts, is_deferred };
-            let built_to = built_to.map(KeyBuf::from_vec);
-            Ok(StoredDerived { name, id, definition, state, built_to, all_visited, queue })
+            Ok(StoredDerived {
+                name,
+                id,
+                definition,
+                state,
+                built_to,
+                all_visited,
+                fenced_until,
+                queue,
+            })
         });
         let derived = derived.collect::<Result<_>>()?;
         let definition = TableDefinition { version, key, value, codec, shape };
@@ -356,7 +396,8 @@ mod tests {
             },
             state,
             built_to: built_to.map(KeyBuf::from_slice),
-            all_visited: name == "d",
+            all_visited: name.starts_with('d'),
+            fenced_until: name.ends_with('f').then_some(u64::MAX),
             queue: (name == "b").then_some(301),
         };
         let mut table = StoredTable {
@@ -373,7 +414,9 @@ mod tests {
                 one("a", State::Readable, None),
                 one("b", State::Building, Some(b"\0\xFF")),
                 one("c", State::Disabled, None),
+                one("bf", State::Building, None),
                 one("d", State::Building, Some(b"count")),
+                one("df", State::Building, Some(b"\0")),
             ],
         };
         let shape = Shape::of::<(u8, Option<String>)>(FieldsBy::Position, false).unwrap();

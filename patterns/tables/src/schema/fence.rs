@@ -1,0 +1,218 @@
+//! Priority for a build that loses against writers.
+//!
+//! On stores with concurrent writers, a batch of a build conflicts with each writer of the table:
+//! the batch moves a position that the writer reads. The writer is shorter, so the batch loses.
+//! After two losses the build writes the end of a *fence* into the table's entry, which writers
+//! read anyway. A writer that finds a fence runs again after a pause. So the next batch has no
+//! rival.
+//!
+//! The alternative, a position that writers do not read, would need an order of the changes of a
+//! record that does not follow from the transactions.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
+
+use keyloom::{Error, Result, Store};
+
+use crate::batch::BatchSize;
+
+/// The longest fence, in milliseconds. A fence that ends later is ignored: the clock of its program
+/// is wrong.
+const LONGEST_MS: u64 = 1_000;
+/// How long a writer pauses at a fence before it runs again.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How long a batch with a fence should take at most, since writers wait for it.
+const BATCH: Duration = Duration::from_millis(200);
+/// After so many losses of a batch, a fence is raised for it.
+const LOSSES: u32 = 2;
+/// The number of batches with a fence, before one without is tried again.
+const FENCED: u32 = 8;
+/// After so many losses of a batch, the store decides how often it runs again.
+const MOST_LOSSES: u32 = 20;
+
+/// The end of a fence that begins now, in milliseconds since 1970.
+pub(super) fn end() -> u64 {
+    now_ms().saturating_add(LONGEST_MS)
+}
+
+/// Pauses if there is a fence with this end. Returns whether there was one.
+pub(super) fn pause_at(end: u64) -> bool {
+    let left = end.saturating_sub(now_ms());
+    let is_up = (1..=LONGEST_MS).contains(&left);
+    if is_up {
+        sleep(PAUSE.min(Duration::from_millis(left)));
+    }
+    is_up
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A batch has lost against writers, and is not tried again.
+#[derive(Debug)]
+struct Lost;
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a batch of a build has lost against writers")
+    }
+}
+
+impl StdError for Lost {}
+
+/// Batches of a build, with a fence where they lose without one.
+pub(super) struct Batches {
+    size: BatchSize,
+    /// The number of items of the last run.
+    items: usize,
+    /// The number of batches for which a fence is raised at once.
+    fenced: u32,
+}
+
+impl Batches {
+    pub(super) fn new(items: usize) -> Self {
+        Self { size: BatchSize::new(items), items, fenced: 0 }
+    }
+
+    /// Runs one batch. `raise` raises a fence, which the batch removes.
+    ///
+    /// # Errors
+    /// Those of [`BatchSize::transact`] and of `raise`.
+    pub(super) fn next<S: Store, T>(
+        &mut self,
+        store: &S,
+        raise: impl Fn() -> Result<()>,
+        mut batch: impl FnMut(&mut S::Transaction<'_>, usize) -> Result<T>,
+    ) -> Result<T> {
+        for losses in 1..=MOST_LOSSES {
+            let is_fenced = self.fenced > 0;
+            if is_fenced {
+                raise()?;
+            }
+            let begun = Instant::now();
+            let outcome = self.run(store, &mut batch);
+            let took = begun.elapsed();
+            if outcome.as_ref().is_err_and(|error| error.downcast_ref::<Lost>().is_some()) {
+                self.shrink(took, is_fenced);
+                if losses == LOSSES {
+                    self.fenced = FENCED;
+                }
+                continue;
+            }
+            if is_fenced {
+                self.fenced -= 1;
+                self.size.set(if took < BATCH / 2 {
+                    self.items.saturating_mul(2)
+                } else {
+                    self.items
+                });
+                // Writers get as much time as the build.
+                sleep(took.min(Duration::from_millis(LONGEST_MS)));
+            }
+            return outcome;
+        }
+        self.size.transact(store, batch)
+    }
+
+    /// Runs a batch once.
+    fn run<S: Store, T>(
+        &mut self,
+        store: &S,
+        mut batch: impl FnMut(&mut S::Transaction<'_>, usize) -> Result<T>,
+    ) -> Result<T> {
+        let (size, tried) = (&mut self.size, &mut self.items);
+        let mut runs = 0;
+        size.transact(store, |txn, items| {
+            runs += 1;
+            if runs > 1 {
+                return Err(Error::other(Lost));
+            }
+            *tried = items;
+            batch(txn, items)
+        })
+    }
+
+    /// After a loss: a size that takes no longer than a batch should.
+    fn shrink(&mut self, took: Duration, is_fenced: bool) {
+        let share = BATCH.as_secs_f64() / took.as_secs_f64().max(f64::MIN_POSITIVE);
+        let items = match is_fenced {
+            // Also a loss within the time: the store sees conflicts where there are none.
+            true => self.items as f64 * share.min(0.5),
+            false => self.items as f64 * share.min(1.0),
+        };
+        self.size.set(items as usize);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use keyloom::{Memory, Transaction};
+
+    use super::*;
+    use crate::index::entry;
+    use crate::{Attached, Index, Schema, Table};
+
+    #[test]
+    fn only_a_fence_of_the_next_second_holds() {
+        let now = now_ms();
+        assert!(pause_at(now + 500));
+        assert!(!pause_at(now));
+        assert!(!pause_at(0));
+        assert!(!pause_at(now + 5_000), "a clock that is ahead");
+        assert!(!pause_at(u64::MAX));
+    }
+
+    fn filled(store: &Memory) -> (Table<u32, u32>, Attached<Index<u32, u32, u32>>) {
+        let schema = Schema::open(store, "app").unwrap();
+        let numbers = schema.table::<u32, u32>("numbers").unwrap();
+        store.transact(|txn| numbers.put_many(txn, (0..9).map(|n| (n, n)))).unwrap();
+        let index = schema.index(&numbers, "by_number", 1, |_, n: &u32| entry(n)).unwrap();
+        store.transact(|txn| index.build_batch(txn, 3).map(drop)).unwrap();
+        (numbers, index)
+    }
+
+    /// The program of the build was killed after it had raised the fence.
+    #[test]
+    fn writers_run_again_until_the_fence_ends() {
+        let store = Memory::builder().optimistic(true).build();
+        let (numbers, index) = filled(&store);
+        for with_own_error in [false, true] {
+            store.transact(|txn| index.raise_fence(txn)).unwrap();
+            let mut runs = 0;
+            let written = match with_own_error {
+                false => store.transact(|txn| {
+                    runs += 1;
+                    numbers.put(txn, &1, &runs)
+                }),
+                true => store.try_transact(|txn| {
+                    runs += 1;
+                    numbers.put(txn, &1, &runs)
+                }),
+            };
+            written.unwrap();
+            assert!(runs > 1, "{runs} runs");
+        }
+        index.build(&store).unwrap();
+        assert!(index.check(&store.snapshot().unwrap()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_batch_removes_the_fence() {
+        let store = Memory::builder().optimistic(true).build();
+        let (numbers, index) = filled(&store);
+        store.transact(|txn| index.raise_fence(txn)).unwrap();
+        let mut txn = store.begin().unwrap();
+        let refused = numbers.put(&mut txn, &1, &1).unwrap_err();
+        assert!(refused.to_string().contains("numbers.by_number"), "{refused}");
+        assert!(refused.is_retryable() && txn.commit().is_err());
+        store.transact(|txn| index.build_batch(txn, 3).map(drop)).unwrap();
+        let mut txn = store.begin().unwrap();
+        numbers.put(&mut txn, &1, &1).unwrap();
+        txn.commit().unwrap();
+    }
+}
