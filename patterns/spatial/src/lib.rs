@@ -29,7 +29,7 @@
 //! | [`CurveIndex`] | which records have each of [two to four numbers](curve_index) between two bounds? |
 //! | [`ExtentIndex`] | which stored boxes overlap a box or are in it, and which contain a position or a box? |
 //!
-//! Each of them can be `grouped` as well; see [`Group`].
+//! Each of them can be [`grouped`](PointIndex::grouped) as well, such as by tenant; see [`Group`].
 //!
 //! ```
 //! use keyloom::{Memory, Store, Subspace};

@@ -67,10 +67,14 @@ use keyloom::key::{BigInt, Versionstamp};
 use keyloom::{Desc, Element, List, Pack, Unpack};
 use uuid::Uuid;
 
+pub use group::Group;
+#[doc(hidden)]
+pub use group::shape_of_group;
 pub use shape::KeyShape;
 #[doc(hidden)]
 pub use shape::delegates_to;
 
+mod group;
 mod shape;
 
 /// A value that can be the parts of an index entry: a number, a string, bytes, a tuple of these, or
