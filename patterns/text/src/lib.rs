@@ -28,12 +28,15 @@
 //! | module | the question it answers |
 //! |---|---|
 //! | [`analysis`] | which words of a text can be found, and in which form? |
-//! | [`index`] | how are words stored and kept up to date, checked and repaired? |
+//! | [`index`] | how are words stored and kept up to date, checked and repaired? how are [tenants](index#groups) kept apart? |
 //! | [`query`] | which documents are searched for, as a value or in the query language? |
 //! | [`search`] | which records match, and which of them best? |
 //! | [`highlight`] | which words of a text does a query match? |
 //! | [`suggest`] | which terms begin with these letters, or are similar to this word? |
 //! | [`terms`] | which terms of a dictionary does a pattern match? |
+//!
+//! An index of many tenants is [`grouped`](TextIndex::grouped): each of them has its own dictionary
+//! and statistics, and a search reads only the entries of one.
 //!
 //! The catalogue's patterns are *inverted search* and *nested documents flattening: proximity
 //! queries*. The kinds of queries are those of Lucene.
@@ -52,7 +55,8 @@ pub mod terms;
 
 pub use analysis::Analyzer;
 pub use highlight::{Fragment, Highlighter};
-pub use index::{MoreLikeThis, TextError, TextIndex};
+pub use index::{MoreLikeThis, TextError, TextGroup, TextIndex};
+pub use keyloom_tables::parts::Group;
 pub use postings::Detail;
 pub use query::{BooleanQuery, Near, ParseError, Query, QueryError, QueryParser, Spans};
 pub use search::{

@@ -231,7 +231,7 @@ impl Highlighter {
     }
 }
 
-impl<K: RecordKey, V> TextIndex<K, V> {
+impl<K: RecordKey, V, G> TextIndex<K, V, G> {
     /// A highlighter for the texts of a field of this index.
     ///
     /// # Errors

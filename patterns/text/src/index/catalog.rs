@@ -5,6 +5,7 @@ use keyloom_bitmaps::BitmapExpr;
 use keyloom_tables::table::RecordKey;
 
 use super::TextIndex;
+use super::group::{self, Groups};
 use crate::Query;
 use crate::search::{Catalog, FieldInfo, PlacedTerm, TermKeys};
 use crate::terms::TermMatcher;
@@ -36,15 +37,16 @@ impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
 
     fn list(&self, field: FieldInfo, term: &str) -> TermKeys {
         let detail = self.detail(field.number, term);
-        TermKeys { list: self.spaces.list(field.number, term), detail }
+        TermKeys { list: self.spaces.list(&field.number.into(), term), detail }
     }
 
     fn term_counter(&self, field: u32, term: &str) -> KeyBuf {
-        self.spaces.term(field, term)
+        self.spaces.term(&field.into(), term)
     }
 
     fn field_counters(&self, field: u32) -> [KeyBuf; 2] {
-        [self.spaces.documents(field), self.spaces.tokens(field)]
+        let scope = field.into();
+        [self.spaces.documents(&scope), self.spaces.tokens(&scope)]
     }
 
     fn dictionary(&self) -> &Subspace {
@@ -56,10 +58,16 @@ impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
     }
 
     fn description(&self) -> String {
-        self.options()
+        match &self.groups {
+            Groups::One(group) => format!("{} of the group {:?}", self.options(), &group[..]),
+            Groups::All | Groups::Of(_) => self.options(),
+        }
     }
 
-    fn all(&self) -> BitmapExpr {
-        self.records.all()
+    fn all(&self) -> Result<BitmapExpr> {
+        match &self.groups {
+            Groups::One(group) => group::all(&self.records, group),
+            Groups::All | Groups::Of(_) => Ok(self.records.all()),
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace, pack, prefix_end};
+use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace, prefix_end};
 use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Inconsistency, Maintained, Rule};
 
@@ -13,7 +13,7 @@ use super::TextIndex;
 use super::edit::divide;
 use super::expected::{Expected, ExpectedList};
 use super::gather::LENGTHS;
-use super::keys::Spaces;
+use super::keys::{Scope, Spaces, split_group};
 use super::summaries;
 use crate::postings::{Block, Detail, IdRange, Postings, Unit, decode_summary, encode};
 
@@ -30,7 +30,7 @@ pub(super) struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Remedy {
     /// Write the list again.
-    List(u32, Arc<str>),
+    List(Scope, Arc<str>),
     /// Add to the counter.
     Add(i64),
     /// Delete the malformed counter, and add to it.
@@ -44,7 +44,7 @@ pub(super) enum Remedy {
 pub(super) struct Faults {
     pub(super) all: Vec<Fault>,
     /// The documents that each faulty list should have.
-    pub(super) docs: BTreeMap<(u32, Arc<str>), Vec<u32>>,
+    pub(super) docs: BTreeMap<(Scope, Arc<str>), Vec<u32>>,
 }
 
 /// The entries of a posting list: blocks, occurrences beside them, and summaries.
@@ -58,11 +58,12 @@ enum Part {
     Summaries,
 }
 
-pub(super) fn check<K: RecordKey, V: 'static, C: Codec<V>>(
-    index: &TextIndex<K, V>,
+pub(super) fn check<K: RecordKey, V: 'static, G, C: Codec<V>>(
+    index: &TextIndex<K, V, G>,
     reader: &impl Reader,
     table: &Table<K, V, C>,
 ) -> Result<Vec<Inconsistency>> {
+    index.refuse_group()?;
     table.refuse_unless_attached(index.space())?;
     let mut found = index.records().check(reader, table)?;
     found.extend(faults(index, reader, table, KEPT)?.all.into_iter().map(|fault| fault.what));
@@ -73,8 +74,8 @@ pub(super) fn check<K: RecordKey, V: 'static, C: Codec<V>>(
 ///
 /// Reads and analyzes all records once per part of the dictionary: a part has about `most`
 /// postings, or one list if that is longer. The entries of the index are read once.
-pub(super) fn faults<K: RecordKey, V, C: Codec<V>>(
-    index: &TextIndex<K, V>,
+pub(super) fn faults<K: RecordKey, V, G, C: Codec<V>>(
+    index: &TextIndex<K, V, G>,
     reader: &impl Reader,
     table: &Table<K, V, C>,
     most: usize,
@@ -102,16 +103,16 @@ pub(super) fn faults<K: RecordKey, V, C: Codec<V>>(
 }
 
 fn totals(spaces: &Spaces, part: &Expected) -> Vec<(KeyBuf, Vec<u8>)> {
-    let of_field = |(field, [documents, tokens]): (u32, &[i64; 2])| {
-        [(spaces.documents(field), *documents), (spaces.tokens(field), *tokens)]
+    let of_scope = |(scope, [documents, tokens]): (&Scope, &[i64; 2])| {
+        [(spaces.documents(scope), *documents), (spaces.tokens(scope), *tokens)]
     };
-    let all = (0..).zip(&part.totals).flat_map(of_field);
+    let all = part.totals.iter().flat_map(of_scope);
     all.map(|(key, count)| (key, count.to_le_bytes().to_vec())).collect()
 }
 
 /// Compares a part of the dictionary.
-fn compare_part<K: RecordKey, V>(
-    index: &TextIndex<K, V>,
+fn compare_part<K: RecordKey, V, G>(
+    index: &TextIndex<K, V, G>,
     reader: &impl Reader,
     part: &Expected,
     from: Option<&KeyBuf>,
@@ -122,7 +123,7 @@ fn compare_part<K: RecordKey, V>(
     for list in part.lists.values() {
         if *list.term != *LENGTHS {
             let count = list.postings.len() as i64;
-            terms.push((spaces.term(list.field, &list.term), count.to_le_bytes().to_vec()));
+            terms.push((spaces.term(&list.scope, &list.term), count.to_le_bytes().to_vec()));
         }
         for (all, mut some) in lists.iter_mut().zip(entries(index, list)?) {
             all.append(&mut some);
@@ -139,10 +140,10 @@ fn compare_part<K: RecordKey, V>(
     for ((kind, space), expected) in parts.into_iter().zip(lists) {
         compare(reader, within(space, from, next), expected, &mut |pair| {
             let fault = list_fault(space, kind, pair);
-            if let Remedy::List(field, term) = &fault.remedy {
-                let list = part.lists.get(&pack(&(*field, &**term)));
+            if let Remedy::List(scope, term) = &fault.remedy {
+                let list = part.lists.get(&scope.place(term));
                 let docs = list.map(|list| list.postings.docs().to_vec()).unwrap_or_default();
-                found.docs.insert((*field, Arc::clone(term)), docs);
+                found.docs.insert((scope.clone(), Arc::clone(term)), docs);
             }
             found.all.push(fault);
         })?;
@@ -151,22 +152,22 @@ fn compare_part<K: RecordKey, V>(
 }
 
 /// The entries of a list.
-pub(super) fn entries<K: RecordKey, V>(
-    index: &TextIndex<K, V>,
+pub(super) fn entries<K: RecordKey, V, G>(
+    index: &TextIndex<K, V, G>,
     list: &ExpectedList,
 ) -> Result<ListEntries> {
-    let detail = index.detail(list.field, &list.term);
-    entries_of(index.spaces(), list.field, &list.term, &list.postings, detail)
+    let detail = index.detail(list.scope.field(), &list.term);
+    entries_of(index.spaces(), &list.scope, &list.term, &list.postings, detail)
 }
 
 pub(super) fn entries_of(
     spaces: &Spaces,
-    field: u32,
+    scope: &Scope,
     term: &str,
     postings: &Postings,
     detail: Detail,
 ) -> Result<ListEntries> {
-    let keys = spaces.list(field, term);
+    let keys = spaces.list(scope, term);
     let ([mut blocks, mut occurrences], mut units) = ([Vec::new(), Vec::new()], Vec::new());
     divide(IdRange::ALL, postings.as_slice(), &mut |range, postings| {
         let encoded = encode(range, &postings, detail);
@@ -180,7 +181,7 @@ pub(super) fn entries_of(
     Ok([blocks, occurrences, summaries::all(&keys, units)])
 }
 
-/// The keys of a subspace from one field and term up to another.
+/// The keys of a subspace from one place in the dictionary up to another.
 fn within(space: &Subspace, from: Option<&KeyBuf>, next: Option<&KeyBuf>) -> KeyRange<'static> {
     let at = |key: &KeyBuf| space.prefix().iter().chain(key).copied().collect::<KeyBuf>();
     let mut range = space.self_and_children();
@@ -243,12 +244,14 @@ fn counter_fault((key, expected, stored): Pair<'_>) -> Option<Fault> {
 
 fn list_fault(space: &Subspace, part: Part, (key, due, stored): Pair<'_>) -> Fault {
     let place = match part {
-        Part::Blocks | Part::Occurrences => space.unpack::<(u32, String, u32)>(&key),
-        Part::Summaries => space
-            .unpack::<(u32, String, u8, u32)>(&key)
-            .map(|(field, term, _, last)| (field, term, last)),
+        Part::Blocks | Part::Occurrences => split_group::<(u32, &str, u32)>(space, &key, 3),
+        Part::Summaries => split_group::<(u32, &str, u8, u32)>(space, &key, 4)
+            .map(|(group, (field, term, _, last))| (group, (field, term, last))),
     };
-    let Ok((field, term, last)) = place else {
+    let place = place.map(|(group, (field, term, last))| {
+        (Scope::new(group, field), Arc::<str>::from(term), last)
+    });
+    let Ok((scope, term, last)) = place else {
         let what = Inconsistency::new(key, Rule::Dangling);
         return Fault { what, remedy: Remedy::Delete };
     };
@@ -261,12 +264,12 @@ fn list_fault(space: &Subspace, part: Part, (key, due, stored): Pair<'_>) -> Fau
         Err(malformed) => Inconsistency::foreign(key, malformed.into()),
         Ok(()) => Inconsistency::new(key, rule(due, stored)),
     };
-    Fault { what, remedy: Remedy::List(field, term.into()) }
+    Fault { what, remedy: Remedy::List(scope, term) }
 }
 
 /// Finds keys that are in none of the subspaces.
-fn strays<K: RecordKey, V>(
-    index: &TextIndex<K, V>,
+fn strays<K: RecordKey, V, G>(
+    index: &TextIndex<K, V, G>,
     reader: &impl Reader,
     faults: &mut Vec<Fault>,
 ) -> Result<()> {

@@ -18,10 +18,10 @@ pub enum TextError {
         /// The existing names.
         known: String,
     },
-    /// The key of a term would exceed the maximum length of a key. Shorten the subspace, or let the
-    /// analyzer shorten the term.
+    /// The key of a term would exceed the maximum length of a key. Shorten the subspace or the
+    /// group, or let the analyzer shorten the term.
     #[error(
-        "the term {term:?} of the field {field:?} makes a key of {bytes} bytes in the text index {index}, the limit is {limit}; use a shorter subspace, or an analyzer that shortens long terms"
+        "the term {term:?} of the field {field:?} makes a key of {bytes} bytes in the text index {index}, the limit is {limit}; use a shorter subspace or group, or an analyzer that shortens long terms"
     )]
     TermTooLong {
         /// The subspace of the index.

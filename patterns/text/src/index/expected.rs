@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, Order, Reader, Result, pack};
+use keyloom::{KeyBuf, Order, Reader, Result};
 use keyloom_tables::kit::{record, unless_undecodable};
 use keyloom_tables::table::{RecordKey, Table};
 
 use super::gather::{FieldTerms, LENGTHS, Terms};
+use super::keys::Scope;
 use super::{Field, TextIndex};
 use crate::postings::{Posting, Postings};
 
@@ -17,23 +18,23 @@ const RECORDS: usize = 1_000;
 
 /// The lists of a part of the dictionary, computed from all records.
 pub(super) struct Expected {
-    /// By packed field and term.
+    /// By [place](Scope::place).
     pub(super) lists: BTreeMap<KeyBuf, ExpectedList>,
-    /// The first field and term of the next part.
+    /// The place of the first list of the next part.
     pub(super) next: Option<KeyBuf>,
-    /// Documents and tokens by field.
-    pub(super) totals: Vec<[i64; 2]>,
+    /// Documents and tokens.
+    pub(super) totals: BTreeMap<Scope, [i64; 2]>,
 }
 
 /// A list of postings.
 pub(super) struct ExpectedList {
-    pub(super) field: u32,
+    pub(super) scope: Scope,
     pub(super) term: Arc<str>,
     pub(super) postings: Postings,
 }
 
-impl<K: RecordKey, V> TextIndex<K, V> {
-    /// The lists from a field and term on, with at most about `most` postings, but at least one
+impl<K: RecordKey, V, G> TextIndex<K, V, G> {
+    /// The lists from a place in the dictionary on, with at most about `most` postings, but at least one
     /// list. Reads and analyzes all records: the terms of a record are not known before.
     pub(super) fn expected<C: Codec<V>>(
         &self,
@@ -42,8 +43,8 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         from: Option<&KeyBuf>,
         most: usize,
     ) -> Result<Expected> {
-        let totals = vec![[0; 2]; self.fields.len()];
-        let mut expected = Expected { lists: BTreeMap::new(), next: None, totals };
+        let (lists, totals) = (BTreeMap::new(), BTreeMap::new());
+        let mut expected = Expected { lists, next: None, totals };
         let mut kept = 0;
         let mut entries = reader.range(table.space().range(), Order::Ascending)?;
         loop {
@@ -81,44 +82,15 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         for ((key, value), id) in records.iter().zip(ids) {
             // A record without an id is reported by the check of the ids.
             let Some(id) = id else { continue };
-            for (number, field) in (0..).zip(self.fields.iter()) {
-                let all = FieldTerms::of(field, number, key, value, &mut terms);
-                if let Some([documents, tokens]) = expected.totals.get_mut(number as usize) {
-                    *documents += i64::from(all.len > 0);
-                    *tokens += i64::from(all.len);
-                }
-                added += self.add_field(id, &all, &terms, from, expected);
+            for all in self.terms_of(key, value, &mut terms) {
+                let Some(scope) = terms.scope(all.scope).filter(|_| all.len > 0) else { continue };
+                let [documents, tokens] = expected.totals.entry(scope.clone()).or_default();
+                *documents += 1;
+                *tokens += i64::from(all.len);
+                added += expected.add_field(id, &all, &terms, from);
             }
         }
         Ok(added)
-    }
-
-    fn add_field(
-        &self,
-        doc: u32,
-        all: &FieldTerms,
-        terms: &Terms,
-        from: Option<&KeyBuf>,
-        expected: &mut Expected,
-    ) -> usize {
-        let mut added = 0;
-        for (term, freq, occurrences) in all.postings() {
-            let Some((field, term)) = terms.all.get(term as usize) else { continue };
-            let key = pack(&(*field, &**term));
-            let is_before = from.is_some_and(|from| key < *from);
-            let is_after = expected.next.as_ref().is_some_and(|next| key >= *next);
-            if is_before || is_after {
-                continue;
-            }
-            let list = expected.lists.entry(key).or_insert_with(|| ExpectedList {
-                field: *field,
-                term: Arc::clone(term),
-                postings: Postings::default(),
-            });
-            list.postings.push(Posting { doc, freq, len: all.len, occurrences });
-            added += 1;
-        }
-        added
     }
 
     /// The ids of records; none for one whose id does not decode. Costs one round trip, or, if some
@@ -139,19 +111,51 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     }
 }
 
+impl Expected {
+    /// Adds the postings of a field of one record that are in this part, and returns how many.
+    fn add_field(
+        &mut self,
+        doc: u32,
+        all: &FieldTerms,
+        terms: &Terms,
+        from: Option<&KeyBuf>,
+    ) -> usize {
+        let mut added = 0;
+        let Some(scope) = terms.scope(all.scope) else { return 0 };
+        for (term, freq, occurrences) in all.postings() {
+            let Some((_, term)) = terms.term(term) else { continue };
+            let place = scope.place(term);
+            let is_before = from.is_some_and(|from| place < *from);
+            let is_after = self.next.as_ref().is_some_and(|next| place >= *next);
+            if is_before || is_after {
+                continue;
+            }
+            let list = self.lists.entry(place).or_insert_with(|| ExpectedList {
+                scope: scope.clone(),
+                term: Arc::clone(term),
+                postings: Postings::default(),
+            });
+            list.postings.push(Posting { doc, freq, len: all.len, occurrences });
+            added += 1;
+        }
+        added
+    }
+}
+
 impl<K, V> Field<K, V> {
     /// The posting of a term for a record.
     pub(super) fn posting_of(
         &self,
-        number: u32,
+        scope: &Scope,
         term: &str,
         key: &K,
         value: &V,
     ) -> Option<(FieldTerms, u32)> {
         let mut terms = Terms::default();
+        let number = terms.scope_number(scope.clone());
         terms.number(number, LENGTHS);
         let wanted = terms.number(number, term);
-        let all = FieldTerms::of(self, number, key, value, &mut terms);
+        let all = FieldTerms::of(self, scope.clone(), key, value, &mut terms);
         all.terms.iter().any(|(term, _)| *term == wanted).then_some((all, wanted))
     }
 }

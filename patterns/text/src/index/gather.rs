@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use keyloom_tables::derived::RecordChange;
+use keyloom_tables::table::RecordKey;
 
-use super::{Field, TextFunction};
+use super::keys::Scope;
+use super::{Field, TextFunction, TextIndex};
 use crate::postings::{Detail, Occurrence};
 
 /// Positions between two values of a field, so that a phrase does not match across them.
@@ -18,32 +20,55 @@ pub(crate) const LENGTHS: &str = "";
 /// The terms of some records, with numbers.
 #[derive(Debug, Default)]
 pub(super) struct Terms {
-    /// The numbers of the terms of each field.
-    numbers: Vec<HashMap<Arc<str>, u32>>,
-    /// Field and term of each number.
-    pub(super) all: Vec<(u32, Arc<str>)>,
+    /// The number of each scope.
+    numbers: HashMap<Scope, u32>,
+    /// The scope of each number, and the numbers of its terms.
+    scopes: Vec<(Scope, HashMap<Arc<str>, u32>)>,
+    /// The number of the scope, and the term of each number.
+    all: Vec<(u32, Arc<str>)>,
 }
 
 impl Terms {
-    pub(super) fn number(&mut self, field: u32, term: &str) -> u32 {
-        let at = field as usize;
-        if self.numbers.len() <= at {
-            self.numbers.resize_with(at + 1, HashMap::new);
+    pub(super) fn scope_number(&mut self, scope: Scope) -> u32 {
+        if let Some(number) = self.numbers.get(&scope) {
+            return *number;
         }
-        let Some(numbers) = self.numbers.get_mut(at) else { return 0 };
+        let number = self.scopes.len() as u32;
+        self.numbers.insert(scope.clone(), number);
+        self.scopes.push((scope, HashMap::new()));
+        number
+    }
+
+    pub(super) fn number(&mut self, scope: u32, term: &str) -> u32 {
+        let Some((_, numbers)) = self.scopes.get_mut(scope as usize) else { return 0 };
         if let Some(number) = numbers.get(term) {
             return *number;
         }
         let (number, term) = (self.all.len() as u32, Arc::<str>::from(term));
         numbers.insert(Arc::clone(&term), number);
-        self.all.push((field, term));
+        self.all.push((scope, term));
         number
+    }
+
+    pub(super) fn scope(&self, number: u32) -> Option<&Scope> {
+        Some(&self.scopes.get(number as usize)?.0)
+    }
+
+    /// The number of the scope, and the term of a number.
+    pub(super) fn term(&self, number: u32) -> Option<(u32, &Arc<str>)> {
+        self.all.get(number as usize).map(|(scope, term)| (*scope, term))
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Scope, &str)> {
+        self.all.iter().filter_map(|(scope, term)| Some((self.scope(*scope)?, &**term)))
     }
 }
 
 /// The terms of a field of one record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldTerms {
+    /// The number of the scope.
+    pub(super) scope: u32,
     /// The number of positions with a token. Tokens of one position, such as synonyms and n-grams,
     /// count once: otherwise they would make a text seem longer than others.
     pub(super) len: u32,
@@ -56,17 +81,18 @@ pub(super) struct FieldTerms {
 impl FieldTerms {
     /// The terms of an absent field.
     pub(super) const fn none() -> Self {
-        Self { len: 0, terms: Vec::new(), occurrences: Vec::new() }
+        Self { scope: 0, len: 0, terms: Vec::new(), occurrences: Vec::new() }
     }
 
     pub(super) fn of<K, V>(
         field: &Field<K, V>,
-        number: u32,
+        scope: Scope,
         key: &K,
         value: &V,
         terms: &mut Terms,
     ) -> Self {
-        let lengths = terms.number(number, LENGTHS);
+        let scope = terms.scope_number(scope);
+        let lengths = terms.number(scope, LENGTHS);
         let mut tokens: Vec<(u32, Occurrence)> = Vec::new();
         let (mut position, mut offset) = (0_u32, 0_u32);
         let function: &TextFunction<K, V> = &*field.function;
@@ -78,12 +104,12 @@ impl FieldTerms {
                 let [start, end] =
                     [token.start, token.end].map(|n| offset.saturating_add(n as u32));
                 let occurrence = Occurrence { position: at, start, end };
-                tokens.push((terms.number(number, token.term), occurrence));
+                tokens.push((terms.number(scope, token.term), occurrence));
             });
             position = next.saturating_add(VALUE_GAP);
             offset = offset.saturating_add(text.len() as u32).saturating_add(1);
         });
-        Self::sorted(tokens, field.detail, lengths)
+        Self { scope, ..Self::sorted(tokens, field.detail, lengths) }
     }
 
     fn sorted(mut tokens: Vec<(u32, Occurrence)>, detail: Detail, lengths: u32) -> Self {
@@ -147,6 +173,17 @@ impl FieldTerms {
     }
 }
 
+impl<K: RecordKey, V, G> TextIndex<K, V, G> {
+    /// The terms of a record, field by field.
+    pub(super) fn terms_of(&self, key: &K, value: &V, terms: &mut Terms) -> Vec<FieldTerms> {
+        let group = self.group_of(key, value);
+        let of = |(number, field): (u32, &Field<K, V>)| {
+            FieldTerms::of(field, Scope::new(&group, number), key, value, terms)
+        };
+        (0..).zip(self.fields.iter()).map(of).collect()
+    }
+}
+
 /// The terms of a changed record, field by field, before and after.
 pub(super) struct Gathered {
     pub(super) old: Option<Vec<FieldTerms>>,
@@ -154,17 +191,12 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    pub(super) fn of<K, V>(
-        fields: &[Field<K, V>],
+    pub(super) fn of<K: RecordKey, V, G>(
+        index: &TextIndex<K, V, G>,
         change: &RecordChange<'_, K, V>,
         terms: &mut Terms,
     ) -> Self {
-        let mut of = |value: Option<&V>| {
-            let value = value?;
-            let each = fields.iter().zip(0..);
-            let each = each.map(|(field, n)| FieldTerms::of(field, n, change.key, value, terms));
-            Some(each.collect::<Vec<_>>())
-        };
+        let mut of = |value: Option<&V>| Some(index.terms_of(change.key, value?, terms));
         Self { old: of(change.old), new: of(change.new) }
     }
 

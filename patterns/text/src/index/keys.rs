@@ -1,9 +1,11 @@
 //! The keys of an index.
 
 use keyloom::key::pack_into;
-use keyloom::{Error, KeyBuf, KeyRange, Result, Subspace, prefix_end, unpack};
+use keyloom::key::{DecodeError, Unpacker};
+use keyloom::{Error, KeyBuf, KeyRange, Pack, Result, Subspace, Unpack, pack, prefix_end, unpack};
 
-/// The subspaces of an index, with short names, since they are in every key.
+/// The subspaces of an index or of one of its groups, with short names, since they are in every
+/// key.
 #[derive(Clone, Debug)]
 pub(crate) struct Spaces {
     /// Counters of documents by field and term: the dictionary.
@@ -35,29 +37,105 @@ impl Spaces {
         }
     }
 
+    /// The subspaces of a group. Its scopes are those without a group.
+    pub(crate) fn of_group(&self, group: &[u8]) -> Self {
+        let within = |space: &Subspace| Subspace::from_bytes(&[space.prefix(), group].concat());
+        Self {
+            terms: within(&self.terms),
+            blocks: within(&self.blocks),
+            occurrences: within(&self.occurrences),
+            totals: within(&self.totals),
+            summaries: within(&self.summaries),
+        }
+    }
+
     /// The counter of the documents that contain a term.
-    pub(crate) fn term(&self, field: u32, term: &str) -> KeyBuf {
-        self.terms.pack(&(field, term))
+    pub(crate) fn term(&self, scope: &Scope, term: &str) -> KeyBuf {
+        scope.key(&self.terms, term)
     }
 
     /// The counter of the documents that have a field.
-    pub(crate) fn documents(&self, field: u32) -> KeyBuf {
-        self.totals.pack(&(field, 0))
+    pub(crate) fn documents(&self, scope: &Scope) -> KeyBuf {
+        scope.key(&self.totals, &0)
     }
 
     /// The counter of the lengths of a field in all documents.
-    pub(crate) fn tokens(&self, field: u32) -> KeyBuf {
-        self.totals.pack(&(field, 1))
+    pub(crate) fn tokens(&self, scope: &Scope) -> KeyBuf {
+        scope.key(&self.totals, &1)
     }
 
-    pub(crate) fn list(&self, field: u32, term: &str) -> ListKeys {
-        let key = (field, term);
+    pub(crate) fn list(&self, scope: &Scope, term: &str) -> ListKeys {
         ListKeys {
-            blocks: self.blocks.pack(&key),
-            occurrences: self.occurrences.pack(&key),
-            summaries: self.summaries.pack(&key),
+            blocks: scope.key(&self.blocks, term),
+            occurrences: scope.key(&self.occurrences, term),
+            summaries: scope.key(&self.summaries, term),
         }
     }
+}
+
+/// One field of one group: the posting lists whose statistics belong together.
+///
+/// Scopes have the order of their keys.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Scope {
+    /// The parts of the group and the field.
+    packed: KeyBuf,
+    field: u32,
+}
+
+/// A field without a group.
+impl From<u32> for Scope {
+    fn from(field: u32) -> Self {
+        Self { packed: pack(&field), field }
+    }
+}
+
+impl Scope {
+    /// A field of a group, which is packed.
+    pub(crate) fn new(group: &[u8], field: u32) -> Self {
+        Self { packed: with_id(group, field), field }
+    }
+
+    pub(crate) fn field(&self) -> u32 {
+        self.field
+    }
+
+    /// Whether this is a field of a group, which is packed.
+    pub(crate) fn is_in(&self, group: &[u8]) -> bool {
+        self.packed == with_id(group, self.field)
+    }
+
+    /// The place of a term in the dictionary: the end of the keys of [`Spaces::terms`].
+    pub(crate) fn place(&self, term: &str) -> KeyBuf {
+        self.key(&Subspace::root(), term)
+    }
+
+    fn key<P: Pack + ?Sized>(&self, space: &Subspace, rest: &P) -> KeyBuf {
+        let mut key = KeyBuf::from_slice(space.prefix());
+        key.extend_from_slice(&self.packed);
+        pack_into(rest, &mut key);
+        key
+    }
+}
+
+/// The packed group of a key in one of the [`Spaces`], and the other elements: the last `many`.
+///
+/// # Errors
+/// If the key is not a tuple, or its last elements have other types.
+pub(crate) fn split_group<'k, P: Unpack<'k>>(
+    space: &Subspace,
+    key: &'k [u8],
+    many: usize,
+) -> std::result::Result<(&'k [u8], P), DecodeError> {
+    let rest = key.get(space.prefix().len()..).unwrap_or_default();
+    let (mut input, mut starts) = (Unpacker::new(rest), Vec::new());
+    while !input.is_at_end() {
+        starts.push(input.offset());
+        input.skip()?;
+    }
+    let start = starts.len().checked_sub(many).and_then(|first| starts.get(first));
+    let (group, own) = rest.split_at_checked(start.copied().unwrap_or(0)).unwrap_or_default();
+    Ok((group, unpack(own)?))
 }
 
 /// The prefixes of the keys of a posting list.

@@ -20,7 +20,8 @@ pub(super) struct PostingChange<'g> {
 /// The changes of one posting list, by document.
 #[derive(Debug)]
 pub(super) struct ListChanges<'g, 'c> {
-    pub(super) field: u32,
+    /// The number of the scope.
+    pub(super) scope: u32,
     pub(super) term: &'c str,
     pub(super) detail: Detail,
     pub(super) keys: ListKeys,
@@ -45,9 +46,10 @@ pub(super) fn grouped<'g, 'c>(
     changes.sort_unstable_by_key(|change| (change.term, change.doc));
     let lists = changes.chunk_by(|a, b| a.term == b.term);
     let lists = lists.filter_map(|changes| {
-        let (field, term) = terms.all.get(changes.first()?.term as usize)?;
-        let (keys, detail) = (spaces.list(*field, term), detail_of(*field, term));
-        Some(ListChanges { field: *field, term, detail, keys, changes })
+        let (number, term) = terms.term(changes.first()?.term)?;
+        let scope = terms.scope(number)?;
+        let (keys, detail) = (spaces.list(scope, term), detail_of(scope.field(), term));
+        Some(ListChanges { scope: number, term, detail, keys, changes })
     });
     let mut lists: Vec<_> = lists.collect();
     lists.sort_unstable_by(|a, b| a.keys.blocks.cmp(&b.keys.blocks));

@@ -26,12 +26,13 @@ pub(super) struct ChangedRecord<'g> {
     pub(super) new: Option<&'g [FieldTerms]>,
 }
 
-impl<K: RecordKey, V> TextIndex<K, V> {
+impl<K: RecordKey, V, G> TextIndex<K, V, G> {
     /// Refuses terms that are too long for a key.
     pub(super) fn check_terms(&self, terms: &Terms) -> Result<()> {
-        terms.all.iter().try_for_each(|(field, term)| {
-            let bytes = self.spaces.list(*field, term).block(u32::MAX).len();
-            if bytes <= MAX_KEY_BYTES { Ok(()) } else { Err(self.too_long(*field, term, bytes)) }
+        terms.all().try_for_each(|(scope, term)| {
+            let bytes = self.spaces.list(scope, term).block(u32::MAX).len();
+            let is_short = bytes <= MAX_KEY_BYTES;
+            if is_short { Ok(()) } else { Err(self.too_long(scope.field(), term, bytes)) }
         })
     }
 
@@ -60,7 +61,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
             grouped(&mut changes, terms, &self.spaces, |field, term| self.detail(field, term));
         let stored = blocks(reader, &lists)?;
         let mut deltas = Deltas::new();
-        // The length that each field of a record had, if it was indexed.
+        // The length that each field of a record had, if it was indexed, by the number of the scope.
         let mut lengths = BTreeMap::<(u32, u32), u32>::new();
         for (list, stored) in lists.iter().zip(stored) {
             let before = Edit::make(reader, list, stored, writes)?;
@@ -68,14 +69,17 @@ impl<K: RecordKey, V> TextIndex<K, V> {
             for (change, before) in list.changes.iter().zip(before) {
                 delta += i64::from(change.new.is_some()) - i64::from(before.is_some());
                 if let Some(len) = before {
-                    lengths.insert((change.record, list.field), len);
+                    lengths.insert((change.record, list.scope), len);
                 }
             }
-            if delta != 0 && list.term != LENGTHS {
-                deltas.insert(self.spaces.term(list.field, list.term), delta);
+            if delta != 0
+                && list.term != LENGTHS
+                && let Some(scope) = terms.scope(list.scope)
+            {
+                deltas.insert(self.spaces.term(scope, list.term), delta);
             }
         }
-        self.count_fields(&lists, records, &lengths, &mut deltas);
+        self.count_fields(&lists, terms, records, &lengths, &mut deltas);
         Ok(deltas)
     }
 
@@ -101,24 +105,28 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     fn count_fields(
         &self,
         lists: &[ListChanges<'_, '_>],
+        terms: &Terms,
         records: &[ChangedRecord<'_>],
         lengths: &BTreeMap<(u32, u32), u32>,
         deltas: &mut Deltas,
     ) {
         let mut changed: Vec<(u32, u32)> = lists
             .iter()
-            .flat_map(|list| list.changes.iter().map(|change| (change.record, list.field)))
+            .flat_map(|list| list.changes.iter().map(|change| (change.record, list.scope)))
             .collect();
         changed.sort_unstable();
         changed.dedup();
-        for (record, field) in changed {
-            let old = lengths.get(&(record, field)).copied();
+        for (record, number) in changed {
+            let Some(scope) = terms.scope(number) else { continue };
+            let old = lengths.get(&(record, number)).copied();
             let new = records.get(record as usize).and_then(|record| record.new);
-            let new = new.and_then(|all| all.get(field as usize)).map_or(0, |terms| terms.len);
+            let new = new.and_then(|all| all.get(scope.field() as usize));
+            // A record that has moved has no text in the old group.
+            let new = new.filter(|terms| terms.scope == number).map_or(0, |terms| terms.len);
             let documents = i64::from(new > 0) - i64::from(old.is_some());
-            *deltas.entry(self.spaces.documents(field)).or_default() += documents;
+            *deltas.entry(self.spaces.documents(scope)).or_default() += documents;
             let tokens = i64::from(new) - i64::from(old.unwrap_or(0));
-            *deltas.entry(self.spaces.tokens(field)).or_default() += tokens;
+            *deltas.entry(self.spaces.tokens(scope)).or_default() += tokens;
         }
     }
 }
@@ -128,7 +136,7 @@ pub(super) fn add_all(txn: &mut impl Writer, deltas: &Deltas) -> Result<()> {
     changed.into_iter().try_for_each(|(key, delta)| txn.add(key, *delta))
 }
 
-impl<K: RecordKey, V> Derived<K, V> for TextIndex<K, V> {
+impl<K: RecordKey, V, G> Derived<K, V> for TextIndex<K, V, G> {
     fn subspace(&self) -> Option<&Subspace> {
         Some(&self.space)
     }
@@ -139,9 +147,10 @@ impl<K: RecordKey, V> Derived<K, V> for TextIndex<K, V> {
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
+        self.refuse_group()?;
         let mut terms = Terms::default();
         let gathered: Vec<Gathered> =
-            changes.iter().map(|change| Gathered::of(&self.fields, change, &mut terms)).collect();
+            changes.iter().map(|change| Gathered::of(self, change, &mut terms)).collect();
         self.check_terms(&terms)?;
         let is_changed = |n: usize| gathered.get(n).is_some_and(Gathered::is_changed);
         let given = self.records.follow(txn, changes, is_changed, writes)?;
@@ -166,7 +175,7 @@ impl<K: RecordKey, V> Derived<K, V> for TextIndex<K, V> {
         let mut terms = Terms::default();
         for change in changes {
             let new = RecordChange { old: None, ..*change };
-            Gathered::of(&self.fields, &new, &mut terms);
+            Gathered::of(self, &new, &mut terms);
         }
         self.check_terms(&terms)?;
         self.records.validate(changes)

@@ -14,7 +14,9 @@
 //! | subspace, 4, field, 1 | a counter: the lengths of all of these texts, which are their positions with a token |
 //! | subspace, 5, field, term, 9 - layer, last id | a summary of up to 16 blocks, or of summaries of the layer below; only of lists with more than 16 |
 //!
-//! A field is its number in the order of declaration, counted from 0.
+//! A field is its number in the order of declaration, counted from 0. In an index that is
+//! [`grouped`](TextIndex::grouped), the parts of the group stand before the field in all keys but
+//! those of the ids; see [below](self#groups).
 //!
 //! The list of the term `""` has all documents with a text in the field, each with the frequency 1
 //! and the length of the field. It has no counter of its own and no positions. It takes one to two
@@ -57,6 +59,37 @@
 //! the same block: any two writers of new documents share the last block of the lengths and of each
 //! common word. Write many records per transaction.
 //!
+//! # Groups
+//!
+//! A [grouped](TextIndex::grouped) index holds the texts of many tenants, or of other groups, and
+//! each search names one [`group`](TextIndex::group).
+//!
+//! ```text
+//! ("text", 1, "acme", 0, "rabbit")      ->  51: of so many documents of the tenant "acme"
+//! ("text", 2, "acme", 0, "rabbit", 4294967295)
+//! ("text", 4, "acme", 0, 0)             ->  its documents with a text in this field
+//! ```
+//!
+//! * Each group has its own lists, dictionary and statistics. Their bytes are those of an index of
+//!   the records of this group alone, under the same ids. So are answers, scores and costs: of 1,000
+//!   groups of 50 records and one of 3, a search of the latter reads the keys that it reads without
+//!   the others.
+//! * A record is in exactly one group. If it moves, its postings leave the lists of the old group
+//!   and enter those of the new one. This costs a change of all of its terms in both.
+//! * The ids are shared by all groups, and so are the filters. Two records of one group may have
+//!   distant ids: a bitmap of a group has up to one container for each 65,536 ids of the index.
+//!   The field `(group)` of the [`records`](TextIndex::records) has the group of each record, as
+//!   bytes. It is read for all documents of a group, as in a query that only excludes.
+//! * The parts of the group are in every key, and count in its length. Choose short ones.
+//! * A counter of 0 may remain after the last record of a group, as after that of a term. A check
+//!   keeps two numbers for each group and field in memory.
+//! * Writers of different groups share no list and no counter. They still conflict on the ids and
+//!   the containers of the filters.
+//!
+//! Use one index per tenant in the schema instead if there are few tenants, or if tenants are
+//! removed as a whole. A search of all groups at once needs an index without groups, with the tenant
+//! as a [value](TextIndex::values) to filter by; its statistics are then those of all tenants.
+//!
 //! # Check and repair
 //!
 //! A check computes all entries from the records and compares the bytes. It reads and analyzes all
@@ -74,14 +107,19 @@ mod error;
 mod expected;
 mod fetch;
 mod gather;
+mod group;
 mod keys;
 mod lists;
 mod maintain;
 mod repair;
 mod similar;
 mod summaries;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -89,12 +127,14 @@ use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store, Subspace};
 use keyloom_bitmaps::{FieldValues, InvertedIndex, SingleValue};
 use keyloom_tables::kit::described;
-use keyloom_tables::parts::KeyShape;
+use keyloom_tables::parts::{KeyShape, shape_of_group};
 use keyloom_tables::table::{RecordKey, Table};
 use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions};
 
 pub use error::TextError;
 pub(crate) use gather::LENGTHS;
+use group::Groups;
+pub use group::TextGroup;
 pub(crate) use keys::{ListKeys, Spaces, with_id};
 pub use similar::MoreLikeThis;
 
@@ -111,12 +151,17 @@ pub(crate) type TextFunction<K, V> = dyn Fn(&K, &V, &mut dyn FnMut(&str)) + Send
 ///
 /// Derived data of a [`Table`]: declare it in a [`Schema`](keyloom_tables::Schema), or
 /// [attach](Table::with) it. Cheap to clone.
-pub struct TextIndex<K, V> {
+///
+/// `G` are the [types](keyloom_tables::parts) of the leading parts, if the index is
+/// [`grouped`](TextIndex::grouped). An index without them is a `TextIndex<K, V>`.
+pub struct TextIndex<K, V, G = ()> {
     space: Subspace,
     spaces: Spaces,
     /// The ids of the records, and the fields to filter by.
     records: InvertedIndex<K, V>,
     fields: Arc<[Field<K, V>]>,
+    groups: Groups<K, V>,
+    of: PhantomData<fn() -> G>,
 }
 
 /// A field of texts.
@@ -137,18 +182,20 @@ impl<K, V> Clone for Field<K, V> {
     }
 }
 
-impl<K, V> Clone for TextIndex<K, V> {
+impl<K, V, G> Clone for TextIndex<K, V, G> {
     fn clone(&self) -> Self {
         Self {
             space: self.space.clone(),
             spaces: self.spaces.clone(),
             records: self.records.clone(),
             fields: Arc::clone(&self.fields),
+            groups: self.groups.clone(),
+            of: PhantomData,
         }
     }
 }
 
-impl<K, V> fmt::Debug for TextIndex<K, V> {
+impl<K, V, G> fmt::Debug for TextIndex<K, V, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TextIndex")
             .field("space", &self.space)
@@ -161,7 +208,7 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     /// Creates an index in `space`, without fields. **Nothing else may be in `space`.** Every
     /// record is assigned a dense id.
     pub fn new(space: &Subspace) -> Self {
-        Self::with(space, InvertedIndex::new(&space.child(&keys::RECORDS)))
+        Self::with(space, InvertedIndex::new(&space.child(&keys::RECORDS)), Groups::All)
     }
 
     /// Creates an index of records whose keys are ids: dense whole numbers below
@@ -170,15 +217,20 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     where
         K: Copy + Into<u64> + TryFrom<u64>,
     {
-        Self::with(space, InvertedIndex::with_keys_as_ids(&space.child(&keys::RECORDS)))
+        let records = InvertedIndex::with_keys_as_ids(&space.child(&keys::RECORDS));
+        Self::with(space, records, Groups::All)
     }
+}
 
-    fn with(space: &Subspace, records: InvertedIndex<K, V>) -> Self {
+impl<K: RecordKey, V, G> TextIndex<K, V, G> {
+    fn with(space: &Subspace, records: InvertedIndex<K, V>, groups: Groups<K, V>) -> Self {
         Self {
             space: space.clone(),
             spaces: Spaces::of(space),
             records: records.within_universe(UNIVERSE),
             fields: Arc::new([]),
+            groups,
+            of: PhantomData,
         }
     }
 
@@ -325,6 +377,15 @@ impl<K: RecordKey, V> TextIndex<K, V> {
         }
     }
 
+    /// The types of the parts of the groups, and of the fields to filter by.
+    fn parts(&self) -> String
+    where
+        G: KeyShape,
+    {
+        let (group, fields) = (shape_of_group::<G>(), self.records.parts());
+        if group.is_empty() { fields } else { format!("groups of {group}, {fields}") }
+    }
+
     /// The options that determine the stored bytes.
     fn options(&self) -> String {
         let field = |field: &Field<K, V>| {
@@ -340,12 +401,8 @@ impl<K: RecordKey, V> TextIndex<K, V> {
     }
 }
 
-impl<K: RecordKey, V: 'static> Maintained for TextIndex<K, V> {
-    described!(
-        |_| "text index",
-        parts | index | index.records.parts(),
-        options | index | index.options()
-    );
+impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for TextIndex<K, V, G> {
+    described!(|_| "text index", parts | index | index.parts(), options | index | index.options());
 
     /// Returns all differences between the stored bytes and those that follow from `table`.
     ///

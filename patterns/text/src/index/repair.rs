@@ -13,7 +13,8 @@ use keyloom_tables::{BatchSize, Maintained, Progress, RepairOptions};
 
 use super::TextIndex;
 use super::check::{Fault, KEPT, Remedy, entries_of, faults};
-use super::gather::{FieldTerms, Terms};
+use super::gather::Terms;
+use super::keys::{Scope, split_group};
 use super::maintain::ChangedRecord;
 use crate::postings::{BLOCK_POSTINGS, Block, Posting, Postings, decode_summary};
 
@@ -43,13 +44,14 @@ impl Pass {
     }
 }
 
-pub(super) fn repair<S: Store, K: RecordKey, V: 'static, C: Codec<V>>(
-    index: &TextIndex<K, V>,
+pub(super) fn repair<S: Store, K: RecordKey, V: 'static, G, C: Codec<V>>(
+    index: &TextIndex<K, V, G>,
     store: &S,
     table: &Table<K, V, C>,
     options: &RepairOptions,
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Progress> {
+    index.refuse_group()?;
     table.refuse_unless_attached(index.space())?;
     let repair = Repair { index, table };
     let mut done = Progress::beginning(options);
@@ -96,12 +98,12 @@ pub(super) fn repair<S: Store, K: RecordKey, V: 'static, C: Codec<V>>(
     repair.lists(store, &mut size, done, progress)
 }
 
-struct Repair<'r, K, V, C> {
-    index: &'r TextIndex<K, V>,
+struct Repair<'r, K, V, G, C> {
+    index: &'r TextIndex<K, V, G>,
     table: &'r Table<K, V, C>,
 }
 
-impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
+impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
     /// The position of a pass after a key.
     fn position(&self, pass: Pass, last: &[u8]) -> KeyBuf {
         self.index.space.pack(&(POSITIONS, pass as u8, last))
@@ -164,11 +166,12 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
             let page = page_behind(last, txn, summaries, batch)?;
             done.entries += page.entries.len() as u64;
             for (key, value) in &page.entries {
-                match summaries.unpack::<(u32, &str, u8, u32)>(key) {
+                match split_group::<(u32, &str, u8, u32)>(summaries, key, 4) {
                     Err(_) => removed.insert((KeyBuf::from_slice(key), false)),
-                    Ok((field, term, _, last)) => {
+                    Ok((group, (field, term, _, last))) => {
+                        let list = self.index.spaces.list(&Scope::new(group, field), term);
                         decode_summary(value, last).is_err()
-                            && removed.insert((self.index.spaces.list(field, term).summaries, true))
+                            && removed.insert((list.summaries, true))
                     }
                 };
             }
@@ -186,16 +189,15 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
 
     fn is_malformed(&self, reader: &impl Reader, key: &[u8], value: &[u8]) -> Result<bool> {
         let spaces = &self.index.spaces;
-        let Ok((field, term, last)) = spaces.blocks.unpack::<(u32, String, u32)>(key) else {
-            return Ok(true);
-        };
+        let place = split_group::<(u32, &str, u32)>(&spaces.blocks, key, 3);
+        let Ok((group, (field, term, last))) = place else { return Ok(true) };
         let Ok(block) = Block::parse(value, last) else { return Ok(true) };
-        let keys = spaces.list(field, &term);
+        let keys = spaces.list(&Scope::new(group, field), term);
         let separate = match block.inline() {
             None => reader.get(&keys.of_occurrences(last))?,
             Some(_) => None,
         };
-        Ok(block.decode(separate.as_deref(), self.index.detail(field, &term)).is_err())
+        Ok(block.decode(separate.as_deref(), self.index.detail(field, term)).is_err())
     }
 
     /// Adds the postings of the next page of records. Returns its last key, unless it was the last
@@ -218,8 +220,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
             let (mut terms, ids) = (Terms::default(), index.ids_of(txn, &records)?);
             let mut all = Vec::new();
             for ((key, value), id) in records.iter().zip(ids) {
-                let of = |(number, field)| FieldTerms::of(field, number, key, value, &mut terms);
-                let fields: Vec<_> = (0..).zip(index.fields.iter()).map(of).collect();
+                let fields = index.terms_of(key, value, &mut terms);
                 all.extend(id.map(|doc| (doc, fields)));
             }
             let changed: Vec<_> = all
@@ -248,13 +249,13 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
             let found = faults(self.index, &store.snapshot()?, self.table, KEPT)?;
             let is_of_list = |fault: &&Fault| matches!(fault.remedy, Remedy::List(..));
             let others: Vec<&Fault> = found.all.iter().filter(|fault| !is_of_list(fault)).collect();
-            for ((field, term), docs) in &found.docs {
-                let list = Remedy::List(*field, Arc::clone(term));
+            for ((scope, term), docs) in &found.docs {
+                let list = Remedy::List(scope.clone(), Arc::clone(term));
                 let faulty = found.all.iter().filter(|fault| fault.remedy == list);
                 let faulty: Vec<&KeyBuf> = faulty.map(|fault| &fault.what.key).collect();
                 let changed = store.transact(|txn| {
                     self.table.check_repair(txn)?;
-                    self.write_list(txn, (*field, term), docs, &faulty)
+                    self.write_list(txn, (scope, term), docs, &faulty)
                 })?;
                 done.written += changed;
                 if progress(&done).is_break() {
@@ -305,12 +306,12 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
     fn write_list(
         &self,
         txn: &mut impl Writer,
-        (field, term): (u32, &str),
+        (scope, term): (&Scope, &str),
         docs: &[u32],
         faulty: &[&KeyBuf],
     ) -> Result<u64> {
         let index = self.index;
-        let keys = index.spaces.list(field, term);
+        let keys = index.spaces.list(scope, term);
         let ranges = [&keys.blocks, &keys.occurrences, &keys.summaries];
         let ranges = ranges.map(|prefix| KeyRange::prefix(prefix));
         let mut stored: BTreeMap<KeyBuf, Vec<u8>> = BTreeMap::new();
@@ -324,9 +325,9 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
         for (key, value) in &stored {
             docs.extend(docs_of(&keys.blocks, key, value));
         }
-        let postings = self.postings(txn, field, term, docs)?;
-        let detail = index.detail(field, term);
-        let due = entries_of(&index.spaces, field, term, &postings, detail)?;
+        let postings = self.postings(txn, scope, term, docs)?;
+        let detail = index.detail(scope.field(), term);
+        let due = entries_of(&index.spaces, scope, term, &postings, detail)?;
         let due: BTreeMap<KeyBuf, Vec<u8>> = due.into_iter().flatten().collect();
         let mut writes = SortedWrites::default();
         let all = stored.keys().chain(faulty.iter().copied());
@@ -345,12 +346,13 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
     fn postings(
         &self,
         reader: &impl Reader,
-        number: u32,
+        scope: &Scope,
         term: &str,
         docs: BTreeSet<u32>,
     ) -> Result<Postings> {
         let mut postings = Postings::default();
-        let Some(field) = self.index.fields.get(number as usize) else { return Ok(postings) };
+        let field = self.index.fields.get(scope.field() as usize);
+        let Some(field) = field else { return Ok(postings) };
         let keys = self.index.records.keys(reader, docs.iter().map(|doc| u64::from(*doc)))?;
         let packed: Vec<KeyBuf> =
             keys.iter().flatten().map(|key| self.table.space().pack(key)).collect();
@@ -359,7 +361,10 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Repair<'_, K, V, C> {
             let Some(key) = key else { continue };
             let Some(value) = values.next().flatten() else { continue };
             let value = C::decode(&value)?;
-            let Some((all, wanted)) = field.posting_of(number, term, &key, &value) else {
+            if !scope.is_in(&self.index.group_of(&key, &value)) {
+                continue;
+            }
+            let Some((all, wanted)) = field.posting_of(scope, term, &key, &value) else {
                 continue;
             };
             for (term, freq, occurrences) in all.postings().filter(|(term, ..)| *term == wanted) {

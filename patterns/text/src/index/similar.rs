@@ -114,8 +114,9 @@ impl<K: RecordKey, V: 'static> TextIndex<K, V> {
         candidates: Vec<Candidate>,
         options: &MoreLikeThis,
     ) -> Result<Vec<(f64, Candidate)>> {
-        let fields = (0..self.fields.len() as u32).map(|field| self.spaces.documents(field));
-        let terms = candidates.iter().map(|one| self.spaces.term(one.field, &one.term));
+        let fields =
+            (0..self.fields.len() as u32).map(|field| self.spaces.documents(&field.into()));
+        let terms = candidates.iter().map(|one| self.spaces.term(&one.field.into(), &one.term));
         let keys: Vec<_> = fields.chain(terms).collect();
         let stored = get_many(reader, &keys)?;
         let counts = keys

@@ -31,7 +31,7 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
     pub(crate) fn build(&self, plan: &Plan, boost: f64) -> Result<Node<'r, R>> {
         Ok(match plan {
             Plan::None => Node::Ids(Ids::new([].into(), 0.0)),
-            Plan::All => self.ids(&self.catalog.all(), boost)?,
+            Plan::All => self.ids(&self.catalog.all()?, boost)?,
             Plan::Term { field, term } => {
                 let factor = boost * self.statistics.idf(field.number, term);
                 Node::Term(Box::new(self.cursor(*field, term, factor)))
@@ -146,7 +146,7 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
         let excluded = self.all(&plan.must_not, 0.0)?;
         if required.is_empty() {
             // Documents that match only what is optional.
-            required.push(self.ids(&self.catalog.all(), 0.0)?);
+            required.push(self.ids(&self.catalog.all()?, 0.0)?);
         }
         if let ([_], [], []) = (&required[..], &optional[..], &excluded[..])
             && let Some(only) = required.pop()

@@ -57,5 +57,8 @@ pub(crate) trait Catalog {
     fn description(&self) -> String;
 
     /// The ids of all documents.
-    fn all(&self) -> BitmapExpr;
+    ///
+    /// # Errors
+    /// If they are not stored.
+    fn all(&self) -> Result<BitmapExpr>;
 }

@@ -59,8 +59,8 @@ impl Catalog for Digits {
     fn description(&self) -> String {
         String::new()
     }
-    fn all(&self) -> BitmapExpr {
-        BitmapExpr::from(&Bitmap::new(&Subspace::new("all")))
+    fn all(&self) -> Result<BitmapExpr> {
+        Ok(BitmapExpr::from(&Bitmap::new(&Subspace::new("all"))))
     }
 }
 

@@ -89,7 +89,7 @@ impl Dictionary<'_> {
     /// The terms of the field from one on.
     fn from(&self, term: &str) -> KeyRange<'static> {
         let of_field = self.spaces.terms.range_of(&(self.field,));
-        let from = self.spaces.term(self.field, term);
+        let from = self.spaces.term(&self.field.into(), term);
         of_field.intersect(KeyRange::starting_at(&from)).into_owned()
     }
 
@@ -101,7 +101,8 @@ impl Dictionary<'_> {
 
     /// For each term the number of documents, in one round trip.
     pub(super) fn documents(&self, reader: &impl Reader, terms: &[&str]) -> Result<Vec<u64>> {
-        let keys: Vec<_> = terms.iter().map(|term| self.spaces.term(self.field, term)).collect();
+        let scope = self.field.into();
+        let keys: Vec<_> = terms.iter().map(|term| self.spaces.term(&scope, term)).collect();
         let stored = get_many(reader, &keys)?;
         keys.iter().zip(stored).map(|(key, value)| count_of(key, value.as_deref())).collect()
     }

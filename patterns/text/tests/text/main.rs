@@ -4,6 +4,7 @@
 mod corpus;
 mod declared;
 mod derived;
+mod groups;
 mod maintenance;
 mod matches;
 mod naive;
@@ -38,6 +39,9 @@ on_every_store! {
     suggest::completions_are_the_most_frequent_terms,
     suggest::similar_terms_are_those_of_the_definition,
     suggest::unknown_words_of_a_text_are_replaced,
+    groups::groups_answer_as_indexes_of_their_own,
+    groups::rebuilt_groups_have_the_same_bytes,
+    groups::damage_of_any_entry_of_a_group_is_found_and_repaired,
 }
 
 // Without tests that put more into one transaction than etcd accepts.

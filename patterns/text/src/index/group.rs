@@ -1,0 +1,201 @@
+//! Texts with leading parts.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use keyloom::{Error, KeyBuf, Result, Subspace, pack};
+use keyloom_bitmaps::{InvertedIndex, single};
+use keyloom_tables::parts::{Group, PackAs};
+use keyloom_tables::table::RecordKey;
+
+use super::{TextIndex, keys};
+
+/// The field of the ids in which each record has its group, as bytes.
+const GROUP: &str = "(group)";
+
+/// Returns the packed group of a record.
+type GroupFunction<K, V> = dyn Fn(&K, &V) -> KeyBuf + Send + Sync;
+
+/// The leading parts of the keys of an index.
+pub(super) enum Groups<K, V> {
+    /// None: all records are one group.
+    All,
+    /// Those of the group that a function returns for each record.
+    Of(Arc<GroupFunction<K, V>>),
+    /// Those of one packed group, which is only read.
+    One(KeyBuf),
+}
+
+impl<K, V> Clone for Groups<K, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::All => Self::All,
+            Self::Of(function) => Self::Of(Arc::clone(function)),
+            Self::One(group) => Self::One(group.clone()),
+        }
+    }
+}
+
+impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
+    /// Creates an index in `space` whose entries begin with the [`Group`] of each record, such as
+    /// its tenant, or its tenant and its category. **Nothing else may be in `space`.** Every record
+    /// is assigned a dense id.
+    ///
+    /// Each group has its own posting lists, dictionary and statistics. A search names one
+    /// [`group`](TextIndex::group): it reads only the entries of that group, and its scores are
+    /// those of an index of the records of that group alone.
+    ///
+    /// `group` returns the group of a record. It must be pure. If the group of a record changes,
+    /// its postings leave the lists of the old group and enter those of the new one.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_text::{Analyzer, Group, Query, TextIndex};
+    /// type Post = (String, String);
+    /// let texts = TextIndex::grouped(&Subspace::new("text"), |_id, post: &Post| Group::of(&post.0))
+    ///     .field("body", Analyzer::english(), |_id: &u32, post: &Post, add| add(&post.1));
+    /// let posts = Table::<u32, Post>::new(&Subspace::new("posts")).with(&texts);
+    /// let store = Memory::new();
+    /// let post = |tenant: &str, body: &str| (tenant.to_owned(), body.to_owned());
+    /// store.transact(|txn| {
+    ///     posts.put(txn, &1, &post("acme", "a white rabbit"))?;
+    ///     posts.put(txn, &2, &post("globex", "the rabbits"))?;
+    ///     posts.put(txn, &3, &post("acme", "raspberry tea"))
+    /// })?;
+    /// let snapshot = store.snapshot()?;
+    /// let of_acme = texts.group("acme");
+    /// let hits = of_acme.search(Query::term("body", "rabbit")).hits(&snapshot)?.items;
+    /// assert_eq!(hits.iter().map(|hit| hit.key).collect::<Vec<_>>(), [1]);
+    /// let terms = texts.group("globex").complete(&snapshot, "body", "ra", 5)?;
+    /// assert_eq!(terms.iter().map(|term| &*term.term).collect::<Vec<_>>(), ["rabbit"]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// A search without a group does not compile:
+    ///
+    /// ```compile_fail,E0599
+    /// # use keyloom::Subspace;
+    /// # use keyloom_text::{Group, Query, TextIndex};
+    /// let texts = TextIndex::grouped(&Subspace::new("text"), |_: &u32, tenant: &String| {
+    ///     Group::of(tenant)
+    /// });
+    /// let search = texts.search(Query::term("body", "rabbit")); // not `texts.group("acme").search(..)`
+    /// ```
+    pub fn grouped(
+        space: &Subspace,
+        group: impl Fn(&K, &V) -> Group<G> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_groups(space, InvertedIndex::new(&space.child(&keys::RECORDS)), group)
+    }
+
+    /// As [`grouped`](TextIndex::grouped), of records whose keys are ids. See
+    /// [`with_keys_as_ids`](TextIndex::with_keys_as_ids).
+    pub fn grouped_with_keys_as_ids(
+        space: &Subspace,
+        group: impl Fn(&K, &V) -> Group<G> + Send + Sync + 'static,
+    ) -> Self
+    where
+        K: Copy + Into<u64> + TryFrom<u64>,
+    {
+        let records = InvertedIndex::with_keys_as_ids(&space.child(&keys::RECORDS));
+        Self::with_groups(space, records, group)
+    }
+
+    fn with_groups(
+        space: &Subspace,
+        records: InvertedIndex<K, V>,
+        group: impl Fn(&K, &V) -> Group<G> + Send + Sync + 'static,
+    ) -> Self {
+        let group: Arc<GroupFunction<K, V>> =
+            Arc::new(move |key, value| group(key, value).into_packed());
+        let of = Arc::clone(&group);
+        let records = records.single_value(GROUP, move |key, value| single(&of(key, value)[..]));
+        Self::with(space, records, Groups::Of(group))
+    }
+
+    /// The texts of the group with these leading parts, for searches, suggestions and queries by
+    /// similarity. All of the parts must be given; only the entries of this group are read.
+    ///
+    /// A group without records is empty. Some of the parts are not a group, and do not compile:
+    ///
+    /// ```compile_fail,E0277
+    /// # use keyloom::Subspace;
+    /// # use keyloom_text::{Group, TextIndex};
+    /// let texts = TextIndex::grouped(&Subspace::new("text"), |tenant: &String, category: &u8| {
+    ///     Group::of((tenant, *category))
+    /// });
+    /// let group = texts.group("acme"); // not `("acme", 7)`
+    /// ```
+    pub fn group(&self, parts: impl PackAs<G>) -> TextGroup<K, V> {
+        let group = pack(&parts);
+        TextGroup(TextIndex {
+            space: self.space.clone(),
+            spaces: self.spaces.of_group(&group),
+            records: self.records.clone(),
+            fields: Arc::clone(&self.fields),
+            groups: Groups::One(group),
+            of: PhantomData,
+        })
+    }
+}
+
+impl<K: RecordKey, V, G> TextIndex<K, V, G> {
+    /// The packed group of a record.
+    pub(super) fn group_of(&self, key: &K, value: &V) -> KeyBuf {
+        match &self.groups {
+            Groups::Of(function) => function(key, value),
+            Groups::All | Groups::One(_) => KeyBuf::new(),
+        }
+    }
+
+    /// Refuses to maintain one group.
+    pub(super) fn refuse_group(&self) -> Result<()> {
+        match self.groups {
+            Groups::One(_) => Err(Error::InvalidArgument {
+                what: "the index",
+                value: self.space.to_string(),
+                why: "it is one group of an index; attach, check and repair the whole index",
+            }),
+            Groups::All | Groups::Of(_) => Ok(()),
+        }
+    }
+}
+
+/// The ids of all records of a group.
+pub(super) fn all<K: RecordKey, V>(
+    records: &InvertedIndex<K, V>,
+    group: &[u8],
+) -> Result<keyloom_bitmaps::BitmapExpr> {
+    records.term(GROUP, group)
+}
+
+/// The texts of one group of a [`TextIndex`]: a reference to an index of the records of that group
+/// alone, with all of its reads. See [`TextIndex::group`].
+///
+/// It cannot be attached to a table, checked or repaired: this is done with the whole index. Its
+/// [`records`](TextIndex::records) are those of all groups. An expression of them is a filter; the
+/// search leaves out the records of other groups.
+pub struct TextGroup<K, V>(TextIndex<K, V>);
+
+impl<K, V> Deref for TextGroup<K, V> {
+    type Target = TextIndex<K, V>;
+
+    fn deref(&self) -> &TextIndex<K, V> {
+        &self.0
+    }
+}
+
+impl<K, V> Clone for TextGroup<K, V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K, V> fmt::Debug for TextGroup<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TextGroup").field(&self.0).finish()
+    }
+}
