@@ -82,7 +82,7 @@ impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
     /// let texts = TextIndex::grouped(&Subspace::new("text"), |_: &u32, tenant: &String| {
     ///     Group::of(tenant)
     /// });
-    /// let search = texts.search(Query::term("body", "rabbit")); // not `texts.group("acme").search(..)`
+    /// let search = texts.search(Query::All); // not `texts.group("acme").search(..)`
     /// ```
     pub fn grouped(
         space: &Subspace,

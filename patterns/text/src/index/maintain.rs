@@ -61,7 +61,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
             grouped(&mut changes, terms, &self.spaces, |field, term| self.detail(field, term));
         let stored = blocks(reader, &lists)?;
         let mut deltas = Deltas::new();
-        // The length that each field of a record had, if it was indexed, by the number of the scope.
+        // The length that each field of a record had, if it was indexed, by number of the scope.
         let mut lengths = BTreeMap::<(u32, u32), u32>::new();
         for (list, stored) in lists.iter().zip(stored) {
             let before = Edit::make(reader, list, stored, writes)?;

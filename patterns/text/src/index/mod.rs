@@ -71,9 +71,9 @@
 //! ```
 //!
 //! * Each group has its own lists, dictionary and statistics. Their bytes are those of an index of
-//!   the records of this group alone, under the same ids. So are answers, scores and costs: of 1,000
-//!   groups of 50 records and one of 3, a search of the latter reads the keys that it reads without
-//!   the others.
+//!   the records of this group alone, under the same ids. So are answers, scores and costs. A
+//!   search of a group of 3 records reads the same number of keys alone and beside 1,000 groups of
+//!   50.
 //! * A record is in exactly one group. If it moves, its postings leave the lists of the old group
 //!   and enter those of the new one. This costs a change of all of its terms in both.
 //! * The ids are shared by all groups, and so are the filters. Two records of one group may have
@@ -87,8 +87,8 @@
 //!   the containers of the filters.
 //!
 //! Use one index per tenant in the schema instead if there are few tenants, or if tenants are
-//! removed as a whole. A search of all groups at once needs an index without groups, with the tenant
-//! as a [value](TextIndex::values) to filter by; its statistics are then those of all tenants.
+//! removed as a whole. A search of all groups at once needs an index without groups. The tenant is
+//! then a [value](TextIndex::values) to filter by, and the statistics are those of all tenants.
 //!
 //! # Check and repair
 //!
