@@ -34,8 +34,8 @@ pub(super) struct ExpectedList {
 }
 
 impl<K: RecordKey, V, G> TextIndex<K, V, G> {
-    /// The lists from a place in the dictionary on, with at most about `most` postings, but at least
-    /// one list. Reads and analyzes all records: the terms of a record are not known before.
+    /// The lists from a place in the dictionary on, with at most about `most` postings, but at
+    /// least one list. Reads and analyzes all records: the terms of a record are not known before.
     pub(super) fn expected<C: Codec<V>>(
         &self,
         reader: &impl Reader,
