@@ -59,9 +59,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// file, sleep in `progress`.
     ///
     /// On a store with concurrent writers, a batch that loses against them becomes smaller. After
-    /// two losses the writers of the table wait for the next batches: each takes some 200 ms, and
-    /// after it the build pauses for as long. Their clocks may differ by less than a second;
-    /// otherwise they do not wait.
+    /// two losses the writers of the table wait for the next batches: each takes about half a
+    /// second, and after it the build pauses for as long. Their clocks may differ by less than two
+    /// seconds; otherwise they do not wait.
     ///
     /// # Errors
     /// [`SchemaError::Changed`] if the store has a newer version, [`SchemaError::Gone`]; errors of
