@@ -8,11 +8,12 @@
 //! | [`MessagePack`] (feature `messagepack`) | compact, fields by name | fields are added and removed, or other languages read the values |
 //! | [`Json`] (feature `json`) | readable, fields by name | people read the values |
 //! | [`Raw`] | the bytes themselves | the value is bytes |
+//! | [`Upgrading`] around one of the first three | theirs, and a version | records of earlier types are read as the newest: see [`upgrade`] |
 //! | [`Declared`] | those of another codec | a schema cannot find the shape of the type |
 //!
 //! With fields by position, adding, removing or moving a field changes the format of every stored
 //! record. A schema refuses a program with such a type: see [`shape`]. Take a codec by name if the
-//! type may change.
+//! type may change, or give the type [versions](upgrade).
 //!
 //! # Every encoding is verified
 //!
@@ -42,6 +43,7 @@
 mod fingerprint;
 mod proven;
 pub mod shape;
+pub mod upgrade;
 
 use std::fmt;
 
@@ -51,6 +53,7 @@ use serde::de::DeserializeOwned;
 use crate::{BoxedError, Error, Result, SharedError};
 use proven::Format;
 use shape::{FieldsBy, Shape};
+pub use upgrade::{Nothing, Plain, Upgrade, Upgrading, VersionedCodec};
 
 /// Encodes values of type `V` as bytes.
 ///

@@ -16,7 +16,7 @@ use super::fingerprint::{SkippedField, see};
 use crate::{BoxedError, Result};
 
 /// A serde format, as its crate implements it.
-pub(super) trait Format {
+pub trait Format: 'static {
     const NAME: &'static str;
     const IS_HUMAN_READABLE: bool;
     const IS_BY_POSITION: bool;

@@ -17,6 +17,7 @@ mod programs;
 mod ranked_builds;
 mod shapes;
 mod totals;
+mod versions;
 
 use keyloom_testing::{on_every_server, on_every_store};
 
@@ -74,10 +75,25 @@ use shapes::{
     programs_that_declare_at_once_agree, what_stops_other_programs_needs_a_raised_version,
 };
 use totals::totals_keep_the_laws_of_derived_data;
+use versions::{
+    a_migration_that_fails_anywhere_can_be_repeated, a_migration_to_another_version_begins_again,
+    a_record_without_an_upgrade_is_named_and_left, a_table_with_such_records_is_not_raised,
+    an_upgrade_can_be_removed_after_the_migration,
+    programs_of_earlier_versions_cannot_write_or_misread,
+    queued_records_are_migrated_after_a_drain, records_of_all_versions_are_read_and_migrated,
+};
 
 macro_rules! run {
     ($on:ident) => {
         $on! {
+            a_migration_that_fails_anywhere_can_be_repeated,
+            a_migration_to_another_version_begins_again,
+            a_record_without_an_upgrade_is_named_and_left,
+            a_table_with_such_records_is_not_raised,
+            an_upgrade_can_be_removed_after_the_migration,
+            programs_of_earlier_versions_cannot_write_or_misread,
+            queued_records_are_migrated_after_a_drain,
+            records_of_all_versions_are_read_and_migrated,
             a_table_and_its_index_share_no_key,
             a_table_of_another_type_is_refused,
             names_declared_twice_are_refused,

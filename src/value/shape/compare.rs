@@ -70,6 +70,8 @@ const STRICT: &str =
 const TYPE: &str =
     "a field keeps its type; add a field with another name and a default, and remove this one";
 const VARIANT: &str = "records may hold each variant that was written; keep it, and add others";
+const UPGRADE: &str =
+    "keep the upgrade from this version until `Schema::migrate` has rewritten all records of it";
 const OPAQUE: &str = "the parts of this type are not known, so it keeps its name and version";
 
 impl Shape {
@@ -98,7 +100,8 @@ impl Shape {
         if self == stored {
             return Ok(Reads::Same);
         }
-        let (joined, has_changed) = Join::of(stored, self)?;
+        let read = self.versions_in(stored)?;
+        let (joined, has_changed) = Join::of(stored, read.as_ref().unwrap_or(self))?;
         if !has_changed {
             return Ok(Reads::Same);
         }
@@ -106,6 +109,29 @@ impl Shape {
             Ok(_) => Reads::BothWays(joined),
             Err(difference) => Reads::OneWay(joined, difference),
         })
+    }
+}
+
+impl Shape {
+    /// For records with versions: the shape of the program without the earlier versions of which
+    /// the store has no record, since the program only reads them.
+    fn versions_in(&self, stored: &Self) -> Joined<Option<Self>> {
+        let (Some(known), Some(old)) = (self.version_numbers(), stored.version_numbers()) else {
+            return Ok(None);
+        };
+        if let Some(lost) = old.iter().find(|number| !known.contains(number)) {
+            return Err(Difference {
+                field: String::new(),
+                stored: match lost {
+                    0 => "also without a version".into(),
+                    lost => format!("also of version {lost}"),
+                },
+                declared: "without an upgrade from it".into(),
+                remedy: UPGRADE,
+            });
+        }
+        let newest = known.iter().max();
+        Ok(Some(self.with_versions(|number| old.contains(&number) || Some(&number) == newest)))
     }
 }
 

@@ -76,6 +76,9 @@ pub struct Shape {
     types: Arc<[Type]>,
 }
 
+/// The name of the type of records with versions.
+const VERSIONS: &str = "versions";
+
 /// The place of a type in a shape.
 type TypeId = u32;
 
@@ -175,6 +178,81 @@ impl Shape {
     pub fn named(name: impl Into<String>, version: u32) -> Self {
         let types = [Type { name: name.into(), form: Form::Opaque(version.max(1)) }];
         Self { fields_by: FieldsBy::Position, types: types.into() }
+    }
+
+    /// The shape of records that have [versions](super::upgrade), each with a shape of its own. The
+    /// number 0 is that of records without a version.
+    pub fn versions(shapes: impl IntoIterator<Item = (u8, Self)>) -> Self {
+        let mut fields_by = FieldsBy::Position;
+        let name = VERSIONS.to_owned();
+        let mut types = vec![Type { name, form: Form::ByTag(Vec::new()) }];
+        let mut versions = Vec::new();
+        for (number, shape) in shapes {
+            let first = types.len() as TypeId;
+            versions.push((number.to_string(), first));
+            fields_by = shape.fields_by;
+            types.extend(shape.types.iter().cloned().map(|mut one| {
+                one.form.types_mut().into_iter().for_each(|of| *of += first);
+                one
+            }));
+        }
+        if let Some(root) = types.first_mut() {
+            root.form = Form::ByTag(versions);
+        }
+        Self { fields_by, types: types.into() }
+    }
+
+    /// The numbers of the [versions](Shape::versions) of the records; `None` if they have none.
+    ///
+    /// In a schema they are those that the store may hold. If the number of an earlier version is
+    /// not among them, its upgrade can be removed from the program.
+    ///
+    /// ```
+    /// use keyloom::value::shape::{FieldsBy, Shape};
+    /// let shape = Shape::of::<u32>(FieldsBy::Position, false)?;
+    /// assert_eq!(shape.version_numbers(), None);
+    /// let versions = Shape::versions([(0, shape.clone()), (2, shape)]);
+    /// assert_eq!(versions.version_numbers(), Some(vec![0, 2]));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn version_numbers(&self) -> Option<Vec<u8>> {
+        Some(self.tags()?.iter().filter_map(|(number, _)| number.parse().ok()).collect())
+    }
+
+    /// The shape with the versions for which `keep` holds.
+    #[must_use]
+    pub fn with_versions(&self, keep: impl Fn(u8) -> bool) -> Self {
+        let Some(tags) = self.tags() else { return self.clone() };
+        let numbered = tags.iter().filter_map(|(number, of)| Some((number.parse().ok()?, *of)));
+        let kept = numbered.filter(|(number, _)| keep(*number));
+        Self::versions(kept.map(|(number, of)| (number, self.part(of))))
+    }
+
+    /// The shape of one of the types.
+    fn part(&self, root: TypeId) -> Self {
+        let (mut kept, mut next) = (vec![root], 0);
+        while let Some(id) = kept.get(next) {
+            for of in self.at(*id).form.types() {
+                if !kept.contains(&of) {
+                    kept.push(of);
+                }
+            }
+            next += 1;
+        }
+        let place = |id: TypeId| kept.iter().position(|kept| *kept == id).unwrap_or(0) as TypeId;
+        let moved = |id: &TypeId| {
+            let mut one = self.at(*id).clone();
+            one.form.types_mut().into_iter().for_each(|of| *of = place(*of));
+            one
+        };
+        Self { fields_by: self.fields_by, types: kept.iter().map(moved).collect() }
+    }
+
+    fn tags(&self) -> Option<&[(String, TypeId)]> {
+        match self.root() {
+            Type { name, form: Form::ByTag(tags) } if name == VERSIONS => Some(tags),
+            _ => None,
+        }
     }
 
     /// Whether the parts are not known, and a program has [named](Shape::named) the shape.

@@ -18,6 +18,9 @@ use crate::derived::page_behind;
 use crate::progress::Progress;
 use crate::table::{RecordKey, Table};
 
+/// The name of the codec [`Upgrading`](keyloom::value::Upgrading).
+const UPGRADING: &str = "Upgrading";
+
 /// The definition of a program.
 pub(super) fn define_table<K: RecordKey, V, C: Codec<V>>(
     name: &str,
@@ -81,7 +84,12 @@ impl Declaration<'_> {
         let changed = |difference: Difference| {
             SchemaError::ChangedRecord { schema, table, difference }.into()
         };
-        declared.reads(stored).map_err(changed)
+        // The records of a table whose type had no versions.
+        let plain = match (stored.version_numbers(), declared.version_numbers()) {
+            (None, Some(_)) => Some(Shape::versions([(0, stored.clone())])),
+            _ => None,
+        };
+        declared.reads(plain.as_ref().unwrap_or(stored)).map_err(changed)
     }
 
     fn contradicts(&self, stored: &TableDefinition) -> Error {
@@ -108,7 +116,9 @@ impl Declaration<'_> {
         let (declared, old) = (self.definition, &stored.definition);
         // Without a stored shape, a higher version says nothing of the types: `reads` refuses it.
         let is_named = old.shape.as_ref().is_some_and(Shape::is_named);
-        let shape = if declared.codec == old.codec && !is_named {
+        // The type has versions from now on.
+        let is_upgraded = declared.codec == format!("{UPGRADING}<{}>", old.codec);
+        let shape = if (declared.codec == old.codec || is_upgraded) && !is_named {
             match self.reads(old)? {
                 Reads::Same => old.shape.clone(),
                 Reads::BothWays(joined) | Reads::OneWay(joined, _) => Some(joined),

@@ -37,6 +37,19 @@ pub enum SchemaError {
         /// The first part that differs.
         difference: Difference,
     },
+    /// Some records were not migrated: their upgrade fails, or they do not decode. They are kept as
+    /// they are. Replace or delete them, and call `migrate` again.
+    #[error(
+        "{left} records of {table:?} could not be upgraded and are kept as they are; the first: {source}; replace or delete them, and migrate again"
+    )]
+    NotUpgraded {
+        /// The table.
+        table: String,
+        /// The number of such records.
+        left: u64,
+        /// The error of the first, with its key.
+        source: Error,
+    },
     /// Programs with the declared version could not read what this program writes. A raised version
     /// states that they no longer run.
     #[error(

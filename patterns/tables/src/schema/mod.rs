@@ -241,6 +241,7 @@ mod error;
 mod fence;
 mod import;
 mod maintained;
+mod migrate;
 mod owned;
 mod sample;
 mod stored;
@@ -251,7 +252,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use keyloom::value::{Codec, Postcard};
+use keyloom::value::{Codec, Postcard, Upgrade, Upgrading};
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use crate::table::{RecordKey, Table};
@@ -378,6 +379,53 @@ impl<'s, S: Store> Schema<'s, S> {
         version: u32,
     ) -> Result<Table<K, V, C>> {
         self.declare_table(name, define_table::<K, V, C>(name, version)?, None)
+    }
+
+    /// Declares a table whose record type has [versions](keyloom::value::upgrade), with the codec
+    /// [`Upgrading<Postcard>`](keyloom::value::Upgrading). The version of the table is that of `V`.
+    ///
+    /// Records of earlier versions are read as `V`, and rewritten when they are put; see
+    /// [`Table::migrate`] for the others. Derived data follows from the upgraded records, so it is
+    /// not built again. Programs with an earlier version can no longer write to the table. If they
+    /// still read, they get an error for a record of a newer version, and never another value.
+    ///
+    /// For another codec, use [`table_with`](Schema::table_with): `table_with::<u64, Ticket,
+    /// Upgrading<Json>>("tickets", Ticket::VERSION.into())`.
+    ///
+    /// ```
+    /// use keyloom::value::{Plain, Upgrade};
+    /// use keyloom::{BoxedError, Memory, Store};
+    /// use keyloom_tables::Schema;
+    /// use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct TicketV1 { title: String }
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Ticket { title: String, priority: u8 }
+    /// impl Upgrade for Ticket {
+    ///     const VERSION: u8 = 2;
+    ///     type From = Plain<TicketV1>;
+    ///     fn upgrade(old: TicketV1) -> Result<Self, BoxedError> {
+    ///         Ok(Self { title: old.title, priority: 3 })
+    ///     }
+    /// }
+    /// let store = Memory::new();
+    /// let old = Schema::open(&store, "desk")?.table::<u64, TicketV1>("tickets")?;
+    /// store.transact(|txn| old.put(txn, &1, &TicketV1 { title: "no tea".into() }))?;
+    ///
+    /// let tickets = Schema::open(&store, "desk")?.upgraded_table::<u64, Ticket>("tickets")?;
+    /// let ticket = tickets.get(&store.snapshot()?, &1)?.ok_or("no ticket")?;
+    /// assert_eq!((&*ticket.title, ticket.priority), ("no tea", 3));
+    /// # Ok::<(), BoxedError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`table_with`](Schema::table_with); [`SchemaError::ChangedRecord`] if the store
+    /// may hold records of a version without an upgrade.
+    pub fn upgraded_table<K: RecordKey, V: Upgrade>(
+        &self,
+        name: &str,
+    ) -> Result<Table<K, V, Upgrading<Postcard>>> {
+        self.table_with(name, V::VERSION.into())
     }
 
     /// Declares a table; `imported` is the subspace from which it is imported, if any.

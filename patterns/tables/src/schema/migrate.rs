@@ -1,0 +1,226 @@
+//! Records of earlier versions, rewritten as the newest.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::VersionedCodec;
+use keyloom::{Error, KeyBuf, Page, Reader, Result, Store, Writer, pack, unpack};
+
+use super::build::{BATCH, in_batches};
+use super::error::SchemaError;
+use super::owned::Owned;
+use super::stored::{Id, StoredTable, space_of};
+use crate::derived::page_behind;
+use crate::progress::Progress;
+use crate::table::{RecordKey, Table};
+
+/// The position of a migration, which every batch reads and moves.
+#[derive(Default)]
+struct Position {
+    /// The version to which records are rewritten.
+    version: u8,
+    /// The key of the last visited record.
+    last: Option<KeyBuf>,
+    /// The number of records that could not be upgraded, and the key of the first.
+    left: u64,
+    first_left: Option<KeyBuf>,
+}
+
+fn position_key(id: Id) -> KeyBuf {
+    pack(&("keyloom", "migration", id))
+}
+
+impl Position {
+    /// The position of a migration to `version`; the beginning for a migration to another one.
+    fn read(reader: &impl Reader, id: Id, version: u8) -> Result<Self> {
+        type Stored = (u8, Option<Vec<u8>>, u64, Option<Vec<u8>>);
+        let key = position_key(id);
+        let Some(bytes) = reader.get(&key)? else { return Ok(Self { version, ..Self::default() }) };
+        let stored = unpack::<Stored>(&bytes).map_err(|error| Error::from(error).at(&key))?;
+        let (of, last, left, first_left) = stored;
+        if of != version {
+            return Ok(Self { version, ..Self::default() });
+        }
+        let [last, first_left] = [last, first_left].map(|key| key.map(KeyBuf::from_vec));
+        Ok(Self { version, last, left, first_left })
+    }
+
+    fn write(&self, txn: &mut impl Writer, id: Id) -> Result<()> {
+        let keys = (self.last.as_deref(), self.first_left.as_deref());
+        txn.put(&position_key(id), &pack(&(self.version, keys.0, self.left, keys.1)))
+    }
+}
+
+impl<K: RecordKey, V: 'static, C: VersionedCodec<V>> Table<K, V, C> {
+    /// Rewrites all records of earlier [versions](keyloom::value::upgrade) as the newest, beside
+    /// readers and writers. Afterwards the schema lists the newest version alone
+    /// ([`TableInfo`](super::TableInfo) has its
+    /// [shape](keyloom::value::shape::Shape::version_numbers)), and the earlier types can be
+    /// removed from the program.
+    ///
+    /// Derived data is not written, since it follows from the upgraded records already.
+    ///
+    /// ```
+    /// use keyloom::value::{Plain, Upgrade};
+    /// use keyloom::{BoxedError, Memory, Store};
+    /// use keyloom_tables::Schema;
+    /// use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct PriceV1(u32);
+    /// #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    /// struct Price { cents: u64 }
+    /// impl Upgrade for Price {
+    ///     const VERSION: u8 = 2;
+    ///     type From = Plain<PriceV1>;
+    ///     fn upgrade(old: PriceV1) -> Result<Self, BoxedError> {
+    ///         Ok(Self { cents: old.0.into() })
+    ///     }
+    /// }
+    /// # let store = Memory::new();
+    /// # let old = Schema::open(&store, "shop")?.table::<u32, PriceV1>("prices")?;
+    /// # store.transact(|txn| old.put_many(txn, (0..2_500).map(|n| (n, PriceV1(n)))))?;
+    /// let prices = Schema::open(&store, "shop")?.upgraded_table::<u32, Price>("prices")?;
+    /// assert_eq!(prices.migrate(&store)?.written, 2_500);
+    ///
+    /// // The next program no longer knows `PriceV1`.
+    /// mod next {
+    /// #   use keyloom::{BoxedError, value::{Nothing, Upgrade}};
+    /// #   use serde::{Deserialize, Serialize};
+    ///     #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    ///     pub struct Price { pub cents: u64 }
+    ///     impl Upgrade for Price {
+    ///         const VERSION: u8 = 2;
+    ///         type From = Nothing;
+    ///         fn upgrade(old: Nothing) -> Result<Self, BoxedError> { match old {} }
+    ///     }
+    /// }
+    /// let prices = Schema::open(&store, "shop")?.upgraded_table::<u32, next::Price>("prices")?;
+    /// assert_eq!(prices.get(&store.snapshot()?, &7)?, Some(next::Price { cents: 7 }));
+    /// # Ok::<(), BoxedError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`migrate_with`](Table::migrate_with).
+    pub fn migrate(&self, store: &impl Store) -> Result<Progress> {
+        self.migrate_with(store, BATCH, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`migrate`](Table::migrate) with at most `batch` records in a transaction. Calls `progress`
+    /// after each transaction and stops if that breaks. The position is stored: the next call, in
+    /// any program, resumes there, also after a crash. Concurrent calls take turns.
+    ///
+    /// # Errors
+    /// [`SchemaError::NotUpgraded`] after all other records were rewritten;
+    /// [`SchemaError::Gone`]; [`Error::InvalidArgument`] for a table outside of a schema, or if
+    /// deferred derived data has queued records (drain them first); any error of the store.
+    pub fn migrate_with<S: Store>(
+        &self,
+        store: &S,
+        batch: usize,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let owned = self.owner().ok_or_else(|| Error::InvalidArgument {
+            what: "the table",
+            value: self.space().to_string(),
+            why: "it belongs to no schema, which knows the versions of its records",
+        })?;
+        let mut failed = None;
+        let done = in_batches(store, batch, progress, |txn, batch| {
+            txn.guarded(|txn| {
+                let (done, left) = self.migrate_batch(txn, owned, batch)?;
+                failed = left;
+                Ok(done)
+            })
+        })?;
+        failed.map_or(Ok(done), Err)
+    }
+
+    /// The next records. After the last one also the error of those that were left.
+    fn migrate_batch(
+        &self,
+        txn: &mut impl Writer,
+        owned: &Owned<K, V>,
+        batch: usize,
+    ) -> Result<(Progress, Option<Error>)> {
+        let stored = owned.read(txn)?;
+        let mut position = Position::read(txn, stored.id, C::VERSION)?;
+        let Page { entries, last } =
+            page_behind(position.last.as_deref(), txn, self.space(), batch.max(1))?;
+        let mut progress = Progress { records: entries.len() as u64, ..Progress::default() };
+        let mut rewritten = Vec::new();
+        for (key, old) in entries.iter().filter(|(_, old)| !C::is_current(old)) {
+            match upgraded::<V, C>(old) {
+                Ok(new) => rewritten.push((KeyBuf::from_slice(key), new)),
+                Err(_) => {
+                    position.left += 1;
+                    position.first_left.get_or_insert_with(|| KeyBuf::from_slice(key));
+                }
+            }
+        }
+        drop(entries);
+        rewritten.iter().try_for_each(|(key, new)| txn.put(key, new))?;
+        progress.written = rewritten.len() as u64;
+        progress.finished = last.is_none();
+        if last.is_some() {
+            position.last = last;
+            position.write(txn, stored.id)?;
+            return Ok((progress, None));
+        }
+        refuse_queued(txn, owned, &stored)?;
+        if txn.get(&position_key(stored.id))?.is_some() {
+            txn.delete(&position_key(stored.id))?;
+        }
+        let Some(key) = &position.first_left else {
+            finish::<K, V, C>(txn, owned, stored)?;
+            return Ok((progress, None));
+        };
+        let first = txn.get(key)?.map(|old| upgraded::<V, C>(&old).map(drop)).transpose();
+        let left = first.err().map(|source| {
+            let (table, source) = (owned.name.to_string(), source.at(key));
+            SchemaError::NotUpgraded { table, left: position.left, source }.into()
+        });
+        // If the first one was replaced meanwhile, another visit finds those that are still left.
+        progress.finished = left.is_some();
+        Ok((progress, left))
+    }
+}
+
+/// Removes the earlier versions from the schema.
+fn finish<K, V, C: VersionedCodec<V>>(
+    txn: &mut impl Writer,
+    owned: &Owned<K, V>,
+    mut stored: StoredTable,
+) -> Result<()> {
+    let shape = stored.definition.shape.take();
+    let newest = shape.as_ref().map(|shape| shape.with_versions(|one| one == C::VERSION));
+    if newest == shape {
+        return Ok(());
+    }
+    stored.definition.shape = newest;
+    owned.write(txn, &stored)
+}
+
+/// The bytes of a record as the newest version.
+fn upgraded<V, C: VersionedCodec<V>>(old: &[u8]) -> Result<Vec<u8>> {
+    let mut new = Vec::new();
+    C::encode(&C::decode(old)?, &mut new)?;
+    Ok(new)
+}
+
+/// Queues hold old records, whose versions are still to be read.
+fn refuse_queued<K, V>(
+    reader: &impl Reader,
+    owned: &Owned<K, V>,
+    stored: &StoredTable,
+) -> Result<()> {
+    for one in &stored.derived {
+        let Some(queue) = one.queue.map(space_of) else { continue };
+        if reader.first(queue.self_and_children())?.is_some() {
+            return Err(Error::InvalidArgument {
+                what: "the derived data",
+                value: owned.name_of(&one.name),
+                why: "its queue holds records of earlier versions; drain it, and migrate again",
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! Tables whose record type has versions.
+
+use std::ops::ControlFlow;
+
+use keyloom::value::{Codec, Nothing, Plain, Postcard, Upgrade, Upgrading};
+use keyloom::{BoxedError, Error, Fault, Faulty, Order, Reader, Store, Writer};
+use keyloom_patterns::{Attached, Index, Schema, SchemaError, Table, entry};
+use keyloom_testing::laws::{clear, dump_all, failing_operations};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct One {
+    title: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Two {
+    title: String,
+    priority: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Three {
+    priority: u16,
+    titles: Vec<String>,
+}
+
+/// A title that has no upgrade to version 2.
+const BAD: &str = "bad";
+
+impl Upgrade for Two {
+    const VERSION: u8 = 2;
+    type From = Plain<One>;
+    fn upgrade(old: One) -> Result<Self, BoxedError> {
+        match &*old.title {
+            BAD => Err("a bad title".into()),
+            _ => Ok(Self { title: old.title, priority: 3 }),
+        }
+    }
+}
+
+impl Upgrade for Three {
+    const VERSION: u8 = 3;
+    type From = Two;
+    fn upgrade(old: Two) -> Result<Self, BoxedError> {
+        Ok(Self { priority: old.priority.into(), titles: vec![old.title] })
+    }
+}
+
+type Tickets<V> = Table<u64, V, Upgrading<Postcard>>;
+type ByPriority<V> = Attached<Index<u64, V, u16>, Upgrading<Postcard>>;
+
+fn ones(store: &impl Store) -> Table<u64, One> {
+    Schema::open(store, "desk").unwrap().table("tickets").unwrap()
+}
+
+fn twos(store: &impl Store) -> (Tickets<Two>, ByPriority<Two>) {
+    let schema = Schema::open(store, "desk").unwrap();
+    let tickets = schema.upgraded_table::<u64, Two>("tickets").unwrap();
+    let index = schema
+        .index(&tickets, "by_priority", 1, |_, two: &Two| entry(u16::from(two.priority)))
+        .unwrap();
+    (tickets, index)
+}
+
+fn threes(store: &impl Store) -> (Tickets<Three>, ByPriority<Three>) {
+    let schema = Schema::open(store, "desk").unwrap();
+    let tickets = schema.upgraded_table::<u64, Three>("tickets").unwrap();
+    let index =
+        schema.index(&tickets, "by_priority", 1, |_, three: &Three| entry(three.priority)).unwrap();
+    (tickets, index)
+}
+
+fn one(n: u64) -> One {
+    One { title: format!("ticket {n}") }
+}
+
+fn three(n: u64, priority: u16) -> Three {
+    Three { priority, titles: vec![format!("ticket {n}")] }
+}
+
+/// The versions that the schema says the store may hold.
+fn versions(store: &impl Store) -> Option<Vec<u8>> {
+    let tables = Schema::open(store, "desk").unwrap().tables().unwrap();
+    tables[0].definition.shape.as_ref().unwrap().version_numbers()
+}
+
+/// Ten records without a version, ten of version 2, ten of version 3.
+fn mixed(store: &impl Store) -> (Tickets<Three>, ByPriority<Three>) {
+    let old = ones(store);
+    store.transact(|txn| old.put_many(txn, (0..10).map(|n| (n, one(n))))).unwrap();
+    let (tickets, index) = twos(store);
+    index.build(store).unwrap();
+    let two = |n| Two { title: one(n).title, priority: 7 };
+    store.transact(|txn| tickets.put_many(txn, (10..20).map(|n| (n, two(n))))).unwrap();
+    let (tickets, index) = threes(store);
+    store.transact(|txn| tickets.put_many(txn, (20..30).map(|n| (n, three(n, 9))))).unwrap();
+    (tickets, index)
+}
+
+fn assert_upgraded(store: &impl Store, (tickets, index): &(Tickets<Three>, ByPriority<Three>)) {
+    let snapshot = store.snapshot().unwrap();
+    let all = tickets.range(&snapshot, (), Order::Ascending).unwrap();
+    let all: Vec<(u64, Three)> = all.collect::<Result<_, _>>().unwrap();
+    let wanted = (0..30).map(|n| (n, three(n, [3, 7, 9][n as usize / 10])));
+    assert_eq!(all, wanted.collect::<Vec<_>>());
+    let index_now = index.at(&snapshot).unwrap();
+    for priority in [3_u16, 7, 9] {
+        assert_eq!(index_now.count(&snapshot, priority).unwrap(), 10, "no build was needed");
+    }
+    assert_eq!(index.check(&snapshot).unwrap(), []);
+}
+
+pub fn records_of_all_versions_are_read_and_migrated(store: &(impl Store + Clone)) {
+    let now = mixed(store);
+    assert_eq!(versions(store), Some(vec![0, 2, 3]));
+    assert_upgraded(store, &now);
+    // A put rewrites a record, whatever its version.
+    store.transact(|txn| now.0.put(txn, &0, &three(0, 3))).unwrap();
+    assert_upgraded(store, &now);
+    let stopped = now.0.migrate_with(store, 4, |_| ControlFlow::Break(())).unwrap();
+    assert_eq!((stopped.records, stopped.written, stopped.finished), (4, 3, false));
+    assert_eq!(versions(store), Some(vec![0, 2, 3]));
+    let done = now.0.migrate_with(store, 4, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!((done.records, done.written, done.finished), (26, 16, true), "it resumes");
+    assert_eq!(versions(store), Some(vec![3]));
+    assert_upgraded(store, &now);
+    assert_eq!(now.0.migrate(store).unwrap().written, 0);
+    // The same program starts again: the store still has no record of an earlier version.
+    assert_upgraded(store, &threes(store));
+    assert_eq!(versions(store), Some(vec![3]));
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct OnlyThree {
+    priority: u16,
+    titles: Vec<String>,
+}
+
+impl Upgrade for OnlyThree {
+    const VERSION: u8 = 3;
+    type From = Nothing;
+    fn upgrade(old: Nothing) -> Result<Self, BoxedError> {
+        match old {}
+    }
+}
+
+pub fn an_upgrade_can_be_removed_after_the_migration(store: &(impl Store + Clone)) {
+    let (tickets, _) = mixed(store);
+    let declare = || {
+        Schema::open(store, "desk").unwrap().upgraded_table::<u64, OnlyThree>("tickets").map(drop)
+    };
+    let before = dump_all(store);
+    let refused = declare().unwrap_err();
+    assert!(
+        matches!(refused.downcast_ref(), Some(SchemaError::ChangedRecord { .. })),
+        "{refused:?}"
+    );
+    assert!(refused.to_string().contains("migrate"), "{refused}");
+    assert_eq!(dump_all(store), before);
+    tickets.migrate(store).unwrap();
+    declare().unwrap();
+}
+
+pub fn programs_of_earlier_versions_cannot_write_or_misread(store: &(impl Store + Clone)) {
+    let old = ones(store);
+    store.transact(|txn| old.put(txn, &1, &one(1))).unwrap();
+    let (middle, _) = twos(store);
+    let refused = store.transact(|txn| old.put(txn, &2, &one(2))).unwrap_err();
+    assert!(matches!(refused.downcast_ref(), Some(SchemaError::Contradiction { .. })), "{refused}");
+    assert_eq!(old.get(&store.snapshot().unwrap(), &1).unwrap(), Some(one(1)));
+    let (new, _) = threes(store);
+    store.transact(|txn| new.put(txn, &1, &three(1, 300))).unwrap();
+    let two = Two { title: "two".into(), priority: 2 };
+    assert!(store.transact(|txn| middle.put(txn, &3, &two)).is_err());
+    let snapshot = store.snapshot().unwrap();
+    assert!(old.get(&snapshot, &1).is_err());
+    let newer = middle.get(&snapshot, &1).unwrap_err().to_string();
+    assert!(newer.contains("upgrade the program"), "{newer}");
+    // A program of version 2 or without versions that starts now is refused.
+    let schema = || Schema::open(store, "desk").unwrap();
+    assert!(schema().upgraded_table::<u64, Two>("tickets").is_err());
+    assert!(schema().table::<u64, One>("tickets").is_err());
+}
+
+pub fn a_record_without_an_upgrade_is_named_and_left(store: &(impl Store + Clone)) {
+    let old = ones(store);
+    // Enough records that a sample of them does not have to find it.
+    store.transact(|txn| old.put_many(txn, (0..40).map(|n| (n, one(n))))).unwrap();
+    let (tickets, index) = twos(store);
+    let mut bytes = Vec::new();
+    <Postcard as Codec<One>>::encode(&One { title: BAD.into() }, &mut bytes).unwrap();
+    let key = tickets.space().pack(&17_u64);
+    store.transact(|txn| txn.put(&key, &bytes)).unwrap();
+    let error = tickets.migrate_with(store, 6, |_| ControlFlow::Continue(())).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("1 records of \"tickets\"") && text.contains("a bad title"), "{text}");
+    assert_eq!(store.snapshot().unwrap().get(&key).unwrap().as_deref(), Some(&bytes[..]));
+    assert_eq!(versions(store), Some(vec![0, 2]));
+    let good = Two { title: "good".into(), priority: 3 };
+    store.transact(|txn| tickets.put(txn, &17, &good)).unwrap();
+    assert_eq!(tickets.migrate(store).unwrap().written, 0);
+    assert_eq!(versions(store), Some(vec![2]));
+    index.build(store).unwrap();
+    assert_eq!(index.check(&store.snapshot().unwrap()).unwrap(), []);
+}
+
+pub fn a_table_with_such_records_is_not_raised(store: &(impl Store + Clone)) {
+    let old = ones(store);
+    store.transact(|txn| old.put(txn, &1, &One { title: BAD.into() })).unwrap();
+    let before = dump_all(store);
+    let schema = Schema::open(store, "desk").unwrap();
+    let refused = schema.upgraded_table::<u64, Two>("tickets").unwrap_err();
+    assert!(matches!(refused.downcast_ref(), Some(SchemaError::Undecodable { .. })), "{refused}");
+    assert!(refused.to_string().contains("a bad title"), "{refused}");
+    assert_eq!(dump_all(store), before);
+}
+
+pub fn a_migration_that_fails_anywhere_can_be_repeated(store: &(impl Store + Clone)) {
+    let faulty = Faulty::new(store.clone());
+    let faults = [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted];
+    for fault in faults {
+        let mut failures = 0;
+        for n in failing_operations() {
+            clear(store);
+            let now = mixed(store);
+            faulty.fail_at(n, fault);
+            let failed = now.0.migrate_with(&faulty, 7, |_| ControlFlow::Continue(())).is_err();
+            let was_hit = faulty.operations() > n;
+            faulty.clear_fault();
+            failures += u32::from(failed);
+            assert_upgraded(store, &now);
+            now.0.migrate(store).unwrap();
+            assert_eq!(versions(store), Some(vec![3]));
+            assert_upgraded(store, &now);
+            if !was_hit {
+                break;
+            }
+        }
+        assert!(failures > 5, "{failures} operations can fail");
+    }
+}
+
+pub fn a_migration_to_another_version_begins_again(store: &(impl Store + Clone)) {
+    let old = ones(store);
+    store.transact(|txn| old.put_many(txn, (0..9).map(|n| (n, one(n))))).unwrap();
+    twos(store).0.migrate_with(store, 5, |_| ControlFlow::Break(())).unwrap();
+    let (tickets, _) = threes(store);
+    let done = tickets.migrate(store).unwrap();
+    assert_eq!((done.records, done.written), (9, 9));
+    assert_eq!(versions(store), Some(vec![3]));
+}
+
+pub fn queued_records_are_migrated_after_a_drain(store: &(impl Store + Clone)) {
+    let old = ones(store);
+    store.transact(|txn| old.put(txn, &1, &one(1))).unwrap();
+    let schema = Schema::open(store, "desk").unwrap();
+    let tickets = schema.upgraded_table::<u64, Two>("tickets").unwrap();
+    let index = schema
+        .derive_deferred(&tickets, "by_title", 1, |space| {
+            Ok(Index::<u64, Two, String>::new(space, |_, two: &Two| entry(&two.title)))
+        })
+        .unwrap();
+    index.build(store).unwrap();
+    let two = Two { title: "two".into(), priority: 2 };
+    store.transact(|txn| tickets.put(txn, &1, &two)).unwrap();
+    let refused = tickets.migrate(store).unwrap_err();
+    assert!(
+        matches!(&refused, Error::InvalidArgument { value, .. } if &**value == "tickets.by_title")
+    );
+    index.drain(store).unwrap();
+    tickets.migrate(store).unwrap();
+    assert_eq!(versions(store), Some(vec![2]));
+    assert_eq!(index.check(&store.snapshot().unwrap()).unwrap(), []);
+}
