@@ -15,6 +15,7 @@ mod own_keys;
 mod processes;
 mod programs;
 mod ranked_builds;
+mod renames;
 mod shapes;
 mod totals;
 mod versions;
@@ -67,6 +68,10 @@ use programs::two_programs_are_refused_or_right;
 use ranked_builds::{
     a_ranked_build_beside_writers_counts_every_entry, a_ranked_build_reads_and_counts_in_batches,
 };
+use renames::{
+    a_program_with_the_old_name_of_an_index_cannot_write, a_rename_moves_no_record,
+    a_rename_that_fails_anywhere_can_be_repeated, names_that_are_taken_or_gone_are_refused,
+};
 use shapes::{
     a_declaration_that_fails_can_be_repeated, a_name_that_others_read_as_an_alias_is_refused,
     a_raised_version_is_believed_if_records_decode, a_store_without_shapes_is_adopted_as_said,
@@ -86,6 +91,10 @@ use versions::{
 macro_rules! run {
     ($on:ident) => {
         $on! {
+            a_program_with_the_old_name_of_an_index_cannot_write,
+            a_rename_moves_no_record,
+            a_rename_that_fails_anywhere_can_be_repeated,
+            names_that_are_taken_or_gone_are_refused,
             a_migration_that_fails_anywhere_can_be_repeated,
             a_migration_to_another_version_begins_again,
             a_record_without_an_upgrade_is_named_and_left,

@@ -37,6 +37,19 @@ pub enum SchemaError {
         /// The first part that differs.
         difference: Difference,
     },
+    /// A table or derived data cannot get a name that another one has. Drop the other one, or take
+    /// another name.
+    #[error(
+        "in the schema {schema:?}, {old:?} cannot be renamed to {new:?}, which exists; drop that one first, or take another name"
+    )]
+    Taken {
+        /// The schema.
+        schema: String,
+        /// The table, or `table.derived`.
+        old: String,
+        /// The name that exists.
+        new: String,
+    },
     /// Some records were not migrated: their upgrade fails, or they do not decode. They are kept as
     /// they are. Replace or delete them, and call `migrate` again.
     #[error(

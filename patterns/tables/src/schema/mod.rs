@@ -243,6 +243,7 @@ mod import;
 mod maintained;
 mod migrate;
 mod owned;
+mod rename;
 mod sample;
 mod stored;
 mod tables;

@@ -1,0 +1,130 @@
+//! Other names for tables and derived data.
+
+use keyloom::{Error, Fault, Faulty, Store, Subspace};
+use keyloom_patterns::schema::State;
+use keyloom_patterns::{Attached, Index, Schema, SchemaError, Table, entry};
+use keyloom_testing::laws::{clear, dump, dump_all, failing_operations};
+
+type Numbers = Table<u32, u32>;
+
+fn declared(
+    store: &impl Store,
+    table: &str,
+    index: &str,
+) -> (Numbers, Attached<Index<u32, u32, u32>>) {
+    let schema = Schema::open(store, "app").unwrap();
+    let numbers = schema.table(table).unwrap();
+    let index = schema.index(&numbers, index, 1, |_, n: &u32| entry(n)).unwrap();
+    (numbers, index)
+}
+
+fn filled(store: &impl Store) -> (Numbers, Attached<Index<u32, u32, u32>>) {
+    let now = declared(store, "numbers", "by_number");
+    store.transact(|txn| now.0.put_many(txn, (0..20).map(|n| (n, n % 7)))).unwrap();
+    now
+}
+
+fn is_right(store: &impl Store, (numbers, index): &(Numbers, Attached<Index<u32, u32, u32>>)) {
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(numbers.count(&snapshot, ()).unwrap(), 20);
+    assert_eq!(index.at(&snapshot).unwrap().count(&snapshot, 3).unwrap(), 3);
+    assert_eq!(index.check(&snapshot).unwrap(), []);
+}
+
+fn error(error: Error) -> SchemaError {
+    error.downcast_ref::<SchemaError>().unwrap().clone()
+}
+
+/// All keys but the entries of the schema.
+fn records(store: &impl Store) -> impl PartialEq + std::fmt::Debug {
+    let snapshot = store.snapshot().unwrap();
+    let definitions = Subspace::new("keyloom");
+    let mut all = dump(&snapshot, keyloom::KeyRange::all());
+    all.retain(|key, _| !definitions.contains(key));
+    all
+}
+
+pub fn a_rename_moves_no_record(store: &(impl Store + Clone)) {
+    let old = filled(store);
+    let before = records(store);
+    let schema = Schema::open(store, "app").unwrap();
+    assert!(schema.rename_table("numbers", "digits").unwrap());
+    assert!(schema.rename_derived("digits", "by_number", "by_digit").unwrap());
+    assert_eq!(records(store), before);
+    // Another program with the same lines.
+    assert!(!schema.rename_table("numbers", "digits").unwrap());
+    assert!(!schema.rename_derived("digits", "by_number", "by_digit").unwrap());
+    let new = declared(store, "digits", "by_digit");
+    assert_eq!(schema.tables().unwrap()[0].derived[0].state, State::Readable);
+    is_right(store, &new);
+    store.transact(|txn| new.0.put(txn, &3, &3)).unwrap();
+    is_right(store, &new);
+
+    // Programs that run under the old names.
+    let refused = store.transact(|txn| old.0.put(txn, &4, &4)).unwrap_err();
+    assert!(matches!(error(refused), SchemaError::Gone { .. }));
+    assert_eq!(old.0.get(&store.snapshot().unwrap(), &3).unwrap(), Some(3));
+    let snapshot = store.snapshot().unwrap();
+    assert!(old.1.at(&snapshot).is_err());
+    drop(snapshot);
+    // A table of the old name is another one.
+    let other = Schema::open(store, "app").unwrap().table::<u32, String>("numbers").unwrap();
+    store.transact(|txn| other.put(txn, &3, &"three".into())).unwrap();
+    is_right(store, &new);
+}
+
+pub fn a_program_with_the_old_name_of_an_index_cannot_write(store: &(impl Store + Clone)) {
+    let old = filled(store);
+    let schema = Schema::open(store, "app").unwrap();
+    schema.rename_derived("numbers", "by_number", "by_digit").unwrap();
+    let refused = store.transact(|txn| old.0.put(txn, &4, &4)).unwrap_err();
+    assert!(matches!(error(refused), SchemaError::Undeclared { name, .. } if name == "by_digit"));
+    is_right(store, &declared(store, "numbers", "by_digit"));
+}
+
+pub fn names_that_are_taken_or_gone_are_refused(store: &(impl Store + Clone)) {
+    filled(store);
+    let schema = Schema::open(store, "app").unwrap();
+    let other = schema.table::<u32, u32>("other").unwrap();
+    let second = schema.index(&other, "a", 1, |_, n: &u32| entry(n)).unwrap();
+    schema.index(&other, "b", 1, |_, n: &u32| entry(n)).unwrap();
+    drop(second);
+    let before = dump_all(store);
+    for (old, new) in [("numbers", "other"), ("other", "numbers")] {
+        let refused = schema.rename_table(old, new).unwrap_err();
+        assert!(refused.to_string().contains(new), "{refused}");
+        assert!(matches!(error(refused), SchemaError::Taken { .. }));
+    }
+    let refused = schema.rename_derived("other", "a", "b").unwrap_err();
+    assert!(matches!(error(refused), SchemaError::Taken { new, .. } if new == "other.b"));
+    for refused in [
+        schema.rename_table("absent", "new"),
+        schema.rename_derived("absent", "a", "b"),
+        schema.rename_derived("other", "absent", "new"),
+    ] {
+        assert!(matches!(error(refused.unwrap_err()), SchemaError::Gone { .. }));
+    }
+    assert!(!schema.rename_table("numbers", "numbers").unwrap());
+    assert!(!schema.rename_derived("other", "a", "a").unwrap());
+    assert_eq!(dump_all(store), before);
+}
+
+pub fn a_rename_that_fails_anywhere_can_be_repeated(store: &(impl Store + Clone)) {
+    let faulty = Faulty::new(store.clone());
+    for fault in [Fault::Error, Fault::UnknownAndLost, Fault::UnknownButCommitted] {
+        for n in failing_operations() {
+            clear(store);
+            filled(store);
+            let schema = Schema::open(&faulty, "app").unwrap();
+            faulty.fail_at(n, fault);
+            let _ = schema.rename_table("numbers", "digits");
+            let was_hit = faulty.operations() > n;
+            faulty.clear_fault();
+            schema.rename_table("numbers", "digits").unwrap();
+            is_right(store, &declared(store, "digits", "by_number"));
+            if !was_hit {
+                break;
+            }
+        }
+    }
+}
