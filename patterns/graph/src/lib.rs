@@ -76,7 +76,8 @@
 //! # Whole graphs
 //!
 //! [`algorithms`] such as PageRank run over [compressed sparse rows](Csr), made of the keys in
-//! memory or kept in the store as [`Blocks`].
+//! memory or kept in the store as [`Blocks`]: of all edges, or of those with some labels
+//! ([`CsrBuilder::labels`], [`BlockOptions::labels`]).
 //!
 //! # When not to use it
 //!
@@ -112,8 +113,8 @@ pub mod search;
 pub mod steps;
 mod view;
 
-pub use blocks::Blocks;
-pub use csr::{Adjacency, Csr};
+pub use blocks::{BlockOptions, Blocks};
+pub use csr::{Adjacency, Csr, CsrBuilder};
 pub use error::GraphError;
 pub use expand::Hop;
 pub use graph::{EdgeKey, Graph, VertexId};

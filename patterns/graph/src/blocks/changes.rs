@@ -42,7 +42,11 @@ impl<I, E, C> fmt::Debug for EdgeChanges<I, E, C> {
 }
 
 impl<I: VertexId, E, C> EdgeChanges<I, E, C> {
-    fn mark(&self, (source, _, target): &EdgeKey<I>, writes: &mut SortedWrites) -> Result<()> {
+    /// Marks the ends of an edge, if edges with its label are taken.
+    fn mark(&self, (source, label, target): &EdgeKey<I>, writes: &mut SortedWrites) -> Result<()> {
+        if !self.source.labels.has(label) {
+            return Ok(());
+        }
         writes.put(&self.keys.mark(&pack(&(source,))), &[])?;
         writes.put(&self.keys.mark(&pack(&(target,))), &[])
     }
@@ -92,7 +96,7 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
     fn options(&self) -> String {
         let weights = if self.weight.is_some() { "weighted" } else { "unweighted" };
         let edges = if self.source.is_directed { "directed" } else { "undirected" };
-        format!("{edges}, {weights}")
+        format!("{edges}, {weights}{}", self.source.labels.definition())
     }
 
     fn can_be_deferred(&self) -> bool {

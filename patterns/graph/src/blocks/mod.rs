@@ -3,6 +3,7 @@
 mod changes;
 mod keys;
 mod layout;
+mod options;
 mod refresh;
 mod rewrite;
 
@@ -15,6 +16,7 @@ use keyloom_tables::{Attached, Inconsistency, Progress, Schema};
 
 use self::changes::{EdgeChanges, VertexChanges};
 use self::keys::{Keys, Side, Stored};
+pub use self::options::BlockOptions;
 use crate::GraphError;
 use crate::csr::{Adjacency, Bytes, Csr, Source};
 use crate::graph::{Graph, VertexId};
@@ -58,7 +60,9 @@ use crate::graph::{Graph, VertexId};
 ///
 /// # Cost
 ///
-/// Each write of an edge puts two more keys, one for each end, and reads nothing more.
+/// Each write of an edge puts two more keys, one for each end, and reads nothing more. In blocks of
+/// [some labels](BlockOptions::labels), an edge with another label puts none, and the blocks stay
+/// up to date.
 pub struct Blocks<
     I: VertexId,
     V: 'static = (),
@@ -97,7 +101,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         graph: &Graph<I, V, E, C>,
         name: &str,
     ) -> Result<Self> {
-        Self::with(schema, graph, name, None)
+        Self::declare_with(schema, graph, name, BlockOptions::new())
     }
 
     /// [`declare`](Blocks::declare) with the weights of the edges, for cheapest paths. If `weight`
@@ -111,17 +115,47 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         name: &str,
         weight: fn(&E) -> f64,
     ) -> Result<Self> {
-        Self::with(schema, graph, name, Some(weight))
+        Self::declare_with(schema, graph, name, BlockOptions::new().weight(weight))
     }
 
-    fn with<S: Store>(
+    /// [`declare`](Blocks::declare) with options, such as the labels of the edges that are taken.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_graph::{BlockOptions, Blocks, Graph};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "social")?;
+    /// let people = Graph::<String>::directed(&schema, "people")?;
+    /// let options = || BlockOptions::new().labels(["follows"]);
+    /// let blocks = Blocks::declare_with(&schema, &people, "follows", options())?;
+    /// store.transact(|txn| people.put_edge(txn, "ann", "follows", "bob", &()))?;
+    /// blocks.refresh(&store)?;
+    /// // An edge with another label does not make the blocks stale.
+    /// store.transact(|txn| people.put_edge(txn, "bob", "blocks", "dan", &()))?;
+    /// assert_eq!(blocks.at(&store.snapshot()?)?.vertex_count(), 2);
+    /// // The labels are part of the definition in the schema: another program must name the same.
+    /// let schema = Schema::open(&store, "social")?;
+    /// let other = options().labels(["follows", "blocks"]);
+    /// let error = Blocks::declare_with(&schema, &people, "follows", other).unwrap_err();
+    /// assert!(error.to_string().contains(r#"labels "follows""#), "{error}");
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for an empty list of labels;
+    /// [`SchemaError::Contradiction`](keyloom_tables::SchemaError) if the schema has these blocks
+    /// with other labels; errors of `declare`.
+    pub fn declare_with<S: Store>(
         schema: &Schema<'_, S>,
         graph: &Graph<I, V, E, C>,
         name: &str,
-        weight: Option<fn(&E) -> f64>,
+        options: BlockOptions<E>,
     ) -> Result<Self> {
+        let BlockOptions { labels, weight } = options;
+        let source = Source::of(graph, labels)?;
         let changes = schema.derive(&graph.edges, name, 1, |space| {
-            Ok(EdgeChanges::new(space, Source::of(graph), weight))
+            Ok(EdgeChanges::new(space, source.clone(), weight))
         })?;
         let keys = changes.pattern().keys.clone();
         let vertex_changes = schema.derive(&graph.vertices, name, 1, |space| {

@@ -135,7 +135,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         numbers: &mut Numbers<'_>,
     ) -> Result<Vec<List>> {
         let view = self.graph.at(reader)?;
-        let along = Along::new(Some(direction), [""; 0]);
+        let along = Along::new(Some(direction), self.changes.pattern().source.labels.names());
         let mut lists = vec![List::new(); ids.len()];
         expand(&view, ids, &along, EDGES, &mut Explain::default(), |place, hop| {
             let to = numbers.get_or_add(&pack(&(hop.to,)));

@@ -6,61 +6,27 @@ use keyloom::value::Codec;
 use keyloom::{Entry, Error, Order, Reader, Result, Subspace, pack, unpack};
 
 use super::intern::Interner;
-use super::{Adjacency, BlockWriter, Bytes, Csr};
+use super::{Adjacency, BlockWriter, Bytes, Labels};
 use crate::GraphError;
 use crate::graph::{Graph, VertexId, shown};
-use crate::view::GraphView;
 
-impl<I, V, E, C, R> GraphView<'_, '_, I, V, E, C, R>
-where
-    I: VertexId,
-    V: 'static,
-    E: 'static,
-    C: Codec<V> + Codec<E> + 'static,
-    R: Reader,
-{
-    /// The graph in compressed sparse rows, for algorithms over all of it. The vertices are those
-    /// of the table and the ends of edges.
-    ///
-    /// Costs one range over the edges and one over the vertices. While it runs, it takes about 24
-    /// bytes of memory per edge, and the ids.
-    ///
-    /// # Errors
-    /// Any error of the store; [`GraphError::TooManyVertices`] for 2<sup>31</sup> vertices or more.
-    pub fn to_csr(&self) -> Result<Csr<'static, I>> {
-        self.csr(None::<fn(&E) -> f64>)
-    }
-
-    /// [`to_csr`](GraphView::to_csr) with the weights of the edges, for cheapest paths.
-    ///
-    /// # Errors
-    /// Errors of `to_csr`; [`GraphError::BadWeight`] for a weight that is negative or not a finite
-    /// number; if an edge does not decode.
-    pub fn to_weighted_csr(&self, weight: impl Fn(&E) -> f64) -> Result<Csr<'static, I>> {
-        self.csr(Some(weight))
-    }
-
-    fn csr(&self, weight: Option<impl Fn(&E) -> f64>) -> Result<Csr<'static, I>> {
-        let rows =
-            Source::of(self.graph).rows::<I, E, C>(self.reader, weight, |_, error| Err(error));
-        Ok(Csr::new(rows?))
-    }
-}
-
-/// Where the edges and the vertices of a graph are stored.
+/// Where the edges and the vertices of a graph are stored, and which edges are taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     edges: Subspace,
     vertices: Subspace,
+    pub(crate) labels: Labels,
     pub(crate) is_directed: bool,
 }
 
 impl Source {
     pub(crate) fn of<I: VertexId, V: 'static, E, C: Codec<V> + Codec<E>>(
         graph: &Graph<I, V, E, C>,
-    ) -> Self {
+        labels: Labels,
+    ) -> Result<Self> {
+        labels.check()?;
         let (edges, vertices) = (graph.edges.space().clone(), graph.vertices.space().clone());
-        Self { edges, vertices, is_directed: graph.is_directed() }
+        Ok(Self { edges, vertices, labels, is_directed: graph.is_directed() })
     }
 
     /// The rows of the graph. An edge whose key or weight cannot be read is passed to `lost` and
@@ -108,8 +74,8 @@ impl Source {
         })
     }
 
-    /// Calls `visit` with the numbers of the ends of each edge, or the error of its key, and its
-    /// entry.
+    /// Calls `visit` with the entry of each edge that is taken and the numbers of its ends, or the
+    /// error of its key.
     fn each_arc<'r, I: VertexId, R: Reader>(
         &self,
         reader: &'r R,
@@ -122,13 +88,14 @@ impl Source {
             let entry = entry?;
             let key = entry.0.get(own..).unwrap_or_default();
             if !ends.begin(key)
-                && let Err(error) = ends.set::<I>(key, interner)?
+                && let Err(error) = ends.set::<I>(key, &self.labels, interner)?
             {
                 visit(Err(error.at(&entry.0)), &entry)?;
                 continue;
             }
+            let Some(source) = ends.source else { continue };
             let to = interner.number(key.get(ends.prefix.len()..).unwrap_or_default());
-            visit(Ok((ends.source, to.ok_or(GraphError::TooManyVertices)?)), &entry)?;
+            visit(Ok((source, to.ok_or(GraphError::TooManyVertices)?)), &entry)?;
         }
         Ok(())
     }
@@ -155,7 +122,8 @@ impl Source {
 #[derive(Default)]
 struct Ends {
     prefix: Vec<u8>,
-    source: u32,
+    /// `None` if edges with this label are not taken.
+    source: Option<u32>,
 }
 
 impl Ends {
@@ -170,13 +138,15 @@ impl Ends {
     fn set<I: VertexId>(
         &mut self,
         key: &[u8],
+        labels: &Labels,
         interner: &mut Interner,
     ) -> Result<Result<(), Error>> {
         let (source, label, _) = match unpack::<(I, Cow<'_, str>, I)>(key) {
             Ok(ends) => ends,
             Err(error) => return Ok(Err(error.into())),
         };
-        self.source = interner.number(&pack(&(&source,))).ok_or(GraphError::TooManyVertices)?;
+        let mut number = || interner.number(&pack(&(&source,))).ok_or(GraphError::TooManyVertices);
+        self.source = labels.has(&label).then(&mut number).transpose()?;
         self.prefix = pack(&(&source, &*label)).to_vec();
         Ok(Ok(()))
     }

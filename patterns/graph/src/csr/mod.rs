@@ -7,8 +7,10 @@
 
 mod block;
 mod build;
+mod builder;
 mod ids;
 mod intern;
+mod labels;
 mod rows;
 
 use std::fmt;
@@ -19,7 +21,9 @@ use keyloom::{Error, Pack, Result, pack, unpack};
 
 pub(crate) use block::{BlockWriter, first_of};
 pub(crate) use build::{Source, checked_weight};
+pub use builder::CsrBuilder;
 pub(crate) use ids::{packed_id, sorted_number};
+pub(crate) use labels::Labels;
 pub(crate) use rows::Rows;
 
 use crate::graph::VertexId;

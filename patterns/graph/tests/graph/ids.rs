@@ -20,11 +20,11 @@ const fn label(is_second: bool) -> &'static str {
 }
 
 /// Numbers, of which the packed form of one ends like that of another.
-fn numbers() -> Vec<u32> {
+pub fn numbers() -> Vec<u32> {
     vec![0, 1, 20, 0x1414, 0x1501, u32::MAX]
 }
 
-fn texts() -> Vec<String> {
+pub fn texts() -> Vec<String> {
     ["", "\0", "a", "a\0", "aa", "\0a", "\u{ff}", "\u{10ffff}"].map(str::to_owned).to_vec()
 }
 

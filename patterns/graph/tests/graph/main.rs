@@ -9,6 +9,7 @@ mod damage;
 mod faults;
 mod graphalytics;
 mod ids;
+mod labels;
 mod loads;
 mod messages;
 mod model;
@@ -43,6 +44,7 @@ on_every_store_and_server! {
     bad_input::bad_input_is_refused_and_nothing_lost,
     cost::steps_cost_one_round_trip_each,
     ids::ids_of_all_types_are_told_apart,
+    labels::rows_of_labels_are_those_of_a_graph_of_them,
     graphalytics::rows_and_blocks_reproduce_the_outputs,
     blocks::blocks_follow_the_graph,
     blocks::a_stopped_refresh_continues,
