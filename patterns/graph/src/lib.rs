@@ -114,7 +114,7 @@ pub mod steps;
 mod view;
 
 pub use blocks::{BlockOptions, Blocks};
-pub use csr::{Adjacency, Csr, CsrBuilder};
+pub use csr::{Adjacency, Csr, CsrBuilder, VertexNumber};
 pub use error::GraphError;
 pub use expand::Hop;
 pub use graph::{EdgeKey, Graph, VertexId};

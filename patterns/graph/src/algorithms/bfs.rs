@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use keyloom::Result;
 
-use super::check_vertex;
-use crate::csr::{Adjacency, Rows};
+use crate::csr::{Adjacency, Rows, VertexNumber};
 use crate::parallel::{Threads, collect};
 
 const UNSEEN: u32 = u32::MAX;
@@ -20,8 +19,8 @@ const EDGES_PER_SEARCHED: u64 = 15;
 ///
 /// # Errors
 /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if `source` is not a vertex.
-pub fn bfs(graph: &Adjacency<'_>, source: u32) -> Result<Vec<Option<u32>>> {
-    check_vertex(graph, source)?;
+pub fn bfs(graph: &Adjacency<'_>, source: VertexNumber) -> Result<Vec<Option<u32>>> {
+    let source = graph.number(source)?;
     let (out, incoming) = (graph.out(), graph.incoming());
     let (degrees, ranges) = (out.degrees(), incoming.ranges());
     let depths: Vec<AtomicU32> = (0..graph.vertices).map(|_| AtomicU32::new(UNSEEN)).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::csr::Adjacency;
+use crate::csr::{Adjacency, VertexNumber};
 use crate::parallel::{Threads, each};
 
 /// Edges of each vertex that are joined first, to find most of the largest component.
@@ -14,7 +14,7 @@ const SAMPLED: usize = 2;
 /// Joins two edges of each vertex first. The vertices of the largest component are then skipped
 /// (Afforest, Sutton et al. 2018), since each remaining edge between two components is found from
 /// its other end.
-pub fn weak_components(graph: &Adjacency<'_>) -> Vec<u32> {
+pub fn weak_components(graph: &Adjacency<'_>) -> Vec<VertexNumber> {
     let sides = graph.sides();
     let Some(out) = sides.first() else { return Vec::new() };
     let ranges = out.ranges();
@@ -36,8 +36,8 @@ pub fn weak_components(graph: &Adjacency<'_>) -> Vec<u32> {
 }
 
 /// Names each component after its vertex with the smallest id, instead of the smallest number.
-pub(super) fn by_smallest_id(graph: &Adjacency<'_>, components: Vec<u32>) -> Vec<u32> {
-    let Some(order) = graph.by_id() else { return components };
+pub(super) fn by_smallest_id(graph: &Adjacency<'_>, mut components: Vec<u32>) -> Vec<VertexNumber> {
+    let Some(order) = graph.by_id() else { return VertexNumber::all(components) };
     let mut names = vec![u32::MAX; components.len()];
     for vertex in order {
         let name = &mut names[components[vertex as usize] as usize];
@@ -45,7 +45,8 @@ pub(super) fn by_smallest_id(graph: &Adjacency<'_>, components: Vec<u32>) -> Vec
             *name = vertex;
         }
     }
-    components.into_iter().map(|component| names[component as usize]).collect()
+    components.iter_mut().for_each(|component| *component = names[*component as usize]);
+    VertexNumber::all(components)
 }
 
 /// Disjoint sets, which several threads join. The root of a set is its smallest member.

@@ -1,13 +1,13 @@
 //! Community detection by label propagation.
 
-use crate::csr::Adjacency;
+use crate::csr::{Adjacency, VertexNumber};
 use crate::parallel::{Threads, fill};
 
 /// The community of each vertex after so many iterations: the vertex after which the community is
 /// named. In each iteration, all vertices together take the label that most of their neighbours
 /// have; the smallest id wins a tie. In a directed graph a neighbour in both directions counts
 /// twice.
-pub fn label_propagation(graph: &Adjacency<'_>, iterations: usize) -> Vec<u32> {
+pub fn label_propagation(graph: &Adjacency<'_>, iterations: usize) -> Vec<VertexNumber> {
     let sides = graph.sides();
     let ranges = sides.first().map(|side| side.ranges()).unwrap_or_default();
     // Labels are places in the order of the ids.
@@ -30,10 +30,10 @@ pub fn label_propagation(graph: &Adjacency<'_>, iterations: usize) -> Vec<u32> {
         });
         std::mem::swap(&mut labels, &mut next);
     }
-    match order {
-        Some(order) => labels.into_iter().map(|place| order[place as usize]).collect(),
-        None => labels,
+    if let Some(order) = order {
+        labels.iter_mut().for_each(|place| *place = order[*place as usize]);
     }
+    VertexNumber::all(labels)
 }
 
 /// The smallest of the most frequent labels.

@@ -1,7 +1,7 @@
 //! Algorithms over a whole graph in [compressed sparse rows](crate::Csr).
 //!
-//! They return one value per vertex, by the number that the vertex has in the rows;
-//! [`Csr::zip`](crate::Csr::zip) puts the ids beside them. Where an algorithm uses several threads,
+//! They return one value per vertex, by the [number](crate::VertexNumber) that the vertex has in
+//! the rows; [`Csr::zip`](crate::Csr::zip) puts the ids beside them. Where an algorithm uses several threads,
 //! the result does not depend on their number.
 //!
 //! ```
@@ -70,19 +70,3 @@ pub use shortest_paths::shortest_paths;
 pub use strong::strong_components;
 pub use topological::topological_order;
 pub use triangles::{local_clustering, triangles};
-
-use keyloom::{Error, Result};
-
-use crate::csr::Adjacency;
-
-/// Refuses a number that is not a vertex.
-fn check_vertex(graph: &Adjacency<'_>, vertex: u32) -> Result<()> {
-    if vertex < graph.vertices {
-        return Ok(());
-    }
-    Err(Error::InvalidArgument {
-        what: "vertex",
-        value: vertex.to_string(),
-        why: "it is not below the number of vertices",
-    })
-}

@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use keyloom::{Error, Result};
 
-use super::check_vertex;
 use crate::GraphError;
-use crate::csr::{Adjacency, Rows};
+use crate::csr::{Adjacency, Rows, VertexNumber};
 use crate::parallel::{Threads, collect, fill};
 
 /// The parameters of [`page_rank`].
@@ -21,7 +20,7 @@ pub struct PageRank {
     pub tolerance: Option<f64>,
     /// The vertices at which a walk starts again, for personalised ranks. Empty, the default, means
     /// all vertices.
-    pub restart_at: Vec<u32>,
+    pub restart_at: Vec<VertexNumber>,
 }
 
 impl Default for PageRank {
@@ -53,7 +52,7 @@ impl PageRank {
                 why: "it must be at least 0",
             });
         }
-        self.restart_at.iter().try_for_each(|vertex| check_vertex(graph, *vertex))
+        self.restart_at.iter().try_for_each(|vertex| graph.number(*vertex).map(drop))
     }
 
     /// The probability of each vertex to be the one at which a walk starts again.
@@ -63,7 +62,7 @@ impl PageRank {
         }
         let mut restart = vec![0.0; vertices];
         for vertex in &self.restart_at {
-            restart[*vertex as usize] += 1.0 / self.restart_at.len() as f64;
+            restart[vertex.index()] += 1.0 / self.restart_at.len() as f64;
         }
         restart
     }

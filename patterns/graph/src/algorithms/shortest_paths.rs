@@ -2,9 +2,8 @@
 
 use keyloom::{Error, Result};
 
-use super::check_vertex;
 use crate::GraphError;
-use crate::csr::Adjacency;
+use crate::csr::{Adjacency, VertexNumber};
 
 /// The weight of a cheapest path from `source` to each vertex, infinity for vertices that cannot be
 /// reached.
@@ -16,8 +15,8 @@ use crate::csr::Adjacency;
 /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) if `source` is not a vertex or the
 /// rows have no weights; [`GraphError::CostOverflow`] if the cost of all paths to a vertex is more
 /// than an `f64` can hold.
-pub fn shortest_paths(graph: &Adjacency<'_>, source: u32) -> Result<Vec<f64>> {
-    check_vertex(graph, source)?;
+pub fn shortest_paths(graph: &Adjacency<'_>, source: VertexNumber) -> Result<Vec<f64>> {
+    let source = graph.number(source)?;
     if !graph.is_weighted {
         return Err(Error::InvalidArgument {
             what: "graph",

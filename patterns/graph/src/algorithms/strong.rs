@@ -1,7 +1,7 @@
 //! Strongly connected components.
 
 use super::components::by_smallest_id;
-use crate::csr::{Adjacency, Rows};
+use crate::csr::{Adjacency, Rows, VertexNumber};
 
 const UNSEEN: u32 = u32::MAX;
 
@@ -9,7 +9,7 @@ const UNSEEN: u32 = u32::MAX;
 /// id. Two vertices are in one component if there are paths in both directions.
 ///
 /// Tarjan's algorithm on a stack of its own, so that deep graphs do not exhaust that of the thread.
-pub fn strong_components(graph: &Adjacency<'_>) -> Vec<u32> {
+pub fn strong_components(graph: &Adjacency<'_>) -> Vec<VertexNumber> {
     let mut search = Tarjan {
         out: graph.out(),
         order: vec![UNSEEN; graph.vertices as usize],

@@ -3,7 +3,7 @@
 use keyloom::Result;
 
 use crate::GraphError;
-use crate::csr::Adjacency;
+use crate::csr::{Adjacency, VertexNumber};
 
 /// The vertices in an order in which every edge leads from an earlier to a later vertex. Among
 /// vertices that may come next, the smallest number comes first.
@@ -11,7 +11,7 @@ use crate::csr::Adjacency;
 /// # Errors
 /// [`GraphError::Cycle`] with the vertices of a cycle, if there is one. An undirected graph has one
 /// as soon as it has an edge.
-pub fn topological_order(graph: &Adjacency<'_>) -> Result<Vec<u32>> {
+pub fn topological_order(graph: &Adjacency<'_>) -> Result<Vec<VertexNumber>> {
     let out = graph.out();
     let mut waiting = graph.incoming().degrees();
     let ready = (0..graph.vertices).filter(|vertex| waiting[*vertex as usize] == 0);
@@ -27,7 +27,7 @@ pub fn topological_order(graph: &Adjacency<'_>) -> Result<Vec<u32>> {
         });
     }
     match (0..graph.vertices).find(|vertex| waiting[*vertex as usize] > 0) {
-        None => Ok(order),
+        None => Ok(VertexNumber::all(order)),
         Some(vertex) => {
             let cycle = cycle_before(graph, &waiting, vertex);
             Err(GraphError::Cycle { vertices: graph.shown(&cycle) }.into())

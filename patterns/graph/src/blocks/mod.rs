@@ -39,7 +39,8 @@ use crate::graph::{Graph, VertexId};
 /// let snapshot = store.snapshot()?;
 /// let csr = blocks.at(&snapshot)?;
 /// let components = algorithms::weak_components(&csr);
-/// assert!(components.iter().all(|component| *component == 0));
+/// let all = csr.vertex(&0);
+/// assert!(components.into_iter().all(|component| Some(component) == all));
 /// // A change makes the blocks stale.
 /// store.transact(|txn| web.delete_edge(txn, &9, "to", &4))?;
 /// assert!(blocks.at(&store.snapshot()?).is_err());

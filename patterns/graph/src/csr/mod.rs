@@ -11,6 +11,7 @@ mod builder;
 mod ids;
 mod intern;
 mod labels;
+mod number;
 mod rows;
 
 use std::fmt;
@@ -24,6 +25,7 @@ pub(crate) use build::{Source, checked_weight};
 pub use builder::CsrBuilder;
 pub(crate) use ids::{packed_id, sorted_number};
 pub(crate) use labels::Labels;
+pub use number::VertexNumber;
 pub(crate) use rows::Rows;
 
 use crate::graph::VertexId;
@@ -68,6 +70,11 @@ impl Adjacency<'_> {
         self.vertices
     }
 
+    /// The vertices in the order of their numbers.
+    pub fn vertices(&self) -> impl ExactSizeIterator<Item = VertexNumber> + Clone + use<> {
+        (0..self.vertices).map(VertexNumber)
+    }
+
     /// The number of edges; in an undirected graph, each counts once.
     pub fn edge_count(&self) -> u64 {
         self.edges
@@ -90,7 +97,8 @@ impl Adjacency<'_> {
 
     /// The neighbours of a vertex in ascending order, with repetitions for parallel edges. Empty
     /// for a number that is not a vertex.
-    pub fn neighbours(&self, vertex: u32, direction: Direction) -> Vec<u32> {
+    pub fn neighbours(&self, vertex: VertexNumber, direction: Direction) -> Vec<VertexNumber> {
+        let VertexNumber(vertex) = vertex;
         let mut found = Vec::new();
         if vertex < self.vertices {
             if direction != Direction::In || !self.is_directed {
@@ -101,7 +109,7 @@ impl Adjacency<'_> {
             }
         }
         found.sort_unstable();
-        found
+        VertexNumber::all(found)
     }
 
     pub(crate) fn out(&self) -> Rows<'_> {
@@ -143,6 +151,18 @@ impl Adjacency<'_> {
         let shown = vertices.iter();
         let shown = shown.map(|vertex| crate::graph::shown(packed_id(&self.ids, *vertex)));
         shown.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The number of a vertex of these rows.
+    pub(crate) fn number(&self, VertexNumber(vertex): VertexNumber) -> Result<u32> {
+        if vertex < self.vertices {
+            return Ok(vertex);
+        }
+        Err(Error::InvalidArgument {
+            what: "vertex",
+            value: vertex.to_string(),
+            why: "it is not below the number of vertices",
+        })
     }
 
     /// Edges whose ends are the same vertex.
@@ -233,15 +253,16 @@ impl<'r, I: VertexId> Csr<'r, I> {
 
     /// The number of the vertex with this id. A binary search; in [blocks](crate::Blocks), one over
     /// all vertices that were added since they were built.
-    pub fn vertex<Q: Pack + ?Sized>(&self, id: &Q) -> Option<u32>
+    pub fn vertex<Q: Pack + ?Sized>(&self, id: &Q) -> Option<VertexNumber>
     where
         I: std::borrow::Borrow<Q>,
     {
         let id = pack(&(id,));
-        sorted_number(&self.ids, self.sorted, &id).or_else(|| {
+        let number = sorted_number(&self.ids, self.sorted, &id).or_else(|| {
             let ids = rows(&self.ids);
             (self.sorted..self.vertices).find(|vertex| ids.bytes(*vertex) == &*id)
-        })
+        });
+        number.map(VertexNumber)
     }
 
     /// The id of a vertex.
@@ -249,15 +270,8 @@ impl<'r, I: VertexId> Csr<'r, I> {
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a number that is not a
     /// vertex.
-    pub fn id(&self, vertex: u32) -> Result<I> {
-        if vertex >= self.vertices {
-            return Err(Error::InvalidArgument {
-                what: "vertex",
-                value: vertex.to_string(),
-                why: "it is not below the number of vertices",
-            });
-        }
-        decode(packed_id(&self.ids, vertex))
+    pub fn id(&self, vertex: VertexNumber) -> Result<I> {
+        decode(packed_id(&self.ids, self.number(vertex)?))
     }
 
     /// The ids of the vertices beside the values that an algorithm returned for them, in the order

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::Store;
 use keyloom_graph::algorithms::{self, PageRank};
-use keyloom_graph::{Adjacency, Csr, Direction, GraphError};
+use keyloom_graph::{Adjacency, Csr, Direction, GraphError, VertexNumber};
 use keyloom_testing::laws::long_property;
 use petgraph::algo::{is_cyclic_directed, kosaraju_scc};
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -104,6 +104,11 @@ fn smallest(groups: Vec<Vec<u32>>, count: usize) -> Vec<u32> {
     names
 }
 
+/// Numbers of the rows as those of the model.
+fn plain(vertices: Vec<VertexNumber>) -> Vec<u32> {
+    vertices.into_iter().map(|vertex| vertex.index() as u32).collect()
+}
+
 fn close(found: &[f64], expected: &[f64]) -> bool {
     found.len() == expected.len()
         && found
@@ -120,19 +125,20 @@ fn rows(csr: &Adjacency<'_>, model: &Model) {
             let mut expected: Vec<u32> =
                 model.around(vertex, direction).into_iter().map(|(other, _)| other).collect();
             expected.sort_unstable();
-            assert_eq!(csr.neighbours(vertex, direction), expected);
+            let found = csr.neighbours(VertexNumber::from_index(vertex), direction);
+            assert_eq!(plain(found), expected);
         }
     }
 }
 
 fn searches(csr: &Adjacency<'_>, model: &Model) {
-    for source in model.all() {
+    for (source, number) in model.all().zip(csr.vertices()) {
         let hops = model.distances(source, |_| 1.0);
-        let found = algorithms::bfs(csr, source).unwrap();
+        let found = algorithms::bfs(csr, number).unwrap();
         let found: Vec<f64> =
             found.into_iter().map(|depth| depth.map_or(f64::INFINITY, f64::from)).collect();
         assert_eq!(found, hops);
-        let found = algorithms::shortest_paths(csr, source).unwrap();
+        let found = algorithms::shortest_paths(csr, number).unwrap();
         assert_eq!(found, model.distances(source, |weight| weight));
     }
 }
@@ -146,14 +152,14 @@ fn components(csr: &Adjacency<'_>, model: &Model) {
         seen.into_iter().collect()
     };
     let groups = model.all().map(reachable).collect();
-    assert_eq!(algorithms::weak_components(csr), smallest(groups, model.len()));
+    assert_eq!(plain(algorithms::weak_components(csr)), smallest(groups, model.len()));
     let graph = model.petgraph();
     let groups = kosaraju_scc(&graph);
     let groups = groups.into_iter().map(|group| group.iter().map(|v| v.index() as u32).collect());
-    assert_eq!(algorithms::strong_components(csr), smallest(groups.collect(), model.len()));
+    assert_eq!(plain(algorithms::strong_components(csr)), smallest(groups.collect(), model.len()));
     match algorithms::topological_order(csr) {
         Ok(order) => {
-            let places: BTreeMap<u32, usize> = order.into_iter().zip(0..).collect();
+            let places: BTreeMap<u32, usize> = plain(order).into_iter().zip(0..).collect();
             assert_eq!(places.len(), model.len());
             for vertex in model.all() {
                 assert!(model.out(vertex).iter().all(|to| places[&vertex] < places[to]));
@@ -194,6 +200,7 @@ fn ranks(csr: &Adjacency<'_>, model: &Model) {
             }
             expected = next;
         }
+        let restart_at = restart_at.into_iter().map(VertexNumber::from_index).collect();
         let options = PageRank { damping: 0.7, iterations: 5, tolerance: None, restart_at };
         let found = algorithms::page_rank(csr, &options).unwrap();
         assert!(close(&found, &expected), "{found:?} {expected:?}");
@@ -203,7 +210,7 @@ fn ranks(csr: &Adjacency<'_>, model: &Model) {
 fn communities(csr: &Adjacency<'_>, model: &Model) {
     let mut labels: Vec<u32> = model.all().collect();
     for iterations in 0..4 {
-        assert_eq!(algorithms::label_propagation(csr, iterations), &*labels);
+        assert_eq!(plain(algorithms::label_propagation(csr, iterations)), &*labels);
         let next = model.all().map(|vertex| {
             let mut counts = BTreeMap::new();
             for (other, _) in model.around(vertex, Direction::Both) {
@@ -357,8 +364,9 @@ fn a_large_graph_agrees_with_petgraph() {
             graph.add_edge(model.place(*a).into(), model.place(*b).into(), f64::from(*weight));
         }
         for source in [0, count as u32 / 2] {
+            let number = VertexNumber::from_index(source);
             let hops = petgraph::algo::dijkstra(&graph, source.into(), None, |_| 1_u32);
-            let found = algorithms::bfs(csr, source).unwrap();
+            let found = algorithms::bfs(csr, number).unwrap();
             for vertex in model.all() {
                 assert_eq!(
                     found[vertex as usize],
@@ -366,7 +374,7 @@ fn a_large_graph_agrees_with_petgraph() {
                 );
             }
             let costs = petgraph::algo::dijkstra(&graph, source.into(), None, |e| *e.weight());
-            let found = algorithms::shortest_paths(csr, source).unwrap();
+            let found = algorithms::shortest_paths(csr, number).unwrap();
             for vertex in model.all() {
                 let cost =
                     costs.get(&NodeIndex::new(vertex as usize)).copied().unwrap_or(f64::INFINITY);
@@ -375,13 +383,13 @@ fn a_large_graph_agrees_with_petgraph() {
         }
         let groups = kosaraju_scc(&graph);
         let groups = groups.into_iter().map(|g| g.iter().map(|v| v.index() as u32).collect());
-        assert_eq!(algorithms::strong_components(csr), smallest(groups.collect(), count));
+        assert_eq!(plain(algorithms::strong_components(csr)), smallest(groups.collect(), count));
         let mut sets = petgraph::unionfind::UnionFind::<u32>::new(count);
         model.edges.keys().for_each(|(a, _, b)| _ = sets.union(model.place(*a), model.place(*b)));
         let mut groups = BTreeMap::<u32, Vec<u32>>::new();
         model.all().for_each(|vertex| groups.entry(sets.find(vertex)).or_default().push(vertex));
         let groups = groups.into_values().collect();
-        assert_eq!(algorithms::weak_components(csr), smallest(groups, count));
+        assert_eq!(plain(algorithms::weak_components(csr)), smallest(groups, count));
     });
 }
 
@@ -408,8 +416,13 @@ fn sampled_betweenness_is_within_its_error() {
 #[test]
 fn bad_input_of_algorithms_is_refused() {
     with_rows(true, &Edges::from([((1, "a".to_owned(), 2), 3)]), |csr, _| {
-        assert!(algorithms::bfs(csr, 3).is_err());
-        assert!(csr.id(3).is_err());
+        let none = VertexNumber::from_index(3);
+        assert!(algorithms::bfs(csr, none).is_err());
+        assert!(algorithms::shortest_paths(csr, none).is_err());
+        assert!(csr.id(none).is_err());
+        assert_eq!(csr.neighbours(none, Direction::Both), []);
+        let options = PageRank { restart_at: vec![none], ..PageRank::default() };
+        assert!(algorithms::page_rank(csr, &options).is_err());
         assert!(
             algorithms::page_rank(csr, &PageRank { damping: 1.5, ..PageRank::default() }).is_err()
         );
@@ -419,6 +432,6 @@ fn bad_input_of_algorithms_is_refused() {
         let error = error.downcast_ref::<GraphError>();
         assert!(matches!(error, Some(GraphError::NotConverged { iterations: 2, .. })));
         assert_eq!(csr.vertex(&7), None);
-        assert_eq!(csr.vertex(&20), Some(2));
+        assert_eq!(csr.vertex(&20), Some(VertexNumber::from_index(2)));
     });
 }

@@ -77,7 +77,7 @@ fn bad_numbers_are_refused(store: &impl Store) {
     assert_eq!(path.cost, 7.0);
     let rows = view.to_weighted_csr(|weight| *weight).unwrap();
     let distances = algorithms::shortest_paths(&rows, rows.vertex(&1).unwrap()).unwrap();
-    assert_eq!(distances[rows.vertex(&4).unwrap() as usize], 7.0);
+    assert_eq!(distances[rows.vertex(&4).unwrap().index()], 7.0);
     schema.drop_table("run").unwrap();
 
     let schema = || Schema::open(store, "numbers").unwrap();

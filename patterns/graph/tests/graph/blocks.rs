@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use keyloom::{Error, Fault, Faulty, Result, Store, Writer};
-use keyloom_graph::{Blocks, Csr, Direction, GraphError, algorithms};
+use keyloom_graph::{Blocks, Csr, Direction, GraphError, VertexNumber, algorithms};
 use keyloom_tables::{Progress, Schema};
 use keyloom_testing::laws::{clear, dump_all, failing_operations, long_property};
 use proptest::collection::vec;
@@ -25,12 +25,12 @@ type Content = BTreeMap<u32, Around>;
 type Around = (Vec<u32>, Vec<u32>, Vec<(u32, u64)>);
 
 fn content(csr: &Csr<'_, u32>) -> Result<Content> {
-    let ids = |vertices: Vec<u32>| -> Result<Vec<u32>> {
+    let ids = |vertices: Vec<VertexNumber>| -> Result<Vec<u32>> {
         let mut ids = vertices.into_iter().map(|v| csr.id(v)).collect::<Result<Vec<u32>>>()?;
         ids.sort_unstable();
         Ok(ids)
     };
-    let around = |vertex: u32| -> Result<Around> {
+    let around = |vertex: VertexNumber| -> Result<Around> {
         let distances = csr.zip(algorithms::shortest_paths(csr, vertex)?);
         let distances = distances.map(|found| found.map(|(id, distance)| (id, distance.to_bits())));
         let mut distances = distances.collect::<Result<Vec<(u32, u64)>>>()?;
@@ -39,7 +39,7 @@ fn content(csr: &Csr<'_, u32>) -> Result<Content> {
             [Direction::Out, Direction::In].map(|direction| ids(csr.neighbours(vertex, direction)));
         Ok((out?, incoming?, distances))
     };
-    (0..csr.vertex_count()).map(|vertex| Ok((csr.id(vertex)?, around(vertex)?))).collect()
+    csr.vertices().map(|vertex| Ok((csr.id(vertex)?, around(vertex)?))).collect()
 }
 
 fn of_graph(store: &impl Store, graph: &Numbers) -> Content {
@@ -185,7 +185,7 @@ fn are_those_of_the_graph(store: &impl Store, graph: &Numbers, blocks: &NumberBl
     };
     assert_eq!(found.edge_count(), expected.edge_count());
     assert_eq!(found.vertex_count(), expected.vertex_count());
-    for vertex in 0..expected.vertex_count() {
+    for vertex in expected.vertices() {
         let id = expected.id(vertex).unwrap();
         assert_eq!(lists(&found, id), lists(&expected, id), "{id}");
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use keyloom::Store;
 use keyloom_graph::algorithms::{self, PageRank};
-use keyloom_graph::{Blocks, Csr, Graph};
+use keyloom_graph::{Blocks, Csr, Graph, VertexNumber};
 use keyloom_tables::Schema;
 use keyloom_testing::laws::clear;
 
@@ -72,7 +72,7 @@ pub fn load(store: &impl Store, name: &str) -> Graph<u64, (), f64> {
 
 pub fn check(name: &str, csr: &Csr<'_, u64>) {
     let source = csr.vertex(if name == "example-directed" { &1 } else { &2 }).unwrap();
-    let ids = |vertices: Vec<u32>| -> Vec<f64> {
+    let ids = |vertices: Vec<VertexNumber>| -> Vec<f64> {
         vertices.into_iter().map(|vertex| csr.id(vertex).unwrap() as f64).collect()
     };
     let bfs = algorithms::bfs(csr, source).unwrap();

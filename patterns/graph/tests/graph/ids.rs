@@ -127,11 +127,11 @@ fn is_as_the_model<I: VertexId + Debug>(
     let csr = view.to_csr().unwrap();
     let ends = model.iter().flat_map(|(a, _, b)| [*a, *b]);
     let vertices: BTreeSet<usize> = ends.chain(in_table.iter().copied()).collect();
-    let of_csr = (0..csr.vertex_count()).map(|number| place(&csr.id(number).unwrap()));
+    let of_csr = csr.vertices().map(|number| place(&csr.id(number).unwrap()));
     assert_eq!(of_csr.clone().count(), vertices.len(), "no vertex twice");
     assert_eq!(of_csr.collect::<BTreeSet<_>>(), vertices);
     let mut rows = BTreeMap::new();
-    for number in 0..csr.vertex_count() {
+    for number in csr.vertices() {
         for to in csr.neighbours(number, Direction::Out) {
             let arc = (place(&csr.id(number).unwrap()), place(&csr.id(to).unwrap()));
             *rows.entry(arc).or_insert(0) += 1;

@@ -37,7 +37,7 @@ fn content<I: VertexId>(csr: &Csr<'_, I>) -> Content<I> {
         let [out, incoming] = lists;
         (csr.id(vertex).unwrap(), (out, incoming, distances))
     };
-    (0..csr.vertex_count()).map(around).collect()
+    csr.vertices().map(around).collect()
 }
 
 fn weight(edge: &u32) -> f64 {
