@@ -1,8 +1,8 @@
 //! Algorithms over a whole graph in [compressed sparse rows](crate::Csr).
 //!
 //! They return one value per vertex, by the [number](crate::VertexNumber) that the vertex has in
-//! the rows; [`Csr::zip`](crate::Csr::zip) puts the ids beside them. Where an algorithm uses several threads,
-//! the result does not depend on their number.
+//! the rows; [`Csr::zip`](crate::Csr::zip) puts the ids beside them. Where an algorithm uses several
+//! threads, the result does not depend on their number.
 //!
 //! ```
 //! use keyloom::{Memory, Store};
