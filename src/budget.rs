@@ -54,8 +54,7 @@ impl Budget {
         Self { reads: Some(most), ..self }
     }
 
-    /// At most this many bytes of keys and values. A bound of the memory of a query, too: no query
-    /// keeps more bytes than a small multiple of those that it has read.
+    /// At most this many bytes of keys and values.
     #[must_use]
     pub fn bytes(self, most: u64) -> Self {
         Self { bytes: Some(most), ..self }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keyloom::{Reader, Result};
+use keyloom::{Budget, Budgeted, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_tables::kit::Fnv;
 
@@ -10,7 +10,7 @@ use super::bm25::Bm25;
 use super::build::Builder;
 use super::catalog::Catalog;
 use super::continuation::{After, SearchContinuation};
-use super::counting::{Counting, SearchExplain};
+use super::counting::SearchExplain;
 use super::cursor::END;
 use super::expand::Expansion;
 use super::explain::Explanation;
@@ -175,12 +175,12 @@ impl Request {
         catalog: &impl Catalog,
         reader: &impl Reader,
     ) -> Result<SearchExplain> {
-        let counting = Counting::new(reader);
+        let counting = Budgeted::new(reader, Budget::new());
         let prepared = self.prepare(catalog, &counting)?;
         let mut top = TopK::new(self.limit, prepared.last());
         rank(&mut self.root(catalog, &counting, &prepared)?, &mut top)?;
         let (lists, hits) = (prepared.plan.lists() as u64, top.into_hits().len() as u64);
-        Ok(SearchExplain { lists, hits, ..counting.explain() })
+        Ok(SearchExplain { lists, hits, ..SearchExplain::of(counting.spent()) })
     }
 
     /// The ids of all matches, ascending.
