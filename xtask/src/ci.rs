@@ -1,6 +1,7 @@
 //! The steps that a change must pass, in one table.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -247,7 +248,7 @@ fn run_steps(root: &Path, steps: &[Step]) -> Result<()> {
     }
     fs::create_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
     let began = Instant::now();
-    let (mut times, mut running, mut failed) = (Vec::new(), Vec::new(), None);
+    let (mut times, mut running, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for (n, step) in steps.iter().enumerate() {
         println!("\n=== {}: {} ===", step.name, step.command);
         if step.is_beside && n + 1 < steps.len() {
@@ -255,31 +256,81 @@ fn run_steps(root: &Path, steps: &[Step]) -> Result<()> {
             continue;
         }
         let from = Instant::now();
-        let succeeded = command_of(root, step, &scratch)?.status()?.success();
+        let (succeeded, output) = run_step(root, step, &scratch)?;
         times.push((step.name, from.elapsed()));
         println!("=== {} s; {} s in all ===", from.elapsed().as_secs(), began.elapsed().as_secs());
         if !succeeded {
-            failed = Some(step);
+            failed.push((step, output));
             break;
         }
     }
     for one in running {
         let (step, from) = (one.step, one.from);
         println!("\n=== {}, which ran beside: {} ===", step.name, step.command);
-        let succeeded = one.finish()?;
+        let (succeeded, output) = one.finish()?;
         times.push((step.name, from.elapsed()));
         if !succeeded {
-            failed = failed.or(Some(step));
+            failed.push((step, output));
         }
     }
+    // At the end of the log, which is all that is kept of a long one.
+    for (step, output) in &failed {
+        println!("\n=== {} failed ===\n{}", step.name, failures(output));
+    }
     print_times(&times);
-    match failed {
-        Some(Step { name, command, .. }) => {
+    match failed.first() {
+        Some((Step { name, command, .. }, _)) => {
             bail!("step {name} failed. Alone: cargo xtask ci {name}\n    {command}")
         }
         None => Ok(()),
     }
 }
+
+/// Runs a step, shows its output while it runs, and returns whether it succeeded.
+fn run_step(root: &Path, step: &Step, scratch: &Path) -> Result<(bool, String)> {
+    let (reader, writer) = std::io::pipe()?;
+    let mut command = command_of(root, step, scratch)?;
+    let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+    // It holds the ends of the pipe that write; the lines would not end before it is dropped.
+    drop(command);
+    let mut output = String::new();
+    for line in BufReader::new(reader).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        writeln!(std::io::stdout(), "{line}")?;
+        output += &line;
+        output.push('\n');
+    }
+    Ok((child.wait()?.success(), output))
+}
+
+/// The lines of the output of cargo that say what failed: errors of the compiler, and what tests
+/// that failed have printed. At most [`SHOWN`], the first ones.
+fn failures(output: &str) -> String {
+    let (mut shown, mut until): (Vec<&str>, Option<fn(&str) -> bool>) = (Vec::new(), None);
+    for line in output.lines() {
+        if until.is_none() {
+            until = match line {
+                "failures:" => Some(|line| line.starts_with("test result:")),
+                _ if line.starts_with("error") => Some(str::is_empty),
+                _ => None,
+            };
+        }
+        if let Some(is_last) = until {
+            shown.push(line);
+            until = if is_last(line) { None } else { until };
+        }
+    }
+    let left_off = shown.len().saturating_sub(SHOWN);
+    shown.truncate(SHOWN);
+    let mut shown = shown.join("\n");
+    if left_off > 0 {
+        shown += &format!("\n{left_off} more lines are above");
+    }
+    shown
+}
+
+/// How many lines a step that failed shows again at the end.
+const SHOWN: usize = 100;
 
 /// A step that runs beside others.
 struct Running<'s> {
@@ -300,10 +351,11 @@ impl<'s> Running<'s> {
     }
 
     /// Waits for its end, prints its output, and returns whether it succeeded.
-    fn finish(mut self) -> Result<bool> {
+    fn finish(mut self) -> Result<(bool, String)> {
         let status = self.child.wait()?;
-        print!("{}", String::from_utf8_lossy(&fs::read(&self.output)?));
-        Ok(status.success())
+        let output = String::from_utf8_lossy(&fs::read(&self.output)?).into_owned();
+        print!("{output}");
+        Ok((status.success(), output))
     }
 }
 
@@ -418,6 +470,32 @@ mod tests {
         run_steps(directory.path(), &[good, last]).unwrap();
         assert!(directory.path().join("target/ci/good").exists());
         run_steps(directory.path(), &[slow]).unwrap_err();
+    }
+
+    #[test]
+    fn what_failed_is_shown_again_at_the_end() {
+        let output = "test a ... ok\n\nfailures:\n\n---- b stdout ----\nleft: 1\n\nfailures:\n    b\n\n\
+                      test result: FAILED. 1 passed\nRunning c\nerror: no such thing\n --> d.rs\n\nlast";
+        let shown = failures(output);
+        assert!(shown.starts_with("failures:\n\n---- b stdout ----\nleft: 1"), "{shown}");
+        assert!(shown.contains("FAILED. 1 passed\nerror: no such thing\n --> d.rs"), "{shown}");
+        assert!(!shown.contains("Running") && !shown.contains("last"), "{shown}");
+        assert_eq!(failures("test a ... ok\n"), "");
+        let many = failures(&"error: one\n\n".repeat(SHOWN));
+        assert!(many.ends_with("more lines are above"), "{many}");
+    }
+
+    #[test]
+    fn a_step_gives_what_it_prints_to_both_streams() {
+        let directory = tempfile::tempdir().unwrap();
+        let (succeeded, output) = run_step(
+            directory.path(),
+            &step("both", When::Always, "ls -d . absent"),
+            directory.path(),
+        )
+        .unwrap();
+        assert!(!succeeded);
+        assert!(output.contains("absent") && output.lines().any(|line| line == "."), "{output}");
     }
 
     #[test]
