@@ -1,9 +1,7 @@
 //! Records of all versions are read as the newest, and never as another value.
 #![allow(clippy::unwrap_used)]
 
-use keyloom::value::{
-    Codec, Json, MessagePack, Nothing, Plain, Postcard, Upgrade, Upgrading, VersionedCodec,
-};
+use keyloom::value::{Codec, Json, MessagePack, Nothing, Plain, Postcard, Upgrade, Upgrading};
 use keyloom::{BoxedError, Error};
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
@@ -59,7 +57,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 fn law<C>(one: &One, two: &Two, three: &Three) -> bool
 where
     C: Codec<One> + Codec<Two> + Codec<Three>,
-    Upgrading<C>: VersionedCodec<Two> + VersionedCodec<Three>,
+    Upgrading<C>: Codec<Two> + Codec<Three>,
 {
     let plain = encoded::<C, _>(one);
     let [second, third] = [encoded::<Upgrading<C>, _>(two), encoded::<Upgrading<C>, _>(three)];
@@ -78,9 +76,9 @@ where
     let newer = <Upgrading<C> as Codec<Two>>::decode(&third).unwrap_err();
     assert!(matches!(newer, Error::NewerFormat { found: 3, supported: 2, .. }), "{newer}");
     // What is rewritten, and how long it is.
-    assert!(<Upgrading<C> as VersionedCodec<Two>>::is_current(&second));
-    assert!(!<Upgrading<C> as VersionedCodec<Two>>::is_current(&plain));
-    assert!(!<Upgrading<C> as VersionedCodec<Three>>::is_current(&second));
+    assert!(<Upgrading<C> as Codec<Two>>::is_current(&second));
+    assert!(!<Upgrading<C> as Codec<Two>>::is_current(&plain));
+    assert!(!<Upgrading<C> as Codec<Three>>::is_current(&second));
     let padded = second.len() - encoded::<C, _>(two).len() - 1;
     assert!(padded <= 1);
     padded == 1

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use keyloom::value::shape::Shape;
-use keyloom::value::{Codec, Plain, Postcard, Upgrade, Upgrading, VersionedCodec};
+use keyloom::value::{Codec, Plain, Postcard, Upgrade, Upgrading};
 use keyloom::{BoxedError, Error, Fault, Faulty, Memory, Order, Result, Store};
 use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 use proptest::prelude::*;
@@ -167,10 +167,7 @@ fn start<V: Record, C: Codec<V>>(
 }
 
 /// A step of a migration.
-fn step<V: 'static, C: VersionedCodec<V>>(
-    table: &Table<u32, V, C>,
-    store: &Faulty<Memory>,
-) -> Result<()> {
+fn step<V: 'static, C: Codec<V>>(table: &Table<u32, V, C>, store: &Faulty<Memory>) -> Result<()> {
     table.migrate_with(store, 3, |_| ControlFlow::Break(())).map(drop)
 }
 

@@ -53,7 +53,7 @@ use serde::de::DeserializeOwned;
 use crate::{BoxedError, Error, Result, SharedError};
 use proven::Format;
 use shape::{FieldsBy, Shape};
-pub use upgrade::{Nothing, Plain, Upgrade, Upgrading, VersionedCodec};
+pub use upgrade::{Nothing, Plain, Upgrade, Upgrading};
 
 /// Encodes values of type `V` as bytes.
 ///
@@ -89,6 +89,17 @@ pub trait Codec<V>: 'static {
     /// # Errors
     /// [`Error::InvalidArgument`] for a type whose [shape cannot be found](Shape::of).
     fn shape() -> Result<Shape>;
+
+    /// The newest [version](upgrade) of the type, if the bytes state the version with which they
+    /// were written. `None` by default.
+    fn version() -> Option<u8> {
+        None
+    }
+
+    /// Whether these are bytes of the newest version. `true` by default.
+    fn is_current(_: &[u8]) -> bool {
+        true
+    }
 }
 
 fn failed<E: Into<BoxedError>>(codec: &'static str, action: &'static str) -> impl Fn(E) -> Error {
@@ -314,6 +325,14 @@ impl<V, C: Codec<V>, const VERSION: u8> Codec<V> for Versioned<C, VERSION> {
     fn shape() -> Result<Shape> {
         C::shape()
     }
+
+    fn version() -> Option<u8> {
+        C::version()
+    }
+
+    fn is_current(bytes: &[u8]) -> bool {
+        bytes.split_first().is_some_and(|(_, rest)| C::is_current(rest))
+    }
 }
 
 /// The codec `C`, for a type whose [shape] cannot be found: you give its shape a version, and raise
@@ -361,6 +380,14 @@ impl<V, C: Codec<V>, const VERSION: u32> Codec<V> for Declared<C, VERSION> {
 
     fn shape() -> Result<Shape> {
         Ok(Shape::named(shape::type_name::<V>(), VERSION))
+    }
+
+    fn version() -> Option<u8> {
+        C::version()
+    }
+
+    fn is_current(bytes: &[u8]) -> bool {
+        C::is_current(bytes)
     }
 }
 

@@ -257,23 +257,6 @@ fn split(bytes: &[u8]) -> Result<(&[u8], u8), Unreadable> {
     }
 }
 
-/// A codec whose bytes say with which version of the type they were written.
-pub trait VersionedCodec<V>: Codec<V> {
-    /// The newest version.
-    const VERSION: u8;
-
-    /// Whether these are bytes of the newest version.
-    fn is_current(bytes: &[u8]) -> bool;
-}
-
-impl<C: Format, V: Upgrade> VersionedCodec<V> for Upgrading<C> {
-    const VERSION: u8 = V::VERSION;
-
-    fn is_current(bytes: &[u8]) -> bool {
-        !V::From::is_plain::<C>(bytes) && split(bytes).is_ok_and(|(_, number)| number == V::VERSION)
-    }
-}
-
 impl<C: Format> Upgrading<C> {
     fn read<V: Upgrade>(bytes: &[u8]) -> Result<V, BoxedError> {
         if let Some(old) = V::read_plain::<C>(bytes)? {
@@ -313,6 +296,14 @@ impl<C: Format, V: Upgrade> Codec<V> for Upgrading<C> {
         let mut shapes = Vec::new();
         V::add_shapes::<C>(&mut shapes)?;
         Ok(Shape::versions(shapes))
+    }
+
+    fn version() -> Option<u8> {
+        Some(V::VERSION)
+    }
+
+    fn is_current(bytes: &[u8]) -> bool {
+        !V::From::is_plain::<C>(bytes) && split(bytes).is_ok_and(|(_, number)| number == V::VERSION)
     }
 }
 

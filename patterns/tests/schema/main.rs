@@ -12,6 +12,7 @@ mod kills;
 mod life;
 mod misuse;
 mod own_keys;
+mod plans;
 mod processes;
 mod programs;
 mod ranked_builds;
@@ -64,6 +65,12 @@ use misuse::{
     schemas_share_no_key, what_is_not_readable_is_not_queried, what_lies_elsewhere_is_refused,
 };
 use own_keys::{a_key_type_with_other_elements_is_refused, parts_with_other_elements_are_refused};
+use plans::{
+    a_dry_run_plans_and_writes_nothing, a_plan_of_a_new_store_adds_all_and_builds_nothing,
+    a_plan_that_fails_anywhere_resumes, a_plan_that_is_stopped_anywhere_resumes,
+    a_step_that_fails_is_named_and_the_work_is_kept,
+    programs_apply_one_plan_at_once_beside_a_writer, what_a_dry_run_refuses,
+};
 use programs::two_programs_are_refused_or_right;
 use ranked_builds::{
     a_ranked_build_beside_writers_counts_every_entry, a_ranked_build_reads_and_counts_in_batches,
@@ -91,6 +98,13 @@ use versions::{
 macro_rules! run {
     ($on:ident) => {
         $on! {
+            a_dry_run_plans_and_writes_nothing,
+            a_plan_of_a_new_store_adds_all_and_builds_nothing,
+            a_plan_that_fails_anywhere_resumes,
+            a_plan_that_is_stopped_anywhere_resumes,
+            a_step_that_fails_is_named_and_the_work_is_kept,
+            programs_apply_one_plan_at_once_beside_a_writer,
+            what_a_dry_run_refuses,
             a_program_with_the_old_name_of_an_index_cannot_write,
             a_rename_moves_no_record,
             a_rename_that_fails_anywhere_can_be_repeated,

@@ -117,7 +117,7 @@ impl<K: RecordKey, V: 'static, C> fmt::Debug for Expiry<K, V, C> {
     }
 }
 
-impl<K: RecordKey, V: 'static, C> Expiry<K, V, C> {
+impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     /// Declares an index on the deadlines of the records of `table`, in the schema that owns it.
     /// `deadline` returns the time from which a record is expired, or `None` if it never expires.
     ///
@@ -150,9 +150,7 @@ impl<K: RecordKey, V: 'static, C> Expiry<K, V, C> {
     pub fn is_expired(&self, key: &K, value: &V, now: u64) -> bool {
         (self.deadline)(key, value).is_some_and(|deadline| deadline <= now)
     }
-}
 
-impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     /// The table of the records, which writers use. Its reads return expired records.
     pub fn table(&self) -> &Table<K, V, C> {
         self.by_deadline.table()

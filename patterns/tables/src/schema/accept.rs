@@ -11,6 +11,7 @@ use super::build::BATCH;
 use super::deferred::read_queued;
 use super::error::SchemaError;
 use super::import::refuse_overlap;
+use super::rename::gone;
 use super::sample::sample;
 use super::stored::{StoredTable, TableDefinition, space_of, write_entry};
 use super::{Schema, new_id};
@@ -201,7 +202,7 @@ pub(super) fn enter_table<V, C: Codec<V>>(
             if let Some(space) = imported {
                 refuse_overlap(txn, space, "imported")?;
             }
-            let (id, definition) = (new_id(txn)?, declared.clone());
+            let (id, definition) = (new_id(txn)?, declared.of_newest());
             StoredTable { id, imported: imported.cloned(), definition, derived: Vec::new() }
         }
         // A new version must have the same type of keys.
@@ -214,7 +215,7 @@ pub(super) fn enter_table<V, C: Codec<V>>(
                 // Without records, any type may follow. The table moves to another subspace, since
                 // a program with the earlier type may still read this one.
                 Err(_) if stored.imported.is_none() && is_empty(txn, &stored)? => {
-                    let (id, definition) = (new_id(txn)?, declared.clone());
+                    let (id, definition) = (new_id(txn)?, declared.of_newest());
                     StoredTable { id, definition, ..stored }
                 }
                 Err(error) => return Err(error),
@@ -289,7 +290,7 @@ impl<S: Store> Schema<'_, S> {
     ) -> Result<Table<K, V, C>> {
         let definition = define_table::<K, V, C>(name, version)?;
         let declaration = Declaration { schema: &self.name, name, definition: &definition };
-        let (_, before) = self.read_table(&self.store.snapshot()?, name)?;
+        let before = self.stored()?.remove(name).ok_or_else(|| gone(name))?;
         if self.decode_all::<K, V, C>(&declaration, &before, progress)?.is_break() {
             return Err(Error::InvalidArgument {
                 what: "the table",
@@ -297,15 +298,13 @@ impl<S: Store> Schema<'_, S> {
                 why: "its adoption was stopped by `progress`; nothing was written",
             });
         }
-        self.store.transact(|txn| {
-            txn.guarded(|txn| {
-                let (entry, stored) = self.read_table(txn, name)?;
-                if stored.id != before.id || stored.definition != before.definition {
-                    return Err(declaration.contradicts(&stored.definition));
-                }
-                let definition = definition.clone();
-                write_entry(txn, &entry, &StoredTable { definition, ..stored })
-            })
+        self.enter(|txn| {
+            let (entry, stored) = self.read_table(txn, name)?;
+            if stored.id != before.id || stored.definition != before.definition {
+                return Err(declaration.contradicts(&stored.definition));
+            }
+            let definition = definition.clone();
+            write_entry(txn, &entry, &StoredTable { definition, ..stored })
         })?;
         self.known().stored.remove(name);
         self.declare_table(name, definition, None)

@@ -92,7 +92,7 @@ impl<S: Store> Schema<'_, S> {
     /// # Errors
     /// The errors of [`derive`](Schema::derive); [`Error::InvalidArgument`] for a kind that [cannot
     /// be deferred](Maintained::can_be_deferred), such as a unique index.
-    pub fn derive_deferred<D: Maintained, C>(
+    pub fn derive_deferred<D: Maintained, C: Codec<D::Value>>(
         &self,
         table: &Table<D::Key, D::Value, C>,
         name: &str,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use keyloom::value::Codec;
 use keyloom::{Error, Result, Store, Subspace, Writer};
 
 use super::attached::Attached;
@@ -46,7 +47,7 @@ impl<S: Store> Schema<'_, S> {
     /// [`SchemaError::Contradiction`]; [`SchemaError::DeclaredTwice`]; [`SchemaError::NotOwned`]
     /// for a table of another schema or of none; [`SchemaError::Outside`]; the errors of `make`;
     /// any error of the store.
-    pub fn derive<D: Maintained, C>(
+    pub fn derive<D: Maintained, C: Codec<D::Value>>(
         &self,
         table: &Table<D::Key, D::Value, C>,
         name: &str,
@@ -56,7 +57,7 @@ impl<S: Store> Schema<'_, S> {
         self.declare(table, name, version, false, make)
     }
 
-    pub(super) fn declare<D: Maintained, C>(
+    pub(super) fn declare<D: Maintained, C: Codec<D::Value>>(
         &self,
         table: &Table<D::Key, D::Value, C>,
         name: &str,
@@ -75,9 +76,8 @@ impl<S: Store> Schema<'_, S> {
         let stored = match before.filter(|before| before.definition.parts.is_some()) {
             Some(before) => before.clone(),
             None => {
-                let (table, entered) = self.store.transact(|txn| {
-                    txn.guarded(|txn| enter_derived(txn, owned, name, define, &make))
-                })?;
+                let (table, entered) =
+                    self.enter(|txn| enter_derived(txn, owned, name, define, &make))?;
                 known.stored.insert(owned.name.to_string(), table);
                 entered
             }
@@ -100,7 +100,9 @@ impl<S: Store> Schema<'_, S> {
         }
         let declared = Declared::new(&stored, definition, derived.derived());
         let declared = owned.declare(declared)?;
-        Ok(Attached::new(derived, declared, table.clone()))
+        let attached = Attached::new(derived, declared, table.clone());
+        self.works.add(&owned.name, attached.clone());
+        Ok(attached)
     }
 
     /// What the store has of data without anything to build, after it has the definition of this
@@ -121,8 +123,7 @@ impl<S: Store> Schema<'_, S> {
         if !is_newer && !is_disabled {
             return Ok((stored, definition));
         }
-        let (table, renewed) =
-            self.store.transact(|txn| txn.guarded(|txn| renew(txn, owned, name, &definition)))?;
+        let (table, renewed) = self.enter(|txn| renew(txn, owned, name, &definition))?;
         known.stored.insert(owned.name.to_string(), table);
         Ok((renewed, definition))
     }
@@ -133,7 +134,7 @@ impl<S: Store> Schema<'_, S> {
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
     /// any error of the store.
-    pub fn index<K: RecordKey, V: 'static, P: KeyShape + 'static, C>(
+    pub fn index<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
         name: &str,
@@ -149,7 +150,7 @@ impl<S: Store> Schema<'_, S> {
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
     /// any error of the store.
-    pub fn unique_index<K: RecordKey, V: 'static, P: KeyShape + 'static, C>(
+    pub fn unique_index<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
         name: &str,
@@ -180,7 +181,7 @@ impl<S: Store> Schema<'_, S> {
     /// # Errors
     /// [`SchemaError::Contradiction`], [`SchemaError::DeclaredTwice`], [`SchemaError::NotOwned`];
     /// any error of the store.
-    pub fn totals<K: RecordKey, V: 'static, P: KeyShape + 'static, C>(
+    pub fn totals<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>>(
         &self,
         table: &Table<K, V, C>,
         name: &str,

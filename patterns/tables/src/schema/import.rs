@@ -111,7 +111,7 @@ impl<S: Store> Schema<'_, S> {
         batch: usize,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        in_batches(self.store, batch, progress, |txn, batch| {
+        in_batches(self.not_dry()?, batch, progress, |txn, batch| {
             txn.guarded(|txn| {
                 refuse_overlap(txn, space, "cleared")?;
                 let (removed, finished) = delete_some(txn, space, batch.max(1))?;
@@ -123,6 +123,9 @@ impl<S: Store> Schema<'_, S> {
     fn is_entered(&self, name: &str) -> Result<bool> {
         if self.known().stored.contains_key(name) {
             return Ok(true);
+        }
+        if self.dry_run.is_some() {
+            return Ok(self.stored()?.contains_key(name));
         }
         Ok(self.store.snapshot()?.get(&entries_of(&self.name).pack(name))?.is_some())
     }

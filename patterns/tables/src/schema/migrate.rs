@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::value::VersionedCodec;
+use keyloom::value::Codec;
+use keyloom::value::shape::Shape;
 use keyloom::{Error, KeyBuf, Page, Reader, Result, Store, Writer, pack, unpack};
 
 use super::build::{BATCH, in_batches};
@@ -50,12 +51,12 @@ impl Position {
     }
 }
 
-impl<K: RecordKey, V: 'static, C: VersionedCodec<V>> Table<K, V, C> {
+impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
     /// Rewrites all records of earlier [versions](keyloom::value::upgrade) as the newest, beside
     /// readers and writers. Afterwards the schema lists the newest version alone
     /// ([`TableInfo`](super::TableInfo) has its
     /// [shape](keyloom::value::shape::Shape::version_numbers)), and the earlier types can be
-    /// removed from the program.
+    /// removed from the program. A table whose codec states no version has nothing to rewrite.
     ///
     /// Derived data is not written, since it follows from the upgraded records already.
     ///
@@ -123,10 +124,11 @@ impl<K: RecordKey, V: 'static, C: VersionedCodec<V>> Table<K, V, C> {
             value: self.space().to_string(),
             why: "it belongs to no schema, which knows the versions of its records",
         })?;
+        let Some(version) = C::version() else { return Ok(Progress::complete()) };
         let mut failed = None;
         let done = in_batches(store, batch, progress, |txn, batch| {
             txn.guarded(|txn| {
-                let (done, left) = self.migrate_batch(txn, owned, batch)?;
+                let (done, left) = self.migrate_batch(txn, owned, version, batch)?;
                 failed = left;
                 Ok(done)
             })
@@ -139,10 +141,15 @@ impl<K: RecordKey, V: 'static, C: VersionedCodec<V>> Table<K, V, C> {
         &self,
         txn: &mut impl Writer,
         owned: &Owned<K, V>,
+        version: u8,
         batch: usize,
     ) -> Result<(Progress, Option<Error>)> {
         let stored = owned.read(txn)?;
-        let mut position = Position::read(txn, stored.id, C::VERSION)?;
+        let shape = stored.definition.shape.as_ref();
+        if shape.and_then(Shape::version_numbers).is_some_and(|all| all == [version]) {
+            return Ok((Progress::complete(), None));
+        }
+        let mut position = Position::read(txn, stored.id, version)?;
         let Page { entries, last } =
             page_behind(position.last.as_deref(), txn, self.space(), batch.max(1))?;
         let mut progress = Progress { records: entries.len() as u64, ..Progress::default() };
@@ -170,7 +177,7 @@ impl<K: RecordKey, V: 'static, C: VersionedCodec<V>> Table<K, V, C> {
             txn.delete(&position_key(stored.id))?;
         }
         let Some(key) = &position.first_left else {
-            finish::<K, V, C>(txn, owned, stored)?;
+            finish(txn, owned, stored, version)?;
             return Ok((progress, None));
         };
         let first = txn.get(key)?.map(|old| upgraded::<V, C>(&old).map(drop)).transpose();
@@ -185,13 +192,14 @@ impl<K: RecordKey, V: 'static, C: VersionedCodec<V>> Table<K, V, C> {
 }
 
 /// Removes the earlier versions from the schema.
-fn finish<K, V, C: VersionedCodec<V>>(
+fn finish<K, V>(
     txn: &mut impl Writer,
     owned: &Owned<K, V>,
     mut stored: StoredTable,
+    version: u8,
 ) -> Result<()> {
     let shape = stored.definition.shape.take();
-    let newest = shape.as_ref().map(|shape| shape.with_versions(|one| one == C::VERSION));
+    let newest = shape.as_ref().map(|shape| shape.with_versions(|one| one == version));
     if newest == shape {
         return Ok(());
     }
@@ -200,7 +208,7 @@ fn finish<K, V, C: VersionedCodec<V>>(
 }
 
 /// The bytes of a record as the newest version.
-fn upgraded<V, C: VersionedCodec<V>>(old: &[u8]) -> Result<Vec<u8>> {
+fn upgraded<V, C: Codec<V>>(old: &[u8]) -> Result<Vec<u8>> {
     let mut new = Vec::new();
     C::encode(&C::decode(old)?, &mut new)?;
     Ok(new)

@@ -206,6 +206,8 @@
 //! | [`table`](Schema::table), [`derive`](Schema::derive), no change | nothing | 0 |
 //! | [`table`](Schema::table), new | 2 gets, 1 range, 2 keys written | 4 |
 //! | [`derive`](Schema::derive), new | 2 gets, 2 ranges, 2 keys written | 5 |
+//! | [`plan`](Schema::plan) | 1 range, and 1 count of the records of each table with something to build or to migrate | 1, and 1 for each such table |
+//! | [`apply`](Schema::apply), nothing to do | that of the plan | 1 |
 //! | [`import_table`](Schema::import_table), new, n records | 1 get, 2 ranges and 1 per 1,000 records, which read n keys and 1 per table of the store; then those of a new table, and 2 ranges | 9, and 1 per 1,000 records |
 //! | [`clear_explicit`](Schema::clear_explicit) of n keys | 3 ranges per 1,000 keys, n keys removed | 4 per 1,000 keys |
 //! | the first put or delete of a transaction in a table | 1 get more than without a schema, in the round trip that reads the old records | 0 more; 1 if no old record is read |
@@ -237,12 +239,14 @@ mod attached;
 mod build;
 mod deferred;
 mod derive;
+mod dry_run;
 mod error;
 mod fence;
 mod import;
 mod maintained;
 mod migrate;
 mod owned;
+mod plan;
 mod rename;
 mod sample;
 mod stored;
@@ -262,12 +266,15 @@ pub use attached::Attached;
 pub use error::SchemaError;
 pub use maintained::Maintained;
 pub use owned::OWNER;
+pub use plan::{Plan, Step};
 pub use stored::{Definition, State, TableDefinition};
 pub use tables::{DerivedInfo, TableInfo};
 
 use accept::{Declaration, define_table, enter_table};
 pub(crate) use deferred::{queue_key, write_queued};
+use dry_run::DryRun;
 pub(crate) use owned::{Follow, Followed, Owned};
+use plan::Works;
 use stored::{Id, StoredTable, space_of};
 pub(crate) use stored::{is_of_schemas, overlaps_definitions};
 
@@ -301,6 +308,8 @@ pub struct Schema<'s, S> {
     store: &'s S,
     name: Arc<str>,
     known: Mutex<Known>,
+    works: Works<S>,
+    dry_run: Option<DryRun>,
 }
 
 #[derive(Default)]
@@ -329,7 +338,7 @@ impl<'s, S: Store> Schema<'s, S> {
     pub fn open(store: &'s S, name: &str) -> Result<Self> {
         let stored = read_tables(&store.snapshot()?, name)?;
         let known = Mutex::new(Known { stored, declared: BTreeSet::new() });
-        Ok(Self { store, name: name.into(), known })
+        Ok(Self { store, name: name.into(), known, works: Works::default(), dry_run: None })
     }
 
     /// Declares a table whose records are encoded with [`Postcard`], and adds it to the schema if
@@ -446,16 +455,16 @@ impl<'s, S: Store> Schema<'s, S> {
         let known_to_fit = known.stored.get(name).filter(|stored| of.fits(stored));
         let stored = match known_to_fit {
             Some(stored) => stored.clone(),
-            None => self.store.transact(|txn| {
-                txn.guarded(|txn| enter_table::<V, C>(txn, &entry, &of, imported))
-            })?,
+            None => self.enter(|txn| enter_table::<V, C>(txn, &entry, &of, imported))?,
         };
         imported.map_or(Ok(()), |space| stored.refuse_elsewhere(&self.name, name, space))?;
         let owned = Owned::new(Arc::clone(&self.name), name.into(), entry, &stored, definition);
         let space = stored.space();
         known.stored.insert(name.into(), stored);
         known.declared.insert(name.into());
-        Ok(Table::owned(space, Arc::new(owned)))
+        let table = Table::owned(space, Arc::new(owned));
+        self.works.add(name, table.clone());
+        Ok(table)
     }
 }
 

@@ -34,25 +34,23 @@ impl<S: Store> Schema<'_, S> {
     /// [`SchemaError::Taken`] if both names exist; [`SchemaError::Gone`] if neither does; any error
     /// of the store.
     pub fn rename_table(&self, old: &str, new: &str) -> Result<bool> {
-        let renamed = self.store.transact(|txn| {
-            txn.guarded(|txn| {
-                let [from, to] = [old, new].map(|name| entries_of(&self.name).pack(name));
-                let target = txn.get(&to)?.is_some();
-                let Some(entry) = txn.get(&from)?.map(|entry| entry.to_vec()) else {
-                    return if target { Ok(None) } else { Err(gone(old)) };
-                };
-                if old == new {
-                    return Ok(None);
-                }
-                if target {
-                    return Err(self.taken(old, new));
-                }
-                let stored = StoredTable::decode(&entry).map_err(|error| error.at(&from))?;
-                txn.state().forget(&from);
-                txn.delete(&from)?;
-                write_entry(txn, &to, &stored)?;
-                Ok(Some(stored))
-            })
+        let renamed = self.enter(|txn| {
+            let [from, to] = [old, new].map(|name| entries_of(&self.name).pack(name));
+            let target = txn.get(&to)?.is_some();
+            let Some(entry) = txn.get(&from)?.map(|entry| entry.to_vec()) else {
+                return if target { Ok(None) } else { Err(gone(old)) };
+            };
+            if old == new {
+                return Ok(None);
+            }
+            if target {
+                return Err(self.taken(old, new));
+            }
+            let stored = StoredTable::decode(&entry).map_err(|error| error.at(&from))?;
+            txn.state().forget(&from);
+            txn.delete(&from)?;
+            write_entry(txn, &to, &stored)?;
+            Ok(Some(stored))
         })?;
         let mut known = self.known();
         known.stored.remove(old);
@@ -90,27 +88,25 @@ impl<S: Store> Schema<'_, S> {
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the tree of a table of
     /// nodes; any error of the store.
     pub fn rename_derived(&self, table: &str, old: &str, new: &str) -> Result<bool> {
-        let is_renamed = self.store.transact(|txn| {
-            txn.guarded(|txn| {
-                let (entry, mut stored) = self.read_table(txn, table)?;
-                refuse_owner(&stored, table, old)?;
-                let target = stored.get(new).is_some();
-                let Some(place) = stored.derived.iter().position(|one| one.name == old) else {
-                    let name = || format!("{table}.{old}");
-                    return if target { Ok(false) } else { Err(gone(&name())) };
-                };
-                if old == new {
-                    return Ok(false);
-                }
-                if target {
-                    return Err(self.taken(&format!("{table}.{old}"), &format!("{table}.{new}")));
-                }
-                let mut one = stored.derived.remove(place);
-                one.name = new.into();
-                stored.insert(one);
-                write_entry(txn, &entry, &stored)?;
-                Ok(true)
-            })
+        let is_renamed = self.enter(|txn| {
+            let (entry, mut stored) = self.read_table(txn, table)?;
+            refuse_owner(&stored, table, old)?;
+            let target = stored.get(new).is_some();
+            let Some(place) = stored.derived.iter().position(|one| one.name == old) else {
+                let name = || format!("{table}.{old}");
+                return if target { Ok(false) } else { Err(gone(&name())) };
+            };
+            if old == new {
+                return Ok(false);
+            }
+            if target {
+                return Err(self.taken(&format!("{table}.{old}"), &format!("{table}.{new}")));
+            }
+            let mut one = stored.derived.remove(place);
+            one.name = new.into();
+            stored.insert(one);
+            write_entry(txn, &entry, &stored)?;
+            Ok(true)
         })?;
         self.known().stored.remove(table);
         Ok(is_renamed)
@@ -122,6 +118,6 @@ impl<S: Store> Schema<'_, S> {
     }
 }
 
-fn gone(name: &str) -> keyloom::Error {
+pub(super) fn gone(name: &str) -> keyloom::Error {
     SchemaError::Gone { name: name.into() }.into()
 }

@@ -99,6 +99,24 @@ impl TableDefinition {
         let (key, value, codec) = (K::key_shape(), type_name::<V>(), type_name::<C>());
         Ok(Self { version, key, value, codec, shape: Some(C::shape()?) })
     }
+
+    /// The definition of a table without records: of those that this program writes.
+    pub(super) fn of_newest(&self) -> Self {
+        let mut definition = self.clone();
+        if let Some((_, newest)) = self.earlier_versions() {
+            let newest = |shape: Shape| shape.with_versions(|one| one == newest);
+            definition.shape = definition.shape.map(newest);
+        }
+        definition
+    }
+
+    /// The earlier versions of the records that the store may hold, and the newest one.
+    pub(super) fn earlier_versions(&self) -> Option<(Vec<u8>, u8)> {
+        let mut numbers = self.shape.as_ref()?.version_numbers()?;
+        numbers.sort_unstable();
+        let newest = numbers.pop()?;
+        (!numbers.is_empty()).then_some((numbers, newest))
+    }
 }
 
 impl fmt::Display for TableDefinition {

@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 
 use keyloom::{KeyBuf, Reader, Result, Store, Subspace, Writer};
 
+use super::Schema;
 use super::build::{BATCH, delete_some, drop_some, forget_repairs, in_batches};
 use super::error::SchemaError;
 use super::owned::refuse_owner;
 use super::stored::{
     Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
-use super::{Schema, read_tables};
 use crate::batch::BatchSize;
 use crate::progress::Progress;
 
@@ -64,7 +64,7 @@ impl<S: Store> Schema<'_, S> {
     /// [`Error::NewerFormat`](keyloom::Error::NewerFormat); [`SchemaError::Damaged`]; any error of
     /// the store.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
-        let tables = read_tables(&self.store.snapshot()?, &self.name)?.into_iter();
+        let tables = self.stored()?.into_iter();
         let info = |(name, StoredTable { definition, imported, derived, .. })| TableInfo {
             name,
             definition,
@@ -105,14 +105,12 @@ impl<S: Store> Schema<'_, S> {
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the tree of a table of
     /// nodes; any error of the store.
     pub fn disable(&self, table: &str, name: &str) -> Result<()> {
-        self.store.transact(|txn| {
-            txn.guarded(|txn| {
-                let (entry, mut stored) = self.read_table(txn, table)?;
-                refuse_owner(&stored, table, name)?;
-                let gone = || SchemaError::Gone { name: format!("{table}.{name}") };
-                stored.get_mut(name).ok_or_else(gone)?.disable();
-                write_entry(txn, &entry, &stored)
-            })
+        self.enter(|txn| {
+            let (entry, mut stored) = self.read_table(txn, table)?;
+            refuse_owner(&stored, table, name)?;
+            let gone = || SchemaError::Gone { name: format!("{table}.{name}") };
+            stored.get_mut(name).ok_or_else(gone)?.disable();
+            write_entry(txn, &entry, &stored)
         })
     }
 
@@ -139,10 +137,11 @@ impl<S: Store> Schema<'_, S> {
         batch: usize,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
+        let store = self.not_dry()?;
         if let Some(known) = self.known().stored.get_mut(table) {
             known.derived.retain(|one| one.name != name);
         }
-        in_batches(self.store, batch, progress, |txn, batch| {
+        in_batches(store, batch, progress, |txn, batch| {
             txn.guarded(|txn| {
                 let (entry, stored) = self.read_table(txn, table)?;
                 refuse_owner(&stored, table, name)?;
@@ -201,6 +200,7 @@ impl<S: Store> Schema<'_, S> {
         batch: usize,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
+        let store = self.not_dry()?;
         let mut known = self.known();
         known.stored.remove(name);
         known.declared.remove(name);
@@ -208,7 +208,7 @@ impl<S: Store> Schema<'_, S> {
         let (mut size, mut done, mut is_found) =
             (BatchSize::new(batch), Progress::default(), false);
         loop {
-            let step = size.transact(self.store, |txn, batch| {
+            let step = size.transact(store, |txn, batch| {
                 txn.guarded(|txn| self.drop_batch(txn, name, batch))
             })?;
             let Some(removed) = step else { break };

@@ -1,0 +1,534 @@
+//! What a program would change in a store, and the work that is left to do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use keyloom::value::Codec;
+use keyloom::value::shape::Shape;
+use keyloom::{Reader, Result, Store};
+
+use super::attached::Attached;
+use super::build::BATCH;
+use super::dry_run::DryRun;
+use super::maintained::Maintained;
+use super::stored::{Definition, State, StoredDerived, StoredTable, TableDefinition};
+use super::{Known, Schema, read_tables};
+use crate::progress::Progress;
+use crate::table::{RecordKey, Table};
+
+/// What a program would change in a store: see [`Schema::plan`]. `Display` writes one line for each
+/// step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The steps, in the order in which they are done.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Whether [`Schema::apply`] has nothing to do. Data that the program does not declare may be
+    /// left, since it stays.
+    pub fn is_done(&self) -> bool {
+        self.steps.iter().all(|step| {
+            matches!(step, Step::UndeclaredTable { .. } | Step::UndeclaredDerived { .. })
+        })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.steps.is_empty() {
+            return f.write_str("nothing to change");
+        }
+        self.steps.iter().enumerate().try_for_each(|(n, step)| {
+            let end = if n == 0 { "" } else { "\n" };
+            write!(f, "{end}{step}")
+        })
+    }
+}
+
+/// A step of a [`Plan`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// The declaration renames a table.
+    RenameTable {
+        /// The name in the store.
+        old: String,
+        /// The name of the program.
+        table: String,
+    },
+    /// The declaration enters a table.
+    AddTable {
+        /// The table.
+        table: String,
+        /// Its definition.
+        definition: TableDefinition,
+    },
+    /// The declaration changes the definition of a table: its version, or what its records may be.
+    ChangeTable {
+        /// The table.
+        table: String,
+        /// The definition in the store.
+        stored: TableDefinition,
+        /// The definition afterwards.
+        declared: TableDefinition,
+    },
+    /// The declaration renames derived data.
+    RenameDerived {
+        /// The table.
+        table: String,
+        /// The name in the store.
+        old: String,
+        /// The name of the program.
+        name: String,
+    },
+    /// The declaration enters derived data.
+    AddDerived {
+        /// The table.
+        table: String,
+        /// The derived data.
+        name: String,
+        /// Its definition.
+        definition: Definition,
+    },
+    /// [`Attached::build`]: derived data is built from the records.
+    Build {
+        /// The table.
+        table: String,
+        /// The derived data.
+        name: String,
+        /// The definition of the program.
+        definition: Definition,
+        /// The definition of the data that is cleared first, if it is another one.
+        replaces: Option<Definition>,
+        /// The number of records of the table.
+        records: u64,
+    },
+    /// [`Table::migrate`]: records of earlier versions are rewritten.
+    Migrate {
+        /// The table.
+        table: String,
+        /// The earlier versions that the store may hold; 0 is the type before it had versions.
+        earlier: Vec<u8>,
+        /// The newest version.
+        version: u8,
+        /// The number of records of the table, all of which are visited.
+        records: u64,
+    },
+    /// The store has derived data that this program does not declare. Until it does, or until the
+    /// data is [disabled](Schema::disable) or [dropped](Schema::drop_derived), it cannot write to
+    /// the table. A plan leaves it as it is.
+    UndeclaredDerived {
+        /// The table.
+        table: String,
+        /// The derived data.
+        name: String,
+        /// Its definition.
+        definition: Definition,
+    },
+    /// The store has a table that this program does not declare. A plan leaves it as it is; see
+    /// [`Schema::drop_table`].
+    UndeclaredTable {
+        /// The table.
+        table: String,
+    },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let visits = |f: &mut fmt::Formatter<'_>, records: u64| {
+            let (batches, s) = (batches(records), if batches(records) == 1 { "" } else { "s" });
+            write!(f, "; visits {records} records in {batches} transaction{s}")
+        };
+        match self {
+            Self::RenameTable { old, table } => write!(f, "rename the table {old:?} to {table:?}"),
+            Self::AddTable { table, definition } => write!(f, "add {table:?}: {definition}"),
+            Self::ChangeTable { table, stored, declared } => {
+                write!(f, "change {table:?}: ")?;
+                let [from, to] = [stored, declared].map(ToString::to_string);
+                if from != to {
+                    return write!(f, "from {from} to {to}");
+                }
+                let shape = |one: &TableDefinition| {
+                    one.shape.as_ref().map_or("unknown".into(), Shape::to_string)
+                };
+                write!(f, "records from {} to {}", shape(stored), shape(declared))
+            }
+            Self::RenameDerived { table, old, name } => {
+                write!(f, "rename {old:?} of {table:?} to {name:?}")
+            }
+            Self::AddDerived { table, name, definition } => {
+                write!(f, "add {name:?} of {table:?}: {definition}")
+            }
+            Self::Build { table, name, definition, replaces, records } => {
+                write!(f, "build {name:?} of {table:?}: {definition}")?;
+                if let Some(old) = replaces {
+                    write!(f, ", in place of {old}")?;
+                }
+                visits(f, *records)
+            }
+            Self::Migrate { table, earlier, version, records } => {
+                let earlier = earlier.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+                write!(f, "migrate {table:?} to version {version} from {earlier}")?;
+                visits(f, *records)
+            }
+            Self::UndeclaredDerived { table, name, .. } => write!(
+                f,
+                "left: {name:?} of {table:?} is not declared by this program, which cannot write to the table before it is disabled or dropped"
+            ),
+            Self::UndeclaredTable { table } => {
+                write!(f, "left: the table {table:?} is not declared by this program")
+            }
+        }
+    }
+}
+
+/// The number of transactions of a build or a migration.
+fn batches(records: u64) -> u64 {
+    records.div_ceil(BATCH as u64).max(1)
+}
+
+/// The progress of a step, which may stop it.
+pub(super) type OnProgress<'p> = &'p mut dyn FnMut(&Progress) -> ControlFlow<()>;
+
+/// A table or derived data that a program has declared, and the work on its records.
+pub(super) trait Work<S>: Send + Sync {
+    /// The name of the derived data and its definition; `None` for a table.
+    fn derived(&self) -> Option<(&str, &Definition)>;
+
+    /// Builds the derived data, or migrates the table.
+    fn run(&self, store: &S, progress: OnProgress<'_>) -> Result<Progress>;
+
+    /// Updates deferred data.
+    fn drain(&self, store: &S, progress: OnProgress<'_>) -> Result<Progress>;
+}
+
+impl<S: Store, D: Maintained, C: Codec<D::Value>> Work<S> for Attached<D, C> {
+    fn derived(&self) -> Option<(&str, &Definition)> {
+        Some((&self.declared.name, &self.declared.definition))
+    }
+
+    fn run(&self, store: &S, progress: OnProgress<'_>) -> Result<Progress> {
+        self.build_with(store, BATCH, progress)
+    }
+
+    fn drain(&self, store: &S, progress: OnProgress<'_>) -> Result<Progress> {
+        match self.is_deferred() {
+            true => self.drain_with(store, BATCH, progress),
+            false => Ok(Progress::complete()),
+        }
+    }
+}
+
+impl<S: Store, K: RecordKey, V: 'static, C: Codec<V>> Work<S> for Table<K, V, C> {
+    fn derived(&self) -> Option<(&str, &Definition)> {
+        None
+    }
+
+    fn run(&self, store: &S, progress: OnProgress<'_>) -> Result<Progress> {
+        self.migrate_with(store, BATCH, progress)
+    }
+
+    fn drain(&self, _: &S, _: OnProgress<'_>) -> Result<Progress> {
+        Ok(Progress::complete())
+    }
+}
+
+/// What a program has declared, by the name of the table, in the order of the declarations.
+pub(super) struct Works<S>(Mutex<BTreeMap<String, Vec<Arc<dyn Work<S>>>>>);
+
+impl<S> Default for Works<S> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<S> Works<S> {
+    pub(super) fn add(&self, table: &str, work: impl Work<S> + 'static) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(table.into()).or_default().push(Arc::new(work));
+    }
+
+    fn of(&self, table: &str) -> Vec<Arc<dyn Work<S>>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(table).cloned().unwrap_or_default()
+    }
+}
+
+impl<'s, S: Store> Schema<'s, S> {
+    /// Opens the schema `name` to find out what a program would change. Declarations and renames
+    /// are compared with the store as in [`open`](Schema::open), refused with the same errors, and
+    /// kept in memory: nothing is written. [`plan`](Schema::plan) then has all steps.
+    ///
+    /// Use it with the function that declares the tables of the program, and drop the handles that
+    /// this function returns: those of new tables cannot read or write.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Result, Store};
+    /// use keyloom_tables::{Attached, Index, Schema, Table, entry};
+    /// struct Shop {
+    ///     prices: Table<u32, u32>,
+    ///     by_price: Attached<Index<u32, u32, u32>>,
+    /// }
+    /// impl Shop {
+    ///     fn declare(schema: &Schema<'_, impl Store>) -> Result<Self> {
+    ///         let prices = schema.table("prices")?;
+    ///         let by_price = schema.index(&prices, "by_price", 1, |_, cents| entry(*cents))?;
+    ///         Ok(Self { prices, by_price })
+    ///     }
+    /// }
+    /// let store = Memory::new();
+    /// # let old = Schema::open(&store, "shop")?.table::<u32, u32>("prices")?;
+    /// # store.transact(|txn| old.put_many(txn, (0..1_500).map(|n| (n, n))))?;
+    ///
+    /// // `shop --plan`
+    /// let schema = Schema::dry_run(&store, "shop")?;
+    /// Shop::declare(&schema)?;
+    /// assert_eq!(
+    ///     schema.plan()?.to_string(),
+    ///     "add \"by_price\" of \"prices\": index of version 1, format 1, of integer\n\
+    ///      build \"by_price\" of \"prices\": index of version 1, format 1, of integer; \
+    ///      visits 1500 records in 2 transactions"
+    /// );
+    ///
+    /// // `shop`
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let shop = Shop::declare(&schema)?;
+    /// schema.apply()?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(shop.by_price.at(&snapshot)?.count(&snapshot, 7)?, 1);
+    /// # let _ = shop.prices;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`open`](Schema::open).
+    pub fn dry_run(store: &'s S, name: &str) -> Result<Self> {
+        Ok(Self { dry_run: Some(DryRun::new()), ..Self::open(store, name)? })
+    }
+
+    /// What the declarations so far change in the store, as a value and as text. Call it after all
+    /// declarations.
+    ///
+    /// With [`open`](Schema::open), the declarations have entered themselves, and the plan has the
+    /// work that is left to [`apply`](Schema::apply). After [`dry_run`](Schema::dry_run) it has
+    /// both.
+    ///
+    /// Costs one range, and one count for each table with something to build or to migrate, which
+    /// reads its keys.
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`](keyloom::Error::NewerFormat);
+    /// [`SchemaError::Damaged`](super::SchemaError::Damaged); any error of the store.
+    pub fn plan(&self) -> Result<Plan> {
+        let snapshot = self.store.snapshot()?;
+        let before = read_tables(&snapshot, &self.name)?;
+        let after = match self.dry_run {
+            Some(_) => self.stored()?,
+            None => before.clone(),
+        };
+        let mut plan = Planned::default();
+        let known = self.known();
+        for (name, table) in &after {
+            self.plan_table(&known, &before, name, table, &snapshot, &mut plan)?;
+        }
+        let Planned { entered, built, migrated, left } = plan;
+        Ok(Plan { steps: [entered, built, migrated, left].concat() })
+    }
+
+    /// Does the work of the [`plan`](Schema::plan): builds all declared derived data that is not
+    /// readable, and then migrates all declared tables with records of earlier versions. Call it
+    /// after all declarations.
+    ///
+    /// It works beside readers and writers, in bounded transactions. If it is stopped or killed,
+    /// the next call resumes; concurrent calls, also in other processes, share the work. Derived
+    /// data and tables that the program does not declare are left as they are.
+    ///
+    /// # Errors
+    /// See [`apply_with`](Schema::apply_with).
+    pub fn apply(&self) -> Result<Progress> {
+        self.apply_with(|_, _| ControlFlow::Continue(()))
+    }
+
+    /// [`apply`](Schema::apply), which calls `progress` with the step and its progress after each
+    /// transaction, and stops if that breaks. The result is the sum of all steps, which is
+    /// [finished](Progress::finished) if nothing is left to do.
+    ///
+    /// # Errors
+    /// The errors of [`build_with`](Attached::build_with) and
+    /// [`migrate_with`](Table::migrate_with): the steps after the one that failed are not done;
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) in a dry run.
+    pub fn apply_with(
+        &self,
+        mut progress: impl FnMut(&Step, &Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let store = self.not_dry()?;
+        let mut done = Progress::complete();
+        for step in &self.plan()?.steps {
+            let on_progress: OnProgress<'_> = &mut |done| progress(step, done);
+            done = done.followed_by(&self.do_step(store, step, on_progress)?);
+            if !done.finished {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn do_step(&self, store: &S, step: &Step, progress: OnProgress<'_>) -> Result<Progress> {
+        let mut done = Progress::complete();
+        match step {
+            Step::Build { table, name, .. } => {
+                let is_it =
+                    |work: &Arc<dyn Work<S>>| work.derived().is_some_and(|(of, _)| of == name);
+                if let Some(work) = self.works.of(table).into_iter().find(is_it) {
+                    done = work.run(store, progress)?;
+                }
+            }
+            Step::Migrate { table, .. } => {
+                // The queues of deferred data first: they hold records of earlier versions.
+                let works = self.works.of(table);
+                for work in works.iter().filter(|work| work.derived().is_some()) {
+                    done = done.followed_by(&work.drain(store, progress)?);
+                    if !done.finished {
+                        return Ok(done);
+                    }
+                }
+                if let Some(work) = works.iter().find(|work| work.derived().is_none()) {
+                    done = done.followed_by(&work.run(store, progress)?);
+                }
+            }
+            _ => {}
+        }
+        Ok(done)
+    }
+
+    /// The entries of the schema; in a dry run, after its declarations.
+    pub(super) fn stored(&self) -> Result<BTreeMap<String, StoredTable>> {
+        let snapshot = self.store.snapshot()?;
+        match &self.dry_run {
+            Some(dry) => dry.run(snapshot, self.store.limits(), |txn| read_tables(txn, &self.name)),
+            None => read_tables(&snapshot, &self.name),
+        }
+    }
+
+    fn plan_table(
+        &self,
+        known: &Known,
+        before: &BTreeMap<String, StoredTable>,
+        name: &str,
+        table: &StoredTable,
+        reader: &impl Reader,
+        plan: &mut Planned,
+    ) -> Result<()> {
+        let name = name.to_owned();
+        if !known.declared.contains(&name) {
+            plan.left.push(Step::UndeclaredTable { table: name });
+            return Ok(());
+        }
+        // By its id, since it may have another name; by its name, if it was empty and got another
+        // id with other types.
+        let renamed = before.iter().find(|(_, old)| old.id == table.id);
+        let old = renamed.map(|(_, old)| old).or_else(|| before.get(&name));
+        plan.enter_table(&name, table, renamed.map(|(old, _)| &**old), old);
+        let works = self.works.of(&name);
+        let records = once(|| reader.count(table.space().self_and_children()));
+        for one in &table.derived {
+            let of = |work: &Arc<dyn Work<S>>| {
+                let (name, definition) = work.derived()?;
+                (name == one.name).then(|| definition.clone())
+            };
+            let declared = works.iter().find_map(of);
+            plan.enter_derived(&name, one, old);
+            match declared {
+                None => plan.left.push(undeclared(&name, one)),
+                Some(definition) if is_whole(one, &definition) => {}
+                Some(definition) => {
+                    let replaces = Some(&one.definition).filter(|old| **old != definition);
+                    plan.built.push(Step::Build {
+                        table: name.clone(),
+                        name: one.name.clone(),
+                        replaces: replaces.cloned(),
+                        definition,
+                        records: records()?,
+                    });
+                }
+            }
+        }
+        if let Some((earlier, version)) = table.definition.earlier_versions() {
+            let records = records()?;
+            plan.migrated.push(Step::Migrate { table: name, earlier, version, records });
+        }
+        Ok(())
+    }
+}
+
+/// The steps of a plan, by their kind.
+#[derive(Default)]
+struct Planned {
+    entered: Vec<Step>,
+    built: Vec<Step>,
+    migrated: Vec<Step>,
+    left: Vec<Step>,
+}
+
+impl Planned {
+    fn enter_table(
+        &mut self,
+        name: &str,
+        table: &StoredTable,
+        old_name: Option<&str>,
+        old: Option<&StoredTable>,
+    ) {
+        let (table_name, declared) = (name.to_owned(), table.definition.clone());
+        if let Some(old) = old_name.filter(|old| *old != name) {
+            self.entered.push(Step::RenameTable { old: old.into(), table: name.into() });
+        }
+        match old.map(|old| &old.definition) {
+            None => self.entered.push(Step::AddTable { table: table_name, definition: declared }),
+            Some(stored) if *stored != declared => {
+                let stored = stored.clone();
+                self.entered.push(Step::ChangeTable { table: table_name, stored, declared });
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn enter_derived(&mut self, table: &str, one: &StoredDerived, old: Option<&StoredTable>) {
+        let (table, name) = (table.to_owned(), one.name.clone());
+        let old = old.and_then(|old| old.derived.iter().find(|old| old.id == one.id));
+        match old {
+            None => {
+                let definition = one.definition.clone();
+                self.entered.push(Step::AddDerived { table, name, definition });
+            }
+            Some(old) if old.name != name => {
+                let old = old.name.clone();
+                self.entered.push(Step::RenameDerived { table, old, name });
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn is_whole(one: &StoredDerived, declared: &Definition) -> bool {
+    one.state == State::Readable && one.definition == *declared
+}
+
+fn undeclared(table: &str, one: &StoredDerived) -> Step {
+    let (table, name, definition) = (table.into(), one.name.clone(), one.definition.clone());
+    Step::UndeclaredDerived { table, name, definition }
+}
+
+/// Computes a number when it is first needed.
+fn once(count: impl Fn() -> Result<u64>) -> impl Fn() -> Result<u64> {
+    let known = std::cell::Cell::new(None);
+    move || {
+        if known.get().is_none() {
+            known.set(Some(count()?));
+        }
+        Ok(known.get().unwrap_or_default())
+    }
+}
