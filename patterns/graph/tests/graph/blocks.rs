@@ -154,17 +154,22 @@ fn few_changes_rewrite_few_blocks() {
     assert!(blocks.refresh(&store).unwrap().written <= 4);
 }
 
+/// The vertices of [`many_changes`].
+const MANY: u32 = 2_100;
+
 /// Edges of every block change, so that a refresh takes several transactions.
 fn many_changes(store: &impl Store) -> (Numbers, NumberBlocks) {
     let graph = directed(store);
-    let blocks = declare(store, &graph);
-    // A block has the outgoing edges of about 80 vertices: 6 bytes each, 4 of them for the weight.
-    let list = |n: u32| (0..70_u32).map(move |to| (n, (n * 7 + to * 911) % 3_500));
-    let edges = (0..3_500).flat_map(list).map(|(from, to)| ((from, "to".to_owned(), to), 100_000));
+    let schema = Schema::open(store, "test").unwrap();
+    let weight = |weight: &u32| f64::from(*weight) + 0.5;
+    let blocks = Blocks::declare_weighted(&schema, &graph, "blocks", weight).unwrap();
+    // A block has the outgoing edges of about 48 vertices: 10 bytes each, 8 of them for the weight.
+    let list = |n: u32| (0..70_u32).map(move |to| (n, (n * 7 + to * 911) % MANY));
+    let edges = (0..MANY).flat_map(list).map(|(from, to)| ((from, "to".to_owned(), to), 1));
     let edges: Vec<_> = edges.collect();
     store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
     blocks.refresh(store).unwrap();
-    let changed = (0..3_500).step_by(40).map(|n| ((n, "new".to_owned(), 4_000 + n % 3), 2));
+    let changed = (0..MANY).step_by(40).map(|n| ((n, "new".to_owned(), 4_000 + n % 3), 2));
     store.transact(|txn| graph.put_edges(txn, changed.clone())).unwrap();
     (graph, blocks)
 }
@@ -218,7 +223,7 @@ fn a_refresh_of_many_vertices_builds_all_blocks() {
         u64::from(graph.at(&store.snapshot().unwrap()).unwrap().to_csr().unwrap().vertex_count());
     let few = blocks.refresh(&store).unwrap().records;
     assert!(few < vertices / 10, "{few} of {vertices} rewritten");
-    let changed = (0..3_500).step_by(3).map(|n| ((n, "many".to_owned(), n / 2), 2));
+    let changed = (0..MANY).step_by(3).map(|n| ((n, "many".to_owned(), n / 2), 2));
     store.transact(|txn| graph.put_edges(txn, changed.clone())).unwrap();
     assert_eq!(blocks.refresh(&store).unwrap().records, vertices, "all of them are built");
     are_those_of_the_graph(&store, &graph, &blocks);
@@ -233,8 +238,8 @@ fn refreshes_that_meet_agree() {
     let meet = |progress: &Progress| {
         if meetings < 3 && !progress.finished {
             meetings += 1;
-            let edges = (0..3_500).step_by(50).map(|n| ((n, "met".to_owned(), meetings), 3));
-            let added = [(7, 10_000), (3_450, 20_000)];
+            let edges = (0..MANY).step_by(30).map(|n| ((n, "met".to_owned(), meetings), 3));
+            let added = [(7, 10_000), (MANY - 50, 20_000)];
             let added = added.map(|(from, to)| ((from, "met".to_owned(), to + meetings), 1));
             store.transact(|txn| graph.put_edges(txn, edges.clone().chain(added.clone()))).unwrap();
             // One step of another refresh.

@@ -5,10 +5,10 @@ use keyloom::{Budget, Budgeted, Store};
 use super::field::Field;
 use super::{Outcome, Subject, ensure};
 
-/// The numbers of reads that are tried.
-const TRIED: u64 = 60;
+/// How many numbers of reads are tried of each history.
+const TRIED: u64 = 12;
 
-/// Queries with each budget, from none to all that they need.
+/// Queries with budgets from none to all that they need; other ones in each history.
 pub(super) fn whole_or_refused<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
     let field = Field::with_history(subject, store, seed)?;
     let snapshot = store.snapshot()?;
@@ -20,7 +20,8 @@ pub(super) fn whole_or_refused<T: Subject>(subject: &T, store: &impl Store, seed
     };
     let (wanted, needed) = answers(None);
     let wanted = wanted?;
-    for most in (0..needed).step_by((needed / TRIED).max(1) as usize) {
+    let step = (needed / TRIED).max(1);
+    for most in (seed % step..needed).step_by(step as usize) {
         match answers(Some(most)).0 {
             Err(error) if error.is_over_budget() => {}
             Err(error) => ensure!(false, "{most} of {needed} reads: another error: {error}"),
