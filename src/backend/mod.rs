@@ -47,5 +47,5 @@ pub use writer_slot::{WriterSlot, WriterTurn};
 pub(crate) use overlay::{Merge, Merged};
 #[cfg(feature = "_remote")]
 pub(crate) use span::Span;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
+#[cfg(feature = "etcd")]
 pub(crate) use span::Spans;
