@@ -57,6 +57,7 @@
 //! | [`trees::path`] | which paths match a pattern, and how are they found with few reads? |
 //! | [`graph`] (feature) | which vertices are adjacent, and which paths lead from one to another? |
 //! | [`locking`] (feature) | how does work stay correct that spans transactions, processes and machines? |
+//! | [`Record`](macro@Record), [`Key`](macro@Key) (feature `derive`) | how is a table declared beside its record type? |
 //! | [`parts`] | which queries fit the parts of an index? |
 //! | `conformance` (feature) | does a kind of derived data satisfy the laws that a schema relies on? |
 //!
@@ -64,10 +65,16 @@
 //! `keyloom-bitmaps`, `keyloom-documents`, `keyloom-graph`, `keyloom-locking`, `keyloom-spatial`,
 //! `keyloom-text`, `keyloom-trees`.
 
+#[cfg(feature = "derive")]
+#[doc(hidden)]
+pub mod derive_support;
+
 #[cfg(feature = "bitmaps")]
 pub use keyloom_bitmaps::{
     self as bitmaps, BitSliced, Bitmap, BitmapExpr, DenseIds, InvertedIndex,
 };
+#[cfg(feature = "derive")]
+pub use keyloom_derive::{Key, Record};
 #[cfg(feature = "documents")]
 pub use keyloom_documents::{self as documents, Collapse, Documents, Nested};
 #[cfg(feature = "graph")]

@@ -106,7 +106,7 @@ use crate::upkeep::Upkeep;
 
 /// The bound of a record key: it can be packed, and unpacked into an owned value. Every owned
 /// tuple, number and string is a record key; a type of your own becomes one with
-/// [`impl_parts!`](crate::impl_parts).
+/// `#[derive(Key)]` of the crate `keyloom-patterns`, or with [`impl_parts!`](crate::impl_parts).
 ///
 /// If it implements [`Borrow`] for another type, both must be packed alike, as `str` and `String`
 /// are.

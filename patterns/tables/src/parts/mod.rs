@@ -31,7 +31,7 @@
 //! # A type of your own
 //!
 //! A type that [delegates to a tuple](keyloom::key#a-struct-as-a-key) becomes a part with
-//! [`impl_parts!`](crate::impl_parts):
+//! [`impl_parts!`](crate::impl_parts), or with `#[derive(Key)]` of the crate `keyloom-patterns`:
 //!
 //! ```
 //! use keyloom::key::{DecodeError, Pack, Packer, Unpack, Unpacker};
@@ -81,7 +81,7 @@ mod shape;
 /// references to them; see the [module](self).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a record key or the parts of an index",
-    note = "a type of your own becomes one with `keyloom_tables::impl_parts!`"
+    note = "a type of your own becomes one with `#[derive(keyloom_patterns::Key)]`, or with `keyloom_tables::impl_parts!`"
 )]
 pub trait Parts: Pack + KeyShape {
     /// The owned type: `String` for `&str`. It is the type of the parts in the index.

@@ -22,7 +22,7 @@ use super::{AnyParts, Parts};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a record key or the parts of an index",
-    note = "a type of your own becomes one with `keyloom_tables::impl_parts!`"
+    note = "a type of your own becomes one with `#[derive(keyloom_patterns::Key)]`, or with `keyloom_tables::impl_parts!`"
 )]
 pub trait KeyShape {
     /// The elements, in words: `(integer, string)`.

@@ -1,0 +1,328 @@
+//! Derive macros of keyloom: [`Key`] makes a type a record key and a part of an index, [`Record`]
+//! declares a table and its indexes beside the record type. The crate `keyloom-patterns` re-exports
+//! both, with its feature `derive`, which is on by default.
+//!
+//! The macros generate only what a program can write by hand, and nothing else is stored: a program
+//! may use a derived declaration and another program one by hand, on the same store.
+
+mod errors;
+mod key;
+mod options;
+mod record;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Makes a struct or an enum a record key and a part of an index: implements `Pack`, `Unpack`, and
+/// the traits that `impl_parts!` implements.
+///
+/// ```
+/// use keyloom::{pack, unpack};
+/// use keyloom_patterns::Key;
+///
+/// #[derive(Debug, PartialEq, PartialOrd, Key)]
+/// struct Reading { sensor: String, second: u64 }
+///
+/// #[derive(Debug, PartialEq, PartialOrd, Key)]
+/// enum Status {
+///     #[key(1)]
+///     Open,
+///     #[key(5)]
+///     Closed,
+/// }
+///
+/// let reading = Reading { sensor: "roof".into(), second: 60 };
+/// assert_eq!(pack(&reading), pack(&("roof", 60)));
+/// assert_eq!(unpack::<Reading>(&pack(&reading))?, reading);
+///
+/// assert_eq!(pack(&Status::Closed), pack(&5));
+/// let error = unpack::<Status>(&pack(&4)).unwrap_err();
+/// assert!(error.to_string().contains("no variant of Status has the number 4"));
+/// # Ok::<(), keyloom::key::DecodeError>(())
+/// ```
+///
+/// # Layout
+///
+/// | type | packed like |
+/// |---|---|
+/// | `struct Reading { sensor: String, second: u64 }` | the tuple of its fields: `("roof", 60)` |
+/// | `struct Isbn(u64)` | the tuple of its field: `(9780262033848,)` |
+/// | `enum Status { Open, Closed }`, no fields | an integer, the number of the variant: `1` |
+/// | `enum Event { Started, Failed(i32) }` | the tuple of the number and the fields: `(1, -5)` |
+///
+/// As one element among others, such as one part of several in an index, a tuple is nested and an
+/// integer is not.
+///
+/// The number of a variant is its position, from 0. `#[key(7)]` gives it another one. Either all
+/// variants of an enum have this attribute, or none. Give numbers before you remove a variant or
+/// insert one, since the numbers are in the store. An unknown number is a decode error.
+///
+/// # Order
+///
+/// Keys have the order of the derived `Ord`, if the fields do. So the numbers of variants must
+/// ascend, and so must their discriminants.
+///
+/// # Schema
+///
+/// A schema stores the name of the type and the elements of its fields, as with `impl_parts!`, and
+/// refuses a program with others. For an enum without fields these are `Status(integer)`, and a
+/// variant can be added at any time. For other enums they list the variants, as in
+/// `Event(0 | 1: integer)`. After a variant was added, adopt the table (`Schema::adopt_table`), or
+/// raise the version of the index.
+///
+/// # Attributes
+///
+/// * `#[key(7)]` on a variant: its number, a `u32`.
+/// * `#[key(crate = path)]` on the type: the path of `keyloom_patterns`, by default
+///   `::keyloom_patterns`.
+///
+/// # Limits
+///
+/// Type parameters and lifetimes are refused, since a record key is an owned type. A field must be
+/// a key itself:
+///
+/// ```compile_fail,E0277
+/// struct Other;
+/// #[derive(keyloom_patterns::Key)]
+/// struct Id { number: u64, other: Other }
+/// ```
+#[proc_macro_derive(Key, attributes(key))]
+pub fn key(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    key::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Declares a table and its indexes beside the record type.
+///
+/// ```
+/// use keyloom::{Memory, Store};
+/// use keyloom_patterns::{Key, Record, Schema};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Key)]
+/// enum Status { Open, Closed }
+///
+/// #[derive(Debug, PartialEq, Serialize, Deserialize, Record)]
+/// #[record(table = "tickets", key(tenant, id))]
+/// #[record(index(by_status = (status, desc(opened)), when = self.id != 0))]
+/// struct Ticket {
+///     tenant: String,
+///     id: u64,
+///     status: Status,
+///     opened: u64,
+///     #[unique]
+///     code: String,
+///     #[index(each)]
+///     tags: Vec<String>,
+/// }
+///
+/// let store = Memory::new();
+/// let tickets = TicketTable::declare(&Schema::open(&store, "desk")?)?;
+/// let ticket = Ticket {
+///     tenant: "acme".into(),
+///     id: 7,
+///     status: Status::Open,
+///     opened: 1_700_000_000,
+///     code: "A-7".into(),
+///     tags: vec!["printer".into(), "door".into()],
+/// };
+/// store.transact(|txn| tickets.put_record(txn, &ticket))?;
+///
+/// let snapshot = store.snapshot()?;
+/// let key = ("acme".to_owned(), 7);
+/// assert_eq!(ticket.key(), key);
+/// assert_eq!(tickets.get(&snapshot, &key)?.as_ref(), Some(&ticket));
+/// assert_eq!(tickets.by_tags(&snapshot)?.count(&snapshot, "door")?, 1);
+/// let open = tickets.by_status.query().prefix((Status::Open,)).limit(10).records(&snapshot)?;
+/// assert_eq!(open.items, [(key, ticket)]);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # What it stands for
+///
+/// The derive above generates what this program writes by hand (without the docs, with absolute
+/// paths):
+///
+/// ```
+/// # use std::ops::Deref;
+/// # use keyloom::{Desc, Memory, Reader, Result, Store, Writer};
+/// # use keyloom::value::Postcard;
+/// # use keyloom_patterns::{Attached, Index, IndexEntries, Key, Schema, Table, entry};
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Key)]
+/// # enum Status { Open, Closed }
+/// # #[derive(Debug, PartialEq, Serialize, Deserialize)]
+/// # struct Ticket {
+/// #     tenant: String,
+/// #     id: u64,
+/// #     status: Status,
+/// #     opened: u64,
+/// #     code: String,
+/// #     tags: Vec<String>,
+/// # }
+/// #[derive(Clone, Debug)]
+/// struct TicketTable {
+///     table: Table<(String, u64), Ticket>,
+///     by_status: Attached<Index<(String, u64), Ticket, (Status, Desc<u64>)>>,
+///     by_code: Attached<Index<(String, u64), Ticket, String>>,
+///     by_tags: Attached<Index<(String, u64), Ticket, String>>,
+/// }
+///
+/// impl TicketTable {
+///     fn declare(schema: &Schema<'_, impl Store>) -> Result<Self> {
+///         let table = schema.table_with::<(String, u64), Ticket, Postcard>("tickets", 1)?;
+///         let by_status = schema.index(&table, "by_status", 1, |_, record| {
+///             if record.id != 0 {
+///                 entry((&record.status, Desc(&record.opened)))
+///             } else {
+///                 IndexEntries::none()
+///             }
+///         })?;
+///         let by_code = schema.unique_index(&table, "by_code", 1, |_, record| {
+///             entry(&record.code)
+///         })?;
+///         let by_tags = schema.index(&table, "by_tags", 1, |_, record| {
+///             record.tags.iter().collect()
+///         })?;
+///         Ok(Self { table, by_status, by_code, by_tags })
+///     }
+///
+///     fn put_record(&self, txn: &mut impl Writer, record: &Ticket) -> Result<()> {
+///         self.table.put(txn, &record.key(), record)
+///     }
+///
+///     fn by_status(
+///         &self,
+///         reader: &impl Reader,
+///     ) -> Result<&Index<(String, u64), Ticket, (Status, Desc<u64>)>> {
+///         self.by_status.at(reader)
+///     }
+///
+///     // The same for `by_code` and `by_tags`.
+/// }
+///
+/// impl Deref for TicketTable {
+///     type Target = Table<(String, u64), Ticket>;
+///
+///     fn deref(&self) -> &Self::Target {
+///         &self.table
+///     }
+/// }
+///
+/// impl Ticket {
+///     fn key(&self) -> (String, u64) {
+///         (self.tenant.clone(), self.id.clone())
+///     }
+/// }
+/// # let store = Memory::new();
+/// # let tickets = TicketTable::declare(&Schema::open(&store, "desk")?)?;
+/// # let ticket = Ticket { tenant: "a".into(), id: 7, status: Status::Open, opened: 1,
+/// #     code: "A-7".into(), tags: vec!["door".into()] };
+/// # store.transact(|txn| tickets.put_record(txn, &ticket))?;
+/// # let snapshot = store.snapshot()?;
+/// # assert_eq!(tickets.by_status(&snapshot)?.count(&snapshot, ())?, 1);
+/// # assert_eq!(tickets.by_code.at(&snapshot)?.count(&snapshot, ())?, 1);
+/// # assert_eq!(tickets.by_tags.at(&snapshot)?.count(&snapshot, "door")?, 1);
+/// # assert_eq!(tickets.get(&snapshot, &ticket.key())?, Some(ticket));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// The type, its fields and its methods have the visibility of the record. Indexes are declared in
+/// the order of the struct's attributes, then in that of its fields; other derived data follows.
+///
+/// # Options of the record
+///
+/// `#[record(..)]` may occur several times.
+///
+/// | option | meaning | default |
+/// |---|---|---|
+/// | `table = "tickets"` | the name of the table in the schema | required |
+/// | `key(tenant, id)` | the key is made of these fields: one field has its type as the key, several make a tuple | `key(..)` or `key = ..` is required |
+/// | `key = u64` | the key is of this type, and is not in the record; then there is no `key` and no `put_record` | |
+/// | `codec = Json` | the codec: `Postcard`, `Json` and `MessagePack` of `keyloom::value` by these names (the last two need their feature of keyloom), or the path of another one | `Postcard` |
+/// | `version = 3` | the record type has versions; the codec is then `Upgrading<..>` | none |
+/// | `from = TicketV2` | the version before, with a version of its own | `Nothing` |
+/// | `from_plain = TicketV1` | the type before, whose records were written without versions | |
+/// | `name = Tickets` | the name of the generated type | the record's with `Table` after it |
+/// | `crate = path` | the path of `keyloom_patterns` | `::keyloom_patterns` |
+/// | `index(by_status = (status, desc(opened)), ..)` | an index on several fields | |
+/// | `derived(near: PointIndex<u64, City> = near_index, ..)` | derived data of another kind | |
+///
+/// # Indexes
+///
+/// On a field, `#[index]` declares an index, and `#[unique]` a unique index. On the struct, a part
+/// is `field`, `desc(field)`, or `each(field)` for one entry per element of a collection; at most
+/// one part is `each`. The parts have the types of the fields. An `Option` is a part too: `None`
+/// has an entry, and sorts first.
+///
+/// | option | meaning | default |
+/// |---|---|---|
+/// | `desc` (field) | descending | ascending |
+/// | `each` (field) | one entry for each element of the collection | one for the field |
+/// | `name = "by_x"` (field) | the name in the schema, of the generated field and of the method | `by_<field>` |
+/// | `unique` | at most one record has these parts | |
+/// | `version = 2` | the version of the index: raise it with each change of `when` or of the parts | 1 |
+/// | `when = self.is_open()` | only records that meet this condition have entries; `self` is the record | all records |
+///
+/// A unique index on an `Option` accepts `None` once. Exempt it with `when = self.code.is_some()`.
+///
+/// # Other derived data
+///
+/// `derived(near: PointIndex<u64, City> = near_index, version = 2)` is `Schema::derive` with the
+/// function `near_index: fn(&Subspace) -> Result<PointIndex<u64, City>>`.
+///
+/// # Versions
+///
+/// With `version` the derive implements `Upgrade`. The function `upgrade` is the `TryFrom` of the
+/// record for the earlier type, which each `From` implements as well:
+///
+/// ```
+/// use keyloom::{Memory, Store};
+/// use keyloom_patterns::{Record, Schema};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize, Record)]
+/// #[record(table = "tickets", key = u64)]
+/// struct TicketV1 { title: String }
+///
+/// #[derive(Debug, PartialEq, Serialize, Deserialize, Record)]
+/// #[record(table = "tickets", key = u64, version = 2, from_plain = TicketV1)]
+/// struct Ticket { title: String, priority: u8 }
+///
+/// impl From<TicketV1> for Ticket {
+///     fn from(old: TicketV1) -> Self {
+///         Self { title: old.title, priority: 3 }
+///     }
+/// }
+///
+/// let store = Memory::new();
+/// let old = TicketV1Table::declare(&Schema::open(&store, "desk")?)?;
+/// store.transact(|txn| old.put(txn, &1, &TicketV1 { title: "no tea".into() }))?;
+/// let tickets = TicketTable::declare(&Schema::open(&store, "desk")?)?;
+/// let ticket = Ticket { title: "no tea".into(), priority: 3 };
+/// assert_eq!(tickets.get(&store.snapshot()?, &1)?, Some(ticket));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// Without the conversion it does not compile:
+///
+/// ```compile_fail,E0277
+/// # use keyloom_patterns::Record;
+/// # use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct TicketV1 { title: String }
+/// #[derive(Serialize, Deserialize, Record)]
+/// #[record(table = "tickets", key = u64, version = 2, from_plain = TicketV1)]
+/// struct Ticket { title: String, priority: u8 }
+/// ```
+///
+/// # Limits
+///
+/// The record is a struct with named fields, without type parameters and lifetimes. An indexed
+/// field has an owned type, such as `String` instead of `Cow<str>`. Deferred data, covering
+/// indexes, totals, and parts that a function computes are declared by hand, or with `derived`.
+#[proc_macro_derive(Record, attributes(record, index, unique))]
+pub fn record(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    record::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}

@@ -1,0 +1,137 @@
+//! The implementations for the record type.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Path, Type};
+
+use super::index::Index;
+use super::parse::{From, Key, Record, Upgrade};
+use super::table;
+
+pub(super) fn expand(record: &Record) -> TokenStream {
+    let support = record.support();
+    let generated = table::definition(record);
+    let declare = table::implementation(record);
+    let key = key(record);
+    let upgrade = record.upgrade.as_ref().map(|upgrade| implement_upgrade(record, upgrade));
+    let conditions = conditions(record);
+    quote! {
+        #generated
+        const _: () = {
+            use #support as __keyloom;
+            #conditions
+            #key
+            #upgrade
+            #declare
+        };
+    }
+}
+
+/// The type of the record key.
+pub(super) fn key_type(record: &Record) -> Type {
+    match &record.key {
+        Key::Outside(ty) => ty.clone(),
+        Key::Fields(fields) => match fields.as_slice() {
+            [one] => one.ty.clone(),
+            all => {
+                let types = all.iter().map(|field| &field.ty);
+                syn::parse_quote!((#(#types),*))
+            }
+        },
+    }
+}
+
+/// The codec of the table. Those of keyloom are known by name.
+pub(super) fn codec(record: &Record) -> TokenStream {
+    let support = record.support();
+    let codec = match &record.codec {
+        None => quote!(#support::value::Postcard),
+        Some(path) => named_codec(path, &support),
+    };
+    match record.upgrade {
+        Some(_) => quote!(#support::Upgrading<#codec>),
+        None => codec,
+    }
+}
+
+fn named_codec(path: &Path, support: &Path) -> TokenStream {
+    match path.get_ident() {
+        Some(name) if ["Postcard", "Json", "MessagePack"].iter().any(|known| name == known) => {
+            quote_spanned!(name.span()=> #support::value::#name)
+        }
+        _ => quote!(#path),
+    }
+}
+
+fn key(record: &Record) -> Option<TokenStream> {
+    let Key::Fields(fields) = &record.key else { return None };
+    let Record { ident, vis, .. } = record;
+    let ty = key_type(record);
+    let values = fields.iter().map(|field| {
+        let name = &field.ident;
+        quote_spanned!(field.ty.span()=> ::core::clone::Clone::clone(&self.#name))
+    });
+    let values: Vec<TokenStream> = values.collect();
+    let value = match values.as_slice() {
+        [one] => one.clone(),
+        all => quote!((#(#all),*)),
+    };
+    Some(quote! {
+        #[automatically_derived]
+        impl #ident {
+            /// The key of the record in its table.
+            #[must_use]
+            #vis fn key(&self) -> #ty {
+                #value
+            }
+        }
+    })
+}
+
+fn implement_upgrade(record: &Record, upgrade: &Upgrade) -> TokenStream {
+    let Record { ident, .. } = record;
+    let version = u8::try_from(upgrade.version).unwrap_or(u8::MAX);
+    let (from, old, body) = match &upgrade.from {
+        From::Version(ty) => (quote!(#ty), quote!(#ty), convert(ty)),
+        From::Plain(ty) => (quote!(__keyloom::Plain<#ty>), quote!(#ty), convert(ty)),
+        From::Nothing => {
+            (quote!(__keyloom::Nothing), quote!(__keyloom::Nothing), quote!(match old {}))
+        }
+    };
+    quote! {
+        #[automatically_derived]
+        impl __keyloom::Upgrade for #ident {
+            const VERSION: ::core::primitive::u8 = #version;
+            type From = #from;
+            fn upgrade(old: #old) -> ::core::result::Result<Self, __keyloom::BoxedError> {
+                #body
+            }
+        }
+    }
+}
+
+fn convert(old: &Type) -> TokenStream {
+    quote_spanned!(old.span()=> __keyloom::convert::<#old, Self>(old))
+}
+
+/// The conditions of the indexes, in a trait so that they can name the record `self`.
+fn conditions(record: &Record) -> Option<TokenStream> {
+    let conditional: Vec<&Index> =
+        record.indexes.iter().filter(|index| index.when.is_some()).collect();
+    if conditional.is_empty() {
+        return None;
+    }
+    let ident = &record.ident;
+    let names: Vec<_> = conditional.iter().map(|index| &index.name).collect();
+    let conditions = conditional.iter().map(|index| &index.when);
+    Some(quote! {
+        trait __Conditions {
+            #(fn #names(&self) -> ::core::primitive::bool;)*
+        }
+        #[automatically_derived]
+        impl __Conditions for #ident {
+            #(fn #names(&self) -> ::core::primitive::bool { #conditions })*
+        }
+    })
+}

@@ -1,0 +1,13 @@
+use keyloom_patterns::Record;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Record)]
+#[record(table = "tickets", key(id))]
+#[index(by_id)]
+struct Ticket {
+    id: u64,
+    #[record(index)]
+    status: u8,
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+use keyloom_patterns::Record;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Record)]
+#[record(table = "tickets", key(id), index(by_status = (statsu, id)))]
+struct Ticket {
+    id: u64,
+    status: u8,
+}
+
+fn main() {}

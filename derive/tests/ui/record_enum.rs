@@ -1,0 +1,8 @@
+use keyloom_patterns::Record;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Record)]
+#[record(table = "tickets", key(id))]
+enum Ticket { Open, Closed }
+
+fn main() {}

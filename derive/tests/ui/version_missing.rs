@@ -1,0 +1,10 @@
+use keyloom_patterns::Record;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Record)]
+#[record(table = "tickets", key(id), from = Old)]
+struct Ticket {
+    id: u64,
+}
+
+fn main() {}
