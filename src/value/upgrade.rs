@@ -123,6 +123,10 @@ pub trait Older {
     #[doc(hidden)]
     fn read<F: Format>(number: u8, bytes: &[u8]) -> Result<Option<Self::Record>, BoxedError>;
 
+    /// Whether a record may be a plain one, which has to be tried first.
+    #[doc(hidden)]
+    const MAY_BE_PLAIN: bool;
+
     /// Reads a plain record; `None` if it is none.
     #[doc(hidden)]
     fn read_plain<F: Format>(bytes: &[u8]) -> Result<Option<Self::Record>, BoxedError>;
@@ -148,6 +152,7 @@ pub enum Nothing {}
 impl<T: Upgrade> Older for T {
     type Record = Self;
     const NUMBER: u8 = T::VERSION;
+    const MAY_BE_PLAIN: bool = T::From::MAY_BE_PLAIN;
 
     fn read<F: Format>(number: u8, bytes: &[u8]) -> Result<Option<Self>, BoxedError> {
         if number == T::VERSION {
@@ -174,6 +179,7 @@ impl<T: Upgrade> Older for T {
 impl<T: Serialize + DeserializeOwned> Older for Plain<T> {
     type Record = T;
     const NUMBER: u8 = 0;
+    const MAY_BE_PLAIN: bool = true;
 
     fn read<F: Format>(_: u8, _: &[u8]) -> Result<Option<T>, BoxedError> {
         Ok(None)
@@ -196,6 +202,7 @@ impl<T: Serialize + DeserializeOwned> Older for Plain<T> {
 impl Older for Nothing {
     type Record = Self;
     const NUMBER: u8 = 0;
+    const MAY_BE_PLAIN: bool = false;
 
     fn read<F: Format>(_: u8, _: &[u8]) -> Result<Option<Self>, BoxedError> {
         Ok(None)
@@ -286,10 +293,13 @@ impl<C: Format, V: Upgrade> Codec<V> for Upgrading<C> {
 
     fn decode(bytes: &[u8]) -> Result<V> {
         const { assert_ascends::<V>() };
-        Self::read(bytes).map_err(|error| match error.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(error) => failed("versions of a record", "decode")(error),
-        })
+        match bytes.split_last() {
+            // What the general case comes to, without moving the value from result to result.
+            Some((number, value)) if *number == V::VERSION && !V::From::MAY_BE_PLAIN => {
+                C::read(value).map_err(undecodable)
+            }
+            _ => Self::read(bytes).map_err(undecodable),
+        }
     }
 
     fn shape() -> Result<Shape> {
@@ -304,6 +314,14 @@ impl<C: Format, V: Upgrade> Codec<V> for Upgrading<C> {
 
     fn is_current(bytes: &[u8]) -> bool {
         !V::From::is_plain::<C>(bytes) && split(bytes).is_ok_and(|(_, number)| number == V::VERSION)
+    }
+}
+
+#[cold]
+fn undecodable(error: BoxedError) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => *error,
+        Err(error) => failed("versions of a record", "decode")(error),
     }
 }
 
