@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use keyloom::value::{Json, MessagePack, Postcard, Versioned};
 
-use crate::verdict::{Verdict, verdict};
+use crate::verdict::{Verdict, is_upgraded, verdict};
 
 /// Changes: the types of the old and the new program, a record, and what the new program must read
 /// if it is accepted (`None` if no value would be right).
@@ -34,9 +34,27 @@ macro_rules! changes {
                     pub fn value() -> Option<$record> {
                         $read
                     }
+                    impl keyloom::value::Upgrade for $record {
+                        const VERSION: u8 = 2;
+                        type From = keyloom::value::Plain<super::old::Record>;
+                        fn upgrade(old: super::old::Record) -> Result<Self, keyloom::BoxedError> {
+                            assert_eq!(old, super::old::value());
+                            value().ok_or_else(|| crate::verdict::NO_VALUE.into())
+                        }
+                    }
                 }
             }
         )+
+
+        #[test]
+        fn each_change_is_made_by_an_upgrade() {
+            $({
+                let (old, new) = ($name::old::value(), $name::new::value());
+                is_upgraded::<_, _, Postcard>(&old, new.as_ref());
+                is_upgraded::<_, _, Json>(&old, new.as_ref());
+                is_upgraded::<_, _, MessagePack>(&old, new.as_ref());
+            })+
+        }
 
         /// The titles of the changes, and their verdicts with Postcard, JSON and MessagePack.
         fn verdicts() -> Vec<(&'static str, [Verdict; 3])> {
@@ -379,7 +397,9 @@ record, a new one declares the table, and what it reads is compared with what it
   what the new one writes. The new program declares the table with a higher version, which excludes
   the old one.
 * *Refused*: the new program would read other values, or none. The error names the field. A raised
-  version does not help, unless the table is empty.
+  version alone does not help, unless the table is empty. An [upgrade
+  function](schema.md#versions-of-a-record-type) does: the same test makes each of these changes with
+  one, and migrates the record.
 
 | change | Postcard | JSON, MessagePack |
 |---|---|---|

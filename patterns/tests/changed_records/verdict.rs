@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 
-use keyloom::value::Codec;
 use keyloom::value::shape::Shape;
+use keyloom::value::{Codec, Upgrading};
 use keyloom::{Error, Memory, Result, Store};
-use keyloom_patterns::{Schema, SchemaError, Table};
+use keyloom_patterns::{Progress, Schema, SchemaError, Table};
 
 /// The verdict on a change of a record type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,11 +41,18 @@ struct Coded {
     shape: fn() -> Result<Shape>,
     /// Decodes bytes and encodes them again.
     recode: fn(&[u8]) -> Result<Vec<u8>>,
+    version: fn() -> Option<u8>,
+    is_current: fn(&[u8]) -> bool,
 }
 
 impl Coded {
     fn of<V, C: Codec<V>>() -> Self {
-        Self { shape: C::shape, recode: |bytes| encoded::<V, C>(&C::decode(bytes)?) }
+        Self {
+            shape: C::shape,
+            recode: |bytes| encoded::<V, C>(&C::decode(bytes)?),
+            version: C::version,
+            is_current: C::is_current,
+        }
     }
 }
 
@@ -78,6 +85,14 @@ impl Codec<Encoded> for OfProgram {
 
     fn shape() -> Result<Shape> {
         (CODED.get().unwrap().shape)()
+    }
+
+    fn version() -> Option<u8> {
+        (CODED.get().unwrap().version)()
+    }
+
+    fn is_current(bytes: &[u8]) -> bool {
+        (CODED.get().unwrap().is_current)(bytes)
     }
 }
 
@@ -126,6 +141,10 @@ fn put(
 
 fn get(store: &Memory, table: &Table<u32, Encoded, OfProgram>, key: u32) -> Option<Encoded> {
     table.get(&store.snapshot().unwrap(), &key).unwrap()
+}
+
+fn migrate(store: &Memory, table: &Table<u32, Encoded, OfProgram>) -> Result<Progress> {
+    table.migrate(store)
 }
 
 /// The field of a refusal; `None` if a raised version is needed.
@@ -184,4 +203,36 @@ fn reads<V: Record, C: Codec<V>>(store: &Memory, program: &Program<V, C>, wanted
     let read = program.get(store, 1).unwrap();
     let wanted = wanted.unwrap_or_else(|| panic!("{read:?} is not right"));
     assert_eq!(read, *wanted);
+}
+
+/// What the upgrade of a record says for which the table of changes has no value.
+pub const NO_VALUE: &str = "no value is right";
+
+/// Any change has a way: an old program writes `old`, and a new one declares the table with an
+/// upgrade, which returns `new`. It reads and migrates the record. Without `new`, the error of the
+/// upgrade is the reason for which the table is refused.
+///
+/// # Panics
+/// If the new program reads anything else, or the old one still writes.
+pub fn is_upgraded<Old: Record, New: Record, C: Codec<Old>>(old: &Old, new: Option<&New>)
+where
+    Upgrading<C>: Codec<New>,
+{
+    let store = Memory::new();
+    let program = Program::<Old, C>::declare(&store, 1).unwrap();
+    program.put(&store, 1, old).unwrap();
+    let changed = Program::<New, Upgrading<C>>::declare(&store, 2);
+    if new.is_none() {
+        let refused = changed.err().unwrap().to_string();
+        assert!(refused.contains(NO_VALUE), "{refused}");
+        program.put(&store, 1, old).unwrap();
+        return;
+    }
+    let changed = changed.unwrap();
+    reads(&store, &changed, new);
+    assert!(program.put(&store, 1, old).is_err(), "the old program writes beside a raised version");
+    let migrated = Program::<New, Upgrading<C>>::runs(|| migrate(&store, &changed.table)).unwrap();
+    assert_eq!((migrated.written, migrated.finished), (1, true));
+    reads(&store, &changed, new);
+    changed.put(&store, 2, new.unwrap()).unwrap();
 }
