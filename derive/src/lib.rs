@@ -55,7 +55,9 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// The number of a variant is its position, from 0. `#[key(7)]` gives it another one. Either all
 /// variants of an enum have this attribute, or none. Give numbers before you remove a variant or
-/// insert one, since the numbers are in the store. An unknown number is a decode error.
+/// insert one, since the numbers are in the store, and the schema does not know to which variant
+/// they belong: a variant that gets the number of another one is read as that one. An unknown
+/// number is a decode error.
 ///
 /// # Order
 ///

@@ -58,7 +58,8 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
     /// [shape](keyloom::value::shape::Shape::version_numbers)), and the earlier types can be
     /// removed from the program. A table whose codec states no version has nothing to rewrite.
     ///
-    /// Derived data is not written, since it follows from the upgraded records already.
+    /// Derived data is not written: an upgrade that changes what it is computed from needs a
+    /// raised version of the derived data.
     ///
     /// ```
     /// use keyloom::value::{Plain, Upgrade};
