@@ -59,7 +59,7 @@ impl fmt::Display for Difference {
     }
 }
 
-const BY_POSITION: &str = "fields by position are read in the order and with the types that were written; restore the field (one that got another name takes `#[serde(alias = \"old name\")]`), or copy the records into a table with another name";
+const BY_POSITION: &str = "fields by position are read in the order and with the types that were written; restore the field (one that got another name takes `#[serde(alias = \"old name\")]`), or give the type a version with an upgrade from the stored one (`keyloom::value::Upgrade`)";
 const REQUIRED: &str = "records without this field exist; give it `#[serde(default)]`";
 const ALIAS: &str =
     "records hold it under another name too; add `#[serde(alias = \"old name\")]` for each";
@@ -67,11 +67,10 @@ const OTHER_NAME: &str =
     "programs would read it as the other field; give the new field another name";
 const STRICT: &str =
     "the type refuses unknown fields; keep the field, or remove `deny_unknown_fields`";
-const TYPE: &str =
-    "a field keeps its type; add a field with another name and a default, and remove this one";
+const TYPE: &str = "a field keeps its type; add a field with another name and a default and remove this one, or give the type a version with an upgrade from the stored one (`keyloom::value::Upgrade`)";
 const VARIANT: &str = "records may hold each variant that was written; keep it, and add others";
 const UPGRADE: &str =
-    "keep the upgrade from this version until `Schema::migrate` has rewritten all records of it";
+    "keep the upgrade from this version until `Table::migrate` has rewritten all records of it";
 const OPAQUE: &str = "the parts of this type are not known, so it keeps its name and version";
 
 impl Shape {

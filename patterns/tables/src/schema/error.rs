@@ -12,7 +12,7 @@ use super::stored::State;
 pub enum SchemaError {
     /// The definition in the store differs from the program's declaration of the same name.
     #[error(
-        "in the schema {schema:?}, {name:?} is {stored} in the store and {declared} in the program; give the new one another name, or increase its version"
+        "in the schema {schema:?}, {name:?} is {stored} in the store and {declared} in the program; if this program is the older one, run the newer one; otherwise give the declaration another name, or a higher version than the stored one"
     )]
     Contradiction {
         /// The schema.

@@ -395,11 +395,13 @@ impl<'s, S: Store> Schema<'s, S> {
     /// [`Upgrading<Postcard>`](keyloom::value::Upgrading). The version of the table is that of `V`.
     ///
     /// Records of earlier versions are read as `V`, and rewritten when they are put; see
-    /// [`Table::migrate`] for the others. Derived data is computed from the upgraded records. As it
-    /// is not built again, an upgrade must leave what it is computed from as it was: otherwise raise
-    /// the version of the derived data, and [build](Attached::build) it. Nothing checks that before
-    /// [`Attached::check`]. Programs with an earlier version can no longer write to the table. If
-    /// they still read, they get an error for a record of a newer version, and never another value.
+    /// [`Table::migrate`] for the others. Derived data is computed from the upgraded records, and
+    /// is not built again. So an upgrade must leave what it is computed from as it was. If it does
+    /// not, raise the version of the derived data, and [build](Attached::build) it; nothing finds
+    /// that before [`Attached::check`].
+    ///
+    /// Programs with an earlier version can no longer write to the table. If they still read, they
+    /// get an error for a record of a newer version, and never another value.
     ///
     /// For another codec, use [`table_with`](Schema::table_with): `table_with::<u64, Ticket,
     /// Upgrading<Json>>("tickets", Ticket::VERSION.into())`.
