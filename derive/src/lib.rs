@@ -47,17 +47,15 @@ use syn::{DeriveInput, parse_macro_input};
 /// |---|---|
 /// | `struct Reading { sensor: String, second: u64 }` | the tuple of its fields: `("roof", 60)` |
 /// | `struct Isbn(u64)` | the tuple of its field: `(9780262033848,)` |
-/// | `enum Status { Open, Closed }`, no fields | an integer, the number of the variant: `1` |
-/// | `enum Event { Started, Failed(i32) }` | the tuple of the number and the fields: `(1, -5)` |
+/// | `enum Status { #[key(0)] Open, #[key(1)] Closed }` | an integer, the number of the variant: `1` |
+/// | `enum Event { #[key(0)] Started, #[key(1)] Failed(i32) }` | the tuple of the number and the fields: `(1, -5)` |
 ///
 /// As one element among others, such as one part of several in an index, a tuple is nested and an
 /// integer is not.
 ///
-/// The number of a variant is its position, from 0. `#[key(7)]` gives it another one. Either all
-/// variants of an enum have this attribute, or none. Give numbers before you remove a variant or
-/// insert one, since the numbers are in the store, and the schema does not know to which variant
-/// they belong: a variant that gets the number of another one is read as that one. An unknown
-/// number is a decode error.
+/// `#[key(7)]` gives each variant of an enum its number, which is in the store. A variant keeps its
+/// number for ever: the schema does not know to which variant a number belongs, so a variant that
+/// gets the number of another one is read as that one. An unknown number is a decode error.
 ///
 /// # Order
 ///
@@ -102,7 +100,12 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Key)]
-/// enum Status { Open, Closed }
+/// enum Status {
+///     #[key(0)]
+///     Open,
+///     #[key(1)]
+///     Closed,
+/// }
 ///
 /// #[derive(Debug, PartialEq, Serialize, Deserialize, Record)]
 /// #[record(table = "tickets", key(tenant, id))]
@@ -152,7 +155,7 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// # use keyloom_patterns::{Attached, Index, IndexEntries, Key, Schema, Table, entry};
 /// # use serde::{Deserialize, Serialize};
 /// # #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Key)]
-/// # enum Status { Open, Closed }
+/// # enum Status { #[key(0)] Open, #[key(1)] Closed }
 /// # #[derive(Debug, PartialEq, Serialize, Deserialize)]
 /// # struct Ticket {
 /// #     tenant: String,

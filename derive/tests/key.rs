@@ -20,8 +20,11 @@ struct Isbn(u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Key)]
 enum Status {
+    #[key(0)]
     Open,
+    #[key(1)]
     Waiting,
+    #[key(2)]
     Closed,
 }
 
@@ -36,9 +39,13 @@ enum Level {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Key)]
 enum Event {
+    #[key(0)]
     Started,
+    #[key(1)]
     Read(Reading, Status),
+    #[key(2)]
     Failed { code: i32, texts: Vec<u8> },
+    #[key(3)]
     Ranked(Desc<u32>, bool),
 }
 

@@ -10,6 +10,7 @@ mod private {
 
     #[derive(Clone, Copy, Serialize, Deserialize, Key)]
     enum Status {
+        #[key(0)]
         Open,
     }
 

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Key)]
 enum Status {
+    #[key(0)]
     Open,
+    #[key(1)]
     Closed,
 }
 

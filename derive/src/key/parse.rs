@@ -98,11 +98,9 @@ fn variants<'i>(
     variants: &'i Punctuated<syn::Variant, Token![,]>,
     errors: &mut Errors,
 ) -> Vec<Variant<'i>> {
-    let is_numbered = variants.iter().any(|variant| of_key(&variant.attrs).next().is_some());
-    let numbered = variants.iter().zip(0..).filter_map(|(variant, position)| {
+    let numbered = variants.iter().filter_map(|variant| {
         refuse_attributes_of_fields(&variant.fields, errors);
-        let number = if is_numbered { errors.keep(number_of(variant))? } else { position };
-        Some((variant, number))
+        Some((variant, errors.keep(number_of(variant))?))
     });
     let numbered: Vec<_> = numbered.collect();
     refuse_disorder(&numbered, errors);
@@ -115,10 +113,13 @@ fn variants<'i>(
     numbered.into_iter().map(variant).collect()
 }
 
+/// Not the position: the numbers are in the store, and the schema does not know to which variant
+/// they belong. Two variants that change places would be read as each other.
 fn number_of(variant: &syn::Variant) -> Result<u32> {
     let mut attrs = of_key(&variant.attrs);
     let Some(attr) = attrs.next() else {
-        let message = "other variants have a number; add `#[key(..)]` with one that is unused";
+        let message = "number each variant, as `#[key(0)]`: the numbers are in the store, so the \
+                       order of the variants must not decide them";
         return Err(Error::new(variant.ident.span(), message));
     };
     if let Some(second) = attrs.next() {

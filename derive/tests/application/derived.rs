@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Key)]
 pub enum Status {
+    #[key(0)]
     Open,
+    #[key(1)]
     Waiting,
+    #[key(2)]
     Closed,
 }
 
