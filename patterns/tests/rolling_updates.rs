@@ -144,7 +144,6 @@ fn run(store: &impl Store, role: &str, records: u32) {
             scope.spawn(|| {
                 let schema = Schema::open(store, "desk").unwrap();
                 new(&schema).unwrap();
-                // In the process of the writers, a migration of many small batches lets them in.
                 let said = schema.apply_with(|step, done| {
                     let is_migration = matches!(step, Step::Migrate { .. });
                     println!(

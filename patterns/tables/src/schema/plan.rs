@@ -252,6 +252,11 @@ impl<S> Works<S> {
         all.entry(table.into()).or_default().push(Arc::new(work));
     }
 
+    /// Forgets a dropped table: one of its name that is declared later is another one.
+    pub(super) fn forget(&self, table: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(table);
+    }
+
     fn of(&self, table: &str) -> Vec<Arc<dyn Work<S>>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(table).cloned().unwrap_or_default()
@@ -264,7 +269,8 @@ impl<'s, S: Store> Schema<'s, S> {
     /// kept in memory: nothing is written. [`plan`](Schema::plan) then has all steps.
     ///
     /// Use it with the function that declares the tables of the program, and drop the handles that
-    /// this function returns: those of new tables cannot read or write.
+    /// this function returns: those of new tables cannot read or write, but those of tables that
+    /// exist can.
     ///
     /// ```
     /// use keyloom::{Memory, Result, Store};
@@ -530,5 +536,33 @@ fn once(count: impl Fn() -> Result<u64>) -> impl Fn() -> Result<u64> {
             known.set(Some(count()?));
         }
         Ok(known.get().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::entry;
+    use keyloom::Memory;
+
+    /// The handles of the dropped table are gone; the work is that of the new one.
+    #[test]
+    fn a_table_that_is_dropped_and_declared_again_is_applied() {
+        let store = Memory::new();
+        let schema = Schema::open(&store, "shop").unwrap();
+        for _ in 0..3 {
+            let prices = schema.table::<u32, u32>("prices").unwrap();
+            store.transact(|txn| prices.put_many(txn, [(1, 250), (2, 120)])).unwrap();
+            let index = |_: &u32, cents: &u32| entry(*cents);
+            let by_price = schema.index(&prices, "by_price", 1, index).unwrap();
+            assert!(!schema.plan().unwrap().is_done());
+            assert!(schema.apply().unwrap().finished);
+            let snapshot = store.snapshot().unwrap();
+            assert_eq!(by_price.at(&snapshot).unwrap().count(&snapshot, 250).unwrap(), 1);
+            assert!(schema.plan().unwrap().is_done());
+            drop(snapshot);
+            schema.drop_table("prices").unwrap();
+        }
     }
 }

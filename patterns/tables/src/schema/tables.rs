@@ -205,6 +205,7 @@ impl<S: Store> Schema<'_, S> {
         known.stored.remove(name);
         known.declared.remove(name);
         drop(known);
+        self.works.forget(name);
         let (mut size, mut done, mut is_found) =
             (BatchSize::new(batch), Progress::default(), false);
         loop {
