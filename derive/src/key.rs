@@ -4,6 +4,7 @@ mod parse;
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Fields, Ident, Result};
 
@@ -157,15 +158,10 @@ fn shape(key: &ParsedKey<'_>) -> TokenStream {
             let fields = field_shapes(fields);
             quote!(__keyloom::shape_of_struct::<Self>(&[#fields]))
         }
-        Layout::Enum(_) if key.is_one_element() => {
-            quote!(__keyloom::shape_of_struct::<Self>(&[
-                <::core::primitive::u32 as __keyloom::KeyShape>::key_shape()
-            ]))
-        }
         Layout::Enum(variants) => {
-            let variants = variants.iter().map(|Variant { number, fields, .. }| {
-                let fields = field_shapes(fields);
-                quote!((#number, &[#fields]))
+            let variants = variants.iter().map(|Variant { ident, number, fields }| {
+                let (name, fields) = (ident.unraw().to_string(), field_shapes(fields));
+                quote!((#number, #name, &[#fields]))
             });
             quote!(__keyloom::shape_of_enum::<Self>(&[#(#variants),*]))
         }

@@ -54,8 +54,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// integer is not.
 ///
 /// `#[key(7)]` gives each variant of an enum its number, which is in the store. A variant keeps its
-/// number for ever: the schema does not know to which variant a number belongs, so a variant that
-/// gets the number of another one is read as that one. An unknown number is a decode error.
+/// number, and a number its variant, for ever. An unknown number is a decode error.
 ///
 /// # Order
 ///
@@ -65,10 +64,11 @@ use syn::{DeriveInput, parse_macro_input};
 /// # Schema
 ///
 /// A schema stores the name of the type and the elements of its fields, as with `impl_parts!`, and
-/// refuses a program with others. For an enum without fields these are `Status(integer)`, and a
-/// variant can be added at any time. For other enums they list the variants, as in
-/// `Event(0 | 1: integer)`. After a variant was added, adopt the table (`Schema::adopt_table`), or
-/// raise the version of the index.
+/// refuses a program with others. Of an enum it stores the variants with their numbers, as
+/// `Status{0 Open | 1 Closed(integer)}`: a program may add variants and leave some out, but a number
+/// that belongs to another variant, and a variant with another number, are refused. A variant that
+/// has another name only cannot be told from two that were exchanged: adopt the table
+/// (`Schema::adopt_table`), and raise the version of the index.
 ///
 /// # Attributes
 ///

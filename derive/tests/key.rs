@@ -165,9 +165,15 @@ mod by_hand {
 fn shapes_are_those_of_impl_parts() {
     assert_eq!(Reading::key_shape(), by_hand::Reading::key_shape());
     assert_eq!(Isbn::key_shape(), by_hand::Isbn::key_shape());
-    assert_eq!(Status::key_shape(), by_hand::Status::key_shape());
-    let event = "Event(0 | 1: Reading(string, integer, Option<integer>), Status(integer) | \
-                 2: integer, Vec<integer> | 3: Desc<integer>, bool)";
+}
+
+#[test]
+fn shapes_of_enums_have_names_and_numbers() {
+    assert_eq!(Status::key_shape(), "Status{0 Open | 1 Waiting | 2 Closed}");
+    assert_eq!(Level::key_shape(), "Level{3 Low | 7 High}");
+    let event = "Event{0 Started | 1 Read(Reading(string, integer, Option<integer>), \
+                 Status{0 Open | 1 Waiting | 2 Closed}) | 2 Failed(integer, Vec<integer>) | \
+                 3 Ranked(Desc<integer>, bool)}";
     assert_eq!(Event::key_shape(), event);
 }
 

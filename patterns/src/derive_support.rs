@@ -5,7 +5,7 @@ pub use keyloom::key::{DecodeError, Desc, Pack, Packer, Unpack, Unpacker};
 pub use keyloom::value::{self, Nothing, Plain, Upgrade, Upgrading};
 pub use keyloom::{BoxedError, Reader, Result, Store, Writer};
 pub use keyloom_tables::index::{Index, IndexEntries, entry};
-pub use keyloom_tables::parts::{KeyShape, PackAs, Parts, PrefixOf};
+pub use keyloom_tables::parts::{KeyShape, PackAs, Parts, PrefixOf, shape_of_enum};
 pub use keyloom_tables::schema::{Attached, Schema};
 pub use keyloom_tables::table::{RecordKey, Table};
 
@@ -31,14 +31,4 @@ pub fn shape_of_struct<T>(fields: &[String]) -> String {
         [one] if one.starts_with('(') => format!("{name}({one},)"),
         fields => format!("{name}({})", fields.join(", ")),
     }
-}
-
-/// The shape of a type that is packed as the number of a variant and the fields of that variant.
-pub fn shape_of_enum<T>(variants: &[(u32, &[String])]) -> String {
-    let name = keyloom::value::shape::type_name::<T>();
-    let variants = variants.iter().map(|(number, fields)| match fields {
-        [] => number.to_string(),
-        fields => format!("{number}: {}", fields.join(", ")),
-    });
-    format!("{name}({})", variants.collect::<Vec<_>>().join(" | "))
 }

@@ -8,6 +8,7 @@ mod fences;
 mod fixture;
 mod import;
 mod indexes;
+mod key_variants;
 mod kills;
 mod life;
 mod misuse;
@@ -47,6 +48,9 @@ use indexes::{
     damage_of_any_index_is_found_and_repaired, many_at_once_leave_what_one_by_one_leaves,
     queries_of_any_index_find_what_a_filter_finds, two_transactions_cannot_take_one_value,
     violations_are_listed_until_a_build_can_finish,
+};
+use key_variants::{
+    a_number_that_was_added_is_not_given_to_another_variant, variants_of_keys_keep_their_numbers,
 };
 use life::{
     a_build_goes_on_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
@@ -164,6 +168,8 @@ macro_rules! run {
             parts_of_another_type_are_refused,
             a_key_type_with_other_elements_is_refused,
             parts_with_other_elements_are_refused,
+            variants_of_keys_keep_their_numbers,
+            a_number_that_was_added_is_not_given_to_another_variant,
             a_name_that_others_read_as_an_alias_is_refused,
             an_empty_table_moves_to_the_next_type,
             programs_that_declare_at_once_agree,

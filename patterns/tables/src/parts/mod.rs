@@ -73,9 +73,13 @@ pub use group::shape_of_group;
 pub use shape::KeyShape;
 #[doc(hidden)]
 pub use shape::delegates_to;
+pub(crate) use variants::join as join_shapes;
+#[doc(hidden)]
+pub use variants::shape_of_enum;
 
 mod group;
 mod shape;
+mod variants;
 
 /// A value that can be the parts of an index entry: a number, a string, bytes, a tuple of these, or
 /// references to them; see the [module](self).

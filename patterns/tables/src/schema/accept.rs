@@ -16,6 +16,7 @@ use super::sample::sample;
 use super::stored::{StoredTable, TableDefinition, space_of, write_entry};
 use super::{Schema, new_id};
 use crate::derived::page_behind;
+use crate::parts::join_shapes;
 use crate::progress::Progress;
 use crate::table::{RecordKey, Table};
 
@@ -54,25 +55,24 @@ impl Declaration<'_> {
         }
     }
 
-    /// Compares declarations of one version. Returns the shape of records that this program writes
+    /// Compares declarations of one version. Returns the definition with what this program writes
     /// too, if it differs from the one in the store.
-    fn joined(&self, stored: &TableDefinition) -> Result<Option<Shape>> {
+    fn joined(&self, stored: &TableDefinition) -> Result<Option<TableDefinition>> {
         let declared = self.definition;
-        let is_same = stored.version == declared.version
-            && stored.key == declared.key
-            && stored.codec == declared.codec;
-        if !is_same {
-            return Err(self.contradicts(stored));
-        }
-        match self.reads(stored)? {
-            Reads::Same => Ok(None),
-            Reads::BothWays(joined) => Ok(Some(joined)),
+        let is_same = stored.version == declared.version && stored.codec == declared.codec;
+        let key = join_shapes(&stored.key, &declared.key).filter(|_| is_same);
+        let key = key.ok_or_else(|| self.contradicts(stored))?;
+        let shape = match self.reads(stored)? {
+            Reads::Same => stored.shape.clone(),
+            Reads::BothWays(joined) => Some(joined),
             Reads::OneWay(_, difference) => {
                 let (schema, table) = (self.schema.into(), self.name.into());
                 let version = stored.version;
-                Err(SchemaError::OneWay { schema, table, version, difference }.into())
+                return Err(SchemaError::OneWay { schema, table, version, difference }.into());
             }
-        }
+        };
+        let joined = TableDefinition { key, shape, ..stored.clone() };
+        Ok((joined != *stored).then_some(joined))
     }
 
     /// # Errors
@@ -113,6 +113,7 @@ impl Declaration<'_> {
         &self,
         txn: &impl Reader,
         stored: &StoredTable,
+        key: String,
     ) -> Result<TableDefinition> {
         let (declared, old) = (self.definition, &stored.definition);
         // Without a stored shape, a higher version says nothing of the types: `reads` refuses it.
@@ -131,7 +132,7 @@ impl Declaration<'_> {
             declared.shape.clone()
         };
         self.sample::<V, C>(txn, stored)?;
-        Ok(TableDefinition { shape, ..declared.clone() })
+        Ok(TableDefinition { key, shape, ..declared.clone() })
     }
 
     /// Decodes the first record, the last one and some between them.
@@ -205,12 +206,11 @@ pub(super) fn enter_table<V, C: Codec<V>>(
             let (id, definition) = (new_id(txn)?, declared.of_newest());
             StoredTable { id, imported: imported.cloned(), definition, derived: Vec::new() }
         }
-        // A new version must have the same type of keys.
-        Some(stored)
-            if stored.definition.version < declared.version
-                && stored.definition.key == declared.key =>
-        {
-            match declaration.raised::<V, C>(txn, &stored) {
+        Some(stored) if stored.definition.version < declared.version => {
+            // A new version must have the same type of keys.
+            let key = join_shapes(&stored.definition.key, &declared.key);
+            let key = key.ok_or_else(|| declaration.contradicts(&stored.definition))?;
+            match declaration.raised::<V, C>(txn, &stored, key) {
                 Ok(definition) => StoredTable { definition, ..stored },
                 // Without records, any type may follow. The table moves to another subspace, since
                 // a program with the earlier type may still read this one.
@@ -223,10 +223,7 @@ pub(super) fn enter_table<V, C: Codec<V>>(
         }
         Some(stored) => match declaration.joined(&stored.definition)? {
             None => return Ok(stored),
-            Some(joined) => {
-                let definition = TableDefinition { shape: Some(joined), ..stored.definition };
-                StoredTable { definition, ..stored }
-            }
+            Some(definition) => StoredTable { definition, ..stored },
         },
     };
     write_entry(txn, entry, &table)?;

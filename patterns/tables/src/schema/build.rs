@@ -239,7 +239,9 @@ fn clear<K, V>(
 ) -> Result<Progress> {
     let (cleared, is_empty) = clear_some(txn, one, batch)?;
     if is_empty {
-        one.definition = declared.definition.clone();
+        if !one.definition.covers(&declared.definition) {
+            one.definition = declared.definition.clone();
+        }
         one.state = State::Building;
         one.queue = match one.queue.filter(|_| one.definition.is_deferred) {
             None if one.definition.is_deferred => Some(new_id(txn)?),

@@ -71,25 +71,32 @@ impl<S: Store> Schema<'_, S> {
             let (schema, name) = (self.name.to_string(), name.into());
             return Err(SchemaError::NotOwned { schema, name }.into());
         };
+        let made = |stored: StoredDerived| -> Result<_> {
+            let derived = make_in(stored.id, owned, name, &make)?;
+            Ok((define(&derived)?, stored, derived))
+        };
         let mut known = self.known();
-        let before = known.stored.get(&*owned.name).and_then(|table| table.get(name));
-        let stored = match before.filter(|before| before.definition.parts.is_some()) {
-            Some(before) => before.clone(),
+        let before = known.stored.get(&*owned.name).and_then(|table| table.get(name)).cloned();
+        let before = before.map(made).transpose()?;
+        let is_entered = |(definition, stored, _): &(Definition, StoredDerived, D)| {
+            let joined = stored.definition.joined(definition);
+            joined.is_none_or(|joined| joined == stored.definition)
+        };
+        let (definition, stored, derived) = match before.filter(is_entered) {
+            Some(before) => before,
             None => {
                 let (table, entered) =
                     self.enter(|txn| enter_derived(txn, owned, name, define, &make))?;
                 known.stored.insert(owned.name.to_string(), table);
-                entered
+                made(entered)?
             }
         };
-        let derived = make_in(stored.id, owned, name, &make)?;
-        let definition = define(&derived)?;
         let (stored, definition) = match derived.has_data() {
             true => (stored, definition),
             false => self.renewed(&mut known, owned, name, stored, definition)?,
         };
         let [is, was] = [&definition, &stored.definition];
-        if is != was && is.version == was.version {
+        if is.version == was.version && !was.covers(is) {
             return Err(SchemaError::Contradiction {
                 schema: self.name.to_string(),
                 name: owned.name_of(name),
@@ -240,15 +247,15 @@ fn enter_derived<D: Maintained>(
 ) -> Result<(StoredTable, StoredDerived)> {
     let mut table = owned.read(txn)?;
     if let Some(stored) = table.get_mut(name) {
-        let is_known = stored.definition.parts.is_some();
-        if !is_known {
-            // The store was written before parts were stored: they are those of this program.
-            stored.definition.parts = define(&make_in(stored.id, owned, name, make)?)?.parts;
+        let definition = define(&make_in(stored.id, owned, name, make)?)?;
+        let joined = stored.definition.joined(&definition);
+        if let Some(joined) = joined.filter(|joined| *joined != stored.definition) {
+            stored.definition = joined;
+            let stored = stored.clone();
+            owned.write(txn, &table)?;
+            return Ok((table, stored));
         }
         let stored = stored.clone();
-        if !is_known {
-            owned.write(txn, &table)?;
-        }
         return Ok((table, stored));
     }
     let id = new_id(txn)?;

@@ -37,25 +37,11 @@ impl<K, V> Declared<K, V> {
     }
 
     pub(super) fn is(&self, stored: &StoredDerived) -> bool {
-        self.id == stored.id && self.definition == stored.definition
+        self.id == stored.id && stored.definition.covers(&self.definition)
     }
 
     pub(super) fn derived(&self) -> &dyn Derived<K, V> {
         &*self.derived
-    }
-
-    fn readable(&self) -> StoredDerived {
-        let Self { name, id, definition, queue, .. } = self;
-        StoredDerived {
-            name: name.to_string(),
-            id: *id,
-            definition: definition.clone(),
-            state: State::Readable,
-            built_to: None,
-            all_visited: false,
-            fenced_until: None,
-            queue: *queue,
-        }
     }
 }
 
@@ -66,7 +52,6 @@ pub(crate) struct Owned<K, V> {
     /// The key of the table's entry in the schema.
     pub(super) entry: KeyBuf,
     pub(super) id: Id,
-    imported: Option<Subspace>,
     /// The definition of this program.
     definition: TableDefinition,
     declared: RwLock<AllDeclared<K, V>>,
@@ -77,11 +62,8 @@ pub(crate) struct Owned<K, V> {
 /// The derived data of a table that the program has declared so far.
 struct AllDeclared<K, V> {
     all: Vec<Arc<Declared<K, V>>>,
-    /// The definition in the store, which fits that of the program.
-    stored: TableDefinition,
-    /// The bytes of the table's entry if it lists exactly the declared data and all of it is
-    /// readable. A writer that reads these bytes need not decode them.
-    /// The first write after a declaration makes them.
+    /// Bytes of the table's entry that list exactly the declared data, all of it readable. A writer
+    /// that reads these bytes need not decode them. The first write after a declaration keeps them.
     steady: Option<Arc<[u8]>>,
 }
 
@@ -166,26 +148,29 @@ impl<K, V> Owned<K, V> {
         stored: &StoredTable,
         definition: TableDefinition,
     ) -> Self {
-        let StoredTable { id, imported, definition: stored, .. } = stored.clone();
-        let declared = AllDeclared { all: Vec::new(), stored, steady: None };
+        let declared = AllDeclared { all: Vec::new(), steady: None };
         let (declared, defers) = (RwLock::new(declared), AtomicBool::new(false));
-        Self { schema, name, entry, id, imported, definition, declared, defers }
+        Self { schema, name, entry, id: stored.id, definition, declared, defers }
     }
 
     fn writable(&self) -> RwLockWriteGuard<'_, AllDeclared<K, V>> {
         self.declared.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Renews the bytes by which a writer recognizes the entry: after a declaration, and after
-    /// another program has joined its shape with that of the records.
+    /// Keeps an entry by whose bytes a writer recognizes it, if it lists exactly the declared data
+    /// and all of it is readable.
     #[cold]
-    fn renew_steady(&self, stored: &TableDefinition) -> Result<()> {
-        let mut declared = self.writable();
-        let derived = declared.all.iter().map(|one| one.readable()).collect();
-        let (imported, definition) = (self.imported.clone(), stored.clone());
-        let steady = StoredTable { id: self.id, imported, definition, derived }.encode()?;
-        (declared.stored, declared.steady) = (stored.clone(), Some(steady.into()));
-        Ok(())
+    fn renew_steady(&self, entry: &[u8], stored: &StoredTable) {
+        let mut guard = self.writable();
+        // Both are sorted by name. A build may have assigned a queue since the declaration.
+        let is_declared = |(one, declared): (&StoredDerived, &Arc<Declared<K, V>>)| {
+            one.state == State::Readable && declared.is(one) && one.queue == declared.queue
+        };
+        let is_whole = stored.derived.len() == guard.all.len()
+            && stored.derived.iter().zip(&guard.all).all(is_declared);
+        if is_whole {
+            guard.steady = Some(entry.into());
+        }
     }
 
     /// Adds derived data, which the writers of this program maintain from now on.
@@ -264,10 +249,9 @@ impl<K, V> Owned<K, V> {
         }
         let stored = self.decode(entry)?;
         let followed = self.followed_of(&declared, &stored)?;
-        let is_known = declared.steady.is_some() && declared.stored == stored.definition;
         drop(declared);
-        if !is_known {
-            self.renew_steady(&stored.definition)?;
+        if let Some(entry) = entry {
+            self.renew_steady(entry, &stored);
         }
         Ok(followed)
     }

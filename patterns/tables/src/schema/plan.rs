@@ -452,7 +452,7 @@ impl<'s, S: Store> Schema<'s, S> {
                 None => plan.left.push(undeclared(&name, one)),
                 Some(definition) if is_whole(one, &definition) => {}
                 Some(definition) => {
-                    let replaces = Some(&one.definition).filter(|old| **old != definition);
+                    let replaces = Some(&one.definition).filter(|old| !old.covers(&definition));
                     plan.built.push(Step::Build {
                         table: name.clone(),
                         name: one.name.clone(),
@@ -520,7 +520,7 @@ impl Planned {
 }
 
 fn is_whole(one: &StoredDerived, declared: &Definition) -> bool {
-    one.state == State::Readable && one.definition == *declared
+    one.state == State::Readable && one.definition.covers(declared)
 }
 
 fn undeclared(table: &str, one: &StoredDerived) -> Step {

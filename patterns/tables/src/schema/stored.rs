@@ -8,6 +8,7 @@ use keyloom::value::shape::{Shape, type_name};
 use keyloom::{Error, KeyBuf, Result, Subspace, Unpack, Writer, pack, unpack};
 
 use super::error::SchemaError;
+use crate::parts::join_shapes;
 use crate::table::RecordKey;
 
 /// The format of the entry of a table whose records are in the subspace of its id, without the
@@ -61,6 +62,25 @@ pub struct Definition {
     pub parts: Option<String>,
     /// Whether writers queue the records instead of updating the data.
     pub is_deferred: bool,
+}
+
+impl Definition {
+    /// This definition with the variants of keys that a program with the definition `declared`
+    /// writes too. `None` if one reads the entries of the other as other values.
+    pub(super) fn joined(&self, declared: &Self) -> Option<Self> {
+        let parts = match (&self.parts, &declared.parts) {
+            (Some(stored), Some(parts)) => Some(join_shapes(stored, parts)?),
+            // The store was written before parts were stored: they are those of the program.
+            _ => declared.parts.clone(),
+        };
+        let is_same = Self { parts: declared.parts.clone(), ..self.clone() } == *declared;
+        is_same.then(|| Self { parts, ..self.clone() })
+    }
+
+    /// Whether a program with `declared` reads all entries, and writes no others.
+    pub(super) fn covers(&self, declared: &Self) -> bool {
+        self == declared || self.joined(declared).is_some_and(|joined| joined == *self)
+    }
 }
 
 impl fmt::Display for Definition {

@@ -1,0 +1,150 @@
+//! The numbers and names of the variants of a key, which programs join.
+
+use std::collections::BTreeMap;
+
+/// The shape of a variant by its number: its name, and the shapes of its fields.
+type Variants = BTreeMap<u32, (String, String)>;
+
+/// The [shape](super::KeyShape) of keys that the programs of two shapes may write: that of both,
+/// with the variants of both. `None` if one would read a key of the other as another value: a
+/// number belongs to another variant, a variant to another number, or anything else differs.
+///
+/// A variant that has another name only cannot be told from two that were exchanged.
+pub(crate) fn join(stored: &str, declared: &str) -> Option<String> {
+    let (Some((head, stored)), Some((other_head, declared))) =
+        (stored.split_once('{'), declared.split_once('{'))
+    else {
+        return (stored == declared).then(|| stored.to_owned());
+    };
+    if head != other_head {
+        return None;
+    }
+    let ((stored, behind), (declared, behind_declared)) = (closed(stored)?, closed(declared)?);
+    let variants = write(join_variants(variants(stored)?, variants(declared)?)?);
+    Some(format!("{head}{{{variants}}}{}", join(behind, behind_declared)?))
+}
+
+fn join_variants(mut joined: Variants, declared: Variants) -> Option<Variants> {
+    for (number, (name, declared)) in declared {
+        let fields = match joined.get(&number) {
+            Some((stored_name, stored)) if *stored_name == name => join(stored, &declared)?,
+            Some(_) => return None,
+            None if joined.values().any(|(other, _)| *other == name) => return None,
+            None => declared,
+        };
+        joined.insert(number, (name, fields));
+    }
+    Some(joined)
+}
+
+/// The text up to the brace that ends it, and the text behind.
+fn closed(text: &str) -> Option<(&str, &str)> {
+    let (at, _) = text
+        .match_indices(['{', '}'])
+        .scan(1, |depth: &mut u32, (at, brace)| {
+            *depth = if brace == "{" { *depth + 1 } else { *depth - 1 };
+            Some((at, *depth))
+        })
+        .find(|(_, depth)| *depth == 0)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
+}
+
+/// The variants between two braces: `0 Open | 1 Closed(integer)`.
+fn variants(mut text: &str) -> Option<Variants> {
+    let mut variants = Variants::new();
+    while !text.is_empty() {
+        let (one, rest) = first_variant(text);
+        let (number, variant) = one.split_once(' ')?;
+        let name = variant.split_once('(').map_or(variant, |(name, _)| name);
+        let fields = variant.get(name.len()..)?;
+        variants.insert(number.parse().ok()?, (name.to_owned(), fields.to_owned()));
+        text = rest;
+    }
+    Some(variants)
+}
+
+/// The text up to the first separator outside of braces, and the text behind.
+fn first_variant(text: &str) -> (&str, &str) {
+    let mut depth = 0_u32;
+    for (at, mark) in text.match_indices(['{', '}', '|']) {
+        match mark {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            _ if depth == 0 => {
+                let (one, rest) = text.split_at(at);
+                return (one.trim_end(), rest.trim_start_matches(['|', ' ']));
+            }
+            _ => {}
+        }
+    }
+    (text, "")
+}
+
+fn write(variants: Variants) -> String {
+    let each =
+        variants.into_iter().map(|(number, (name, fields))| format!("{number} {name}{fields}"));
+    each.collect::<Vec<_>>().join(" | ")
+}
+
+/// The shape of an enum: the name of the type, and each variant with its number and its fields.
+#[doc(hidden)]
+pub fn shape_of_enum<T>(variants: &[(u32, &str, &[String])]) -> String {
+    let name = keyloom::value::shape::type_name::<T>();
+    let of = |(number, name, fields): &(u32, &str, &[String])| {
+        let fields = match fields {
+            [] => String::new(),
+            fields => format!("({})", fields.join(", ")),
+        };
+        (*number, ((*name).to_owned(), fields))
+    };
+    format!("{name}{{{}}}", write(variants.iter().map(of).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_variants_join_and_others_are_refused() {
+        let joined = [
+            ("(string, integer)", "(string, integer)", "(string, integer)"),
+            ("S{0 A | 2 C}", "S{0 A | 1 B}", "S{0 A | 1 B | 2 C}"),
+            ("S{0 A | 1 B}", "S{1 B}", "S{0 A | 1 B}"),
+            ("(S{0 A}, Desc<S{0 A}>)", "(S{1 B}, Desc<S{0 A}>)", "(S{0 A | 1 B}, Desc<S{0 A}>)"),
+            (
+                "E{0 A(S{0 A | 1 B}, integer) | 10 B}",
+                "E{0 A(S{2 C}, integer) | 9 C(S{0 A})}",
+                "E{0 A(S{0 A | 1 B | 2 C}, integer) | 9 C(S{0 A}) | 10 B}",
+            ),
+        ];
+        for (stored, declared, both) in joined {
+            assert_eq!(join(stored, declared).as_deref(), Some(both));
+            assert_eq!(join(declared, stored).as_deref(), Some(both));
+        }
+        let refused = [
+            ("integer", "string"),
+            ("S{0 A | 1 B}", "S{0 B | 1 A}"),
+            ("S{0 A}", "S{1 A}"),
+            ("S{0 A}", "S{0 B}"),
+            ("S{0 A}", "S{0 A(integer)}"),
+            ("S{0 A}", "T{0 A}"),
+            ("S{0 A}", "S(integer)"),
+            ("S{0 A}", "integer"),
+            ("(S{0 A}, integer)", "(S{0 A}, string)"),
+            ("E{0 A(S{0 A | 1 B})}", "E{0 A(S{0 B | 1 A})}"),
+            ("E{0 A(integer, S{0 A})}", "E{0 A(S{0 A}, integer)}"),
+        ];
+        for (stored, declared) in refused {
+            assert_eq!(join(stored, declared), None, "{stored} and {declared}");
+            assert_eq!(join(declared, stored), None, "{stored} and {declared}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_shape_is_equal_or_refused() {
+        for text in ["S{", "S{0}", "S{x A}", "S{0 A", "S}0 A{", "S{0 A}}{"] {
+            assert!(join(text, text).is_none_or(|joined| joined == text), "{text}");
+            assert_eq!(join(text, "S{0 A}").filter(|joined| joined == text), None);
+        }
+    }
+}
