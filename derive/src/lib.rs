@@ -67,7 +67,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// refuses a program with others. Of an enum it stores the variants with their numbers, as
 /// `Status{0 Open | 1 Closed(integer)}`: a program may add variants and leave some out, but a number
 /// that belongs to another variant, and a variant with another number, are refused. A variant that
-/// has another name only cannot be told from two that were exchanged: adopt the table
+/// has another name only looks like two that were exchanged: adopt the table
 /// (`Schema::adopt_table`), and raise the version of the index.
 ///
 /// # Attributes

@@ -135,7 +135,7 @@ pub fn a_number_that_was_added_is_not_given_to_another_variant(store: &(impl Sto
     let late = schema.table::<(extended::Genre, u32), u32>("books");
     assert!(matches!(schema_error(late), SchemaError::Contradiction { .. }));
 
-    // A rename is not told from an exchange. All records decode, so the table is adopted; the index
+    // A rename looks like an exchange. All records decode, so the table is adopted; the index
     // gets another version.
     let schema = Schema::open(store, "library").unwrap();
     let books = schema.adopt_table::<(renamed::Genre, u32), u32>("books").unwrap();

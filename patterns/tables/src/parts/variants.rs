@@ -9,7 +9,7 @@ type Variants = BTreeMap<u32, (String, String)>;
 /// with the variants of both. `None` if one would read a key of the other as another value: a
 /// number belongs to another variant, a variant to another number, or anything else differs.
 ///
-/// A variant that has another name only cannot be told from two that were exchanged.
+/// A variant that has another name only looks like two that were exchanged.
 pub(crate) fn join(stored: &str, declared: &str) -> Option<String> {
     let (Some((head, stored)), Some((other_head, declared))) =
         (stored.split_once('{'), declared.split_once('{'))
