@@ -175,7 +175,9 @@ pub fn key(input: TokenStream) -> TokenStream {
 ///
 /// impl TicketTable {
 ///     fn declare(schema: &Schema<'_, impl Store>) -> Result<Self> {
-///         let table = schema.table_with::<(String, u64), Ticket, Postcard>("tickets", 1)?;
+///         let table = schema
+///             .table_with::<(String, u64), Ticket, Postcard>("tickets", 1)?
+///             .keyed_by(Ticket::key);
 ///         let by_status = schema.index(&table, "by_status", 1, |_, record| {
 ///             if record.id != 0 {
 ///                 entry((&record.status, Desc(&record.opened)))

@@ -144,7 +144,6 @@ mod by_hand {
 
     pub struct Reading;
     pub struct Isbn;
-    pub struct Status;
     macro_rules! never {
         ($($ty:ident)*) => {$(
             impl Pack for $ty {
@@ -157,8 +156,8 @@ mod by_hand {
             }
         )*};
     }
-    never!(Reading Isbn Status);
-    keyloom_patterns::impl_parts!(Reading as (String, i64, Option<u8>), Isbn as u64, Status as u32);
+    never!(Reading Isbn);
+    keyloom_patterns::impl_parts!(Reading as (String, i64, Option<u8>), Isbn as u64);
 }
 
 #[test]

@@ -5,7 +5,9 @@
 use keyloom::value::{Json, Plain, Postcard, Upgrade, Upgrading};
 use keyloom::{Desc, Memory, Order, Reader, Result, Store, Subspace};
 use keyloom_patterns::spatial::{LatLng, PointIndex};
-use keyloom_patterns::{Attached, Index, IndexEntries, Key, Record, Schema, Table, entry};
+use keyloom_patterns::{
+    Attached, Index, IndexEntries, Key, Record, Schema, SchemaError, Table, entry,
+};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -231,6 +233,24 @@ fn a_unique_field_refuses_a_second_record() -> Result<()> {
     Ok(())
 }
 
+/// Also through the methods of the table, and by other programs with the same type.
+#[test]
+fn a_record_is_not_put_under_another_key() -> Result<()> {
+    let store = Memory::new();
+    let tickets = TicketTable::declare(&Schema::open(&store, "desk")?)?;
+    let one = ticket(1);
+    store.transact(|txn| tickets.put(txn, &one.key(), &one))?;
+    let before = dump(&store)?;
+    let other = ("tenant 1".to_owned(), 2);
+    let refused = store.transact(|txn| tickets.put(txn, &other, &one)).unwrap_err();
+    assert!(refused.to_string().contains("under another key"), "{refused}");
+    assert!(refused.to_string().contains(r#"tenant 1\", 1)"#), "{refused}");
+    let many = [(one.key(), ticket(1)), (other, ticket(1))];
+    assert!(store.transact(|txn| tickets.table.clone().put_many(txn, &many)).is_err());
+    assert_eq!(dump(&store)?, before);
+    Ok(())
+}
+
 mod versions {
     use super::*;
 
@@ -289,6 +309,41 @@ mod versions {
         assert_eq!(read(2)?, Some(NoteV3 { text: "b".into(), stars: Some(4) }));
         let refused = NoteV3::upgrade(NoteV2 { text: "c".into(), stars: 9 }).unwrap_err();
         assert_eq!(refused.to_string(), "9 stars are too many");
+        Ok(())
+    }
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct SeatV1 {
+        pub row: u8,
+    }
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Record)]
+    #[record(table = "seats", key(row), version = 2, from_plain = SeatV1)]
+    pub struct Seat {
+        pub row: u8,
+    }
+
+    /// Rows are counted from 1: in all rows but the last two.
+    impl From<SeatV1> for Seat {
+        fn from(old: SeatV1) -> Self {
+            Self { row: if old.row < 8 { old.row } else { old.row + 1 } }
+        }
+    }
+
+    #[test]
+    fn an_upgrade_cannot_change_the_key() -> Result<()> {
+        let store = Memory::new();
+        let first = Schema::open(&store, "hall")?.table::<u8, SeatV1>("seats")?;
+        store.transact(|txn| first.put_many(txn, (0..10).map(|row| (row, SeatV1 { row }))))?;
+        let schema = Schema::open(&store, "hall")?;
+        let seats = SeatTable::declare(&schema)?;
+        let refused = schema.apply().unwrap_err();
+        let found = refused.downcast_ref();
+        assert!(matches!(found, Some(SchemaError::NotUpgraded { left: 2, .. })), "{refused}");
+        assert!(refused.to_string().contains("under another key"), "{refused}");
+        assert_eq!(seats.count(&store.snapshot()?, ())?, 10);
+        store.transact(|txn| seats.delete_many(txn, &[8, 9]))?;
+        assert_eq!(schema.apply()?.written, 0);
         Ok(())
     }
 

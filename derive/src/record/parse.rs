@@ -1,12 +1,14 @@
 //! The attributes of a record.
 
+use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
+use syn::token::Paren;
 use syn::{
-    Data, DeriveInput, Error, Field, Fields, FieldsNamed, Ident, LitStr, Path, Result, Token, Type,
-    Visibility, parenthesized, parse_quote,
+    Data, DeriveInput, Error, Expr, Field, Fields, FieldsNamed, Ident, LitStr, Path, Result, Token,
+    Type, Visibility, parenthesized, parse_quote,
 };
 
 use super::index::{Derived, Index, WrittenIndex, parse_derived, parse_field_index, parse_index};
@@ -231,6 +233,7 @@ fn key(written: Option<WrittenKey>, record: &Ident, fields: &FieldsNamed) -> Res
     let mut key: Vec<Field> = Vec::new();
     for name in &names {
         let Some(field) = errors.keep(find_field(name, record, fields)) else { continue };
+        errors.keep(refuse_skipped(field, "the key"));
         if key.iter().any(|other| other.ident == field.ident) {
             let message = format!("`{name}` is in the key already; remove one");
             errors.push(Error::new(name.span(), message));
@@ -257,11 +260,38 @@ fn find_field<'f>(name: &Ident, record: &Ident, fields: &'f FieldsNamed) -> Resu
     })
 }
 
+/// Refuses a field that serde does not write: it is another one when the record is read again.
+fn refuse_skipped(field: &Field, of: &str) -> Result<()> {
+    let mut skipped = None;
+    for attr in field.attrs.iter().filter(|attr| attr.path().is_ident("serde")) {
+        // Serde itself reports what does not parse.
+        let _ = attr.parse_nested_meta(|meta| {
+            let words = ["skip", "skip_serializing", "skip_deserializing"];
+            if words.iter().any(|word| meta.path.is_ident(word)) {
+                skipped = Some(meta.path.span());
+            }
+            if meta.input.peek(Token![=]) {
+                meta.value()?.parse::<Expr>()?;
+            } else if meta.input.peek(Paren) {
+                in_parentheses(meta.input, |content| content.parse::<TokenStream>())?;
+            }
+            Ok(())
+        });
+    }
+    let message =
+        format!("serde leaves this field out of the stored record, and {of} needs it; remove this");
+    skipped.map_or(Ok(()), |span| Err(Error::new(span, message)))
+}
+
 fn find_fields(written: WrittenIndex, record: &Ident, fields: &FieldsNamed) -> Result<Index> {
     let WrittenIndex { name, parts, options } = written;
+    let find = |name: &Ident| {
+        let field = find_field(name, record, fields)?;
+        refuse_skipped(field, "the index").map(|()| field)
+    };
     Ok(Index {
         name,
-        parts: resolve(parts, |name| find_field(name, record, fields))?,
+        parts: resolve(parts, find)?,
         version: options.version.unwrap_or(1),
         when: options.when,
         is_unique: options.unique.is_some(),

@@ -3,7 +3,7 @@
 use syn::{Error, Ident, Result};
 
 /// The methods of `Table`, which a method of the generated type would hide.
-const OF_TABLE: [&str; 24] = [
+const OF_TABLE: [&str; 25] = [
     "check_repair",
     "clone",
     "count",
@@ -15,6 +15,7 @@ const OF_TABLE: [&str; 24] = [
     "get",
     "get_many",
     "is_owned",
+    "keyed_by",
     "migrate",
     "migrate_with",
     "new",

@@ -106,6 +106,10 @@ fn declare(record: &Record) -> TokenStream {
         }
         None => quote!(1),
     };
+    let keyed = match &record.key {
+        Key::Fields(_) => quote!(.keyed_by(#ident::key)),
+        Key::Outside(_) => quote!(),
+    };
     let indexes = record.indexes.iter().map(|index| declare_index(record, index));
     let derived = record.derived.iter().map(|Derived { name, make, version, .. }| {
         let text = name.unraw().to_string();
@@ -120,7 +124,7 @@ fn declare(record: &Record) -> TokenStream {
         #vis fn declare(
             schema: &__keyloom::Schema<'_, impl __keyloom::Store>,
         ) -> __keyloom::Result<Self> {
-            let table = schema.table_with::<#key, #ident, #codec>(#table, #version)?;
+            let table = schema.table_with::<#key, #ident, #codec>(#table, #version)?#keyed;
             ::core::result::Result::Ok(Self { #(#indexes)* #(#derived)* table })
         }
     }
@@ -176,7 +180,8 @@ fn put_record(record: &Record) -> Option<TokenStream> {
     let Key::Fields(_) = &record.key else { return None };
     let Record { ident, vis, .. } = record;
     let docs = format!(
-        "Writes a record under its own [`key`]({ident}::key), and updates the derived data."
+        "Writes a record under its own [`key`]({ident}::key), and updates the derived data. A record \
+         whose key has changed stays under the old one, too: delete it there."
     );
     Some(quote! {
         #[doc = #docs]

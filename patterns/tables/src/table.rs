@@ -84,7 +84,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{
@@ -131,6 +131,8 @@ pub struct Table<K, V, C = Postcard> {
     space: Subspace,
     upkeep: Upkeep<K, V>,
     codec: PhantomData<fn() -> C>,
+    /// The key of a record, if it is part of it. Shared by all clones.
+    key_of: Arc<OnceLock<fn(&V) -> K>>,
     /// Checked in each transaction of a repair that a schema runs.
     repair_guard: Option<RepairGuard>,
 }
@@ -140,9 +142,9 @@ pub(crate) type RepairGuard = Arc<dyn Fn(&mut DynWriter<'_>) -> Result<()> + Sen
 
 impl<K, V, C> Clone for Table<K, V, C> {
     fn clone(&self) -> Self {
-        let Self { space, upkeep, repair_guard, .. } = self;
+        let Self { space, upkeep, repair_guard, key_of, .. } = self;
         let (space, upkeep, repair_guard) = (space.clone(), upkeep.clone(), repair_guard.clone());
-        Self { space, upkeep, codec: PhantomData, repair_guard }
+        Self { space, upkeep, codec: PhantomData, key_of: Arc::clone(key_of), repair_guard }
     }
 }
 
@@ -175,13 +177,16 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// let table = Table::<u32, Vec<String>, Json>::with_codec(&Subspace::new("tags"));
     /// ```
     pub fn with_codec(space: &Subspace) -> Self {
-        let upkeep = Upkeep::of(space);
-        Self { space: space.clone(), upkeep, codec: PhantomData, repair_guard: None }
+        Self::kept_up(space.clone(), Upkeep::of(space))
     }
 
     /// A table that a schema owns.
     pub(crate) fn owned(space: Subspace, owned: Arc<Owned<K, V>>) -> Self {
-        Self { space, upkeep: Upkeep::Owned(owned), codec: PhantomData, repair_guard: None }
+        Self::kept_up(space, Upkeep::Owned(owned))
+    }
+
+    fn kept_up(space: Subspace, upkeep: Upkeep<K, V>) -> Self {
+        Self { space, upkeep, codec: PhantomData, key_of: Arc::default(), repair_guard: None }
     }
 
     /// The same table for a repair whose transactions must each pass the guard.
@@ -235,6 +240,40 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     ) -> Self {
         self.upkeep.give(derived.attached(), all);
         self
+    }
+
+    /// The same table, for records that contain their key: each clone of it refuses to put a record
+    /// under another key than the one that `key_of` returns. Costs nothing in the store.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// let seats = Table::<u8, (u8, String)>::new(&Subspace::new("seats")).keyed_by(|seat| seat.0);
+    /// let store = Memory::new();
+    /// store.transact(|txn| seats.put(txn, &7, &(7, "Ada".into())))?;
+    /// assert!(store.transact(|txn| seats.put(txn, &8, &(7, "Ada".into()))).is_err());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    #[must_use]
+    pub fn keyed_by(self, key_of: fn(&V) -> K) -> Self {
+        self.key_of.get_or_init(|| key_of);
+        self
+    }
+
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a record that has another key than `packed`.
+    pub(crate) fn refuse_other_key(&self, packed: &[u8], value: &V) -> Result<()> {
+        let Some(key_of) = self.key_of.get() else { return Ok(()) };
+        let own = self.space.pack(&key_of(value));
+        if *own == *packed {
+            return Ok(());
+        }
+        Err(Error::InvalidArgument {
+            what: "the key of the record",
+            value: Subspace::from_bytes(&own).to_string(),
+            why: "the record is put under another key; put it under its own, and delete the record of the other one if it has moved",
+        }
+        .at(packed))
     }
 
     /// The same table, which refuses each write with `error`.
@@ -306,6 +345,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// changed derived data.
     ///
     /// # Errors
+    /// [`Error::InvalidArgument`] for a record that has [another key](Table::keyed_by);
     /// [`Error::At`] with an [`Error::Value`] if the codec cannot encode the record; with
     /// [`Undecodable`] in an [`Error::Other`] if the record that it replaces [does not
     /// decode](self#records-that-do-not-decode) and the derived data depends on it; any error of
@@ -648,6 +688,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             match change.new {
                 Some(value) => {
                     let key = change.packed;
+                    self.refuse_other_key(key, value)?;
                     records.put_with(key, |bytes| Self::encode(key, value, bytes))?;
                 }
                 None if matches!(met, Met::Nothing) => continue,

@@ -71,9 +71,10 @@ use misuse::{
 use own_keys::{a_key_type_with_other_elements_is_refused, parts_with_other_elements_are_refused};
 use plans::{
     a_dry_run_plans_and_writes_nothing, a_plan_of_a_new_store_adds_all_and_builds_nothing,
-    a_plan_that_fails_anywhere_resumes, a_plan_that_is_stopped_anywhere_resumes,
-    a_step_that_fails_is_named_and_the_work_is_kept,
-    programs_apply_one_plan_at_once_beside_a_writer, what_a_dry_run_refuses,
+    a_plan_of_an_older_program_is_refused, a_plan_that_fails_anywhere_resumes,
+    a_plan_that_is_stopped_anywhere_resumes, a_step_that_fails_is_named_and_the_work_is_kept,
+    programs_apply_one_plan_at_once_beside_a_writer, undeclared_data_is_dropped_on_request,
+    what_a_dry_run_refuses,
 };
 use programs::two_programs_are_refused_or_right;
 use ranked_builds::{
@@ -92,17 +93,21 @@ use shapes::{
 };
 use totals::totals_keep_the_laws_of_derived_data;
 use versions::{
+    a_migration_refuses_an_upgrade_that_changes_an_index,
     a_migration_that_fails_anywhere_can_be_repeated, a_migration_to_another_version_begins_again,
     a_record_without_an_upgrade_is_named_and_left, a_table_with_such_records_is_not_raised,
-    an_upgrade_can_be_removed_after_the_migration,
+    an_upgrade_can_be_removed_after_the_migration, an_upgrade_that_changes_an_index_is_refused,
     programs_of_earlier_versions_cannot_write_or_misread,
-    queued_records_are_migrated_after_a_drain, records_of_all_versions_are_read_and_migrated,
+    queued_records_are_migrated_after_a_drain, records_are_queued_during_a_migration,
+    records_of_all_versions_are_read_and_migrated,
 };
 
 macro_rules! run {
     ($on:ident) => {
         $on! {
             a_dry_run_plans_and_writes_nothing,
+            a_plan_of_an_older_program_is_refused,
+            undeclared_data_is_dropped_on_request,
             a_plan_of_a_new_store_adds_all_and_builds_nothing,
             a_plan_that_fails_anywhere_resumes,
             a_plan_that_is_stopped_anywhere_resumes,
@@ -118,8 +123,11 @@ macro_rules! run {
             a_record_without_an_upgrade_is_named_and_left,
             a_table_with_such_records_is_not_raised,
             an_upgrade_can_be_removed_after_the_migration,
+            an_upgrade_that_changes_an_index_is_refused,
+            a_migration_refuses_an_upgrade_that_changes_an_index,
             programs_of_earlier_versions_cannot_write_or_misread,
             queued_records_are_migrated_after_a_drain,
+            records_are_queued_during_a_migration,
             records_of_all_versions_are_read_and_migrated,
             a_table_and_its_index_share_no_key,
             a_table_of_another_type_is_refused,

@@ -369,3 +369,68 @@ pub fn a_step_that_fails_is_named_and_the_work_is_kept(store: &(impl Store + Clo
     assert!(schema.apply().unwrap().finished);
     assert!(schema.plan().unwrap().is_done());
 }
+
+/// A program that was opened before another one raised a version has nothing that it could apply.
+pub fn a_plan_of_an_older_program_is_refused(store: &(impl Store + Clone)) {
+    clear(store);
+    filled(store);
+    let [of_table, of_index] = [open(store), open(store)];
+    for older in [&of_table, &of_index] {
+        let stock = older.table::<u32, u32>("stock").unwrap();
+        older.index(&stock, "by_number", 1, |_, n: &u32| entry(n)).unwrap().build(store).unwrap();
+    }
+    of_table.table::<u32, Person>("people").unwrap();
+    assert!(of_index.plan().unwrap().is_done());
+
+    let newer = open(store);
+    newer.upgraded_table::<u32, Customer>("people").unwrap();
+    let refused = of_table.plan().unwrap_err();
+    let found = refused.downcast_ref();
+    assert!(matches!(found, Some(SchemaError::Contradiction { name, .. }) if name == "people"));
+    assert!(of_table.apply().is_err());
+    assert!(of_index.plan().unwrap().is_done(), "it does not declare the table");
+
+    let stock = newer.table::<u32, u32>("stock").unwrap();
+    newer.index(&stock, "by_number", 2, |_, n: &u32| entry(n / 2)).unwrap().build(store).unwrap();
+    let refused = of_index.plan().unwrap_err();
+    let found = refused.downcast_ref();
+    assert!(matches!(found, Some(SchemaError::Changed { name, .. }) if name == "by_number"));
+    assert!(refused.to_string().contains("otherwise run the newer one"), "{refused}");
+    assert!(of_index.apply().is_err());
+}
+
+pub fn undeclared_data_is_dropped_on_request(store: &(impl Store + Clone)) {
+    clear(store);
+    filled(store);
+    let schema = open(store);
+    let shop = second(&schema).unwrap();
+    let customer = Customer { name: "Ada".into(), town: "town 1".into(), is_new: true };
+    let write = || store.transact(|txn| shop.customers.put(txn, &99, &customer));
+    assert!(!schema.plan().unwrap().can_write());
+    assert!(write().is_err());
+    // Disabled data hinders no writer, and is still there to be dropped.
+    schema.disable("customers", "by_length").unwrap();
+    let plan = schema.plan().unwrap();
+    assert!(plan.can_write());
+    assert!(plan.to_string().contains(
+        "\"by_length\" of \"customers\" is not declared by this program, and is disabled"
+    ));
+
+    let mut calls = 0;
+    let stopped = schema.drop_undeclared_with(|step, _| {
+        calls += 1;
+        assert!(matches!(step, Step::UndeclaredDerived { name, .. } if name == "by_length"));
+        Break(())
+    });
+    assert_eq!((calls, stopped.unwrap().finished), (1, true), "12 entries take one transaction");
+    assert_eq!(schema.drop_undeclared().unwrap().removed, 0, "a second call finds nothing");
+    let left = schema.plan().unwrap().steps;
+    assert!(left.iter().all(|step| !matches!(step, Step::UndeclaredDerived { .. })));
+    assert!(left.contains(&Step::UndeclaredTable { table: "left".into() }), "tables stay");
+    schema.apply().unwrap();
+    write().unwrap();
+    assert_eq!(shop.by_city.check(&store.snapshot().unwrap()).unwrap(), []);
+
+    let dry = Schema::dry_run(store, "app").unwrap();
+    assert!(matches!(dry.drop_undeclared(), Err(Error::InvalidArgument { .. })));
+}

@@ -202,6 +202,19 @@ pub trait Derived<K, V>: Send + Sync {
         None
     }
 
+    /// The places of the records whose data is not in the store. A [schema](crate::schema) calls
+    /// this with records of earlier versions, since an upgrade must not change what the data is
+    /// computed from. [`DerivedEntries`] read their entries in one round trip.
+    ///
+    /// The default finds none: for kinds of which one record does not tell, such as totals.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    fn missing(&self, txn: &mut DynWriter<'_>, records: &[(K, V)]) -> Result<Vec<usize>> {
+        let _ = (txn, records);
+        Ok(Vec::new())
+    }
+
     /// Removes all data that follows from records whose values are unknown because they do not
     /// decode. Returns whether it could do so.
     ///
@@ -361,6 +374,23 @@ impl<K, V, D: DerivedEntries<K, V>> Derived<K, V> for Difference<D> {
 
     fn subspace(&self) -> Option<&Subspace> {
         Some(self.0.space())
+    }
+
+    fn missing(&self, txn: &mut DynWriter<'_>, records: &[(K, V)]) -> Result<Vec<usize>> {
+        let made = records.iter().map(|(key, record)| entries_of(&self.0, key, record));
+        let made: Vec<_> = made.collect();
+        let keys: Vec<&[u8]> = made.iter().flatten().map(|(key, _)| &**key).collect();
+        let mut stored = txn.get_many(&keys)?.into_iter();
+        let lacks = |entries: &Vec<DerivedEntry>| {
+            let stored = stored.by_ref().take(entries.len());
+            // All of them are taken, also after one that differs.
+            let differ = stored.zip(entries).filter(|(stored, (_, value))| {
+                stored.as_deref().is_none_or(|stored| *stored != **value)
+            });
+            differ.count() > 0
+        };
+        let places = made.iter().map(lacks).enumerate();
+        Ok(places.filter_map(|(place, lacks)| lacks.then_some(place)).collect())
     }
 
     fn forget(&self, txn: &mut DynWriter<'_>, lost: &LostRecords<'_, K>) -> Result<bool> {

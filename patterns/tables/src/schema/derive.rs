@@ -8,6 +8,7 @@ use keyloom::{Error, Result, Store, Subspace, Writer};
 use super::attached::Attached;
 use super::error::SchemaError;
 use super::maintained::Maintained;
+use super::migrate::refuse_changed_sample;
 use super::owned::{Declared, Owned};
 use super::stored::{Definition, Id, State, StoredDerived, StoredTable, space_of};
 use super::{Known, Schema, new_id};
@@ -43,10 +44,14 @@ impl<S: Store> Schema<'_, S> {
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
+    /// While the store may hold records of earlier [versions](keyloom::value::upgrade), the data of
+    /// plain entries, such as an index, is compared with up to 102 such records, in as many ranges
+    /// and one round trip.
+    ///
     /// # Errors
     /// [`SchemaError::Contradiction`]; [`SchemaError::DeclaredTwice`]; [`SchemaError::NotOwned`]
-    /// for a table of another schema or of none; [`SchemaError::Outside`]; the errors of `make`;
-    /// any error of the store.
+    /// for a table of another schema or of none; [`SchemaError::Outside`];
+    /// [`SchemaError::UpgradeChanges`]; the errors of `make`; any error of the store.
     pub fn derive<D: Maintained, C: Codec<D::Value>>(
         &self,
         table: &Table<D::Key, D::Value, C>,
@@ -106,6 +111,11 @@ impl<S: Store> Schema<'_, S> {
             .into());
         }
         let declared = Declared::new(&stored, definition, derived.derived());
+        let has_earlier = known.stored.get(&*owned.name).is_some_and(StoredTable::has_earlier);
+        let is_complete = stored.state == State::Readable && stored.queue.is_none();
+        if has_earlier && is_complete && declared.is(&stored) {
+            self.enter(|txn| refuse_changed_sample(txn, owned, &declared, table))?;
+        }
         let declared = owned.declare(declared)?;
         let attached = Attached::new(derived, declared, table.clone());
         self.works.add(&owned.name, attached.clone());

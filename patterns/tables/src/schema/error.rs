@@ -63,6 +63,28 @@ pub enum SchemaError {
         /// The error of the first, with its key.
         source: Error,
     },
+    /// Derived data does not have what follows from an upgraded record: it has what followed from
+    /// the earlier version. The [`Error::At`] around this one names the record.
+    #[error(
+        "{name:?} of the table {table:?} does not have what follows from the upgraded record: the upgrade changes what {name:?} is computed from; raise the version of {name:?}, and build it"
+    )]
+    UpgradeChanges {
+        /// The table.
+        table: String,
+        /// The derived data.
+        name: String,
+    },
+    /// The queue of deferred derived data holds records of earlier versions. Drain it, and migrate
+    /// again; [`Schema::apply`](super::Schema::apply) does both.
+    #[error(
+        "the queue of {name:?} of the table {table:?} holds records of earlier versions; drain it, and migrate again"
+    )]
+    Queued {
+        /// The table.
+        table: String,
+        /// The derived data.
+        name: String,
+    },
     /// Programs with the declared version could not read what this program writes. A raised version
     /// states that they no longer run.
     #[error(
@@ -130,7 +152,7 @@ pub enum SchemaError {
     },
     /// The definition of derived data in the store differs from the program's.
     #[error(
-        "{name:?} of the table {table:?} is {stored} in the store, and {declared} in the program; build it, or run the program of the stored version"
+        "{name:?} of the table {table:?} is {stored} in the store, and {declared} in the program; if this program is the newer one, build it; otherwise run the newer one"
     )]
     Changed {
         /// The table.

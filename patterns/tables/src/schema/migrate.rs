@@ -4,11 +4,15 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::value::shape::Shape;
-use keyloom::{Error, KeyBuf, Page, Reader, Result, Store, Writer, pack, unpack};
+use keyloom::{
+    DynWriter, Error, KeyBuf, Order, Page, Reader, Result, Store, Subspace, Writer, pack, unpack,
+};
 
 use super::build::{BATCH, in_batches};
+use super::deferred::read_queued;
 use super::error::SchemaError;
-use super::owned::Owned;
+use super::owned::{Declared, Owned};
+use super::sample::sample;
 use super::stored::{Id, StoredTable, space_of};
 use crate::derived::page_behind;
 use crate::progress::Progress;
@@ -59,7 +63,10 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
     /// removed from the program. A table whose codec states no version has nothing to rewrite.
     ///
     /// Derived data is not written: an upgrade that changes what it is computed from needs a
-    /// raised version of the derived data.
+    /// raised version of the derived data, which is built first. Data of plain entries, such as an
+    /// index, is compared with each upgraded record: one get per entry. That does not find an entry
+    /// that the upgrade takes away, nor a change of other kinds, such as totals; their
+    /// [`check`](super::Attached::check) does.
     ///
     /// ```
     /// use keyloom::value::{Plain, Upgrade};
@@ -112,8 +119,9 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
     ///
     /// # Errors
     /// [`SchemaError::NotUpgraded`] after all other records were rewritten;
-    /// [`SchemaError::Gone`]; [`Error::InvalidArgument`] for a table outside of a schema, or if
-    /// deferred derived data has queued records (drain them first); any error of the store.
+    /// [`SchemaError::UpgradeChanges`], which leaves the records from there on;
+    /// [`SchemaError::Queued`]; [`SchemaError::Gone`]; [`Error::InvalidArgument`] for a table
+    /// outside of a schema; any error of the store.
     pub fn migrate_with<S: Store>(
         &self,
         store: &S,
@@ -155,9 +163,13 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
             page_behind(position.last.as_deref(), txn, self.space(), batch.max(1))?;
         let mut progress = Progress { records: entries.len() as u64, ..Progress::default() };
         let mut rewritten = Vec::new();
+        let mut upgraded = Vec::new();
         for (key, old) in entries.iter().filter(|(_, old)| !C::is_current(old)) {
-            match upgraded::<V, C>(old) {
-                Ok(new) => rewritten.push((KeyBuf::from_slice(key), new)),
+            match upgrade(self, key, old) {
+                Ok((new, record)) => {
+                    rewritten.push((KeyBuf::from_slice(key), new));
+                    upgraded.push(record);
+                }
                 Err(_) => {
                     position.left += 1;
                     position.first_left.get_or_insert_with(|| KeyBuf::from_slice(key));
@@ -165,6 +177,9 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
             }
         }
         drop(entries);
+        for declared in owned.complete(&stored) {
+            refuse_missing(txn, owned, &declared, self.space(), &upgraded)?;
+        }
         rewritten.iter().try_for_each(|(key, new)| txn.put(key, new))?;
         progress.written = rewritten.len() as u64;
         progress.finished = last.is_none();
@@ -173,7 +188,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
             position.write(txn, stored.id)?;
             return Ok((progress, None));
         }
-        refuse_queued(txn, owned, &stored)?;
+        refuse_queued::<V, C>(txn, &owned.name, &stored)?;
         if txn.get(&position_key(stored.id))?.is_some() {
             txn.delete(&position_key(stored.id))?;
         }
@@ -181,7 +196,8 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
             finish(txn, owned, stored, version)?;
             return Ok((progress, None));
         };
-        let first = txn.get(key)?.map(|old| upgraded::<V, C>(&old).map(drop)).transpose();
+        let upgraded = |old: &[u8]| upgrade(self, key, old).map(drop);
+        let first = txn.get(key)?.map(|old| upgraded(&old)).transpose();
         let left = first.err().map(|source| {
             let (table, source) = (owned.name.to_string(), source.at(key));
             SchemaError::NotUpgraded { table, left: position.left, source }.into()
@@ -208,27 +224,74 @@ fn finish<K, V>(
     owned.write(txn, &stored)
 }
 
-/// The bytes of a record as the newest version.
-fn upgraded<V, C: Codec<V>>(old: &[u8]) -> Result<Vec<u8>> {
+/// The bytes of a record as the newest version, and the record with its key.
+fn upgrade<K: RecordKey, V, C: Codec<V>>(
+    table: &Table<K, V, C>,
+    key: &[u8],
+    old: &[u8],
+) -> Result<(Vec<u8>, (K, V))> {
+    let record = (table.space().unpack(key)?, C::decode(old)?);
+    table.refuse_other_key(key, &record.1)?;
     let mut new = Vec::new();
-    C::encode(&C::decode(old)?, &mut new)?;
-    Ok(new)
+    C::encode(&record.1, &mut new)?;
+    Ok((new, record))
 }
 
-/// Queues hold old records, whose versions are still to be read.
-fn refuse_queued<K, V>(
-    reader: &impl Reader,
+/// Refuses derived data that a sample of the records of earlier versions shows to be computed from
+/// something else than what their upgrade returns. Costs at most 202 ranges of one key, and one
+/// round trip for the data.
+///
+/// Writes would not find the entries of the earlier version, and leave them for ever.
+pub(super) fn refuse_changed_sample<K: RecordKey, V, C: Codec<V>>(
+    txn: &mut impl Writer,
     owned: &Owned<K, V>,
+    declared: &Declared<K, V>,
+    table: &Table<K, V, C>,
+) -> Result<()> {
+    let mut sampled = Vec::new();
+    sample(txn, table.space(), |key, bytes| {
+        if !C::is_current(bytes) {
+            // A record that cannot be upgraded is reported by a migration.
+            sampled.extend(upgrade(table, key, bytes).map(|(_, record)| record));
+        }
+        Ok(())
+    })?;
+    refuse_missing(txn, owned, declared, table.space(), &sampled)
+}
+
+/// # Errors
+/// [`SchemaError::UpgradeChanges`] if the data of one of the records is not in the store.
+fn refuse_missing<K: RecordKey, V>(
+    txn: &mut impl Writer,
+    owned: &Owned<K, V>,
+    declared: &Declared<K, V>,
+    space: &Subspace,
+    records: &[(K, V)],
+) -> Result<()> {
+    let missing = declared.derived().missing(&mut DynWriter::new(txn), records)?;
+    let Some((key, _)) = missing.first().and_then(|place| records.get(*place)) else {
+        return Ok(());
+    };
+    let (table, name) = (owned.name.to_string(), declared.name.to_string());
+    Err(Error::from(SchemaError::UpgradeChanges { table, name }).at(&space.pack(key)))
+}
+
+/// Refuses a queue with a record of an earlier version: a program of that version has queued it,
+/// and it is still to be read.
+fn refuse_queued<V, C: Codec<V>>(
+    reader: &impl Reader,
+    table: &str,
     stored: &StoredTable,
 ) -> Result<()> {
     for one in &stored.derived {
         let Some(queue) = one.queue.map(space_of) else { continue };
-        if reader.first(queue.self_and_children())?.is_some() {
-            return Err(Error::InvalidArgument {
-                what: "the derived data",
-                value: owned.name_of(&one.name),
-                why: "its queue holds records of earlier versions; drain it, and migrate again",
-            });
+        for entry in reader.range(queue.self_and_children(), Order::Ascending)? {
+            let (key, queued) = entry?;
+            let old = read_queued(&queued).map_err(|error| error.at(&key))?;
+            if old.is_some_and(|old| !C::is_current(old)) {
+                let (table, name) = (table.into(), one.name.clone());
+                return Err(SchemaError::Queued { table, name }.into());
+            }
         }
     }
     Ok(())

@@ -249,6 +249,7 @@ mod owned;
 mod plan;
 mod rename;
 mod sample;
+mod steps;
 mod stored;
 mod tables;
 mod violations;
@@ -266,7 +267,7 @@ pub use attached::Attached;
 pub use error::SchemaError;
 pub use maintained::Maintained;
 pub use owned::OWNER;
-pub use plan::{Plan, Step};
+pub use steps::{Plan, Step};
 pub use stored::{Definition, State, TableDefinition};
 pub use tables::{DerivedInfo, TableInfo};
 
@@ -397,8 +398,9 @@ impl<'s, S: Store> Schema<'s, S> {
     /// Records of earlier versions are read as `V`, and rewritten when they are put; see
     /// [`Table::migrate`] for the others. Derived data is computed from the upgraded records, and
     /// is not built again. So an upgrade must leave what it is computed from as it was. If it does
-    /// not, raise the version of the derived data, and [build](Attached::build) it; nothing finds
-    /// that before [`Attached::check`].
+    /// not, raise the version of the derived data, and [build](Attached::build) it. The
+    /// [declaration](Schema::derive) of an index compares a sample of the records, and a migration
+    /// all of them.
     ///
     /// Programs with an earlier version can no longer write to the table. If they still read, they
     /// get an error for a record of a newer version, and never another value.

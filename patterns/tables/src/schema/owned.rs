@@ -320,9 +320,24 @@ impl<K, V> Owned<K, V> {
         let Some(stored) = stored.filter(|stored| stored.id == self.id) else {
             return Err(SchemaError::Gone { name: self.name.to_string() }.into());
         };
-        let Self { schema, name, definition, .. } = self;
-        Declaration { schema, name, definition }.refuse_other(&stored)?;
+        self.refuse_other(&stored)?;
         Ok(stored)
+    }
+
+    /// # Errors
+    /// The reason why this program cannot use the table as another one has changed it.
+    pub(super) fn refuse_other(&self, stored: &StoredTable) -> Result<()> {
+        let Self { schema, name, definition, .. } = self;
+        Declaration { schema, name, definition }.refuse_other(stored)
+    }
+
+    /// The declared data that each record has its share of: complete, and not deferred.
+    pub(super) fn complete(&self, stored: &StoredTable) -> Vec<Arc<Declared<K, V>>> {
+        let is_complete = |one: &&Arc<Declared<K, V>>| {
+            let stored = stored.get(&one.name).filter(|stored| one.is(stored));
+            stored.is_some_and(|stored| stored.state == State::Readable && stored.queue.is_none())
+        };
+        self.declared().all.iter().filter(is_complete).cloned().collect()
     }
 
     /// Writes the table's entry.

@@ -1,195 +1,23 @@
-//! What a program would change in a store, and the work that is left to do.
+//! Finding out what a program would change in a store, and doing the work that is left.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use keyloom::value::Codec;
-use keyloom::value::shape::Shape;
 use keyloom::{Reader, Result, Store};
 
 use super::attached::Attached;
 use super::build::BATCH;
 use super::dry_run::DryRun;
+#[cfg(doc)]
+use super::error::SchemaError;
 use super::maintained::Maintained;
-use super::stored::{Definition, State, StoredDerived, StoredTable, TableDefinition};
+use super::steps::{Plan, Step};
+use super::stored::{Definition, State, StoredDerived, StoredTable};
 use super::{Known, Schema, read_tables};
 use crate::progress::Progress;
 use crate::table::{RecordKey, Table};
-
-/// What a program would change in a store: see [`Schema::plan`]. `Display` writes one line for each
-/// step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Plan {
-    /// The steps, in the order in which they are done.
-    pub steps: Vec<Step>,
-}
-
-impl Plan {
-    /// Whether [`Schema::apply`] has nothing to do. Data that the program does not declare may be
-    /// left, since it stays.
-    pub fn is_done(&self) -> bool {
-        self.steps.iter().all(|step| {
-            matches!(step, Step::UndeclaredTable { .. } | Step::UndeclaredDerived { .. })
-        })
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.steps.is_empty() {
-            return f.write_str("nothing to change");
-        }
-        self.steps.iter().enumerate().try_for_each(|(n, step)| {
-            let end = if n == 0 { "" } else { "\n" };
-            write!(f, "{end}{step}")
-        })
-    }
-}
-
-/// A step of a [`Plan`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Step {
-    /// The declaration renames a table.
-    RenameTable {
-        /// The name in the store.
-        old: String,
-        /// The name of the program.
-        table: String,
-    },
-    /// The declaration enters a table.
-    AddTable {
-        /// The table.
-        table: String,
-        /// Its definition.
-        definition: TableDefinition,
-    },
-    /// The declaration changes the definition of a table: its version, or what its records may be.
-    ChangeTable {
-        /// The table.
-        table: String,
-        /// The definition in the store.
-        stored: TableDefinition,
-        /// The definition afterwards.
-        declared: TableDefinition,
-    },
-    /// The declaration renames derived data.
-    RenameDerived {
-        /// The table.
-        table: String,
-        /// The name in the store.
-        old: String,
-        /// The name of the program.
-        name: String,
-    },
-    /// The declaration enters derived data.
-    AddDerived {
-        /// The table.
-        table: String,
-        /// The derived data.
-        name: String,
-        /// Its definition.
-        definition: Definition,
-    },
-    /// [`Attached::build`]: derived data is built from the records.
-    Build {
-        /// The table.
-        table: String,
-        /// The derived data.
-        name: String,
-        /// The definition of the program.
-        definition: Definition,
-        /// The definition of the data that is cleared first, if it is another one.
-        replaces: Option<Definition>,
-        /// The number of records of the table.
-        records: u64,
-    },
-    /// [`Table::migrate`]: records of earlier versions are rewritten.
-    Migrate {
-        /// The table.
-        table: String,
-        /// The earlier versions that the store may hold; 0 is the type before it had versions.
-        earlier: Vec<u8>,
-        /// The newest version.
-        version: u8,
-        /// The number of records of the table, all of which are visited.
-        records: u64,
-    },
-    /// The store has derived data that this program does not declare. Until it does, or until the
-    /// data is [disabled](Schema::disable) or [dropped](Schema::drop_derived), it cannot write to
-    /// the table. A plan leaves it as it is.
-    UndeclaredDerived {
-        /// The table.
-        table: String,
-        /// The derived data.
-        name: String,
-        /// Its definition.
-        definition: Definition,
-    },
-    /// The store has a table that this program does not declare. A plan leaves it as it is; see
-    /// [`Schema::drop_table`].
-    UndeclaredTable {
-        /// The table.
-        table: String,
-    },
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let visits = |f: &mut fmt::Formatter<'_>, records: u64| {
-            let (batches, s) = (batches(records), if batches(records) == 1 { "" } else { "s" });
-            write!(f, "; visits {records} records in {batches} transaction{s}")
-        };
-        match self {
-            Self::RenameTable { old, table } => write!(f, "rename the table {old:?} to {table:?}"),
-            Self::AddTable { table, definition } => write!(f, "add {table:?}: {definition}"),
-            Self::ChangeTable { table, stored, declared } => {
-                write!(f, "change {table:?}: ")?;
-                let [from, to] = [stored, declared].map(ToString::to_string);
-                if from != to {
-                    return write!(f, "from {from} to {to}");
-                }
-                let shape = |one: &TableDefinition| {
-                    one.shape.as_ref().map_or("unknown".into(), Shape::to_string)
-                };
-                write!(f, "records from {} to {}", shape(stored), shape(declared))
-            }
-            Self::RenameDerived { table, old, name } => {
-                write!(f, "rename {old:?} of {table:?} to {name:?}")
-            }
-            Self::AddDerived { table, name, definition } => {
-                write!(f, "add {name:?} of {table:?}: {definition}")
-            }
-            Self::Build { table, name, definition, replaces, records } => {
-                write!(f, "build {name:?} of {table:?}: {definition}")?;
-                if let Some(old) = replaces {
-                    write!(f, ", in place of {old}")?;
-                }
-                visits(f, *records)
-            }
-            Self::Migrate { table, earlier, version, records } => {
-                let earlier = earlier.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
-                write!(f, "migrate {table:?} to version {version} from {earlier}")?;
-                visits(f, *records)
-            }
-            Self::UndeclaredDerived { table, name, .. } => write!(
-                f,
-                "left: {name:?} of {table:?} is not declared by this program, which cannot write to the table before it is disabled or dropped"
-            ),
-            Self::UndeclaredTable { table } => {
-                write!(f, "left: the table {table:?} is not declared by this program")
-            }
-        }
-    }
-}
-
-/// The number of transactions of a build or a migration.
-fn batches(records: u64) -> u64 {
-    records.div_ceil(BATCH as u64).max(1)
-}
 
 /// The progress of a step, which may stop it.
 pub(super) type OnProgress<'p> = &'p mut dyn FnMut(&Progress) -> ControlFlow<()>;
@@ -198,6 +26,10 @@ pub(super) type OnProgress<'p> = &'p mut dyn FnMut(&Progress) -> ControlFlow<()>
 pub(super) trait Work<S>: Send + Sync {
     /// The name of the derived data and its definition; `None` for a table.
     fn derived(&self) -> Option<(&str, &Definition)>;
+
+    /// # Errors
+    /// The reason why this program is older than the store, if it is.
+    fn refuse_newer(&self, stored: &StoredTable) -> Result<()>;
 
     /// Builds the derived data, or migrates the table.
     fn run(&self, store: &S, progress: OnProgress<'_>) -> Result<Progress>;
@@ -209,6 +41,16 @@ pub(super) trait Work<S>: Send + Sync {
 impl<S: Store, D: Maintained, C: Codec<D::Value>> Work<S> for Attached<D, C> {
     fn derived(&self) -> Option<(&str, &Definition)> {
         Some((&self.declared.name, &self.declared.definition))
+    }
+
+    fn refuse_newer(&self, stored: &StoredTable) -> Result<()> {
+        let version = self.declared.definition.version;
+        match stored.get(&self.declared.name) {
+            Some(one) if one.definition.version > version => {
+                self.owned()?.refuse_change(&self.declared, one)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn run(&self, store: &S, progress: OnProgress<'_>) -> Result<Progress> {
@@ -226,6 +68,10 @@ impl<S: Store, D: Maintained, C: Codec<D::Value>> Work<S> for Attached<D, C> {
 impl<S: Store, K: RecordKey, V: 'static, C: Codec<V>> Work<S> for Table<K, V, C> {
     fn derived(&self) -> Option<(&str, &Definition)> {
         None
+    }
+
+    fn refuse_newer(&self, stored: &StoredTable) -> Result<()> {
+        self.owner().map_or(Ok(()), |owned| owned.refuse_other(stored))
     }
 
     fn run(&self, store: &S, progress: OnProgress<'_>) -> Result<Progress> {
@@ -327,8 +173,10 @@ impl<'s, S: Store> Schema<'s, S> {
     /// reads its keys.
     ///
     /// # Errors
-    /// [`Error::NewerFormat`](keyloom::Error::NewerFormat);
-    /// [`SchemaError::Damaged`](super::SchemaError::Damaged); any error of the store.
+    /// [`SchemaError::Contradiction`] or [`SchemaError::Changed`] if a newer program has raised a
+    /// version
+    /// since the declaration; [`Error::NewerFormat`](keyloom::Error::NewerFormat);
+    /// [`SchemaError::Damaged`]; any error of the store.
     pub fn plan(&self) -> Result<Plan> {
         let snapshot = self.store.snapshot()?;
         let before = read_tables(&snapshot, &self.name)?;
@@ -383,6 +231,55 @@ impl<'s, S: Store> Schema<'s, S> {
         Ok(done)
     }
 
+    /// Drops the derived data of the plan that this program does not declare, so that it can write
+    /// to its tables. Programs that declare the data then get [`SchemaError::Gone`]. Tables that
+    /// this program does not declare stay; see
+    /// [`drop_table`](Schema::drop_table).
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::{Schema, entry};
+    /// let store = Memory::new();
+    /// let old = Schema::open(&store, "shop")?;
+    /// old.index(&old.table::<u32, u32>("prices")?, "by_price", 1, |_, cents| entry(cents))?;
+    ///
+    /// // The next program has no use for the index.
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let prices = schema.table::<u32, u32>("prices")?;
+    /// assert!(!schema.plan()?.can_write());
+    /// schema.drop_undeclared()?;
+    /// store.transact(|txn| prices.put(txn, &1, &250))?;
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`plan`](Schema::plan) and of [`drop_derived`](Schema::drop_derived).
+    pub fn drop_undeclared(&self) -> Result<Progress> {
+        self.drop_undeclared_with(|_, _| ControlFlow::Continue(()))
+    }
+
+    /// [`drop_undeclared`](Schema::drop_undeclared), which calls `progress` with the step and its
+    /// progress after each transaction, and stops if that breaks; the next call resumes.
+    ///
+    /// # Errors
+    /// The errors of [`drop_undeclared`](Schema::drop_undeclared).
+    pub fn drop_undeclared_with(
+        &self,
+        mut progress: impl FnMut(&Step, &Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        self.not_dry()?;
+        let mut done = Progress::complete();
+        for step in &self.plan()?.steps {
+            let Step::UndeclaredDerived { table, name, .. } = step else { continue };
+            let on_progress = |done: &Progress| progress(step, done);
+            done = done.followed_by(&self.drop_derived_with(table, name, BATCH, on_progress)?);
+            if !done.finished {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
     fn do_step(&self, store: &S, step: &Step, progress: OnProgress<'_>) -> Result<Progress> {
         let mut done = Progress::complete();
         match step {
@@ -393,22 +290,31 @@ impl<'s, S: Store> Schema<'s, S> {
                     done = work.run(store, progress)?;
                 }
             }
-            Step::Migrate { table, .. } => {
-                // The queues of deferred data first: they hold records of earlier versions.
-                let works = self.works.of(table);
-                for work in works.iter().filter(|work| work.derived().is_some()) {
-                    done = done.followed_by(&work.drain(store, progress)?);
-                    if !done.finished {
-                        return Ok(done);
-                    }
-                }
-                if let Some(work) = works.iter().find(|work| work.derived().is_none()) {
-                    done = done.followed_by(&work.run(store, progress)?);
-                }
-            }
+            Step::Migrate { table, .. } => done = self.drain_and_migrate(store, table, progress)?,
             _ => {}
         }
         Ok(done)
+    }
+
+    /// Migrates a table after its queues: programs of earlier versions have queued records of them.
+    fn drain_and_migrate(
+        &self,
+        store: &S,
+        table: &str,
+        progress: OnProgress<'_>,
+    ) -> Result<Progress> {
+        let works = self.works.of(table);
+        let mut done = Progress::complete();
+        for work in works.iter().filter(|work| work.derived().is_some()) {
+            done = done.followed_by(&work.drain(store, progress)?);
+            if !done.finished {
+                return Ok(done);
+            }
+        }
+        match works.iter().find(|work| work.derived().is_none()) {
+            Some(work) => Ok(done.followed_by(&work.run(store, progress)?)),
+            None => Ok(done),
+        }
     }
 
     /// The entries of the schema; in a dry run, after its declarations.
@@ -440,6 +346,7 @@ impl<'s, S: Store> Schema<'s, S> {
         let old = renamed.map(|(_, old)| old).or_else(|| before.get(&name));
         plan.enter_table(&name, table, renamed.map(|(old, _)| &**old), old);
         let works = self.works.of(&name);
+        works.iter().try_for_each(|work| work.refuse_newer(table))?;
         let records = once(|| reader.count(table.space().self_and_children()));
         for one in &table.derived {
             let of = |work: &Arc<dyn Work<S>>| {
@@ -525,7 +432,7 @@ fn is_whole(one: &StoredDerived, declared: &Definition) -> bool {
 
 fn undeclared(table: &str, one: &StoredDerived) -> Step {
     let (table, name, definition) = (table.into(), one.name.clone(), one.definition.clone());
-    Step::UndeclaredDerived { table, name, definition }
+    Step::UndeclaredDerived { table, name, definition, state: one.state }
 }
 
 /// Computes a number when it is first needed.

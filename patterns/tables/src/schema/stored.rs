@@ -286,6 +286,11 @@ impl StoredTable {
         .into())
     }
 
+    /// Whether the table may hold records of earlier versions.
+    pub(super) fn has_earlier(&self) -> bool {
+        self.definition.earlier_versions().is_some()
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&StoredDerived> {
         self.derived.iter().find(|one| one.name == name)
     }

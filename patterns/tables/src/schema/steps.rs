@@ -1,0 +1,204 @@
+//! What a program would change in a store.
+
+use std::fmt;
+
+use keyloom::value::shape::Shape;
+
+#[cfg(doc)]
+use super::Schema;
+#[cfg(doc)]
+use super::attached::Attached;
+use super::build::BATCH;
+use super::stored::{Definition, State, TableDefinition};
+#[cfg(doc)]
+use crate::table::Table;
+
+/// What a program would change in a store: see [`Schema::plan`]. `Display` writes one line for each
+/// step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The steps, in the order in which they are done.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Whether [`Schema::apply`] has nothing to do. Data that the program does not declare may be
+    /// left, since it stays.
+    pub fn is_done(&self) -> bool {
+        self.steps.iter().all(|step| {
+            matches!(step, Step::UndeclaredTable { .. } | Step::UndeclaredDerived { .. })
+        })
+    }
+
+    /// Whether the program can write to all of its tables: their derived data in the store is
+    /// declared by it, or disabled. [`Schema::apply`] does not change that;
+    /// [`Schema::drop_undeclared`] does.
+    pub fn can_write(&self) -> bool {
+        let is_disabled = |state: &State| *state == State::Disabled;
+        self.steps.iter().all(|step| match step {
+            Step::UndeclaredDerived { state, .. } => is_disabled(state),
+            _ => true,
+        })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.steps.is_empty() {
+            return f.write_str("nothing to change");
+        }
+        self.steps.iter().enumerate().try_for_each(|(n, step)| {
+            let end = if n == 0 { "" } else { "\n" };
+            write!(f, "{end}{step}")
+        })
+    }
+}
+
+/// A step of a [`Plan`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// The declaration renames a table.
+    RenameTable {
+        /// The name in the store.
+        old: String,
+        /// The name of the program.
+        table: String,
+    },
+    /// The declaration enters a table.
+    AddTable {
+        /// The table.
+        table: String,
+        /// Its definition.
+        definition: TableDefinition,
+    },
+    /// The declaration changes the definition of a table: its version, or what its records may be.
+    ChangeTable {
+        /// The table.
+        table: String,
+        /// The definition in the store.
+        stored: TableDefinition,
+        /// The definition afterwards.
+        declared: TableDefinition,
+    },
+    /// The declaration renames derived data.
+    RenameDerived {
+        /// The table.
+        table: String,
+        /// The name in the store.
+        old: String,
+        /// The name of the program.
+        name: String,
+    },
+    /// The declaration enters derived data.
+    AddDerived {
+        /// The table.
+        table: String,
+        /// The derived data.
+        name: String,
+        /// Its definition.
+        definition: Definition,
+    },
+    /// [`Attached::build`]: derived data is built from the records.
+    Build {
+        /// The table.
+        table: String,
+        /// The derived data.
+        name: String,
+        /// The definition of the program.
+        definition: Definition,
+        /// The definition of the data that is cleared first, if it is another one.
+        replaces: Option<Definition>,
+        /// The number of records of the table.
+        records: u64,
+    },
+    /// [`Table::migrate`]: records of earlier versions are rewritten.
+    Migrate {
+        /// The table.
+        table: String,
+        /// The earlier versions that the store may hold; 0 is the type before it had versions.
+        earlier: Vec<u8>,
+        /// The newest version.
+        version: u8,
+        /// The number of records of the table, all of which are visited.
+        records: u64,
+    },
+    /// The store has derived data that this program does not declare. Until it does, or until the
+    /// data is [disabled](Schema::disable) or [dropped](Schema::drop_undeclared), it cannot write
+    /// to the table. A plan leaves it as it is.
+    UndeclaredDerived {
+        /// The table.
+        table: String,
+        /// The derived data.
+        name: String,
+        /// Its definition.
+        definition: Definition,
+        /// Its state.
+        state: State,
+    },
+    /// The store has a table that this program does not declare. A plan leaves it as it is; see
+    /// [`Schema::drop_table`].
+    UndeclaredTable {
+        /// The table.
+        table: String,
+    },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let visits = |f: &mut fmt::Formatter<'_>, records: u64| {
+            let (batches, s) = (batches(records), if batches(records) == 1 { "" } else { "s" });
+            write!(f, "; visits {records} records in {batches} transaction{s}")
+        };
+        match self {
+            Self::RenameTable { old, table } => write!(f, "rename the table {old:?} to {table:?}"),
+            Self::AddTable { table, definition } => write!(f, "add {table:?}: {definition}"),
+            Self::ChangeTable { table, stored, declared } => {
+                write!(f, "change {table:?}: ")?;
+                let [from, to] = [stored, declared].map(ToString::to_string);
+                if from != to {
+                    return write!(f, "from {from} to {to}");
+                }
+                let shape = |one: &TableDefinition| {
+                    one.shape.as_ref().map_or("unknown".into(), Shape::to_string)
+                };
+                write!(f, "records from {} to {}", shape(stored), shape(declared))
+            }
+            Self::RenameDerived { table, old, name } => {
+                write!(f, "rename {old:?} of {table:?} to {name:?}")
+            }
+            Self::AddDerived { table, name, definition } => {
+                write!(f, "add {name:?} of {table:?}: {definition}")
+            }
+            Self::Build { table, name, definition, replaces, records } => {
+                write!(f, "build {name:?} of {table:?}: {definition}")?;
+                if let Some(old) = replaces {
+                    write!(f, ", in place of {old}")?;
+                }
+                visits(f, *records)
+            }
+            Self::Migrate { table, earlier, version, records } => {
+                let earlier = earlier.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+                write!(f, "migrate {table:?} to version {version} from {earlier}")?;
+                visits(f, *records)
+            }
+            Self::UndeclaredDerived { table, name, state: State::Disabled, .. } => write!(
+                f,
+                "left: {name:?} of {table:?} is not declared by this program, and is disabled"
+            ),
+            Self::UndeclaredDerived { table, name, .. } => write!(
+                f,
+                "left: {name:?} of {table:?} is not declared by this program, which cannot write to the table before it is disabled or dropped"
+            ),
+            Self::UndeclaredTable { table } => {
+                write!(f, "left: the table {table:?} is not declared by this program")
+            }
+        }
+    }
+}
+
+/// The number of transactions of a build or a migration.
+fn batches(records: u64) -> u64 {
+    records.div_ceil(BATCH as u64).max(1)
+}
