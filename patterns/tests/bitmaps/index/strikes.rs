@@ -25,7 +25,7 @@ pub struct Strike {
 }
 
 static STRIKES: LazyLock<Vec<Strike>> = LazyLock::new(|| {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/birdstrikes.csv.gz");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/data/birdstrikes.csv.gz");
     let mut text = String::new();
     let file = std::fs::File::open(file).unwrap();
     flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
