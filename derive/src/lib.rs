@@ -139,7 +139,8 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// assert_eq!(tickets.get(&snapshot, &key)?.as_ref(), Some(&ticket));
 /// assert_eq!(tickets.by_tags(&snapshot)?.count(&snapshot, "door")?, 1);
 /// let open = tickets.by_status.query().prefix((Status::Open,)).limit(10).records(&snapshot)?;
-/// assert_eq!(open.items, [(key, ticket)]);
+/// assert_eq!(open.items[0].0, key);
+/// assert_eq!(tickets.by_code.query().prefix("A-7").first(&snapshot)?, Some((key, ticket)));
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 ///
@@ -253,7 +254,8 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// | `name = Tickets` | the name of the generated type | the record's with `Table` after it |
 /// | `crate = path` | the path of `keyloom_patterns` | `::keyloom_patterns` |
 /// | `index(by_status = (status, desc(opened)), ..)` | an index on several fields | |
-/// | `derived(near: PointIndex<u64, City> = near_index, ..)` | derived data of another kind | |
+/// | `ranked(..)`, `totals(..)`, `points(..)`, `text(..)`, `inverted(..)`, `expiry(..)` | derived data of [other kinds](#other-kinds) | |
+/// | `derived(found: MyIndex = my_index, ..)` | derived data of any kind, from a function | |
 ///
 /// # Indexes
 ///
@@ -270,13 +272,72 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// | `unique` | at most one record has these parts | |
 /// | `version = 2` | the version of the index: raise it with each change of `when` or of the parts | 1 |
 /// | `when = self.is_open()` | only records that meet this condition have entries; `self` is the record | all records |
+/// | `covering = (title, opened)` | each entry has a copy of these fields: a query that needs only them reads no record | |
+/// | `deferred` | the index is updated later, by `drain`; see `Schema::derive_deferred` | updated with the record |
+///
+/// The record of a unique index: `tickets.by_code.query().prefix("A-7").first(&snapshot)?`. A part
+/// that is `desc` is a `Desc` in queries, too: `prefix((Status::Open, Desc(opened)))`.
 ///
 /// A unique index on an `Option` accepts `None` once. Exempt it with `when = self.code.is_some()`.
 ///
-/// # Other derived data
+/// # Other kinds
 ///
-/// `derived(near: PointIndex<u64, City> = near_index, version = 2)` is `Schema::derive` with the
-/// function `near_index: fn(&Subspace) -> Result<PointIndex<u64, City>>`.
+/// | option of the record | kind | further options |
+/// |---|---|---|
+/// | `ranked(by_score = (game, desc(score)))` | `RankedIndex`: parts as of an index | `when`, `deferred` |
+/// | `totals(sold = (town, day), of = i64::from(self.cents))` | `Totals` by these parts; `()` for one total of all. `of` is an `i64`, by default 1: a count | `when`, `deferred` |
+/// | `points(near = (latitude, longitude))` | `PointIndex` of two fields of `f64`, in degrees | `when`, `deferred` |
+/// | `text(search = (title, each(notes)), analyzer = Analyzer::english())` | `TextIndex` with a field for each part: a `String`, an `Option` of one, or `each` of a collection | `keys_as_ids`, `deferred` |
+/// | `inverted(facets = (status, each(tags), integer(cents)))` | `InvertedIndex` with a field for each part: one value, many, or an integer for comparisons and sums | `keys_as_ids`, `deferred` |
+/// | `expiry(by_deadline = until)` | `Expiry`: a `u64` or an `Option<u64>`, in milliseconds since 1970 | |
+///
+/// All have `version`, as an index does. `keys_as_ids` is for records whose key is a dense whole
+/// number below 2<sup>32</sup>. Each kind needs its feature of `keyloom-patterns`.
+///
+/// ```
+/// use keyloom::{Memory, Store};
+/// use keyloom_patterns::spatial::{Circle, LatLng};
+/// use keyloom_patterns::text::Query;
+/// use keyloom_patterns::{Analyzer, Record, Schema};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug, PartialEq, Serialize, Deserialize, Record)]
+/// #[record(table = "shops", key(id))]
+/// #[record(totals(by_town = town))]
+/// #[record(points(near = (latitude, longitude)))]
+/// #[record(text(search = (name, each(notes)), analyzer = Analyzer::english()))]
+/// struct Shop {
+///     id: u32,
+///     town: String,
+///     name: String,
+///     notes: Vec<String>,
+///     latitude: f64,
+///     longitude: f64,
+/// }
+///
+/// let store = Memory::new();
+/// let shops = ShopTable::declare(&Schema::open(&store, "town")?)?;
+/// let shop = Shop {
+///     id: 1,
+///     town: "Bern".into(),
+///     name: "Tea for two".into(),
+///     notes: vec!["closed on Mondays".into()],
+///     latitude: 46.95,
+///     longitude: 7.45,
+/// };
+/// store.transact(|txn| shops.put_record(txn, &shop))?;
+///
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(shops.by_town(&snapshot)?.get(&snapshot, "Bern")?, 1);
+/// let circle = Circle::new(LatLng::new(46.95, 7.44)?, 2_000.0)?;
+/// assert_eq!(shops.near(&snapshot)?.within(circle).points(&snapshot)?.count(), 1);
+/// let found = shops.search(&snapshot)?.search(Query::term("notes", "monday"));
+/// assert_eq!(found.ids(&snapshot)?.len(), 1);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// `derived(found: MyIndex = my_index, version = 2)` is `Schema::derive` with the function
+/// `my_index: fn(&Subspace) -> Result<MyIndex>`, for all other kinds and options.
 ///
 /// # Versions
 ///
@@ -326,8 +387,8 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// # Limits
 ///
 /// The record is a struct with named fields, without type parameters and lifetimes. An indexed
-/// field has an owned type, such as `String` instead of `Cow<str>`. Deferred data, covering
-/// indexes, totals, and parts that a function computes are declared by hand, or with `derived`.
+/// field has an owned type, such as `String` instead of `Cow<str>`, and serde writes it (no
+/// `skip`). Parts that a function computes are declared by hand, or with `derived`.
 #[proc_macro_derive(Record, attributes(record, index, unique))]
 pub fn record(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

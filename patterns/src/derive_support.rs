@@ -4,10 +4,69 @@
 pub use keyloom::key::{DecodeError, Desc, Pack, Packer, Unpack, Unpacker};
 pub use keyloom::value::{self, Nothing, Plain, Upgrade, Upgrading};
 pub use keyloom::{BoxedError, Reader, Result, Store, Writer};
+#[cfg(feature = "bitmaps")]
+pub use keyloom_bitmaps::{FieldValues, InvertedIndex, single};
+#[cfg(feature = "locking")]
+pub use keyloom_locking::Expiry;
+#[cfg(feature = "spatial")]
+pub use keyloom_spatial::{LatLng, PointIndex};
+pub use keyloom_tables::aggregate::{Contributions, RankedIndex, Totals, contribution};
 pub use keyloom_tables::index::{Index, IndexEntries, entry};
 pub use keyloom_tables::parts::{KeyShape, PackAs, Parts, PrefixOf, shape_of_enum};
 pub use keyloom_tables::schema::{Attached, Schema};
 pub use keyloom_tables::table::{RecordKey, Table};
+#[cfg(feature = "text")]
+pub use keyloom_text::TextIndex;
+
+/// A field of integers of an inverted index.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an integer of an inverted index",
+    note = "such an integer is an `i64`, a smaller integer, or an `Option` of one; for another type, declare the index with `derived(..)`"
+)]
+pub trait ToInteger {
+    /// The value, if there is one.
+    fn to_integer(&self) -> Option<i64>;
+}
+
+macro_rules! integers {
+    ($($ty:ty)+) => {$(
+        impl ToInteger for $ty {
+            fn to_integer(&self) -> Option<i64> {
+                Some((*self).into())
+            }
+        }
+    )+};
+}
+
+integers!(bool u8 u16 u32 i8 i16 i32 i64);
+
+/// A field with the end of a record's life.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a deadline",
+    note = "a deadline is a `u64` or an `Option<u64>`: milliseconds since 1970"
+)]
+pub trait ToDeadline {
+    /// The deadline, if there is one.
+    fn to_deadline(&self) -> Option<u64>;
+}
+
+impl ToDeadline for u64 {
+    fn to_deadline(&self) -> Option<u64> {
+        Some(*self)
+    }
+}
+
+impl ToDeadline for Option<u64> {
+    fn to_deadline(&self) -> Option<u64> {
+        *self
+    }
+}
+
+impl<T: ToInteger> ToInteger for Option<T> {
+    fn to_integer(&self) -> Option<i64> {
+        self.as_ref().and_then(T::to_integer)
+    }
+}
 
 /// The error of an enum for a number that none of its variants has.
 #[cold]

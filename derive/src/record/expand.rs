@@ -5,7 +5,8 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Path, Type};
 
-use super::index::Index;
+use super::declare::{amount_name, condition_name};
+use super::derived::Kind;
 use super::parse::{From, Key, Record, Upgrade};
 use super::table;
 
@@ -15,12 +16,12 @@ pub(super) fn expand(record: &Record) -> TokenStream {
     let declare = table::implementation(record);
     let key = key(record);
     let upgrade = record.upgrade.as_ref().map(|upgrade| implement_upgrade(record, upgrade));
-    let conditions = conditions(record);
+    let expressions = expressions(record);
     quote! {
         #generated
         const _: () = {
             use #support as __keyloom;
-            #conditions
+            #expressions
             #key
             #upgrade
             #declare
@@ -115,23 +116,31 @@ fn convert(old: &Type) -> TokenStream {
     quote_spanned!(old.span()=> __keyloom::convert::<#old, Self>(old))
 }
 
-/// The conditions of the indexes, in a trait so that they can name the record `self`.
-fn conditions(record: &Record) -> Option<TokenStream> {
-    let conditional: Vec<&Index> =
-        record.indexes.iter().filter(|index| index.when.is_some()).collect();
-    if conditional.is_empty() {
+/// The expressions of the program, in a trait so that they can name the record `self`.
+fn expressions(record: &Record) -> Option<TokenStream> {
+    let mut functions = Vec::new();
+    for data in &record.data {
+        if let Some(when) = &data.when {
+            functions.push((condition_name(data), quote!(::core::primitive::bool), when));
+        }
+        if let Kind::Totals { of: Some(of), .. } = &data.kind {
+            functions.push((amount_name(data), quote!(::core::primitive::i64), of));
+        }
+    }
+    if functions.is_empty() {
         return None;
     }
     let ident = &record.ident;
-    let names: Vec<_> = conditional.iter().map(|index| &index.name).collect();
-    let conditions = conditional.iter().map(|index| &index.when);
+    let heads = functions.iter().map(|(name, ty, _)| quote!(fn #name(&self) -> #ty));
+    let heads: Vec<TokenStream> = heads.collect();
+    let bodies = functions.iter().map(|(.., body)| body);
     Some(quote! {
-        trait __Conditions {
-            #(fn #names(&self) -> ::core::primitive::bool;)*
+        trait __Expressions {
+            #(#heads;)*
         }
         #[automatically_derived]
-        impl __Conditions for #ident {
-            #(fn #names(&self) -> ::core::primitive::bool { #conditions })*
+        impl __Expressions for #ident {
+            #(#heads { #bodies })*
         }
     })
 }

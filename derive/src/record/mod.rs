@@ -1,12 +1,14 @@
 //! `#[derive(Record)]`.
 
+mod declare;
+mod derived;
 mod expand;
-mod index;
 mod parse;
 mod parts;
 mod reserved;
 mod table;
 mod types;
+mod words;
 
 use proc_macro2::TokenStream;
 use syn::{DeriveInput, Result};

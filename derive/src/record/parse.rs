@@ -11,16 +11,32 @@ use syn::{
     Type, Visibility, parenthesized, parse_quote,
 };
 
-use super::index::{Derived, Index, WrittenIndex, parse_derived, parse_field_index, parse_index};
-use super::parts::resolve;
+use super::derived::{Derived, Word, Written};
 use super::reserved::refuse_reserved;
+use super::words::{parse_derived, parse_field_index, parse_word};
 use crate::errors::Errors;
 use crate::options::{
     crate_path, default_crate, parse_options, refuse_generics, set, value, version,
 };
 
-const OPTIONS: [&str; 10] =
-    ["table", "key", "codec", "version", "from", "from_plain", "name", "index", "derived", "crate"];
+const OPTIONS: [&str; 16] = [
+    "table",
+    "key",
+    "codec",
+    "version",
+    "from",
+    "from_plain",
+    "name",
+    "index",
+    "ranked",
+    "totals",
+    "points",
+    "text",
+    "inverted",
+    "expiry",
+    "derived",
+    "crate",
+];
 
 /// `Upgrade` keeps the greater numbers for itself.
 const MAX_VERSION: u32 = 250;
@@ -33,8 +49,7 @@ pub(super) struct Record {
     pub(super) key: Key,
     pub(super) codec: Option<Path>,
     pub(super) upgrade: Option<Upgrade>,
-    pub(super) indexes: Vec<Index>,
-    pub(super) derived: Vec<Derived>,
+    pub(super) data: Vec<Derived>,
     pub(super) patterns: Path,
 }
 
@@ -66,7 +81,7 @@ struct Options {
     from_plain: Option<Type>,
     name: Option<Ident>,
     patterns: Option<Path>,
-    indexes: Vec<WrittenIndex>,
+    written: Vec<Written>,
     derived: Vec<Derived>,
 }
 
@@ -82,20 +97,21 @@ pub(super) fn parse(input: &DeriveInput) -> Result<Record> {
     let mut options = options(input, &mut errors);
     // An attribute that does not parse may have been the one with the missing option.
     let is_complete = errors.is_empty();
-    options.indexes.extend(field_indexes(fields, &mut errors));
+    options.written.extend(field_indexes(fields, &mut errors));
     let upgrade = errors.keep(upgrade(&options)).flatten();
     let table = (is_complete || options.table.is_some()).then(|| table(&options, &input.ident));
     let table = table.and_then(|table| errors.keep(table));
     let key =
         (is_complete || options.key.is_some()).then(|| key(options.key, &input.ident, fields));
     let key = key.and_then(|key| errors.keep(key));
-    let indexes = options
-        .indexes
-        .into_iter()
-        .filter_map(|written| errors.keep(find_fields(written, &input.ident, fields)));
-    let indexes: Vec<Index> = indexes.collect();
-    let names = indexes.iter().map(|index| &index.name);
-    refuse_names(names.chain(options.derived.iter().map(|one| &one.name)), &mut errors);
+    let find = |name: &Ident| {
+        let field = find_field(name, &input.ident, fields)?;
+        refuse_skipped(field, "the data derived from it").map(|()| field)
+    };
+    let data = options.written.into_iter().filter_map(|written| errors.keep(written.resolve(find)));
+    let mut data: Vec<Derived> = data.collect();
+    data.extend(options.derived);
+    refuse_names(data.iter().map(|one| &one.name), &mut errors);
     errors.finish()?;
     let (Some(table), Some(key)) = (table, key) else {
         return Err(Error::new(input.ident.span(), "the record has no table and no key"));
@@ -109,8 +125,7 @@ pub(super) fn parse(input: &DeriveInput) -> Result<Record> {
         key,
         codec: options.codec,
         upgrade,
-        indexes,
-        derived: options.derived,
+        data,
         patterns: options.patterns.unwrap_or_else(default_crate),
     })
 }
@@ -158,12 +173,14 @@ impl Options {
             "from_plain" => set(&mut self.from_plain, name, value(input)?),
             "name" => set(&mut self.name, name, value(input)?),
             "crate" => set(&mut self.patterns, name, crate_path(input)?),
-            "index" => {
-                self.indexes.push(in_parentheses(input, parse_index)?);
-                Ok(())
-            }
             _ => {
-                self.derived.push(in_parentheses(input, parse_derived)?);
+                match Word::named(name) {
+                    Some(word) => {
+                        self.written
+                            .push(in_parentheses(input, |content| parse_word(word, content))?);
+                    }
+                    None => self.derived.push(in_parentheses(input, parse_derived)?),
+                }
                 Ok(())
             }
         })
@@ -195,7 +212,7 @@ fn parse_key(input: ParseStream<'_>) -> Result<WrittenKey> {
     Err(Error::new(parens.span.join(), message))
 }
 
-fn field_indexes(fields: &FieldsNamed, errors: &mut Errors) -> Vec<WrittenIndex> {
+fn field_indexes(fields: &FieldsNamed, errors: &mut Errors) -> Vec<Written> {
     let mut indexes = Vec::new();
     for field in &fields.named {
         for attr in &field.attrs {
@@ -283,21 +300,6 @@ fn refuse_skipped(field: &Field, of: &str) -> Result<()> {
     skipped.map_or(Ok(()), |span| Err(Error::new(span, message)))
 }
 
-fn find_fields(written: WrittenIndex, record: &Ident, fields: &FieldsNamed) -> Result<Index> {
-    let WrittenIndex { name, parts, options } = written;
-    let find = |name: &Ident| {
-        let field = find_field(name, record, fields)?;
-        refuse_skipped(field, "the index").map(|()| field)
-    };
-    Ok(Index {
-        name,
-        parts: resolve(parts, find)?,
-        version: options.version.unwrap_or(1),
-        when: options.when,
-        is_unique: options.unique.is_some(),
-    })
-}
-
 fn upgrade(options: &Options) -> Result<Option<Upgrade>> {
     let older = options.from.as_ref().or(options.from_plain.as_ref());
     let from = match (&options.from, &options.from_plain) {
@@ -326,7 +328,7 @@ fn refuse_names<'i>(names: impl Iterator<Item = &'i Ident>, errors: &mut Errors)
     for name in names {
         errors.keep(refuse_reserved(name));
         if before.contains(&name) {
-            let message = format!("another index is named `{name}`; rename one");
+            let message = format!("other derived data is named `{name}`; rename one");
             errors.push(Error::new(name.span(), message));
         }
         before.push(name);

@@ -1,51 +1,81 @@
-//! Parts of an index: fields, descending fields, elements of a field.
+//! Parts of derived data: fields, descending fields, elements of a field.
 
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Field, Ident, Result, Token, Type, parenthesized};
+use syn::{Error, Field, Ident, Path, Result, Token, Type, parenthesized, parse_quote};
 
 use super::types;
 
-/// A part as it is written: `opened`, `desc(opened)`, `each(tags)`.
+/// A part as it is written: `opened`, `desc(opened)`, `each(tags)`, `integer(cents)`.
 pub(super) struct WrittenPart {
     pub(super) field: Ident,
     pub(super) is_desc: bool,
     pub(super) is_each: bool,
+    pub(super) is_integer: bool,
 }
 
-/// A part of an index.
+/// How a part is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Plain,
+    Desc,
+    Each,
+    Integer,
+}
+
+/// A part with its field.
 pub(super) struct Part {
     pub(super) field: Ident,
     /// The type of the field, or of its elements.
     pub(super) ty: Type,
     pub(super) is_desc: bool,
     pub(super) is_each: bool,
+    pub(super) is_integer: bool,
+}
+
+impl WrittenPart {
+    pub(super) fn plain(field: Ident) -> Self {
+        Self { field, is_desc: false, is_each: false, is_integer: false }
+    }
+
+    pub(super) fn forms(&self) -> impl Iterator<Item = Form> {
+        let forms = [
+            (self.is_desc, Form::Desc),
+            (self.is_each, Form::Each),
+            (self.is_integer, Form::Integer),
+        ];
+        forms.into_iter().filter_map(|(is, form)| is.then_some(form)).chain([Form::Plain])
+    }
 }
 
 impl Parse for WrittenPart {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let name = input.call(Ident::parse_any)?;
         if !input.peek(syn::token::Paren) {
-            return Ok(Self { field: name, is_desc: false, is_each: false });
+            return Ok(Self::plain(name));
         }
         let content;
         parenthesized!(content in input);
-        let inner: Self = content.parse()?;
+        let mut part: Self = content.parse()?;
         if !content.is_empty() {
             return Err(content.error("one field at a time: `desc(a), desc(b)`"));
         }
-        match name.to_string().as_str() {
-            "desc" if !inner.is_desc => Ok(Self { is_desc: true, ..inner }),
-            "each" if !inner.is_each => Ok(Self { is_each: true, ..inner }),
-            "desc" | "each" => Err(Error::new(name.span(), format!("`{name}` twice; remove one"))),
+        let form = match name.to_string().as_str() {
+            "desc" => &mut part.is_desc,
+            "each" => &mut part.is_each,
+            "integer" => &mut part.is_integer,
             _ => {
                 let message = format!(
-                    "unknown form `{name}` of a part; a part is `field`, `desc(field)` or \
-                     `each(field)`"
+                    "unknown form `{name}` of a part; a part is `field`, `desc(field)`, \
+                     `each(field)` or, of an inverted index, `integer(field)`"
                 );
-                Err(Error::new(name.span(), message))
+                return Err(Error::new(name.span(), message));
             }
+        };
+        match std::mem::replace(form, true) {
+            false => Ok(part),
+            true => Err(Error::new(name.span(), format!("`{name}` twice; remove one"))),
         }
     }
 }
@@ -59,13 +89,23 @@ pub(super) fn parse_parts(input: ParseStream<'_>) -> Result<Vec<WrittenPart>> {
     let parens = parenthesized!(content in input);
     let parts = Punctuated::<WrittenPart, Token![,]>::parse_terminated(&content)?;
     match parts.len() {
-        0 => Err(Error::new(parens.span.join(), "an index has at least one part; name a field")),
-        1..=12 => Ok(parts.into_iter().collect()),
+        0..=12 => Ok(parts.into_iter().collect()),
         _ => {
-            let message = "an index has at most 12 parts; put several of the fields into a struct \
-                           that derives `Key`";
+            let message = "at most 12 parts; put several of the fields into a struct that derives \
+                           `Key`";
             Err(Error::new(parens.span.join(), message))
         }
+    }
+}
+
+/// Entries are made for the elements of one collection, not for all pairs of two.
+pub(super) fn refuse_second_each(written: &[WrittenPart]) -> Result<()> {
+    match written.iter().filter(|part| part.is_each).nth(1) {
+        None => Ok(()),
+        Some(second) => Err(Error::new(
+            second.field.span(),
+            "an index has one `each`; index the other collection separately",
+        )),
     }
 }
 
@@ -74,14 +114,23 @@ pub(super) fn resolve<'f>(
     written: Vec<WrittenPart>,
     find: impl Fn(&Ident) -> Result<&'f Field>,
 ) -> Result<Vec<Part>> {
-    if let Some(second) = written.iter().filter(|part| part.is_each).nth(1) {
-        let message = "an index has one `each`; index the other collection separately";
-        return Err(Error::new(second.field.span(), message));
-    }
-    let resolve = |WrittenPart { field: name, is_desc, is_each }: WrittenPart| {
+    let resolve = |WrittenPart { field: name, is_desc, is_each, is_integer }: WrittenPart| {
         let field = find(&name)?;
         let ty = if is_each { types::element(&field.ty)? } else { types::single(&field.ty)? };
-        Ok(Part { field: field.ident.clone().unwrap_or(name), ty, is_desc, is_each })
+        let field = field.ident.clone().unwrap_or(name);
+        Ok(Part { field, ty, is_desc, is_each, is_integer })
     };
     written.into_iter().map(resolve).collect()
+}
+
+/// The type of the parts.
+pub(super) fn parts_type(parts: &[Part], support: &Path) -> Type {
+    let types = parts.iter().map(|Part { ty, is_desc, .. }| -> Type {
+        if *is_desc { parse_quote!(#support::Desc<#ty>) } else { ty.clone() }
+    });
+    let types: Vec<Type> = types.collect();
+    match types.as_slice() {
+        [one] => one.clone(),
+        all => parse_quote!((#(#all),*)),
+    }
 }

@@ -1,61 +1,62 @@
 //! The generated type: the table and its indexes.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
-use syn::Ident;
+use quote::quote;
+use syn::Field;
 use syn::ext::IdentExt;
-use syn::spanned::Spanned;
 
+use super::declare::{self, field_type, kind_type};
+use super::derived::{Derived, Kind};
 use super::expand::{codec, key_type};
-use super::index::{Derived, Index};
 use super::parse::{Key, Record};
 use super::parts::Part;
 
-/// A field of the generated type.
-struct Attached {
-    name: Ident,
-    /// `Index<..>` or another kind.
-    kind: TokenStream,
-    docs: String,
+/// The data in words: ``The unique index on `tenant`, `opened` descending``.
+fn docs(data: &Derived) -> String {
+    let some = if data.when.is_some() { ", for records that meet its condition" } else { "" };
+    let deferred = if data.is_deferred { "deferred " } else { "" };
+    let what = match &data.kind {
+        Kind::Index { parts, is_unique, .. } => {
+            let unique = if *is_unique { "unique " } else { "" };
+            format!("{unique}index on {}", named(parts))
+        }
+        Kind::Ranked { parts } => format!("ranked index on {}", named(parts)),
+        Kind::Totals { parts, .. } if parts.is_empty() => "total of all records".into(),
+        Kind::Totals { parts, .. } => format!("totals by {}", named(parts)),
+        Kind::Points { at } => {
+            let [latitude, longitude] = at.each_ref().map(name_of);
+            format!("index of the points at `{latitude}`, `{longitude}`")
+        }
+        Kind::Text { fields, .. } => format!("text index of {}", named(fields)),
+        Kind::Inverted { fields, .. } => format!("inverted index of {}", named(fields)),
+        Kind::Expiry { deadline } => format!("expiry of the records at `{}`", name_of(deadline)),
+        Kind::Other { .. } => format!("derived data `{}` of the table", data.name),
+    };
+    format!("The {deferred}{what}{some}.")
 }
 
-fn attached(record: &Record) -> Vec<Attached> {
-    let support = record.support();
-    let (ident, key) = (&record.ident, key_type(record));
-    let indexes = record.indexes.iter().map(|index| {
-        let parts = index.parts_type(&support);
-        let kind = quote!(#support::Index<#key, #ident, #parts>);
-        Attached { name: index.name.clone(), kind, docs: docs(index) }
-    });
-    let derived = record.derived.iter().map(|Derived { name, ty, .. }| {
-        let docs = format!("The derived data `{name}` of the table.");
-        Attached { name: name.clone(), kind: quote!(#ty), docs }
-    });
-    indexes.chain(derived).collect()
+fn name_of(field: &Field) -> String {
+    field.ident.as_ref().map(|name| name.unraw().to_string()).unwrap_or_default()
 }
 
-/// The parts in words: ``The unique index on `tenant`, `opened` descending``.
-fn docs(index: &Index) -> String {
+fn named(parts: &[Part]) -> String {
     let part = |Part { field, is_desc, is_each, .. }: &Part| {
         let each = if *is_each { "each element of " } else { "" };
         let desc = if *is_desc { " (descending)" } else { "" };
         format!("{each}`{}`{desc}", field.unraw())
     };
-    let parts: Vec<String> = index.parts.iter().map(part).collect();
-    let unique = if index.is_unique { "unique " } else { "" };
-    let some = if index.when.is_some() { ", for records that meet its condition" } else { "" };
-    format!("The {unique}index on {}{some}.", parts.join(", "))
+    parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn definition(record: &Record) -> TokenStream {
     let support = record.support();
     let Record { ident, vis, name, .. } = record;
     let (key, codec) = (key_type(record), codec(record));
-    let attached = attached(record);
-    let fields = attached.iter().map(|Attached { name, kind, docs }| {
+    let fields = record.data.iter().map(|data| {
+        let (name, docs, ty) = (&data.name, docs(data), field_type(record, data));
         quote! {
             #[doc = #docs]
-            #vis #name: #support::Attached<#kind, #codec>
+            #vis #name: #ty
         }
     });
     let docs = format!(
@@ -110,10 +111,9 @@ fn declare(record: &Record) -> TokenStream {
         Key::Fields(_) => quote!(.keyed_by(#ident::key)),
         Key::Outside(_) => quote!(),
     };
-    let indexes = record.indexes.iter().map(|index| declare_index(record, index));
-    let derived = record.derived.iter().map(|Derived { name, make, version, .. }| {
-        let text = name.unraw().to_string();
-        quote_spanned!(make.span()=> #name: schema.derive(&table, #text, #version, #make)?,)
+    let data = record.data.iter().map(|data| {
+        let (name, declared) = (&data.name, declare::declare(record, data));
+        quote!(#name: #declared,)
     });
     quote! {
         /// Declares the table and the data derived from it, and adds them to the schema if they
@@ -125,55 +125,9 @@ fn declare(record: &Record) -> TokenStream {
             schema: &__keyloom::Schema<'_, impl __keyloom::Store>,
         ) -> __keyloom::Result<Self> {
             let table = schema.table_with::<#key, #ident, #codec>(#table, #version)?#keyed;
-            ::core::result::Result::Ok(Self { #(#indexes)* #(#derived)* table })
+            ::core::result::Result::Ok(Self { #(#data)* table })
         }
     }
-}
-
-fn declare_index(record: &Record, index: &Index) -> TokenStream {
-    let ident = &record.ident;
-    let key = key_type(record);
-    let Index { name, version, .. } = index;
-    let text = name.unraw().to_string();
-    let method =
-        if index.is_unique { format_ident!("unique_index") } else { format_ident!("index") };
-    let entries = entries(index);
-    let entries = match &index.when {
-        None => entries,
-        Some(_) => quote! {
-            if <#ident as __Conditions>::#name(record) {
-                #entries
-            } else {
-                __keyloom::IndexEntries::none()
-            }
-        },
-    };
-    quote! {
-        #name: schema.#method(&table, #text, #version, |_: &#key, record: &#ident| #entries)?,
-    }
-}
-
-/// The expression for the entries of `record`.
-fn entries(index: &Index) -> TokenStream {
-    let parts: Vec<TokenStream> = index.parts.iter().map(part).collect();
-    let parts = match parts.as_slice() {
-        [one] => one.clone(),
-        all => quote!((#(#all),*)),
-    };
-    match index.parts.iter().find(|part| part.is_each) {
-        None => quote!({ __keyloom::entry(#parts) }),
-        Some(Part { field, .. }) => quote! {
-            ::core::iter::IntoIterator::into_iter(&record.#field)
-                .map(|each| #parts)
-                .collect::<__keyloom::IndexEntries<_>>()
-        },
-    }
-}
-
-fn part(part: &Part) -> TokenStream {
-    let Part { field, ty, is_desc, is_each } = part;
-    let value = if *is_each { quote!(each) } else { quote_spanned!(ty.span()=> &record.#field) };
-    if *is_desc { quote!(__keyloom::Desc(#value)) } else { value }
 }
 
 fn put_record(record: &Record) -> Option<TokenStream> {
@@ -198,9 +152,11 @@ fn put_record(record: &Record) -> Option<TokenStream> {
     })
 }
 
+/// A method for each datum that may be unreadable. An expiry reads through its own methods.
 fn methods(record: &Record) -> Vec<TokenStream> {
     let vis = &record.vis;
-    let method = |Attached { name, kind, docs }: Attached| {
+    let method = |data: &Derived| {
+        let (name, docs, kind) = (&data.name, docs(data), kind_type(record, data));
         quote! {
             #[doc = #docs]
             ///
@@ -211,5 +167,6 @@ fn methods(record: &Record) -> Vec<TokenStream> {
             }
         }
     };
-    attached(record).into_iter().map(method).collect()
+    let is_attached = |data: &&Derived| !matches!(data.kind, Kind::Expiry { .. });
+    record.data.iter().filter(is_attached).map(method).collect()
 }

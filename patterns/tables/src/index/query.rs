@@ -53,7 +53,7 @@ use crate::table::{RecordKey, Table};
 /// | operation | cost | round trips |
 /// |---|---|---|
 /// | [`entries`](IndexQuery::entries), [`page`](IndexQuery::page), [`keys`](IndexQuery::keys) | 1 range; reads the entries that it returns | 1 |
-/// | [`records`](IndexQuery::records) | the same, and 1 get per entry | 2 |
+/// | [`records`](IndexQuery::records), [`first`](IndexQuery::first) | the same, and 1 get per entry | 2 |
 /// | [`count`](IndexQuery::count) | 1 range; reads all entries, or the store counts them | 1 |
 /// | each of these, of an [`Attached`] index | 1 get more | 1 more |
 #[must_use = "a query does nothing before it is run"]
@@ -282,6 +282,40 @@ where
                 .filter(|value| untyped.has_entry(&key, value, entry))
                 .map(|value| (key, value)))
         })
+    }
+
+    /// The first record, in the order of the index: the one record of a unique index.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_tables::{Schema, entry};
+    /// let store = Memory::new();
+    /// let schema = Schema::open(&store, "shop")?;
+    /// let books = schema.table::<u32, String>("books")?;
+    /// let by_title = schema.unique_index(&books, "by_title", 1, |_, title| entry(title))?;
+    /// store.transact(|txn| books.put(txn, &7, &"Emma".to_owned()))?;
+    /// let snapshot = store.snapshot()?;
+    /// let emma = by_title.query().prefix("Emma").first(&snapshot)?;
+    /// assert_eq!(emma, Some((7, "Emma".to_owned())));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// Costs 2 gets and 1 range, in 3 round trips. Of a deferred index, also those of each entry
+    /// whose record no longer has it.
+    ///
+    /// # Errors
+    /// The errors of [`records`](IndexQuery::records).
+    pub fn first(&self, reader: &impl Reader) -> Result<Option<(K, V)>> {
+        let mut next = None;
+        loop {
+            let after = next.as_ref().or(self.after);
+            let page = IndexQuery { limit: 1, after, ..self.clone() }.records(reader)?;
+            next = page.next;
+            let first = page.items.into_iter().next();
+            if first.is_some() || next.is_none() {
+                return Ok(first);
+            }
+        }
     }
 }
 
