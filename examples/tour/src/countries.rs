@@ -25,6 +25,12 @@ struct Row {
 
 /// Puts all countries into `countries`. Idempotent.
 pub fn load(store: &TourStore, countries: &Table<String, Country>, data: &Path) -> TourResult {
+    let rows = rows(data)?;
+    Ok(store.transact(|txn| countries.put_many(txn, &rows))?)
+}
+
+/// All countries, by their codes.
+pub fn rows(data: &Path) -> TourResult<Vec<(String, Country)>> {
     let path = data.join("countries.csv");
     let damaged = |error: csv::Error| format!("{}: {error}", path.display());
     let mut rows = Vec::new();
@@ -32,5 +38,5 @@ pub fn load(store: &TourStore, countries: &Table<String, Country>, data: &Path) 
         let Row { code, name, continent } = row.map_err(damaged)?;
         rows.push((code, Country { name, continent }));
     }
-    Ok(store.transact(|txn| countries.put_many(txn, &rows))?)
+    Ok(rows)
 }

@@ -25,6 +25,7 @@ mod locking;
 mod options;
 mod property_index;
 mod report;
+mod schema_changes;
 mod sequence;
 mod spatial;
 #[cfg(feature = "text")]
@@ -72,6 +73,7 @@ type NewStep = fn(&Tour<'_>) -> keyloom::Result<Box<dyn Step>>;
 const STEPS: &[NewStep] = &[
     |tour| Ok(Box::new(index::CompositeKeyIndex::new(tour))),
     |_| Ok(Box::new(index_table::IndexTable)),
+    |_| Ok(Box::new(schema_changes::SchemaChange)),
     |tour| Ok(Box::new(aggregate::Aggregation::new(tour)?)),
     |tour| Ok(Box::new(entity::Aggregated::new(tour))),
     |tour| Ok(Box::new(versioned::AtomicAggregates::new(tour))),

@@ -50,11 +50,12 @@ fn answers_are_right(address: &str) -> (Vec<String>, String) {
         "California: 61",
         "CR, region 08: 335,007",
         "by_name is readable: index of version 1, format 1",
+        "Oceania: 27",
         "246 countries",
         "Shanghai (CN), 22,315,474 inhabitants",
         "53,811,747 in 8,836 cities",
         "3 of 8,836",
-        "924856 keys",
+        "925368 keys",
         "ADK → ANC → ATL → EYW",
         "BOI → SLC → ATL → EYW",
         "246 airports",
@@ -114,10 +115,31 @@ fn runs_twice_on(address: &str) -> String {
     output
 }
 
+/// Files with cities that are damaged, each loaded into `store` as far as it can be read.
+fn damaged_data_files_are_named(directory: &Path, address: &str) {
+    let data = directory.join("data");
+    fs::create_dir(&data).unwrap();
+    let file = data.join("cities.csv.gz");
+    let with_data: [&Path; 4] = ["--data".as_ref(), &data, "--store".as_ref(), address.as_ref()];
+    fails_with(&with_data, &["cities.csv.gz"]);
+    let good = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/cities.csv.gz");
+    let good = fs::read(good).unwrap();
+    fs::write(&file, &good[..good.len() / 2]).unwrap();
+    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
+    let mut flipped = good.clone();
+    flipped[good.len() / 3] ^= 0xFF;
+    fs::write(&file, flipped).unwrap();
+    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
+    fs::write(&file, "geoname_id,name\n1,x\n").unwrap();
+    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
+}
+
 #[test]
-fn it_runs_on_lmdb_and_loads_once() {
+fn it_runs_on_lmdb_after_damaged_data_and_loads_once() {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("store");
+    // The records loaded from a truncated file do no harm.
+    damaged_data_files_are_named(directory.path(), &lmdb(&store));
     let first = runs_twice_on(&lmdb(&store));
     assert!(first.contains(store.to_str().unwrap()), "the directory is printed");
 }
@@ -162,30 +184,6 @@ fn a_path_that_cannot_be_written_is_named() {
     let file = directory.path().join("file");
     fs::write(&file, "text").unwrap();
     fails_with(&["--store".as_ref(), lmdb(&file).as_ref()], &["not a keyloom store"]);
-}
-
-#[test]
-fn damaged_data_file_is_named_and_good_data_completes_the_run() {
-    let directory = tempfile::tempdir().unwrap();
-    let (store, data) = (directory.path().join("store"), directory.path().join("data"));
-    fs::create_dir(&data).unwrap();
-    let file = data.join("cities.csv.gz");
-    let address = lmdb(&store);
-    let with_data: [&Path; 4] = ["--data".as_ref(), &data, "--store".as_ref(), address.as_ref()];
-    fails_with(&with_data, &["cities.csv.gz"]);
-    let good = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/cities.csv.gz");
-    let good = fs::read(good).unwrap();
-    fs::write(&file, &good[..good.len() / 2]).unwrap();
-    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
-    let mut flipped = good.clone();
-    flipped[good.len() / 3] ^= 0xFF;
-    fs::write(&file, flipped).unwrap();
-    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
-    fs::write(&file, "geoname_id,name\n1,x\n").unwrap();
-    fails_with(&with_data, &["cities.csv.gz", "damaged"]);
-    // The records loaded from the truncated file do no harm.
-    let text = said(&tour(&["--store".as_ref(), address.as_ref()]));
-    assert!(text.contains("135,233 loaded") && text.contains("924856 keys"), "{text}");
 }
 
 /// As in `tour | head -1`.
