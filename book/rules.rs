@@ -117,6 +117,8 @@ fn every_shown_picture_exists_and_every_picture_is_shown() {
 fn every_chapter_is_a_file_and_listed_and_run() {
     let files = chapter_files();
     assert!(!files.is_empty());
+    // It would become `index.html`, and take the place of the introduction.
+    assert!(!files.contains("index.md") && !files.contains("README.md"), "the first page");
     assert_eq!(listed(&read("src/SUMMARY.md")), files, "SUMMARY.md lists what is in book/src");
     let modules = include_str!(concat!(env!("OUT_DIR"), "/chapters.rs"));
     assert_eq!(included(modules), files, "build.rs includes what is in book/src");

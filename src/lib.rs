@@ -107,6 +107,7 @@ mod range;
 #[cfg(feature = "_remote")]
 pub mod remote;
 mod retry;
+mod shared;
 mod store;
 mod transaction_state;
 pub mod value;

@@ -62,11 +62,11 @@ macro_rules! tested {
     };
 }
 
-/// Tests on stores without a server, with half of the random cases of `cargo test`, and a quarter of
-/// the mutated inputs. Left out: the memory store with locks, since the same store with optimistic
-/// transactions runs the same tests and validates besides; the queries that must not compile, which
-/// build all dependencies again; the measurement of memory, which takes 37 s on one core; and the
-/// tour in memory, which runs on LMDB.
+/// Tests on stores without a server, with half of the random cases of `cargo test`, and a quarter
+/// of the mutated inputs. Left out: the memory store with locks, since the same store with
+/// optimistic transactions runs the same tests and validates besides; the queries that must not
+/// compile, which build all dependencies again; the measurement of memory, which takes 37 s on one
+/// core; and the tour in memory, which runs on LMDB.
 macro_rules! tests {
     ($tests:literal) => {
         concat!(

@@ -173,8 +173,8 @@ pub use dense_ids::DenseIds;
 pub use expression::BitmapExpr;
 pub(crate) use expression::Evaluation;
 pub use index::{
-    FieldValues, InvertedIndex, InvertedIndexError, SelectValues, SelectedValues, SingleValue, one,
-    single,
+    FieldValues, InvertedIndex, InvertedIndexError, SelectValues, SelectedValues, SingleValue,
+    many, one, single,
 };
 pub use integers::BitSliced;
 pub use report::{Batch, Breakdown, Report, ValueSum};

@@ -65,8 +65,9 @@ use misuse::{
     a_table_and_its_index_share_no_key, a_table_of_a_schema_is_not_written_without_it,
     a_table_of_a_schema_takes_nothing_else, a_table_of_another_type_is_refused,
     data_are_attached_once_in_a_subspace_of_their_own, ids_leave_out_keys_that_are_there,
-    names_declared_twice_are_refused, options_that_the_bytes_depend_on_are_compared,
-    schemas_share_no_key, what_is_not_readable_is_not_queried, what_lies_elsewhere_is_refused,
+    names_declared_twice_are_refused, only_a_schema_that_exists_is_opened_as_existing,
+    options_that_the_bytes_depend_on_are_compared, schemas_share_no_key,
+    what_is_not_readable_is_not_queried, what_lies_elsewhere_is_refused,
 };
 use own_keys::{a_key_type_with_other_elements_is_refused, parts_with_other_elements_are_refused};
 use plans::{
@@ -132,6 +133,7 @@ macro_rules! run {
             a_table_and_its_index_share_no_key,
             a_table_of_another_type_is_refused,
             names_declared_twice_are_refused,
+            only_a_schema_that_exists_is_opened_as_existing,
             schemas_share_no_key,
             ids_leave_out_keys_that_are_there,
             a_program_that_lacks_an_index_cannot_write,

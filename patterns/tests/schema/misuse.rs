@@ -366,3 +366,32 @@ pub fn options_that_the_bytes_depend_on_are_compared(store: &(impl Store + Clone
         Ok(PathHierarchy::new(space, tokenizer, |_, sale: &Sale| [sale.town.clone()]))
     });
 }
+
+/// A name that is misspelled makes no empty schema; names may be prefixes of each other.
+pub fn only_a_schema_that_exists_is_opened_as_existing(store: &(impl Store + Clone)) {
+    clear(store);
+    let missing = |name: &str| match schema_error(Schema::open_existing(store, name)) {
+        SchemaError::NoSchema { schemas, .. } => schemas,
+        other => panic!("{other}"),
+    };
+    assert_eq!(missing("a"), [""; 0]);
+    let mut names = ["b", "a\0", "", "ab", "a", "a\0b", "\u{FF}"];
+    for name in names {
+        let schema = Schema::open(store, name).unwrap();
+        for table in ["", "t", "t\0"] {
+            schema.table::<u32, u32>(table).unwrap();
+        }
+    }
+    names.sort_unstable();
+    assert_eq!(missing("abc"), names);
+    assert_eq!(missing("aa"), names);
+    for name in names {
+        assert_eq!(Schema::open_existing(store, name).unwrap().tables().unwrap().len(), 3);
+    }
+    // A schema whose last table was dropped is gone.
+    let schema = Schema::open_existing(store, "ab").unwrap();
+    for table in ["", "t", "t\0"] {
+        schema.drop_table(table).unwrap();
+    }
+    assert!(!missing("ab").contains(&"ab".to_owned()));
+}

@@ -38,6 +38,18 @@ pub fn one<Q: Parts>(value: Q) -> FieldValues<Q::Owned> {
     FieldValues::from_iter([value])
 }
 
+/// Many values, such as the tags of a text.
+///
+/// ```
+/// use keyloom_bitmaps::{FieldValues, many};
+/// let tags = vec!["rust".to_owned(), "lmdb".to_owned()];
+/// let values: FieldValues<String> = many(&tags);
+/// assert_eq!(values, tags.iter().collect());
+/// ```
+pub fn many<Q: Parts>(values: impl IntoIterator<Item = Q>) -> FieldValues<Q::Owned> {
+    values.into_iter().collect()
+}
+
 impl<P> Default for FieldValues<P> {
     fn default() -> Self {
         Self::none()

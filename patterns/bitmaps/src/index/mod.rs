@@ -100,7 +100,7 @@ use keyloom_tables::{Progress, RepairOptions};
 pub(crate) use columns::{ColumnWalk, block_at};
 pub use error::InvertedIndexError;
 pub(super) use fields::null;
-pub use fields::{FieldValues, SingleValue, one, single};
+pub use fields::{FieldValues, SingleValue, many, one, single};
 pub(super) use for_reports::FieldKind;
 pub use forward::ForwardEntry;
 pub use selection::{SelectValues, SelectedValues};

@@ -131,8 +131,18 @@ pub enum SchemaError {
         /// The key of the record, and why it does not decode.
         source: Error,
     },
-    /// A name is declared twice.
-    #[error("the schema {schema:?} declares {name:?} twice; give each its own name")]
+    /// The store has no schema of this name.
+    #[error("there is no schema {schema:?}; {}", others(schemas))]
+    NoSchema {
+        /// The name.
+        schema: String,
+        /// The schemas of the store.
+        schemas: Vec<String>,
+    },
+    /// A name is declared twice through one [`Schema`](super::Schema).
+    #[error(
+        "the schema {schema:?} declares {name:?} twice; clone the first handle, or give each its own name"
+    )]
     DeclaredTwice {
         /// The schema.
         schema: String,
@@ -248,6 +258,14 @@ fn one_way(difference: &Difference) -> String {
     match field.is_empty() {
         true => format!("it writes {stored}, they read {declared}"),
         false => format!("it writes `{field}` as {stored}, they read {declared}"),
+    }
+}
+
+fn others(schemas: &[String]) -> String {
+    let names: Vec<_> = schemas.iter().map(|name| format!("{name:?}")).collect();
+    match names.is_empty() {
+        true => "the store has none: is it the right one?".into(),
+        false => format!("the store has {}", names.join(", ")),
     }
 }
 

@@ -259,7 +259,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyloom::value::{Codec, Postcard, Upgrade, Upgrading};
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
 
 use crate::table::{RecordKey, Table};
 
@@ -340,6 +340,31 @@ impl<'s, S: Store> Schema<'s, S> {
         let stored = read_tables(&store.snapshot()?, name)?;
         let known = Mutex::new(Known { stored, declared: BTreeSet::new() });
         Ok(Self { store, name: name.into(), known, works: Works::default(), dry_run: None })
+    }
+
+    /// [`open`](Schema::open) for a schema that exists: one with at least one table. So a name that
+    /// is misspelled, or the wrong store, is an error and not an empty schema.
+    ///
+    /// ```
+    /// use keyloom::Memory;
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// Schema::open(&store, "shop")?.table::<u32, u32>("prices")?;
+    /// assert!(Schema::open_existing(&store, "shop").is_ok());
+    /// let error = Schema::open_existing(&store, "shops").unwrap_err().to_string();
+    /// assert!(error.contains("the store has \"shop\""));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError::NoSchema`]; the errors of [`open`](Schema::open).
+    pub fn open_existing(store: &'s S, name: &str) -> Result<Self> {
+        let schema = Self::open(store, name)?;
+        if !schema.known().stored.is_empty() {
+            return Ok(schema);
+        }
+        let schemas = schema_names(&store.snapshot()?)?;
+        Err(SchemaError::NoSchema { schema: name.into(), schemas }.into())
     }
 
     /// Declares a table whose records are encoded with [`Postcard`], and adds it to the schema if
@@ -491,6 +516,21 @@ fn read_tables(reader: &impl Reader, name: &str) -> Result<BTreeMap<String, Stor
         stored.insert(name, table);
     }
     Ok(stored)
+}
+
+/// The names of the schemas of a store. Costs one range for each.
+fn schema_names(reader: &impl Reader) -> Result<Vec<String>> {
+    let all = stored::definitions().child("schema");
+    let mut names = Vec::new();
+    let mut rest = all.self_and_children();
+    while let Some((key, _)) = reader.first(rest.clone())? {
+        let (name, _) =
+            all.unpack::<(String, String)>(&key).map_err(|error| Error::from(error).at(&key))?;
+        let behind = KeyRange::behind(entries_of(&name).prefix()).into_owned();
+        rest = rest.intersect(behind);
+        names.push(name);
+    }
+    Ok(names)
 }
 
 /// The subspace of the entries of a schema.

@@ -1,0 +1,60 @@
+//! A store behind a shared pointer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Error, Limits, Result, RetryPolicy, Store};
+
+/// The store that the pointer shares. Stores are cheap to clone themselves; this is for programs
+/// and frameworks that pass their state around in an [`Arc`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use keyloom::{Memory, Reader, Store, Writer};
+/// fn greet(store: &impl Store) -> keyloom::Result<()> {
+///     store.transact(|txn| txn.put(b"greeting", b"hello"))
+/// }
+/// let store = Arc::new(Memory::new());
+/// greet(&store)?;
+/// assert!(store.snapshot()?.get(b"greeting")?.is_some());
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+impl<S: Store> Store for Arc<S> {
+    type Snapshot<'s> = S::Snapshot<'s>;
+    type Transaction<'s> = S::Transaction<'s>;
+
+    fn snapshot(&self) -> Result<Self::Snapshot<'_>> {
+        (**self).snapshot()
+    }
+
+    fn begin(&self) -> Result<Self::Transaction<'_>> {
+        (**self).begin()
+    }
+
+    fn limits(&self) -> Limits {
+        (**self).limits()
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        (**self).retry_policy()
+    }
+
+    fn round_trips(&self) -> Option<u64> {
+        (**self).round_trips()
+    }
+
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        (**self).wait_for_change(key, seen, timeout)
+    }
+
+    fn transact<T>(&self, body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T>) -> Result<T> {
+        (**self).transact(body)
+    }
+
+    fn try_transact<T, E: From<Error>>(
+        &self,
+        body: impl FnMut(&mut Self::Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        (**self).try_transact(body)
+    }
+}
