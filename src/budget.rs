@@ -115,7 +115,7 @@ impl fmt::Display for OverBudget {
 /// let snapshot = store.snapshot()?;
 /// let counting = Budgeted::new(&snapshot, Budget::new());
 /// counting.get(b"key")?;
-/// assert_eq!(counting.spent().to_string(), "1 gets, 1 keys read, 5 bytes read, 1 round trips");
+/// assert_eq!(counting.spent().to_string(), "1 get, 1 key read, 5 bytes read, 1 round trip");
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Debug)]

@@ -68,7 +68,7 @@ macro_rules! costs {
                 let mut separator = "";
                 for (count, name) in [$((self.$name, stringify!($name)),)*] {
                     if count > 0 {
-                        write!(f, "{separator}{count} {}", name.replace('_', " "))?;
+                        write!(f, "{separator}{count} {}", in_words(count, name))?;
                         separator = ", ";
                     }
                 }
@@ -99,6 +99,16 @@ costs! {
     /// without a server, a lower bound: one per get, get_many, range, range_many and commit. Writes
     /// wait for the commit.
     round_trips,
+}
+
+/// `keys read` for the name `keys_read`, or `key read` for one.
+fn in_words(count: u64, name: &str) -> String {
+    let words = name.replace('_', " ");
+    match words.as_str() {
+        _ if count != 1 => words,
+        "round trips" => "round trip".into(),
+        _ => words.replacen("s ", " ", 1).trim_end_matches('s').to_owned(),
+    }
 }
 
 fn add(counter: &AtomicU64, amount: usize) {

@@ -106,6 +106,10 @@ fn main() -> ExitCode {
 
 fn run() -> TourResult {
     let Some(options) = Options::from_arguments()? else { return Ok(()) };
+    if options.is_list {
+        names()?.iter().for_each(|name| say!("{name}"));
+        return Ok(());
+    }
     let store = AnyStore::open(&options.store)?;
     say!("store      {store}{}", nature(&store));
     let store = Metered::new(store);
@@ -113,15 +117,44 @@ fn run() -> TourResult {
     let cities = Cities::declare(&schema)?;
     let countries = schema.table("countries")?;
     let tour = Tour { schema, cities, countries };
-    for new_step in STEPS {
+    let chosen = options.step.as_deref().map(choose).transpose()?;
+    for (number, new_step) in STEPS.iter().enumerate() {
         let step = new_step(&tour)?;
         say!("\n== {} ==", step.name());
+        report::begin(step.name());
         step.load(&store, &options)?;
-        step.ask(&store)?;
+        if chosen.is_none_or(|chosen| chosen == number) {
+            step.ask(&store)?;
+        }
+        if chosen == Some(number) {
+            break;
+        }
     }
+    say!("");
+    report::print_table();
     let keys = store.snapshot()?.count(KeyRange::all())?;
     say!("\n{keys} keys{}", place(store.inner())?);
     Ok(())
+}
+
+/// The names of the steps, which declare their data in a store of their own for that.
+fn names() -> TourResult<Vec<&'static str>> {
+    let store = Metered::new(AnyStore::open("memory:")?);
+    let schema = Schema::open(&store, "tour")?;
+    let (cities, countries) = (Cities::declare(&schema)?, schema.table("countries")?);
+    let tour = Tour { schema, cities, countries };
+    STEPS.iter().map(|new_step| Ok(new_step(&tour)?.name())).collect()
+}
+
+/// The number of the step with this name, or the first with this word in its name.
+fn choose(wanted: &str) -> TourResult<usize> {
+    let names = names()?;
+    let is_it = |name: &&str| *name == wanted;
+    let has_it = |name: &&str| name.contains(wanted);
+    let found = names.iter().position(is_it).or_else(|| names.iter().position(has_it));
+    found.ok_or_else(|| {
+        format!("there is no step {wanted:?}; the steps: {}", names.join("; ")).into()
+    })
 }
 
 /// A remark on the store that helps to interpret its times.

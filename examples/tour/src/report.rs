@@ -2,12 +2,54 @@
 
 use std::fmt::Display;
 use std::io::Write;
-use std::time::Instant;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use keyloom::Reader;
-use keyloom::Store;
+use keyloom::{Cost, Reader, Store};
 
 use crate::{TourResult, TourStore};
+
+/// The answers of a step.
+#[derive(Default)]
+struct Answers {
+    step: &'static str,
+    count: u64,
+    took: Duration,
+    round_trips: u64,
+    keys_read: u64,
+    keys_written: u64,
+}
+
+static STEPS: Mutex<Vec<Answers>> = Mutex::new(Vec::new());
+
+fn steps() -> MutexGuard<'static, Vec<Answers>> {
+    STEPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins the answers of a step.
+pub fn begin(step: &'static str) {
+    steps().push(Answers { step, ..Answers::default() });
+}
+
+fn record(took: Duration, cost: &Cost) {
+    if let Some(step) = steps().last_mut() {
+        step.count += 1;
+        step.took += took;
+        step.round_trips += cost.round_trips;
+        step.keys_read += cost.keys_read;
+        step.keys_written += cost.keys_written;
+    }
+}
+
+/// Prints what the answers of each step took.
+pub fn print_table() {
+    say!("{:<58}{:>8}{:>10}{:>11}{:>11}{:>9}", "step", "answers", "ms", "trips", "read", "written");
+    for one in steps().iter().filter(|one| one.count > 0) {
+        let (read, written) = (grouped(one.keys_read), grouped(one.keys_written));
+        let (ms, trips) = (one.took.as_secs_f64() * 1e3, grouped(one.round_trips));
+        say!("{:<58}{:>8}{ms:>10.2}{trips:>11}{read:>11}{written:>9}", one.step, one.count);
+    }
+}
 
 /// Prints a line. A closed output, as after `tour | head`, ends the tour without an error.
 macro_rules! say {
@@ -32,6 +74,7 @@ pub fn ask<T>(
     let started = Instant::now();
     let (answered, cost) = store.measure(|_| answer(&snapshot));
     let took = started.elapsed();
+    record(took, &cost);
     let (lines, value) = answered?;
     say!("\n? {question}");
     lines.iter().for_each(|line| say!("  {line}"));
@@ -48,6 +91,7 @@ pub fn act(
     let started = Instant::now();
     let (done, cost) = store.measure(work);
     let took = started.elapsed();
+    record(took, &cost);
     say!("\n! {what}");
     done?.iter().for_each(|line| say!("  {line}"));
     say!("  [{:.2} ms; {cost}]", took.as_secs_f64() * 1e3);

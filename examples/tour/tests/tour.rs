@@ -169,21 +169,44 @@ fn it_runs_on_etcd_and_loads_once() {
 fn an_unknown_flag_is_refused_and_help_is_given() {
     fails_with(&["--fast".as_ref()], &["--fast", "--help"]);
     fails_with(&["a".as_ref()], &["\"a\"", "--help"]);
-    fails_with(&["--store".as_ref(), "a".as_ref()], &["the address", "lmdb:PATH"]);
+    fails_with(&["--store".as_ref(), "a:b".as_ref()], &["the address", "lmdb:PATH"]);
+    fails_with(
+        &["--store".as_ref(), "memory:".as_ref(), "--step".as_ref(), "indexes".as_ref()],
+        &["no step \"indexes\"", "index table"],
+    );
     let help = tour(&["--help".as_ref()]);
     assert!(help.status.success() && said(&help).contains("Usage"));
+    let list = said(&tour(&["--list".as_ref()]));
+    assert!(list.lines().any(|step| step == "how a schema changes"), "{list}");
 }
 
 #[test]
 fn a_path_that_cannot_be_written_is_named() {
     fails_with(
-        &["--store".as_ref(), "lmdb:/no/such/directory".as_ref()],
-        &["/no/such/directory", "create it"],
+        &["--store".as_ref(), "lmdb:/dev/null/directory".as_ref()],
+        &["/dev/null", "cannot be made"],
     );
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "text").unwrap();
     fails_with(&["--store".as_ref(), lmdb(&file).as_ref()], &["not a keyloom store"]);
+}
+
+/// A directory without `lmdb:`, whose parents do not exist.
+#[test]
+fn one_step_runs_alone_in_a_new_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("new/store");
+    let run = || tour(&["--store".as_ref(), &store, "--step".as_ref(), "schema".as_ref()]);
+    for loads in [true, false] {
+        let output = run();
+        let text = said(&output);
+        assert!(output.status.success() && text.contains("Oceania: 27"), "{text}");
+        assert!(!text.contains("687 cities"), "answers of another step: {text}");
+        assert_eq!(text.contains("252 records rewritten"), loads, "{text}");
+        let table = text.lines().rev().find(|line| line.starts_with("how a schema changes"));
+        assert_eq!(table.unwrap().split_whitespace().nth(4), Some("2"), "two answers: {text}");
+    }
 }
 
 /// As in `tour | head -1`.

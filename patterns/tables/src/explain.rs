@@ -28,10 +28,9 @@ pub struct Explain {
 impl fmt::Display for Explain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ranges, seeks, keys_scanned, keys_returned } = self;
-        write!(
-            f,
-            "{ranges} ranges, {seeks} seeks, {keys_scanned} keys scanned, {keys_returned} returned"
-        )
+        let s = |count: &u64| if *count == 1 { "" } else { "s" };
+        write!(f, "{ranges} range{}, {seeks} seek{}, ", s(ranges), s(seeks))?;
+        write!(f, "{keys_scanned} key{} scanned, {keys_returned} returned", s(keys_scanned))
     }
 }
 
