@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard, Versioned};
 use keyloom::{Error, KeyBuf, Memory, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_patterns::aggregate::{Seen, Sketches, contribution};
+use keyloom_patterns::aggregate::{Event, RollUp, Seen, Sketches, contribution};
 use keyloom_patterns::{
     AppendLog, Continuation, Index, Maintained, Page, RankedIndex, RepairOptions, Schema, Table,
     Totals, UnreadableEntry, entry,
@@ -170,14 +170,38 @@ fn checks_of_aggregates_report_an_undecodable_record_once() {
     // The totals treat it as a record without amounts, so its own total is too large.
     let dangling = Inconsistency::new(totals.space().pack("two"), Rule::Dangling);
     assert_eq!(totals.check(&snapshot, &table).unwrap(), [undecodable.clone(), dangling]);
-    assert_eq!(sketches.check(&snapshot, &table).unwrap(), [undecodable]);
+    assert_eq!(sketches.check(&snapshot, &table).unwrap(), [undecodable.clone()]);
     drop(snapshot);
     let options = RepairOptions::default();
     let repair = || totals.repair_with(&store, &table, &options, |_| ControlFlow::Continue(()));
-    assert!(repair().unwrap_err().to_string().contains(r#"("words", 2)"#));
+    assert_eq!(repair().unwrap().undecodable, 1);
+    assert_eq!(sketches.repair(&store, &table).unwrap().undecodable, 1);
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(totals.check(&snapshot, &table).unwrap(), [undecodable.clone()]);
+    assert_eq!(sketches.check(&snapshot, &table).unwrap(), [undecodable]);
+    assert_eq!(sketches.estimate(&snapshot, "texts").unwrap().round(), 2.0);
+    drop(snapshot);
     store.transact(|txn| table.delete_record_only(txn, &2)).unwrap();
-    repair().unwrap();
     assert_eq!(totals.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+    assert_eq!(sketches.check(&store.snapshot().unwrap(), &table).unwrap(), []);
+}
+
+/// The events of such a record stay, and its buckets go: it is reported until it is removed.
+#[test]
+fn a_roll_up_is_repaired_beside_an_undecodable_record() {
+    let of = |_: &u32, (text, n): &Word| Some(Event::new(text, *n as i64, 1));
+    let visits = RollUp::new(&Subspace::new("visits"), &[10, 100], of).unwrap();
+    let table = table().with(&visits);
+    let store = damaged(&table);
+    let bucket = store.snapshot().unwrap();
+    let before = visits.check(&bucket, &table).unwrap();
+    assert!(before.iter().any(|found| found.rule == Rule::Undecodable), "{before:?}");
+    drop(bucket);
+    let done = visits.repair(&store, &table).unwrap();
+    assert!(done.finished);
+    assert_eq!(done.undecodable, 1);
+    let left = visits.check(&store.snapshot().unwrap(), &table).unwrap();
+    assert!(left.iter().all(|found| found.rule == Rule::Undecodable), "{left:?}");
 }
 
 #[test]

@@ -284,7 +284,7 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for RollUp<K, V
     ///
     /// # Errors
     /// Any error of the store; [`Error::InvalidArgument`] if the table does not maintain the data,
-    /// or for a position of another repair; an error for the first record that does not decode.
+    /// or for a position of another repair.
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -307,6 +307,9 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for RollUp<K, V
         let beginning = self.buckets_begin();
         let both = |done: &Progress| {
             let mut both = before.as_ref().map_or_else(|| done.clone(), |e| e.followed_by(done));
+            // Both parts visit all records.
+            both.undecodable =
+                before.iter().chain([done]).map(|one| one.undecodable).max().unwrap_or(0);
             both.position.last = both.position.last.or_else(|| beginning.last.clone());
             both
         };

@@ -1,6 +1,7 @@
 //! Distinct counts by HyperLogLog: estimates the number of distinct values of a group in a few
 //! kilobytes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -256,12 +257,22 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
         txn: &mut impl Writer,
         table: &Table<K, V, C>,
     ) -> Result<u64> {
+        self.rebuild_without(txn, table, |_, error| error.map_or(Ok(()), Err))
+    }
+
+    /// Rebuilds all sketches without the records that `lost` accepts.
+    fn rebuild_without<C: Codec<V>>(
+        &self,
+        txn: &mut impl Writer,
+        table: &Table<K, V, C>,
+        mut lost: impl FnMut(KeyBuf, Option<Error>) -> Result<()>,
+    ) -> Result<u64> {
         txn.guarded(|txn| {
             table.refuse_unless_attached(&self.space)?;
             table.check_repair(txn)?;
             let (mut left, mut written) = (Some(self.space.self_and_children()), 0);
             while let Some(range) = left {
-                let pass = self.gather(txn, table, &range, |_, error| error.map_or(Ok(()), Err))?;
+                let pass = self.gather(txn, table, &range, &mut lost)?;
                 left = pass.left;
                 txn.delete_range(pass.done)?;
                 for (key, sketch) in pass.gathered {
@@ -336,7 +347,8 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static, T: KeyShape + 'static> Mai
     }
 
     /// Rebuilds all sketches in one transaction, because a sketch does not contain the values that
-    /// it counts.
+    /// it counts. A record that does not decode is [counted](Progress::undecodable), and its values
+    /// are not.
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
@@ -344,8 +356,16 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static, T: KeyShape + 'static> Mai
         _: &RepairOptions,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let written = store.transact(|txn| self.rebuild(txn, table))?;
-        let done = Progress { written, ..Progress::complete() };
+        let (written, undecodable) = store.transact(|txn| {
+            let mut undecodable = BTreeSet::new();
+            let lost = |record, _| {
+                undecodable.insert(record);
+                Ok(())
+            };
+            let written = self.rebuild_without(txn, table, lost)?;
+            Ok((written, undecodable.len() as u64))
+        })?;
+        let done = Progress { written, undecodable, ..Progress::complete() };
         let _ = progress(&done);
         Ok(done)
     }

@@ -332,10 +332,13 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for Totals<K, V
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
+    /// A record that does not decode is [counted](Progress::undecodable) and contributes nothing,
+    /// or what [follows from its key](Totals::of_keys). Remove it with
+    /// [`Table::delete_record_only`]: the totals are right without it.
+    ///
     /// # Errors
     /// Errors of [`check`](crate::Maintained::check); [`Error::InvalidArgument`] for a position of
-    /// other data; an error for the first record that does not decode, unless its contribution
-    /// [follows from its key](Totals::of_keys).
+    /// other data.
     fn repair_with<S: Store, C: Codec<V>>(
         &self,
         store: &S,
