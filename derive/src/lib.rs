@@ -65,10 +65,13 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// A schema stores the name of the type and the elements of its fields, as with `impl_parts!`, and
 /// refuses a program with others. Of an enum it stores the variants with their numbers, as
-/// `Status{0 Open | 1 Closed(integer)}`: a program may add variants and leave some out, but a number
-/// that belongs to another variant, and a variant with another number, are refused. A variant that
-/// has another name only looks like two that were exchanged: adopt the table
-/// (`Schema::adopt_table`), and raise the version of the index.
+/// `Status{0 Open | 1 Closed}`: a program may add variants and leave some out, but a number that
+/// belongs to another variant, and a variant with another number, are refused. A variant that has
+/// another name only looks like two that were exchanged: adopt the table (`Schema::adopt_table`),
+/// and raise the version of the index.
+///
+/// If one variant has fields, each is a tuple, as `Event({0 Started | 1 Failed(integer)})`. So the
+/// first variant with fields changes the bytes of all, and is refused.
 ///
 /// # Attributes
 ///
@@ -270,7 +273,7 @@ pub fn key(input: TokenStream) -> TokenStream {
 /// | `each` (field) | one entry for each element of the collection | one for the field |
 /// | `name = "by_x"` (field) | the name in the schema, of the generated field and of the method | `by_<field>` |
 /// | `unique` | at most one record has these parts | |
-/// | `version = 2` | the version of the index: raise it with each change of `when` or of the parts | 1 |
+/// | `version = 2` | the version of the index: raise it with each change of `when`, of `covering` or of the parts | 1 |
 /// | `when = self.is_open()` | only records that meet this condition have entries; `self` is the record | all records |
 /// | `covering = (title, opened)` | each entry has a copy of these fields: a query that needs only them reads no record | |
 /// | `deferred` | the index is updated later, by `drain`; see `Schema::derive_deferred` | updated with the record |
@@ -388,7 +391,8 @@ pub fn key(input: TokenStream) -> TokenStream {
 ///
 /// The record is a struct with named fields, without type parameters and lifetimes. An indexed
 /// field has an owned type, such as `String` instead of `Cow<str>`, and serde writes it (no
-/// `skip`). Parts that a function computes are declared by hand, or with `derived`.
+/// `skip`); `when` and `of` must not read a field that serde skips either. Parts that a function
+/// computes are declared by hand, or with `derived`.
 #[proc_macro_derive(Record, attributes(record, index, unique))]
 pub fn record(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -31,9 +31,10 @@ impl Plan {
         })
     }
 
-    /// Whether the program can write to all of its tables: their derived data in the store is
-    /// declared by it, or disabled. [`Schema::apply`] does not change that;
-    /// [`Schema::drop_undeclared`] does.
+    /// Whether the program can write to all of its tables once [`Schema::apply`] has run: their
+    /// derived data in the store is declared by it, or disabled. If it is not,
+    /// [`Schema::drop_undeclared`] drops it. Before that, a table is not written to while the store
+    /// has another version of its derived data, until the build of that begins.
     pub fn can_write(&self) -> bool {
         let is_disabled = |state: &State| *state == State::Disabled;
         self.steps.iter().all(|step| match step {
