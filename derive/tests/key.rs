@@ -170,9 +170,9 @@ fn shapes_are_those_of_impl_parts() {
 fn shapes_of_enums_have_names_and_numbers() {
     assert_eq!(Status::key_shape(), "Status{0 Open | 1 Waiting | 2 Closed}");
     assert_eq!(Level::key_shape(), "Level{3 Low | 7 High}");
-    let event = "Event{0 Started | 1 Read(Reading(string, integer, Option<integer>), \
+    let event = "Event({0 Started | 1 Read(Reading(string, integer, Option<integer>), \
                  Status{0 Open | 1 Waiting | 2 Closed}) | 2 Failed(integer, Vec<integer>) | \
-                 3 Ranked(Desc<integer>, bool)}";
+                 3 Ranked(Desc<integer>, bool)})";
     assert_eq!(Event::key_shape(), event);
 }
 

@@ -800,8 +800,13 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ) -> Result<Before<Met<V>, K, V>> {
         let is_bare = self.upkeep.is_bare();
         let does_not_matter = is_bare && changes.iter().all(|c| c.new.is_some());
+        // Another thread may declare derived data meanwhile, which needs the old records.
+        let unless_declared = |followed: Followed<K, V>| match is_bare && !followed.is_empty() {
+            true => Err(Error::Conflict { what: "a declaration of derived data".into() }),
+            false => Ok(followed),
+        };
         if does_not_matter || Self::is_free(txn, changes)? {
-            return Ok((SmallVec::new(), self.follow(txn)?, Queued::new()));
+            return Ok((SmallVec::new(), unless_declared(self.follow(txn)?)?, Queued::new()));
         }
         let followed = self.remembered(txn).transpose()?;
         let is_read = followed.is_some();
@@ -816,6 +821,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             Some(followed) => followed,
             None => self.remember(txn, entry)?,
         };
+        let followed = unless_declared(followed)?;
         self.forget(txn, lost, &followed, &queued)?;
         Ok((met, followed, queued))
     }

@@ -158,7 +158,7 @@ pub fn an_import_costs_what_the_documentation_says(store: &(impl Store + Clone))
     let space = plain.space();
     let (_, cost) = store.measure(|_| schema.import_table::<u32, u32>("numbers", space).unwrap());
     let pages = 3;
-    assert_eq!(counts(cost), [1 + 2, 2 + pages + 1 + 2, 2_500, 2]);
+    assert_eq!(counts(cost), [1 + 3, 2 + pages + 1 + 2, 2_500, 2]);
     if store.inner().round_trips().is_none() {
         assert_eq!(cost.round_trips, 9 + pages);
     }

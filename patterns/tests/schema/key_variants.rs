@@ -150,3 +150,61 @@ pub fn a_number_that_was_added_is_not_given_to_another_variant(store: &(impl Sto
 version! {
     extended: 0 Novel 1 Poem 2 Song;
 }
+
+mod with_fields {
+    use super::Key;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Key)]
+    pub enum Genre {
+        #[key(0)]
+        Novel,
+        #[key(1)]
+        Poem,
+        #[key(2)]
+        Play(u32),
+    }
+}
+
+/// Without fields a variant is an integer in a tuple, and with fields it is a tuple itself.
+pub fn a_first_variant_with_fields_is_another_key(store: &(impl Store + Clone)) {
+    clear(store);
+    let (books, _) = open::<first::Genre>(store).unwrap();
+    store.transact(|txn| books.put(txn, &(first::Genre::Novel, 1), &1)).unwrap();
+    let before = dump_all(store);
+    let schema = Schema::open(store, "library").unwrap();
+    let refused = schema.table::<(with_fields::Genre, u32), u32>("books");
+    assert!(matches!(schema_error(refused), SchemaError::Contradiction { .. }));
+    assert_eq!(dump_all(store), before);
+    let bytes = |key: &dyn keyloom::Pack| keyloom::pack(key);
+    assert_ne!(bytes(&(first::Genre::Novel, 1)), bytes(&(with_fields::Genre::Novel, 1)));
+}
+
+/// Both declare a new version before one of them has built it.
+pub fn builds_of_programs_with_other_variants_join(store: &(impl Store + Clone)) {
+    fn declare<S: Store, G: Genre>(
+        store: &S,
+    ) -> (Schema<'_, S>, Books<G>, Attached<Index<u32, u32, G>>) {
+        let schema = Schema::open(store, "library").unwrap();
+        let books = schema.table("books").unwrap();
+        let by_genre =
+            schema.index(&books, "by_genre", 1, |key: &(G, u32), _| entry(key.0)).unwrap();
+        let loans = schema.table::<u32, u32>("loans").unwrap();
+        let at = |n: &u32| G::ALL[*n as usize % G::ALL.len()].2;
+        let by_loan = schema.index(&loans, "by_genre", 2, move |_, n| entry(at(n))).unwrap();
+        (schema, (books, by_genre), by_loan)
+    }
+    clear(store);
+    let old = Schema::open(store, "library").unwrap();
+    let loans = old.table::<u32, u32>("loans").unwrap();
+    old.index(&loans, "by_genre", 1, |_, n: &u32| entry(*n)).unwrap();
+    store.transact(|txn| loans.put_many(txn, (0..20).map(|n| (n, n % 2)))).unwrap();
+    let (one, _, by_one) = declare::<_, more::Genre>(store);
+    let (two, _, by_two) = declare::<_, between::Genre>(store);
+    for _ in 0..3 {
+        assert!(one.apply().unwrap().finished && two.apply().unwrap().finished);
+    }
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(by_one.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 20);
+    assert_eq!(by_two.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 20);
+    assert!(one.plan().unwrap().is_done() && two.plan().unwrap().is_done());
+}

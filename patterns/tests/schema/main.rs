@@ -50,7 +50,9 @@ use indexes::{
     violations_are_listed_until_a_build_can_finish,
 };
 use key_variants::{
-    a_number_that_was_added_is_not_given_to_another_variant, variants_of_keys_keep_their_numbers,
+    a_first_variant_with_fields_is_another_key,
+    a_number_that_was_added_is_not_given_to_another_variant,
+    builds_of_programs_with_other_variants_join, variants_of_keys_keep_their_numbers,
 };
 use life::{
     a_build_goes_on_where_the_store_says, a_build_waits_for_a_record_that_is_refused,
@@ -82,6 +84,7 @@ use ranked_builds::{
     a_ranked_build_beside_writers_counts_every_entry, a_ranked_build_reads_and_counts_in_batches,
 };
 use renames::{
+    a_former_name_is_refused_until_it_is_free,
     a_program_with_the_old_name_of_an_index_cannot_write, a_rename_moves_no_record,
     a_rename_that_fails_anywhere_can_be_repeated, names_that_are_taken_or_gone_are_refused,
 };
@@ -94,9 +97,11 @@ use shapes::{
 };
 use totals::totals_keep_the_laws_of_derived_data;
 use versions::{
+    a_migration_compares_all_derived_data_or_none,
     a_migration_refuses_an_upgrade_that_changes_an_index,
     a_migration_that_fails_anywhere_can_be_repeated, a_migration_to_another_version_begins_again,
-    a_record_without_an_upgrade_is_named_and_left, a_table_with_such_records_is_not_raised,
+    a_queued_value_without_an_upgrade_is_forgotten, a_record_without_an_upgrade_is_named_and_left,
+    a_table_with_such_records_is_not_raised, an_older_program_goes_on_to_query,
     an_upgrade_can_be_removed_after_the_migration, an_upgrade_that_changes_an_index_is_refused,
     programs_of_earlier_versions_cannot_write_or_misread,
     queued_records_are_migrated_after_a_drain, records_are_queued_during_a_migration,
@@ -179,6 +184,12 @@ macro_rules! run {
             a_key_type_with_other_elements_is_refused,
             parts_with_other_elements_are_refused,
             variants_of_keys_keep_their_numbers,
+            a_first_variant_with_fields_is_another_key,
+            builds_of_programs_with_other_variants_join,
+            a_former_name_is_refused_until_it_is_free,
+            a_migration_compares_all_derived_data_or_none,
+            an_older_program_goes_on_to_query,
+            a_queued_value_without_an_upgrade_is_forgotten,
             a_number_that_was_added_is_not_given_to_another_variant,
             a_name_that_others_read_as_an_alias_is_refused,
             an_empty_table_moves_to_the_next_type,

@@ -164,13 +164,15 @@ pub fn a_dry_run_plans_and_writes_nothing(store: &(impl Store + Clone)) {
     let schema = open(store);
     let shop = second(&schema).unwrap();
     assert_eq!(lines(&schema.plan().unwrap()), [&WORK[..], &LEFT].concat());
+    // What it does not declare, it can neither write nor compare with the records that it migrates.
+    without_undeclared(store);
     let mut steps = Vec::new();
     let done = schema.apply_with(|step, done| {
         steps.push((step.to_string(), done.finished));
         Continue(())
     });
     assert!(done.unwrap().finished);
-    assert_eq!(lines(&schema.plan().unwrap()), LEFT);
+    assert_eq!(lines(&schema.plan().unwrap()), LEFT[1..]);
     assert!(schema.plan().unwrap().is_done());
     assert!(steps.iter().all(|(step, _)| WORK.contains(&&**step)), "{steps:?}");
     for step in WORK {
@@ -183,10 +185,8 @@ pub fn a_dry_run_plans_and_writes_nothing(store: &(impl Store + Clone)) {
     assert_eq!(dump_all(store), before);
     let again = Schema::dry_run(store, "app").unwrap();
     second(&again).unwrap();
-    assert_eq!(lines(&again.plan().unwrap()), LEFT);
+    assert_eq!(lines(&again.plan().unwrap()), LEFT[1..]);
 
-    without_undeclared(store);
-    assert_eq!(lines(&schema.plan().unwrap()), LEFT[1..]);
     let new = Customer { name: "name 3".into(), town: "town 0".into(), is_new: false };
     store.transact(|txn| shop.customers.put(txn, &3, &new)).unwrap();
     assert_done(store, &shop);
@@ -259,6 +259,7 @@ pub fn a_plan_that_is_stopped_anywhere_resumes(store: &(impl Store + Clone)) {
         for stop in [stop, stop + 1] {
             let schema = open(store);
             second(&schema).unwrap();
+            schema.drop_undeclared().unwrap();
             let done = schema.apply_with(|_, _| {
                 calls += 1;
                 if calls == stop { Break(()) } else { Continue(()) }
@@ -284,12 +285,14 @@ pub fn a_plan_that_fails_anywhere_resumes(store: &(impl Store + Clone)) {
             filled(store);
             faulty.fail_at(n, fault);
             let applied = Schema::open(&faulty, "app")
-                .and_then(|schema| second(&schema).and_then(|_| schema.apply()));
+                .and_then(|schema| second(&schema).map(|_| schema))
+                .and_then(|schema| schema.drop_undeclared().and_then(|_| schema.apply()));
             let was_hit = faulty.operations() > n;
             faulty.clear_fault();
             assert!(was_hit || applied.unwrap().finished);
             let schema = open(store);
             let shop = second(&schema).unwrap();
+            schema.drop_undeclared().unwrap();
             assert!(schema.apply().unwrap().finished);
             assert!(schema.plan().unwrap().is_done());
             assert_done(store, &shop);

@@ -5,6 +5,8 @@ use keyloom_patterns::schema::State;
 use keyloom_patterns::{Attached, Index, Schema, SchemaError, Table, entry};
 use keyloom_testing::laws::{clear, dump, dump_all, failing_operations};
 
+use crate::misuse::schema_error;
+
 type Numbers = Table<u32, u32>;
 
 fn declared(
@@ -67,7 +69,8 @@ pub fn a_rename_moves_no_record(store: &(impl Store + Clone)) {
     let snapshot = store.snapshot().unwrap();
     assert!(old.1.at(&snapshot).is_err());
     drop(snapshot);
-    // A table of the old name is another one.
+    // A table of the old name is another one, once the name is free.
+    schema.free_table_name("numbers").unwrap();
     let other = Schema::open(store, "app").unwrap().table::<u32, String>("numbers").unwrap();
     store.transact(|txn| other.put(txn, &3, &"three".into())).unwrap();
     is_right(store, &new);
@@ -127,4 +130,46 @@ pub fn a_rename_that_fails_anywhere_can_be_repeated(store: &(impl Store + Clone)
             }
         }
     }
+}
+
+/// An older program that starts again would enter an empty table, and lose its writes.
+pub fn a_former_name_is_refused_until_it_is_free(store: &(impl Store + Clone)) {
+    clear(store);
+    let open = || Schema::open(store, "desk").unwrap();
+    let declare = |schema: &Schema<'_, _>, table: &str, index: &str| {
+        let tickets = schema.table::<u32, u32>(table)?;
+        schema.index(&tickets, index, 1, |_, n: &u32| entry(n)).map(|index| (tickets, index))
+    };
+    let (tickets, _) = declare(&open(), "tickets", "by_number").unwrap();
+    store.transact(|txn| tickets.put(txn, &1, &7)).unwrap();
+    let newer = open();
+    newer.rename_table("tickets", "requests").unwrap();
+    newer.rename_derived("requests", "by_number", "by_size").unwrap();
+    declare(&newer, "requests", "by_size").unwrap();
+    let before = dump_all(store);
+    for (table, index, old) in
+        [("tickets", "by_number", "tickets"), ("requests", "by_number", "requests.by_number")]
+    {
+        let refused = schema_error(declare(&open(), table, index));
+        assert!(
+            matches!(&refused, SchemaError::Renamed { old: name, .. } if name == old),
+            "{refused}"
+        );
+    }
+    assert_eq!(dump_all(store), before);
+    assert!(!newer.rename_table("tickets", "requests").unwrap(), "each start of the newer one");
+
+    // Names that are prefixes of it are free, and it is itself when it is said to be.
+    open().table::<u32, u32>("ticket").unwrap();
+    assert!(newer.free_table_name("tickets").unwrap());
+    assert!(!newer.free_table_name("tickets").unwrap());
+    assert!(newer.free_derived_name("requests", "by_number").unwrap());
+    open().table::<u32, String>("tickets").unwrap();
+    // Back and forth: the last name is the one that counts.
+    let schema = open();
+    schema.rename_table("requests", "calls").unwrap();
+    schema.rename_table("calls", "requests").unwrap();
+    declare(&schema, "requests", "by_size").unwrap();
+    let refused = open().table::<u32, u32>("calls");
+    assert!(matches!(schema_error(refused), SchemaError::Renamed { new, .. } if new == "requests"));
 }

@@ -409,3 +409,70 @@ pub fn a_migration_refuses_an_upgrade_that_changes_an_index(store: &(impl Store 
     by_town.build(store).unwrap();
     assert_eq!(by_town.check(&store.snapshot().unwrap()).unwrap(), []);
 }
+
+/// A program without the index cannot compare it, and must not leave the entries of the old one.
+pub fn a_migration_compares_all_derived_data_or_none(store: &(impl Store + Clone)) {
+    clear(store);
+    write_towns(store, (0..50).map(|id| (id, format!("Rome {id}"))));
+    let alone =
+        Schema::open(store, "desk").unwrap().upgraded_table::<u64, Place>("tickets").unwrap();
+    let refused = alone.migrate(store).unwrap_err();
+    let found = refused.downcast_ref();
+    assert!(matches!(found, Some(SchemaError::Undeclared { name, .. }) if name == "by_town"));
+    assert_eq!(versions(store), Some(vec![0, 2]));
+
+    // A build of version 1 has visited some of the records.
+    clear(store);
+    let schema = Schema::open(store, "desk").unwrap();
+    let ones = schema.table::<u64, One>("tickets").unwrap();
+    let towns = (0..50).map(|id| (id, One { title: format!("Rome {id}") }));
+    store.transact(|txn| ones.put_many(txn, towns.clone())).unwrap();
+    let index = schema.index(&ones, "by_town", 1, |_, one: &One| entry(&one.title)).unwrap();
+    store.transact(|txn| index.build_batch(txn, 20).map(drop)).unwrap();
+    store.transact(|txn| index.build_batch(txn, 20).map(drop)).unwrap();
+    let (table, _) = places(store, 1).unwrap();
+    assert_upgrade_changes(&table.migrate(store).unwrap_err(), 0);
+}
+
+/// A program of the earlier version goes on to read its records, by their keys and by an index.
+pub fn an_older_program_goes_on_to_query(store: &(impl Store + Clone)) {
+    clear(store);
+    let schema = Schema::open(store, "desk").unwrap();
+    let ones = schema.table::<u64, One>("tickets").unwrap();
+    let index = schema.index(&ones, "by_town", 1, |_, one: &One| entry(&one.title)).unwrap();
+    store.transact(|txn| ones.put(txn, &1, &One { title: "rome".into() })).unwrap();
+    let (table, _) = places(store, 1).unwrap();
+    let old = || index.query().prefix("rome").records(&store.snapshot().unwrap());
+    assert_eq!(old().unwrap().items.len(), 1);
+    let new = Place { town: "rome".into(), is_open: true };
+    store.transact(|txn| table.put(txn, &2, &new)).unwrap();
+    let page = old().unwrap();
+    assert_eq!(page.items.len(), 1);
+    let query = index.query().prefix("rome").after(page.next.as_ref());
+    let newer = query.records(&store.snapshot().unwrap()).unwrap_err().to_string();
+    assert!(newer.contains(", 2)"), "the newer record is an error: {newer}");
+    assert!(store.transact(|txn| ones.put(txn, &1, &One { title: "x".into() })).is_err());
+}
+
+/// The old value of a queued record, whose upgrade fails, does not stop the work for ever.
+pub fn a_queued_value_without_an_upgrade_is_forgotten(store: &(impl Store + Clone)) {
+    clear(store);
+    let schema = Schema::open(store, "desk").unwrap();
+    let (old, index) = by_title::<One, Postcard>(&schema, 1, |one| &one.title);
+    let write = |middle: &str| {
+        let title = |n| if n == 1 { middle } else { "good" };
+        let records = (0..3).map(|n| (n, One { title: title(n).into() }));
+        store.transact(|txn| old.put_many(txn, records.clone())).unwrap();
+    };
+    write(BAD);
+    index.drain(store).unwrap();
+    // A sample of the queue has its first and its last value.
+    write("good");
+    let schema = Schema::open(store, "desk").unwrap();
+    let (_, index) = by_title::<Two, Upgrading<Postcard>>(&schema, 2, |two| &two.title);
+    assert!(schema.apply().unwrap().finished);
+    assert_eq!(versions(store), Some(vec![2]));
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(index.check(&snapshot).unwrap(), []);
+    assert_eq!(index.at(&snapshot).unwrap().count(&snapshot, "good").unwrap(), 3);
+}

@@ -87,6 +87,9 @@ fn write(variants: Variants) -> String {
 }
 
 /// The shape of an enum: the name of the type, and each variant with its number and its fields.
+///
+/// In parentheses if a variant has fields: each variant is then a tuple, also one without fields.
+/// So an enum that gets its first variant with fields does not join with what it was.
 #[doc(hidden)]
 pub fn shape_of_enum<T>(variants: &[(u32, &str, &[String])]) -> String {
     let name = keyloom::value::shape::type_name::<T>();
@@ -97,7 +100,11 @@ pub fn shape_of_enum<T>(variants: &[(u32, &str, &[String])]) -> String {
         };
         (*number, ((*name).to_owned(), fields))
     };
-    format!("{name}{{{}}}", write(variants.iter().map(of).collect()))
+    let has_fields = variants.iter().any(|(.., fields)| !fields.is_empty());
+    match (has_fields, write(variants.iter().map(of).collect())) {
+        (true, variants) => format!("{name}({{{variants}}})"),
+        (false, variants) => format!("{name}{{{variants}}}"),
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +140,7 @@ mod tests {
             ("(S{0 A}, integer)", "(S{0 A}, string)"),
             ("E{0 A(S{0 A | 1 B})}", "E{0 A(S{0 B | 1 A})}"),
             ("E{0 A(integer, S{0 A})}", "E{0 A(S{0 A}, integer)}"),
+            ("E{0 A | 1 B}", "E({0 A | 1 B | 2 C(integer)})"),
         ];
         for (stored, declared) in refused {
             assert_eq!(join(stored, declared), None, "{stored} and {declared}");

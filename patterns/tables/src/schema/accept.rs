@@ -11,7 +11,7 @@ use super::build::BATCH;
 use super::deferred::read_queued;
 use super::error::SchemaError;
 use super::import::refuse_overlap;
-use super::rename::gone;
+use super::rename::{former_table, gone, refuse_former};
 use super::sample::sample;
 use super::stored::{StoredTable, TableDefinition, space_of, write_entry};
 use super::{Schema, new_id};
@@ -189,6 +189,11 @@ fn is_empty(txn: &impl Reader, stored: &StoredTable) -> Result<bool> {
     Ok(true)
 }
 
+fn read_two(reader: &impl Reader, keys: [&[u8]; 2]) -> Result<[Option<Vec<u8>>; 2]> {
+    let mut values = reader.get_many(&keys)?.into_iter();
+    Ok([(); 2].map(|()| values.next().flatten().map(|value| value.to_vec())))
+}
+
 /// Enters a table, or the shape and version of this program.
 pub(super) fn enter_table<V, C: Codec<V>>(
     txn: &mut impl Writer,
@@ -197,9 +202,16 @@ pub(super) fn enter_table<V, C: Codec<V>>(
     imported: Option<&Subspace>,
 ) -> Result<StoredTable> {
     let declared = declaration.definition;
-    let stored = txn.get(entry)?.map(|bytes| StoredTable::decode(&bytes)).transpose();
-    let table = match stored.map_err(|error| error.at(entry))? {
+    let former = former_table(declaration.schema, declaration.name);
+    let [stored, renamed] = read_two(txn, [entry, &former])?;
+    let stored = stored.map(|bytes| StoredTable::decode(&bytes)).transpose();
+    let stored = stored.map_err(|error| error.at(entry))?;
+    if let (Some(space), Some(stored)) = (imported, &stored) {
+        stored.refuse_elsewhere(declaration.schema, declaration.name, space)?;
+    }
+    let table = match stored {
         None => {
+            refuse_former(renamed.as_deref(), declaration.name)?;
             if let Some(space) = imported {
                 refuse_overlap(txn, space, "imported")?;
             }

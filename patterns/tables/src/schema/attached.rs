@@ -89,7 +89,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// error of the store.
     pub fn state(&self, reader: &impl Reader) -> Result<State> {
         let owned = self.owned()?;
-        let mut stored = owned.read(reader)?;
+        let mut stored = owned.read_any(reader)?;
         let one = owned.find(&mut stored, &self.declared)?;
         owned.refuse_change(&self.declared, one)?;
         Ok(one.state)

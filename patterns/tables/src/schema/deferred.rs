@@ -12,7 +12,9 @@ use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::Stage;
 use super::stored::{State, StoredDerived, space_of};
-use crate::derived::{RecordChange, SortedWrites, page_behind, unless_undecodable};
+use crate::derived::{
+    LostRecords, RecordChange, SortedWrites, is_undecodable, page_behind, unless_undecodable,
+};
 use crate::progress::Progress;
 use crate::table::{Table, get_many};
 
@@ -220,11 +222,27 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }
         let Page { entries, last } = page_behind(after, txn, &queue, batch)?;
         let mut queued = Vec::with_capacity(entries.len());
+        let mut lost = None;
         for (key, value) in entries {
             let at = KeyBuf::from_slice(&key);
-            let read = || Ok((self.key_of(&queue, &at)?, self.decode(read_queued(&value)?)?));
+            let read = || Ok((self.key_of(&queue, &at)?, read_queued(&value)?));
             let (key, old) = read().map_err(|error: Error| error.at(&at))?;
+            let old = match self.decode(old) {
+                Err(error) if is_undecodable(&error) => {
+                    lost.get_or_insert((Vec::new(), error.at(&at))).0.push(queued.len());
+                    None
+                }
+                old => old.map_err(|error| error.at(&at))?,
+            };
             queued.push((key, record_key(&queue, self.table.space(), &at), old, at));
+        }
+        if let Some((places, error)) = lost {
+            // The upgrade of a queued value fails: what follows from it is found by its key.
+            let keys = places.iter().filter_map(|place| queued.get(*place)).map(|(key, ..)| key);
+            let keys = LostRecords::new(keys);
+            if !self.declared.derived().forget(&mut DynWriter::new(txn), &keys)? {
+                return Err(error);
+            }
         }
         let mut new = Vec::with_capacity(queued.len());
         let keys: Vec<&KeyBuf> = queued.iter().map(|(_, stored_key, ..)| stored_key).collect();

@@ -10,6 +10,7 @@ use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::migrate::refuse_changed_sample;
 use super::owned::{Declared, Owned};
+use super::rename::{former_derived, refuse_former};
 use super::stored::{Definition, Id, State, StoredDerived, StoredTable, space_of};
 use super::{Known, Schema, new_id};
 use crate::aggregate::{Contributions, Totals};
@@ -114,7 +115,15 @@ impl<S: Store> Schema<'_, S> {
         let has_earlier = known.stored.get(&*owned.name).is_some_and(StoredTable::has_earlier);
         let is_complete = stored.state == State::Readable && stored.queue.is_none();
         if has_earlier && is_complete && declared.is(&stored) {
-            self.enter(|txn| refuse_changed_sample(txn, owned, &declared, table))?;
+            self.enter(|txn| {
+                // Another program may have disabled it since this one has opened the schema.
+                match owned.read(txn)?.get(name) {
+                    Some(one) if one.state == State::Readable && declared.is(one) => {
+                        refuse_changed_sample(txn, owned, &declared, table)
+                    }
+                    _ => Ok(()),
+                }
+            })?;
         }
         let declared = owned.declare(declared)?;
         let attached = Attached::new(derived, declared, table.clone());
@@ -268,6 +277,8 @@ fn enter_derived<D: Maintained>(
         let stored = stored.clone();
         return Ok((table, stored));
     }
+    let renamed = txn.get(&former_derived(table.id, name))?.map(|new| new.to_vec());
+    refuse_former(renamed.as_deref(), &owned.name_of(name))?;
     let id = new_id(txn)?;
     let derived = make_in(id, owned, name, make)?;
     let definition = define(&derived)?;

@@ -37,6 +37,17 @@ pub enum SchemaError {
         /// The first part that differs.
         difference: Difference,
     },
+    /// A table or derived data had this name, and was renamed. An older program would enter another
+    /// one under the former name.
+    #[error(
+        "{old:?} has been renamed to {new:?} by a newer program; run that one, or make the name free with `Schema::free_table_name` or `free_derived_name`"
+    )]
+    Renamed {
+        /// The former name: of a table, or `table.derived`.
+        old: String,
+        /// The name that it got.
+        new: String,
+    },
     /// A table or derived data cannot get a name that another one has. Drop the other one, or take
     /// another name.
     #[error(

@@ -30,7 +30,7 @@ struct Position {
     first_left: Option<KeyBuf>,
 }
 
-fn position_key(id: Id) -> KeyBuf {
+pub(super) fn position_key(id: Id) -> KeyBuf {
     pack(&("keyloom", "migration", id))
 }
 
@@ -120,6 +120,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
     /// # Errors
     /// [`SchemaError::NotUpgraded`] after all other records were rewritten;
     /// [`SchemaError::UpgradeChanges`], which leaves the records from there on;
+    /// [`SchemaError::Undeclared`] for derived data that could not be compared;
     /// [`SchemaError::Queued`]; [`SchemaError::Gone`]; [`Error::InvalidArgument`] for a table
     /// outside of a schema; any error of the store.
     pub fn migrate_with<S: Store>(
@@ -158,6 +159,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
         if shape.and_then(Shape::version_numbers).is_some_and(|all| all == [version]) {
             return Ok((Progress::complete(), None));
         }
+        owned.refuse_undeclared(&stored)?;
         let mut position = Position::read(txn, stored.id, version)?;
         let Page { entries, last } =
             page_behind(position.last.as_deref(), txn, self.space(), batch.max(1))?;
@@ -177,8 +179,11 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
             }
         }
         drop(entries);
-        for declared in owned.complete(&stored) {
-            refuse_missing(txn, owned, &declared, self.space(), &upgraded)?;
+        for (declared, up_to) in owned.maintained(&stored) {
+            let is_visited = |(key, _): &(KeyBuf, _)| up_to.as_ref().is_none_or(|last| key <= last);
+            let visited = rewritten.partition_point(is_visited);
+            let visited = upgraded.get(..visited).unwrap_or_default();
+            refuse_missing(txn, owned, &declared, self.space(), visited)?;
         }
         rewritten.iter().try_for_each(|(key, new)| txn.put(key, new))?;
         progress.written = rewritten.len() as u64;

@@ -204,8 +204,8 @@
 //! |---|---|---|
 //! | [`open`](Schema::open) | 1 range; reads 1 key per table | 1 |
 //! | [`table`](Schema::table), [`derive`](Schema::derive), no change | nothing | 0 |
-//! | [`table`](Schema::table), new | 2 gets, 1 range, 2 keys written | 4 |
-//! | [`derive`](Schema::derive), new | 2 gets, 2 ranges, 2 keys written | 5 |
+//! | [`table`](Schema::table), new | 3 gets, 1 range, 2 keys written | 4 |
+//! | [`derive`](Schema::derive), new | 3 gets, 2 ranges, 2 keys written | 6 |
 //! | [`plan`](Schema::plan) | 1 range, and 1 count of the records of each table with something to build or to migrate | 1, and 1 for each such table |
 //! | [`apply`](Schema::apply), nothing to do | that of the plan | 1 |
 //! | [`import_table`](Schema::import_table), new, n records | 1 get, 2 ranges and 1 per 1,000 records, which read n keys and 1 per table of the store; then those of a new table, and 2 ranges | 9, and 1 per 1,000 records |

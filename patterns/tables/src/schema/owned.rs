@@ -313,14 +313,20 @@ impl<K, V> Owned<K, V> {
         .into())
     }
 
-    /// Decodes the table's entry, and refuses an entry of another table.
+    /// Decodes the table's entry, and refuses one that this program cannot use.
     fn decode(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
+        let stored = self.decode_any(entry)?;
+        self.refuse_other(&stored)?;
+        Ok(stored)
+    }
+
+    /// Decodes the table's entry, and refuses an entry of another table.
+    fn decode_any(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
         let stored = entry.map(StoredTable::decode).transpose();
         let stored = stored.map_err(|error| error.at(&self.entry))?;
         let Some(stored) = stored.filter(|stored| stored.id == self.id) else {
             return Err(SchemaError::Gone { name: self.name.to_string() }.into());
         };
-        self.refuse_other(&stored)?;
         Ok(stored)
     }
 
@@ -331,13 +337,37 @@ impl<K, V> Owned<K, V> {
         Declaration { schema, name, definition }.refuse_other(stored)
     }
 
-    /// The declared data that each record has its share of: complete, and not deferred.
-    pub(super) fn complete(&self, stored: &StoredTable) -> Vec<Arc<Declared<K, V>>> {
-        let is_complete = |one: &&Arc<Declared<K, V>>| {
-            let stored = stored.get(&one.name).filter(|stored| one.is(stored));
-            stored.is_some_and(|stored| stored.state == State::Readable && stored.queue.is_none())
+    /// The declared data that records have their share of, and is not deferred. With a key, only
+    /// the records up to it, which a build has visited.
+    pub(super) fn maintained(
+        &self,
+        stored: &StoredTable,
+    ) -> Vec<(Arc<Declared<K, V>>, Option<KeyBuf>)> {
+        let is_maintained = |one: &Arc<Declared<K, V>>| {
+            let stored = stored.get(&one.name).filter(|stored| one.is(stored))?;
+            let up_to = match Stage::of(stored)? {
+                _ if stored.queue.is_some() || stored.state == State::Disabled => return None,
+                Stage::Visiting(last) => Some(last),
+                Stage::Readable | Stage::Finishing(_) => None,
+            };
+            Some((Arc::clone(one), up_to))
         };
-        self.declared().all.iter().filter(is_complete).cloned().collect()
+        self.declared().all.iter().filter_map(is_maintained).collect()
+    }
+
+    /// # Errors
+    /// [`SchemaError::Undeclared`] for data that this program cannot maintain.
+    pub(super) fn refuse_undeclared(&self, stored: &StoredTable) -> Result<()> {
+        let declared = self.declared();
+        let is_declared = |name: &str| declared.all.iter().any(|one| *one.name == *name);
+        let mut active = stored.derived.iter().filter(|one| one.state != State::Disabled);
+        match active.find(|one| !is_declared(&one.name)) {
+            None => Ok(()),
+            Some(one) => {
+                let (table, name) = (self.name.to_string(), one.name.clone());
+                Err(SchemaError::Undeclared { table, name }.into())
+            }
+        }
     }
 
     /// Writes the table's entry.
@@ -347,6 +377,11 @@ impl<K, V> Owned<K, V> {
 
     pub(super) fn read(&self, reader: &impl Reader) -> Result<StoredTable> {
         self.decode(reader.get(&self.entry)?.as_deref())
+    }
+
+    /// The entry also of a table whose version a newer program has raised: for reads, which go on.
+    pub(super) fn read_any(&self, reader: &impl Reader) -> Result<StoredTable> {
+        self.decode_any(reader.get(&self.entry)?.as_deref())
     }
 
     /// The name of derived data, qualified by the name of the table.

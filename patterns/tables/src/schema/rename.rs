@@ -1,19 +1,21 @@
 //! Other names for tables and derived data.
 
-use keyloom::{Reader, Result, Store, Writer};
+use keyloom::{KeyBuf, Reader, Result, Store, Writer, pack};
 
 use super::error::SchemaError;
 use super::owned::refuse_owner;
-use super::stored::{StoredTable, write_entry};
+use super::stored::{Id, StoredTable, write_entry};
 use super::{Schema, entries_of};
 
 impl<S: Store> Schema<'_, S> {
     /// Gives a table another name, and returns whether it had the old one. Moves no record: costs
-    /// two gets and two keys written.
+    /// three gets and three keys written.
     ///
     /// Call it before the declaration of the table, in each program that uses the new name: if
     /// another program was first, it returns `false`. A program that runs under the old name can no
-    /// longer write ([`SchemaError::Gone`]). Its reads return the records as before.
+    /// longer write ([`SchemaError::Gone`]). Its reads return the records as before. If it starts
+    /// again, it is refused ([`SchemaError::Renamed`]), until the name is
+    /// [freed](Schema::free_table_name).
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -50,6 +52,8 @@ impl<S: Store> Schema<'_, S> {
             txn.state().forget(&from);
             txn.delete(&from)?;
             write_entry(txn, &to, &stored)?;
+            leave_name(txn, &self.former(old), new)?;
+            take_name(txn, &self.former(new))?;
             Ok(Some(stored))
         })?;
         let mut known = self.known();
@@ -63,7 +67,7 @@ impl<S: Store> Schema<'_, S> {
     ///
     /// Call it before the declaration of the data, as [`rename_table`](Schema::rename_table). A
     /// program that declares the old name can no longer write to the table
-    /// ([`SchemaError::Undeclared`]), nor query the data.
+    /// ([`SchemaError::Undeclared`]), nor query the data, and is refused if it starts again.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -105,6 +109,8 @@ impl<S: Store> Schema<'_, S> {
             let mut one = stored.derived.remove(place);
             one.name = new.into();
             stored.insert(one);
+            leave_name(txn, &former_derived(stored.id, old), new)?;
+            take_name(txn, &former_derived(stored.id, new))?;
             write_entry(txn, &entry, &stored)?;
             Ok(true)
         })?;
@@ -112,10 +118,69 @@ impl<S: Store> Schema<'_, S> {
         Ok(is_renamed)
     }
 
+    /// Makes a former name of a table free for another table, and returns whether it was one.
+    ///
+    /// A name that a table had before it was [renamed](Schema::rename_table) is refused
+    /// ([`SchemaError::Renamed`]): an older program that starts again would enter an empty table,
+    /// and its writes would be lost for the newer ones. Call it before the declaration, once no
+    /// program uses the former name.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn free_table_name(&self, name: &str) -> Result<bool> {
+        self.enter(|txn| take_name(txn, &self.former(name)))
+    }
+
+    /// Makes a former name of data derived from `table` free for other data; see
+    /// [`free_table_name`](Schema::free_table_name).
+    ///
+    /// # Errors
+    /// [`SchemaError::Gone`] if there is no such table; any error of the store.
+    pub fn free_derived_name(&self, table: &str, name: &str) -> Result<bool> {
+        self.enter(|txn| {
+            let (_, stored) = self.read_table(txn, table)?;
+            take_name(txn, &former_derived(stored.id, name))
+        })
+    }
+
+    fn former(&self, name: &str) -> KeyBuf {
+        former_table(&self.name, name)
+    }
+
     fn taken(&self, old: &str, new: &str) -> keyloom::Error {
         let (schema, old, new) = (self.name.to_string(), old.into(), new.into());
         SchemaError::Taken { schema, old, new }.into()
     }
+}
+
+/// The key of a former name of a table, whose value is the name that it got.
+pub(super) fn former_table(schema: &str, name: &str) -> KeyBuf {
+    pack(&("keyloom", "former", schema, name))
+}
+
+/// The key of a former name of data derived from the table with this id.
+pub(super) fn former_derived(table: Id, name: &str) -> KeyBuf {
+    pack(&("keyloom", "former of", table, name))
+}
+
+fn leave_name(txn: &mut impl Writer, former: &[u8], new: &str) -> Result<()> {
+    txn.put(former, new.as_bytes())
+}
+
+fn take_name(txn: &mut impl Writer, former: &[u8]) -> Result<bool> {
+    let is_former = txn.get(former)?.is_some();
+    if is_former {
+        txn.delete(former)?;
+    }
+    Ok(is_former)
+}
+
+/// # Errors
+/// [`SchemaError::Renamed`] for a former name.
+pub(super) fn refuse_former(renamed: Option<&[u8]>, old: &str) -> Result<()> {
+    let Some(new) = renamed else { return Ok(()) };
+    let (old, new) = (old.into(), String::from_utf8_lossy(new).into_owned());
+    Err(SchemaError::Renamed { old, new }.into())
 }
 
 pub(super) fn gone(name: &str) -> keyloom::Error {

@@ -7,6 +7,7 @@ use keyloom::{KeyBuf, Reader, Result, Store, Subspace, Writer};
 use super::Schema;
 use super::build::{BATCH, delete_some, drop_some, forget_repairs, in_batches};
 use super::error::SchemaError;
+use super::migrate::position_key;
 use super::owned::refuse_owner;
 use super::stored::{
     Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
@@ -260,6 +261,10 @@ fn clear_dropped(
         }
     }
     table.derived.iter().try_for_each(|one| forget_repairs(txn, one.id))?;
+    let position = position_key(table.id);
+    if txn.get(&position)?.is_some() {
+        txn.delete(&position)?;
+    }
     txn.delete(key)?;
     Ok(0)
 }
