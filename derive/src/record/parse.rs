@@ -327,7 +327,7 @@ fn refuse_names<'i>(names: impl Iterator<Item = &'i Ident>, errors: &mut Errors)
     let mut before: Vec<&Ident> = Vec::new();
     for name in names {
         errors.keep(refuse_reserved(name));
-        if before.contains(&name) {
+        if before.iter().any(|other| other.unraw() == name.unraw()) {
             let message = format!("other derived data is named `{name}`; rename one");
             errors.push(Error::new(name.span(), message));
         }

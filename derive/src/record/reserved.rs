@@ -1,5 +1,6 @@
 //! Names that an index cannot have.
 
+use syn::ext::IdentExt;
 use syn::{Error, Ident, Result};
 
 /// The methods of `Table`, which a method of the generated type would hide.
@@ -34,7 +35,8 @@ const OF_TABLE: [&str; 25] = [
 const OF_GENERATED: [&str; 3] = ["declare", "put_record", "table"];
 
 pub(super) fn refuse_reserved(name: &Ident) -> Result<()> {
-    let is_of = |names: &[&str]| names.iter().any(|other| name == other);
+    let plain = name.unraw();
+    let is_of = |names: &[&str]| names.iter().any(|other| plain == other);
     if is_of(&OF_TABLE) {
         let message = format!("`{name}` is a method of `Table`, which it would hide; rename it");
         return Err(Error::new(name.span(), message));
