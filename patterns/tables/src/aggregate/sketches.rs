@@ -257,7 +257,7 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
         txn: &mut impl Writer,
         table: &Table<K, V, C>,
     ) -> Result<u64> {
-        self.rebuild_without(txn, table, |_, error| error.map_or(Ok(()), Err))
+        txn.guarded(|txn| self.rebuild_without(txn, table, |_, error| error.map_or(Ok(()), Err)))
     }
 
     /// Rebuilds all sketches without the records that `lost` accepts.
@@ -267,21 +267,19 @@ impl<K: RecordKey, V, G, T> Sketches<K, V, G, T> {
         table: &Table<K, V, C>,
         mut lost: impl FnMut(KeyBuf, Option<Error>) -> Result<()>,
     ) -> Result<u64> {
-        txn.guarded(|txn| {
-            table.refuse_unless_attached(&self.space)?;
-            table.check_repair(txn)?;
-            let (mut left, mut written) = (Some(self.space.self_and_children()), 0);
-            while let Some(range) = left {
-                let pass = self.gather(txn, table, &range, &mut lost)?;
-                left = pass.left;
-                txn.delete_range(pass.done)?;
-                for (key, sketch) in pass.gathered {
-                    txn.put(&key, &sketch.0.unwrap_or_else(|| self.empty.clone()).serialize())?;
-                    written += 1;
-                }
+        table.refuse_unless_attached(&self.space)?;
+        table.check_repair(txn)?;
+        let (mut left, mut written) = (Some(self.space.self_and_children()), 0);
+        while let Some(range) = left {
+            let pass = self.gather(txn, table, &range, &mut lost)?;
+            left = pass.left;
+            txn.delete_range(pass.done)?;
+            for (key, sketch) in pass.gathered {
+                txn.put(&key, &sketch.0.unwrap_or_else(|| self.empty.clone()).serialize())?;
+                written += 1;
             }
-            Ok(written)
-        })
+        }
+        Ok(written)
     }
 
     fn gather<C: Codec<V>>(
@@ -362,7 +360,7 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static, T: KeyShape + 'static> Mai
                 undecodable.insert(record);
                 Ok(())
             };
-            let written = self.rebuild_without(txn, table, lost)?;
+            let written = txn.guarded(|txn| self.rebuild_without(txn, table, lost))?;
             Ok((written, undecodable.len() as u64))
         })?;
         let done = Progress { written, undecodable, ..Progress::complete() };
