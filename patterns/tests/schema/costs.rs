@@ -68,6 +68,12 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     // definition shows whether there is work.
     let (_, cost) = store.measure(|store| by_serial.build(store).unwrap());
     assert_eq!(counts(cost), [1 + 2 + 7, 2, 3 + 10, 2 + 7]);
+    // The definition, the entry, and the record.
+    let snapshot = store.snapshot().unwrap();
+    let serial = sale(1).serial.unwrap();
+    let (_, cost) = store.measure(|_| by_serial.query().prefix(serial).first(&snapshot).unwrap());
+    assert_eq!(counts(cost), [2, 1, 3, 0]);
+    drop(snapshot);
     // All seven entries in one batch, then the definition; and the check for the token of a repair.
     let (_, cost) = store.measure(|store| by_serial.drop_data(store).unwrap());
     assert_eq!(counts(cost), [2, 1, 1 + 7, 7 + 1]);

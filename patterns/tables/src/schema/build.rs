@@ -159,13 +159,12 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }
         one.fenced_until = None;
         // Two programs may have declared other variants of a key before one of them has built.
-        let joined = one.definition.joined(&declared.definition);
-        let joined = joined.filter(|joined| *joined != one.definition);
-        let is_joined = joined.is_some();
-        one.definition = joined.unwrap_or_else(|| one.definition.clone());
+        let widened = one.definition.widened(&declared.definition);
+        let is_widened = widened.is_some();
+        one.definition = widened.unwrap_or_else(|| one.definition.clone());
         let done = match one.state {
             State::Readable if declared.is(one) => {
-                if is_joined {
+                if is_widened {
                     owned.write(txn, &stored)?;
                 }
                 return Ok(Progress::complete());

@@ -46,8 +46,8 @@ impl<S: Store> Schema<'_, S> {
     /// ```
     ///
     /// While the store may hold records of earlier [versions](keyloom::value::upgrade), the data of
-    /// plain entries, such as an index, is compared with up to 102 such records, in as many ranges
-    /// and one round trip.
+    /// plain entries, such as an index, is compared with up to 102 such records, in up to 202
+    /// ranges of one key and one round trip.
     ///
     /// # Errors
     /// [`SchemaError::Contradiction`]; [`SchemaError::DeclaredTwice`]; [`SchemaError::NotOwned`]
@@ -85,8 +85,7 @@ impl<S: Store> Schema<'_, S> {
         let before = known.stored.get(&*owned.name).and_then(|table| table.get(name)).cloned();
         let before = before.map(made).transpose()?;
         let is_entered = |(definition, stored, _): &(Definition, StoredDerived, D)| {
-            let joined = stored.definition.joined(definition);
-            joined.is_none_or(|joined| joined == stored.definition)
+            stored.definition.widened(definition).is_none()
         };
         let (definition, stored, derived) = match before.filter(is_entered) {
             Some(before) => before,
@@ -267,14 +266,13 @@ fn enter_derived<D: Maintained>(
     let mut table = owned.read(txn)?;
     if let Some(stored) = table.get_mut(name) {
         let definition = define(&make_in(stored.id, owned, name, make)?)?;
-        let joined = stored.definition.joined(&definition);
-        if let Some(joined) = joined.filter(|joined| *joined != stored.definition) {
-            stored.definition = joined;
-            let stored = stored.clone();
-            owned.write(txn, &table)?;
-            return Ok((table, stored));
-        }
+        let widened = stored.definition.widened(&definition);
+        let is_widened = widened.is_some();
+        stored.definition = widened.unwrap_or_else(|| stored.definition.clone());
         let stored = stored.clone();
+        if is_widened {
+            owned.write(txn, &table)?;
+        }
         return Ok((table, stored));
     }
     let renamed = txn.get(&former_derived(table.id, name))?.map(|new| new.to_vec());

@@ -50,6 +50,9 @@
 //! |---|---|
 //! | `"keyloom"`, `"schema"`, name of the schema, name of the table | format (3, one byte; 4 for an imported table; 1 and 2 if the store was written before shapes were stored, without the shape); then the tuple of, if imported, the prefix of the records, the shape of the records, the table's id, version, key, record type, codec, and a list of its derived data, sorted by name: name, id, kind, format, version, options, state (0 disabled, 1 being built, 2 readable, 3 being built after the last record), position of the build (in state 1 the key of the last record visited), id of the queue if updates are deferred, the types of the parts |
 //! | `"keyloom"`, `"dropped"`, name of the schema, name of the table, id | the entry of a table that is being dropped |
+//! | `"keyloom"`, `"former"`, name of the schema, former name of a table | the name that the table [got](Schema::rename_table) |
+//! | `"keyloom"`, `"former of"`, id of the table, former name of derived data | the name that the data got |
+//! | `"keyloom"`, `"migration"`, id of the table | how far a [migration](Table::migrate) has come |
 //! | `"keyloom"`, `"repair"`, id of derived data | number of repairs begun, a counter: the fencing token of the last one |
 //! | `"keyloom"`, `"next id"` | the next free id, a counter |
 //! | id, or prefix of the records; record key | a record of the table |

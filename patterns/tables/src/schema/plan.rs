@@ -174,8 +174,7 @@ impl<'s, S: Store> Schema<'s, S> {
     ///
     /// # Errors
     /// [`SchemaError::Contradiction`] or [`SchemaError::Changed`] if a newer program has raised a
-    /// version
-    /// since the declaration; [`Error::NewerFormat`](keyloom::Error::NewerFormat);
+    /// version since the declaration; [`Error::NewerFormat`](keyloom::Error::NewerFormat);
     /// [`SchemaError::Damaged`]; any error of the store.
     pub fn plan(&self) -> Result<Plan> {
         let snapshot = self.store.snapshot()?;
@@ -233,8 +232,7 @@ impl<'s, S: Store> Schema<'s, S> {
 
     /// Drops the derived data of the plan that this program does not declare, so that it can write
     /// to its tables. Programs that declare the data then get [`SchemaError::Gone`]. Tables that
-    /// this program does not declare stay; see
-    /// [`drop_table`](Schema::drop_table).
+    /// this program does not declare stay; see [`drop_table`](Schema::drop_table).
     ///
     /// ```
     /// use keyloom::{Memory, Store};

@@ -67,7 +67,7 @@ pub struct Definition {
 impl Definition {
     /// This definition with the variants of keys that a program with the definition `declared`
     /// writes too. `None` if one reads the entries of the other as other values.
-    pub(super) fn joined(&self, declared: &Self) -> Option<Self> {
+    fn joined(&self, declared: &Self) -> Option<Self> {
         let parts = match (&self.parts, &declared.parts) {
             (Some(stored), Some(parts)) => Some(join_shapes(stored, parts)?),
             // The store was written before parts were stored: they are those of the program.
@@ -75,6 +75,11 @@ impl Definition {
         };
         let is_same = Self { parts: declared.parts.clone(), ..self.clone() } == *declared;
         is_same.then(|| Self { parts, ..self.clone() })
+    }
+
+    /// The joined definition, if it differs from this one: the program writes more.
+    pub(super) fn widened(&self, declared: &Self) -> Option<Self> {
+        self.joined(declared).filter(|joined| joined != self)
     }
 
     /// Whether a program with `declared` reads all entries, and writes no others.

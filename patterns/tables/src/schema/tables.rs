@@ -9,6 +9,7 @@ use super::build::{BATCH, delete_some, drop_some, forget_repairs, in_batches};
 use super::error::SchemaError;
 use super::migrate::position_key;
 use super::owned::refuse_owner;
+use super::rename::forget_former;
 use super::stored::{
     Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
@@ -261,6 +262,7 @@ fn clear_dropped(
         }
     }
     table.derived.iter().try_for_each(|one| forget_repairs(txn, one.id))?;
+    forget_former(txn, table.id)?;
     let position = position_key(table.id);
     if txn.get(&position)?.is_some() {
         txn.delete(&position)?;
