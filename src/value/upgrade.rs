@@ -46,7 +46,11 @@
 //! refuses. The alternative, a version in the first byte, would be ambiguous for most types.
 //!
 //! A program that has only the plain type does not read a record with a version: it gets an error,
-//! never another value.
+//! never another value. This holds for records of writers that know the plain type. A writer
+//! without it ([`Nothing`]) cannot write bytes that no plain type reads, because each string of
+//! bytes is a value of some type, if only of a tuple of as many bytes. So stop the programs that
+//! know the plain type before the first one without it starts. A schema then refuses their writes
+//! and their declarations; the reads of those that still run it cannot refuse.
 //!
 //! # Cost
 //!

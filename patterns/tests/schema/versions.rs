@@ -163,6 +163,87 @@ pub fn an_upgrade_can_be_removed_after_the_migration(store: &(impl Store + Clone
     declare().unwrap();
 }
 
+/// Two bytes with Postcard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Size {
+    width: u8,
+    height: u8,
+}
+
+/// One byte, and the version, which is also a plain `Size`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Area<const KNOWS_SIZE: bool>(u8);
+
+impl Upgrade for Area<true> {
+    const VERSION: u8 = 2;
+    type From = Plain<Size>;
+    fn upgrade(old: Size) -> Result<Self, BoxedError> {
+        Ok(Self(old.width * old.height))
+    }
+}
+
+impl Upgrade for Area<false> {
+    const VERSION: u8 = 2;
+    type From = Nothing;
+    fn upgrade(old: Nothing) -> Result<Self, BoxedError> {
+        match old {}
+    }
+}
+
+/// The next version of a program that still knows the plain type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Volume(u8);
+
+impl Upgrade for Volume {
+    const VERSION: u8 = 3;
+    type From = Area<true>;
+    fn upgrade(old: Area<true>) -> Result<Self, BoxedError> {
+        Ok(Self(old.0))
+    }
+}
+
+pub fn programs_with_the_plain_type_end_with_the_first_without_it(store: &impl Store) {
+    let declare = || Schema::open(store, "desk").unwrap();
+    let sizes = declare().table::<u64, Size>("areas").unwrap();
+    store.transact(|txn| sizes.put(txn, &1, &Size { width: 5, height: 3 })).unwrap();
+    let with = declare().upgraded_table::<u64, Area<true>>("areas").unwrap();
+    assert!(declare().upgraded_table::<u64, Area<false>>("areas").is_err(), "before the migration");
+    store.transact(|txn| with.put(txn, &2, &Area(9))).unwrap();
+    with.migrate(store).unwrap();
+    store.transact(|txn| with.put(txn, &3, &Area(9))).unwrap();
+
+    let without = declare().upgraded_table::<u64, Area<false>>("areas").unwrap();
+    let before = dump_all(store);
+    let is_refused = |result: keyloom::Result<()>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(SchemaError::ForgetsPlain { .. })), "{error}");
+        assert!(error.to_string().contains("`Nothing`"), "{error}");
+    };
+    is_refused(store.transact(|txn| with.put(txn, &4, &Area(9))));
+    is_refused(store.transact(|txn| with.delete(txn, &3).map(drop)));
+    is_refused(declare().upgraded_table::<u64, Area<true>>("areas").map(drop));
+    is_refused(declare().upgraded_table::<u64, Volume>("areas").map(drop));
+    assert!(declare().table::<u64, Size>("areas").is_err());
+    assert!(store.transact(|txn| sizes.put(txn, &4, &Size { width: 1, height: 1 })).is_err());
+    assert_eq!(dump_all(store), before);
+
+    // The reason: a program with the plain type reads this record as the size 7 times 2.
+    store.transact(|txn| without.put(txn, &4, &Area(7))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(with.get(&snapshot, &4).unwrap(), Some(Area(14)));
+    assert_eq!(without.get(&snapshot, &4).unwrap(), Some(Area(7)));
+    declare().upgraded_table::<u64, Area<false>>("areas").unwrap();
+}
+
+pub fn a_table_without_a_plain_past_refuses_the_plain_type(store: &impl Store) {
+    let declare = || Schema::open(store, "desk").unwrap();
+    declare().upgraded_table::<u64, Area<false>>("areas").unwrap();
+    let refused = declare().upgraded_table::<u64, Area<true>>("areas").unwrap_err();
+    assert!(matches!(refused.downcast_ref(), Some(SchemaError::ForgetsPlain { .. })));
+    // Without records, the next version is a new table.
+    declare().upgraded_table::<u64, Volume>("areas").unwrap();
+}
+
 pub fn programs_of_earlier_versions_cannot_write_or_misread(store: &(impl Store + Clone)) {
     let old = ones(store);
     store.transact(|txn| old.put(txn, &1, &one(1))).unwrap();

@@ -59,6 +59,7 @@ impl Declaration<'_> {
     /// too, if it differs from the one in the store.
     fn joined(&self, stored: &TableDefinition) -> Result<Option<TableDefinition>> {
         let declared = self.definition;
+        self.refuse_forgotten(stored)?;
         let is_same = stored.version == declared.version && stored.codec == declared.codec;
         let key = join_shapes(&stored.key, &declared.key).filter(|_| is_same);
         let key = key.ok_or_else(|| self.contradicts(stored))?;
@@ -71,8 +72,19 @@ impl Declaration<'_> {
                 return Err(SchemaError::OneWay { schema, table, version, difference }.into());
             }
         };
-        let joined = TableDefinition { key, shape, ..stored.clone() };
+        let forgets_plain = stored.forgets_plain || declared.forgets_plain;
+        let joined = TableDefinition { key, shape, forgets_plain, ..stored.clone() };
         Ok((joined != *stored).then_some(joined))
+    }
+
+    /// # Errors
+    /// [`SchemaError::ForgetsPlain`]: the program could take records of others for plain ones.
+    fn refuse_forgotten(&self, stored: &TableDefinition) -> Result<()> {
+        if !stored.forgets_plain || !self.definition.knows_plain() {
+            return Ok(());
+        }
+        let (schema, table) = (self.schema.into(), self.name.into());
+        Err(SchemaError::ForgetsPlain { schema, table }.into())
     }
 
     /// # Errors
@@ -116,6 +128,7 @@ impl Declaration<'_> {
         key: String,
     ) -> Result<TableDefinition> {
         let (declared, old) = (self.definition, &stored.definition);
+        self.refuse_forgotten(old)?;
         // Without a stored shape, a higher version says nothing of the types: `reads` refuses it.
         let is_named = old.shape.as_ref().is_some_and(Shape::is_named);
         // The type has versions from now on.

@@ -113,6 +113,17 @@ pub enum SchemaError {
         /// `declared` what they read.
         difference: Difference,
     },
+    /// Programs without the plain type write the table. They do not see whether the bytes of a
+    /// record are also those of a plain one, so this program could take one for another.
+    #[error(
+        "in the schema {schema:?}, the records of {table:?} all have versions, and programs write them that no longer know the plain type; put `Nothing` in the place of `Plain`"
+    )]
+    ForgetsPlain {
+        /// The schema.
+        schema: String,
+        /// The table.
+        table: String,
+    },
     /// The shape of the record type cannot be found.
     #[error("the shape of the records of {table:?} is not known: {source}")]
     UnknownShape {

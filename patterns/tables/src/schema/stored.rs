@@ -20,6 +20,12 @@ const SHAPELESS_IMPORTED: u8 = 2;
 const FORMAT: u8 = 3;
 /// The format of the entry of an imported table.
 const IMPORTED: u8 = 4;
+/// Added to the format of an entry with a shape, if [plain records are
+/// forgotten](TableDefinition::forgets_plain).
+const FORGETS_PLAIN: u8 = 2;
+const NEWEST: u8 = IMPORTED + FORGETS_PLAIN;
+/// The number of records without a version among the versions of a shape.
+const PLAIN: u8 = 0;
 /// Added to the number of the state of derived data whose build has a fence.
 const FENCED: u8 = 4;
 
@@ -115,6 +121,10 @@ pub struct TableDefinition {
     /// The shape of the records: that of the programs that have written them. `None` in a store
     /// that was written before shapes were stored, until [`Schema::adopt_table`](super::Schema::adopt_table).
     pub shape: Option<Shape>,
+    /// Whether a program has declared [versions](keyloom::value::upgrade) of the records, and no
+    /// plain type before them. The bytes that it writes may also be those of a plain record, so the
+    /// programs that know the plain type are refused from then on.
+    pub forgets_plain: bool,
 }
 
 impl TableDefinition {
@@ -122,7 +132,9 @@ impl TableDefinition {
     /// Those of [`Codec::shape`].
     pub(super) fn of<K: RecordKey, V, C: Codec<V>>(version: u32) -> Result<Self> {
         let (key, value, codec) = (K::key_shape(), type_name::<V>(), type_name::<C>());
-        Ok(Self { version, key, value, codec, shape: Some(C::shape()?) })
+        let shape = C::shape()?;
+        let forgets_plain = shape.version_numbers().is_some_and(|all| !all.contains(&PLAIN));
+        Ok(Self { version, key, value, codec, shape: Some(shape), forgets_plain })
     }
 
     /// The definition of a table without records: of those that this program writes.
@@ -133,6 +145,12 @@ impl TableDefinition {
             definition.shape = definition.shape.map(newest);
         }
         definition
+    }
+
+    /// Whether a program with this definition takes records without a version for plain ones.
+    pub(super) fn knows_plain(&self) -> bool {
+        let numbers = self.shape.as_ref().and_then(Shape::version_numbers);
+        numbers.is_some_and(|numbers| numbers.contains(&PLAIN))
     }
 
     /// The earlier versions of the records that the store may hold, and the newest one.
@@ -317,7 +335,7 @@ impl StoredTable {
             let (queue, options, parts) = (one.queue, options.as_str(), parts.as_deref());
             (names.0, names.1, names.2, *format, *version, options, state, built_to, queue, parts)
         });
-        let TableDefinition { version, key, value, codec, shape } = &self.definition;
+        let TableDefinition { version, key, value, codec, shape, forgets_plain } = &self.definition;
         let table = (self.id, *version, key, value, codec);
         let packed = match shape {
             Some(_) => {
@@ -339,6 +357,7 @@ impl StoredTable {
             (None, Some(_)) => FORMAT,
             (Some(_), Some(_)) => IMPORTED,
         };
+        let format = format + if *forgets_plain { FORGETS_PLAIN } else { 0 };
         let imported = self.imported.as_ref().map(|space| pack(space.prefix()));
         let shape = shape.as_ref().map(Shape::to_bytes).transpose()?;
         let shape = shape.map(|shape| pack(&shape[..]));
@@ -351,16 +370,18 @@ impl StoredTable {
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = || Error::other(SchemaError::Damaged);
         let (format, mut rest) = match bytes.split_first() {
-            Some((&format, rest)) if (SHAPELESS..=IMPORTED).contains(&format) => (format, rest),
-            Some((&format, _)) if format > IMPORTED => {
+            Some((&format, rest)) if (SHAPELESS..=NEWEST).contains(&format) => (format, rest),
+            Some((&format, _)) if format > NEWEST => {
                 return Err(Error::NewerFormat {
                     what: "the schema".into(),
                     found: format.into(),
-                    supported: IMPORTED.into(),
+                    supported: NEWEST.into(),
                 });
             }
             _ => return Err(damaged()),
         };
+        let forgets_plain = format > IMPORTED;
+        let format = format - if forgets_plain { FORGETS_PLAIN } else { 0 };
         let mut imported = None;
         if matches!(format, IMPORTED | SHAPELESS_IMPORTED) {
             let prefix: Vec<u8> = next(&mut rest).ok_or_else(damaged)?;
@@ -404,7 +425,7 @@ impl StoredTable {
             })
         });
         let derived = derived.collect::<Result<_>>()?;
-        let definition = TableDefinition { version, key, value, codec, shape };
+        let definition = TableDefinition { version, key, value, codec, shape, forgets_plain };
         Ok(Self { id, imported, definition, derived })
     }
 }
@@ -457,6 +478,7 @@ mod tests {
                 value: "City\0".into(),
                 codec: "Postcard".into(),
                 shape: None,
+                forgets_plain: false,
             },
             derived: vec![
                 one("a", State::Readable, None),
@@ -469,9 +491,11 @@ mod tests {
         };
         let shape = Shape::of::<(u8, Option<String>)>(FieldsBy::Position, false).unwrap();
         let imported = [None, Some(Subspace::from_bytes(b"any\0\xFF"))];
-        for (imported, shape) in imported.iter().flat_map(|one| [(one, None), (one, Some(&shape))])
-        {
+        let with =
+            |one| [(one, None, false), (one, Some(&shape), false), (one, Some(&shape), true)];
+        for (imported, shape, forgets_plain) in imported.iter().flat_map(with) {
             (table.imported, table.definition.shape) = (imported.clone(), shape.cloned());
+            table.definition.forgets_plain = forgets_plain;
             let parts = shape.map(|_| "(string, integer)".to_owned());
             table.derived.iter_mut().for_each(|one| one.definition.parts.clone_from(&parts));
             let bytes = table.encode().unwrap();
@@ -480,7 +504,7 @@ mod tests {
                 assert!(StoredTable::decode(&bytes[..length]).is_err(), "{length} bytes");
             }
         }
-        let newer = [&[IMPORTED + 1], &table.encode().unwrap()[1..]].concat();
+        let newer = [&[NEWEST + 1], &table.encode().unwrap()[1..]].concat();
         assert!(matches!(StoredTable::decode(&newer), Err(Error::NewerFormat { .. })));
     }
 }
