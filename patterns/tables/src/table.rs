@@ -100,7 +100,7 @@ use crate::changes::{Change, PackedKeys, last_of_each};
 use crate::continuation::{Continuation, Page, answers};
 use crate::derived::{Attach, LostRecords, RecordChange, SortedWrites};
 use crate::parts::Parts;
-use crate::schema::{Followed, Owned, queue_key, write_queued};
+use crate::schema::{Follow, Followed, Owned, queue_key, write_queued};
 use crate::select::Select;
 use crate::upkeep::Upkeep;
 
@@ -678,7 +678,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         txn: &mut impl Writer,
         changes: &[Change<'_, K, V>],
         met: &[Met<&V>],
-        followed: &Followed<K, V>,
+        followed: &[Follow<K, V>],
         queued: &Queued,
     ) -> Result<()> {
         let mut records = SortedWrites::default();
@@ -801,12 +801,14 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         let is_bare = self.upkeep.is_bare();
         let does_not_matter = is_bare && changes.iter().all(|c| c.new.is_some());
         // Another thread may declare derived data meanwhile, which needs the old records.
-        let unless_declared = |followed: Followed<K, V>| match is_bare && !followed.is_empty() {
+        let refuse_declared = |followed: &[Follow<K, V>]| match is_bare && !followed.is_empty() {
             true => Err(Error::Conflict { what: "a declaration of derived data".into() }),
-            false => Ok(followed),
+            false => Ok(()),
         };
         if does_not_matter || Self::is_free(txn, changes)? {
-            return Ok((SmallVec::new(), unless_declared(self.follow(txn)?)?, Queued::new()));
+            let followed = self.follow(txn)?;
+            refuse_declared(&followed)?;
+            return Ok((SmallVec::new(), followed, Queued::new()));
         }
         let followed = self.remembered(txn).transpose()?;
         let is_read = followed.is_some();
@@ -821,7 +823,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
             Some(followed) => followed,
             None => self.remember(txn, entry)?,
         };
-        let followed = unless_declared(followed)?;
+        refuse_declared(&followed)?;
         self.forget(txn, lost, &followed, &queued)?;
         Ok((met, followed, queued))
     }
@@ -884,7 +886,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         &self,
         txn: &mut impl Writer,
         mut lost: AllLost<'_, K, V>,
-        followed: &Followed<K, V>,
+        followed: &[Follow<K, V>],
         queued: &Queued,
     ) -> Result<()> {
         if lost.is_empty() {

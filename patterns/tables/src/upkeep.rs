@@ -10,7 +10,7 @@ use crate::schema::{Follow, Followed, Owned, is_of_schemas, overlaps_definitions
 /// The data derived from the records of a table.
 pub(crate) enum Upkeep<K, V> {
     /// The data that the program has attached.
-    Given(Vec<Arc<dyn Derived<K, V>>>),
+    Given(Followed<K, V>),
     /// The data that the schema declares.
     Owned(Arc<Owned<K, V>>),
     /// None: every write is refused, since it could leave other data inconsistent.
@@ -21,7 +21,7 @@ impl<K, V> Upkeep<K, V> {
     /// The initial value for a table with an explicit subspace.
     pub(crate) fn of(space: &Subspace) -> Self {
         match refuse_schemas(space) {
-            Ok(()) => Self::Given(Vec::new()),
+            Ok(()) => Self::Given(Arc::default()),
             Err(error) => Self::Refused(error),
         }
     }
@@ -35,7 +35,10 @@ impl<K, V> Upkeep<K, V> {
         };
         match (refused, self) {
             (Some(error), upkeep) => *upkeep = Self::Refused(error),
-            (None, Self::Given(given)) => given.push(derived),
+            (None, Self::Given(given)) => {
+                let all = given.iter().map(|one| &one.derived).chain([&derived]);
+                *given = all.map(Follow::always).collect();
+            }
             (None, _) => {}
         }
     }
@@ -43,7 +46,7 @@ impl<K, V> Upkeep<K, V> {
     /// Whether no data is derived, according to the declarations of the program.
     pub(crate) fn is_bare(&self) -> bool {
         match self {
-            Self::Given(derived) => derived.is_empty(),
+            Self::Given(given) => given.is_empty(),
             Self::Owned(owned) => owned.is_bare(),
             Self::Refused(_) => true,
         }
@@ -52,7 +55,7 @@ impl<K, V> Upkeep<K, V> {
     /// Whether the derived data in `space` is maintained.
     pub(crate) fn includes(&self, space: &Subspace) -> bool {
         match self {
-            Self::Given(given) => given.iter().any(|one| holds(&**one, space)),
+            Self::Given(given) => given.iter().any(|one| holds(&*one.derived, space)),
             Self::Owned(owned) => owned.includes(space),
             Self::Refused(_) => false,
         }
@@ -78,7 +81,7 @@ impl<K, V> Upkeep<K, V> {
     /// read it.
     pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         match self {
-            Self::Given(derived) => Ok(derived.iter().map(Follow::always).collect()),
+            Self::Given(given) => Ok(Arc::clone(given)),
             Self::Owned(owned) => owned.followed(entry),
             Self::Refused(error) => Err(error.clone()),
         }
@@ -88,7 +91,7 @@ impl<K, V> Upkeep<K, V> {
 impl<K, V> Clone for Upkeep<K, V> {
     fn clone(&self) -> Self {
         match self {
-            Self::Given(derived) => Self::Given(derived.clone()),
+            Self::Given(given) => Self::Given(Arc::clone(given)),
             Self::Owned(owned) => Self::Owned(Arc::clone(owned)),
             Self::Refused(error) => Self::Refused(error.clone()),
         }
@@ -104,7 +107,7 @@ pub(crate) fn holds<K, V>(derived: &dyn Derived<K, V>, space: &Subspace) -> bool
 fn refuse_overlap<K, V>(
     derived: &dyn Derived<K, V>,
     table: &Subspace,
-    given: &[Arc<dyn Derived<K, V>>],
+    given: &[Follow<K, V>],
 ) -> Result<()> {
     let Some(space) = derived.subspace() else { return Ok(()) };
     refuse_schemas(space)?;
@@ -115,7 +118,7 @@ fn refuse_overlap<K, V>(
     if overlaps(table) {
         return refused("the table and its derived data overlap; give each its own");
     }
-    match given.iter().filter_map(|one| one.subspace()).any(overlaps) {
+    match given.iter().filter_map(|one| one.derived.subspace()).any(overlaps) {
         true => refused(
             "other derived data of the table is there; attach each once, in a subspace of its own",
         ),

@@ -62,9 +62,14 @@ pub(crate) struct Owned<K, V> {
 /// The derived data of a table that the program has declared so far.
 struct AllDeclared<K, V> {
     all: Vec<Arc<Declared<K, V>>>,
-    /// Bytes of the table's entry that list exactly the declared data, all of it readable. A writer
-    /// that reads these bytes need not decode them. The first write after a declaration keeps them.
-    steady: Option<Arc<[u8]>>,
+    steady: Option<Steady<K, V>>,
+}
+
+/// Bytes of the table's entry that list exactly the declared data, all of it readable. A writer
+/// that reads these bytes need not decode them. The first write after a declaration keeps them.
+struct Steady<K, V> {
+    entry: Arc<[u8]>,
+    followed: Followed<K, V>,
 }
 
 /// The progress of the build of the derived data.
@@ -137,8 +142,8 @@ impl<K, V> Follow<K, V> {
     }
 }
 
-/// The derived data that a transaction maintains.
-pub(crate) type Followed<K, V> = SmallVec<[Follow<K, V>; 4]>;
+/// The derived data that a transaction maintains: shared, since each write needs it.
+pub(crate) type Followed<K, V> = Arc<[Follow<K, V>]>;
 
 impl<K, V> Owned<K, V> {
     pub(super) fn new(
@@ -169,7 +174,12 @@ impl<K, V> Owned<K, V> {
         let is_whole = stored.derived.len() == guard.all.len()
             && stored.derived.iter().zip(&guard.all).all(is_declared);
         if is_whole {
-            guard.steady = Some(entry.into());
+            let follow = |one: &Arc<Declared<K, V>>| Follow {
+                queue: one.queue.map(space_of),
+                ..Follow::always(&one.derived)
+            };
+            let followed = guard.all.iter().map(follow).collect();
+            guard.steady = Some(Steady { entry: entry.into(), followed });
         }
     }
 
@@ -210,7 +220,7 @@ impl<K, V> Owned<K, V> {
     /// The bytes of the entry: those by which it is recognized, without a copy, if they are equal.
     pub(crate) fn entry_bytes(&self, entry: &[u8]) -> Arc<[u8]> {
         match &self.declared().steady {
-            Some(steady) if **steady == *entry => Arc::clone(steady),
+            Some(steady) if *steady.entry == *entry => Arc::clone(&steady.entry),
             _ => entry.into(),
         }
     }
@@ -240,12 +250,9 @@ impl<K, V> Owned<K, V> {
     /// [`SchemaError`] if this program cannot maintain all of the data.
     pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
         let declared = self.declared();
-        if entry.is_some() && entry == declared.steady.as_deref() {
-            let follow = |one: &Arc<Declared<K, V>>| Follow {
-                queue: one.queue.map(space_of),
-                ..Follow::always(&one.derived)
-            };
-            return Ok(declared.all.iter().map(follow).collect());
+        let is_steady = |steady: &&Steady<K, V>| entry.is_some_and(|entry| *entry == *steady.entry);
+        if let Some(steady) = declared.steady.as_ref().filter(is_steady) {
+            return Ok(Arc::clone(&steady.followed));
         }
         let stored = self.decode(entry)?;
         let followed = self.followed_of(&declared, &stored)?;
@@ -261,7 +268,7 @@ impl<K, V> Owned<K, V> {
         declared: &AllDeclared<K, V>,
         stored: &StoredTable,
     ) -> Result<Followed<K, V>> {
-        let mut followed = Followed::new();
+        let mut followed = Vec::new();
         for one in stored.derived.iter().filter(|one| one.state != State::Disabled) {
             let found = declared.all.iter().find(|declared| *declared.name == *one.name);
             let Some(declared) = found else {
@@ -278,7 +285,7 @@ impl<K, V> Owned<K, V> {
                 followed.push(Follow { derived, stage, queue });
             }
         }
-        Ok(followed)
+        Ok(followed.into())
     }
 
     /// Finds derived data in the table's entry.
