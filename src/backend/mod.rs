@@ -38,7 +38,7 @@ mod span;
 mod writer_slot;
 
 pub use crate::limits::TransactionSize;
-pub use commit_signal::CommitSignal;
+pub use commit_signal::{ChangedKeys, CommitSignal};
 pub use overlay::{Overlaid, Overlay, OverlayEntries};
 pub use process::Process;
 pub use writer_slot::{WriterSlot, WriterTurn};

@@ -1,11 +1,11 @@
 //! A wait for a change ends with the change.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::Outcome;
 use super::compare::{ensure, same};
 use super::serializable::{insist, on_threads};
-use crate::{Error, Store, Writer};
+use super::{Finding, Outcome};
+use crate::{AtomicOp, Error, KeyRange, Reader, Store, Writer};
 
 const SHORT: Duration = Duration::from_millis(20);
 /// Only a store that sleeps through a change waits so long.
@@ -28,6 +28,49 @@ pub(super) fn a_wait_without_a_change_ends_with_its_time<S: Store>(store: &S) ->
     same("an absent key", &store.wait_for_change(b"window", None, SHORT)?, &false)
 }
 
+/// Waits for a change that another thread makes.
+fn wait<S: Store>(store: &S, key: &[u8], seen: Option<&[u8]>) -> Outcome {
+    let began = Instant::now();
+    same("the change", &store.wait_for_change(key, seen, LONG)?, &true)?;
+    // At its end a wait reads the key, and so finds a change that nothing has notified.
+    ensure(began.elapsed() < LONG / 2, "a wait slept through the change of its key")
+}
+
+pub(super) fn a_wait_ends_with_each_kind_of_write<S: Store>(store: &S) -> Outcome {
+    let many: Vec<_> = (b' '..b'~').map(|last| [b'm', last]).collect();
+    let many: Vec<(&[u8], &[u8])> = many.iter().map(|key| (&key[..], &b""[..])).collect();
+    type Write<'w, S> =
+        &'w (dyn Fn(&mut <S as Store>::Transaction<'_>) -> crate::Result<()> + Sync);
+    let writes: [(&str, Write<'_, S>); 7] = [
+        ("put", &|txn| txn.put(b"door", b"open")),
+        ("delete", &|txn| txn.delete(b"door")),
+        ("put_sorted", &|txn| txn.put_sorted(&[(b"a", b""), (b"door", b"shut"), (b"e", b"")])),
+        ("delete_range", &|txn| txn.delete_range(KeyRange::half_open(b"do", b"dp"))),
+        ("apply", &|txn| txn.apply(b"door", AtomicOp::Max(7))),
+        ("a put after many others", &|txn| {
+            txn.put_sorted(&many)?;
+            txn.put(b"door", b"wide")
+        }),
+        ("a delete before many others", &|txn| {
+            txn.delete(b"door")?;
+            txn.put_sorted(&many)
+        }),
+    ];
+    for (name, write) in writes {
+        let before = store.snapshot()?.get(b"door")?.map(|value| value.to_vec());
+        let written = on_threads(2, |thread| match thread {
+            0 => wait(store, b"door", before.as_deref()),
+            _ => {
+                // Most likely the other thread waits before the transaction begins.
+                std::thread::sleep(Duration::from_millis(5));
+                insist(|| store.transact(write))
+            }
+        });
+        written.map_err(|Finding(what)| Finding(format!("{name}: {what}")))?;
+    }
+    Ok(())
+}
+
 pub(super) fn a_wait_ends_with_the_commit_of_another_thread<S: Store>(store: &S) -> Outcome {
     type Change = (&'static [u8], Option<&'static [u8]>);
     const CHANGES: [Change; 4] =
@@ -36,7 +79,7 @@ pub(super) fn a_wait_ends_with_the_commit_of_another_thread<S: Store>(store: &S)
     for (key, value) in CHANGES {
         let before = if key == b"a" { &mut seen[0] } else { &mut seen[1] };
         on_threads(2, |thread| match thread {
-            0 => same("the change", &store.wait_for_change(key, *before, LONG)?, &true),
+            0 => wait(store, key, *before),
             _ => {
                 // A change of another key does not end the wait.
                 insist(|| store.transact(|txn| txn.add(b"other", 1)))?;

@@ -13,7 +13,7 @@ use super::room;
 use super::sorted::{self, Put};
 use super::writer_lock::ProcessTurn;
 use super::{LmdbEntries, Shared, get};
-use crate::backend::WriterTurn;
+use crate::backend::{ChangedKeys, WriterTurn};
 use crate::deadline::Deadline;
 use crate::{
     Error, HeldPages, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction,
@@ -37,6 +37,7 @@ pub struct LmdbTransaction<'s> {
     /// read.
     at_end: Tries,
     state: TransactionState,
+    changed: ChangedKeys,
 }
 
 /// The map or the disk that was full, and the reader that keeps freed pages.
@@ -134,6 +135,7 @@ impl<'s> LmdbTransaction<'s> {
             full,
             at_end,
             state,
+            changed: shared.signal.changed_keys(),
         })
     }
 
@@ -279,6 +281,7 @@ impl Writer for LmdbTransaction<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         check_value(key, value, Limits::default().max_value_bytes)?;
+        self.changed.note(key);
         self.put_anywhere(key, value).map_err(|error| self.explain(error))
     }
 
@@ -286,6 +289,7 @@ impl Writer for LmdbTransaction<'_> {
         for (key, value) in entries {
             check_key(key)?;
             check_value(key, value, Limits::default().max_value_bytes)?;
+            self.changed.note(key);
         }
         self.put_in_order(entries).map_err(|error| self.explain(error))
     }
@@ -300,11 +304,13 @@ impl Writer for LmdbTransaction<'_> {
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         check_key(key)?;
+        self.changed.note(key);
         let deleted = self.shared.database.delete(&mut self.txn, key);
         deleted.map(drop).map_err(|error| self.explain(error))
     }
 
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        self.changed.note_any();
         let deleted = match range.normalized() {
             None => Ok(()),
             Some((Bound::Unbounded, Bound::Unbounded)) => self.shared.database.clear(&mut self.txn),
@@ -318,7 +324,7 @@ impl Transaction for LmdbTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.state.check()?;
         self.shared.process.check(&self.shared.path)?;
-        let Self { txn, shared, full, .. } = self;
+        let Self { txn, shared, full, changed, .. } = self;
         txn.into_inner().commit().map_err(|error| match error {
             heed::Error::Io(source) if shared.may_be_unusable() => {
                 // The write of the meta page failed. The engine restored the page in memory, but
@@ -335,7 +341,7 @@ impl Transaction for LmdbTransaction<'_> {
                 other => explain(shared, &full, other),
             },
         })?;
-        shared.signal.notify();
+        shared.signal.notify(changed);
         Ok(())
     }
 

@@ -42,6 +42,15 @@ impl fmt::Debug for Committed {
 }
 
 impl Write {
+    /// The key that is changed, unless it is a range.
+    pub(super) fn key(&self) -> Option<&[u8]> {
+        match self {
+            Self::Put(entry) => Some(entry.key()),
+            Self::Delete(key) | Self::Atomic(key, _) => Some(key),
+            Self::DeleteRange(_) => None,
+        }
+    }
+
     pub(super) fn apply(&self, tree: &mut Tree, max_value_bytes: usize) -> Result<()> {
         match self {
             Self::Put(entry) => tree.insert(entry.clone()),

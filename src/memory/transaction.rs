@@ -7,8 +7,7 @@ use super::entry::Entry;
 use super::optimistic::{Footprint, Tracked, Write};
 use super::tree::Tree;
 use super::{MemoryEntries, Shared};
-use crate::backend::TransactionSize;
-use crate::backend::WriterTurn;
+use crate::backend::{ChangedKeys, TransactionSize, WriterTurn};
 use crate::{
     AtomicOp, Error, KeyRange, Limits, Order, Reader, Result, Transaction, TransactionState,
     Writer, check_key, check_value,
@@ -22,6 +21,7 @@ pub struct MemoryTransaction<'s> {
     started: Option<Instant>,
     written: TransactionSize,
     state: TransactionState,
+    changed: ChangedKeys,
     mode: Mode<'s>,
 }
 
@@ -36,22 +36,28 @@ enum Mode<'s> {
 impl<'s> MemoryTransaction<'s> {
     pub(super) fn begin(shared: &'s Shared) -> Result<Self> {
         let (written, state) = (TransactionSize::default(), TransactionState::default());
+        let changed = shared.signal.changed_keys();
         if shared.optimistic {
             let started = shared.clock();
             let (tree, footprint) = Footprint::begin(shared);
             let mode = Mode::Optimistic(footprint);
-            return Ok(Self { shared, tree, started, written, state, mode });
+            return Ok(Self { shared, tree, started, written, state, changed, mode });
         }
         let turn = shared.writer.take()?;
         // The wait for the turn does not count towards the age.
         let started = shared.clock();
         let tree = shared.lock().tree.clone();
-        Ok(Self { shared, tree, started, written, state, mode: Mode::Alone { _turn: turn } })
+        let mode = Mode::Alone { _turn: turn };
+        Ok(Self { shared, tree, started, written, state, changed, mode })
     }
 
     fn write(&mut self, write: Write, bytes: usize) -> Result<()> {
         self.shared.check_age(self.started)?;
         self.written.charge(bytes, &self.shared.limits)?;
+        match write.key() {
+            Some(key) => self.changed.note(key),
+            None => self.changed.note_any(),
+        }
         write.apply(&mut self.tree, self.shared.limits.max_value_bytes)?;
         if let Mode::Optimistic(footprint) = &mut self.mode {
             footprint.wrote(write);
@@ -144,7 +150,7 @@ impl Transaction for MemoryTransaction<'_> {
                 drop(replaced);
             }
         }
-        self.shared.signal.notify();
+        self.shared.signal.notify(self.changed);
         Ok(())
     }
 }

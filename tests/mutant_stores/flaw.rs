@@ -87,11 +87,13 @@ pub enum Flaw {
     ForgottenRefusal,
     /// A wait for a change ends with its time, and reports none.
     SleepsThroughChanges,
+    /// No commit wakes a waiter: it finds the change when its time is over.
+    NeverNotifies,
 }
 
 impl Flaw {
     /// All mistakes, without [`Flaw::None`].
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::LostWrite,
         Self::DirtyRead,
         Self::MovingSnapshot,
@@ -131,6 +133,7 @@ impl Flaw {
         Self::ErrorCommits,
         Self::ForgottenRefusal,
         Self::SleepsThroughChanges,
+        Self::NeverNotifies,
     ];
 
     /// The law that it breaks, and the name of the check that must find it. `None` for
@@ -204,7 +207,7 @@ impl Flaw {
             Self::ForgottenRefusal => {
                 (Law::Refusal, "a_failed_write_of_a_pattern_is_not_committed")
             }
-            Self::SleepsThroughChanges => {
+            Self::SleepsThroughChanges | Self::NeverNotifies => {
                 (Law::Waiting, "a_wait_ends_with_the_commit_of_another_thread")
             }
         })

@@ -86,6 +86,10 @@ impl Store for MutantStore {
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
         let timeout = match self.flaw {
             Flaw::SleepsThroughChanges => timeout.min(Duration::from_millis(1)),
+            Flaw::NeverNotifies if !self.memory.wait_for_change(key, seen, Duration::ZERO)? => {
+                std::thread::sleep(timeout);
+                Duration::ZERO
+            }
             _ => timeout,
         };
         self.memory.wait_for_change(key, seen, timeout)

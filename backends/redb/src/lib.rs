@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyloom::backend::{CommitSignal, Process, WriterSlot, WriterTurn};
+use keyloom::backend::{ChangedKeys, CommitSignal, Process, WriterSlot, WriterTurn};
 use keyloom::{
     AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, Writer, check_key, check_value,
@@ -341,7 +341,8 @@ impl Store for Redb {
         let open = Open::try_new(txn, |txn| txn.open_table(TABLE));
         let open = open.named(&shared.path)?;
         let state = TransactionState::default();
-        Ok(RedbTransaction { open, shared, state, has_written: false, _turn: turn })
+        let changed = shared.signal.changed_keys();
+        Ok(RedbTransaction { open, shared, state, has_written: false, changed, _turn: turn })
     }
 
     fn limits(&self) -> Limits {
@@ -386,6 +387,7 @@ pub struct RedbTransaction<'s> {
     shared: &'s Shared,
     state: TransactionState,
     has_written: bool,
+    changed: ChangedKeys,
     _turn: WriterTurn<'s>,
 }
 
@@ -489,15 +491,18 @@ impl Writer for RedbTransaction<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         check_value(key, value, MAX_VALUE_BYTES)?;
+        self.changed.note(key);
         self.write(|table| table.insert(key, value).map(drop))
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         check_key(key)?;
+        self.changed.note(key);
         self.write(|table| table.remove(key).map(drop))
     }
 
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        self.changed.note_any();
         match range.normalized() {
             Some(bounds) => self.write(|table| table.retain_in::<&[u8], _>(bounds, |_, _| false)),
             None => Ok(()),
@@ -516,11 +521,11 @@ impl Writer for RedbTransaction<'_> {
 impl Transaction for RedbTransaction<'_> {
     fn commit(self) -> Result<()> {
         self.state.check()?;
-        let Self { open, shared, has_written, _turn: turn, .. } = self;
+        let Self { open, shared, has_written, changed, _turn: turn, .. } = self;
         shared.process.check(&shared.path)?;
         if has_written {
             shared.commit(open.into_owner())?;
-            shared.signal.notify();
+            shared.signal.notify(changed);
         }
         drop(turn);
         Ok(())

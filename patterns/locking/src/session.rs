@@ -14,8 +14,10 @@ use crate::work::{Operations, Rescuer};
 use crate::{Blocker, Grant, Guard, LeaseOptions, Lock, LockError, Locks, Mode, Outcome};
 
 /// How long a waiter sleeps at most before it polls again: what blocks it may have changed in a
-/// way that its store does not report.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// way that its store does not report. The sleep doubles up to [`LONGEST_SLEEP`], since thousands
+/// of waiters that poll each second leave no time to the one that works.
+const FIRST_SLEEP: Duration = Duration::from_secs(1);
+const LONGEST_SLEEP: Duration = Duration::from_secs(8);
 
 /// A session of a program on a store: it renews its lease in a thread of its own, and its locks are
 /// guards that release themselves.
@@ -208,6 +210,7 @@ impl<S: Store + Clone> Session<S> {
             Ok(outcome) => outcome,
             Err(failed) => return failed.settle(),
         };
+        let mut sleep = FIRST_SLEEP;
         loop {
             let (ticket, blockers) = match outcome {
                 Outcome::Granted(grant) => return Ok(grant),
@@ -219,7 +222,8 @@ impl<S: Store + Clone> Session<S> {
             }
             // The operation of another session may panic while this one finishes its work.
             let unwinding = Unwinding { session: self, ticket };
-            let waited = self.wait(&blockers, left);
+            let waited = self.wait(&blockers, left.min(sleep));
+            sleep = (sleep * 2).min(LONGEST_SLEEP);
             std::mem::forget(unwinding);
             let polled = waited.and_then(|()| {
                 let poll =
@@ -322,8 +326,8 @@ impl<S: Store + Clone> Session<S> {
         }
     }
 
-    /// Waits until a blocker changes or ends, or the longest sleep is over.
-    fn wait(&self, blockers: &[Blocker], left: Duration) -> Result<()> {
+    /// Waits until a blocker changes or ends, at most for `sleep`.
+    fn wait(&self, blockers: &[Blocker], sleep: Duration) -> Result<()> {
         for blocker in blockers.iter().filter(|blocker| blocker.has_unfinished_work) {
             if self.finish_work_of(blocker)? {
                 return Ok(());
@@ -338,7 +342,7 @@ impl<S: Store + Clone> Session<S> {
         let Some((key, seen)) = stored else { return Ok(()) };
         let lives = last.dead_at.saturating_sub(self.locks.clock.now()?);
         let lives = Duration::from_millis(lives.max(1));
-        self.store.wait_for_change(&key, Some(&seen), left.min(lives).min(LONGEST_SLEEP)).map(drop)
+        self.store.wait_for_change(&key, Some(&seen), sleep.min(lives)).map(drop)
     }
 
     /// Finishes the work of a session that has ended, if this program knows the operation.

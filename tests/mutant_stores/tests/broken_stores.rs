@@ -81,6 +81,7 @@ broken! {
     an_error_that_commits_is_caught: ErrorCommits;
     a_forgotten_refusal_is_caught: ForgottenRefusal;
     a_wait_that_sleeps_through_changes_is_caught: SleepsThroughChanges;
+    a_commit_that_never_notifies_is_caught: NeverNotifies;
 }
 
 /// A failing history is reported with its seed, and the seed reproduces it.

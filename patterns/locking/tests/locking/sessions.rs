@@ -6,7 +6,7 @@ use keyloom::{Memory, Reader, Store, Writer};
 use keyloom_locking::recipes::Recipes;
 use keyloom_locking::{LeaseOptions, LockError, Locks, Mode, Session};
 use keyloom_tables::Schema;
-use keyloom_testing::on_every_store_and_server;
+use keyloom_testing::{TemporaryLmdb, on_every_store_and_server};
 
 use super::support::{exclusive, path, refused, shared};
 
@@ -213,6 +213,48 @@ on_every_store_and_server! {
     a_wait_ends_with_its_deadline,
     a_dropped_guard_releases,
     an_upgrade_holds_the_lock_all_the_time,
+}
+
+/// All of them would be woken by each commit, and read in vain, if a commit woke more than those
+/// that wait for its keys: 400 threads then take a hundred times as long.
+fn four_hundred_threads_wait_for_one_lock<S: Store + Clone>(store: &S) {
+    const THREADS: u64 = 400;
+    let locks = locks(store);
+    let first = Session::begin(store, &locks, "first").unwrap();
+    let held = first.lock(&[exclusive("a")]).unwrap();
+    let wait = |thread: u64| {
+        let session = Session::begin(store, &locks, &format!("thread {thread}")).unwrap();
+        let guard = session.lock(&[exclusive("a")]).unwrap();
+        let seen = store.snapshot().unwrap().counter(b"served").unwrap();
+        guard.transact(|txn| txn.put(b"served", &(seen + 1).to_le_bytes())).unwrap();
+        let token = guard.token();
+        guard.release().unwrap();
+        session.end().unwrap();
+        (seen, token)
+    };
+    let mut served: Vec<_> = std::thread::scope(|scope| {
+        let wait = &wait;
+        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || wait(n))).collect();
+        let waiting = || locks.requests(&store.snapshot().unwrap()).unwrap().len() as u64;
+        while waiting() <= THREADS {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        held.release().unwrap();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    served.sort_unstable();
+    assert!(served.iter().map(|(seen, _)| *seen).eq(0..THREADS as i64), "one after the other");
+    assert!(served.is_sorted_by_key(|(_, token)| *token));
+}
+
+#[test]
+fn four_hundred_threads_wait_for_one_lock_on_memory() {
+    four_hundred_threads_wait_for_one_lock(&Memory::new());
+}
+
+#[test]
+fn four_hundred_threads_wait_for_one_lock_on_lmdb() {
+    four_hundred_threads_wait_for_one_lock(&*TemporaryLmdb::new());
 }
 
 /// With the clock of the system: a lease of 60 ms outlives many of its lengths while it is renewed.
