@@ -41,6 +41,10 @@
 //! n is the number of vertices, m that of edges, d the largest degree. Parallel edges count as
 //! often as they occur, except for triangles, clustering and cores, which are defined on simple
 //! graphs: there, loops and repetitions are left out.
+//!
+//! No algorithm reads the store, so a [`Budget`](keyloom::Budget) stops the reading of the rows and
+//! not the work on them. The table bounds that work before it begins: by n, m, and the number of
+//! iterations or samples, which the caller gives.
 
 // A vertex number is below the number of vertices: `Adjacency::check` has seen every list. The
 // arrays have one value per vertex.
