@@ -13,8 +13,8 @@ use crate::Postgres;
 use crate::dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction};
 use crate::memory::{MemoryEntries, MemorySnapshot, MemoryTransaction, Tracked};
 use crate::{
-    AtomicOp, Entry, Error, KeyRange, Limits, Memory, Order, Page, Reader, Result, RetryPolicy,
-    Store, Transaction, TransactionState, VersionstampedKey, Writer,
+    AtomicOp, Entry, EntryPage, Error, KeyRange, Limits, Memory, Order, Reader, Result,
+    RetryPolicy, Store, Transaction, TransactionState, VersionstampedKey, Writer,
 };
 #[cfg(feature = "lmdb")]
 use crate::{
@@ -373,8 +373,10 @@ fn entry<'r, B: Into<AnyBytes<'r>>>((key, value): Entry<B>) -> AnyEntry<'r> {
     (key.into(), value.into())
 }
 
-fn page<'r, B: Into<AnyBytes<'r>>>(Page { entries, last }: Page<B>) -> Page<AnyBytes<'r>> {
-    Page { entries: entries.into_iter().map(entry).collect(), last }
+fn page<'r, B: Into<AnyBytes<'r>>>(
+    EntryPage { entries, last }: EntryPage<B>,
+) -> EntryPage<AnyBytes<'r>> {
+    EntryPage { entries: entries.into_iter().map(entry).collect(), last }
 }
 
 impl<'r> Iterator for AnyEntries<'r> {
@@ -450,7 +452,7 @@ macro_rules! reads {
                 range: KeyRange<'_>,
                 order: Order,
                 limit: usize,
-            ) -> Result<Page<AnyBytes<'_>>> {
+            ) -> Result<EntryPage<AnyBytes<'_>>> {
                 on!(Self, self, reader => Ok(page(reader.page(range, order, limit)?)))
             }
 
@@ -458,7 +460,7 @@ macro_rules! reads {
                 &self,
                 ranges: &[KeyRange<'_>],
                 limit: usize,
-            ) -> Result<Vec<Page<AnyBytes<'_>>>> {
+            ) -> Result<Vec<EntryPage<AnyBytes<'_>>>> {
                 on!(Self, self, reader => {
                     Ok(reader.range_many(ranges, limit)?.into_iter().map(page).collect())
                 })

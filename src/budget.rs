@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::{Cost, Entry, Error, KeyBuf, KeyRange, Order, Page, Reader, Result};
+use crate::{Cost, Entry, EntryPage, Error, KeyBuf, KeyRange, Order, Reader, Result};
 
 /// The number of entries that are read between two readings of the clock. One reading takes about
 /// as long as a step of a scan.
@@ -321,7 +321,7 @@ impl<R: Reader> Reader for Budgeted<'_, R> {
         range: KeyRange<'_>,
         order: Order,
         limit: usize,
-    ) -> Result<Page<Self::Bytes<'_>>> {
+    ) -> Result<EntryPage<Self::Bytes<'_>>> {
         self.spending.ranges(std::slice::from_ref(&range))?;
         let page = self.reader.page(range, order, self.spending.limit(limit))?;
         page.entries.iter().try_for_each(|entry| self.spending.entry(entry))?;
@@ -332,7 +332,7 @@ impl<R: Reader> Reader for Budgeted<'_, R> {
         &self,
         ranges: &[KeyRange<'_>],
         limit: usize,
-    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+    ) -> Result<Vec<EntryPage<Self::Bytes<'_>>>> {
         self.spending.ranges(ranges)?;
         let pages = self.reader.range_many(ranges, self.spending.limit(limit))?;
         let mut entries = pages.iter().flat_map(|page| &page.entries);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
+    AtomicOp, Entry, EntryPage, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, VersionstampedKey, Writer,
 };
 
@@ -41,8 +41,8 @@ pub(crate) trait ErasedReader {
     fn count(&self, range: KeyRange<'_>) -> Result<u64>;
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
     fn last(&self, range: KeyRange<'_>) -> Result<Option<Entry<Vec<u8>>>>;
-    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>>;
-    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>>;
+    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Vec<u8>>>;
+    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<EntryPage<Vec<u8>>>>;
     fn prefetched(&self) -> usize;
 }
 
@@ -78,8 +78,8 @@ fn copied<B: Deref<Target = [u8]>>((key, value): Entry<B>) -> Entry<Vec<u8>> {
     (key.to_vec(), value.to_vec())
 }
 
-fn copied_page<B: Deref<Target = [u8]>>(page: Page<B>) -> Page<Vec<u8>> {
-    Page { entries: page.entries.into_iter().map(copied).collect(), last: page.last }
+fn copied_page<B: Deref<Target = [u8]>>(page: EntryPage<B>) -> EntryPage<Vec<u8>> {
+    EntryPage { entries: page.entries.into_iter().map(copied).collect(), last: page.last }
 }
 
 impl<R: Reader> ErasedReader for R {
@@ -109,11 +109,11 @@ impl<R: Reader> ErasedReader for R {
         Ok(Reader::last(self, range)?.map(copied))
     }
 
-    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Vec<u8>>> {
+    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Vec<u8>>> {
         Reader::page(self, range, order, limit).map(copied_page)
     }
 
-    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>> {
+    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<EntryPage<Vec<u8>>>> {
         let pages = Reader::range_many(self, ranges, limit)?;
         Ok(pages.into_iter().map(copied_page).collect())
     }
@@ -254,7 +254,7 @@ macro_rules! reads {
                 range: KeyRange<'_>,
                 order: Order,
                 limit: usize,
-            ) -> Result<Page<Vec<u8>>> {
+            ) -> Result<EntryPage<Vec<u8>>> {
                 self.0.page(range, order, limit)
             }
 
@@ -262,7 +262,7 @@ macro_rules! reads {
                 &self,
                 ranges: &[KeyRange<'_>],
                 limit: usize,
-            ) -> Result<Vec<Page<Vec<u8>>>> {
+            ) -> Result<Vec<EntryPage<Vec<u8>>>> {
                 self.0.range_many(ranges, limit)
             }
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::{
-    AtomicOp, Error, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
+    AtomicOp, EntryPage, Error, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, VersionstampedKey, Writer,
 };
 
@@ -209,7 +209,7 @@ impl<R: Reader> Reader for FaultyReader<'_, R> {
         &self,
         ranges: &[KeyRange<'_>],
         limit: usize,
-    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+    ) -> Result<Vec<EntryPage<Self::Bytes<'_>>>> {
         self.check()?;
         self.inner.range_many(ranges, limit)
     }

@@ -132,5 +132,5 @@ pub use metered::{Cost, Metered, MeteredEntries, MeteredReader};
 pub use postgres::Postgres;
 pub use range::{KeyBounds, KeyBuf, KeyRange, Order, prefix_end, successor};
 pub use retry::RetryPolicy;
-pub use store::{Entry, Page, Reader, Store, Transaction, Writer};
+pub use store::{Entry, EntryPage, Reader, Store, Transaction, Writer};
 pub use transaction_state::TransactionState;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::{
-    AtomicOp, Entry, KeyRange, Limits, Order, Page, Reader, Result, RetryPolicy, Store,
+    AtomicOp, Entry, EntryPage, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, VersionstampedKey, Writer,
 };
 
@@ -207,7 +207,7 @@ impl<R: Reader> MeteredReader<'_, R> {
         entry
     }
 
-    fn page_found(&self, page: &Page<R::Bytes<'_>>) {
+    fn page_found(&self, page: &EntryPage<R::Bytes<'_>>) {
         for (key, value) in &page.entries {
             self.meter.found(key.len() + value.len());
         }
@@ -273,7 +273,7 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
         range: KeyRange<'_>,
         order: Order,
         limit: usize,
-    ) -> Result<Page<Self::Bytes<'_>>> {
+    ) -> Result<EntryPage<Self::Bytes<'_>>> {
         self.meter.range();
         let page = self.inner.page(range, order, limit)?;
         self.page_found(&page);
@@ -284,7 +284,7 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
         &self,
         ranges: &[KeyRange<'_>],
         limit: usize,
-    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+    ) -> Result<Vec<EntryPage<Self::Bytes<'_>>>> {
         add(&self.meter.ranges, ranges.len());
         add(&self.meter.round_trips, 1);
         let pages = self.inner.range_many(ranges, limit)?;

@@ -265,7 +265,7 @@ pub trait Reader {
 
     /// At most `limit` entries of `range`, but at least one, and the position of the next page.
     ///
-    /// Pass [`Page::last`] to [`KeyRange::resume`] for the next page. No entry is skipped or
+    /// Pass [`EntryPage::last`] to [`KeyRange::resume`] for the next page. No entry is skipped or
     /// repeated, whatever is written between the pages: a page begins after a key, not at an
     /// offset.
     ///
@@ -291,7 +291,7 @@ pub trait Reader {
         range: KeyRange<'_>,
         order: Order,
         limit: usize,
-    ) -> Result<Page<Self::Bytes<'_>>> {
+    ) -> Result<EntryPage<Self::Bytes<'_>>> {
         let mut walk = self.range(range, order)?;
         // An empty page would have no key at which the next one begins.
         let entries = walk.by_ref().take(limit.max(1)).collect::<Result<Vec<_>>>()?;
@@ -299,7 +299,7 @@ pub trait Reader {
             (Some((key, _)), Some(_)) => Some(KeyBuf::from_slice(key)),
             _ => None,
         };
-        Ok(Page { entries, last })
+        Ok(EntryPage { entries, last })
     }
 
     /// The first [`page`](Reader::page) of each range, in ascending order. The pages are in the
@@ -311,7 +311,7 @@ pub trait Reader {
     /// documentation of the backend gives the number.
     ///
     /// Up to `ranges.len()` times `limit` entries are in memory at once, so limit both. To read the
-    /// rest of a range, pass [`Page::last`] to [`KeyRange::resume`].
+    /// rest of a range, pass [`EntryPage::last`] to [`KeyRange::resume`].
     ///
     /// ```
     /// use keyloom::{KeyRange, Memory, Reader, Store, Writer};
@@ -334,7 +334,7 @@ pub trait Reader {
         &self,
         ranges: &[KeyRange<'_>],
         limit: usize,
-    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+    ) -> Result<Vec<EntryPage<Self::Bytes<'_>>>> {
         let mut pages = Vec::with_capacity(ranges.len());
         for range in ranges {
             pages.push(self.page(range.clone(), Order::Ascending, limit)?);
@@ -371,7 +371,7 @@ pub type Entry<B> = (B, B);
 
 /// Some entries of a range, and the position of the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page<B> {
+pub struct EntryPage<B> {
     /// The entries, in the requested order.
     pub entries: Vec<Entry<B>>,
     /// The key of the last entry if there are more after it, otherwise `None`.

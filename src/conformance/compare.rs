@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::ops::Bound;
 
 use super::{Blob, Finding, Outcome};
-use crate::{Entry, Error, KeyRange, Order, Page, Reader, Result, Store, Writer};
+use crate::{Entry, EntryPage, Error, KeyRange, Order, Reader, Result, Store, Writer};
 
 /// The expected contents of the store.
 pub(super) type Model = BTreeMap<Blob, Blob>;
@@ -112,7 +112,7 @@ pub(super) fn range_many<R: Reader>(
     limit: usize,
 ) -> Result<Vec<FirstPage>> {
     let pages = reader.range_many(ranges, limit)?.into_iter();
-    let page = |Page { entries, last }: Page<_>| {
+    let page = |EntryPage { entries, last }: EntryPage<_>| {
         (entries.into_iter().map(owned).collect(), last.map(|last| blob(&last)))
     };
     Ok(pages.map(page).collect())

@@ -4,7 +4,7 @@ use super::compare::{
     BOTH_ORDERS, Pair, awkward_keys, blob, expected, lies_between, owned, pages, plant, same,
 };
 use super::{Blob, Outcome};
-use crate::{KeyBuf, KeyRange, Order, Page, Reader, Store, Writer};
+use crate::{EntryPage, KeyBuf, KeyRange, Order, Reader, Store, Writer};
 use std::ops::Bound::{Excluded, Included};
 
 pub(super) fn pages_of_every_size_make_up_the_range<S: Store>(store: &S) -> Outcome {
@@ -46,7 +46,7 @@ fn page_of<S: Store>(
         None => KeyRange::all(),
     };
     let snapshot = store.snapshot()?;
-    let Page { entries, last } = snapshot.page(range, order, 2)?;
+    let EntryPage { entries, last } = snapshot.page(range, order, 2)?;
     Ok((entries.into_iter().map(owned).collect(), last))
 }
 

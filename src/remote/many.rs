@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::pages::{LARGEST_PAGE, pair};
 use super::{Buffer, Fetched, Pair, Session, Span};
 use crate::backend::Merge;
-use crate::{KeyBuf, KeyRange, Order, Page, Result};
+use crate::{EntryPage, KeyBuf, KeyRange, Order, Result};
 
 /// A range whose first page is being read.
 struct Head {
@@ -23,7 +23,7 @@ pub(super) fn first_pages<S: Session>(
     buffer: Option<&Buffer>,
     ranges: &[KeyRange<'_>],
     limit: usize,
-) -> Result<Vec<Page<Bytes>>> {
+) -> Result<Vec<EntryPage<Bytes>>> {
     let limit = limit.max(1);
     let buffer = buffer.filter(|buffer| !buffer.is_empty());
     // One entry more shows whether there is more, in the same message.
@@ -84,7 +84,7 @@ impl Head {
         self.fetched.extend(entries);
     }
 
-    fn page(self, buffer: Option<&Buffer>, limit: usize) -> Result<Page<Bytes>> {
+    fn page(self, buffer: Option<&Buffer>, limit: usize) -> Result<EntryPage<Bytes>> {
         let mut entries = self.fetched;
         if let Some(buffer) = buffer {
             let below = entries.into_iter().map(Ok);
@@ -95,7 +95,7 @@ impl Head {
         let has_more = entries.len() > limit;
         entries.truncate(limit);
         let last = entries.last().filter(|_| has_more).map(|(key, _)| KeyBuf::from_slice(key));
-        Ok(Page { entries, last })
+        Ok(EntryPage { entries, last })
     }
 }
 

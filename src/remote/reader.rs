@@ -12,7 +12,7 @@ use crate::atomic::{apply_by_reading, stamp_by_counting};
 use crate::backend::TransactionSize;
 use crate::key::Versionstamp;
 use crate::{
-    AtomicOp, Entry, KeyBuf, KeyRange, Limits, Order, Page, Reader, Result, Transaction,
+    AtomicOp, Entry, EntryPage, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction,
     TransactionState, VersionstampedKey, Writer, check_key, check_value,
 };
 
@@ -105,7 +105,7 @@ impl<'r, S: Session> Parts<'r, S> {
         RemoteEntries::open(self.session, self.buffer, range, order, first)
     }
 
-    fn page(&self, range: &KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Bytes>> {
+    fn page(&self, range: &KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Bytes>> {
         let limit = limit.max(1);
         // One entry more than the limit shows whether there are more, in the same message.
         let mut walk = self.range(range, order, limit.saturating_add(1).min(LARGEST_PAGE));
@@ -114,7 +114,7 @@ impl<'r, S: Session> Parts<'r, S> {
             (Some((key, _)), Some(_)) => Some(KeyBuf::from_slice(key)),
             _ => None,
         };
-        Ok(Page { entries, last })
+        Ok(EntryPage { entries, last })
     }
 
     fn count(&self, range: &KeyRange<'_>) -> Result<u64> {
@@ -177,7 +177,7 @@ macro_rules! reads {
                 self.parts().range(&range, Order::Descending, 1).next().transpose()
             }
 
-            fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<Page<Bytes>> {
+            fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Bytes>> {
                 self.parts().page(&range, order, limit)
             }
 
@@ -185,7 +185,7 @@ macro_rules! reads {
                 &self,
                 ranges: &[KeyRange<'_>],
                 limit: usize,
-            ) -> Result<Vec<Page<Bytes>>> {
+            ) -> Result<Vec<EntryPage<Bytes>>> {
                 let parts = self.parts();
                 first_pages(parts.session, parts.buffer, ranges, limit)
             }

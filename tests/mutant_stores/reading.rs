@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use keyloom::memory::MemorySnapshot;
 use keyloom::{
-    Error, KeyBounds, KeyBuf, KeyRange, MAX_KEY_BYTES, Order, Page, Reader, Result, Store,
+    EntryPage, Error, KeyBounds, KeyBuf, KeyRange, MAX_KEY_BYTES, Order, Reader, Result, Store,
     check_key, successor,
 };
 
@@ -61,7 +61,7 @@ impl Reader for MutantSnapshot<'_> {
         self.mutant.get_many(keys, |key| self.get(key))
     }
 
-    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>> {
+    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<EntryPage<Vec<u8>>>> {
         self.mutant.range_many(ranges, |range| self.page(range.clone(), Order::Ascending, limit))
     }
 
@@ -82,11 +82,11 @@ pub(super) fn entries<R: Reader>(reader: &R, range: &KeyRange<'_>) -> Result<Vec
 }
 
 /// The first page of a range whose entries are these.
-pub(super) fn first_page(mut entries: Vec<Pair>, limit: usize) -> Page<Vec<u8>> {
+pub(super) fn first_page(mut entries: Vec<Pair>, limit: usize) -> EntryPage<Vec<u8>> {
     let has_more = entries.len() > limit.max(1);
     entries.truncate(limit.max(1));
     let last = entries.last().filter(|_| has_more).map(|(key, _)| KeyBuf::from_slice(key));
-    Page { entries, last }
+    EntryPage { entries, last }
 }
 
 /// The entries of a map in a range.
@@ -176,8 +176,8 @@ impl MutantStore {
     pub(super) fn range_many(
         &self,
         ranges: &[KeyRange<'_>],
-        page: impl Fn(&KeyRange<'_>) -> Result<Page<Vec<u8>>>,
-    ) -> Result<Vec<Page<Vec<u8>>>> {
+        page: impl Fn(&KeyRange<'_>) -> Result<EntryPage<Vec<u8>>>,
+    ) -> Result<Vec<EntryPage<Vec<u8>>>> {
         let mut ranges: Vec<&KeyRange<'_>> = ranges.iter().collect();
         if self.flaw == Flaw::SortedRangeBatch {
             ranges.sort_by_key(|range| match range.normalized() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use keyloom::key::Versionstamp;
 use keyloom::memory::MemoryTransaction;
 use keyloom::{
-    AtomicOp, Error, KeyRange, Limits, Order, Page, Reader, Result, Store, Transaction,
+    AtomicOp, EntryPage, Error, KeyRange, Limits, Order, Reader, Result, Store, Transaction,
     TransactionState, VersionstampedKey, Writer, check_key, check_value,
 };
 
@@ -156,7 +156,7 @@ impl Reader for MutantTransaction<'_> {
         self.mutant.get_many(keys, |key| self.get(key))
     }
 
-    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<Page<Vec<u8>>>> {
+    fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<EntryPage<Vec<u8>>>> {
         self.mutant.range_many(ranges, |range| match self.mutant.flaw {
             Flaw::BlindRangeBatch => Ok(first_page(part(&self.base, range), limit)),
             Flaw::UntrackedRangeBatch => Ok(first_page(part(&self.untracked(), range), limit)),

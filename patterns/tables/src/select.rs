@@ -38,7 +38,7 @@ use crate::parts::{AnyParts, PrefixOf};
 #[diagnostic::on_unimplemented(
     message = "mismatched parts: `{Self}` does not select from `{P}`",
     label = "the parts are `{P}`",
-    note = "give leading parts in their types: one alone, several in a tuple, `()` for all"
+    note = "give leading parts in their types: one alone, several in a tuple, `()` for all, `within(18..30)` for a range"
 )]
 pub trait Select<P = AnyParts> {
     /// The keys of `space` that are selected.

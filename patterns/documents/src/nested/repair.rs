@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::slice::{from_mut, from_ref};
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, Order, Page, Reader, Result, Store};
+use keyloom::{DynWriter, EntryPage, Order, Reader, Result, Store};
 use keyloom_tables::kit::{page_behind, record, repair_in_batches};
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::{Inconsistency, Progress, RepairOptions, Rule};
@@ -55,7 +55,7 @@ where
         let parents = self.relation.parents.table();
         let moved = repair_in_batches(store, &options, go_on, |txn, batch, next| {
             let last = next.position.last.as_deref();
-            let Page { entries, last } = page_behind(last, txn, parents.space(), batch)?;
+            let EntryPage { entries, last } = page_behind(last, txn, parents.space(), batch)?;
             next.records += entries.len() as u64;
             // A record that does not decode is a fault of its own.
             let records =

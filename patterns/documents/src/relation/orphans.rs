@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, KeyBuf, Order, Page, Reader, Result, Store};
+use keyloom::{DynWriter, EntryPage, KeyBuf, Order, Reader, Result, Store};
 use keyloom_tables::kit::{page_behind, record, repair_in_batches};
 use keyloom_tables::table::{RecordKey, get_many};
 use keyloom_tables::{Continuation, Inconsistency, Progress, RepairOptions, Rule};
@@ -80,7 +80,7 @@ where
     ) -> Result<Progress> {
         let space = self.children.table().space();
         repair_in_batches(store, options, progress, |txn, batch, next| {
-            let Page { entries, last } =
+            let EntryPage { entries, last } =
                 page_behind(next.position.last.as_deref(), txn, space, batch)?;
             next.records += entries.len() as u64;
             // A record that does not decode is a fault of its own.

@@ -6,7 +6,9 @@ use std::ops::ControlFlow;
 
 use keyloom::value::shape::{Shape, type_name};
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, KeyRange, Order, Pack, Page, Reader, Result, Store, Subspace, Writer, pack};
+use keyloom::{
+    EntryPage, Error, KeyRange, Order, Pack, Reader, Result, Store, Subspace, Writer, pack,
+};
 use keyloom_tables::{BatchSize, Progress, Schema, Table};
 
 use super::checkpoint::{Checkpoint, Header, Layout, Pass};
@@ -253,7 +255,8 @@ where
         self.table.expect_writable(txn)?;
         let header = &self.layout.header;
         let all = self.layout.space.self_and_children();
-        let Page { entries, last } = txn.page(all.clone().after(header), Order::Ascending, most)?;
+        let EntryPage { entries, last } =
+            txn.page(all.clone().after(header), Order::Ascending, most)?;
         let removed = entries.len() as u64;
         drop(entries);
         match &last {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use keyloom::value::Codec;
-use keyloom::{KeyRange, Page, Reader, Result, Store, Writer};
+use keyloom::{EntryPage, KeyRange, Reader, Result, Store, Writer};
 use keyloom_tables::index::Found;
 use keyloom_tables::kit::{is_undecodable, unless_undecodable};
 use keyloom_tables::{Index, within};
@@ -314,7 +314,7 @@ pub(super) fn due_ranges<J: 'static>(
 /// The jobs of one tenant, in the order of its ranges, and at random within each if `is_random`.
 fn line<'p, J: 'static, B: std::ops::Deref<Target = [u8]> + 'p>(
     index: &Index<JobId, Job<J>, StateParts>,
-    pages: impl Iterator<Item = Page<B>>,
+    pages: impl Iterator<Item = EntryPage<B>>,
     is_random: bool,
 ) -> Vec<JobId> {
     let (mut line, mut is_cut) = (Vec::new(), false);

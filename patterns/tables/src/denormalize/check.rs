@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{Order, Page, Reader, Result, Store, Subspace, Writer};
+use keyloom::{EntryPage, Order, Reader, Result, Store, Subspace, Writer};
 
 use super::DenormalizedFields;
 use crate::derived::{self, Attach as _, Derived};
@@ -96,7 +96,7 @@ where
 
     fn repair_batch(&self, txn: &mut impl Writer, batch: usize, done: &mut Progress) -> Result<()> {
         let space = self.targets.space();
-        let Page { entries, last } =
+        let EntryPage { entries, last } =
             derived::page_behind(done.position.last.as_deref(), txn, space, batch)?;
         let old = entries.into_iter().map(|entry| record::<_, K, V, C>(space, entry));
         let old = old.collect::<Result<Vec<(K, V)>>>()?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use keyloom::key::display;
 use keyloom::value::Codec;
-use keyloom::{Entry, Error, KeyBuf, Order, Page, Reader, Result, Subspace, pack};
+use keyloom::{Entry, EntryPage, Error, KeyBuf, Order, Reader, Result, Subspace, pack};
 
 use super::{DerivedEntries, EntryValue, entries_of, unless_undecodable};
 use crate::inconsistency::{Inconsistency, Rule};
@@ -62,7 +62,7 @@ pub fn page_behind<'r, R: Reader>(
     reader: &'r R,
     space: &Subspace,
     limit: usize,
-) -> Result<Page<R::Bytes<'r>>> {
+) -> Result<EntryPage<R::Bytes<'r>>> {
     refuse_foreign(space, last)?;
     let all = space.self_and_children();
     let rest = match last {

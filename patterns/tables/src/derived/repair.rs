@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{Page, Result, Store, Writer};
+use keyloom::{EntryPage, Result, Store, Writer};
 
 use super::DerivedEntries;
 use super::check::{missing_or_wrong, page_behind, superfluous};
@@ -81,7 +81,7 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
     batch: usize,
     done: &mut Progress,
 ) -> Result<()> {
-    let Page { entries, last } =
+    let EntryPage { entries, last } =
         page_behind(done.position.last.as_deref(), txn, table.space(), batch)?;
     done.records += entries.len() as u64;
     for (fault, value) in missing_or_wrong(derived, table, txn, entries)? {
@@ -105,7 +105,7 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
     batch: usize,
     done: &mut Progress,
 ) -> Result<()> {
-    let Page { entries, last } =
+    let EntryPage { entries, last } =
         page_behind(done.position.last.as_deref(), txn, derived.space(), batch)?;
     done.entries += entries.len() as u64;
     for fault in superfluous(derived, table, txn, entries)? {

@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Deref};
 
-use keyloom::{Entry, Error, KeyBuf, Page, Reader, Result, Store};
+use keyloom::{Entry, EntryPage, Error, KeyBuf, Reader, Result, Store};
 
 use super::list::Place;
 use super::stamps::Stamps;
@@ -96,7 +96,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         done: &mut Progress,
     ) -> Result<()> {
         let snapshot = store.snapshot()?;
-        let Page { entries, last } =
+        let EntryPage { entries, last } =
             page_behind(done.position.last.as_deref(), &snapshot, &self.updates, batch)?;
         let places = self.places(&entries)?;
         done.records += entries.len() as u64;
@@ -112,7 +112,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
 
     fn remove_unlisted(&self, store: &impl Store, batch: usize, done: &mut Progress) -> Result<()> {
         let snapshot = store.snapshot()?;
-        let Page { entries, last } =
+        let EntryPage { entries, last } =
             page_behind(done.position.last.as_deref(), &snapshot, &self.entries, batch)?;
         let mut faults = Vec::new();
         for entry in &entries {

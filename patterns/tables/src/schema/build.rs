@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, KeyBuf, Page, Result, Store, Subspace, Writer};
+use keyloom::{DynWriter, EntryPage, KeyBuf, Result, Store, Subspace, Writer};
 
 use super::attached::Attached;
 #[cfg(doc)]
@@ -199,7 +199,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         batch: usize,
     ) -> Result<Progress> {
         let space = self.table.space();
-        let Page { entries, last } = page_behind(one.built_to.as_deref(), txn, space, batch)?;
+        let EntryPage { entries, last } = page_behind(one.built_to.as_deref(), txn, space, batch)?;
         let keys: Vec<_> = entries.iter().map(|(key, _)| KeyBuf::from_slice(key)).collect();
         let records = entries.into_iter().map(|entry| record::<_, _, _, C>(space, entry));
         let records = records.collect::<Result<Vec<_>>>()?;
@@ -335,7 +335,7 @@ pub(super) fn delete_some<W: Writer>(
     space: &Subspace,
     batch: usize,
 ) -> Result<(u64, bool)> {
-    let Page { entries, last } = page_behind(None, txn, space, batch)?;
+    let EntryPage { entries, last } = page_behind(None, txn, space, batch)?;
     let keys: Vec<_> = entries.iter().map(|(key, _)| KeyBuf::from_slice(key)).collect();
     drop(entries);
     keys.iter().try_for_each(|key| txn.delete(key))?;

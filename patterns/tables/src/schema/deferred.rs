@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, Error, KeyBuf, Page, Reader, Result, Store, Subspace, Writer};
+use keyloom::{DynWriter, EntryPage, Error, KeyBuf, Reader, Result, Store, Subspace, Writer};
 
 use super::Schema;
 use super::attached::Attached;
@@ -220,7 +220,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         if one.state == State::Disabled {
             return Err(self.not_readable(one.state)?);
         }
-        let Page { entries, last } = page_behind(after, txn, &queue, batch)?;
+        let EntryPage { entries, last } = page_behind(after, txn, &queue, batch)?;
         let mut queued = Vec::with_capacity(entries.len());
         let mut lost = None;
         for (key, value) in entries {

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::value::shape::Shape;
 use keyloom::{
-    DynWriter, Error, KeyBuf, Order, Page, Reader, Result, Store, Subspace, Writer, pack, unpack,
+    DynWriter, EntryPage, Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer, pack,
+    unpack,
 };
 
 use super::build::{BATCH, in_batches};
@@ -161,7 +162,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
         }
         owned.refuse_undeclared(&stored)?;
         let mut position = Position::read(txn, stored.id, version)?;
-        let Page { entries, last } =
+        let EntryPage { entries, last } =
             page_behind(position.last.as_deref(), txn, self.space(), batch.max(1))?;
         let mut progress = Progress { records: entries.len() as u64, ..Progress::default() };
         let mut rewritten = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use keyloom::{Entry, Error, KeyRange, Order, Page, Reader, Result};
+use keyloom::{Entry, EntryPage, Error, KeyRange, Order, Reader, Result};
 use keyloom_tables::kit::Walk;
 
 use super::bm25::Weight;
@@ -159,8 +159,8 @@ impl<'r, R: Reader> Cursor<'r, R> {
     /// An error with the key if stored bytes are damaged.
     pub(crate) fn begin_with(
         &mut self,
-        blocks: Page<R::Bytes<'r>>,
-        summaries: Page<R::Bytes<'r>>,
+        blocks: EntryPage<R::Bytes<'r>>,
+        summaries: EntryPage<R::Bytes<'r>>,
     ) -> Result<()> {
         let keys = &self.keys.list;
         let more_after = blocks.last.map(|key| keys.last_id(&key)).transpose()?;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use keyloom::{Entry, KeyRange, Memory, Order, Page, Reader, Result, Store};
+use keyloom::{Entry, EntryPage, KeyRange, Memory, Order, Reader, Result, Store};
 use keyloom_text::Query;
 
 use super::corpus::{Model, index, post, posts};
@@ -70,7 +70,7 @@ impl<R: Reader> Reader for Remote<'_, R> {
         &self,
         ranges: &[KeyRange<'_>],
         limit: usize,
-    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+    ) -> Result<Vec<EntryPage<Self::Bytes<'_>>>> {
         self.wait();
         self.reader.range_many(ranges, limit)
     }

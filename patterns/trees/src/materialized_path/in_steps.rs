@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{MAX_KEY_BYTES, Order, Page, Reader, Result, Store, Writer};
+use keyloom::{EntryPage, MAX_KEY_BYTES, Order, Reader, Result, Store, Writer};
 
 use super::super::tree::TreeError;
 use super::super::{InsertAt, NodeId};
@@ -212,7 +212,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     fn clear(&self, txn: &mut impl Writer, steps: &Steps, nodes: usize) -> Result<Progress> {
         let layout = &self.layout;
         let (mut writes, mut gone) = (SortedWrites::default(), Vec::new());
-        let Page { entries, last } =
+        let EntryPage { entries, last } =
             txn.page(layout.subtree(&steps.from), Order::Ascending, nodes)?;
         for (key, record) in &entries {
             writes.delete(key)?;

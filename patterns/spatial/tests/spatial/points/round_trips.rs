@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use keyloom::{Entry, KeyRange, Memory, Order, Page, Reader, Result, Store};
+use keyloom::{Entry, EntryPage, KeyRange, Memory, Order, Reader, Result, Store};
 use keyloom_spatial::Circle;
 use keyloom_tables::Scan;
 
@@ -59,7 +59,7 @@ impl<R: Reader> Reader for Paged<'_, R> {
         &self,
         ranges: &[KeyRange<'_>],
         limit: usize,
-    ) -> Result<Vec<Page<Self::Bytes<'_>>>> {
+    ) -> Result<Vec<EntryPage<Self::Bytes<'_>>>> {
         self.round_trips.set(self.round_trips.get() + 1);
         self.reader.range_many(ranges, limit)
     }

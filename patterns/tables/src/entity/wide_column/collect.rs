@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Deref};
 
 #[cfg(doc)]
 use keyloom::Error;
-use keyloom::{KeyBuf, Order, Page, Reader, Result, Store, Subspace, Writer};
+use keyloom::{EntryPage, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
 
 use super::WideColumns;
 use super::cells::{DELETED, Found};
@@ -142,7 +142,7 @@ impl<R: RecordKey> WideColumns<R> {
             None => all,
             Some(last) => all.resume(Order::Ascending, last),
         };
-        let Page { entries, last } = txn.page(rest, Order::Ascending, batch)?;
+        let EntryPage { entries, last } = txn.page(rest, Order::Ascending, batch)?;
         done.entries += entries.len() as u64;
         let mut gone: Vec<KeyBuf> = Vec::new();
         let mut ended: Vec<(KeyBuf, KeyBuf)> = Vec::new();
