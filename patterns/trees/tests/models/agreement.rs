@@ -10,6 +10,7 @@ use keyloom_trees::Tree;
 use crate::operations::{Mix, Operation, perform};
 use crate::oracle::{Oracle, Rules};
 use crate::questions::{ask, compare_whole, outcome};
+use keyloom_testing::ids::number;
 use keyloom_testing::laws::clear;
 
 /// The number of operations for each model on each store: a default, or the environment's number.
@@ -73,7 +74,7 @@ fn run<T: Tree<Value = u32>>(
         let snapshot = store.snapshot().unwrap();
         // The same queries, whatever operations were left out before.
         let mut rng = Rng::with_seed(seed ^ n as u64);
-        let asked = [rng.u64(..ids), rng.u64(..ids)];
+        let asked = [rng.u64(..ids), rng.u64(..ids)].map(number);
         if oracle.len() < 40 || n % 16 == 0 {
             compare_whole(&model, &snapshot, &oracle);
             ask(&model, &snapshot, &oracle, asked, &mut rng);

@@ -3,6 +3,7 @@
 
 use fastrand::Rng;
 use keyloom::{Result, Writer};
+use keyloom_testing::ids::{TEXTS, number, text};
 use keyloom_trees::{InsertAt, Nested, NodeId, OnDelete, Tree};
 
 use super::oracle::Rules;
@@ -21,8 +22,8 @@ pub enum Operation {
 /// The parameters of random operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
-    /// The upper bound of ids. Some ids are in the tree, and some are not.
-    pub ids: NodeId,
+    /// The number of ids. Some of them are in the tree, and some are not.
+    pub ids: u64,
     pub rules: Rules,
     /// The percentage of deletions.
     pub deletions: u32,
@@ -38,8 +39,8 @@ impl Mix {
 
     pub fn forest(self, rng: &mut Rng) -> Operation {
         let mut trees: Vec<Nested<u32>> = Vec::new();
-        for id in 2..self.ids / 2 + 2 {
-            let node = Nested::new(id, format!("loaded {id:03}"), rng.u32(..));
+        for n in 0..self.ids / 2 {
+            let node = Nested::new(number(n), loaded(n), rng.u32(..));
             // At some level below.
             let mut siblings = &mut trees;
             while !siblings.is_empty() && rng.u8(..10) < 6 {
@@ -63,7 +64,7 @@ impl Mix {
         match rng.u8(..100) {
             0..48 => {
                 let (name, value) = (name(rng), rng.u32(..));
-                let id = self.new_id(rng);
+                let id = number(self.new_id(rng));
                 Operation::Insert { id, name, value, place: self.place(rng) }
             }
             48..80 => Operation::Move { id, place: self.place(rng) },
@@ -75,22 +76,14 @@ impl Mix {
 
     fn id(self, rng: &mut Rng) -> NodeId {
         // Mostly those of the initial forest: see `forest`.
-        let among = if rng.u8(..4) > 0 { self.ids / 2 + 2 } else { self.ids };
-        Self::of_all_lengths(rng.u64(..among))
+        let among = if rng.u8(..4) > 0 { self.ids / 2 } else { self.ids };
+        number(rng.u64(..among))
     }
 
-    /// An id that may be new.
-    fn new_id(self, rng: &mut Rng) -> NodeId {
+    /// The place of an id that may be new among all ids.
+    fn new_id(self, rng: &mut Rng) -> u64 {
         let from = if rng.u8(..4) > 0 { self.ids / 2 } else { 0 };
-        Self::of_all_lengths(rng.u64(from..self.ids))
-    }
-
-    fn of_all_lengths(id: NodeId) -> NodeId {
-        match id {
-            0 => NodeId::MAX,
-            1 => 1 << 40,
-            id => id,
-        }
+        rng.u64(from..self.ids)
     }
 
     fn parent(self, rng: &mut Rng) -> Option<NodeId> {
@@ -114,31 +107,35 @@ impl Mix {
     fn load(self, rng: &mut Rng) -> Operation {
         let parent = self.parent(rng);
         // With different names, and each id once; the ids may be in the tree.
-        let first = self.new_id(rng).clamp(2, self.ids + 2);
-        let mut next = first;
+        let mut next = self.new_id(rng);
         let trees = (0..rng.usize(..3)).map(|_| nested(rng, &mut next, 0)).collect();
         Operation::Load { parent, trees }
     }
 }
 
-fn nested(rng: &mut Rng, next: &mut NodeId, depth: u32) -> Nested<u32> {
-    let id = *next;
+/// The name of a loaded node. Some names begin with others.
+fn loaded(n: u64) -> String {
+    format!("loaded {n}")
+}
+
+fn nested(rng: &mut Rng, next: &mut u64, depth: u32) -> Nested<u32> {
+    let n = *next;
     *next += 1;
-    let mut node = Nested::new(id, format!("loaded {id:03}"), rng.u32(..));
+    let mut node = Nested::new(number(n), loaded(n), rng.u32(..));
     for _ in 0..rng.u32(..3_u32.saturating_sub(depth).max(1)) {
         node = node.with(nested(rng, next, depth + 1));
     }
     node
 }
 
-/// Names with all characters that keys escape, and some with a common beginning.
-const NAMES: [&str; 10] = ["", "a", "a\0", "a\0b", "a.b", "a-b", "ab", "b", "é", "\u{10FFFF}"];
+/// Names with all characters that keys escape, which begin and end like each other.
+const NAMES: [&str; 4] = ["a\0b", "a.b", "a-b", "é"];
 
 pub fn name(rng: &mut Rng) -> String {
-    let name = rng.choice(NAMES).unwrap();
-    match rng.u8(..3) {
-        0 => name.into(),
-        _ => format!("{name}{}", rng.u8(..20)),
+    match rng.u8(..4) {
+        0 => rng.choice(NAMES).unwrap().into(),
+        1 => text(rng.usize(..TEXTS.len())),
+        _ => text(rng.usize(..200)),
     }
 }
 

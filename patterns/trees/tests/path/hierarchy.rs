@@ -12,6 +12,7 @@ use keyloom_trees::path::{
 
 use crate::language::{lquery, ltxtquery};
 use keyloom_tables::Inconsistency;
+use keyloom_testing::ids::number;
 use keyloom_testing::laws::{clear, dump_all};
 
 type Files = Table<u16, Vec<String>>;
@@ -44,9 +45,10 @@ impl Fixture {
 }
 
 fn random_paths(rng: &mut Rng) -> Vec<String> {
-    const NAMES: [&str; 6] = ["usr", "lib", "bin", "a.txt", "", "u"];
+    const NAMES: [&str; 10] =
+        ["usr", "lib", "bin", "a.txt", "", "u", "usr\0", "\0", "sr", "\u{10FFFF}"];
     let path = |rng: &mut Rng| {
-        let names: Vec<_> = (0..rng.usize(1..5)).map(|_| NAMES[rng.usize(..6)]).collect();
+        let names: Vec<_> = (0..rng.usize(1..5)).map(|_| NAMES[rng.usize(..10)]).collect();
         names.join("/")
     };
     (0..rng.usize(..3)).map(|_| path(rng)).collect()
@@ -58,7 +60,7 @@ fn history(fixture: &Fixture, store: &impl Store, rng: &mut Rng) -> BTreeMap<u16
     let mut oracle = BTreeMap::new();
     for _ in 0..rng.usize(1..12) {
         let steps: Vec<(u16, Option<Vec<String>>)> = (0..rng.usize(1..8))
-            .map(|_| (rng.u16(..20), (rng.u8(..4) > 0).then(|| random_paths(rng))))
+            .map(|_| (number(rng.u64(..20)) as u16, (rng.u8(..4) > 0).then(|| random_paths(rng))))
             .collect();
         store
             .transact(|txn| {
