@@ -308,12 +308,16 @@ mod tests {
     };
     use crate::{Lock, LockPath};
 
+    /// Names in the order of their keys, each a part of the next ones.
+    const NAMES: [&str; 4] = ["", "a", "a\0", "a\0a"];
+
     fn random(random: &mut fastrand::Rng) -> Lock {
-        let path = LockPath::of((0..random.usize(0..3)).map(|_| random.u8(0..3)));
-        let from = random.u8(0..3);
+        let path = LockPath::of((0..random.usize(0..3)).map(|_| NAMES[random.usize(0..3)]));
+        let from = random.usize(0..3);
+        let [from, to] = [from, random.usize(from + 1..4)].map(|n| NAMES[n]);
         match random.u8(0..3) {
-            0 => Lock::exclusive_range(path, from, random.u8(from + 1..4)),
-            1 => Lock::shared_range(path, from, random.u8(from + 1..4)),
+            0 => Lock::exclusive_range(path, from, to),
+            1 => Lock::shared_range(path, from, to),
             _ => Lock::new(path, Mode::ALL[random.usize(0..5)]),
         }
     }

@@ -4,12 +4,47 @@
 //! exclusive. It knows neither intentions nor the key layout. The number of schedules is
 //! `KEYLOOM_LOCK_SCHEDULES`, 500 by default.
 
-use keyloom::{Memory, Store};
+use keyloom::key::Element;
+use keyloom::{Memory, Store, pack};
 use keyloom_locking::{Grant, Lock, LockError, LockPath, Mode, Outcome};
 
 use super::support::{Bench, GRACE, LEASE};
 
-/// A resource of the model: names from the root, and a range of children.
+/// The number of names that a resource or a range may have.
+const NAMES: u8 = 12;
+
+/// The names in the order of their keys, which begin and end like each other. A tuple is one name.
+fn name(n: u8) -> Element {
+    let text = |text: &str| Element::Str(text.to_owned());
+    match n {
+        0 => Element::Bytes(Vec::new()),
+        1 => Element::Bytes(vec![0xFF]),
+        2 => text(""),
+        3 => text("\0"),
+        4 => text("a"),
+        5 => text("a\0"),
+        6 => text("a\0\u{FF}"),
+        7 => text("aa"),
+        8 => Element::Tuple(vec![text("a")]),
+        9 => Element::Int(0),
+        10 => Element::Int(20),
+        _ => Element::Int(0x1414),
+    }
+}
+
+/// Mostly one of three names, so that resources overlap.
+fn random_name(random: &mut fastrand::Rng) -> u8 {
+    if random.u8(0..4) == 0 { random.u8(0..NAMES) } else { random.u8(3..6) }
+}
+
+#[test]
+fn names_of_the_model_are_in_the_order_of_their_keys() {
+    let keys: Vec<_> = (0..NAMES).map(|n| pack(&name(n))).collect();
+    assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
+}
+
+/// A resource of the model: names from the root, and a range of children. A name is its place in
+/// the order of all names.
 #[derive(Clone, Debug)]
 pub struct Resource {
     names: Vec<u8>,
@@ -19,16 +54,17 @@ pub struct Resource {
 
 impl Resource {
     pub fn random(random: &mut fastrand::Rng) -> Self {
-        let names: Vec<_> = (0..random.usize(0..4)).map(|_| random.u8(0..3)).collect();
-        let from = random.u8(0..3);
+        let names: Vec<_> = (0..random.usize(0..4)).map(|_| random_name(random)).collect();
+        let from = random_name(random).min(NAMES - 2);
         let range = random.u8(0..5) == 0;
-        let range = range.then(|| (from, random.u8(from + 1..4)));
+        let range = range.then(|| (from, random.u8(from + 1..NAMES.min(from + 4))));
         Self { names, range, is_exclusive: random.bool() }
     }
 
     pub fn lock(&self) -> Lock {
-        let path = LockPath::of(self.names.iter().copied());
-        match (self.range, self.is_exclusive) {
+        let path = LockPath::of(self.names.iter().map(|n| name(*n)));
+        let range = self.range.map(|(from, to)| (name(from), name(to)));
+        match (range, self.is_exclusive) {
             (None, true) => Lock::exclusive(path),
             (None, false) => Lock::shared(path),
             (Some((from, to)), true) => Lock::exclusive_range(path, from, to),
@@ -241,7 +277,7 @@ fn run(seed: u64) -> (u64, u64) {
     let store = Memory::new();
     let bench = Bench::new(&store);
     let mut random = fastrand::Rng::with_seed(seed);
-    let sessions = (0..3).map(|n| bench.session(&n.to_string())).collect();
+    let sessions = ["", "a", "aa"].map(|name| bench.session(name)).to_vec();
     let mut schedule = Schedule { bench, sessions, asked: Vec::new(), granted: 0, deadlocks: 0 };
     for _ in 0..random.usize(4..24) {
         schedule.step(&mut random);

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use keyloom::{Error, Fault, Faulty, Result, Store};
 use keyloom_locking::{Lock, LockPath, Session};
+use keyloom_testing::ids::text;
 use keyloom_testing::on_every_store_and_server;
 
 use super::support::Bench;
@@ -56,7 +57,7 @@ impl Section {
         let all = random.u8(0..4) == 0;
         let first = random.usize(0..DOCUMENTS);
         let path = LockPath::of(["documents"]);
-        let path = if all { path } else { path.child(first) };
+        let path = if all { path } else { path.child(text(first)) };
         let lock = if is_writer { Lock::exclusive(path) } else { Lock::shared(path) };
         Self { documents: if all { 0..DOCUMENTS } else { first..first + 1 }, lock, is_writer }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{AnyStore, Order, Store};
+use keyloom_testing::ids::number;
 
 use super::{Login, open};
 
@@ -15,7 +16,7 @@ pub fn histories_agree_with_a_map(store: &AnyStore) {
         let (mut model, mut now) = (BTreeMap::<u32, Login>::new(), 1_000_u64);
         let is_live = |login: &Login, now: u64| login.until.is_none_or(|until| until > now);
         for _ in 0..60 {
-            let key = rng.u32(..20);
+            let key = number(rng.u64(..20)) as u32;
             match rng.u8(..8) {
                 0..4 => {
                     let until = (rng.u8(..4) > 0).then(|| now + rng.u64(..200));
@@ -50,7 +51,7 @@ pub fn histories_agree_with_a_map(store: &AnyStore) {
                 }
                 assert!(found.iter().map(|(k, v)| (k, v)).eq(live.iter().copied()));
             }
-            let keys: Vec<u32> = (0..20).collect();
+            let keys: Vec<u32> = (0..20).map(|n| number(n) as u32).collect();
             let many = expiry.get_many(&snapshot, &keys, now).unwrap();
             for (key, found) in keys.iter().zip(many) {
                 let wanted = model.get(key).filter(|login| is_live(login, now)).cloned();

@@ -97,7 +97,8 @@ impl<'s, S: Store> Schedule<'s, S> {
     }
 
     fn join(&mut self) {
-        let id = self.bench.session(&self.clients.len().to_string());
+        // Names that begin with each other.
+        let id = self.bench.session(&"a".repeat(self.clients.len()));
         self.clients.push(Client { id, open: None, grants: Vec::new(), waits: None });
     }
 

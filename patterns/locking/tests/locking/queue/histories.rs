@@ -8,12 +8,14 @@ use keyloom_locking::queue::{
     Delivery, Enqueued, Failed, Job, JobId, JobState, NewJob, Priority, QueueOptions,
 };
 use keyloom_locking::{ManualClock, WorkQueue};
+use keyloom_testing::ids::text;
 use keyloom_testing::laws::clear;
 
 use super::model::{Model, class};
 use super::{START, VISIBILITY, assert_sound, open_with, options};
 
-const TENANTS: [&str; 4] = ["a", "b", "c", "d"];
+/// Tenants that begin and end like each other, and like the keys.
+const TENANTS: [&str; 4] = ["", "a", "a\0", "\0a"];
 const WINDOW_MS: u64 = 300_000;
 
 struct History<'s> {
@@ -87,7 +89,7 @@ impl<'s> History<'s> {
         let tenant = TENANTS[self.rng.usize(..4)];
         let priority = Priority::ALL[self.rng.usize(..4)];
         let delay = if self.rng.bool() { 0 } else { self.rng.u64(..60_000) };
-        let key = (self.rng.u8(..3) == 0).then(|| self.rng.u8(..3).to_string());
+        let key = (self.rng.u8(..3) == 0).then(|| text(self.rng.usize(..3)));
         let mut job = NewJob::new(tenant, self.next).priority(priority);
         job = job.delay(Duration::from_millis(delay));
         if let Some(key) = &key {

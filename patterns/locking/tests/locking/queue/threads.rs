@@ -9,6 +9,7 @@ use std::time::Duration;
 use keyloom::{AnyStore, DynWriter, Fault, Faulty, Reader, Result, Store, Subspace, Writer};
 use keyloom_locking::queue::{Delivery, NewJob, QueueOptions};
 use keyloom_locking::{ManualClock, WorkQueue};
+use keyloom_testing::ids::text;
 use keyloom_testing::{TemporaryLmdb, memory};
 
 use super::{START, VISIBILITY, open_with, options};
@@ -68,7 +69,7 @@ impl Campaign {
     fn produce(&self, thread: u32) {
         for n in thread * JOBS..(thread + 1) * JOBS {
             // The key makes the retry of an enqueue idempotent.
-            let job = NewJob::new(format!("tenant {}", n % 5), n).key(n.to_string());
+            let job = NewJob::new(text(n as usize % 5), n).key(text(n as usize));
             loop {
                 self.disturb();
                 match self.store.transact(|txn| self.queue.enqueue(txn, job.clone())) {
