@@ -11,6 +11,7 @@ use keyloom_tables::{Table, entry};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use keyloom_testing::ids::number;
 use keyloom_testing::laws::dump;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,9 +77,10 @@ impl Clicks {
 }
 
 pub fn click() -> impl Strategy<Value = Click> {
-    let site = prop::sample::select(vec!["", "a", "a\0", "b", "b.org"]);
+    let site = prop::sample::select(vec!["", "a", "a\0", "\0", "b.org"]);
     let second = prop_oneof![-200_000..200_000i64, 0..120i64];
-    (site, 0..6u16, second, -3..9i64).prop_map(|(site, user, second, bytes)| Click {
+    let user = (0..6u64).prop_map(|n| number(n) as u16);
+    (site, user, second, -3..9i64).prop_map(|(site, user, second, bytes)| Click {
         site: site.into(),
         user,
         second,
@@ -91,7 +93,8 @@ pub type Step = (u32, Option<Click>);
 
 /// Transactions of puts and deletes.
 pub fn history() -> impl Strategy<Value = Vec<Vec<Step>>> {
-    let step = (0..12u32, prop::option::weighted(0.7, click()));
+    let id = (0..12u64).prop_map(|n| number(n) as u32);
+    let step = (id, prop::option::weighted(0.7, click()));
     prop::collection::vec(prop::collection::vec(step, 1..6), 1..16)
 }
 

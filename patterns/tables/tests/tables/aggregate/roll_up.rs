@@ -26,7 +26,7 @@ pub fn an_interval_reads_raw_entries_at_its_edges_only(store: &(impl Store + Clo
         let oracle = apply(&clicks, store, &history);
         let snapshot = store.snapshot().unwrap();
         for (from, to) in intervals {
-            for site in ["", "a", "a\0", "b"] {
+            for site in ["", "a", "a\0", "\0", "b.org"] {
                 let (total, explain) = clicks.roll_up.total(&snapshot, site, from..to).unwrap();
                 assert_eq!(total, naive(oracle.values(), site, from, to), "{site:?} {from}..{to}");
                 assert!(explain.ranges <= 2 * WIDTHS.len() as u64 + 1);

@@ -11,6 +11,7 @@ use keyloom_tables::{Index, Table, entry};
 use proptest::prelude::*;
 
 use crate::denormalize::fixture::{Blog, Post, User, of, on};
+use keyloom_testing::ids::number;
 use keyloom_testing::laws::{clear, dump_all, property};
 
 #[derive(Clone, Debug)]
@@ -24,9 +25,10 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let (user, post) = (0..4u16, 0..10u32);
-    let name = prop::sample::select(vec!["", "Ada", "Bob"]);
-    let mentions = prop::collection::btree_set(0..4u16, 0..3);
+    let user = (0..4u64).prop_map(|n| number(n) as u16);
+    let post = (0..10u64).prop_map(|n| number(n) as u32);
+    let name = prop::sample::select(vec!["", "Ada", "Ada\0"]);
+    let mentions = prop::collection::btree_set(user.clone(), 0..3);
     prop_oneof![
         4 => (user.clone(), name, 0..2u32)
             .prop_map(|(id, name, logins)| Step::PutUser(id, User { name: name.into(), logins })),

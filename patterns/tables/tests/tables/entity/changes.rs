@@ -33,10 +33,10 @@ enum Change {
 
 fn path() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => prop::sample::select(vec!["a", "b", "l"]).prop_map(Step::Name),
+        4 => prop::sample::select(vec!["a", "a\0", "l"]).prop_map(Step::Name),
         1 => (0..3usize).prop_map(Step::Item),
     ];
-    let first = prop::sample::select(vec!["a", "b", "l"]).prop_map(Step::Name);
+    let first = prop::sample::select(vec!["a", "a\0", "l"]).prop_map(Step::Name);
     (first, vec(step, 0..3)).prop_map(|(first, rest)| [vec![first], rest].concat())
 }
 

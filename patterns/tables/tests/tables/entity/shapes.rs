@@ -42,7 +42,7 @@ pub fn value() -> impl Strategy<Value = Value> {
 }
 
 pub fn object() -> impl Strategy<Value = Value> {
-    let names = prop::sample::select(vec!["", "a", "b", "l"]).prop_map(String::from);
+    let names = prop::sample::select(vec!["", "a", "a\0", "l"]).prop_map(String::from);
     btree_map(names, value(), 0..4).prop_map(|map| Value::Object(map.into_iter().collect()))
 }
 

@@ -12,8 +12,10 @@ use keyloom::{
 use keyloom_tables::derived::RepairOptions;
 use keyloom_tables::{BatchSize, Index, Maintained, Table, entry};
 use proptest::collection::vec;
+use proptest::prelude::*;
 
 use crate::index::fixture::{Cities, City, apply, city, fill, history, sample};
+use keyloom_testing::ids::number;
 use keyloom_testing::laws::{clear, dump, property};
 use keyloom_testing::waits_for_the_version;
 
@@ -24,8 +26,9 @@ fn samples(ids: impl IntoIterator<Item = u16>) -> Vec<(u16, City)> {
 pub fn many_at_once_leave_what_one_by_one_leaves(store: &(impl Store + Clone)) {
     let cities = Cities::new();
     // Few ids, so that a batch contains some of them twice, and some are stored already.
-    let puts = vec((0..12u16, city()), 0..20);
-    let deletes = vec(0..14u16, 0..10);
+    let id = |count: u64| (0..count).prop_map(|n| number(n) as u16);
+    let puts = vec((id(12), city()), 0..20);
+    let deletes = vec(id(14), 0..10);
     property((history(), puts, deletes), |(history, puts, deletes)| {
         let run = |at_once: bool| {
             clear(store);

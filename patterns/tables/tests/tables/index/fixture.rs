@@ -8,6 +8,8 @@ use keyloom_tables::{AnyParts, Inconsistency, Index, IndexEntries, Maintained, T
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use keyloom_testing::ids::{TEXTS, number};
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct City {
     pub country: String,
@@ -56,9 +58,9 @@ impl Cities {
 }
 
 pub fn city() -> impl Strategy<Value = City> {
-    let name = prop::sample::select(vec!["", "a", "a\0", "ab", "b", "San José", "\u{10FFFF}"]);
-    let tags = prop::collection::vec(prop::sample::select(vec!["x", "y", "z"]), 0..4);
-    (prop::sample::select(vec!["FR", "US"]), name, 0..4u64, tags).prop_map(
+    let name = prop::sample::select([&TEXTS[..], &["San José"]].concat());
+    let tags = prop::collection::vec(prop::sample::select(vec!["", "x", "x\0", "xx"]), 0..4);
+    (prop::sample::select(vec!["FR", "FR\0", "US"]), name, 0..4u64, tags).prop_map(
         |(country, name, population, tags)| City {
             country: country.into(),
             name: name.into(),
@@ -70,7 +72,8 @@ pub fn city() -> impl Strategy<Value = City> {
 
 /// Transactions of puts (`Some`) and deletes (`None`).
 pub fn history() -> impl Strategy<Value = Vec<Vec<(u16, Option<City>)>>> {
-    let step = (0..12u16, prop::option::weighted(0.7, city()));
+    let id = (0..12u64).prop_map(|n| number(n) as u16);
+    let step = (id, prop::option::weighted(0.7, city()));
     prop::collection::vec(prop::collection::vec(step, 1..6), 1..20)
 }
 

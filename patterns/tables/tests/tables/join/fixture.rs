@@ -8,6 +8,7 @@ use keyloom_tables::{Index, IndexEntries, Table, entry};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use keyloom_testing::ids::number;
 use keyloom_testing::laws::clear;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,12 +69,14 @@ pub struct Data {
 /// Few users and names, so that many share one, and messages of deleted users.
 pub fn data() -> impl Strategy<Value = Data> {
     let name = prop::sample::select(vec!["John", "Mary", "", "a\0"]).prop_map(String::from);
-    let author = prop::option::weighted(0.9, 0..12u16);
+    let user = || (0..12u64).prop_map(|n| number(n) as u16);
+    let author = prop::option::weighted(0.9, user());
     let message = (author, "[a-c]{0,2}").prop_map(|(author, text)| Message { author, text });
-    let group = prop::sample::select(vec!["chess", "go", "go\0"]).prop_map(String::from);
-    let users = prop::collection::btree_map(0..12u16, name, 0..10);
-    let messages = prop::collection::btree_map(0..1_000u32, message, 0..30);
-    let members = prop::collection::btree_set((group, 0..12u16), 0..15);
+    let group = prop::sample::select(vec!["", "go", "go\0", "o"]).prop_map(String::from);
+    let users = prop::collection::btree_map(user(), name, 0..10);
+    let messages =
+        prop::collection::btree_map((0..1_000u64).prop_map(|n| number(n) as u32), message, 0..30);
+    let members = prop::collection::btree_set((group, user()), 0..15);
     (users, messages, members).prop_map(|(users, messages, members)| Data {
         users,
         messages,
