@@ -3,6 +3,7 @@
 mod clauses;
 mod combined;
 mod error;
+mod lenient;
 mod operand;
 mod refused;
 mod scan;
@@ -12,7 +13,7 @@ use clauses::Parsing;
 pub use error::{ParseError, ParseErrorKind};
 pub use refused::ClauseKind;
 
-use super::Query;
+use super::{BooleanQuery, Query};
 
 /// How clauses without an operator and without a sign are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,6 +158,53 @@ impl QueryParser {
     ///   field is negative or not finite.
     pub fn parse(&self, text: &str) -> Result<Query, ParseError> {
         Parsing::new(self, text).query()
+    }
+
+    /// Parses what people type into a search box. Any text is a query, in a small part of the
+    /// language:
+    ///
+    /// | text | meaning |
+    /// |---|---|
+    /// | `white rabbit` | both words or any, as the [operator](Self::operator) says |
+    /// | `"white rabbit"` | a phrase; a missing second quotation mark is added at the end |
+    /// | `-rabbit`, `-"white rabbit"`, `-(white black)` | without these words |
+    /// | `+rabbit` | with this word |
+    /// | `rab*` | words that begin so |
+    /// | `tea OR coffee`, `tea AND cup`, `tea NOT cup` | in capitals, between words |
+    /// | `title:rabbit` | in this field, if it is a default field or one of [`fields`](Self::fields) |
+    ///
+    /// Everything else is part of a word, such as in `10:30` and `http://…`, or is left out, such as
+    /// parentheses, `?` at the end of a word, `~2` and `^2`. A text without words matches nothing.
+    /// There are no regular expressions, fuzzy terms and leading wildcards. A search still
+    /// refuses more than its [`max_terms`](crate::Search::max_terms).
+    ///
+    /// ```
+    /// use keyloom_text::QueryParser;
+    /// use keyloom_text::query::Operator;
+    /// let parser = QueryParser::new(["body"]).fields(["title"]).operator(Operator::And);
+    /// let query = parser.parse_lenient("(white \"rabbit hole\" 10:30? -title:queen");
+    /// let same = r#"+body:white +body:"rabbit hole" +body:10\:30 -title:queen"#;
+    /// assert_eq!(query, parser.parse(same)?);
+    /// # Ok::<(), keyloom_text::ParseError>(())
+    /// ```
+    pub fn parse_lenient(&self, text: &str) -> Query {
+        let translated = lenient::translated(self, text);
+        match self.parse(&translated) {
+            Ok(query) => query,
+            Err(_) if translated.is_empty() => BooleanQuery::new().into(),
+            // The parser itself is wrong, such as by a negative boost: the search reports it.
+            Err(_) => Query::any_of(
+                self.default_fields
+                    .iter()
+                    .map(|(field, boost)| Query::term(field, text).boost(*boost)),
+            ),
+        }
+    }
+
+    /// Whether a field is a default field or one of the known ones.
+    fn declares(&self, field: &str) -> bool {
+        let known = self.known.iter().flatten();
+        self.default_fields.iter().map(|(name, _)| name).chain(known).any(|name| name == field)
     }
 
     /// The known fields if `field` is none of them.
