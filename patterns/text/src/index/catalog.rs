@@ -5,7 +5,7 @@ use keyloom_bitmaps::BitmapExpr;
 use keyloom_tables::table::RecordKey;
 
 use super::TextIndex;
-use super::group::{self, Groups};
+use super::group::Groups;
 use crate::Query;
 use crate::search::{Catalog, FieldInfo, PlacedTerm, TermKeys};
 use crate::terms::TermMatcher;
@@ -66,7 +66,7 @@ impl<K: RecordKey, V> Catalog for TextIndex<K, V> {
 
     fn all(&self) -> Result<BitmapExpr> {
         match &self.groups {
-            Groups::One(group) => group::all(&self.records, group),
+            Groups::One(group) => self.all_of_group(group),
             Groups::All | Groups::Of(_) => Ok(self.records.all()),
         }
     }

@@ -63,7 +63,7 @@ pub(super) fn check<K: RecordKey, V: 'static, G, C: Codec<V>>(
     reader: &impl Reader,
     table: &Table<K, V, C>,
 ) -> Result<Vec<Inconsistency>> {
-    index.refuse_group()?;
+    index.check_groups()?;
     table.refuse_unless_attached(index.space())?;
     let mut found = index.records().check(reader, table)?;
     found.extend(faults(index, reader, table, KEPT)?.all.into_iter().map(|fault| fault.what));

@@ -18,6 +18,17 @@ pub enum TextError {
         /// The existing names.
         known: String,
     },
+    /// A [grouped](crate::TextIndex::grouped) index declares a field to filter by under the name
+    /// that the index itself gives to the field of the groups. Choose another name.
+    #[error(
+        "the text index {index} cannot have a field {field:?} to filter by: the name is reserved for the groups of the records; choose another name"
+    )]
+    ReservedField {
+        /// The subspace of the index.
+        index: String,
+        /// The reserved name.
+        field: String,
+    },
     /// The key of a term would exceed the maximum length of a key. Shorten the subspace or the
     /// group, or let the analyzer shorten the term.
     #[error(

@@ -6,14 +6,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use keyloom::{Error, KeyBuf, Result, Subspace, pack};
-use keyloom_bitmaps::{InvertedIndex, single};
+use keyloom_bitmaps::{BitmapExpr, InvertedIndex, single};
 use keyloom_tables::parts::{Group, PackAs};
 use keyloom_tables::table::RecordKey;
 
-use super::{TextIndex, keys};
+use super::{TextError, TextIndex, keys};
 
 /// The field of the ids in which each record has its group, as bytes.
-const GROUP: &str = "(group)";
+pub(super) const GROUP: &str = "(group)";
 
 /// Returns the packed group of a record.
 type GroupFunction<K, V> = dyn Fn(&K, &V) -> KeyBuf + Send + Sync;
@@ -49,6 +49,9 @@ impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
     ///
     /// `group` returns the group of a record. It must be pure. If the group of a record changes,
     /// its postings leave the lists of the old group and enter those of the new one.
+    ///
+    /// A field to filter by cannot be named `(group)`: writes, checks and repairs of such an index
+    /// return [`TextError::ReservedField`].
     ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
@@ -137,6 +140,7 @@ impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
             records: self.records.clone(),
             fields: Arc::clone(&self.fields),
             groups: Groups::One(group),
+            group_is_replaced: self.group_is_replaced,
             of: PhantomData,
         })
     }
@@ -151,8 +155,9 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         }
     }
 
-    /// Refuses to maintain one group.
-    pub(super) fn refuse_group(&self) -> Result<()> {
+    /// Refuses to maintain one group, or an index without the field of its groups.
+    pub(super) fn check_groups(&self) -> Result<()> {
+        self.check_group_field()?;
         match self.groups {
             Groups::One(_) => Err(Error::InvalidArgument {
                 what: "the index",
@@ -162,14 +167,23 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
             Groups::All | Groups::Of(_) => Ok(()),
         }
     }
-}
 
-/// The ids of all records of a group.
-pub(super) fn all<K: RecordKey, V>(
-    records: &InvertedIndex<K, V>,
-    group: &[u8],
-) -> Result<keyloom_bitmaps::BitmapExpr> {
-    records.term(GROUP, group)
+    /// Refuses an index that declares another field under the name of the field of its groups.
+    fn check_group_field(&self) -> Result<()> {
+        match self.group_is_replaced {
+            true => {
+                let (index, field) = (self.space.to_string(), GROUP.to_owned());
+                Err(TextError::ReservedField { index, field }.into())
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// The ids of all records of a group.
+    pub(super) fn all_of_group(&self, group: &[u8]) -> Result<BitmapExpr> {
+        self.check_group_field()?;
+        self.records.term(GROUP, group)
+    }
 }
 
 /// The texts of one group of a [`TextIndex`]: a reference to an index of the records of that group

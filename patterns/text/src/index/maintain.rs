@@ -147,7 +147,7 @@ impl<K: RecordKey, V, G> Derived<K, V> for TextIndex<K, V, G> {
         changes: &[RecordChange<'_, K, V>],
         writes: &mut SortedWrites,
     ) -> Result<()> {
-        self.refuse_group()?;
+        self.check_groups()?;
         let mut terms = Terms::default();
         let gathered: Vec<Gathered> =
             changes.iter().map(|change| Gathered::of(self, change, &mut terms)).collect();
@@ -172,6 +172,7 @@ impl<K: RecordKey, V, G> Derived<K, V> for TextIndex<K, V, G> {
     }
 
     fn validate(&self, changes: &[RecordChange<'_, K, V>]) -> Result<()> {
+        self.check_groups()?;
         let mut terms = Terms::default();
         for change in changes {
             let new = RecordChange { old: None, ..*change };

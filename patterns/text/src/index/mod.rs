@@ -79,7 +79,8 @@
 //! * The ids are shared by all groups, and so are the filters. Two records of one group may have
 //!   distant ids: a bitmap of a group has up to one container for each 65,536 ids of the index.
 //!   The field `(group)` of the [`records`](TextIndex::records) has the group of each record, as
-//!   bytes. It is read for all documents of a group, as in a query that only excludes.
+//!   bytes. It is read for all documents of a group, as in a query that only excludes. No other
+//!   field to filter by can have this name.
 //! * The parts of the group are in every key, and count in its length. Choose short ones.
 //! * A counter of 0 may remain after the last record of a group, as after that of a term. A check
 //!   keeps two numbers for each group and field in memory.
@@ -133,8 +134,8 @@ use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions};
 
 pub use error::TextError;
 pub(crate) use gather::LENGTHS;
-use group::Groups;
 pub use group::TextGroup;
+use group::{GROUP, Groups};
 pub(crate) use keys::{ListKeys, Spaces, with_id};
 pub use similar::MoreLikeThis;
 
@@ -161,6 +162,8 @@ pub struct TextIndex<K, V, G = ()> {
     records: InvertedIndex<K, V>,
     fields: Arc<[Field<K, V>]>,
     groups: Groups<K, V>,
+    /// Whether a field to filter by has replaced that of the groups.
+    group_is_replaced: bool,
     of: PhantomData<fn() -> G>,
 }
 
@@ -190,6 +193,7 @@ impl<K, V, G> Clone for TextIndex<K, V, G> {
             records: self.records.clone(),
             fields: Arc::clone(&self.fields),
             groups: self.groups.clone(),
+            group_is_replaced: self.group_is_replaced,
             of: PhantomData,
         }
     }
@@ -230,6 +234,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
             records: records.within_universe(UNIVERSE),
             fields: Arc::new([]),
             groups,
+            group_is_replaced: false,
             of: PhantomData,
         }
     }
@@ -311,7 +316,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         name: &str,
         function: impl Fn(&K, &V) -> FieldValues<P> + Send + Sync + 'static,
     ) -> Self {
-        Self { records: self.records.field(name, function), ..self }
+        self.with_filter(name, |records| records.field(name, function))
     }
 
     /// As [`values`](TextIndex::values), for a field of which a record has at most one value. See
@@ -322,7 +327,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         name: &str,
         function: impl Fn(&K, &V) -> SingleValue<P> + Send + Sync + 'static,
     ) -> Self {
-        Self { records: self.records.single_value(name, function), ..self }
+        self.with_filter(name, |records| records.single_value(name, function))
     }
 
     /// Returns the same index with a field of integers to filter by. See
@@ -333,7 +338,17 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         name: &str,
         function: impl Fn(&K, &V) -> Option<i64> + Send + Sync + 'static,
     ) -> Self {
-        Self { records: self.records.integers(name, function), ..self }
+        self.with_filter(name, |records| records.integers(name, function))
+    }
+
+    fn with_filter(
+        self,
+        name: &str,
+        declare: impl FnOnce(InvertedIndex<K, V>) -> InvertedIndex<K, V>,
+    ) -> Self {
+        let is_group = name == GROUP && !matches!(self.groups, Groups::All);
+        let group_is_replaced = self.group_is_replaced || is_group;
+        Self { records: declare(self.records), group_is_replaced, ..self }
     }
 
     /// The ids of the records, and the bitmaps of the fields to filter by.

@@ -51,7 +51,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V: 'static, G, C: Codec<V>>(
     options: &RepairOptions,
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Progress> {
-    index.refuse_group()?;
+    index.check_groups()?;
     table.refuse_unless_attached(index.space())?;
     let repair = Repair { index, table };
     let mut done = Progress::beginning(options);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::{Error, Memory, Metered, Reader, Store, Subspace, Writer, pack};
-use keyloom_bitmaps::one;
+use keyloom_bitmaps::{one, single};
 use keyloom_tables::conformance::{Fidelity, Subject, check_maintained};
 use keyloom_tables::{Maintained, Schema, SchemaError, Table};
 use keyloom_testing::laws::{self, very_long_property};
@@ -428,6 +428,54 @@ fn a_group_is_not_maintained_alone() {
     refused(store.transact(|txn| texts.put(txn, &1, &text)).unwrap_err());
     refused(of_group.check(&store.snapshot().unwrap(), &texts).unwrap_err());
     refused(of_group.repair(&store, &texts).unwrap_err());
+}
+
+#[test]
+fn filters_with_the_name_of_the_group_field_are_refused() {
+    let (store, name) = (Memory::new(), "(group)");
+    let title = |_: &u32, text: &Text| one(&text.title);
+    let text = beside(0).remove(&0).unwrap();
+    for index in [
+        grouped(&space()).values(name, title),
+        grouped(&space()).single_value(name, |_, text| single(&text.group.0[..])),
+        grouped(&space()).integers(name, |_, text| Some(text.year)).values("other", title),
+    ] {
+        let texts = table().with(&index);
+        let snapshot = store.snapshot().unwrap();
+        let of_group = index.group((b"0", 0));
+        for error in [
+            store.transact(|txn| texts.put(txn, &1, &text)).unwrap_err(),
+            index.check(&snapshot, &texts).unwrap_err(),
+            index.repair(&store, &texts).unwrap_err(),
+            of_group.search(Query::none_of([Query::All])).hits(&snapshot).unwrap_err(),
+        ] {
+            let refused = error.downcast_ref();
+            let Some(TextError::ReservedField { field, .. }) = refused else { panic!("{error}") };
+            assert_eq!(field, name);
+            assert!(error.to_string().contains("choose another name"), "{error}");
+        }
+    }
+    assert_eq!(laws::dump_all(&store), laws::Dump::new());
+}
+
+#[test]
+fn text_fields_may_be_named_like_the_group_field() {
+    let name = "(group)";
+    let year = |_: &u32, text: &Text| Some(text.year);
+    let index = grouped(&space())
+        .field(name, Analyzer::simple(), |_, text: &Text, add| add(&text.body))
+        .integers("year", year);
+    let alone = TextIndex::<u32, Text>::new(&Subspace::new("alone")).integers(name, year);
+    let store = Memory::new();
+    let texts = table().with(&index).with(&alone);
+    store.transact(|txn| texts.put_many(txn, beside(200))).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(index.check(&snapshot, &texts).unwrap(), []);
+    assert_eq!(alone.check(&snapshot, &texts).unwrap(), []);
+    let of_group = index.group((b"0", 0));
+    for (query, count) in [(Query::term(name, "rabbit"), 3), (Query::All, 3)] {
+        assert_eq!(of_group.search(query).count(&snapshot).unwrap(), count);
+    }
 }
 
 #[test]
