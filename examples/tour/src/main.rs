@@ -30,6 +30,8 @@ mod sequence;
 mod spatial;
 #[cfg(feature = "text")]
 mod text;
+#[cfg(feature = "text")]
+mod text_groups;
 mod trees;
 mod versioned;
 
@@ -82,6 +84,8 @@ const STEPS: &[NewStep] = &[
     |tour| Ok(Box::new(bitmaps::Inverted::new(tour)?)),
     #[cfg(feature = "text")]
     |tour| Ok(Box::new(text::FullText::new(tour)?)),
+    #[cfg(feature = "text")]
+    |tour| Ok(Box::new(text_groups::TextsOfGroups::new(tour)?)),
     #[cfg(feature = "documents")]
     |tour| Ok(Box::new(documents::Relations::new(tour)?)),
     |tour| Ok(Box::new(trees::Hierarchies::new(tour)?)),

@@ -13,13 +13,13 @@ use keyloom_patterns::text::{Analyzer, Hit, Query, QueryParser, RecordHit, TextI
 use keyloom_patterns::{Attached, BatchSize, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::cities;
+use crate::cities::{self, City};
 use crate::options::Options;
 use crate::report::{ask, grouped, is_there, say};
 use crate::{Step, Tour, TourResult, TourStore};
 
 /// The number of records per transaction.
-const BATCH: usize = 500;
+pub const BATCH: usize = 500;
 /// Cities with fewer inhabitants are left out.
 const INHABITANTS: u64 = 50_000;
 /// Characters of a paragraph that are printed.
@@ -93,6 +93,14 @@ impl FullText {
     }
 }
 
+/// The cities that are not left out.
+pub fn large_cities(data: &Path) -> TourResult<Vec<(u32, City)>> {
+    let is_large = |city: &TourResult<(u32, City)>| {
+        city.as_ref().map_or(true, |(_, city)| city.population >= INHABITANTS)
+    };
+    cities::read(data)?.filter(is_large).collect()
+}
+
 /// The paragraphs of the book, each with the title of its chapter.
 fn read(data: &Path) -> TourResult<Vec<(u32, Paragraph)>> {
     let path = data.join("alice.txt.gz");
@@ -131,13 +139,8 @@ impl Step for FullText {
         }
         let started = Instant::now();
         let paragraphs = read(&options.data)?;
-        let mut names = Vec::new();
-        for city in cities::read(&options.data)? {
-            let (id, city) = city?;
-            if city.population >= INHABITANTS {
-                names.push((id, city.name));
-            }
-        }
+        let names = large_cities(&options.data)?.into_iter().map(|(id, city)| (id, city.name));
+        let names: Vec<_> = names.collect();
         let mut size = BatchSize::new(BATCH);
         size.transact_all(store, &paragraphs, |txn, part| self.paragraphs.put_many(txn, part))?;
         size.transact_all(store, &names, |txn, part| self.names.put_many(txn, part))?;

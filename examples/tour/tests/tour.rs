@@ -28,6 +28,14 @@ fn fails_with(arguments: &[&Path], words: &[&str]) {
     assert!(!said.contains("panicked"), "{said}");
 }
 
+/// The keys that the answer to a question reads, by the end of the question.
+fn keys_read(text: &str, question: &str) -> u64 {
+    let mut lines = text.lines().skip_while(|line| !line.ends_with(question));
+    let cost = lines.find(|line| line.contains(" ms;")).unwrap();
+    let read = cost.split([';', ',']).find_map(|count| count.trim().strip_suffix(" keys read"));
+    read.unwrap().parse().unwrap()
+}
+
 /// Runs the tour and checks its answers. The expected values come from commands such as
 /// `zcat cities.csv.gz | grep ',FR,' | wc -l`. Returns the answers, and the
 /// output.
@@ -55,7 +63,7 @@ fn answers_are_right(address: &str) -> (Vec<String>, String) {
         "Shanghai (CN), 22,315,474 inhabitants",
         "53,811,747 in 8,836 cities",
         "3 of 8,836",
-        "925368 keys",
+        "981146 keys",
         "ADK → ANC → ATL → EYW",
         "BOI → SLC → ATL → EYW",
         "246 airports",
@@ -66,6 +74,9 @@ fn answers_are_right(address: &str) -> (Vec<String>, String) {
         "(frequency 1, length 5, average length 22.957)",
         "1.50  São Paulo",
         "0.50  Wrocław",
+        "10 names",
+        "san: 4, santo: 3",
+        "san: 101, santa: 40",
         "98 cities in 26 countries",
         "Santo Domingo (DO), 2,201,941 inhabitants",
         "China: 18 cities",
@@ -97,6 +108,8 @@ fn answers_are_right(address: &str) -> (Vec<String>, String) {
     }
     let polygon = "1,401 Swiss cities, and 190 beyond the border";
     assert_eq!(text.contains(polygon), cfg!(feature = "polygons"), "{text}");
+    let [group, filter] = ["(the group)", "and a filter)"].map(|asked| keys_read(&text, asked));
+    assert!(20 * group < filter, "{group} and {filter} keys: {text}");
     let loaded = text.contains("135,233 loaded");
     assert!(loaded != text.contains("in the store already"), "{text}");
     let is_answer = |line: &&str| line.starts_with("  ") && !line.contains(" ms;");
