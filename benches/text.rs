@@ -1,9 +1,11 @@
 //! The text index and an index written by hand, on 20,000 documents of 50 words, in memory, on LMDB
-//! and on redb.
+//! and on redb; and the texts of one tenant, in memory and on LMDB.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 #[path = "text/by_hand.rs"]
 mod by_hand;
+#[path = "text/tenants.rs"]
+mod tenants;
 
 use std::hint::black_box;
 
@@ -14,6 +16,7 @@ use keyloom_patterns::text::{Analyzer, Query, TextIndex};
 use keyloom_redb::Redb;
 
 use by_hand::{ByHand, Match};
+use tenants::texts_of_tenants;
 
 const DOCUMENTS: u32 = 20_000;
 const WORDS: usize = 50;
@@ -132,5 +135,5 @@ fn texts(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, texts);
+criterion_group!(benches, texts, texts_of_tenants);
 criterion_main!(benches);
