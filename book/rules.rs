@@ -136,6 +136,43 @@ fn every_rust_block_of_the_book_and_the_readme_runs() {
     assert!(rust > 0);
 }
 
+/// The number of characters that a block of the book's pages shows in a line.
+const PAGE_CHARS: usize = 80;
+
+/// The lines of blocks that are wider than the page. rustdoc's hidden lines are not shown.
+fn cut_lines(text: &str) -> Vec<String> {
+    let mut cut = Vec::new();
+    for block in blocks(text) {
+        let is_hidden = |line: &str| {
+            let line = line.trim_start();
+            block.info == "rust" && (line == "#" || line.starts_with("# "))
+        };
+        let is_cut = |line: &&&str| line.chars().count() > PAGE_CHARS && !is_hidden(line);
+        cut.extend(block.lines.iter().filter(is_cut).map(|line| (*line).to_owned()));
+    }
+    cut
+}
+
+#[test]
+fn no_line_of_a_block_is_wider_than_the_page() {
+    let chapters = chapter_files().into_iter().map(|name| format!("src/{name}"));
+    for file in chapters.chain(["../README.md".to_owned()]) {
+        assert_eq!(cut_lines(&read(&file)), [""; 0], "{file}");
+    }
+}
+
+#[test]
+fn the_checker_measures_what_is_shown() {
+    let (fits, cut) = ("é".repeat(PAGE_CHARS), "é".repeat(PAGE_CHARS + 1));
+    for info in ["rust", "text", "sh"] {
+        let block = |line: &str| cut_lines(&format!("{cut}\n```{info}\n{line}\n```\n"));
+        assert_eq!(block(&fits), [""; 0]);
+        assert_eq!(block(&cut), [&*cut]);
+        assert_eq!(block(&format!("# {cut}")).len(), usize::from(info != "rust"));
+        assert_eq!(block(&format!("#[{cut}]")).len(), 1);
+    }
+}
+
 #[test]
 fn every_rust_block_of_a_chapter_asserts_something() {
     for name in chapter_files() {
