@@ -11,7 +11,11 @@ use keyloom_tables::within;
 use keyloom_tables::{Maintained, Progress};
 
 use crate::aggregate::fixture::{Click, Clicks, sample};
+use keyloom_testing::ids::number;
 use keyloom_testing::laws::clear;
+
+/// Sites in order, whose keys begin like each other.
+const SITES: [&str; 3] = ["", "a", "a\0"];
 
 /// Site, bytes in descending order, id: the order of the index.
 type Sorted = BTreeSet<(String, std::cmp::Reverse<i64>, u32)>;
@@ -74,8 +78,9 @@ fn step(
     round: u32,
     mut perform: impl FnMut(u32, Option<&Click>) -> keyloom::Result<()>,
 ) -> keyloom::Result<()> {
-    let id = random.u32(..400);
-    let click = Click { bytes: random.i64(-5..40), ..sample(random.u32(..9)) };
+    let id = number(random.u64(..400)) as u32;
+    let site = SITES[random.usize(..3)].to_owned();
+    let click = Click { site, bytes: random.i64(-5..40), ..sample(0) };
     // The index first grows, then shrinks and grows.
     let put = random.u32(..10) < if round < 20 { 9 } else { 5 };
     perform(id, put.then_some(&click))?;
@@ -96,7 +101,7 @@ fn agrees(clicks: &Clicks, store: &impl Store, oracle: &Sorted) {
         assert_eq!(found.record_key().unwrap(), *id);
     }
     assert!(ranked.nth(&snapshot, (), all.len() as u64).unwrap().is_none());
-    for site in ["site 0", "site 1", "site 2"] {
+    for site in SITES {
         let of_site: Vec<_> = all.iter().filter(|entry| entry.0 == site).collect();
         assert_eq!(ranked.count(&snapshot, site).unwrap(), of_site.len() as u64);
         for bytes in -7..42 {
@@ -117,9 +122,10 @@ fn agrees(clicks: &Clicks, store: &impl Store, oracle: &Sorted) {
         assert_eq!(top, of_site.iter().take(3).map(|entry| entry.2).collect::<Vec<_>>());
     }
     // If the parts are outside of the selection, all of its entries come before them, or none.
-    assert_eq!(ranked.rank(&snapshot, "site 1", "site 0").unwrap(), 0);
-    let in_site = ranked.count(&snapshot, "site 1").unwrap();
-    assert_eq!(ranked.rank(&snapshot, "site 1", "site 2").unwrap(), in_site);
+    let [before, site, after] = SITES;
+    assert_eq!(ranked.rank(&snapshot, site, before).unwrap(), 0);
+    let in_site = ranked.count(&snapshot, site).unwrap();
+    assert_eq!(ranked.rank(&snapshot, site, after).unwrap(), in_site);
 }
 
 pub fn damaged_counts_are_found_and_mended_while_others_write(store: &(impl Store + Clone)) {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::entity::shapes::{faults, object, things};
+use keyloom_testing::ids::text;
 use keyloom_testing::laws::{clear, counts, dump_all, long_property};
 
 /// The fields of the older program.
@@ -88,7 +89,7 @@ fn perform(town: &mut Town, edit: &Edit, n: usize) {
         Edit::Lengthen(river) => {
             town.rivers.values_mut().skip(river.into()).take(1).for_each(|river| river.length += 1);
         }
-        Edit::RemoveRiver(river) => drop(town.rivers.remove(&format!("river {river}"))),
+        Edit::RemoveRiver(river) => drop(town.rivers.remove(&text(river.into()))),
         _ => {}
     }
 }
@@ -123,7 +124,7 @@ fn imitate(town: &mut Value, edit: &Edit, n: usize) {
             });
         }
         Edit::RemoveRiver(river) => {
-            drop(town["rivers"].as_object_mut().unwrap().remove(&format!("river {river}")));
+            drop(town["rivers"].as_object_mut().unwrap().remove(&text(river.into())));
         }
         _ => {}
     }
@@ -144,9 +145,7 @@ fn town() -> impl Strategy<Value = Value> {
             let street =
                 |(n, extra): (usize, &Value)| with(extra, json!({"label": format!("{n}")}));
             let streets: Vec<Value> = streets.iter().enumerate().map(street).collect();
-            let river = |(n, extra): (usize, &Value)| {
-                (format!("river {n}"), with(extra, json!({"length": n})))
-            };
+            let river = |(n, extra): (usize, &Value)| (text(n), with(extra, json!({"length": n})));
             let rivers: Map<String, Value> = rivers.iter().enumerate().map(river).collect();
             let known = json!({"name": "town", "streets": streets, "rivers": rivers});
             let mut town = with(&extra, known);

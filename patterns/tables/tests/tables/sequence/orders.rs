@@ -17,8 +17,9 @@ use keyloom_testing::laws::{clear, property};
 const DAY_MS: u64 = 86_400_000;
 
 pub fn records_of_time_lie_in_the_buckets_of_their_ids(store: &(impl Store + Clone)) {
-    let records = TimeBuckets::<(u8, u8), u64>::daily(&Subspace::new("time"));
-    let (ours, other) = ((1, 2), (1, 3));
+    let records = TimeBuckets::<(String, u8), u64>::daily(&Subspace::new("time"));
+    // Their keys begin and end like each other.
+    let (ours, other) = (("a".to_owned(), 0), ("a\0".to_owned(), 20));
     let time = || prop_oneof![0..5 * DAY_MS, (0..6u64).prop_map(|day| day * DAY_MS)];
     let bound = prop_oneof![
         time().prop_map(Bound::Included),

@@ -9,6 +9,7 @@ use keyloom::{KeyRange, Memory, Metered, Order, Reader, Store, Subspace, Writer}
 use keyloom_tables::sequence::VersionstampedLog;
 use proptest::prelude::*;
 
+use keyloom_testing::ids::text;
 use keyloom_testing::laws::{
     clear, conflicts_are_retried_to_the_same_end, dump_all, faults_leave_nothing_half_done,
     property, writing,
@@ -21,24 +22,27 @@ fn events() -> VersionstampedLog<u8, String> {
 #[derive(Clone, Debug)]
 enum Step {
     /// Appends records to a container, in one transaction.
-    Append(u8, u8),
+    Append(String, u8),
     /// Deletes the record at a position.
-    Delete(u8, prop::sample::Index),
+    Delete(String, prop::sample::Index),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let append = (0..3_u8, 1..4_u8).prop_map(|(of, count)| Step::Append(of, count));
-    let delete = (0..3_u8, any::<prop::sample::Index>()).prop_map(|(of, at)| Step::Delete(of, at));
+    let container = || (0..3_usize).prop_map(text);
+    let append = (container(), 1..4_u8).prop_map(|(of, count)| Step::Append(of, count));
+    let delete =
+        (container(), any::<prop::sample::Index>()).prop_map(|(of, at)| Step::Delete(of, at));
     prop::collection::vec(prop_oneof![3 => append, 1 => delete], 0..12)
 }
 
 /// Compared with a list for each container.
 pub fn records_come_in_the_order_of_their_commits(store: &(impl Store + Clone)) {
-    let events = events();
+    // Containers whose keys begin and end like each other.
+    let events = VersionstampedLog::<String, String>::new(&Subspace::new("events"));
     property(steps(), |steps| {
         clear(store);
-        let mut model: BTreeMap<u8, Vec<String>> = BTreeMap::new();
-        let mut stamps: BTreeMap<u8, Vec<Versionstamp>> = BTreeMap::new();
+        let mut model: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut stamps: BTreeMap<String, Vec<Versionstamp>> = BTreeMap::new();
         for (n, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Append(of, count) => {
@@ -81,7 +85,7 @@ pub fn records_come_in_the_order_of_their_commits(store: &(impl Store + Clone)) 
                 for (stamp, text) in &found {
                     assert_eq!(events.get(&snapshot, of, *stamp).unwrap().as_ref(), Some(text));
                 }
-                stamps.insert(*of, found.into_iter().map(|(stamp, _)| stamp).collect());
+                stamps.insert(of.clone(), found.into_iter().map(|(stamp, _)| stamp).collect());
             }
         }
     });

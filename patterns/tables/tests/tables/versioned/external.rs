@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::model::{List, Lists};
+use super::model::{IDS, List, Lists};
 use keyloom_testing::laws::{
     clear, conflicts_are_retried_to_the_same_end, dump_all, faults_leave_nothing_half_done,
     property, refused, writing,
@@ -69,7 +69,8 @@ fn apply(
 
 pub fn external_changes_do_what_they_do_to_a_map(store: &(impl Store + Clone)) {
     let list = vec(0..2u8, 0..3);
-    let changes = vec((0..3u8, 0..12u64, any::<bool>(), option::weighted(0.7, list)), 1..30);
+    let id = prop::sample::select(IDS[..3].to_vec());
+    let changes = vec((id, 0..12u64, any::<bool>(), option::weighted(0.7, list)), 1..30);
     property(changes, |changes| {
         clear(store);
         let mut model = Model::new();
@@ -143,7 +144,8 @@ pub fn no_version_comes_twice_whatever_its_source(store: &(impl Store + Clone)) 
             .prop_map(|(number, is_strict, to)| AnyChange::External(number, is_strict, to)),
     ];
     let repeated = std::cell::Cell::new(0);
-    property(vec((0..2u8, any_change), 1..24), |mut changes| {
+    let id = prop::sample::select(IDS[..2].to_vec());
+    property(vec((id, any_change), 1..24), |mut changes| {
         clear(store);
         let Lists { table, .. } = Lists::new();
         // The control: the other system may repeat a version, and does at the end of each history.

@@ -14,6 +14,9 @@ use keyloom_testing::laws::{clear, dump, dump_all, property};
 pub type List = Vec<u8>;
 
 /// Short lists by id, and an index of their lengths.
+/// Ids whose packed forms begin and end like each other.
+pub const IDS: [u8; 4] = [0, 20, 1, 255];
+
 pub struct Lists {
     pub table: VersionedTable<u8, List>,
     pub by_length: Index<u8, VersionedRecord<List>, usize>,
@@ -60,8 +63,7 @@ fn changes() -> impl Strategy<Value = Vec<(u8, Change)>> {
         2 => item().prop_map(|(item, most)| Change::Append(item, most)),
         2 => item().prop_map(|(item, most)| Change::AppendDroppingOldest(item, most)),
     ];
-    // Ids whose packed forms begin and end like each other.
-    vec((prop::sample::select(vec![0, 20, 1, 255]), change), 1..40)
+    vec((prop::sample::select(IDS.to_vec()), change), 1..40)
 }
 
 /// The outcome of a change: the new version, or the conflicting record.
