@@ -125,9 +125,9 @@ pub fn nested_queries_match_within_one_element(store: &impl Store) {
 /// Whether a document has all of an example, by the documented rule.
 fn has(document: &Value, example: &Value) -> bool {
     match example {
-        Value::Object(fields) => fields
-            .iter()
-            .all(|(name, inner)| document.get(name).is_some_and(|value| has(value, inner))),
+        Value::Object(fields) => document.as_object().is_some_and(|document| {
+            fields.iter().all(|(name, inner)| document.get(name).is_some_and(|of| has(of, inner)))
+        }),
         Value::Array(values) => document.as_array().is_some_and(|elements| {
             values.iter().all(|inner| elements.iter().any(|element| has(element, inner)))
         }),
