@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use keyloom::{Error, Memory, Metered, Store, Subspace};
 use keyloom_documents::{DocumentError, NumberedFields, ProximityField};
 use keyloom_tables::Table;
+use keyloom_testing::ids::number;
 use keyloom_testing::laws::{clear, counts, long_property, refused};
 use keyloom_text::{Analyzer, Near, Query, TextIndex};
 use proptest::prelude::*;
@@ -133,7 +134,8 @@ fn resumes_of_words() -> impl Strategy<Value = BTreeMap<u32, Skills>> {
     let level = prop::sample::select(vec!["poor", "good", "excellent"]);
     let all =
         prop::collection::vec((skill.prop_map(String::from), level.prop_map(String::from)), 0..5);
-    prop::collection::btree_map(0..9u32, all, 0..9)
+    let key = (0..9_u64).prop_map(|n| number(n) as u32);
+    prop::collection::btree_map(key, all, 0..9)
 }
 
 /// The people with this skill at this level.

@@ -3,7 +3,7 @@
 use keyloom::{Order, Reader, Store, Subspace};
 use keyloom_bitmaps::single;
 use keyloom_tables::Table;
-use keyloom_testing::laws;
+use keyloom_testing::{ids, laws};
 use keyloom_text::{Analyzer, Hit, Query, Search, TextIndex};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -34,8 +34,8 @@ pub fn posts(index: &Index) -> Posts {
 
 /// Few authors, so that groups have many hits, or many.
 pub fn some_posts() -> impl Strategy<Value = Vec<Post>> {
-    let post = |authors: u32| {
-        let author = prop::option::weighted(0.9, (0..authors).prop_map(|n| format!("author {n}")));
+    let post = |authors: usize| {
+        let author = prop::option::weighted(0.9, (0_usize..authors).prop_map(ids::text));
         let words = prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "d"]), 0..7);
         let date = prop::option::weighted(0.8, -3_i64..4);
         (author, 0_u8..3, words, date).prop_map(|(author, country, words, date)| Post {
@@ -45,7 +45,7 @@ pub fn some_posts() -> impl Strategy<Value = Vec<Post>> {
             date,
         })
     };
-    prop_oneof![2_u32..5, 20_u32..40]
+    prop_oneof![2_usize..5, 20_usize..40]
         .prop_flat_map(move |authors| prop::collection::vec(post(authors), 0..90))
 }
 

@@ -35,7 +35,7 @@ pub fn a_value() -> impl Strategy<Value = Value> {
     prop_oneof![
         3 => (0..4).prop_map(Value::from),
         1 => prop::sample::select(vec![json!(1.0), json!(1.5), json!(-2), json!(u64::MAX)]),
-        3 => prop::sample::select(vec!["a", "b", "ab", ""]).prop_map(Value::from),
+        3 => prop::sample::select(vec!["", "a", "a\0", "\0", "ab"]).prop_map(Value::from),
         1 => prop::sample::select(vec![json!(null), json!(true), json!(false), json!([]), json!([1])]),
     ]
 }

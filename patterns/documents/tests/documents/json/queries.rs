@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use keyloom::{Order, Store, Writer};
-use keyloom_testing::laws;
+use keyloom_testing::{ids, laws};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -194,7 +194,8 @@ pub fn a_repair_writes_lost_entries_again(store: &impl Store) {
 
 /// Indexes after random changes are those of the documents.
 pub fn indexes_follow_every_change(store: &impl Store) {
-    let change = (0_u32..12, prop::option::weighted(0.8, a_document()), any::<bool>());
+    let key = (0..12_u64).prop_map(|n| ids::number(n) as u32);
+    let change = (key, prop::option::weighted(0.8, a_document()), any::<bool>());
     laws::very_long_property(prop::collection::vec(change, 1..30), |changes| {
         laws::clear(store);
         let orders = open(store);

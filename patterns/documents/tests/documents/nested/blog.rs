@@ -4,6 +4,7 @@ use keyloom::{Result, Store};
 use keyloom_bitmaps::one;
 use keyloom_documents::{Documents, Nested};
 use keyloom_tables::Schema;
+use keyloom_tables::table::RecordKey;
 use keyloom_text::Analyzer;
 use serde::{Deserialize, Serialize};
 
@@ -31,21 +32,22 @@ pub struct Post {
     pub comments: Vec<Comment>,
 }
 
-pub type Posts = Documents<u32, Post>;
-pub type Comments = Nested<u32, Post, Comment>;
-pub type Replies = Nested<(u32, u32), Comment, Reply>;
+pub type Comments<P> = Nested<P, Post, Comment>;
+pub type Replies<P> = Nested<(P, u32), Comment, Reply>;
 
-#[derive(Clone)]
-pub struct Blog {
-    pub posts: Posts,
-    pub comments: Comments,
-    pub replies: Replies,
+/// A blog with posts by the keys `P`.
+pub struct BlogOf<P: RecordKey> {
+    pub posts: Documents<P, Post>,
+    pub comments: Comments<P>,
+    pub replies: Replies<P>,
 }
 
-impl Blog {
+pub type Blog = BlogOf<u32>;
+
+impl<P: RecordKey + Clone + Send + Sync> BlogOf<P> {
     pub fn declare(store: &impl Store) -> Result<Self> {
         let schema = Schema::open(store, "blog")?;
-        let posts = Posts::declare(&schema, "posts", 1, |index| {
+        let posts = Documents::declare(&schema, "posts", 1, |index| {
             index
                 .field("title", Analyzer::english(), |_, post: &Post, add| add(&post.title))
                 .values("tags", |_, post| post.tags.iter().collect())

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use keyloom_testing::ids;
 use proptest::prelude::*;
 
 use super::blog::{Comment, Post, Reply};
 
-pub type Model = BTreeMap<u32, Post>;
+/// The keys of posts begin and end like each other.
+pub type Model = BTreeMap<String, Post>;
 
 const NAMES: [&str; 3] = ["ann", "bob", "cy"];
 const WORDS: [&str; 4] = ["good", "bad", "long", "short"];
@@ -40,19 +42,22 @@ pub fn any_post() -> impl Strategy<Value = Post> {
     })
 }
 
+/// The number of keys.
+pub const KEYS: usize = 6;
+
 /// One step of a history.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Put(u32, Post),
-    Delete(u32),
-    Push(u32, Comment),
-    Replace(u32, usize, Comment),
-    Remove(u32, usize),
-    Rename(u32, u32),
+    Put(String, Post),
+    Delete(String),
+    Push(String, Comment),
+    Replace(String, usize, Comment),
+    Remove(String, usize),
+    Rename(String, String),
 }
 
 pub fn history() -> impl Strategy<Value = Vec<Step>> {
-    let key = || 0..6u32;
+    let key = || (0..KEYS).prop_map(ids::text);
     let step = prop_oneof![
         4 => (key(), any_post()).prop_map(|(key, post)| Step::Put(key, post)),
         1 => key().prop_map(Step::Delete),

@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::{Result, Store, Writer};
 use keyloom_documents::{Matches, ScoreMode};
+use keyloom_testing::ids::text;
 use keyloom_testing::laws::{clear, very_long_property};
 use keyloom_text::Query;
 
-use super::blog::{Blog, Comment, Post};
-use super::fixture::{Model, Step, history};
+use super::blog::{BlogOf, Comment, Post};
+use super::fixture::{KEYS, Model, Step, history};
+
+type Blog = BlogOf<String>;
 
 /// Makes a step in the store, as far as its documents and elements exist.
 fn make(blog: &Blog, txn: &mut impl Writer, step: &Step, model: &Model) -> Result<()> {
-    let ordinal = |txn: &mut _, key: &u32, n: usize| -> Result<Option<u32>> {
+    let ordinal = |txn: &mut _, key: &String, n: usize| -> Result<Option<u32>> {
         Ok(blog.comments.elements(txn, key)?.get(n).map(|(ordinal, _)| *ordinal))
     };
     match step {
@@ -81,7 +84,7 @@ pub fn documents_are_read_as_they_were_put(store: &impl Store) {
         let blog = Blog::declare(store).unwrap();
         let model = run(&blog, store, &steps);
         let snapshot = store.snapshot().unwrap();
-        for key in 0..6 {
+        for key in (0..KEYS).map(text) {
             assert_eq!(blog.posts.get(&snapshot, &key).unwrap().as_ref(), model.get(&key));
             let elements = blog.comments.elements(&snapshot, &key).unwrap();
             let wanted = model.get(&key).map_or(0, |post| post.comments.len());
@@ -113,11 +116,11 @@ fn has_word(text: &str, word: &str) -> bool {
 fn expected<'m>(
     model: &'m Model,
     is_found: impl Fn(&Comment) -> bool,
-) -> BTreeMap<u32, Vec<(usize, &'m Comment)>> {
+) -> BTreeMap<String, Vec<(usize, &'m Comment)>> {
     let of = |post: &'m Post| -> Vec<(usize, &'m Comment)> {
         post.comments.iter().enumerate().filter(|(_, c)| is_found(c)).collect()
     };
-    let all = model.iter().map(|(key, post)| (*key, of(post)));
+    let all = model.iter().map(|(key, post)| (key.clone(), of(post)));
     all.filter(|(_, found)| !found.is_empty()).collect()
 }
 
@@ -147,9 +150,9 @@ fn elements_match_on_their_own(blog: &Blog, store: &impl Store, model: &Model, n
 
     // The scores of the single comments are those of the index; the posts combine them.
     let keys = found.keys(&snapshot).unwrap();
-    let mut scores = BTreeMap::<u32, Vec<f64>>::new();
+    let mut scores = BTreeMap::<String, Vec<f64>>::new();
     for (key, (_, score)) in keys.iter().zip(found.scores()) {
-        scores.entry(key.0).or_default().push(*score);
+        scores.entry(key.0.clone()).or_default().push(*score);
     }
     assert_eq!(scores.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
     for mode in MODES {
@@ -157,11 +160,11 @@ fn elements_match_on_their_own(blog: &Blog, store: &impl Store, model: &Model, n
             let posts = blog.comments.to_parents_with(&snapshot, &found, mode, least..=3).unwrap();
             let mut hits = posts.top(&snapshot, 0, 100).unwrap();
             assert!(hits.is_sorted_by(|a, b| a.score >= b.score));
-            hits.sort_by_key(|hit| hit.key);
-            let number = |key: &u32| wanted[key].len() as u64;
-            let wanted: Vec<u32> =
-                wanted.keys().copied().filter(|key| (least..=3).contains(&number(key))).collect();
-            assert_eq!(hits.iter().map(|hit| hit.key).collect::<Vec<_>>(), wanted);
+            hits.sort_by(|a, b| a.key.cmp(&b.key));
+            let number = |key: &String| wanted[key].len() as u64;
+            let wanted: Vec<String> =
+                wanted.keys().filter(|key| (least..=3).contains(&number(key))).cloned().collect();
+            assert_eq!(hits.iter().map(|hit| hit.key.clone()).collect::<Vec<_>>(), wanted);
             assert!(hits.iter().all(|hit| close(hit.score, combined(&scores[&hit.key], mode))));
         }
     }
@@ -185,19 +188,19 @@ fn with_root_queries(
     blog: &Blog,
     store: &impl Store,
     model: &Model,
-    found: &Matches<(u32, u32), Comment>,
+    found: &Matches<(String, u32), Comment>,
     name: &str,
 ) {
     let snapshot = store.snapshot().unwrap();
-    let nested: BTreeSet<u32> =
+    let nested: BTreeSet<String> =
         expected(model, |c| c.name == name && c.age > 21).into_keys().collect();
     let titled = model.iter().filter(|(_, post)| has_word(&post.title, "good"));
-    let titled: BTreeSet<u32> = titled.map(|(key, _)| *key).collect();
+    let titled: BTreeSet<String> = titled.map(|(key, _)| key.clone()).collect();
     let index = blog.posts.text().at(&snapshot).unwrap();
     let good = Matches::of(index, &index.search(Query::term("title", "good")), &snapshot).unwrap();
     let posts = blog.comments.to_parents(&snapshot, found, ScoreMode::Sum).unwrap();
-    let keys = |matches: Result<Matches<u32, Post>>| {
-        matches.unwrap().keys(&snapshot).unwrap().into_iter().collect::<BTreeSet<u32>>()
+    let keys = |matches: Result<Matches<String, Post>>| {
+        matches.unwrap().keys(&snapshot).unwrap().into_iter().collect::<BTreeSet<String>>()
     };
     assert_eq!(keys(good.and(&posts)), &titled & &nested);
     assert_eq!(keys(good.or(&posts)), &titled | &nested);
@@ -218,12 +221,13 @@ fn sorted_and_counted(blog: &Blog, store: &impl Store, model: &Model) {
     for mode in MODES {
         let stars = blog.comments.values_of_children(&snapshot, &all, "stars", mode).unwrap();
         let mut hits = stars.top(&snapshot, 0, 100).unwrap();
-        hits.sort_by_key(|hit| hit.key);
+        hits.sort_by(|a, b| a.key.cmp(&b.key));
         let of = |post: &Post| -> Vec<f64> {
             post.comments.iter().filter_map(|c| c.stars).map(|stars| stars as f64).collect()
         };
-        let wanted = model.iter().map(|(key, post)| (*key, of(post)));
-        let wanted: Vec<(u32, Vec<f64>)> = wanted.filter(|(_, stars)| !stars.is_empty()).collect();
+        let wanted = model.iter().map(|(key, post)| (key.clone(), of(post)));
+        let wanted: Vec<(String, Vec<f64>)> =
+            wanted.filter(|(_, stars)| !stars.is_empty()).collect();
         assert_eq!(hits.len(), wanted.len());
         for (hit, (key, stars)) in hits.iter().zip(wanted) {
             assert_eq!(hit.key, key);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use keyloom::Store;
 use keyloom_documents::parent_child::OnDelete;
 use keyloom_documents::{Matches, ScoreMode};
+use keyloom_testing::ids::{number, text};
 use keyloom_testing::laws::{clear, very_long_property};
 use proptest::prelude::*;
 
@@ -27,18 +28,21 @@ struct Model {
     staff: Staff,
 }
 
+const COUNTRIES: [&str; 2] = ["a", "a\0"];
 const HOBBIES: [&str; 3] = ["hiking", "diving", "horses"];
 
+/// The keys of branches begin and end like each other.
 fn name(n: u8) -> String {
-    format!("b{n}")
+    text(usize::from(n))
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let branch = || 0..4u8;
+    let employee = || (0..9_u64).prop_map(|n| number(n) as u32);
     let step = prop_oneof![
-        6 => (branch(), 0..9u32, 1970..1990i64, 0..3u8).prop_map(|(b, n, born, h)| Step::Hire(b, n, born, h)),
-        1 => (branch(), 0..9u32).prop_map(|(b, n)| Step::Leave(b, n)),
-        3 => (branch(), 0..9u32, branch()).prop_map(|(b, n, to)| Step::Move(b, n, to)),
+        6 => (branch(), employee(), 1970..1990i64, 0..3u8).prop_map(|(b, n, born, h)| Step::Hire(b, n, born, h)),
+        1 => (branch(), employee()).prop_map(|(b, n)| Step::Leave(b, n)),
+        3 => (branch(), employee(), branch()).prop_map(|(b, n, to)| Step::Move(b, n, to)),
         1 => branch().prop_map(Step::Close),
         3 => (branch(), 0..2u8).prop_map(|(b, c)| Step::Open(b, c)),
     ];
@@ -81,7 +85,7 @@ impl Model {
                 self.staff.retain(|at, _| at.0 != name(b));
             }
             Step::Open(b, country) => {
-                let one = branch(&name(b), &format!("c{country}"));
+                let one = branch(&name(b), COUNTRIES[usize::from(country)]);
                 store.transact(|txn| branches.put(txn, &name(b), &one)).unwrap();
                 self.branches.insert(name(b), one);
             }
@@ -94,7 +98,7 @@ pub fn queries_find_what_nested_loops_find(store: &impl Store) {
         clear(store);
         let company = Company::declare(store, OnDelete::Refuse, OnDelete::Delete).unwrap();
         let mut model = Model::default();
-        let countries = ["c0".to_owned(), "c1".to_owned()];
+        let countries = COUNTRIES.map(str::to_owned);
         let put = |txn: &mut keyloom::DynWriter<'_>| {
             countries.iter().try_for_each(|one| company.countries.put(txn, one, one))
         };
@@ -159,7 +163,7 @@ fn parents_of_children(company: &Company, store: &impl Store, model: &Model, hob
 fn children_of_parents(company: &Company, store: &impl Store, model: &Model) {
     let snapshot = store.snapshot().unwrap();
     let branches = company.branches.at(&snapshot).unwrap();
-    for country in ["c0", "c1"] {
+    for country in COUNTRIES {
         let term = branches.records().term("country", country).unwrap();
         let parents = Matches::of_ids(branches, &term, 2.0, &snapshot).unwrap();
         let children = company.employees.to_children(&snapshot, &parents).unwrap();
