@@ -8,6 +8,8 @@
 //!
 //! `build.rs` generates the modules from `SUMMARY.md`. A test checks that every chapter is listed
 //! there and that every Rust block runs.
+// The first program of a chapter is shown with its `main`, so that it runs when it is copied.
+#![allow(clippy::needless_doctest_main)]
 
 pub mod geo;
 pub mod places;

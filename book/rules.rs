@@ -139,15 +139,18 @@ fn every_rust_block_of_the_book_and_the_readme_runs() {
 /// The number of characters that a block of the book's pages shows in a line.
 const PAGE_CHARS: usize = 80;
 
+/// Whether rustdoc hides a line of a Rust block.
+fn is_hidden(line: &str) -> bool {
+    let line = line.trim_start();
+    line == "#" || line.starts_with("# ")
+}
+
 /// The lines of blocks that are wider than the page. rustdoc's hidden lines are not shown.
 fn cut_lines(text: &str) -> Vec<String> {
     let mut cut = Vec::new();
     for block in blocks(text) {
-        let is_hidden = |line: &str| {
-            let line = line.trim_start();
-            block.info == "rust" && (line == "#" || line.starts_with("# "))
-        };
-        let is_cut = |line: &&&str| line.chars().count() > PAGE_CHARS && !is_hidden(line);
+        let is_shown = |line: &str| block.info != "rust" || !is_hidden(line);
+        let is_cut = |line: &&&str| line.chars().count() > PAGE_CHARS && is_shown(line);
         cut.extend(block.lines.iter().filter(is_cut).map(|line| (*line).to_owned()));
     }
     cut
@@ -171,6 +174,65 @@ fn the_checker_measures_what_is_shown() {
         assert_eq!(block(&format!("# {cut}")).len(), usize::from(info != "rust"));
         assert_eq!(block(&format!("#[{cut}]")).len(), 1);
     }
+}
+
+/// Crates that programs name without a `use`.
+const WITHOUT_USE: [&str; 4] = ["roaring", "serde_json", "tempfile", "thiserror"];
+
+/// What keeps a program from running as it is shown, in a package with the dependencies that the
+/// text shows.
+fn cannot_be_copied(block: &Block<'_>, dependencies: &str) -> Option<String> {
+    if let Some(hidden) = block.lines.iter().find(|line| is_hidden(line)) {
+        return Some(format!("{hidden:?} is hidden"));
+    }
+    if !block.lines.iter().any(|line| line.starts_with("fn main(")) {
+        return Some("it has no `main`".into());
+    }
+    let paths = block.lines.iter().filter_map(|line| line.trim_start().strip_prefix("use "));
+    let used = paths.map(|path| path.split("::").next().unwrap_or_default());
+    let is_named =
+        |name: &&&str| block.lines.iter().any(|line| line.contains(&format!("{name}::")));
+    let mut crates = used.chain(WITHOUT_USE.iter().filter(is_named).copied());
+    let is_shown = |name: &str| {
+        let line = format!("\n{} = ", name.replace('_', "-"));
+        name == "std" || dependencies.contains(&line)
+    };
+    let missing = crates.find(|name| !is_shown(name))?;
+    Some(format!("{missing:?} is not among the dependencies"))
+}
+
+fn dependencies(text: &str) -> String {
+    let toml = blocks(text).into_iter().find(|block| block.info == "toml").unwrap();
+    toml.lines.join("\n")
+}
+
+#[test]
+fn what_is_shown_first_runs_when_it_is_copied() {
+    let readme = read("../README.md");
+    for block in blocks(&readme).iter().filter(|block| block.info == "rust") {
+        assert_eq!(cannot_be_copied(block, &dependencies(&readme)), None, "{}", block.line);
+    }
+    let shown = dependencies(&read("src/introduction.md"));
+    for name in chapter_files() {
+        let text = read(&format!("src/{name}"));
+        let blocks = blocks(&text);
+        let Some(first) = blocks.iter().find(|block| block.info == "rust") else { continue };
+        assert_eq!(cannot_be_copied(first, &shown), None, "{name}");
+    }
+}
+
+#[test]
+fn the_checker_finds_what_cannot_be_copied() {
+    let cannot = |lines: &[&'static str]| {
+        let block = Block { line: 1, info: "rust", lines: lines.to_vec() };
+        cannot_be_copied(&block, "[dependencies]\nkeyloom = 1\nkeyloom-book = 1").is_some()
+    };
+    assert!(!cannot(&["use keyloom::Store;", "use keyloom_book::geo;", "fn main() {}"]));
+    assert!(cannot(&["use keyloom_patterns::Schema;", "fn main() {}"]));
+    assert!(cannot(&["# use keyloom::Store;", "fn main() {}"]));
+    assert!(cannot(&["let a = 1;"]));
+    assert!(cannot(&["fn main() {", "    tempfile::tempdir().unwrap();", "}"]));
+    assert!(cannot(&["# fn main() {", "let a = 1;", "# }"]));
 }
 
 #[test]
