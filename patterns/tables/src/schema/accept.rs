@@ -13,7 +13,7 @@ use super::error::SchemaError;
 use super::import::refuse_overlap;
 use super::rename::{former_table, gone, refuse_former};
 use super::sample::sample;
-use super::stored::{StoredTable, TableDefinition, space_of, write_entry};
+use super::stored::{PLAIN, StoredTable, TableDefinition, space_of, write_entry};
 use super::{Schema, new_id};
 use crate::derived::page_behind;
 use crate::parts::join_shapes;
@@ -99,7 +99,7 @@ impl Declaration<'_> {
         };
         // The records of a table whose type had no versions.
         let plain = match (stored.version_numbers(), declared.version_numbers()) {
-            (None, Some(_)) => Some(Shape::versions([(0, stored.clone())])),
+            (None, Some(_)) => Some(Shape::versions([(PLAIN, stored.clone())])),
             _ => None,
         };
         declared.reads(plain.as_ref().unwrap_or(stored)).map_err(changed)

@@ -116,7 +116,7 @@ pub enum SchemaError {
     /// Programs without the plain type write the table. They do not see whether the bytes of a
     /// record are also those of a plain one, so this program could take one for another.
     #[error(
-        "in the schema {schema:?}, the records of {table:?} all have versions, and programs write them that no longer know the plain type; put `Nothing` in the place of `Plain`"
+        "in the schema {schema:?}, the records of {table:?} all have versions, and programs write them that no longer know the plain type; put `Nothing` in the place of `Plain`, or remove `from_plain`, or run the newer program"
     )]
     ForgetsPlain {
         /// The schema.

@@ -25,7 +25,7 @@ const IMPORTED: u8 = 4;
 const FORGETS_PLAIN: u8 = 2;
 const NEWEST: u8 = IMPORTED + FORGETS_PLAIN;
 /// The number of records without a version among the versions of a shape.
-const PLAIN: u8 = 0;
+pub(super) const PLAIN: u8 = 0;
 /// Added to the number of the state of derived data whose build has a fence.
 const FENCED: u8 = 4;
 

@@ -137,7 +137,7 @@ impl<'t> Reading<'t> {
             let text = format!("{field}{}{star}", escaped(stem));
             self.tokens.push(Token::Clause { sign, text });
         }
-        if typed.ends_with(|c: char| c == ')' || is_mark(c)) && typed.contains(')') {
+        if typed.ends_with(is_mark) && typed.contains(')') {
             self.of_group = None;
         }
     }
@@ -358,6 +358,17 @@ mod tests {
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert!(TYPED.len() >= 100);
+    }
+
+    #[test]
+    fn a_parser_that_cannot_search_is_no_error_of_the_text() {
+        let without_fields = QueryParser::new([""; 0]).fields(["title"]);
+        assert_eq!(without_fields.parse_lenient("rabbit"), crate::BooleanQuery::new().into());
+        let in_field = without_fields.parse_lenient("title:rabbit");
+        assert_eq!(in_field.to_string(), "title:rabbit");
+        // The search reports the boost, as it does for a query that is built.
+        let query = QueryParser::new(["body"]).boost("body", -1.0).parse_lenient("rabbit");
+        assert!(matches!(query.check(), Err(crate::QueryError::Score { .. })));
     }
 
     proptest! {

@@ -174,7 +174,8 @@ impl QueryParser {
     /// | `title:rabbit` | in this field, if it is a default field or one of [`fields`](Self::fields) |
     ///
     /// Everything else is part of a word, such as in `10:30` and `http://…`, or is left out, such as
-    /// parentheses, `?` at the end of a word, `~2` and `^2`. A text without words matches nothing.
+    /// parentheses, `?` at the end of a word, `~2` and `^2`. A text without words matches nothing,
+    /// and so do words without a field if there is no default field.
     /// There are no regular expressions, fuzzy terms and leading wildcards. A search still
     /// refuses more than its [`max_terms`](crate::Search::max_terms).
     ///
