@@ -5,7 +5,7 @@ use std::slice::{from_mut, from_ref};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, Error, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{DynWriter, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_tables::kit::Elsewhere;
 use keyloom_tables::table::RecordKey;
 use keyloom_tables::{Attached, Schema, Table};
@@ -60,6 +60,18 @@ pub(crate) trait Part<K, V>: Send + Sync {
         Ok(())
     }
 
+    /// Adds the keys of the entries in the schema that [`expect_declared`](Self::expect_declared)
+    /// needs, in its order.
+    fn add_entry_keys(&self, keys: &mut Vec<KeyBuf>) {
+        let _ = keys;
+    }
+
+    /// Refuses paths within the elements that this program does not declare.
+    fn expect_declared(&self, entries: &mut Entries<'_>) -> Result<()> {
+        let _ = entries;
+        Ok(())
+    }
+
     /// Adds the stored elements to the documents with these keys.
     fn read(&self, reader: &dyn ReadEntries, keys: &[K], documents: &mut [V]) -> Result<()> {
         let _ = (reader, keys, documents);
@@ -72,6 +84,12 @@ pub(crate) trait Part<K, V>: Send + Sync {
     /// Called after a document was moved to another key, `depth` levels below the first.
     fn moved(&self, txn: &mut DynWriter<'_>, from: &K, to: &K, depth: usize) -> Result<()>;
 }
+
+/// Entries of tables in the schema, as they were read.
+pub(crate) type Entries<'e> = std::slice::Iter<'e, Option<&'e [u8]>>;
+
+/// The kind of a path in the entry of the table of documents.
+pub(crate) const PATH: &str = "path";
 
 /// The parts of documents.
 type Parts<K, V> = RwLock<Vec<Arc<dyn Part<K, V>>>>;
@@ -176,16 +194,43 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
         self.text.table()
     }
 
-    /// The document with the elements of all its paths. Costs 1 get, and 1 range for each path of
-    /// the document; and 1 range for each element and each of its own paths. The ranges of a path
-    /// are read together, 256 in one round trip.
+    /// The document with the elements of all its paths. Costs 1 get, and for each path of the
+    /// document 1 range; and 1 range for each element and each of its own paths. The ranges of a
+    /// path are read together, 256 in one round trip.
+    ///
+    /// With the document, the entries of the tables in the schema are read: 1 get for the
+    /// documents, and 1 for each path that the program declares. So a program that began before
+    /// another one declared a path does not return documents without the elements.
     ///
     /// # Errors
-    /// An error with the key if a record does not decode; any error of the store.
+    /// [`SchemaError::Undeclared`](keyloom_tables::SchemaError::Undeclared) for a path that this
+    /// program does not declare; an error with the key if a record does not decode; any error of
+    /// the store.
     pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<V>> {
-        let Some(mut document) = self.table().get(reader, key)? else { return Ok(None) };
+        let packed = self.table().space().pack(key);
+        let mut keys = vec![packed.clone()];
+        self.add_entry_keys(&mut keys);
+        let found = reader.get_many(&keys)?;
+        let found: Vec<Option<&[u8]>> = found.iter().map(Option::as_deref).collect();
+        let Some((Some(record), entries)) = found.split_first() else { return Ok(None) };
+        self.expect_declared(&mut entries.iter())?;
+        let mut document = C::decode(record).map_err(|error| error.at(&packed))?;
         self.read_parts(reader, from_ref(key), from_mut(&mut document))?;
         Ok(Some(document))
+    }
+
+    pub(crate) fn add_entry_keys(&self, keys: &mut Vec<KeyBuf>) {
+        keys.extend(self.table().entry_key().cloned());
+        self.parts().iter().for_each(|part| part.add_entry_keys(keys));
+    }
+
+    /// Refuses paths, also within elements, that this program does not declare. The entries are
+    /// those of the keys of [`add_entry_keys`](Self::add_entry_keys).
+    pub(crate) fn expect_declared(&self, entries: &mut Entries<'_>) -> Result<()> {
+        if self.table().entry_key().is_some() {
+            self.table().expect_declared(entries.next().copied().flatten(), PATH)?;
+        }
+        self.parts().iter().try_for_each(|part| part.expect_declared(entries))
     }
 
     pub(crate) fn read_parts(

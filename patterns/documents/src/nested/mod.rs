@@ -73,7 +73,9 @@
 //!
 //! Both hold after every transaction that writes through [`Documents`] and [`Nested`] in a program
 //! that declares all paths. Writes through the tables, and records from before a path was declared,
-//! can leave elements without a document or within its record. [`check`](Nested::check) reports
+//! can leave elements without a document or within its record. A program that does not declare a
+//! path that another one has declared can neither write documents nor [`get`](Documents::get) them:
+//! it would return them without these elements. [`check`](Nested::check) reports
 //! them, and [`repair`](Nested::repair) deletes the first and makes records of the second.
 //!
 //! # Queries
@@ -94,6 +96,7 @@
 //! | operation | cost |
 //! |---|---|
 //! | [`put`](Documents::put) of a document | 1 get, 1 range per path of the document, and per path of each element; per record that changes 1 get, 1 key written and the changes of its index; no other record and no other index is written |
+//! | [`get`](Documents::get) of a document | 1 get, 1 range per path of the document, and per path of each element; 1 get for the entry of the table and of each path in the schema; 1 round trip, and 1 per path |
 //! | [`replace`](Nested::replace) an element | 3 gets, 1 key written and the changes of its index; 1 range per path of the element |
 //! | [`push`](Nested::push) | 3 gets, 1 range, 1 key written and the changes of its index |
 //! | [`remove`](Nested::remove) | 1 get, 1 key written and the changes of its index |
@@ -131,7 +134,7 @@ use keyloom_tables::kit::record;
 use keyloom_tables::table::RecordKey;
 use keyloom_text::TextIndex;
 
-use crate::documents::{Documents, ReadEntries};
+use crate::documents::{Documents, PATH, ReadEntries};
 use crate::error::DocumentError;
 use crate::relation::{ParentOf, Relation, with_parent};
 
@@ -207,7 +210,7 @@ where
         let (parents, children) = (documents.text().clone(), elements.text().clone());
         let nested =
             Self { relation: Relation { parents, children, parent_of }, elements, get, get_mut };
-        documents.declare_part(schema, ("path", path), 1, "", Arc::new(nested.clone()))?;
+        documents.declare_part(schema, (PATH, path), 1, "", Arc::new(nested.clone()))?;
         Ok(nested)
     }
 

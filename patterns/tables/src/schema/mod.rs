@@ -256,6 +256,7 @@ mod steps;
 mod stored;
 mod tables;
 mod violations;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -65,7 +65,19 @@ struct AllDeclared<K, V> {
     steady: Option<Steady<K, V>>,
 }
 
-/// Bytes of the table's entry that list exactly the declared data, all of it readable. A writer
+impl<K, V> AllDeclared<K, V> {
+    /// Whether the entry lists exactly the declared data, and all of it is readable.
+    fn is_whole(&self, stored: &StoredTable) -> bool {
+        // Both are sorted by name. A build may have assigned a queue since the declaration.
+        let is_declared = |(one, declared): (&StoredDerived, &Arc<Declared<K, V>>)| {
+            one.state == State::Readable && declared.is(one) && one.queue == declared.queue
+        };
+        stored.derived.len() == self.all.len()
+            && stored.derived.iter().zip(&self.all).all(is_declared)
+    }
+}
+
+/// Bytes of the table's entry that list exactly the declared data, all of it readable. A program
 /// that reads these bytes need not decode them. The first write after a declaration keeps them.
 struct Steady<K, V> {
     entry: Arc<[u8]>,
@@ -162,18 +174,16 @@ impl<K, V> Owned<K, V> {
         self.declared.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an entry by whose bytes a writer recognizes it, if it lists exactly the declared data
-    /// and all of it is readable.
+    /// Keeps an entry by whose bytes the program recognizes it, if it lists exactly the declared
+    /// data and all of it is readable.
     #[cold]
-    fn renew_steady(&self, entry: &[u8], stored: &StoredTable) {
+    pub(super) fn renew_steady(&self, entry: &[u8], stored: &StoredTable) {
+        // Others need not wait while this is not so, as during a build.
+        if !self.declared().is_whole(stored) {
+            return;
+        }
         let mut guard = self.writable();
-        // Both are sorted by name. A build may have assigned a queue since the declaration.
-        let is_declared = |(one, declared): (&StoredDerived, &Arc<Declared<K, V>>)| {
-            one.state == State::Readable && declared.is(one) && one.queue == declared.queue
-        };
-        let is_whole = stored.derived.len() == guard.all.len()
-            && stored.derived.iter().zip(&guard.all).all(is_declared);
-        if is_whole {
+        if guard.is_whole(stored) {
             let follow = |one: &Arc<Declared<K, V>>| Follow {
                 queue: one.queue.map(space_of),
                 ..Follow::always(&one.derived)
@@ -181,6 +191,11 @@ impl<K, V> Owned<K, V> {
             let followed = guard.all.iter().map(follow).collect();
             guard.steady = Some(Steady { entry: entry.into(), followed });
         }
+    }
+
+    /// Whether the entry is known to list exactly the declared data, all of it readable.
+    pub(super) fn is_steady(&self, entry: &[u8]) -> bool {
+        self.declared().steady.as_ref().is_some_and(|steady| *steady.entry == *entry)
     }
 
     /// Adds derived data, which the writers of this program maintain from now on.
@@ -328,7 +343,7 @@ impl<K, V> Owned<K, V> {
     }
 
     /// Decodes the table's entry, and refuses an entry of another table.
-    fn decode_any(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
+    pub(super) fn decode_any(&self, entry: Option<&[u8]>) -> Result<StoredTable> {
         let stored = entry.map(StoredTable::decode).transpose();
         let stored = stored.map_err(|error| error.at(&self.entry))?;
         let Some(stored) = stored.filter(|stored| stored.id == self.id) else {
@@ -365,10 +380,20 @@ impl<K, V> Owned<K, V> {
     /// # Errors
     /// [`SchemaError::Undeclared`] for data that this program cannot maintain.
     pub(super) fn refuse_undeclared(&self, stored: &StoredTable) -> Result<()> {
+        self.refuse_undeclared_of(stored, |_| true)
+    }
+
+    /// # Errors
+    /// [`SchemaError::Undeclared`] for data that `matters` and that this program does not declare.
+    pub(super) fn refuse_undeclared_of(
+        &self,
+        stored: &StoredTable,
+        matters: impl Fn(&StoredDerived) -> bool,
+    ) -> Result<()> {
         let declared = self.declared();
         let is_declared = |name: &str| declared.all.iter().any(|one| *one.name == *name);
-        let mut active = stored.derived.iter().filter(|one| one.state != State::Disabled);
-        match active.find(|one| !is_declared(&one.name)) {
+        let active = stored.derived.iter().filter(|one| one.state != State::Disabled);
+        match active.filter(|one| matters(one)).find(|one| !is_declared(&one.name)) {
             None => Ok(()),
             Some(one) => {
                 let (table, name) = (self.name.to_string(), one.name.clone());

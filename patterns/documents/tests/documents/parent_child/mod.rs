@@ -21,6 +21,7 @@ keyloom_testing::on_every_store! {
     itself::trees_stay_without_cycles_and_within_their_depth,
     itself::a_path_is_not_moved_below_itself,
     undeclared::what_belongs_to_documents_is_declared_by_each_writer,
+    undeclared::a_path_within_elements_is_declared_by_each_reader,
     costs::steps_cost_what_the_documentation_says,
     faults::a_fault_at_any_operation_leaves_no_move_half_done,
     faults::a_conflict_at_any_operation_is_retried_to_the_same_end,

@@ -84,6 +84,15 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     let _comments = self::comments(&schema, &some);
     undeclared(store.transact(|txn| some.delete(txn, &2)), "children votes");
     assert_eq!(dump_all(store), before);
+    // Nor do they return a document without its comments.
+    let snapshot = store.snapshot().unwrap();
+    for other in [&plain, &posts(&open())] {
+        undeclared(other.get(&snapshot, &2), "path comments");
+        assert_eq!(other.get(&snapshot, &9).unwrap(), None);
+    }
+    // What else is derived does not matter to a reader.
+    assert_eq!(some.get(&snapshot, &2).unwrap(), Some(post(&["a", "b", "c"])));
+    drop(snapshot);
     let found = all.get(&store.snapshot().unwrap(), &2).unwrap();
     assert_eq!(found, Some(post(&["a", "b", "c"])));
     assert_eq!(comments.elements(&store.snapshot().unwrap(), &2).unwrap().len(), 3);
@@ -132,4 +141,35 @@ pub fn what_belongs_to_documents_is_declared_by_each_writer(store: &impl Store) 
     open().drop_derived("posts", "path comments").unwrap();
     let plain = posts(&open());
     store.transact(|txn| plain.put(txn, &3, &post(&[]))).unwrap();
+}
+
+/// A matrix by its number, whose rows and cells are elements.
+type Matrices = Documents<u32, Vec<Vec<u32>>>;
+
+fn matrices<S: Store>(schema: &Schema<'_, S>) -> (Matrices, Nested<u32, Vec<Vec<u32>>, Vec<u32>>) {
+    let matrices = Matrices::declare(schema, "matrices", 1, |index| index).unwrap();
+    let rows = Nested::declare(schema, &matrices, "rows", 1, |all| all, |all| all, |index| index);
+    (matrices, rows.unwrap())
+}
+
+pub fn a_path_within_elements_is_declared_by_each_reader(store: &impl Store) {
+    clear(store);
+    let open = || Schema::open(store, "matrices").unwrap();
+    let (before, _rows) = matrices(&open());
+    let schema = open();
+    let (all, rows) = matrices(&schema);
+    let rows = rows.documents();
+    Nested::declare(&schema, rows, "cells", 1, |row| row, |row| row, |index| index).unwrap();
+    let matrix = vec![vec![1, 2], vec![], vec![3]];
+    store.transact(|txn| all.put(txn, &1, &matrix)).unwrap();
+
+    let snapshot = store.snapshot().unwrap();
+    for other in [&before, &matrices(&open()).0] {
+        let error = other.get(&snapshot, &1).unwrap_err();
+        let Some(SchemaError::Undeclared { table, name }) = error.downcast_ref() else {
+            panic!("{error}")
+        };
+        assert_eq!((table.as_str(), name.as_str()), ("matrices.rows", "path cells"));
+    }
+    assert_eq!(all.get(&snapshot, &1).unwrap(), Some(matrix));
 }
