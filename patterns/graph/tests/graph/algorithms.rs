@@ -10,20 +10,23 @@ use petgraph::algo::{is_cyclic_directed, kosaraju_scc};
 use petgraph::graph::{DiGraph, NodeIndex};
 use proptest::prelude::*;
 
-use super::model::{Edges, edges, neighbours, put, stored};
+use super::model::{Edges, edges, neighbours, put, stored, vertex};
 
 const VERTICES: u32 = 9;
 
-/// Rows of random edges, the isolated vertex 20, and the model.
+/// The id of a vertex without edges.
+const ISOLATED: u32 = vertex(VERTICES);
+
+/// Rows of random edges, an isolated vertex, and the model.
 fn with_rows(is_directed: bool, all: &Edges, check: impl FnOnce(&Csr<'_, u32>, &Model)) {
     let store = keyloom_testing::memory();
     let graph = put(&store, is_directed, all);
-    store.transact(|txn| graph.put_vertex(txn, &20, &1)).unwrap();
+    store.transact(|txn| graph.put_vertex(txn, &ISOLATED, &1)).unwrap();
     let snapshot = store.snapshot().unwrap();
     let csr = graph.at(&snapshot).unwrap().to_weighted_csr(|weight| f64::from(*weight)).unwrap();
     let edges = stored(all, is_directed);
     let ends = edges.keys().flat_map(|(a, _, b)| [*a, *b]);
-    let ids: BTreeSet<u32> = ends.chain([20]).collect();
+    let ids: BTreeSet<u32> = ends.chain([ISOLATED]).collect();
     let model = Model { ids: ids.into_iter().collect(), edges, is_directed };
     check(&csr, &model);
 }
@@ -432,6 +435,6 @@ fn bad_input_of_algorithms_is_refused() {
         let error = error.downcast_ref::<GraphError>();
         assert!(matches!(error, Some(GraphError::NotConverged { iterations: 2, .. })));
         assert_eq!(csr.vertex(&7), None);
-        assert_eq!(csr.vertex(&20), Some(VertexNumber::from_index(2)));
+        assert_eq!(csr.vertex(&ISOLATED), Some(VertexNumber::from_index(2)));
     });
 }

@@ -10,7 +10,7 @@ use keyloom_testing::laws::{clear, dump_all, failing_operations, long_property};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::model::{Edges, LABELS, edges, graph};
+use super::model::{Edges, LABELS, any_vertex, edges, graph};
 use super::{Numbers, directed};
 
 type NumberBlocks = Blocks<u32, u8, u32>;
@@ -69,9 +69,10 @@ enum Change {
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         3 => edges(12, 6).prop_map(Change::Put),
-        2 => (0..6_u32, 0..LABELS.len(), 0..6_u32).prop_map(|(a, l, b)| Change::Delete(a, l, b)),
-        1 => (0..14_u32).prop_map(Change::PutVertex),
-        1 => (0..14_u32).prop_map(Change::DeleteVertex),
+        2 => (any_vertex(6), 0..LABELS.len(), any_vertex(6))
+            .prop_map(|(a, l, b)| Change::Delete(a, l, b)),
+        1 => any_vertex(14).prop_map(Change::PutVertex),
+        1 => any_vertex(14).prop_map(Change::DeleteVertex),
     ]
 }
 

@@ -6,11 +6,12 @@ use std::fmt::Debug;
 use keyloom::{Result, Store, pack};
 use keyloom_graph::{Blocks, Direction, Graph, VertexId};
 use keyloom_tables::Schema;
+use keyloom_testing::ids::{BYTES, TEXTS};
 use keyloom_testing::laws::{clear, long_property};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::model::DIRECTIONS;
+use super::model::{DIRECTIONS, vertex};
 
 /// Source, label, target by their places among the ids.
 type Edges = BTreeSet<(usize, bool, usize)>;
@@ -21,11 +22,11 @@ const fn label(is_second: bool) -> &'static str {
 
 /// Numbers, of which the packed form of one ends like that of another.
 pub fn numbers() -> Vec<u32> {
-    vec![0, 1, 20, 0x1414, 0x1501, u32::MAX]
+    (0..8).map(vertex).collect()
 }
 
 pub fn texts() -> Vec<String> {
-    ["", "\0", "a", "a\0", "aa", "\0a", "\u{ff}", "\u{10ffff}"].map(str::to_owned).to_vec()
+    TEXTS.map(str::to_owned).to_vec()
 }
 
 /// One history: edges are put, then some are deleted, then a vertex. Each step is compared with a
@@ -148,14 +149,13 @@ fn is_as_the_model<I: VertexId + Debug>(
 }
 
 pub fn ids_of_all_types_are_told_apart(store: &impl Store) {
-    let edges = vec((0..8_usize, any::<bool>(), 0..8_usize), 1..14);
-    long_property((any::<bool>(), edges, 0..8_usize), |(directed, edges, gone)| {
+    let edges = vec((0..TEXTS.len(), any::<bool>(), 0..TEXTS.len()), 1..14);
+    long_property((any::<bool>(), edges, 0..TEXTS.len()), |(directed, edges, gone)| {
         agrees(store, &numbers(), directed, &edges, gone);
         agrees(store, &texts(), directed, &edges, gone);
         let pairs = [(0, 0), (0, 20), (20, 0), (0x1414, 0), (0, 0x1414), (1, 1)];
         agrees::<(u32, u32)>(store, &pairs, directed, &edges, gone);
-        let bytes = [&[][..], &[0], &[0xFF], &[0, 0xFF], &[0xFF, 0], &[0xFF, 0xFF]];
-        agrees::<Vec<u8>>(store, &bytes.map(<[u8]>::to_vec), directed, &edges, gone);
+        agrees::<Vec<u8>>(store, &BYTES.map(<[u8]>::to_vec), directed, &edges, gone);
         let mixed = texts().into_iter().map(|text| (text, None)).collect::<Vec<_>>();
         agrees::<(String, Option<u32>)>(store, &mixed, directed, &edges, gone);
         let single = numbers().into_iter().map(|n| ((n,),)).collect::<Vec<_>>();

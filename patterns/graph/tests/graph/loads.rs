@@ -6,13 +6,13 @@ use keyloom_testing::laws::{Dump, clear, dump_all, long_property};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::model::{LABELS, graph};
+use super::model::{LABELS, any_vertex, graph, vertex};
 
 /// Edges in any order, some of them several times.
 type List = Vec<(EdgeKey<u32>, u32)>;
 
 fn list(vertices: u32, most: usize) -> impl Strategy<Value = List> {
-    let edge = (0..vertices, 0..LABELS.len(), 0..vertices, any::<u32>());
+    let edge = (any_vertex(vertices), 0..LABELS.len(), any_vertex(vertices), any::<u32>());
     vec(edge, 0..most).prop_map(|edges| {
         let edge =
             |(a, label, b, weight): (_, usize, _, _)| ((a, LABELS[label].to_owned(), b), weight);
@@ -59,7 +59,7 @@ fn large_loads_leave_the_bytes_of_single_puts(store: &impl Store) {
     let mut random = fastrand::Rng::with_seed(1);
     let mut edge = |_| {
         let label = LABELS[random.usize(..LABELS.len())].to_owned();
-        ((random.u32(..3_000), label, random.u32(..20)), random.u32(..))
+        ((vertex(random.u32(..3_000)), label, vertex(random.u32(..20))), random.u32(..))
     };
     let lists = [20_000, 5_000].map(|edges| (0..edges).map(&mut edge).collect::<List>());
     for is_directed in [true, false] {

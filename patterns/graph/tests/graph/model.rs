@@ -5,20 +5,32 @@ use std::ops::ControlFlow;
 
 use keyloom::{Reader, Result, Store};
 use keyloom_graph::{Direction, EdgeKey};
+use keyloom_testing::ids::{TEXTS, number};
 use keyloom_testing::laws::{clear, long_property};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{Numbers, directed, undirected};
 
-pub const LABELS: [&str; 3] = ["a", "a\0", "b"];
+/// "a", "a\0" and "\0".
+pub const LABELS: [&str; 3] = [TEXTS[1], TEXTS[2], TEXTS[3]];
 pub const DIRECTIONS: [Direction; 3] = [Direction::Out, Direction::In, Direction::Both];
 
 pub type Edges = BTreeMap<EdgeKey<u32>, u32>;
 
+/// The id of the `n`-th vertex.
+pub const fn vertex(n: u32) -> u32 {
+    number(n as u64) as u32
+}
+
+/// One of the first vertices.
+pub fn any_vertex(vertices: u32) -> impl Strategy<Value = u32> {
+    (0..vertices).prop_map(vertex)
+}
+
 /// Ends, label, weight.
 pub fn edges(vertices: u32, most: usize) -> impl Strategy<Value = Edges> {
-    let edge = (0..vertices, 0..LABELS.len(), 0..vertices, 0..20_u32);
+    let edge = (any_vertex(vertices), 0..LABELS.len(), any_vertex(vertices), 0..20_u32);
     vec(edge, 0..most).prop_map(|edges| {
         let edge =
             |(a, label, b, weight): (_, usize, _, _)| ((a, LABELS[label].to_owned(), b), weight);
@@ -69,7 +81,7 @@ pub fn put(store: &impl Store, is_directed: bool, edges: &Edges) -> Numbers {
 }
 
 pub fn reads_agree_with_a_naive_model(store: &impl Store) {
-    let gone = vec((0..6_u32, 0..LABELS.len(), 0..6_u32), 0..10);
+    let gone = vec((any_vertex(6), 0..LABELS.len(), any_vertex(6)), 0..10);
     long_property(
         (any::<bool>(), edges(6, 30), edges(6, 10), gone),
         |(directed, one, two, gone)| {
@@ -102,7 +114,7 @@ fn is_as_the_model(graph: &Numbers, reader: &impl Reader, model: &Edges) {
     };
     view.each_edge(collect).unwrap();
     assert_eq!(&all, model);
-    for vertex in 0..6_u32 {
+    for vertex in (0..6).map(vertex) {
         for direction in DIRECTIONS {
             let expected = neighbours(model, is_directed, vertex, direction);
             for label in [None, Some(LABELS[0]), Some(LABELS[1]), Some(LABELS[2])] {
@@ -143,7 +155,7 @@ pub fn pages_make_up_the_neighbours(store: &impl Store) {
         let view = graph.at(&snapshot).unwrap();
         for direction in DIRECTIONS {
             for label in [None, Some("a")] {
-                let all = view.neighbours(&1, direction, label).unwrap();
+                let all = view.neighbours(&vertex(1), direction, label).unwrap();
                 let all = all.map(|n| {
                     let n = n?;
                     Ok((n.label().into_owned(), *n.vertex(), n.properties()?))
@@ -151,14 +163,15 @@ pub fn pages_make_up_the_neighbours(store: &impl Store) {
                 let all = all.collect::<Result<Vec<_>>>().unwrap();
                 let (mut paged, mut after) = (Vec::new(), None);
                 loop {
-                    let page = view.page(&1, direction, label, limit, after.as_ref()).unwrap();
+                    let page =
+                        view.page(&vertex(1), direction, label, limit, after.as_ref()).unwrap();
                     assert!(page.items.len() <= limit);
                     paged.extend(page.items);
                     after = page.next;
                     if after.is_none() {
                         break;
                     }
-                    let other = view.page(&2, direction, label, limit, after.as_ref());
+                    let other = view.page(&vertex(2), direction, label, limit, after.as_ref());
                     assert!(other.is_err(), "a continuation belongs to one vertex");
                 }
                 assert_eq!(paged, all);

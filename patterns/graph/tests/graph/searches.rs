@@ -11,15 +11,15 @@ use petgraph::graphmap::DiGraphMap;
 use petgraph::visit::Dfs;
 use proptest::prelude::*;
 
-use super::model::{DIRECTIONS, Edges, edges, neighbours, put, stored};
+use super::model::{DIRECTIONS, Edges, LABELS, any_vertex, edges, neighbours, put, stored, vertex};
 
 const VERTICES: u32 = 8;
 
 /// The cheapest edge between each two vertices, in the direction of the search.
 fn peer(model: &Edges, is_directed: bool, direction: Direction) -> DiGraphMap<u32, u32> {
     let mut graph = DiGraphMap::<u32, u32>::new();
-    (0..VERTICES).for_each(|vertex| _ = graph.add_node(vertex));
-    for vertex in 0..VERTICES {
+    (0..VERTICES).for_each(|n| _ = graph.add_node(vertex(n)));
+    for vertex in (0..VERTICES).map(vertex) {
         for (_, other, weight) in neighbours(model, is_directed, vertex, direction) {
             let least = graph.edge_weight(vertex, other).map_or(weight, |w| weight.min(*w));
             graph.add_edge(vertex, other, least);
@@ -44,7 +44,8 @@ fn is_walk(path: &Path<u32>, peer: &DiGraphMap<u32, u32>, is_weighted: bool) -> 
 }
 
 pub fn searches_agree_with_petgraph(store: &impl Store) {
-    long_property((any::<bool>(), edges(VERTICES, 24), 0..VERTICES), |(directed, all, target)| {
+    let case = (any::<bool>(), edges(VERTICES, 24), any_vertex(VERTICES));
+    long_property(case, |(directed, all, target)| {
         clear(store);
         let graph = put(store, directed, &all);
         let model = stored(&all, directed);
@@ -189,7 +190,7 @@ fn tenths(hop: &Hop<'_, u32, u32>) -> f64 {
 
 /// The cost of a path is the sum of its weights from its begin on, in each list of paths.
 pub fn costs_are_added_in_the_order_of_a_path(store: &impl Store) {
-    let case = (any::<bool>(), edges(VERTICES, 24), 0..VERTICES);
+    let case = (any::<bool>(), edges(VERTICES, 24), any_vertex(VERTICES));
     long_property(case, |(directed, all, target)| {
         clear(store);
         let graph = put(store, directed, &all);
@@ -209,8 +210,8 @@ pub fn costs_are_added_in_the_order_of_a_path(store: &impl Store) {
             assert_eq!(path.cost, weights.fold(0.0, |sum, weight| sum + weight), "{path:?}");
         }
         // A label that is named twice is followed once.
-        let twice = || search().labels(["a", "b", "a"]);
-        let once = search().labels(["a", "b"]);
+        let twice = || search().labels([LABELS[0], LABELS[2], LABELS[0]]);
+        let once = search().labels([LABELS[0], LABELS[2]]);
         assert_eq!(
             twice().k_cheapest_paths(&target, 6, tenths).unwrap().found,
             once.k_cheapest_paths(&target, 6, tenths).unwrap().found
@@ -236,7 +237,7 @@ fn some_sums_depend_on_the_order() {
 /// The cheapest path with a bounded number of edges, by relaxing all edges once per edge of the
 /// path.
 pub fn bounded_cheapest_paths_agree_with_layers(store: &impl Store) {
-    let case = (edges(VERTICES, 24), 0..VERTICES, 0..4_usize);
+    let case = (edges(VERTICES, 24), any_vertex(VERTICES), 0..4_usize);
     long_property(case, |(all, target, bound)| {
         clear(store);
         let graph = put(store, true, &all);

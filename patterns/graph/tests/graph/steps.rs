@@ -5,7 +5,7 @@ use keyloom_graph::Direction;
 use keyloom_testing::laws::{clear, long_property};
 use proptest::prelude::*;
 
-use super::model::{Edges, edges, neighbours, put, stored};
+use super::model::{Edges, LABELS, edges, neighbours, put, stored, vertex};
 
 /// The walks that continue `walks` by one edge. The order of the edges of a walk does not matter.
 fn next(
@@ -37,16 +37,17 @@ pub fn steps_agree_with_a_naive_evaluation(store: &impl Store) {
         let graph = put(store, directed, &all);
         let model = stored(&all, directed);
         store
-            .transact(|txn| (0..3).try_for_each(|n| graph.put_vertex(txn, &n, &(n as u8))))
+            .transact(|txn| (0..3).try_for_each(|n| graph.put_vertex(txn, &vertex(n), &(n as u8))))
             .unwrap();
         let snapshot = store.snapshot().unwrap();
         let view = graph.at(&snapshot).unwrap();
-        let begin = || vec![vec![0], vec![1], vec![0]];
+        let begins = [0, 1, 0].map(vertex);
+        let begin = || begins.map(|id| vec![id]).to_vec();
+        let [a, other, c] = LABELS;
 
-        let found =
-            view.from(&[0, 1, 0]).out(["a"]).in_(["a", "b"]).has_edge(|hop| hop.properties > 3);
-        let one = next(begin(), &model, directed, Direction::Out, |label, _| label == "a");
-        let two = next(one, &model, directed, Direction::In, |label, w| label != "a\0" && w > 3);
+        let found = view.from(&begins).out([a]).in_([a, c]).has_edge(|hop| hop.properties > 3);
+        let one = next(begin(), &model, directed, Direction::Out, |label, _| label == a);
+        let two = next(one, &model, directed, Direction::In, |label, w| label != other && w > 3);
         assert_eq!(sorted(found.paths().unwrap().found), sorted(two.clone()));
         assert_eq!(found.count().unwrap().found, two.len());
         let ends: Vec<u32> = two.iter().map(|walk| walk[2]).collect();
@@ -58,8 +59,9 @@ pub fn steps_agree_with_a_naive_evaluation(store: &impl Store) {
         );
 
         // Only some vertices have properties.
-        let kept = found.has(|id, age| *id == u32::from(*age) && *age > 0).dedup();
-        let mut distinct = sorted(ends.into_iter().filter(|end| (1..3).contains(end)).collect());
+        let kept = found.has(|id, age| *id == vertex((*age).into()) && *age > 0).dedup();
+        let mut distinct =
+            sorted(ends.into_iter().filter(|end| [1, 2].map(vertex).contains(end)).collect());
         distinct.dedup();
         assert_eq!(sorted(kept.vertices().unwrap().found), distinct);
 
@@ -75,10 +77,11 @@ pub fn steps_agree_with_a_naive_evaluation(store: &impl Store) {
         let all_of_first = next(vec![vec![0]], &model, directed, Direction::Out, any);
         assert_eq!(first.len(), all_of_first.len().min(2));
         // A limit keeps the first walks of those without one, whatever comes before it.
+        let several = [0, 3, 0, 1].map(vertex);
         for limit in [0, 1, 2, 5, 100] {
             for direction in [Direction::Out, Direction::Both] {
                 for passes in [0, 4] {
-                    let begin = view.from(&[0, 3, 0, 1]);
+                    let begin = view.from(&several);
                     let moved = match direction {
                         Direction::Both => begin.both([""; 0]),
                         _ => begin.out([""; 0]),
@@ -91,6 +94,6 @@ pub fn steps_agree_with_a_naive_evaluation(store: &impl Store) {
             }
         }
         let repeated = |labels: &[&str]| view.from(&[0]).both(labels.to_vec()).paths().unwrap();
-        assert_eq!(repeated(&["a", "b", "a", "a"]).found, repeated(&["a", "b"]).found);
+        assert_eq!(repeated(&[a, c, a, a]).found, repeated(&[a, c]).found);
     });
 }

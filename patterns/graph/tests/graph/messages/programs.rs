@@ -15,7 +15,7 @@ use keyloom_testing::laws::{clear, long_property};
 use proptest::prelude::*;
 
 use super::super::Numbers;
-use super::super::model::{edges, put, stored};
+use super::super::model::{edges, put, stored, vertex};
 use super::naive::Naive;
 use super::{declare, prepare, states};
 
@@ -49,7 +49,7 @@ pub fn programs_agree_with_naive_models(store: &impl Store) {
         clear(store);
         let graph = put(store, is_directed, &all);
         // Vertices with a record: some have edges, some do not.
-        let records: Vec<u32> = (5..more).collect();
+        let records: Vec<u32> = (5..more).map(vertex).collect();
         store
             .transact(|txn| records.iter().try_for_each(|id| graph.put_vertex(txn, id, &1)))
             .unwrap();
