@@ -14,6 +14,7 @@ use keyloom_testing::laws::{clear, very_long_property};
 use keyloom_testing::on_every_store_and_server;
 use proptest::prelude::*;
 
+use super::keys::key;
 use super::parts::{Parts, all_groups, groups};
 
 on_every_store_and_server! {
@@ -170,7 +171,7 @@ fn queries_of_a_group_find_what_a_filter_finds(store: &impl Store) {
     very_long_property(case, |(all, queries)| {
         clear(store);
         let things = Things::new();
-        let all: BTreeMap<u32, Thing> = (0..).zip(all).collect();
+        let all: BTreeMap<u32, Thing> = (0..).map(key).zip(all).collect();
         let records = || all.iter().map(|(id, thing)| (*id, thing.clone()));
         store.transact(|txn| things.table.put_many(txn, records())).unwrap();
         let snapshot = store.snapshot().unwrap();

@@ -6,6 +6,7 @@ mod curve_index;
 mod curves;
 mod extents;
 mod groups;
+mod keys;
 mod parts;
 mod points;
 mod space_time;

@@ -9,6 +9,8 @@ use keyloom_tables::{Maintained, Table};
 use proptest::array::uniform;
 use proptest::prelude::*;
 
+use super::super::keys::key;
+
 #[derive(Clone)]
 pub struct Numbers<const N: usize> {
     pub table: Table<u32, Vec<f64>>,
@@ -33,7 +35,8 @@ where
     }
 
     pub fn put(&self, store: &impl Store, all: &[[f64; N]]) {
-        let records: Vec<_> = (0..).zip(all.iter().map(|numbers| numbers.to_vec())).collect();
+        let records: Vec<_> =
+            (0..).map(key).zip(all.iter().map(|numbers| numbers.to_vec())).collect();
         store.transact(|txn| self.table.put_many(txn, records.clone())).unwrap();
     }
 

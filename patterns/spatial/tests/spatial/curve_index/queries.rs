@@ -7,6 +7,7 @@ use keyloom_spatial::curve::Morton;
 use keyloom_tables::{Continuation, Scan};
 use proptest::prelude::*;
 
+use super::super::keys::index_of;
 use super::fixture::{Numbers, Range, numbers, ranges};
 use keyloom_testing::laws::{clear, long_property};
 
@@ -38,7 +39,7 @@ where
                 .by_ref()
                 .map(|point| {
                     let point = point.unwrap();
-                    let id = point.record_key().unwrap();
+                    let id = index_of(point.record_key().unwrap());
                     assert_eq!(point.values(), all[id as usize]);
                     id
                 })
@@ -49,8 +50,8 @@ where
             assert!(points.explain().ranges <= most as u64);
             let as_many_as_pay = numbers.index.within(ranges).unwrap();
             assert_eq!(as_many_as_pay.count(&snapshot).unwrap(), expected.len() as u64);
-            let is_odd = |id: &u32| id % 2 == 1;
-            let odd = expected.iter().filter(|id| is_odd(id)).count();
+            let is_odd = |id: &u32| index_of(*id) % 2 == 1;
+            let odd = expected.iter().filter(|id| *id % 2 == 1).count();
             assert_eq!(query.only(&is_odd).count(&snapshot).unwrap(), odd as u64);
         }
     });

@@ -9,6 +9,7 @@ use keyloom_spatial::{ExtentQuery, Located};
 use keyloom_tables::{Index, IndexEntries, Table, entry};
 
 use super::boxes::{Edges, POLE, TURN, degrees};
+use keyloom_testing::ids::number;
 use keyloom_testing::laws::clear;
 
 /// South, west, north, east, in degrees.
@@ -54,7 +55,8 @@ impl Things {
         store: &impl Store,
         all: impl IntoIterator<Item = &'e Edges>,
     ) -> BTreeMap<u16, Edges> {
-        let all: BTreeMap<u16, Edges> = (0..).zip(all.into_iter().copied()).collect();
+        let ids = (0..).map(|n| number(n) as u16);
+        let all: BTreeMap<u16, Edges> = ids.zip(all.into_iter().copied()).collect();
         clear(store);
         let records = all.iter().map(|(id, edges)| (*id, Some(edges.degrees())));
         let records: Vec<_> = records.collect();

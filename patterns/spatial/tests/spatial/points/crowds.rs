@@ -4,6 +4,7 @@ use keyloom::{Memory, Metered, Store};
 use keyloom_spatial::{Circle, GeoCell, LatLng};
 use keyloom_tables::{Continuation, DerivedEntries, Page, Scan};
 
+use super::super::keys::index_of;
 use super::fixture::{Places, position};
 
 const CROWD: u32 = 50_000;
@@ -122,8 +123,10 @@ fn positions_with_one_code_are_sorted_by_distance() {
             |after| query().page_by_distance(&snapshot, from, 7, after).unwrap(),
             |near| near.record_key().unwrap(),
         );
-        let paged: Vec<f64> =
-            paged.iter().map(|key| from.distance(&position(all[*key as usize]))).collect();
+        let paged: Vec<f64> = paged
+            .iter()
+            .map(|key| from.distance(&position(all[index_of(*key) as usize])))
+            .collect();
         assert_eq!(paged, wanted);
     }
 }

@@ -5,6 +5,8 @@ use keyloom_spatial::{LatLng, PointIndex};
 use keyloom_tables::Table;
 use proptest::prelude::*;
 
+use super::super::keys::{index_of, key};
+
 /// Latitude and longitude, as a program has them.
 pub type Place = Option<(f64, f64)>;
 
@@ -21,7 +23,7 @@ impl Places {
     }
 
     pub fn put(&self, store: &impl Store, places: &[(f64, f64)]) {
-        let records = || (0..).zip(places.iter().copied().map(Some));
+        let records = || (0..).map(key).zip(places.iter().copied().map(Some));
         store.transact(|txn| self.table.put_many(txn, records())).unwrap();
     }
 }
@@ -35,11 +37,11 @@ pub fn position((latitude, longitude): (f64, f64)) -> LatLng {
     LatLng::wrapping(latitude, longitude).unwrap()
 }
 
-/// The keys that a query found, in their order.
+/// Which records a query found, in their order.
 pub fn keys<T>(found: impl Iterator<Item = Result<T>>, key: impl Fn(T) -> Result<u32>) -> Vec<u32> {
-    let mut keys: Vec<u32> = found.map(|found| key(found.unwrap()).unwrap()).collect();
-    keys.sort_unstable();
-    keys
+    let mut all: Vec<u32> = found.map(|found| index_of(key(found.unwrap()).unwrap())).collect();
+    all.sort_unstable();
+    all
 }
 
 fn latitude() -> impl Strategy<Value = f64> {

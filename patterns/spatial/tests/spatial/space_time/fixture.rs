@@ -10,6 +10,8 @@ use keyloom_spatial::{BoundingBox, Circle, LatLng, Polygon, SpaceTimeIndex};
 use keyloom_tables::{Maintained, Table};
 use proptest::prelude::*;
 
+use super::super::keys::key;
+
 /// Latitude, longitude, milliseconds.
 pub type Event = (f64, f64, i64);
 
@@ -33,7 +35,7 @@ impl Events {
 
     pub fn put(&self, store: &impl Store, events: &[Event]) {
         let events = events.iter().map(|event| Some(*event));
-        let records: Vec<_> = (0..).zip(events).collect();
+        let records: Vec<_> = (0..).map(key).zip(events).collect();
         store.transact(|txn| self.table.put_many(txn, records.clone())).unwrap();
     }
 

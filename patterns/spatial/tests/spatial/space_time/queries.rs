@@ -9,6 +9,7 @@ use keyloom_spatial::{Area, GeoCell};
 use keyloom_tables::{Continuation, Scan};
 use proptest::prelude::*;
 
+use super::super::keys::{index_of, key};
 use super::fixture::{
     Event, Events, Shape, Times, WIDTH_MS, area, earthquakes, event, position, time, times,
 };
@@ -17,7 +18,14 @@ use keyloom_testing::laws::{clear, long_property};
 fn expected(events: &[Event], area: &impl Area, times: &impl RangeBounds<i64>) -> Vec<u32> {
     let has =
         |event: &Event| area.contains(&position(event.0, event.1)) && times.contains(&event.2);
-    (0..).zip(events).filter(|(_, event)| has(event)).map(|(id, _)| id).collect()
+    let found = (0..).map(key).zip(events).filter(|(_, event)| has(event));
+    sorted(found.map(|(id, _)| id))
+}
+
+fn sorted(ids: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut ids: Vec<u32> = ids.collect();
+    ids.sort_unstable();
+    ids
 }
 
 /// The ids that a query finds, sorted; each event once and unchanged.
@@ -27,18 +35,14 @@ fn found(
     query: SpaceTimeQuery<'_, u32, impl Area>,
 ) -> Vec<u32> {
     let mut points = query.points(reader).unwrap();
-    let mut ids: Vec<u32> = points
-        .by_ref()
-        .map(|event| {
-            let event = event.unwrap();
-            let id = event.record_key().unwrap();
-            let (latitude, longitude, time) = events[id as usize];
-            assert_eq!((event.position(), event.time()), (position(latitude, longitude), time));
-            id
-        })
-        .collect();
+    let ids = sorted(points.by_ref().map(|event| {
+        let event = event.unwrap();
+        let id = event.record_key().unwrap();
+        let (latitude, longitude, time) = events[index_of(id) as usize];
+        assert_eq!((event.position(), event.time()), (position(latitude, longitude), time));
+        id
+    }));
     assert_eq!(points.explain().keys_returned, ids.len() as u64);
-    ids.sort_unstable();
     ids
 }
 
