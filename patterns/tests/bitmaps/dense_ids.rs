@@ -7,6 +7,7 @@ use keyloom::{DynWriter, Metered, Order, Result, Store, Writer};
 use keyloom_bitmaps::{Bitmap, DenseIds, InvertedIndexError};
 use proptest::prelude::*;
 
+use keyloom_testing::ids::TEXTS;
 use keyloom_testing::laws::{clear, counts, dump_all, property, refused, waits, writing};
 use keyloom_testing::waits_for_the_version;
 use keyloom_testing::{laws, on_every_store_and_foundationdb};
@@ -53,7 +54,7 @@ impl Model {
 }
 
 fn keys() -> impl Strategy<Value = Vec<String>> {
-    let key = prop::sample::select(vec!["", "a", "a\0", "b", "é", "c", "d", "e"]);
+    let key = prop::sample::select(&TEXTS[..]);
     prop::collection::vec(key.prop_map(String::from), 0..6)
 }
 

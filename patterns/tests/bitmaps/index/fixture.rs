@@ -13,6 +13,7 @@ use keyloom_tables::{Inconsistency, Maintained, Table};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use keyloom_testing::ids::TEXTS;
 use keyloom_testing::laws::{Dump, dump};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,9 +99,9 @@ pub fn clear_index<K: RecordKey>(of: &Audience<K>, store: &impl Store, part: Key
 }
 
 pub fn user() -> impl Strategy<Value = User> {
-    let names = vec!["", "a", "a\0", "ab", "b", "é"];
-    let city = prop::option::of(prop::sample::select(names.clone()).prop_map(String::from));
-    let sites = prop::collection::vec(prop::sample::select(names).prop_map(String::from), 0..4);
+    let name = || prop::sample::select(&TEXTS[..]).prop_map(String::from);
+    let city = prop::option::of(name());
+    let sites = prop::collection::vec(name(), 0..4);
     let cents =
         prop::option::of(prop_oneof![-3..9_i64, Just(i64::MIN), Just(i64::MAX), any::<i64>()]);
     (city, sites, any::<bool>(), cents, 0..3_u8).prop_map(

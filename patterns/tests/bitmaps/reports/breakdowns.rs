@@ -8,7 +8,8 @@ use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS, InvertedIndex, Report, ValueSum, on
 use keyloom_tables::{Table, starting_with, within};
 use roaring::RoaringTreemap;
 
-use super::fixture::{Ask, Fixture, TAGS, User, Users, ask, crowd, users};
+use super::fixture::{Ask, Fixture, User, Users, ask, crowd, users};
+use keyloom_testing::ids::TEXTS;
 use keyloom_testing::laws::{clear, counts, very_long_property};
 
 pub type Way = for<'f> fn(Report<'f, u32, User>) -> Report<'f, u32, User>;
@@ -70,7 +71,7 @@ fn agree_on_selections(
     let only = |selected: &dyn Fn(&str) -> bool| -> Vec<(String, u64)> {
         tags.iter().filter(|(tag, _)| selected(tag)).cloned().collect()
     };
-    for tag in TAGS {
+    for tag in TEXTS {
         let with = report.breakdown_of::<String>(snapshot, "tag", starting_with(tag)).unwrap();
         assert_eq!(with.rows, only(&|other| other.starts_with(tag)));
         let one = report.breakdown_of::<String>(snapshot, "tag", tag).unwrap();

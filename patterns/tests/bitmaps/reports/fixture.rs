@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 
+use keyloom_testing::ids::TEXTS;
 use keyloom_testing::laws::clear;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,11 +52,8 @@ impl Fixture {
     }
 }
 
-/// Strings of which one begins with another, also with a NUL between.
-pub const TAGS: [&str; 5] = ["", "a", "a\0", "a\0b", "b"];
-
 pub fn user() -> impl Strategy<Value = User> {
-    let tags = btree_set(prop::sample::select(TAGS.to_vec()), 0..4);
+    let tags = btree_set(prop::sample::select(&TEXTS[..]), 0..4);
     let cents = prop::option::of(prop_oneof![-3..4_i64, Just(i64::MAX), Just(i64::MIN)]);
     (prop::option::of(0..3_u8), tags, cents).prop_map(|(city, tags, cents)| User {
         city,
@@ -144,7 +142,7 @@ pub fn ask() -> impl Strategy<Value = Ask> {
         (0..4_u8).prop_map(Ask::City),
         Just(Ask::NoCity),
         Just(Ask::HasTag),
-        prop::sample::select(TAGS.to_vec()).prop_map(Ask::Tag),
+        prop::sample::select(&TEXTS[..]).prop_map(Ask::Tag),
         (-4..4_i64, 0..8_i64).prop_map(|(low, more)| Ask::Cents(low, low + more)),
         Just(Ask::NoCents),
         (id(), id()).prop_map(|(a, b)| Ask::Ids(a.min(b), a.max(b) + 1)),
