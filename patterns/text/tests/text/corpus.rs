@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use keyloom::{Store, Subspace};
 use keyloom_bitmaps::one;
 use keyloom_tables::Table;
+use keyloom_testing::ids::number;
 use keyloom_text::{Analyzer, Detail, TextIndex};
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,11 @@ pub fn tokens(post: &Post, field: &str) -> Vec<(String, u32)> {
     tokens
 }
 
+/// The key of the `n`-th record. Ids are below `u32::MAX`, also those that are keys.
+pub fn key(n: u32) -> u32 {
+    (number(n.into()) as u32).min(u32::MAX - 1)
+}
+
 /// Random puts and deletes, some of them in batches.
 pub fn history(random: &mut fastrand::Rng, store: &impl Store, posts: &Posts, docs: u32) -> Model {
     let mut model = Model::new();
@@ -91,7 +97,7 @@ pub fn history(random: &mut fastrand::Rng, store: &impl Store, posts: &Posts, do
         let many = if random.u8(0..4) == 0 { random.u32(0..docs) } else { random.u32(0..4) };
         let first = random.u32(0..docs);
         let is_delete = random.u8(0..3) == 0;
-        let ids: Vec<u32> = (0..many).map(|n| (first + n * 3) % docs).collect();
+        let ids: Vec<u32> = (0..many).map(|n| key((first + n * 3) % docs)).collect();
         let batch: BTreeMap<u32, Post> = ids.iter().map(|id| (*id, post(random))).collect();
         store
             .transact(|txn| match is_delete {

@@ -7,6 +7,7 @@ use keyloom::{Error, Memory, Metered, Reader, Store, Subspace, Writer, pack};
 use keyloom_bitmaps::{one, single};
 use keyloom_tables::conformance::{Fidelity, Subject, check_maintained};
 use keyloom_tables::{Maintained, Schema, SchemaError, Table};
+use keyloom_testing::ids::BYTES;
 use keyloom_testing::laws::{self, very_long_property};
 use keyloom_text::suggest::Similarity;
 use keyloom_text::{
@@ -15,6 +16,8 @@ use keyloom_text::{
 };
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
+
+use super::corpus::key;
 
 /// A tenant and a category.
 type Parts = (Vec<u8>, u64);
@@ -33,14 +36,12 @@ struct Text {
     year: i64,
 }
 
-/// Tenants that are prefixes and suffixes of each other, also in their packed form.
-const TENANTS: [&[u8]; 7] = [b"", b"a", b"a\0", b"\0", b"\0a", b"\xFF", b"a\xFF\xFF"];
 const CATEGORIES: [u64; 4] = [0, 1, 255, 256];
 const WORDS: [&str; 9] = ["a", "ab", "abc", "b", "ba", "rab", "rabbit", "rabbits", "rabble"];
 
 fn all_groups() -> impl Iterator<Item = Parts> {
     let of = |tenant: &[u8]| CATEGORIES.map(|category| (tenant.to_vec(), category));
-    TENANTS.into_iter().flat_map(of)
+    BYTES.into_iter().flat_map(of)
 }
 
 fn space() -> Subspace {
@@ -87,7 +88,8 @@ fn text() -> impl Strategy<Value = Text> {
 
 fn history() -> impl Strategy<Value = Vec<Batch>> {
     let change = prop_oneof![4 => text().prop_map(Some), 1 => Just(None)];
-    prop::collection::vec(prop::collection::btree_map(0_u32..40, change, 1..16), 1..8)
+    let batch = prop::collection::btree_map((0..40_u32).prop_map(key), change, 1..16);
+    prop::collection::vec(batch, 1..8)
 }
 
 fn apply(store: &impl Store, table: &Texts, history: &[Batch]) -> Model {
