@@ -21,7 +21,7 @@ pub fn text(n: usize) -> String {
 /// The `n`-th of the numbers, each another one. The packed form of every second one ends with that
 /// of the number before it, and that of 20 and of 0x1514 with that of 0.
 ///
-/// Truncated to 32 or 16 bits, the numbers still differ.
+/// Truncated to 32 bits, the first 10,000 still differ; to 16 bits, the first 1,000.
 pub const fn number(n: u64) -> u64 {
     // Early: 0, 1, a number that ends like 0, and the limits of a byte.
     let small = match n / 2 {
@@ -54,6 +54,8 @@ mod tests {
         let numbers: Vec<u64> = (0..1_000).map(number).collect();
         let sixteen: BTreeSet<u16> = numbers.iter().map(|id| *id as u16).collect();
         assert_eq!(sixteen.len(), numbers.len());
+        let thirty_two: BTreeSet<u32> = (0..10_000).map(|n| number(n) as u32).collect();
+        assert_eq!(thirty_two.len(), 10_000);
         let forms: Vec<_> = numbers[..8].iter().map(|id| pack(&(id,))).collect();
         let pairs = forms.iter().flat_map(|a| forms.iter().map(move |b| (a, b)));
         assert_eq!(pairs.filter(|(a, b)| a != b && a.ends_with(b)).count(), 5);
