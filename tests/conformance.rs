@@ -1,6 +1,7 @@
 //! Every store and every wrapper keeps the laws of the store.
 #![allow(clippy::unwrap_used)]
 
+use keyloom::conformance::{Fixture, Suite};
 use keyloom::{
     AnyStore, Cost, Error, Fault, Faulty, KeyRange, Limits, Memory, Metered, Reader, Store, Writer,
     conformance,
@@ -35,6 +36,31 @@ fn metered_memory_keeps_the_laws() {
 #[test]
 fn faulty_memory_without_a_fault_keeps_the_laws() {
     conformance::check(|| Ok(Faulty::new(Memory::new())));
+}
+
+/// A memory store whose reads fail on demand.
+struct Failing(Faulty<Memory>);
+
+impl Fixture for Failing {
+    type Store = Faulty<Memory>;
+
+    fn store(&self) -> &Faulty<Memory> {
+        &self.0
+    }
+
+    fn fail_read_after(&self, reads: Option<usize>) -> bool {
+        match reads {
+            Some(reads) => self.0.fail_at(reads as u64, Fault::Error),
+            None => self.0.clear_fault(),
+        }
+        true
+    }
+}
+
+#[test]
+fn reads_that_fail_say_so() {
+    let make = || Ok(Failing(Faulty::new(Memory::new())));
+    assert_eq!(Suite::new().operations(0).run(make).unwrap(), []);
 }
 
 #[test]
@@ -136,6 +162,7 @@ fn lmdb_refuses_what_is_no_counter() {
 
 #[cfg(feature = "lmdb")]
 mod on_lmdb {
+    use keyloom::conformance::Reopening;
     use keyloom::lmdb::Durability;
     use keyloom::{BoxedError, Faulty, Lmdb, Metered, Store, conformance};
     use tempfile::TempDir;
@@ -154,7 +181,12 @@ mod on_lmdb {
 
     #[test]
     fn lmdb_keeps_the_laws() {
-        conformance::check(|| lmdb(Durability::MayLoseStore));
+        conformance::check(|| {
+            Reopening::open(tempfile::tempdir()?, |directory| {
+                let options = Lmdb::options().durability(Durability::MayLoseStore);
+                Ok(options.open(directory.path())?)
+            })
+        });
     }
 
     #[test]

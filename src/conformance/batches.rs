@@ -3,7 +3,8 @@
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use super::compare::{
-    Model, awkward_keys, blob, first_page, lies_between, padded, plant, range_many, same,
+    FirstPage, MANY, Model, awkward_keys, blob, first_page, found, lies_between, many_keys, padded,
+    plant, range_many, same, same_list,
 };
 use super::{Blob, Outcome};
 use crate::{KeyRange, Reader, Store, Writer};
@@ -119,26 +120,37 @@ pub(super) fn range_many_sees_the_writes_of_its_transaction<S: Store>(store: &S)
     same_pages("after writes of its own", &txn, &model, &bounds)
 }
 
+/// More keys than a remote store puts into one request, from the last one to the first.
+pub(super) fn get_many_of_many_keys_returns_as_many_values<S: Store>(store: &S) -> Outcome {
+    let keys = many_keys(MANY);
+    let stored: Vec<_> = keys.iter().filter(|key| key[3] % 7 == 0).collect();
+    let model = plant(store, &stored)?;
+    let asked: Vec<&[u8]> = keys.iter().rev().map(|key| &key[..]).collect();
+    let right: Vec<_> = asked.iter().map(|key| model.get(*key).cloned()).collect();
+    same_list("in a snapshot", &many(&store.snapshot()?, &asked)?, &right)
+}
+
 /// More ranges than a remote store puts into one request.
-pub(super) fn range_many_of_a_thousand_ranges_returns_as_many_pages<S: Store>(
-    store: &S,
-) -> Outcome {
-    const RANGES: u16 = 1_100;
-    let key = |n: u16| n.to_be_bytes();
-    let keys: Vec<[u8; 2]> = (0..RANGES).filter(|n| n % 7 == 0).map(key).collect();
-    let model = plant(store, &keys)?;
-    // From the last range to the first. Each range has three possible keys.
-    let bounds: Vec<([u8; 2], [u8; 2])> = (0..RANGES).rev().map(|n| (key(n), key(n + 3))).collect();
+pub(super) fn range_many_of_many_ranges_returns_as_many_pages<S: Store>(store: &S) -> Outcome {
+    const RANGES: u32 = 12_000;
+    let key = |n: u32| n.to_be_bytes();
+    let keys: Vec<[u8; 4]> = (0..RANGES).filter(|n| n % 7 == 0).map(key).collect();
+    plant(store, &keys)?;
+    // From the last range to the first. Each range has three possible keys, and one of 7 is there.
+    let bounds: Vec<([u8; 4], [u8; 4])> = (0..RANGES).rev().map(|n| (key(n), key(n + 3))).collect();
     let ranges: Vec<KeyRange<'_>> =
         bounds.iter().map(|(start, end)| KeyRange::half_open(start, end)).collect();
-    let right: Vec<_> = bounds
-        .iter()
-        .map(|(start, end)| {
-            first_page(&model, |key| lies_between(key, Included(start), Excluded(end)), 2)
-        })
-        .collect();
-    same("in a snapshot", &range_many(&store.snapshot()?, &ranges, 2)?, &right)?;
-    same("in a transaction", &range_many(&store.begin()?, &ranges, 2)?, &right)
+    let inside = |n: u32| (n..(n + 3).min(RANGES)).find(|n| n % 7 == 0);
+    let right: Vec<Option<Blob>> =
+        (0..RANGES).rev().map(|n| inside(n).map(|n| blob(key(n)))).collect();
+    let snapshot = store.snapshot()?;
+    let pages = range_many(&snapshot, &ranges, 2)?;
+    let key_of = |(mut entries, last): FirstPage| match (entries.pop(), entries.is_empty(), last) {
+        (one, true, None) => Ok(one.map(|(key, _)| key)),
+        _ => found("a page has several entries, or more behind it"),
+    };
+    let seen = pages.into_iter().map(key_of).collect::<Outcome<Vec<_>>>()?;
+    same_list("the key of each page", &seen, &right)
 }
 
 pub(super) fn range_many_of_no_ranges_is_empty<S: Store>(store: &S) -> Outcome {

@@ -15,11 +15,14 @@ pub(super) type Pair = (Blob, Blob);
 pub(super) const BOTH_ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
 
 /// More entries than any check writes: an endless walk is cut here.
-const MOST_ENTRIES: usize = 20_000;
+const MOST_ENTRIES: usize = 50_000;
 
-/// The largest number of writes in a transaction of the suite, unless it tests the limit: below the
-/// limits of the strictest stores.
-const BATCH: usize = 100;
+/// How many keys a check of many keys writes, and how many writes a transaction of many has. It is
+/// twice a power of ten that the other checks do not reach: engines and programs have limits there.
+pub(super) const MANY: u32 = 20_000;
+
+/// The largest number of writes in a transaction of the suite, unless it tests many.
+const BATCH: usize = 2_000;
 
 /// Returns a finding unless `seen` is equal to `expected`.
 pub(super) fn same<T: PartialEq + Debug>(what: &str, seen: &T, expected: &T) -> Outcome {
@@ -27,6 +30,20 @@ pub(super) fn same<T: PartialEq + Debug>(what: &str, seen: &T, expected: &T) -> 
         return Ok(());
     }
     found(format!("{what}: {}, should be {}", cut(seen), cut(expected)))
+}
+
+/// Returns a finding with the first element that differs.
+pub(super) fn same_list<T: PartialEq + Debug>(what: &str, seen: &[T], expected: &[T]) -> Outcome {
+    let differs = |place: &usize| seen.get(*place) != expected.get(*place);
+    let Some(place) = (0..seen.len().max(expected.len())).find(differs) else { return Ok(()) };
+    let shown = |one: Option<&T>| one.map_or("none".to_owned(), |one| cut(one));
+    found(format!(
+        "{what}: number {place} is {}, should be {}; {} in all, should be {}",
+        shown(seen.get(place)),
+        shown(expected.get(place)),
+        seen.len(),
+        expected.len(),
+    ))
 }
 
 /// Returns a finding unless `holds`.
@@ -161,7 +178,33 @@ pub(super) fn agree<R: Reader>(what: &str, reader: &R, model: &Model) -> Outcome
     let many: Vec<Option<Blob>> =
         many.into_iter().map(|value| value.map(|value| blob(&*value))).collect();
     let many: Vec<Option<&Blob>> = many.iter().map(Option::as_ref).collect();
-    same(&format!("{what}, get_many of every key"), &many, &values)
+    same_list(&format!("{what}, get_many of every key"), &many, &values)
+}
+
+/// Compares gets of keys that may be absent with `model`: a range can be right where a get is not.
+pub(super) fn agree_on_gets<R: Reader, K: AsRef<[u8]>>(
+    what: &str,
+    reader: &R,
+    model: &Model,
+    keys: &[K],
+) -> Outcome {
+    let right: Vec<Option<Blob>> =
+        keys.iter().map(|key| model.get(key.as_ref()).cloned()).collect();
+    let each = keys.iter().map(|key| get(reader, key.as_ref())).collect::<Result<Vec<_>>>()?;
+    same_list(&format!("{what}, get of each key"), &each, &right)?;
+    let many = reader.get_many(keys)?;
+    let many: Vec<_> = many.into_iter().map(|value| value.map(|value| blob(&*value))).collect();
+    same_list(&format!("{what}, get_many"), &many, &right)
+}
+
+/// Compares the reads of a reader of many keys with `model`, in few round trips.
+pub(super) fn agree_on_many<R: Reader>(what: &str, reader: &R, model: &Model) -> Outcome {
+    for order in BOTH_ORDERS {
+        let seen = walk(reader, KeyRange::all(), order)?;
+        same_list(&format!("{what}, {order:?}"), &seen, &expected(model, |_| true, order))?;
+    }
+    let count = model.len() as u64;
+    same(&format!("{what}, count"), &reader.count(KeyRange::all())?, &count)
 }
 
 /// Compares the reads of a range with the part of `model` for which `is_inside` holds.
@@ -177,9 +220,9 @@ pub(super) fn agree_within<R: Reader>(
     for order in BOTH_ORDERS {
         let right = expected(model, &is_inside, order);
         let seen = walk(reader, range.clone(), order)?;
-        same(&format!("{what}, {order:?}"), &seen, &right)?;
+        same_list(&format!("{what}, {order:?}"), &seen, &right)?;
         let paged = pages(reader, range, order, limit)?;
-        same(&format!("{what}, {order:?} in pages of {limit}"), &paged, &right)?;
+        same_list(&format!("{what}, {order:?} in pages of {limit}"), &paged, &right)?;
         let (name, end) = match order {
             Order::Ascending => ("first", reader.first(range.clone())?),
             Order::Descending => ("last", reader.last(range.clone())?),
@@ -190,9 +233,21 @@ pub(super) fn agree_within<R: Reader>(
     same(&format!("{what}, count"), &reader.count(range.clone())?, &count)
 }
 
+/// Keys of four bytes, in ascending order.
+pub(super) fn many_keys(count: u32) -> Vec<[u8; 4]> {
+    (0..count).map(u32::to_be_bytes).collect()
+}
+
+/// The number of writes of a transaction of many.
+pub(super) fn many_writes<S: Store>(store: &S) -> u32 {
+    let limit = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
+    u32::try_from(limit).unwrap_or(u32::MAX).min(MANY)
+}
+
 /// Commits `pairs`, in transactions within the limits of the strictest stores.
 pub(super) fn fill<S: Store>(store: &S, pairs: &[Pair]) -> Result<()> {
-    pairs.chunks(BATCH).try_for_each(|batch| {
+    let batch = store.limits().max_transaction_operations.unwrap_or(BATCH).min(BATCH);
+    pairs.chunks(batch.max(1)).try_for_each(|batch| {
         store.transact(|txn| batch.iter().try_for_each(|(key, value)| txn.put(key, value)))
     })
 }

@@ -2,9 +2,11 @@
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
-use super::compare::{Model, agree, awkward_keys, lies_between, padded, plant};
+use super::compare::{
+    MANY, Model, agree, agree_on_gets, awkward_keys, lies_between, many_keys, padded, plant,
+};
 use super::{Blob, Outcome};
-use crate::{KeyRange, Store, Writer};
+use crate::{KeyRange, Store, Transaction, Writer};
 
 pub(super) fn a_deleted_key_is_gone_and_its_neighbours_stay<S: Store>(store: &S) -> Outcome {
     let keys = awkward_keys();
@@ -15,6 +17,7 @@ pub(super) fn a_deleted_key_is_gone_and_its_neighbours_stay<S: Store>(store: &S)
         store.transact(|txn| txn.delete(key))?;
         model.remove(key);
         agree(&format!("after delete of {key:?}"), &store.snapshot()?, &model)?;
+        agree_on_gets(&format!("after delete of {key:?}"), &store.snapshot()?, &model, &keys)?;
     }
     Ok(())
 }
@@ -92,4 +95,17 @@ pub(super) fn everything_can_be_deleted_and_written_again<S: Store>(store: &S) -
         agree("deleted", &store.snapshot()?, &Model::new())?;
     }
     Ok(())
+}
+
+pub(super) fn a_deleted_range_of_many_keys_is_gone_and_its_neighbours_stay<S: Store>(
+    store: &S,
+) -> Outcome {
+    let mut model = plant(store, &many_keys(MANY))?;
+    let (start, end) = (5_u32.to_be_bytes(), (MANY - 5).to_be_bytes());
+    let mut txn = store.begin()?;
+    txn.delete_range(KeyRange::half_open(&start, &end))?;
+    model.retain(|key, _| !lies_between(key, Included(&start), Excluded(&end)));
+    agree("in the transaction", &txn, &model)?;
+    txn.commit()?;
+    agree("after the commit", &store.snapshot()?, &model)
 }

@@ -1,7 +1,7 @@
 //! An iterator that ended stays ended, and does not affect others.
 
 use super::Outcome;
-use super::compare::{BOTH_ORDERS, expected, found, get, owned, plant, same};
+use super::compare::{BOTH_ORDERS, expected, found, get, owned, plant, same, same_list};
 use crate::{KeyRange, Order, Reader, Store, Writer};
 
 const KEYS: [&[u8]; 6] = [b"a", b"aa", b"b", b"c", b"d", b"e"];
@@ -88,7 +88,7 @@ fn reading_between<R: Reader>(reader: &R, model: &super::compare::Model) -> Outc
             reader.last(KeyRange::all())?;
             seen.push((key, value));
         }
-        same(&format!("{order:?}"), &seen, &expected(model, |_| true, order))?;
+        same_list(&format!("{order:?}"), &seen, &expected(model, |_| true, order))?;
     }
     Ok(())
 }

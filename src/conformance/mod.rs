@@ -21,12 +21,16 @@
 //! # }
 //! ```
 //!
+//! Two kinds of laws need more than a store, and run only if the [`Fixture`] supports them: that
+//! what was committed is there after the store was opened again ([`Reopening`]), and that a read
+//! that fails says so ([`Fixture::fail_read_after`]).
+//!
 //! A store may refuse a conflict at commit or make one writer wait for the other. Its
 //! [`Limits`](crate::Limits) may be as narrow as 100 writes per transaction, and 16 concurrent
 //! snapshots and transactions. The suite stays within them.
 //!
 //! The suite cannot test durability, since it causes no crashes, and cannot end a call that blocks
-//! forever.
+//! forever; but it names the check that is running.
 //!
 //! Each check is a function whose name is a sentence that the store must satisfy; [`checks`] lists
 //! them with their [`Law`]. Mutant stores, one for each mistake that stores are known to make, show
@@ -39,6 +43,8 @@ mod blob;
 mod compare;
 mod counters;
 mod deletes;
+mod failures;
+mod fixture;
 mod histories;
 mod isolation;
 mod iterators;
@@ -48,9 +54,11 @@ mod own_writes;
 mod pages;
 mod ranges;
 mod refusal;
+mod reopening;
 mod rollback;
 mod serializable;
 mod snapshots;
+mod suite;
 mod threads;
 mod transact;
 mod values;
@@ -61,115 +69,20 @@ use std::fmt;
 use crate::{BoxedError, Error, Store};
 
 pub use blob::Blob;
+pub use fixture::{Fixture, Reopening};
 pub use histories::{Bounds, Operation, View, operations, replay};
+pub use suite::Suite;
 
 /// Runs every check with the default effort, and panics with all violations if there are any.
+///
+/// Each violation is also written to the standard error when it is found, and the name of a check
+/// that does not end: see [`Suite::check`].
 ///
 /// # Panics
 /// If the store breaks a law, or cannot be created. The message contains each law that was broken,
 /// the check, and what it found.
 pub fn check<F: Fixture>(make: impl Fn() -> Result<F, BoxedError>) {
     Suite::new().check(make);
-}
-
-/// A store under test, with the resources that must live as long as it: the store alone, or a pair.
-pub trait Fixture {
-    /// The type of the store.
-    type Store: Store;
-
-    /// The store.
-    fn store(&self) -> &Self::Store;
-}
-
-impl<S: Store> Fixture for S {
-    type Store = S;
-
-    fn store(&self) -> &S {
-        self
-    }
-}
-
-impl<S: Store, T> Fixture for (S, T) {
-    type Store = S;
-
-    fn store(&self) -> &S {
-        &self.0
-    }
-}
-
-/// The effort of a run.
-///
-/// ```
-/// use keyloom::{Memory, conformance::Suite};
-/// let violations = Suite::new().operations(2_000).seed(7).run(|| Ok(Memory::new()))?;
-/// assert!(violations.is_empty());
-/// # Ok::<(), keyloom::BoxedError>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Suite {
-    operations: usize,
-    seed: u64,
-}
-
-impl Default for Suite {
-    fn default() -> Self {
-        Self { operations: 5_000, seed: fastrand::u64(..) }
-    }
-}
-
-impl Suite {
-    /// The default effort: 5,000 operations in random histories, from a seed that changes with each
-    /// run and is part of each violation.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The number of operations of all random histories together.
-    #[must_use]
-    pub fn operations(mut self, operations: usize) -> Self {
-        self.operations = operations;
-        self
-    }
-
-    /// The seed of the random histories: that of a violation, to reproduce it.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Runs every check, each on a store of its own, and returns the violations.
-    ///
-    /// # Errors
-    /// The error of `make`.
-    pub fn run<F: Fixture>(
-        &self,
-        make: impl Fn() -> Result<F, BoxedError>,
-    ) -> Result<Vec<Violation>, BoxedError> {
-        let mut violations = Vec::new();
-        for check in checks::<F::Store>() {
-            let fixture = make()?;
-            violations.extend(check.run(fixture.store(), self).err());
-        }
-        Ok(violations)
-    }
-
-    /// [`run`](Suite::run) that panics with all violations if there are any.
-    ///
-    /// # Panics
-    /// In the cases of [`conformance::check`](check).
-    // The one place of the library that panics: tests call it, like `assert!`.
-    #[allow(clippy::panic)]
-    pub fn check<F: Fixture>(&self, make: impl Fn() -> Result<F, BoxedError>) {
-        match self.run(make) {
-            Ok(violations) if violations.is_empty() => {}
-            Ok(violations) => {
-                let lines: Vec<_> = violations.iter().map(|v| format!("\n* {v}")).collect();
-                panic!("the store breaks {} promises:{}", lines.len(), lines.concat());
-            }
-            Err(error) => panic!("the store under test cannot be made: {error}"),
-        }
-    }
 }
 
 /// A law that a store broke, with the evidence.
@@ -260,6 +173,10 @@ macro_rules! laws {
             $(#[doc = $sentence] $law,)+
             /// random histories answer as an ordered map does
             Histories,
+            /// what was committed is there after the store was opened again
+            Reopening,
+            /// a read that fails says so, and returns nothing more
+            Failures,
         }
 
         impl fmt::Display for Law {
@@ -267,11 +184,15 @@ macro_rules! laws {
                 f.write_str(match self {
                     $(Self::$law => $sentence,)+
                     Self::Histories => "random histories answer as an ordered map does",
+                    Self::Reopening => {
+                        "what was committed is there after the store was opened again"
+                    }
+                    Self::Failures => "a read that fails says so, and returns nothing more",
                 })
             }
         }
 
-        /// Every check, in the order in which they run.
+        /// Every check of a store alone, in the order in which they run.
         ///
         /// ```
         /// use keyloom::{Memory, conformance};
@@ -324,6 +245,7 @@ laws! {
         bounds_that_are_no_keys_are_ordinary,
         ranges_that_can_hold_nothing_are_empty,
         a_range_over_many_keys_leaves_none_out,
+        a_range_over_large_values_leaves_none_out,
         a_long_range_holds_the_successor_of_each_key,
     ],
     Iterators, "an iterator that ended stays ended, and disturbs no other", iterators: [
@@ -336,7 +258,8 @@ laws! {
         get_many_of_no_keys_is_empty,
         range_many_returns_the_page_of_each_range_in_the_order_asked,
         range_many_sees_the_writes_of_its_transaction,
-        range_many_of_a_thousand_ranges_returns_as_many_pages,
+        get_many_of_many_keys_returns_as_many_values,
+        range_many_of_many_ranges_returns_as_many_pages,
         range_many_of_no_ranges_is_empty,
     ],
     Snapshots, "a snapshot never changes", snapshots: [
@@ -344,6 +267,7 @@ laws! {
         an_iterator_of_a_snapshot_does_not_notice_commits,
         snapshots_show_the_moments_at_which_they_were_taken,
         a_snapshot_shows_everything_committed_before_it,
+        a_snapshot_does_not_change_by_many_commits,
     ],
     OwnWrites, "a transaction sees its own writes", own_writes: [
         a_transaction_sees_its_own_puts,
@@ -352,6 +276,7 @@ laws! {
         a_transaction_sees_its_own_range_deletes,
         a_transaction_sees_its_own_counters,
         a_transaction_sees_only_the_last_of_its_writes_to_a_key,
+        a_transaction_sees_all_of_many_writes,
     ],
     Isolation, "nobody sees what is not committed", isolation: [
         a_snapshot_does_not_see_uncommitted_writes,
@@ -379,6 +304,7 @@ laws! {
         deleting_an_absent_key_is_no_error,
         a_deleted_range_is_gone_and_its_neighbours_stay,
         deleting_a_range_that_holds_nothing_changes_nothing,
+        a_deleted_range_of_many_keys_is_gone_and_its_neighbours_stay,
         everything_can_be_deleted_and_written_again,
     ],
     Pages, "pages skip nothing and repeat nothing", pages: [
@@ -423,6 +349,7 @@ laws! {
         counters_of_many_writers_lose_no_update,
         two_writers_that_look_for_each_other_do_not_both_miss,
         a_deleted_range_meets_what_was_read_of_it,
+        two_writers_that_count_many_keys_do_not_both_miss,
     ],
     Threads, "a store is usable from several threads", threads: [
         threads_write_and_read_side_by_side,

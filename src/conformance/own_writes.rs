@@ -1,6 +1,9 @@
 //! A transaction sees its own writes, in every kind of read.
 
-use super::compare::{Model, agree, agree_within, blob, lies_between, plant};
+use super::compare::{
+    Model, agree, agree_on_gets, agree_on_many, agree_within, blob, lies_between, many_keys,
+    many_writes, plant,
+};
 use super::{Blob, Outcome};
 use crate::{KeyRange, Store, Transaction, Writer};
 use std::ops::Bound::{Excluded, Included};
@@ -18,6 +21,7 @@ macro_rules! compare_after_each {
             $write?;
             $($change;)?
             agree(concat!("after ", $what), &$txn, &$model)?;
+            agree_on_gets(concat!("after ", $what), &$txn, &$model, &KEYS)?;
             let part = KeyRange::new(Excluded(b"a"), Included(b"c\xFF"));
             let is_inside = |key: &[u8]| lies_between(key, Excluded(b"a"), Included(b"c\xFF"));
             agree_within(concat!("behind a, after ", $what), &$txn, &$model, &part, is_inside)?;
@@ -113,4 +117,26 @@ pub(super) fn a_transaction_sees_its_own_sorted_puts<S: Store>(store: &S) -> Out
         "entries of which some are there" => txn.put_sorted(&entries(&second)),
             second.iter().for_each(|(key, value)| insert(&mut model, key, value));
     }
+}
+
+pub(super) fn a_transaction_sees_all_of_many_writes<S: Store>(store: &S) -> Outcome {
+    let writes = many_writes(store);
+    let keys = many_keys(writes);
+    // Half of the writes replace stored keys, and each fifth write deletes one.
+    let stored: Vec<_> = keys.iter().step_by(2).collect();
+    let mut model = plant(store, &stored)?;
+    let mut txn = store.begin()?;
+    for (n, key) in keys.iter().enumerate() {
+        match n % 5 {
+            4 => {
+                txn.delete(key)?;
+                model.remove(&key[..]);
+            }
+            _ => {
+                txn.put(key, b"own")?;
+                insert(&mut model, key, b"own");
+            }
+        }
+    }
+    agree_on_many("in the transaction", &txn, &model)
 }

@@ -2,6 +2,7 @@
 
 use super::compare::{
     BOTH_ORDERS, Pair, awkward_keys, blob, expected, lies_between, owned, pages, plant, same,
+    same_list,
 };
 use super::{Blob, Outcome};
 use crate::{EntryPage, KeyBuf, KeyRange, Order, Reader, Store, Writer};
@@ -15,11 +16,15 @@ pub(super) fn pages_of_every_size_make_up_the_range<S: Store>(store: &S) -> Outc
         for limit in [1, 2, 3, 7, model.len() - 1, model.len(), model.len() + 1] {
             let what = format!("{order:?}, pages of {limit}");
             let all = expected(&model, |_| true, order);
-            same(&what, &pages(&snapshot, &KeyRange::all(), order, limit)?, &all)?;
-            same(&what, &pages(&txn, &KeyRange::all(), order, limit)?, &all)?;
+            same_list(&what, &pages(&snapshot, &KeyRange::all(), order, limit)?, &all)?;
+            same_list(&what, &pages(&txn, &KeyRange::all(), order, limit)?, &all)?;
             let part = expected(&model, |key| lies_between(key, start, end), order);
             let range = KeyRange::new(start, end);
-            same(&format!("{what} of a part"), &pages(&snapshot, &range, order, limit)?, &part)?;
+            same_list(
+                &format!("{what} of a part"),
+                &pages(&snapshot, &range, order, limit)?,
+                &part,
+            )?;
         }
     }
     Ok(())
@@ -31,7 +36,7 @@ pub(super) fn a_page_begins_right_behind_the_last_key<S: Store>(store: &S) -> Ou
     let model = plant(store, &keys)?;
     for order in BOTH_ORDERS {
         let seen = pages(&store.snapshot()?, &KeyRange::all(), order, 1)?;
-        same(&format!("{order:?}"), &seen, &expected(&model, |_| true, order))?;
+        same_list(&format!("{order:?}"), &seen, &expected(&model, |_| true, order))?;
     }
     Ok(())
 }
@@ -77,7 +82,7 @@ pub(super) fn pages_go_on_whatever_is_written_in_between<S: Store>(store: &S) ->
         if order == Order::Descending {
             right.reverse();
         }
-        same(&format!("{order:?}"), &seen, &right)?;
+        same_list(&format!("{order:?}"), &seen, &right)?;
     }
     Ok(())
 }

@@ -3,11 +3,12 @@
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use super::compare::{
-    BOTH_ORDERS, Model, agree_within, awkward_keys, blob, ensure, expected, lies_between, padded,
-    plant, same, walk,
+    BOTH_ORDERS, MANY, Model, agree_on_many, agree_within, awkward_keys, blob, expected,
+    lies_between, many_keys, owned, padded, pages, plant, same, same_list, walk,
 };
+use super::values::longest_value;
 use super::{Blob, Outcome};
-use crate::{KeyBounds, KeyRange, Reader, Store};
+use crate::{KeyBounds, KeyRange, Order, Reader, Store, Writer};
 
 /// Bounds for [`awkward_keys`]: keys, byte strings between keys, and invalid keys.
 fn awkward_bounds() -> Vec<Blob> {
@@ -171,18 +172,38 @@ pub(super) fn a_long_range_holds_the_successor_of_each_key<S: Store>(store: &S) 
 }
 
 pub(super) fn a_range_over_many_keys_leaves_none_out<S: Store>(store: &S) -> Outcome {
-    // Enough for several leaves in every engine.
-    let keys: Vec<[u8; 2]> = (0..3_000_u16).map(u16::to_be_bytes).collect();
-    let model = plant(store, &keys)?;
+    let model = plant(store, &many_keys(MANY))?;
     let snapshot = store.snapshot()?;
-    agree_within("3,000 keys", &snapshot, &model, &KeyRange::all(), |_| true)?;
-    for (start, end) in [(0, 1), (255, 257), (1_000, 2_000), (2_999, 3_000), (100, 100)] {
-        let (low, high) = (u16::to_be_bytes(start), u16::to_be_bytes(end));
+    agree_on_many("in a snapshot", &snapshot, &model)?;
+    agree_on_many("in a transaction", &store.begin()?, &model)?;
+    for (start, end) in [(0, 1), (255, 257), (1_000, 2_000), (100, 100), (5_000, MANY)] {
+        let (low, high) = (u32::to_be_bytes(start), u32::to_be_bytes(end));
         let seen = snapshot.count(KeyRange::half_open(&low, &high))?;
-        ensure(
-            seen == u64::from(end - start),
-            &format!("{seen} of {} keys from {start} to {end}", end - start),
-        )?;
+        same(&format!("keys from {start} to {end}"), &seen, &u64::from(end - start))?;
+    }
+    for order in BOTH_ORDERS {
+        let paged = pages(&snapshot, &KeyRange::all(), order, 7_000)?;
+        same_list(&format!("{order:?}, in pages"), &paged, &expected(&model, |_| true, order))?;
+        let end = match order {
+            Order::Ascending => snapshot.first(KeyRange::all())?,
+            Order::Descending => snapshot.last(KeyRange::all())?,
+        };
+        let first = expected(&model, |_| true, order).into_iter().next();
+        same(&format!("{order:?}, the first entry"), &end.map(owned), &first)?;
     }
     Ok(())
+}
+
+/// A store that fetches ranges in parts may limit a part by its bytes.
+pub(super) fn a_range_over_large_values_leaves_none_out<S: Store>(store: &S) -> Outcome {
+    const ALL_BYTES: usize = 24 << 20;
+    let longest = longest_value(store.limits()).min(400_000);
+    let mut model = Model::new();
+    for n in 0..u32::try_from(ALL_BYTES / longest).unwrap_or(u32::MAX).min(1_000) {
+        let value = vec![n as u8; longest];
+        store.transact(|txn| txn.put(&n.to_be_bytes(), &value))?;
+        model.insert(blob(n.to_be_bytes()), value.into());
+    }
+    agree_on_many("in a snapshot", &store.snapshot()?, &model)?;
+    agree_on_many("in a transaction", &store.begin()?, &model)
 }

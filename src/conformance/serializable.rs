@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::Outcome;
-use super::compare::{found, same};
+use super::compare::{MANY, found, many_keys, plant, same};
 use crate::{Error, KeyRange, Order, Reader, Result, Store, Writer};
 
 /// A barrier with a short time-out.
@@ -209,4 +209,28 @@ pub(super) fn a_deleted_range_meets_what_was_read_of_it<S: Store>(store: &S) -> 
         }
     }
     Ok(())
+}
+
+/// Each of two transactions adds a key behind many that it has counted: the second one must have
+/// counted the key of the first.
+pub(super) fn two_writers_that_count_many_keys_do_not_both_miss<S: Store>(store: &S) -> Outcome {
+    plant(store, &many_keys(MANY))?;
+    let meeting = Meeting::new(2);
+    on_threads(2, |me| {
+        insist(|| {
+            store.transact(|txn| {
+                let counted = txn.count(KeyRange::all())?;
+                meeting.wait();
+                txn.put(&[0xFF, me], &counted.to_be_bytes())
+            })
+        })
+    })?;
+    let snapshot = store.snapshot()?;
+    let mut counted = Vec::new();
+    for entry in snapshot.range(KeyRange::prefix(b"\xFF"), Order::Ascending)? {
+        counted.push(entry?.1.to_vec());
+    }
+    counted.sort_unstable();
+    let right = [MANY, MANY + 1].map(|n| u64::from(n).to_be_bytes().to_vec());
+    same("the counts of both", &counted, &right.to_vec())
 }

@@ -1,7 +1,7 @@
 //! A snapshot never changes.
 
 use super::Outcome;
-use super::compare::{BOTH_ORDERS, Model, agree, blob, expected, owned, plant, same};
+use super::compare::{BOTH_ORDERS, Model, agree, blob, expected, owned, plant, same, same_list};
 use crate::{KeyRange, Reader, Store, Transaction, Writer};
 
 const KEYS: [&[u8]; 7] = [b"a", b"aa", b"b", b"c", b"d", b"e", b"f"];
@@ -49,7 +49,7 @@ pub(super) fn an_iterator_of_a_snapshot_does_not_notice_commits<S: Store>(store:
                 break;
             }
         }
-        same(&format!("{order:?}"), &seen, &expected(&model, |_| true, order))?;
+        same_list(&format!("{order:?}"), &seen, &expected(&model, |_| true, order))?;
     }
     Ok(())
 }
@@ -88,4 +88,15 @@ pub(super) fn a_snapshot_shows_everything_committed_before_it<S: Store>(store: &
         same("keys", &store.snapshot()?.count(KeyRange::all())?, &(u64::from(n) + 1))?;
     }
     agree("at the end", &store.snapshot()?, &model)
+}
+
+pub(super) fn a_snapshot_does_not_change_by_many_commits<S: Store>(store: &S) -> Outcome {
+    // A store that waits for its disk takes milliseconds for each.
+    const COMMITS: u32 = 1_200;
+    let model = plant(store, &KEYS)?;
+    let snapshot = store.snapshot()?;
+    for n in 0..COMMITS {
+        store.transact(|txn| txn.put(b"b", &n.to_be_bytes()))?;
+    }
+    agree("afterwards", &snapshot, &model)
 }

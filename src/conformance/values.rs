@@ -10,7 +10,7 @@ const LONGEST: usize = 1 << 20;
 /// Longer values are not generated only to be refused.
 const MOST_TO_REFUSE: usize = 64 << 20;
 
-fn longest_value(limits: Limits) -> usize {
+pub(super) fn longest_value(limits: Limits) -> usize {
     // Half of a transaction leaves room for the key and the store's overhead.
     let half = limits.max_transaction_bytes.map_or(LONGEST, |bytes| bytes / 2);
     limits.max_value_bytes.min(LONGEST).min(half)

@@ -2,214 +2,200 @@
 
 use keyloom::conformance::Law;
 
-/// One mistake that stores are known to make. Everything else in a
-/// [`MutantStore`](crate::MutantStore) is correct.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    /// No mistake: the control.
-    None,
-    /// The last write of a transaction with three or more writes is lost.
-    LostWrite,
-    /// A snapshot shows what is not committed yet.
-    DirtyRead,
-    /// A snapshot shows what was committed after it was taken.
-    MovingSnapshot,
-    /// Keys are ordered as signed bytes.
-    SignedOrder,
-    /// A prefix range ends at the prefix and `FF`, and so loses keys that continue with `FF`.
-    LostFf,
-    /// An excluded end is included.
-    InclusiveEnd,
-    /// A committed delete has no effect.
-    ForgottenDelete,
-    /// A descending range with an end begins one key too late.
-    ReverseOffByOne,
-    /// Each seventh commit is lost, but reported as successful.
-    ForgottenCommit,
-    /// Each seventh commit succeeds, but is reported as a conflict.
-    DeniedCommit,
-    /// A commit applies only the first half of its writes.
-    CommitHalfDone,
-    /// The first half of a commit is visible before the second.
-    CommitInTwoSteps,
-    /// Transactions run concurrently, without any conflict check.
-    LostUpdate,
-    /// Snapshot isolation: only the writes of concurrent transactions are checked for conflicts.
-    WriteSkew,
-    /// Range reads are not tracked: a phantom is not a conflict.
-    Phantom,
-    /// After its end an iterator begins again.
-    ResumesAfterTheEnd,
-    /// A get of a key that is too long returns "absent" instead of an error.
-    LongKeyAbsent,
-    /// A key of 512 bytes is cut to 511.
-    LongKeyCut,
-    /// A bound as long as the longest key, or longer, is an error.
-    LongBoundRefused,
-    /// A transaction that is dropped is committed.
-    RollbackKeeps,
-    /// When a commit conflicts, its first write stays.
-    ConflictKeeps,
-    /// A page begins at the incremented last key: after `a` it skips `aa`.
-    PageSkips,
-    /// A range comes in parts of 128 entries, and the successor of the last key of a part is
-    /// skipped.
-    PartSkips,
-    /// Counters are big-endian.
-    BigEndianCounter,
-    /// `min` and `max` compare as signed numbers.
-    SignedMinMax,
-    /// `append_if_fits` discards the old value.
-    AppendReplaces,
-    /// `compare_and_clear` does not compare.
-    ClearsAnything,
-    /// Two commits have one versionstamp.
-    StampsRepeat,
-    /// Ranges of a transaction do not show its own writes.
-    BlindRanges,
-    /// `delete_range` keeps the first key.
-    DeleteRangeKeepsFirst,
-    /// `get_many` returns the values in the order of the keys' bytes.
-    SortedBatch,
-    /// `range_many` returns the pages in the order of the ranges' starts.
-    SortedRangeBatch,
-    /// `range_many` in a transaction does not return the transaction's own writes.
-    BlindRangeBatch,
-    /// Reads of `range_many` are not checked at commit.
-    UntrackedRangeBatch,
-    /// An empty value reads as absent.
-    EmptyIsAbsent,
-    /// Values are cut at 64 KiB.
-    CutValue,
-    /// An error of the body is swallowed, and its writes are committed.
-    ErrorCommits,
-    /// A transaction with a failed write of a pattern commits.
-    ForgottenRefusal,
-    /// A wait for a change ends with its time, and reports none.
-    SleepsThroughChanges,
-    /// No commit wakes a waiter: it finds the change when its time is over.
-    NeverNotifies,
+macro_rules! flaws {
+    ($($(#[doc = $doc:literal])+ $flaw:ident: $law:ident, $check:literal;)+) => {
+        /// One mistake that stores are known to make, or that is easily made. Everything else in a
+        /// [`MutantStore`](crate::MutantStore) is correct.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Flaw {
+            /// No mistake: the control.
+            None,
+            $($(#[doc = $doc])+ $flaw,)+
+        }
+
+        impl Flaw {
+            /// All mistakes, without [`Flaw::None`].
+            pub const ALL: &[Self] = &[$(Self::$flaw),+];
+
+            /// The law that it breaks, and the name of the check that must find it. `None` for
+            /// [`Flaw::None`].
+            pub fn breaks(self) -> Option<(Law, &'static str)> {
+                match self {
+                    Self::None => None,
+                    $(Self::$flaw => Some((Law::$law, $check)),)+
+                }
+            }
+        }
+    };
 }
 
-impl Flaw {
-    /// All mistakes, without [`Flaw::None`].
-    pub const ALL: [Self; 40] = [
-        Self::LostWrite,
-        Self::DirtyRead,
-        Self::MovingSnapshot,
-        Self::SignedOrder,
-        Self::LostFf,
-        Self::InclusiveEnd,
-        Self::ForgottenDelete,
-        Self::ReverseOffByOne,
-        Self::ForgottenCommit,
-        Self::DeniedCommit,
-        Self::CommitHalfDone,
-        Self::CommitInTwoSteps,
-        Self::LostUpdate,
-        Self::WriteSkew,
-        Self::Phantom,
-        Self::ResumesAfterTheEnd,
-        Self::LongKeyAbsent,
-        Self::LongKeyCut,
-        Self::LongBoundRefused,
-        Self::RollbackKeeps,
-        Self::ConflictKeeps,
-        Self::PageSkips,
-        Self::PartSkips,
-        Self::BigEndianCounter,
-        Self::SignedMinMax,
-        Self::AppendReplaces,
-        Self::ClearsAnything,
-        Self::StampsRepeat,
-        Self::BlindRanges,
-        Self::DeleteRangeKeepsFirst,
-        Self::SortedBatch,
-        Self::SortedRangeBatch,
-        Self::BlindRangeBatch,
-        Self::UntrackedRangeBatch,
-        Self::EmptyIsAbsent,
-        Self::CutValue,
-        Self::ErrorCommits,
-        Self::ForgottenRefusal,
-        Self::SleepsThroughChanges,
-        Self::NeverNotifies,
-    ];
+/// How far a flaw that stops early gets: what small tests do not reach.
+pub(crate) const STOPS_AT: usize = 10_000;
 
-    /// The law that it breaks, and the name of the check that must find it. `None` for
-    /// [`Flaw::None`].
-    pub fn breaks(self) -> Option<(Law, &'static str)> {
-        Some(match self {
-            Self::None => return None,
-            Self::LostWrite => (Law::Atomicity, "a_commit_keeps_every_write"),
-            Self::DirtyRead => (Law::Isolation, "a_snapshot_does_not_see_uncommitted_writes"),
-            Self::MovingSnapshot => {
-                (Law::Snapshots, "a_snapshot_does_not_change_while_others_write_and_commit")
-            }
-            Self::SignedOrder => (Law::Order, "keys_come_in_the_order_of_unsigned_bytes"),
-            Self::LostFf => (Law::Ranges, "a_prefix_holds_the_keys_that_continue_it_with_ff"),
-            Self::InclusiveEnd => {
-                (Law::Ranges, "an_excluded_bound_is_outside_and_an_included_one_inside")
-            }
-            Self::ForgottenDelete => {
-                (Law::Deletes, "a_deleted_key_is_gone_and_its_neighbours_stay")
-            }
-            Self::ReverseOffByOne => {
-                (Law::Ranges, "every_pair_of_bounds_holds_what_lies_between_in_a_snapshot")
-            }
-            Self::ForgottenCommit => (Law::Serializable, "many_writers_lose_no_update"),
-            Self::DeniedCommit => (Law::Serializable, "many_writers_lose_no_update"),
-            Self::CommitHalfDone => (Law::Atomicity, "a_commit_keeps_every_write"),
-            Self::CommitInTwoSteps => (Law::Atomicity, "readers_see_whole_transactions_only"),
-            Self::LostUpdate => {
-                (Law::Serializable, "two_writers_that_read_the_same_counter_lose_no_update")
-            }
-            Self::WriteSkew => {
-                (Law::Serializable, "two_writers_that_look_for_each_other_do_not_both_miss")
-            }
-            Self::Phantom => {
-                (Law::Serializable, "two_writers_that_look_for_each_other_do_not_both_miss")
-            }
-            Self::ResumesAfterTheEnd => (Law::Iterators, "an_iterator_that_ended_stays_ended"),
-            Self::LongKeyAbsent => (Law::Keys, "a_key_of_512_bytes_is_an_error_in_every_operation"),
-            Self::LongKeyCut => (Law::Keys, "a_key_of_512_bytes_is_an_error_in_every_operation"),
-            Self::LongBoundRefused => (Law::Ranges, "bounds_that_are_no_keys_are_ordinary"),
-            Self::RollbackKeeps => (Law::Rollback, "a_dropped_transaction_leaves_nothing_behind"),
-            Self::ConflictKeeps => {
-                (Law::Transact, "a_body_that_runs_again_leaves_only_its_last_run")
-            }
-            Self::PageSkips => (Law::Pages, "a_page_begins_right_behind_the_last_key"),
-            Self::PartSkips => (Law::Ranges, "a_long_range_holds_the_successor_of_each_key"),
-            Self::BigEndianCounter => (Law::Counters, "a_counter_is_8_bytes_little_endian"),
-            Self::SignedMinMax => (Law::Counters, "min_and_max_compare_as_unsigned_numbers"),
-            Self::AppendReplaces => (Law::Atomics, "an_append_keeps_what_was_there"),
-            Self::ClearsAnything => (Law::Atomics, "a_key_is_cleared_only_at_the_value_expected"),
-            Self::StampsRepeat => (Law::Atomics, "versionstamps_ascend_with_the_commits"),
-            Self::BlindRanges => (Law::OwnWrites, "a_transaction_sees_its_own_puts"),
-            Self::DeleteRangeKeepsFirst => {
-                (Law::Deletes, "a_deleted_range_is_gone_and_its_neighbours_stay")
-            }
-            Self::SortedBatch => {
-                (Law::Batches, "get_many_answers_in_the_order_asked_with_absent_and_repeated_keys")
-            }
-            Self::SortedRangeBatch => {
-                (Law::Batches, "range_many_returns_the_page_of_each_range_in_the_order_asked")
-            }
-            Self::BlindRangeBatch => {
-                (Law::Batches, "range_many_sees_the_writes_of_its_transaction")
-            }
-            Self::UntrackedRangeBatch => {
-                (Law::Serializable, "two_writers_that_look_for_each_other_do_not_both_miss")
-            }
-            Self::EmptyIsAbsent => (Law::Values, "an_empty_value_is_not_an_absent_one"),
-            Self::CutValue => (Law::Values, "values_of_every_size_come_back"),
-            Self::ErrorCommits => (Law::Transact, "an_error_type_of_the_body_comes_back_unchanged"),
-            Self::ForgottenRefusal => {
-                (Law::Refusal, "a_failed_write_of_a_pattern_is_not_committed")
-            }
-            Self::SleepsThroughChanges | Self::NeverNotifies => {
-                (Law::Waiting, "a_wait_ends_with_the_commit_of_another_thread")
-            }
-        })
-    }
+flaws! {
+    /// The last write of a transaction with three or more writes is lost.
+    LostWrite: Atomicity, "a_commit_keeps_every_write";
+    /// The writes of a transaction after the 10,000th are lost.
+    ManyWritesLost: Atomicity, "a_commit_keeps_every_write";
+    /// The deletes of a transaction after the 1,000th are lost.
+    ManyDeletesLost: Atomicity, "a_commit_keeps_every_write";
+    /// A commit applies only the first half of its writes.
+    CommitHalfDone: Atomicity, "a_commit_keeps_every_write";
+    /// The first half of a commit is visible before the second.
+    CommitInTwoSteps: Atomicity, "readers_see_whole_transactions_only";
+    /// A commit applies its deletes first, whatever their place is.
+    DeletesFirst: Atomicity, "a_commit_applies_writes_in_their_order";
+    /// A commit without writes is an error.
+    EmptyCommitFails: Atomicity, "an_empty_transaction_commits";
+    /// A snapshot shows what is not committed yet.
+    DirtyRead: Isolation, "a_snapshot_does_not_see_uncommitted_writes";
+    /// A snapshot shows what was committed after it was taken.
+    MovingSnapshot: Snapshots, "a_snapshot_does_not_change_while_others_write_and_commit";
+    /// A snapshot shows what was committed after it once there were 1,000 commits.
+    SnapshotExpires: Snapshots, "a_snapshot_does_not_change_by_many_commits";
+    /// A snapshot is of the moment before the last commit.
+    StaleSnapshot: Snapshots, "a_snapshot_shows_everything_committed_before_it";
+    /// Keys are ordered as signed bytes.
+    SignedOrder: Order, "keys_come_in_the_order_of_unsigned_bytes";
+    /// Shorter keys come before longer ones.
+    ShorterFirst: Order, "a_key_comes_before_the_keys_that_continue_it";
+    /// A prefix range ends at the prefix and `FF`, and so loses keys that continue with `FF`.
+    LostFf: Ranges, "a_prefix_holds_the_keys_that_continue_it_with_ff";
+    /// An excluded end is included.
+    InclusiveEnd: Ranges, "an_excluded_bound_is_outside_and_an_included_one_inside";
+    /// An included end is excluded.
+    ExclusiveEnd: Ranges, "an_excluded_bound_is_outside_and_an_included_one_inside";
+    /// An excluded start is included.
+    InclusiveStart: Ranges, "an_excluded_bound_is_outside_and_an_included_one_inside";
+    /// A range without an end leaves out the keys that begin with `FF`.
+    UnboundedEndsAtFf: Ranges, "every_pair_of_bounds_holds_what_lies_between_in_a_snapshot";
+    /// A range whose end is before its start is all keys.
+    InvertedIsAll: Ranges, "ranges_that_can_hold_nothing_are_empty";
+    /// A descending range with an end begins one key too late.
+    ReverseOffByOne: Ranges, "every_pair_of_bounds_holds_what_lies_between_in_a_snapshot";
+    /// A range of a transaction ignores its end.
+    OwnRangeWithoutEnd: Ranges, "every_pair_of_bounds_holds_what_lies_between_in_a_transaction";
+    /// A bound as long as the longest key, or longer, is an error.
+    LongBoundRefused: Ranges, "bounds_that_are_no_keys_are_ordinary";
+    /// A range comes in parts of 128 entries, and the successor of the last key of a part is
+    /// skipped.
+    PartSkips: Ranges, "a_long_range_holds_the_successor_of_each_key";
+    /// A range ends after 10,000 entries.
+    RangeStops: Ranges, "a_range_over_many_keys_leaves_none_out";
+    /// A descending range ends after 10,000 entries.
+    ReverseStops: Ranges, "a_range_over_many_keys_leaves_none_out";
+    /// A range ends after 16 MB.
+    LargeRangeStops: Ranges, "a_range_over_large_values_leaves_none_out";
+    /// A committed delete has no effect.
+    ForgottenDelete: Deletes, "a_deleted_key_is_gone_and_its_neighbours_stay";
+    /// A delete of an absent key is an error.
+    AbsentDeleteFails: Deletes, "deleting_an_absent_key_is_no_error";
+    /// `delete_range` keeps the first key.
+    DeleteRangeKeepsFirst: Deletes, "a_deleted_range_is_gone_and_its_neighbours_stay";
+    /// `delete_range` deletes the end, which is excluded.
+    DeleteRangeTakesEnd: Deletes, "a_deleted_range_is_gone_and_its_neighbours_stay";
+    /// `delete_range` stops after 1,000 keys.
+    DeleteRangeStops: Deletes, "a_deleted_range_of_many_keys_is_gone_and_its_neighbours_stay";
+    /// Each seventh commit is lost, but reported as successful.
+    ForgottenCommit: Serializable, "many_writers_lose_no_update";
+    /// Each seventh commit succeeds, but is reported as a conflict.
+    DeniedCommit: Serializable, "many_writers_lose_no_update";
+    /// Transactions run concurrently, without any conflict check.
+    LostUpdate: Serializable, "two_writers_that_read_the_same_counter_lose_no_update";
+    /// Snapshot isolation: only the writes of concurrent transactions are checked for conflicts.
+    WriteSkew: Serializable, "two_writers_that_look_for_each_other_do_not_both_miss";
+    /// Range reads are not tracked: a phantom is not a conflict.
+    Phantom: Serializable, "two_writers_that_look_for_each_other_do_not_both_miss";
+    /// Range reads of more than 10,000 entries are not tracked.
+    LongPhantom: Serializable, "two_writers_that_count_many_keys_do_not_both_miss";
+    /// Reads of `range_many` are not checked at commit.
+    UntrackedRangeBatch: Serializable, "two_writers_that_look_for_each_other_do_not_both_miss";
+    /// After its end an iterator begins again.
+    ResumesAfterTheEnd: Iterators, "an_iterator_that_ended_stays_ended";
+    /// A get of a key that is too long returns "absent" instead of an error.
+    LongKeyAbsent: Keys, "a_key_of_512_bytes_is_an_error_in_every_operation";
+    /// A key of 512 bytes is cut to 511.
+    LongKeyCut: Keys, "a_key_of_512_bytes_is_an_error_in_every_operation";
+    /// The empty key is absent instead of an error.
+    EmptyKeyAbsent: Keys, "an_empty_key_is_an_error_in_every_operation";
+    /// A put of a refused key takes the writes before it back.
+    RefusedKeyRollsBack: Keys, "a_refused_key_leaves_the_transaction_whole";
+    /// Zero bytes at the end of a key do not count.
+    TrailingZerosCut: Keys, "runs_of_00_and_of_ff_are_keys_of_every_length";
+    /// A transaction that is dropped is committed.
+    RollbackKeeps: Rollback, "a_dropped_transaction_leaves_nothing_behind";
+    /// When a commit conflicts, its first write stays.
+    ConflictKeeps: Transact, "a_body_that_runs_again_leaves_only_its_last_run";
+    /// An error of the body is swallowed, and its writes are committed.
+    ErrorCommits: Transact, "an_error_type_of_the_body_comes_back_unchanged";
+    /// A page begins at the incremented last key: after `a` it skips `aa`.
+    PageSkips: Pages, "a_page_begins_right_behind_the_last_key";
+    /// A page of as many entries as there are has a continuation.
+    PageBehindTheEnd: Pages, "only_the_last_page_has_nothing_behind_it";
+    /// A page of no entries is empty, and has no continuation.
+    EmptyPage: Pages, "a_page_of_no_entries_has_one_entry";
+    /// Counters are big-endian.
+    BigEndianCounter: Counters, "a_counter_is_8_bytes_little_endian";
+    /// `add` stops at the largest number.
+    SaturatingAdd: Counters, "add_wraps_around";
+    /// `min` and `max` compare as signed numbers.
+    SignedMinMax: Counters, "min_and_max_compare_as_unsigned_numbers";
+    /// `min` of an absent counter is zero.
+    MinOfAbsent: Counters, "a_counter_is_8_bytes_little_endian";
+    /// A value of another length is read as the counter zero.
+    AnyValueCounts: Counters, "a_value_of_another_length_is_not_a_counter";
+    /// `append_if_fits` discards the old value.
+    AppendReplaces: Atomics, "an_append_keeps_what_was_there";
+    /// `append_if_fits` appends the part that fits.
+    AppendCut: Atomics, "an_append_that_does_not_fit_changes_nothing";
+    /// `compare_and_clear` does not compare.
+    ClearsAnything: Atomics, "a_key_is_cleared_only_at_the_value_expected";
+    /// Two commits have one versionstamp.
+    StampsRepeat: Atomics, "versionstamps_ascend_with_the_commits";
+    /// Versionstamps descend.
+    StampsDescend: Atomics, "versionstamps_ascend_with_the_commits";
+    /// Ranges of a transaction do not show its own writes.
+    BlindRanges: OwnWrites, "a_transaction_sees_its_own_puts";
+    /// Ranges of a transaction show its first 10,000 writes.
+    ManyWritesUnseen: OwnWrites, "a_transaction_sees_all_of_many_writes";
+    /// Gets of a transaction show what it has deleted.
+    OwnDeletesUnseen: OwnWrites, "a_transaction_sees_its_own_deletes";
+    /// `get_many` returns the values in the order of the keys' bytes.
+    SortedBatch: Batches, "get_many_answers_in_the_order_asked_with_absent_and_repeated_keys";
+    /// `get_many` returns a key that is repeated once.
+    DistinctBatch: Batches, "get_many_answers_in_the_order_asked_with_absent_and_repeated_keys";
+    /// `get_many` finds nothing behind the 10,000th key.
+    BatchStops: Batches, "get_many_of_many_keys_returns_as_many_values";
+    /// `range_many` returns the pages in the order of the ranges' starts.
+    SortedRangeBatch: Batches, "range_many_returns_the_page_of_each_range_in_the_order_asked";
+    /// `range_many` in a transaction does not return the transaction's own writes.
+    BlindRangeBatch: Batches, "range_many_sees_the_writes_of_its_transaction";
+    /// `range_many` returns empty pages behind the 10,000th range.
+    RangeBatchStops: Batches, "range_many_of_many_ranges_returns_as_many_pages";
+    /// An empty value reads as absent.
+    EmptyIsAbsent: Values, "an_empty_value_is_not_an_absent_one";
+    /// Values are cut at 64 KiB.
+    CutValue: Values, "values_of_every_size_come_back";
+    /// A shorter value keeps the end of the longer one that it replaces.
+    KeepsTheEnd: Values, "a_value_is_replaced_by_longer_and_shorter_ones";
+    /// A value over the limit is taken.
+    TakesAnyValue: Values, "a_value_over_the_limit_is_an_error_and_leaves_the_transaction_whole";
+    /// A transaction with a failed write of a pattern commits.
+    ForgottenRefusal: Refusal, "a_failed_write_of_a_pattern_is_not_committed";
+    /// A wait for a change ends with its time, and reports none.
+    SleepsThroughChanges: Waiting, "a_wait_ends_with_the_commit_of_another_thread";
+    /// No commit wakes a waiter: it finds the change when its time is over.
+    NeverNotifies: Waiting, "a_wait_ends_with_the_commit_of_another_thread";
+    /// A wait ends with its time as if there had been a change.
+    WakesForNothing: Waiting, "a_wait_without_a_change_ends_with_its_time";
+    /// A wait takes an empty value for an absent one.
+    WaitsOnEmpty: Waiting, "a_wait_ends_at_once_if_the_value_differs";
+    /// A store that is opened again is as it was before its last commit.
+    LosesTheLastCommit: Reopening, "what_was_committed_is_there_after_opening_again";
+    /// The versionstamps of a store that is opened again begin again.
+    StampsBeginAnew: Reopening, "a_store_that_was_opened_again_goes_on";
+    /// An iterator goes on after an error.
+    GoesOnAfterAnError: Failures, "after_an_error_an_iterator_returns_no_more";
+    /// A range ends at an error, as if there were no more entries.
+    ErrorIsTheEnd: Failures, "a_read_that_fails_is_not_cut_short";
 }

@@ -4,18 +4,21 @@
 //! that each kind of operation has one place for its flaws. [`Weakened`] wraps any store and
 //! weakens its isolation.
 
+mod fixture;
 mod flaw;
 mod reading;
 mod transaction;
 mod weakened;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use keyloom::{Error, KeyRange, Limits, Memory, Result, Store};
+use keyloom::{Error, KeyRange, Limits, Memory, Result, Store, Writer};
 
+pub use fixture::Mutant;
 pub use flaw::Flaw;
 pub use reading::{MutantEntries, MutantSnapshot};
 pub use transaction::MutantTransaction;
@@ -40,20 +43,56 @@ pub struct MutantStore {
     uncommitted: Mutex<Vec<transaction::Write>>,
     /// Held while a commit is validated and applied, in a flaw that validates by itself.
     committing: Mutex<()>,
-    commits: AtomicUsize,
+    commits: AtomicU64,
+    /// Everything that was committed before the last commit, if the flaw needs it.
+    before: Mutex<Map>,
+    /// The last versionstamp of a flaw that keeps it in memory.
+    stamp: AtomicU64,
+    /// How many reads succeed until one fails. Negative if none fails.
+    reads_to_failure: Arc<AtomicI64>,
 }
 
 impl MutantStore {
     /// An empty store with the given flaw.
     pub fn new(flaw: Flaw) -> Self {
+        let limits = Limits::default().with_max_value_bytes(2 << 20);
+        // Concurrent transactions, so that flaws of isolation can show.
+        Self::over(flaw, Memory::builder().optimistic(true).limits(limits).build())
+    }
+
+    fn over(flaw: Flaw, memory: Memory) -> Self {
         Self {
             flaw,
-            // Concurrent transactions, so that flaws of isolation can show.
-            memory: Memory::builder().optimistic(true).build(),
+            memory,
             uncommitted: Mutex::default(),
             committing: Mutex::default(),
-            commits: AtomicUsize::new(0),
+            commits: AtomicU64::new(0),
+            before: Mutex::default(),
+            stamp: AtomicU64::new(0),
+            reads_to_failure: Arc::new(AtomicI64::new(-1)),
         }
+    }
+
+    /// The store as it is after it was closed and opened again.
+    fn reopened(self) -> Result<Self> {
+        if self.flaw == Flaw::LosesTheLastCommit {
+            let before = std::mem::take(&mut *self.before());
+            self.memory.transact(|txn| {
+                txn.delete_range(KeyRange::all())?;
+                before.iter().try_for_each(|(key, value)| txn.put(key, value))
+            })?;
+        }
+        Ok(Self::over(self.flaw, self.memory))
+    }
+
+    /// Lets the read after this number of reads fail, or none.
+    fn fail_read_after(&self, reads: Option<usize>) {
+        let reads = reads.map_or(-1, |reads| reads.try_into().unwrap_or(i64::MAX));
+        self.reads_to_failure.store(reads, Relaxed);
+    }
+
+    fn before(&self) -> MutexGuard<'_, Map> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn uncommitted(&self) -> MutexGuard<'_, Vec<transaction::Write>> {
@@ -84,15 +123,19 @@ impl Store for MutantStore {
     }
 
     fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        let seen = seen.filter(|seen| self.flaw != Flaw::WaitsOnEmpty || !seen.is_empty());
         let timeout = match self.flaw {
-            Flaw::SleepsThroughChanges => timeout.min(Duration::from_millis(1)),
+            Flaw::SleepsThroughChanges | Flaw::WaitsOnEmpty => {
+                timeout.min(Duration::from_millis(1))
+            }
             Flaw::NeverNotifies if !self.memory.wait_for_change(key, seen, Duration::ZERO)? => {
                 std::thread::sleep(timeout);
                 Duration::ZERO
             }
             _ => timeout,
         };
-        self.memory.wait_for_change(key, seen, timeout)
+        let is_changed = self.memory.wait_for_change(key, seen, timeout)?;
+        Ok(is_changed || self.flaw == Flaw::WakesForNothing)
     }
 
     fn try_transact<T, E: From<Error>>(

@@ -1,6 +1,9 @@
 //! Flaws of reads.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use keyloom::memory::MemorySnapshot;
 use keyloom::{
@@ -8,6 +11,7 @@ use keyloom::{
     check_key, successor,
 };
 
+use super::flaw::STOPS_AT;
 use super::{Flaw, Map, MutantStore};
 
 pub(super) type Pair = (Vec<u8>, Vec<u8>);
@@ -17,17 +21,34 @@ pub(super) type Pair = (Vec<u8>, Vec<u8>);
 pub struct MutantSnapshot<'s> {
     mutant: &'s MutantStore,
     inner: MemorySnapshot<'s>,
-    /// The entries that a dirty read shows instead.
-    dirty: Option<Map>,
+    /// The entries that a flawed snapshot shows instead.
+    shown: Option<Map>,
+    /// How many commits there were when it was taken.
+    taken_at: u64,
 }
 
 impl<'s> MutantSnapshot<'s> {
     pub(super) fn new(mutant: &'s MutantStore) -> Result<Self> {
-        let mut dirty = (mutant.flaw == Flaw::DirtyRead).then(|| mutant.map()).transpose()?;
-        if let Some(map) = &mut dirty {
-            mutant.uncommitted().iter().for_each(|write| write.apply_to_map(map));
+        let shown = match mutant.flaw {
+            Flaw::DirtyRead => {
+                let mut map = mutant.map()?;
+                mutant.uncommitted().iter().for_each(|write| write.apply_to_map(&mut map));
+                Some(map)
+            }
+            Flaw::StaleSnapshot => Some(mutant.before().clone()),
+            _ => None,
+        };
+        let taken_at = mutant.commits.load(Relaxed);
+        Ok(Self { mutant, inner: mutant.memory.snapshot()?, shown, taken_at })
+    }
+
+    /// Whether it shows the newest commits instead of those before it.
+    fn moves(&self) -> bool {
+        match self.mutant.flaw {
+            Flaw::MovingSnapshot => true,
+            Flaw::SnapshotExpires => self.mutant.commits.load(Relaxed) > self.taken_at + 1_000,
+            _ => false,
         }
-        Ok(Self { mutant, inner: mutant.memory.snapshot()?, dirty })
     }
 }
 
@@ -42,19 +63,23 @@ impl Reader for MutantSnapshot<'_> {
         Self: 'r;
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.mutant.get(key, |key| match (&self.dirty, self.mutant.flaw) {
+        self.mutant.get(key, |key| match (&self.shown, self.moves()) {
             (Some(map), _) => Ok(map.get(key).cloned()),
-            (None, Flaw::MovingSnapshot) => value(&self.mutant.memory.snapshot()?, key),
+            (None, true) => value(&self.mutant.memory.snapshot()?, key),
             _ => value(&self.inner, key),
         })
     }
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<MutantEntries> {
-        self.mutant.range(range, order, |range| match (&self.dirty, self.mutant.flaw) {
+        self.mutant.range(range, order, |range| match (&self.shown, self.moves()) {
             (Some(map), _) => Ok(part(map, range)),
-            (None, Flaw::MovingSnapshot) => entries(&self.mutant.memory.snapshot()?, range),
+            (None, true) => entries(&self.mutant.memory.snapshot()?, range),
             _ => entries(&self.inner, range),
         })
+    }
+
+    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Vec<u8>>> {
+        self.mutant.page(self.range(range, order)?, limit)
     }
 
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
@@ -102,7 +127,15 @@ impl MutantStore {
         key: &[u8],
         honest: impl Fn(&[u8]) -> Result<Option<Vec<u8>>>,
     ) -> Result<Option<Vec<u8>>> {
-        if self.flaw == Flaw::LongKeyAbsent && key.len() > MAX_KEY_BYTES {
+        if self.fails() {
+            return Err(failure());
+        }
+        let is_absent = match self.flaw {
+            Flaw::LongKeyAbsent => key.len() > MAX_KEY_BYTES,
+            Flaw::EmptyKeyAbsent => key.is_empty(),
+            _ => false,
+        };
+        if is_absent {
             return Ok(None);
         }
         let key = self.key(key);
@@ -111,10 +144,31 @@ impl MutantStore {
         Ok(value.filter(|value| self.flaw != Flaw::EmptyIsAbsent || !value.is_empty()))
     }
 
-    /// The key, cut by the flaw that truncates keys.
+    /// Whether this read is the one that fails.
+    fn fails(&self) -> bool {
+        fails(&self.reads_to_failure)
+    }
+
+    /// The correct page, but for the flaws of pages.
+    pub(super) fn page(&self, entries: MutantEntries, limit: usize) -> Result<EntryPage<Vec<u8>>> {
+        if self.flaw == Flaw::EmptyPage && limit == 0 {
+            return Ok(EntryPage { entries: Vec::new(), last: None });
+        }
+        let mut page = first_page(entries.collect::<Result<_>>()?, limit);
+        if self.flaw == Flaw::PageBehindTheEnd && page.entries.len() == limit {
+            page.last = page.entries.last().map(|(key, _)| KeyBuf::from_slice(key));
+        }
+        Ok(page)
+    }
+
+    /// The key, cut by the flaws that truncate keys.
     pub(super) fn key<'k>(&self, key: &'k [u8]) -> &'k [u8] {
         match self.flaw {
             Flaw::LongKeyCut => key.get(..MAX_KEY_BYTES).unwrap_or(key),
+            Flaw::TrailingZerosCut => {
+                let end = key.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+                key.get(..=end).unwrap_or(key)
+            }
             _ => key,
         }
     }
@@ -126,13 +180,11 @@ impl MutantStore {
         order: Order,
         honest: impl Fn(&KeyRange<'_>) -> Result<Vec<Pair>>,
     ) -> Result<MutantEntries> {
+        if self.fails() {
+            return Err(failure());
+        }
         let bounds = range.normalized();
-        let mut entries = match (self.flaw, bounds) {
-            (Flaw::InclusiveEnd, Some((start, Bound::Excluded(end)))) => {
-                honest(&KeyRange::new(start, Bound::Included(end)))?
-            }
-            _ => honest(&range)?,
-        };
+        let mut entries = honest(&self.with_other_bounds(&range))?;
         match (self.flaw, bounds) {
             (Flaw::LongBoundRefused, _) if has_long_bound(bounds) => return Err(Error::EmptyKey),
             (Flaw::LostFf, Some((Bound::Included(prefix), Bound::Excluded(_)))) => {
@@ -145,6 +197,15 @@ impl MutantStore {
             }
             (Flaw::PartSkips, _) => skip_successors(&mut entries),
             (Flaw::SignedOrder, _) => entries.sort_by_key(|(key, _)| signed(key)),
+            (Flaw::ShorterFirst, _) => entries.sort_by_key(|(key, _)| key.len()),
+            (Flaw::RangeStops, _) => entries.truncate(STOPS_AT),
+            (Flaw::LargeRangeStops, _) => {
+                let mut bytes = 0;
+                entries.retain(|(_, value)| {
+                    bytes += value.len();
+                    bytes <= 16 << 20
+                });
+            }
             _ => {}
         }
         if order == Order::Descending {
@@ -153,12 +214,38 @@ impl MutantStore {
             if self.flaw == Flaw::ReverseOffByOne && has_end && !entries.is_empty() {
                 entries.remove(0);
             }
+            if self.flaw == Flaw::ReverseStops {
+                entries.truncate(STOPS_AT);
+            }
         }
         let again = match self.flaw {
             Flaw::ResumesAfterTheEnd => entries.first().cloned(),
             _ => None,
         };
-        Ok(MutantEntries { entries: entries.into_iter(), again })
+        let reads_to_failure = Arc::clone(&self.reads_to_failure);
+        Ok(MutantEntries { entries: entries.into_iter(), again, flaw: self.flaw, reads_to_failure })
+    }
+
+    /// The range, with the bounds that a flaw takes instead.
+    fn with_other_bounds<'k>(&self, range: &KeyRange<'k>) -> KeyRange<'k> {
+        let range = range.clone();
+        let other = match (self.flaw, range.normalized()) {
+            (Flaw::InclusiveEnd, Some((start, Bound::Excluded(end)))) => {
+                Some(KeyRange::new(start, Bound::Included(end)).into_owned())
+            }
+            (Flaw::ExclusiveEnd, Some((start, Bound::Included(end)))) => {
+                Some(KeyRange::new(start, Bound::Excluded(end)).into_owned())
+            }
+            (Flaw::InclusiveStart, Some((Bound::Excluded(start), end))) => {
+                Some(KeyRange::new(Bound::Included(start), end).into_owned())
+            }
+            (Flaw::UnboundedEndsAtFf, Some((start, Bound::Unbounded))) => {
+                Some(KeyRange::new(start, Bound::Excluded(b"\xFF")).into_owned())
+            }
+            (Flaw::InvertedIsAll, None) => Some(KeyRange::all()),
+            _ => None,
+        };
+        other.unwrap_or(range)
     }
 
     pub(super) fn get_many<K: AsRef<[u8]>>(
@@ -167,10 +254,17 @@ impl MutantStore {
         get: impl Fn(&[u8]) -> Result<Option<Vec<u8>>>,
     ) -> Result<Vec<Option<Vec<u8>>>> {
         let mut keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        if self.flaw == Flaw::SortedBatch {
-            keys.sort_unstable();
+        match self.flaw {
+            Flaw::SortedBatch => keys.sort_unstable(),
+            Flaw::DistinctBatch => {
+                let mut seen = BTreeSet::new();
+                keys.retain(|key| seen.insert(*key));
+            }
+            _ => {}
         }
-        keys.into_iter().map(get).collect()
+        let stops_at = if self.flaw == Flaw::BatchStops { STOPS_AT } else { usize::MAX };
+        let value = |(n, key)| if n < stops_at { get(key) } else { Ok(None) };
+        keys.into_iter().enumerate().map(value).collect()
     }
 
     pub(super) fn range_many(
@@ -185,7 +279,10 @@ impl MutantStore {
                 _ => Vec::new(),
             });
         }
-        ranges.into_iter().map(page).collect()
+        let stops_at = if self.flaw == Flaw::RangeBatchStops { STOPS_AT } else { usize::MAX };
+        let empty = || EntryPage { entries: Vec::new(), last: None };
+        let page = |(n, range)| if n < stops_at { page(range) } else { Ok(empty()) };
+        ranges.into_iter().enumerate().map(page).collect()
     }
 
     pub(super) fn counter(&self, key: &[u8], value: Option<Vec<u8>>) -> Result<i64> {
@@ -202,12 +299,25 @@ impl MutantStore {
             key: String::from_utf8_lossy(key).into(),
             bytes: value.len(),
         };
-        let bytes = <[u8; 8]>::try_from(value).map_err(refuse)?;
+        let bytes = match (<[u8; 8]>::try_from(value), self.flaw) {
+            (Err(_), Flaw::AnyValueCounts) => [0; 8],
+            (bytes, _) => bytes.map_err(refuse)?,
+        };
         Ok(Some(match self.flaw {
             Flaw::BigEndianCounter => i64::from_be_bytes(bytes),
             _ => i64::from_le_bytes(bytes),
         }))
     }
+}
+
+/// Counts a read. Returns whether it fails.
+fn fails(reads_to_failure: &AtomicI64) -> bool {
+    let count = |left: i64| (left >= 0).then_some(left - 1);
+    reads_to_failure.fetch_update(Relaxed, Relaxed, count) == Ok(0)
+}
+
+fn failure() -> Error {
+    Error::Backend("a read was made to fail".into())
 }
 
 /// Removes the first entry of each part of 128 if it is the successor of the entry before.
@@ -240,12 +350,20 @@ pub struct MutantEntries {
     entries: std::vec::IntoIter<Pair>,
     /// The entries that the iterator returns after its end.
     again: Option<Pair>,
+    flaw: Flaw,
+    reads_to_failure: Arc<AtomicI64>,
 }
 
 impl Iterator for MutantEntries {
     type Item = Result<Pair>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if fails(&self.reads_to_failure) {
+            if self.flaw != Flaw::GoesOnAfterAnError {
+                self.entries = Vec::new().into_iter();
+            }
+            return (self.flaw != Flaw::ErrorIsTheEnd).then(|| Err(failure()));
+        }
         let next = self.entries.next();
         if next.is_none() {
             self.entries = self.again.take().map_or(Vec::new(), |pair| vec![pair]).into_iter();

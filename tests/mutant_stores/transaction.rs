@@ -1,5 +1,6 @@
 //! Flaws of writes and commits.
 
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -12,6 +13,7 @@ use keyloom::{
     TransactionState, VersionstampedKey, Writer, check_key, check_value,
 };
 
+use super::flaw::STOPS_AT;
 use super::reading::{entries, first_page, part, value};
 use super::{Flaw, Map, MutantEntries, MutantStore};
 
@@ -76,6 +78,9 @@ impl<'s> MutantTransaction<'s> {
             | Flaw::BlindRangeBatch
             | Flaw::UntrackedRangeBatch
             | Flaw::Phantom
+            | Flaw::LongPhantom
+            | Flaw::ManyWritesUnseen
+            | Flaw::OwnDeletesUnseen
             | Flaw::WriteSkew => mutant.map()?,
             _ => Map::new(),
         };
@@ -89,8 +94,13 @@ impl<'s> MutantTransaction<'s> {
 
     /// The entries of the correct transaction, from a copy, so that the read is not tracked.
     fn untracked(&self) -> Map {
+        self.untracked_after(self.writes.len())
+    }
+
+    /// The same after the first writes of the transaction.
+    fn untracked_after(&self, writes: usize) -> Map {
         let mut map = self.base.clone();
-        self.writes.iter().for_each(|write| write.apply_to_map(&mut map));
+        self.writes.iter().take(writes).for_each(|write| write.apply_to_map(&mut map));
         map
     }
 
@@ -112,6 +122,10 @@ impl<'s> MutantTransaction<'s> {
         let old = self.get(key)?.unwrap_or_default();
         match self.mutant.flaw {
             Flaw::AppendReplaces => self.put(key, tail),
+            Flaw::AppendCut if old.len() + tail.len() > most => {
+                let room = tail.get(..most - old.len()).unwrap_or_default();
+                self.put(key, &[&old, room].concat())
+            }
             _ if old.len() + tail.len() > most => Ok(()),
             _ => self.put(key, &[&old, tail].concat()),
         }
@@ -141,15 +155,33 @@ impl Reader for MutantTransaction<'_> {
         Self: 'r;
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.mutant.get(key, |key| value(self.inner()?, key))
+        self.mutant.get(key, |key| match self.mutant.flaw {
+            Flaw::OwnDeletesUnseen => {
+                Ok(value(self.inner()?, key)?.or(self.base.get(key).cloned()))
+            }
+            _ => value(self.inner()?, key),
+        })
     }
 
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<MutantEntries> {
         self.mutant.range(range, order, |range| match self.mutant.flaw {
             Flaw::BlindRanges => Ok(part(&self.base, range)),
             Flaw::Phantom => Ok(part(&self.untracked(), range)),
+            Flaw::ManyWritesUnseen => Ok(part(&self.untracked_after(STOPS_AT), range)),
+            Flaw::LongPhantom => match part(&self.untracked(), range) {
+                many if many.len() > STOPS_AT => Ok(many),
+                _ => entries(self.inner()?, range),
+            },
+            Flaw::OwnRangeWithoutEnd => match range.normalized() {
+                Some((start, _)) => entries(self.inner()?, &KeyRange::new(start, Unbounded)),
+                None => Ok(Vec::new()),
+            },
             _ => entries(self.inner()?, range),
         })
+    }
+
+    fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Vec<u8>>> {
+        self.mutant.page(self.range(range, order)?, limit)
     }
 
     fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
@@ -175,9 +207,19 @@ impl Writer for MutantTransaction<'_> {
         let key = self.mutant.key(key);
         let value = match self.mutant.flaw {
             Flaw::CutValue => value.get(..CUT_AT).unwrap_or(value),
+            Flaw::TakesAnyValue => value.get(..self.limits().max_value_bytes).unwrap_or(value),
             _ => value,
         };
-        self.write(Write::Put(key.to_vec(), value.to_vec()))
+        let mut value = value.to_vec();
+        if self.mutant.flaw == Flaw::KeepsTheEnd && check_key(key).is_ok() {
+            let old = self.get(key)?.unwrap_or_default();
+            value.extend(old.get(value.len()..).unwrap_or_default());
+        }
+        if self.mutant.flaw == Flaw::RefusedKeyRollsBack && check_key(key).is_err() {
+            self.inner = Some(self.mutant.memory.begin()?);
+            self.writes.clear();
+        }
+        self.write(Write::Put(key.to_vec(), value))
     }
 
     fn state(&mut self) -> &mut TransactionState {
@@ -191,10 +233,24 @@ impl Writer for MutantTransaction<'_> {
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         let key = self.mutant.key(key);
         check_key(key)?;
+        if self.mutant.flaw == Flaw::AbsentDeleteFails && self.get(key)?.is_none() {
+            return Err(Error::ReadOnly);
+        }
         self.write(Write::Delete(key.to_vec()))
     }
 
     fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        let range = match (self.mutant.flaw, range.normalized()) {
+            (Flaw::DeleteRangeTakesEnd, Some((start, Excluded(end)))) => {
+                KeyRange::new(start, Included(end)).into_owned()
+            }
+            _ => range,
+        };
+        if self.mutant.flaw == Flaw::DeleteRangeStops {
+            let all = entries(self.inner()?, &range)?;
+            let some = all.into_iter().take(1_000);
+            return some.map(|(key, _)| Write::Delete(key)).try_for_each(|one| self.write(one));
+        }
         let kept = match self.mutant.flaw {
             Flaw::DeleteRangeKeepsFirst => self.inner()?.first(range.clone())?,
             _ => None,
@@ -207,6 +263,12 @@ impl Writer for MutantTransaction<'_> {
     fn apply(&mut self, key: &[u8], operation: AtomicOp<'_>) -> Result<()> {
         let signed = self.mutant.flaw == Flaw::SignedMinMax;
         match operation {
+            AtomicOp::Add(delta) if self.mutant.flaw == Flaw::SaturatingAdd => {
+                self.count(key, |old| old.unwrap_or(0).saturating_add(delta))
+            }
+            AtomicOp::Min(bound) if self.mutant.flaw == Flaw::MinOfAbsent => {
+                self.count(key, |old| old.map_or(0, i64::cast_unsigned).min(bound).cast_signed())
+            }
             AtomicOp::Add(delta) => self.count(key, |old| old.unwrap_or(0).wrapping_add(delta)),
             AtomicOp::Min(bound) if signed => {
                 self.count(key, |old| old.unwrap_or(i64::MAX).min(bound.cast_signed()))
@@ -232,12 +294,14 @@ impl Writer for MutantTransaction<'_> {
         let now = match self.mutant.flaw {
             // Like a clock that has stopped.
             Flaw::StampsRepeat => 1,
+            Flaw::StampsDescend => i64::MAX - self.counter(key.clock)? - 1,
+            Flaw::StampsBeginAnew => self.mutant.stamp.fetch_add(1, Relaxed).cast_signed(),
             _ => self.counter(key.clock)? + 1,
         };
         let [a, b, c, d, e, f, g, h] = now.to_be_bytes();
         let stamp = Versionstamp::new([a, b, c, d, e, f, g, h, 0, 0], 0);
         self.put(&key.with(stamp), value)?;
-        self.put(key.clock, &now.to_le_bytes())
+        self.add(key.clock, 1)
     }
 }
 
@@ -251,7 +315,28 @@ impl Transaction for MutantTransaction<'_> {
         let half = writes.len().div_ceil(2);
         let (first, second) = writes.split_at(half);
         let mutant = self.mutant;
+        mutant.commits.fetch_add(1, Relaxed);
+        if matches!(mutant.flaw, Flaw::StaleSnapshot | Flaw::LosesTheLastCommit) {
+            *mutant.before() = mutant.map()?;
+        }
+        let is_delete = |write: &Write| !matches!(write, Write::Put(..));
         match mutant.flaw {
+            Flaw::EmptyCommitFails if writes.is_empty() => Err(Error::ReadOnly),
+            Flaw::ManyWritesLost if writes.len() > STOPS_AT => {
+                mutant.apply(writes.get(..STOPS_AT).unwrap_or_default())
+            }
+            Flaw::ManyDeletesLost => {
+                let mut deletes = 0;
+                let is_kept = |write: &&Write| {
+                    deletes += usize::from(is_delete(write));
+                    !is_delete(write) || deletes <= 1_000
+                };
+                mutant.apply(&writes.iter().filter(is_kept).cloned().collect::<Vec<_>>())
+            }
+            Flaw::DeletesFirst => {
+                let (deletes, puts): (Vec<_>, Vec<_>) = writes.iter().cloned().partition(is_delete);
+                mutant.apply(&[deletes, puts].concat())
+            }
             Flaw::LostWrite if writes.len() >= 3 => {
                 mutant.apply(writes.split_last().map_or(&[], |(_, others)| others))
             }
@@ -296,7 +381,7 @@ impl MutantStore {
     }
 
     fn is_seventh_commit(&self) -> bool {
-        self.commits.fetch_add(1, Relaxed) % 7 == 6
+        self.commits.load(Relaxed).is_multiple_of(7)
     }
 
     /// First committer wins: applies `writes` unless one of their keys was changed since `base`.

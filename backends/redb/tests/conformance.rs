@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use keyloom::conformance::Reopening;
 use keyloom::{
     AnyStore, BoxedError, Error, Faulty, KeyRange, Metered, Order, Reader, Store, Transaction,
     Writer, conformance,
@@ -25,7 +26,12 @@ fn wrapped<S: Store>(wrap: impl Fn(Redb) -> S) -> Temporary<S> {
 
 #[test]
 fn redb_keeps_the_laws() {
-    conformance::check(|| redb(Durability::MayLoseCommits));
+    conformance::check(|| {
+        Reopening::open(tempfile::tempdir()?, |directory| {
+            let options = Redb::options().durability(Durability::MayLoseCommits);
+            Ok(options.cache_bytes(1 << 24).open(directory.path().join("store"))?)
+        })
+    });
 }
 
 #[test]

@@ -215,7 +215,9 @@ impl Workload for Parts {
         const DELETED: u8 = 0x12;
         let [mail, versions] = ["mail", "versions"].map(|part| self.space.child(part));
         let is_unasked = mail.child("last").contains(key)
-            || *versions.pack("deleted") == *key
+            || [versions.pack("deleted"), versions.pack("deleted here")]
+                .iter()
+                .any(|one| **one == *key)
             || (self.space.child("history").contains(key) && value == [DELETED]);
         match is_unasked {
             true => WatchedBy::Nobody,
@@ -269,7 +271,10 @@ impl Workload for Parts {
             self.versions.records().put(txn, id, &record)?;
         }
         if model.deleted > 0 {
-            txn.max(&self.space.child("versions").pack("deleted"), model.deleted)?;
+            // No version comes from elsewhere.
+            for counter in ["deleted", "deleted here"] {
+                txn.max(&self.space.child("versions").pack(counter), model.deleted)?;
+            }
         }
         model.history.iter().try_for_each(|((row, column, time), text)| match text {
             Some(text) => self.history.put(txn, row, "f", column, *time, text.as_bytes()),

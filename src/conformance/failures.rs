@@ -1,0 +1,124 @@
+//! A read that fails says so.
+
+use super::compare::{
+    BOTH_ORDERS, Model, Pair, agree, blob, ensure, expected, first_page, get, owned, plant,
+    range_many, same_list,
+};
+use super::{Fixture, Outcome};
+use crate::{BoxedError, KeyRange, Order, Reader, Result, Store};
+
+/// After how many reads one fails: in the first part of a range, and in later ones.
+const READS: [usize; 7] = [0, 1, 2, 7, 100, 150, 299];
+
+fn keys() -> Vec<[u8; 2]> {
+    (0..300_u16).map(u16::to_be_bytes).collect()
+}
+
+pub(super) fn after_an_error_an_iterator_returns_no_more<F: Fixture>(
+    fixture: F,
+) -> Result<Outcome, BoxedError> {
+    Ok(fail_in_each_range(&fixture))
+}
+
+fn fail_in_each_range<F: Fixture>(fixture: &F) -> Outcome {
+    let store = fixture.store();
+    let model = plant(store, &keys())?;
+    for order in BOTH_ORDERS {
+        let right = expected(&model, |_| true, order);
+        for reads in READS {
+            let what = format!("{order:?}, with an error after {reads} reads");
+            let snapshot = store.snapshot()?;
+            if !fixture.fail_read_after(Some(reads)) {
+                return Ok(());
+            }
+            let (seen, has_failed) = walk_to_the_error(&snapshot, order)?;
+            fixture.fail_read_after(None);
+            match has_failed {
+                true => ensure(right.starts_with(&seen), &format!("{what}: other entries"))?,
+                false => same_list(&format!("{what}, which none was"), &seen, &right)?,
+            }
+            agree(&format!("{what}, afterwards"), &store.snapshot()?, &model)?;
+        }
+    }
+    Ok(())
+}
+
+/// The entries before an error, and whether there was one.
+fn walk_to_the_error<R: Reader>(reader: &R, order: Order) -> Outcome<(Vec<Pair>, bool)> {
+    let mut seen = Vec::new();
+    let Ok(mut entries) = reader.range(KeyRange::all(), order) else { return Ok((seen, true)) };
+    while let Some(entry) = entries.next() {
+        match entry {
+            Ok(entry) => seen.push(owned(entry)),
+            Err(_) => {
+                let more = entries.by_ref().take(3).count();
+                ensure(more == 0, "after an error the iterator went on")?;
+                return Ok((seen, true));
+            }
+        }
+    }
+    Ok((seen, false))
+}
+
+/// A kind of read, and whether its answer is that of a store without errors.
+type Read<R> = (&'static str, fn(&R, &Model) -> Result<bool>);
+
+fn reads<R: Reader>() -> [Read<R>; 8] {
+    fn all(model: &Model) -> Vec<Pair> {
+        expected(model, |_| true, Order::Ascending)
+    }
+    [
+        ("get", |reader, model| Ok(get(reader, &[0, 7])?.as_ref() == model.get(&[0, 7][..]))),
+        ("get_many", |reader, model| {
+            let values = reader.get_many(&keys())?;
+            let values = values.iter().flatten().map(|value| blob(&**value));
+            Ok(values.eq(model.values().cloned()))
+        }),
+        ("count", |reader, model| Ok(reader.count(KeyRange::all())? == model.len() as u64)),
+        ("first", |reader, model| {
+            Ok(reader.first(KeyRange::all())?.map(owned).as_ref() == all(model).first())
+        }),
+        ("last", |reader, model| {
+            Ok(reader.last(KeyRange::all())?.map(owned).as_ref() == all(model).last())
+        }),
+        ("page", |reader, model| {
+            let page = reader.page(KeyRange::all(), Order::Ascending, 1_000)?;
+            Ok(page.last.is_none() && page.entries.into_iter().map(owned).eq(all(model)))
+        }),
+        ("a page of the last entries", |reader, model| {
+            let page = reader.page(KeyRange::all(), Order::Descending, 200)?;
+            Ok(page.entries.into_iter().map(owned).eq(all(model).into_iter().rev().take(200)))
+        }),
+        ("range_many", |reader, model| {
+            let right = first_page(model, |_| true, 250);
+            Ok(range_many(reader, &[KeyRange::all(), KeyRange::all()], 250)?
+                == [right.clone(), right])
+        }),
+    ]
+}
+
+pub(super) fn a_read_that_fails_is_not_cut_short<F: Fixture>(
+    fixture: F,
+) -> Result<Outcome, BoxedError> {
+    Ok(fail_in_each_read(&fixture))
+}
+
+fn fail_in_each_read<F: Fixture>(fixture: &F) -> Outcome {
+    let store = fixture.store();
+    let model = plant(store, &keys())?;
+    for (name, read) in reads() {
+        for reads in READS {
+            let snapshot = store.snapshot()?;
+            if !fixture.fail_read_after(Some(reads)) {
+                return Ok(());
+            }
+            let answer = read(&snapshot, &model);
+            fixture.fail_read_after(None);
+            let what = format!("{name}, with an error after {reads} reads");
+            ensure(answer.unwrap_or(true), &format!("{what}: another answer, and no error"))?;
+            drop(snapshot);
+            agree(&format!("{name}, afterwards"), &store.snapshot()?, &model)?;
+        }
+    }
+    Ok(())
+}
