@@ -103,7 +103,7 @@ impl AnyStore {
             (Some("fdb"), _) => foundation_db(address),
             _ => Err(Error::refused_address(
                 address,
-                "it is memory:, lmdb:PATH, postgres://…, etcd://… or fdb:CLUSTER_FILE",
+                "it is memory:, lmdb:PATH, postgres://…, etcd://… or fdb:CLUSTER_FILE; for a backend of another crate, call `AnyStore::open_with`, or run a program that does",
             )),
         }
     }

@@ -570,13 +570,19 @@ impl Error {
     }
 
     /// An address that is not valid. Any part of it may be a password, so only a known scheme is
-    /// shown.
+    /// shown, or one that a path follows.
     pub(crate) fn refused_address(address: &str, why: &'static str) -> Self {
         const SCHEMES: [&str; 6] = ["memory", "lmdb", "postgres", "postgresql", "etcd", "fdb"];
-        let scheme = address.split_once(':').map(|(scheme, _)| scheme);
-        let value = match scheme.filter(|scheme| SCHEMES.contains(scheme)) {
-            Some(scheme) => format!("{scheme}:…"),
-            None => "…".into(),
+        let is_scheme = |name: &str| {
+            name.starts_with(|first: char| first.is_ascii_lowercase())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        };
+        let value = match address.split_once(':') {
+            Some((scheme, _)) if SCHEMES.contains(&scheme) => format!("{scheme}:…"),
+            Some((scheme, rest)) if is_scheme(scheme) && rest.starts_with('/') => {
+                format!("{scheme}:…")
+            }
+            _ => "…".into(),
         };
         Self::InvalidArgument { what: "the address", value, why }
     }

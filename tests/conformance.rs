@@ -104,6 +104,20 @@ fn open_with_prefers_the_backends_given() {
     assert!(matches!(AnyStore::open_with("memory:", &[]), Ok(AnyStore::Memory(_))));
 }
 
+#[test]
+fn an_unknown_scheme_is_named_and_no_secret() {
+    let refused = |address: &str| AnyStore::open(address).unwrap_err().to_string();
+    let error = refused("fjall:/data/cities");
+    assert!(error.contains("fjall:…") && error.contains("open_with"), "{error}");
+    assert!(!error.contains("cities"), "{error}");
+    for address in
+        ["ada:lovelace@host:5432/db", "lovelace", "lovelace:", "Lovelace:/x", ":/lovelace"]
+    {
+        let error = refused(address);
+        assert!(error.contains('…') && !error.to_lowercase().contains("lovelace"), "{error}");
+    }
+}
+
 /// A store with the keys 0 to 99, and the ranges that hold one key each.
 fn hundred_ranges(store: &impl Store) -> Vec<KeyRange<'static>> {
     store.transact(|txn| (0..100_u8).try_for_each(|n| txn.put(&[n], b"value"))).unwrap();

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use keyloom::{AnyStore, Store};
 use keyloom_documents::files::{Entry, Files, FilesError, Kind};
 use keyloom_patterns::Schema;
+use keyloom_redb::Redb;
 use keyloom_text::QueryParser;
 
 const HELP: &str = "\
@@ -27,7 +28,7 @@ Stores a directory tree with its contents in a store, and searches it.
 
 Usage: files STORE COMMAND
 
-STORE is an address such as lmdb:DIRECTORY. Paths in the store begin with a slash.
+STORE is an address such as lmdb:DIRECTORY or redb:FILE. Paths in the store begin with a slash.
 
   add DIRECTORY PATH     stores the files of a directory below a path
   ls PATH                lists a directory
@@ -67,7 +68,7 @@ fn run() -> Done {
         None | Some((&("-h" | "--help"), _)) => return Ok(io::stdout().write_all(HELP.as_bytes())?),
         Some(all) => all,
     };
-    let store = AnyStore::open(address)?;
+    let store = AnyStore::open_with(address, &[("redb", Redb::open_address)])?;
     let files = Files::open(&Schema::open(&store, "files")?)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     match command {

@@ -40,6 +40,7 @@ use std::process::ExitCode;
 
 use keyloom::{AnyStore, KeyRange, Metered, Reader, Store};
 use keyloom_patterns::{Schema, Table};
+use keyloom_redb::Redb;
 
 use cities::Cities;
 use countries::Country;
@@ -48,6 +49,9 @@ use report::say;
 
 /// The store of all steps, which counts the reads and writes of each answer.
 type TourStore = Metered<AnyStore>;
+
+/// The backends of other crates, with their schemes. Add one here to take the tour on it.
+const BACKENDS: &[(&str, fn(&str) -> keyloom::Result<AnyStore>)] = &[("redb", Redb::open_address)];
 type TourResult<T = ()> = Result<T, Box<dyn Error>>;
 
 /// One pattern on real data.
@@ -114,7 +118,7 @@ fn run() -> TourResult {
         names()?.iter().for_each(|name| say!("{name}"));
         return Ok(());
     }
-    let store = AnyStore::open(&options.store)?;
+    let store = AnyStore::open_with(&options.store, BACKENDS)?;
     say!("store      {store}{}", nature(&store));
     let store = Metered::new(store);
     let schema = Schema::open(&store, "tour")?;

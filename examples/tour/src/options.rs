@@ -13,6 +13,7 @@ Usage: tour [OPTIONS]
   --store ADDRESS  the store [default: lmdb:keyloom-tour in the system's temporary directory]
                      memory:
                      lmdb:DIRECTORY, or DIRECTORY alone
+                     redb:FILE
                      postgres://user:password@host:port/database?table=name
                      etcd://host:port,host:port/name
                      fdb:CLUSTER_FILE?name=name
@@ -24,7 +25,7 @@ Usage: tour [OPTIONS]
 ";
 
 pub struct Options {
-    /// The address of the store, for [`AnyStore::open`](keyloom::AnyStore::open).
+    /// The address of the store, for [`AnyStore::open_with`](keyloom::AnyStore::open_with).
     pub store: String,
     pub data: PathBuf,
     /// The name of one step, or a part of it.
@@ -59,10 +60,11 @@ impl Options {
     }
 }
 
-/// A path alone is the directory of an LMDB store, whose parents are made.
+/// A path alone is the directory of an LMDB store. The parents of paths are made.
 fn address(given: String) -> TourResult<String> {
     let address = if given.contains(':') { given } else { format!("lmdb:{given}") };
-    if let Some(parent) = address.strip_prefix("lmdb:").and_then(|path| Path::new(path).parent()) {
+    let path = ["lmdb:", "redb:"].iter().find_map(|scheme| address.strip_prefix(scheme));
+    if let Some(parent) = path.and_then(|path| Path::new(path).parent()) {
         std::fs::create_dir_all(parent).map_err(|error| {
             format!("the directory {} cannot be made: {error}", parent.display())
         })?;

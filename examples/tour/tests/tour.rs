@@ -209,8 +209,18 @@ fn a_path_that_cannot_be_written_is_named() {
 #[test]
 fn one_step_runs_alone_in_a_new_directory() {
     let directory = tempfile::tempdir().unwrap();
-    let store = directory.path().join("new/store");
-    let run = || tour(&["--store".as_ref(), &store, "--step".as_ref(), "schema".as_ref()]);
+    one_step_runs_alone_on(&directory.path().join("new/store"));
+}
+
+/// A backend of another crate, by its address.
+#[test]
+fn one_step_runs_alone_on_redb() {
+    let directory = tempfile::tempdir().unwrap();
+    one_step_runs_alone_on(format!("redb:{}/new/file", directory.path().display()).as_ref());
+}
+
+fn one_step_runs_alone_on(store: &Path) {
+    let run = || tour(&["--store".as_ref(), store, "--step".as_ref(), "schema".as_ref()]);
     for loads in [true, false] {
         let output = run();
         let text = said(&output);
