@@ -124,6 +124,39 @@ fn every_chapter_is_a_file_and_listed_and_run() {
     assert_eq!(included(modules), files, "build.rs includes what is in book/src");
 }
 
+/// What an introduction does not link to.
+fn not_introduced(introduction: &str, chapters: &BTreeSet<String>) -> BTreeSet<String> {
+    let itself = "introduction.md".to_owned();
+    chapters - &(&listed(introduction) | &BTreeSet::from([itself]))
+}
+
+#[test]
+fn the_introduction_lists_every_chapter() {
+    let introduction = read("src/introduction.md");
+    assert_eq!(not_introduced(&introduction, &chapter_files()), BTreeSet::new());
+    let chapters = ["keys.md", "introduction.md", "queue.md"].map(str::to_owned);
+    let missing = not_introduced("| [Keys](keys.md) | how? |", &BTreeSet::from(chapters));
+    assert_eq!(missing, BTreeSet::from(["queue.md".to_owned()]));
+}
+
+/// The features of a package, by its manifest.
+fn features(manifest: &str) -> Vec<&str> {
+    let lines = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    lines.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn the_readme_of_the_patterns_names_every_feature() {
+    let (readme, manifest) = (read("../patterns/README.md"), read("../patterns/Cargo.toml"));
+    let unnamed = |readme: &str| -> Vec<&str> {
+        let features = features(&manifest).into_iter().filter(|name| *name != "default");
+        features.filter(|name| !readme.contains(&format!("`{name}`"))).collect()
+    };
+    assert_eq!(unnamed(&readme), [""; 0]);
+    assert_eq!(unnamed(&readme.replace("`locking`", "")), ["locking"]);
+}
+
 #[test]
 fn every_rust_block_of_the_book_and_the_readme_runs() {
     let mut rust = 0;

@@ -31,6 +31,18 @@ fn a_pattern_touches_few_places_and_each_names_it() {
 }
 
 #[test]
+fn a_family_touches_places_that_name_it() {
+    let root = crate::root().unwrap();
+    let numbered = |line: &str| line.starts_with(|c: char| c.is_ascii_digit());
+    let touched = paths("Add a family of patterns", numbered);
+    assert!(touched.len() > 3, "{touched:?}");
+    for path in touched {
+        let text = fs::read_to_string(root.join(&path)).unwrap();
+        assert!(text.contains("trees"), "{path} does not name the family of trees");
+    }
+}
+
+#[test]
 fn the_files_of_a_pattern_are_where_they_should_be() {
     let root = crate::root().unwrap();
     let files = paths("Add a pattern", |line| line.starts_with("* "));
