@@ -1,5 +1,6 @@
 //! A wait for a change ends with the change.
 
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use super::compare::{ensure, same};
@@ -36,6 +37,27 @@ fn wait<S: Store>(store: &S, key: &[u8], seen: Option<&[u8]>) -> Outcome {
     ensure(began.elapsed() < LONG / 2, "a wait slept through the change of its key")
 }
 
+/// Waits for a change of a key on one thread, and calls `write` on another one.
+fn beside_a_wait<S: Store>(
+    store: &S,
+    key: &[u8],
+    seen: Option<&[u8]>,
+    write: impl Fn() -> Outcome + Sync,
+) -> Outcome {
+    let both = Barrier::new(2);
+    on_threads(2, |thread| {
+        both.wait();
+        match thread {
+            0 => wait(store, key, seen),
+            _ => {
+                // Most likely the other thread waits by then.
+                std::thread::sleep(Duration::from_millis(10));
+                write()
+            }
+        }
+    })
+}
+
 pub(super) fn a_wait_ends_with_each_kind_of_write<S: Store>(store: &S) -> Outcome {
     let many: Vec<_> = (b' '..b'~').map(|last| [b'm', last]).collect();
     let many: Vec<(&[u8], &[u8])> = many.iter().map(|key| (&key[..], &b""[..])).collect();
@@ -58,14 +80,8 @@ pub(super) fn a_wait_ends_with_each_kind_of_write<S: Store>(store: &S) -> Outcom
     ];
     for (name, write) in writes {
         let before = store.snapshot()?.get(b"door")?.map(|value| value.to_vec());
-        let written = on_threads(2, |thread| match thread {
-            0 => wait(store, b"door", before.as_deref()),
-            _ => {
-                // Most likely the other thread waits before the transaction begins.
-                std::thread::sleep(Duration::from_millis(5));
-                insist(|| store.transact(write))
-            }
-        });
+        let written =
+            beside_a_wait(store, b"door", before.as_deref(), || insist(|| store.transact(write)));
         written.map_err(|Finding(what)| Finding(format!("{name}: {what}")))?;
     }
     Ok(())
@@ -78,19 +94,15 @@ pub(super) fn a_wait_ends_with_the_commit_of_another_thread<S: Store>(store: &S)
     let mut seen: [Option<&[u8]>; 2] = [None, None];
     for (key, value) in CHANGES {
         let before = if key == b"a" { &mut seen[0] } else { &mut seen[1] };
-        on_threads(2, |thread| match thread {
-            0 => wait(store, key, *before),
-            _ => {
-                // A change of another key does not end the wait.
-                insist(|| store.transact(|txn| txn.add(b"other", 1)))?;
-                std::thread::sleep(Duration::from_millis(2));
-                insist(|| {
-                    store.transact(|txn| match value {
-                        Some(value) => txn.put(key, value),
-                        None => txn.delete(key),
-                    })
+        beside_a_wait(store, key, *before, || {
+            // A change of another key does not end the wait.
+            insist(|| store.transact(|txn| txn.add(b"other", 1)))?;
+            insist(|| {
+                store.transact(|txn| match value {
+                    Some(value) => txn.put(key, value),
+                    None => txn.delete(key),
                 })
-            }
+            })
         })?;
         *before = value;
     }

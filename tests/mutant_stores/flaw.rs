@@ -185,7 +185,7 @@ flaws! {
     /// A wait for a change ends with its time, and reports none.
     SleepsThroughChanges: Waiting, "a_wait_ends_with_the_commit_of_another_thread";
     /// No commit wakes a waiter: it finds the change when its time is over.
-    NeverNotifies: Waiting, "a_wait_ends_with_the_commit_of_another_thread";
+    NeverNotifies: Waiting, "a_wait_ends_with_each_kind_of_write";
     /// A wait ends with its time as if there had been a change.
     WakesForNothing: Waiting, "a_wait_without_a_change_ends_with_its_time";
     /// A wait takes an empty value for an absent one.
