@@ -65,7 +65,7 @@ impl<K: RecordKey> Collection<K> {
         self.table.delete(txn, key)
     }
 
-    /// Changes a document by a merge patch ([RFC 7386](https://www.rfc-editor.org/rfc/rfc7386)):
+    /// Changes a document by a merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)):
     /// its fields replace those of the document, a null removes a field. Returns the new document.
     ///
     /// # Errors

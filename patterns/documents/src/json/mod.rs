@@ -69,7 +69,8 @@
 //! # Invariants
 //!
 //! * An index has one entry for each combination of the values at its paths. A nested index takes
-//!   combinations within one element only.
+//!   combinations within one element only. A document has at most 10,000 entries more than values:
+//!   this limits products, and not the length of a list.
 //! * A document without a value at the first path of an index has no entry.
 //! * A query returns each document once, at the first of its entries in the order of the query.
 //! * No document is deeper than [`MAX_DEPTH`]. A document that is refused changes nothing.
@@ -94,7 +95,7 @@
 //! # Source
 //!
 //! Document stores on ordered keys: the document layer of FoundationDB, Firestore, MongoDB (whose
-//! multikey indexes these are). Merge patch: RFC 7386; JSON patch: RFC 6902.
+//! multikey indexes these are). Merge patch: RFC 7396; JSON patch: RFC 6902.
 
 mod change;
 mod collection;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::fixture::stored;
 
-/// The examples of RFC 7386, appendix A, and operations of RFC 6902, appendix A.
+/// The examples of RFC 7396, appendix A, and operations of RFC 6902, appendix A.
 pub fn patches_are_those_of_the_standards(store: &impl Store) {
     let merges = [
         (json!({ "a": "b" }), json!({ "a": "c" }), json!({ "a": "c" })),
