@@ -153,7 +153,7 @@ pub enum Error {
     #[error("this thread already has an open transaction on this store; use it, or end it first")]
     NestedTransaction,
     /// A name or an option that is not valid.
-    #[error("{what} {value:?} is not usable: {why}")]
+    #[error("{what}{} is not usable: {why}", quoted(.value))]
     InvalidArgument {
         /// The option.
         what: &'static str,
@@ -774,6 +774,11 @@ fn map_remedy(map_bytes: usize, max_map_bytes: usize) -> String {
     }
 }
 
+/// A value in a message, unless it has no readable form.
+fn quoted(value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(" {value:?}") }
+}
+
 /// The error of the system for a message, if it is known.
 fn told(source: Option<&Shared<std::io::Error>>) -> String {
     source.map(|source| format!(": {source}")).unwrap_or_default()
@@ -782,7 +787,7 @@ fn told(source: Option<&Shared<std::io::Error>>) -> String {
 /// A key in a message: as a tuple if it is one, otherwise as bytes; at most 96 characters.
 pub(crate) fn shown(key: &[u8]) -> Box<str> {
     const MOST_CHARS: usize = 96;
-    let mut text = crate::key::display(key).to_string();
+    let mut text = crate::key::display_named(key).to_string();
     if let Some((cut, _)) = text.char_indices().nth(MOST_CHARS) {
         text.truncate(cut);
         text.push('…');

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     DecodeError, DecodeErrorKind, Element, OutsideSubspace, Pack, Packer, Unpack, Unpacker, code,
-    display, elements, pack,
+    display, display_named, elements, pack,
 };
 use crate::{KeyBuf, KeyRange};
 
@@ -134,11 +134,17 @@ impl Subspace {
         }
     }
 
+    /// The subspace as errors show it: with its [name](super::KeyName) if it has one. `Display` shows
+    /// the prefix, whatever its name is.
+    pub fn named(&self) -> String {
+        display_named(&self.prefix).to_string()
+    }
+
     #[cold]
     pub(super) fn outside(&self, key: &[u8]) -> DecodeError {
         let outside = OutsideSubspace {
-            key: display(key).to_string().into(),
-            subspace: self.to_string().into(),
+            key: display_named(key).to_string().into(),
+            subspace: self.named().into(),
         };
         DecodeError { offset: 0, kind: DecodeErrorKind::OutsideSubspace(Box::new(outside)) }
     }

@@ -365,7 +365,7 @@ impl<K: RecordKey> DenseIds<K> {
 
     #[cold]
     pub(super) fn no_id_left(&self) -> Error {
-        let ids = self.space.to_string();
+        let ids = self.space.named();
         InvertedIndexError::NoIdLeft { ids, universe: self.universe }.into()
     }
 

@@ -417,7 +417,7 @@ impl<K: RecordKey, V, C> Documents<K, V, C> {
 impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// The key of a document in the store, for errors.
     pub(crate) fn shown(&self, key: &K) -> String {
-        keyloom::key::display(&self.table().space().pack(key)).to_string()
+        keyloom::key::display_named(&self.table().space().pack(key)).to_string()
     }
 }
 

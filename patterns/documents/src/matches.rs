@@ -162,7 +162,7 @@ impl<K: RecordKey, V> Matches<K, V> {
         if self.index.space() == index.space() {
             return Ok(());
         }
-        let [given, expected] = [&self.index, index].map(|index| index.space().to_string());
+        let [given, expected] = [&self.index, index].map(|index| index.space().named());
         Err(DocumentError::OtherIndex { given, expected }.into())
     }
 

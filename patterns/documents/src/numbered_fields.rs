@@ -216,7 +216,7 @@ impl<K: RecordKey, V: 'static> NumberedFields<K, V> {
                 other.get_or_insert(values.len());
             }
         });
-        let shown = || keyloom::key::display(&table.space().pack(key)).to_string();
+        let shown = || keyloom::key::display_named(&table.space().pack(key)).to_string();
         if let Some(values) = other {
             let (key, names) = (shown(), self.names.len());
             return Err(DocumentError::OtherValues { key, values, names }.into());

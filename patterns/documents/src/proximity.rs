@@ -159,7 +159,7 @@ impl<K: RecordKey, V: 'static> ProximityField<K, V> {
                 longest = longest.max(last.saturating_add(1));
             });
             if longest > GUARD {
-                let key = keyloom::key::display(&table.space().pack(key)).to_string();
+                let key = keyloom::key::display_named(&table.space().pack(key)).to_string();
                 let limit = GUARD;
                 return Err(DocumentError::LongElement { key, positions: longest, limit }.into());
             }

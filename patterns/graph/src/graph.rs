@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::Hash;
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Pack, Reader, Result, Store, Subspace, Writer};
 use keyloom_tables::aggregate::Contributions;
@@ -377,5 +377,5 @@ impl<I: VertexId, V, E, C: Codec<E>> Graph<I, V, E, C> {
 }
 
 pub(crate) fn shown(key: &[u8]) -> String {
-    display(key).to_string()
+    display_named(key).to_string()
 }

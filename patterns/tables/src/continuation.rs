@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Deref};
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::{Error, KeyRange, Order, Result};
 
 use crate::fnv::Fnv;
@@ -72,7 +72,7 @@ impl Continuation {
     pub fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         let refused = |why| Error::InvalidArgument {
             what: "the continuation",
-            value: display(self.0.get(2 + HASH_BYTES..).unwrap_or_default()).to_string(),
+            value: display_named(self.0.get(2 + HASH_BYTES..).unwrap_or_default()).to_string(),
             why,
         };
         match self.0.as_slice() {
@@ -134,7 +134,7 @@ impl UnreadableEntry {
     pub(crate) fn error(error: Error, key: &[u8], next: Continuation) -> Error {
         let (key, source) = match error {
             Error::At { key, source } => (key, *source),
-            source => (display(key).to_string().into(), source),
+            source => (display_named(key).to_string().into(), source),
         };
         Error::At { key, source: Box::new(Error::other(Self { next, source })) }
     }

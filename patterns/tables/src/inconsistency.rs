@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::{Error, KeyBuf};
 
 /// One fault: a key, and the rule that it breaks. If it stops an operation, it is the error, in an
@@ -99,13 +99,14 @@ impl Inconsistency {
 
     /// An entry that two records make, and that does not belong to `record`.
     pub(crate) fn contested(entry: KeyBuf, record: KeyBuf) -> Self {
-        let text = format!("belongs to another record, but {} also produces it", display(&record));
+        let text =
+            format!("belongs to another record, but {} also produces it", display_named(&record));
         Self { record: Some(record), ..Self::new(entry, Rule::Contested).with_text(text) }
     }
 }
 
 impl fmt::Display for Inconsistency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the key {} {}", display(&self.key), self.text)
+        write!(f, "the key {} {}", display_named(&self.key), self.text)
     }
 }

@@ -626,7 +626,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         }
         Err(Error::InvalidArgument {
             what: "the table",
-            value: self.space.to_string(),
+            value: self.space.named(),
             why: "it does not maintain this derived data: attach it with `Table::with`, or pass the table that does",
         })
     }

@@ -114,7 +114,7 @@ fn refuse_overlap<K, V>(
     let overlaps =
         |other: &Subspace| space.contains(other.prefix()) || other.contains(space.prefix());
     let refused =
-        |why| Err(Error::InvalidArgument { what: "the subspace", value: space.to_string(), why });
+        |why| Err(Error::InvalidArgument { what: "the subspace", value: space.named(), why });
     if overlaps(table) {
         return refused("the table and its derived data overlap; give each its own");
     }
@@ -128,7 +128,7 @@ fn refuse_overlap<K, V>(
 
 fn refuse_schemas(space: &Subspace) -> Result<()> {
     let refused =
-        |why| Err(Error::InvalidArgument { what: "the subspace", value: space.to_string(), why });
+        |why| Err(Error::InvalidArgument { what: "the subspace", value: space.named(), why });
     if is_of_schemas(space) {
         return refused(
             "subspaces that begin with a negative integer belong to schemas: declare the table and its derived data with `Schema`",

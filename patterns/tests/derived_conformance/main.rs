@@ -6,5 +6,6 @@
 //! on_etcd`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod error_names;
 mod kinds;
 mod mutants;

@@ -11,6 +11,7 @@
     clippy::new_without_default
 )]
 
+pub mod errors;
 pub mod ids;
 pub mod laws;
 pub mod servers;

@@ -134,7 +134,7 @@ pub(super) fn value_too_long(index: &Subspace, field: &str, value: &[u8], bytes:
         shown.truncate(cut);
         shown.push('…');
     }
-    let (index, field) = (index.to_string(), field.to_owned());
+    let (index, field) = (index.named(), field.to_owned());
     InvertedIndexError::ValueTooLong { index, field, value: shown, bytes, limit: MAX_KEY_BYTES }
         .into()
 }

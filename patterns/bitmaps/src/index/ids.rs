@@ -125,7 +125,7 @@ impl<K: RecordKey> SameIds<K> {
     pub(super) fn id_of(&self, key: &K) -> Result<u64> {
         let (id, packed) = ((self.id)(key), pack(key));
         if packed != pack(&id) {
-            let (index, key) = (self.space.to_string(), display(&packed).to_string());
+            let (index, key) = (self.space.named(), display(&packed).to_string());
             return Err(InvertedIndexError::OtherPacking { index, key, id }.into());
         }
         Ok(id)

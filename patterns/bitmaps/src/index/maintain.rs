@@ -47,7 +47,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         }
         let of = self.fields.iter().find(|field| field.column.contains(key));
         of.map_or(Ok(()), |field| {
-            let (index, field) = (self.space.to_string(), field.name.to_string());
+            let (index, field) = (self.space.named(), field.name.to_string());
             Err(InvertedIndexError::ColumnTooLarge { index, field, bytes, limit }.into())
         })
     }

@@ -401,7 +401,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         self.fields.iter().find(|field| *field.name == *name).ok_or_else(|| {
             let names: Vec<String> = self.field_names().map(|name| format!("{name:?}")).collect();
             let known = if names.is_empty() { "no fields".to_owned() } else { names.join(", ") };
-            let (index, field) = (self.space.to_string(), name.to_owned());
+            let (index, field) = (self.space.named(), name.to_owned());
             InvertedIndexError::UnknownField { index, field, known }.into()
         })
     }
@@ -421,7 +421,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         holds: &'static str,
         wanted: &'static str,
     ) -> keyloom::Error {
-        let (index, field) = (self.space.to_string(), field.name.to_string());
+        let (index, field) = (self.space.named(), field.name.to_string());
         InvertedIndexError::OtherKind { index, field, holds, wanted }.into()
     }
 }

@@ -187,7 +187,7 @@ impl<K, V> Field<K, V> {
     #[cold]
     fn other_type(&self, asked: &[u8], stored: &[u8], index: &Subspace) -> Error {
         let holds = display(self.value(stored).unwrap_or_default()).to_string();
-        let (index, field) = (index.to_string(), self.name.to_string());
+        let (index, field) = (index.named(), self.name.to_string());
         InvertedIndexError::OtherType { index, field, asked: display(asked).to_string(), holds }
             .into()
     }

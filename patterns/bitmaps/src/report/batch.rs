@@ -144,7 +144,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
                 _ => {}
             }
         }
-        let (bitmap, index) = (space.to_string(), self.index.space().to_string());
+        let (bitmap, index) = (space.named(), self.index.space().named());
         Err(Error::other(BatchError { audience, bitmap, index }))
     }
 

@@ -61,7 +61,7 @@ pub(super) fn with_keys<K: RecordKey, V>(
     let mut keys = records.keys(reader, ids)?.into_iter();
     let mut hit = |found: Ranked| {
         let no_record = || -> Error {
-            let index = records.space().to_string();
+            let index = records.space().named();
             SearchError::NoRecord { index, id: u32::try_from(found.id).unwrap_or(u32::MAX) }.into()
         };
         let key = keys.next().flatten().ok_or_else(no_record)?;

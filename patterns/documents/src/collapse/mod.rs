@@ -318,8 +318,8 @@ impl GroupContinuation {
 
     fn read(&self, hash: u64) -> Result<SearchContinuation> {
         let refused = |why| {
-            let value = "of groups".to_owned();
-            Error::InvalidArgument { what: "the continuation", value, why }
+            let what = "the continuation of groups";
+            Error::InvalidArgument { what, value: String::new(), why }
         };
         match self.0.split_first() {
             Some((&FORMAT, rest)) => match rest.split_first_chunk() {

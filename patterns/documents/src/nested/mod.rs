@@ -243,7 +243,7 @@ where
             let key = parents.pack(document);
             if txn.get(&key)?.is_none() {
                 let children = self.elements.name().to_owned();
-                let key = keyloom::key::display(&key).to_string();
+                let key = keyloom::key::display_named(&key).to_string();
                 return Err(DocumentError::NoDocument { children, key }.into());
             }
             let ordinal = match txn.last(self.range_of(document))? {

@@ -318,7 +318,7 @@ where
 }
 
 fn shown(packed: &[u8]) -> String {
-    keyloom::key::display(packed).to_string()
+    keyloom::key::display_named(packed).to_string()
 }
 
 impl<P: RecordKey, D, K: RecordKey, V, C> Children<P, D, K, V, C> {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod collapse;
+mod error_names;
 mod files;
 mod flat;
 #[cfg(feature = "json")]

@@ -6,6 +6,7 @@ mod bad_input;
 mod blocks;
 mod cost;
 mod damage;
+mod error_names;
 mod faults;
 mod graphalytics;
 mod ids;

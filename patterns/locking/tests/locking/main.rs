@@ -4,6 +4,7 @@
 mod bad_input;
 mod costs;
 mod deadlocks;
+mod error_names;
 mod expiry;
 mod fairness;
 mod faults;

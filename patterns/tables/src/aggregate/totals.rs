@@ -437,7 +437,7 @@ pub(super) fn decode(value: &[u8]) -> Option<i64> {
 /// Reads the total of an entry.
 pub(super) fn read<B: Deref<Target = [u8]>>((key, value): &Entry<B>) -> Result<i64> {
     decode(value).ok_or_else(|| Error::NotACounter {
-        key: keyloom::key::display(key).to_string().into(),
+        key: keyloom::key::display_named(key).to_string().into(),
         bytes: value.len(),
     })
 }

@@ -266,7 +266,7 @@ where
         if by_source.is_deferred() {
             return Err(Error::InvalidArgument {
                 what: "the index by source",
-                value: by_source.space().to_string(),
+                value: by_source.space().named(),
                 why: "it is deferred, so the targets written last are missing; declare it with `index`",
             });
         }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, KeyRange, Order, Result, Store, Writer};
 
@@ -186,12 +186,12 @@ where
             [FORMAT, position @ ..] => Some(Continuation::from_bytes(position)),
             [format, ..] if *format > FORMAT => {
                 return Err(Error::NewerFormat {
-                    what: format!("the mark {}", display(&key)),
+                    what: format!("the mark {}", display_named(&key)),
                     found: (*format).into(),
                     supported: FORMAT.into(),
                 });
             }
-            _ => return Err(Error::other(NoMark(display(&key).to_string()))),
+            _ => return Err(Error::other(NoMark(display_named(&key).to_string()))),
         };
         Ok(Some(Mark { key: KeyBuf::from_slice(&key), position }))
     }

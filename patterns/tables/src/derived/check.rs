@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::value::Codec;
 use keyloom::{Entry, EntryPage, Error, KeyBuf, Order, Reader, Result, Subspace, pack};
 
@@ -78,7 +78,7 @@ pub fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
         None => Ok(()),
         Some(last) => Err(Error::InvalidArgument {
             what: "the position to resume at",
-            value: display(last).to_string(),
+            value: display_named(last).to_string(),
             why: "it belongs to another repair; begin this one again",
         }),
     }

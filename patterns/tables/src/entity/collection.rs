@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use ciborium::Value;
-use keyloom::key::{Pack, display};
+use keyloom::key::Pack;
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Subspace, Writer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -337,7 +337,7 @@ impl<K: RecordKey> Aggregates<K> {
             Value::Map(_) => Ok(()),
             _ => Err(Error::InvalidArgument {
                 what: "the entity",
-                value: display(entity.prefix()).to_string(),
+                value: entity.named(),
                 why: "it is neither a struct nor a map; use a table for values of other kinds",
             }),
         }

@@ -1,6 +1,6 @@
 //! Errors of indexes.
 
-use keyloom::key::{Unpacker, display, elements};
+use keyloom::key::{Unpacker, display, display_named, elements};
 use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Result, Subspace};
 
 use super::IndexEntry;
@@ -48,8 +48,8 @@ pub enum IndexError {
 /// The two records that claim one entry of a unique index.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the unique index {index} already holds {} for the record {}, so the record {} cannot have it; change one of them",
-    display(.parts), display(.holder), display(.record)
+    "the unique index {} already holds {} for the record {}, so the record {} cannot have it; change one of them",
+    .index.named(), display(.parts), display(.holder), display(.record)
 )]
 pub struct NotUnique {
     pub(super) index: Subspace,
@@ -98,7 +98,7 @@ impl From<IndexError> for Error {
 
 #[cold]
 pub(super) fn refused(index: &Subspace, stored_key: &[u8], error: Error) -> Error {
-    let (index, record) = (index.to_string(), display(stored_key).to_string());
+    let (index, record) = (index.named(), display_named(stored_key).to_string());
     IndexError::Refused { index, record, source: Box::new(error) }.into()
 }
 
@@ -115,7 +115,7 @@ pub(super) fn too_long(
         format!(", {bytes} of them in part {place} of {}", parts.len())
     });
     IndexError::EntryTooLong {
-        index: index.to_string(),
+        index: index.named(),
         record: display(record_key).to_string(),
         bytes,
         limit: MAX_KEY_BYTES,

@@ -300,7 +300,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         if !self.is_unique {
             return Err(Error::InvalidArgument {
                 what: "the index",
-                value: self.space.to_string(),
+                value: self.space.named(),
                 why: "an index that is not unique may have several entries with the same parts: take `range`",
             });
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, pack, unpack};
 
 use super::stamps::Stamp;
@@ -126,7 +126,7 @@ pub(super) fn update<B: Deref<Target = [u8]>>(
 #[cold]
 fn newer(key: &[u8], format: u8) -> Error {
     Error::NewerFormat {
-        what: format!("the key {}", display(key)),
+        what: format!("the key {}", display_named(key)),
         found: format.into(),
         supported: FORMAT.into(),
     }

@@ -110,7 +110,7 @@ impl<S: Store> Schema<'_, S> {
             }
             .into());
         }
-        let declared = Declared::new(&stored, definition, derived.derived());
+        let declared = Declared::new(&owned.name, &stored, definition, derived.derived());
         let has_earlier = known.stored.get(&*owned.name).is_some_and(StoredTable::has_earlier);
         let is_complete = stored.state == State::Readable && stored.queue.is_none();
         if has_earlier && is_complete && declared.is(&stored) {
@@ -251,7 +251,7 @@ fn make_in<D: Maintained>(
     if space.contains(derived.space().prefix()) {
         return Ok(derived);
     }
-    let (name, space) = (owned.name_of(name), derived.space().to_string());
+    let (name, space) = (owned.name_of(name), derived.space().named());
     Err(SchemaError::Outside { name, space }.into())
 }
 

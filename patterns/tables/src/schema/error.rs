@@ -197,7 +197,9 @@ pub enum SchemaError {
         declared: String,
     },
     /// The derived data is not complete: a query could miss entries.
-    #[error("{name:?} of the table {table:?} is {state}; build it before it is queried")]
+    #[error(
+        "{name:?} of the table {table:?} is {state} and could miss records: call `build` of its handle, or wait for the program that builds it"
+    )]
     NotReadable {
         /// The table.
         table: String,

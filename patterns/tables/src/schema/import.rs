@@ -160,7 +160,7 @@ impl<S: Store> Schema<'_, S> {
         if is_empty {
             return Err(Error::InvalidArgument {
                 what: "the subspace to import",
-                value: space.to_string(),
+                value: space.named(),
                 why: "it holds no record; compare it with the one that was written, or declare an empty table with `Schema::table`",
             });
         }
@@ -177,7 +177,7 @@ pub(super) fn refuse_overlap(
     let overlaps =
         |other: &Subspace| space.contains(other.prefix()) || other.contains(space.prefix());
     let refused = |owner: String, owned: &Subspace| {
-        let (space, owned) = (space.to_string(), owned.to_string());
+        let (space, owned) = (space.named(), owned.named());
         Err(SchemaError::Overlap { space, owner, owned, action }.into())
     };
     let entries = definitions();

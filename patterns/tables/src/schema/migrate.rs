@@ -132,7 +132,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
     ) -> Result<Progress> {
         let owned = self.owner().ok_or_else(|| Error::InvalidArgument {
             what: "the table",
-            value: self.space().to_string(),
+            value: self.space().named(),
             why: "it belongs to no schema, which knows the versions of its records",
         })?;
         let Some(version) = C::version() else { return Ok(Progress::complete()) };

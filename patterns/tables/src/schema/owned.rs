@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use keyloom::key::KeyName;
 use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
 use smallvec::SmallVec;
 
@@ -24,16 +25,28 @@ pub(super) struct Declared<K, V> {
     /// The id of the queue, if the data is deferred.
     queue: Option<Id>,
     derived: Arc<dyn Derived<K, V>>,
+    /// For errors.
+    _key_names: Vec<KeyName>,
 }
 
 impl<K, V> Declared<K, V> {
     pub(super) fn new(
+        table: &str,
         stored: &StoredDerived,
         definition: Definition,
         derived: Arc<dyn Derived<K, V>>,
     ) -> Self {
         let StoredDerived { name, id, queue, .. } = stored;
-        Self { name: name.as_str().into(), id: *id, definition, queue: *queue, derived }
+        let in_queue = queue.map(|queue| key_name(queue, &format!("the queue of {table}.{name}")));
+        let key_names = [key_name(*id, &format!("{table}.{name}"))].into_iter().chain(in_queue);
+        Self {
+            name: name.as_str().into(),
+            id: *id,
+            definition,
+            queue: *queue,
+            derived,
+            _key_names: key_names.collect(),
+        }
     }
 
     pub(super) fn is(&self, stored: &StoredDerived) -> bool {
@@ -57,6 +70,13 @@ pub(crate) struct Owned<K, V> {
     declared: RwLock<AllDeclared<K, V>>,
     /// Whether some of the declared data is deferred.
     defers: AtomicBool,
+    /// For errors.
+    _key_name: KeyName,
+}
+
+/// Names the keys with this id, as long as a program has declared their data.
+fn key_name(id: Id, name: &str) -> KeyName {
+    KeyName::new(space_of(id).prefix(), name)
 }
 
 /// The derived data of a table that the program has declared so far.
@@ -167,7 +187,8 @@ impl<K, V> Owned<K, V> {
     ) -> Self {
         let declared = AllDeclared { all: Vec::new(), steady: None };
         let (declared, defers) = (RwLock::new(declared), AtomicBool::new(false));
-        Self { schema, name, entry, id: stored.id, definition, declared, defers }
+        let _key_name = key_name(stored.id, &name);
+        Self { schema, name, entry, id: stored.id, definition, declared, defers, _key_name }
     }
 
     fn writable(&self) -> RwLockWriteGuard<'_, AllDeclared<K, V>> {

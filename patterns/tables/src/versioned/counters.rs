@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::{Error, Pack, Reader, Result, Subspace, Writer};
 
 /// Counters under keys of type `K`; see the [module](super).
@@ -129,7 +129,7 @@ impl<K: Pack> Counters<K> {
             match current.checked_add(delta).filter(|sum| bounds.contains(sum)) {
                 Some(sum) => txn.put(&packed, &sum.to_le_bytes()).map(|()| sum),
                 None => {
-                    let key = display(&packed).to_string().into();
+                    let key = display_named(&packed).to_string().into();
                     Err(Error::other(OutOfBounds { key, current, delta, bounds }))
                 }
             }

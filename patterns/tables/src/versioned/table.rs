@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Pack, Reader, Result, Subspace, Writer};
 
@@ -274,7 +274,7 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
 impl<K: RecordKey, V, C> VersionedTable<K, V, C> {
     #[cold]
     pub(super) fn shown(&self, key: &K) -> Box<str> {
-        display(&self.records.space().pack(key)).to_string().into()
+        display_named(&self.records.space().pack(key)).to_string().into()
     }
 }
 

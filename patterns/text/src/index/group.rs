@@ -161,7 +161,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         match self.groups {
             Groups::One(_) => Err(Error::InvalidArgument {
                 what: "the index",
-                value: self.space.to_string(),
+                value: self.space.named(),
                 why: "it is one group of an index; attach, check and repair the whole index",
             }),
             Groups::All | Groups::Of(_) => Ok(()),
@@ -172,7 +172,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
     fn check_group_field(&self) -> Result<()> {
         match self.group_is_replaced {
             true => {
-                let (index, field) = (self.space.to_string(), GROUP.to_owned());
+                let (index, field) = (self.space.named(), GROUP.to_owned());
                 Err(TextError::ReservedField { index, field }.into())
             }
             false => Ok(()),

@@ -39,7 +39,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
     #[cold]
     fn too_long(&self, field: u32, term: &str, bytes: usize) -> keyloom::Error {
         let field = self.fields.get(field as usize).map_or("", |field| &field.name);
-        let (index, field) = (self.space.to_string(), field.to_owned());
+        let (index, field) = (self.space.named(), field.to_owned());
         let term = term.chars().take(SHOWN_CHARS).collect();
         TextError::TermTooLong { index, field, term, bytes, limit: MAX_KEY_BYTES }.into()
     }

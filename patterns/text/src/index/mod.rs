@@ -379,7 +379,7 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
         fields.find(|(_, field)| *field.name == *name).ok_or_else(|| {
             let names: Vec<String> = self.field_names().map(|name| format!("{name:?}")).collect();
             let known = if names.is_empty() { "no fields".to_owned() } else { names.join(", ") };
-            let (index, field) = (self.space.to_string(), name.to_owned());
+            let (index, field) = (self.space.named(), name.to_owned());
             TextError::UnknownField { index, field, known }.into()
         })
     }

@@ -91,5 +91,5 @@ impl SearchContinuation {
 
 #[cold]
 fn refused(why: &'static str) -> Error {
-    Error::InvalidArgument { what: "the continuation", value: "of a search".to_owned(), why }
+    Error::InvalidArgument { what: "the continuation of a search", value: String::new(), why }
 }

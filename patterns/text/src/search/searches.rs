@@ -342,6 +342,6 @@ impl<K: RecordKey, V> Search<'_, K, V> {
 
     #[cold]
     fn no_record(&self, id: u32) -> Error {
-        SearchError::NoRecord { index: self.index.space().to_string(), id }.into()
+        SearchError::NoRecord { index: self.index.space().named(), id }.into()
     }
 }

@@ -108,7 +108,7 @@ pub(crate) fn count_of(key: &[u8], stored: Option<&[u8]>) -> Result<u64> {
     let Some(stored) = stored else { return Ok(0) };
     let count = stored.try_into().ok().map(i64::from_le_bytes);
     count.map(|count| u64::try_from(count).unwrap_or(0)).ok_or_else(|| Error::NotACounter {
-        key: keyloom::key::display(key).to_string().into(),
+        key: keyloom::key::display_named(key).to_string().into(),
         bytes: stored.len(),
     })
 }

@@ -80,7 +80,7 @@ impl<V, C> AdjacencyList<V, C> {
         id: NodeId,
         steps: &mut Steps,
     ) -> Result<Linked<'r, R, V, C>> {
-        let broken = || TreeError::Broken { tree: self.space.to_string(), node: id }.into();
+        let broken = || TreeError::Broken { tree: self.space.named(), node: id }.into();
         match self.find(reader, id)? {
             Some(found) if !steps.come_back_to(id) => Ok(found),
             _ => Err(broken()),

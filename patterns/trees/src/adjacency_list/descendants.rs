@@ -143,7 +143,7 @@ impl<'r, R: Reader, V, C> Descendants<'r, R, V, C> {
             };
             let (depth, id) = (level.depth, sibling.id);
             if Some(id) == self.from || (sibling.is_inner && self.path.contains(&id)) {
-                let tree = self.tree.space.to_string();
+                let tree = self.tree.space.named();
                 return Err(TreeError::Broken { tree, node: id }.into());
             }
             if sibling.is_inner {

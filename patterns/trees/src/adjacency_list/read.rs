@@ -101,7 +101,7 @@ impl<V, C> AdjacencyList<V, C> {
         match value.try_into() {
             Ok(bytes) => Ok(u64::from_le_bytes(bytes)),
             Err(_) => Err(Error::NotACounter {
-                key: keyloom::key::display(key).to_string().into(),
+                key: keyloom::key::display_named(key).to_string().into(),
                 bytes: value.len(),
             }),
         }

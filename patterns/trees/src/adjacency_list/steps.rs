@@ -202,7 +202,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
 
     #[cold]
     pub(super) fn in_steps(&self, node: NodeId) -> keyloom::Error {
-        TreeError::InSteps { tree: self.space.to_string(), node }.into()
+        TreeError::InSteps { tree: self.space.named(), node }.into()
     }
 }
 

@@ -175,11 +175,11 @@ impl Layout {
     }
 
     pub(super) fn in_steps(&self, steps: &Steps) -> Error {
-        TreeError::InSteps { tree: self.space.to_string(), node: steps.root }.into()
+        TreeError::InSteps { tree: self.space.named(), node: steps.root }.into()
     }
 
     pub(super) fn ordered_by_name(&self) -> Error {
-        TreeError::OrderedByName { tree: self.space.to_string() }.into()
+        TreeError::OrderedByName { tree: self.space.named() }.into()
     }
 
     /// The id in the key of an id entry.

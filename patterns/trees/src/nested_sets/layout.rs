@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Result, Subspace};
 
 use super::labels::{Label, LabelSpace, Span, WIDE};
@@ -396,6 +396,6 @@ pub(super) fn refused(why: &'static str) -> Error {
 /// The error for keys that contradict each other.
 #[cold]
 pub(super) fn disagreement(key: &[u8]) -> Error {
-    let why = format!("the key {} has a wrong value; run check and repair", display(key));
+    let why = format!("the key {} has a wrong value; run check and repair", display_named(key));
     Error::Value { codec: "nested sets", action: "decode", source: why.into() }
 }

@@ -99,7 +99,7 @@ pub(super) fn make_room<S: Store>(
             }
             // Another writer has changed the window: plan again.
             None if replans < REPLANS => replans += 1,
-            None => return Err(Error::Conflict { what: keys.space.to_string().into() }),
+            None => return Err(Error::Conflict { what: keys.space.named().into() }),
         }
         if progress(&done).is_break() {
             return Ok(done);

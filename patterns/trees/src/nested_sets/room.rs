@@ -71,7 +71,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
         let room = around.relabel(gap, count);
         let cost = room.cost(self.keys);
         if !most.takes(cost) {
-            let tree = self.keys.space.to_string();
+            let tree = self.keys.space.named();
             return Err(TreeError::NoRoom { tree, keys: cost.0 as u64 }.into());
         }
         Ok(room)
@@ -101,7 +101,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
 #[cold]
 pub(super) fn too_many_nodes(keys: &Keys) -> Error {
     let limit = most_nodes(keys);
-    TreeError::TooManyNodes { tree: keys.space.to_string(), limit }.into()
+    TreeError::TooManyNodes { tree: keys.space.named(), limit }.into()
 }
 
 /// The maximum number of nodes in a tree.

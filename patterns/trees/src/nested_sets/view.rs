@@ -299,7 +299,7 @@ impl<'k, 'r, R: Reader> View<'k, 'r, R> {
     }
 
     pub(super) fn in_steps(&self, node: NodeId) -> keyloom::Error {
-        TreeError::InSteps { tree: self.keys.space.to_string(), node }.into()
+        TreeError::InSteps { tree: self.keys.space.named(), node }.into()
     }
 }
 

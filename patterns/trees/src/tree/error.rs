@@ -162,7 +162,7 @@ fn parent_name(parent: Option<NodeId>) -> String {
 /// The error for a node that does not exist.
 #[cold]
 pub(crate) fn unknown(tree: &Subspace, node: NodeId) -> Error {
-    TreeError::UnknownNode { tree: tree.to_string(), node }.into()
+    TreeError::UnknownNode { tree: tree.named(), node }.into()
 }
 
 /// The error for a walk that cannot continue after `node`.
@@ -174,7 +174,7 @@ pub(crate) fn not_below(node: NodeId, parent: Option<NodeId>) -> Error {
 /// The error for a node that exists already.
 #[cold]
 pub(crate) fn exists(tree: &Subspace, node: NodeId) -> Error {
-    TreeError::NodeExists { tree: tree.to_string(), node }.into()
+    TreeError::NodeExists { tree: tree.named(), node }.into()
 }
 
 impl From<TreeError> for Error {

@@ -217,7 +217,7 @@ impl<V, C> NodeRecords<V, C> {
     pub(crate) fn table(&self, tree: &Subspace) -> Result<&NodeTable<V, C>> {
         self.0.as_ref().ok_or_else(|| Error::InvalidArgument {
             what: "the table of the nodes",
-            value: tree.to_string(),
+            value: tree.named(),
             why: "the tree keeps none; open it with `schema.tree`, or attach derived data with `with`",
         })
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use keyloom::key::display;
+use keyloom::key::display_named;
 use keyloom::{Error, KeyBuf, Reader, Result, Store, Writer};
 
 use super::TreeDocument;
@@ -154,7 +154,7 @@ impl<V, C> TreeDocument<V, C> {
         };
         let current =
             (head.version > 0).then_some(VersionedRecord { version: head.version, value: () });
-        let key = display(&self.head_key()).to_string().into();
+        let key = display_named(&self.head_key()).to_string().into();
         Err(Error::other(RecordConflict {
             key,
             expected,

@@ -5,6 +5,7 @@ mod adjacency_list;
 mod agreement;
 mod damage;
 mod deep;
+mod error_names;
 mod indexed;
 mod laws;
 mod materialized_path;

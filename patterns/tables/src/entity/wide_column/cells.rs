@@ -60,7 +60,7 @@ impl<R: RecordKey, B: Deref<Target = [u8]>> Found<R, B> {
             Some(_) if *entry.1 == *DELETED => {}
             Some((first, _)) if first >> 4 > FORMAT => {
                 return Err(Error::NewerFormat {
-                    what: format!("a cell of {space}"),
+                    what: format!("a cell of {}", space.named()),
                     found: (first >> 4).into(),
                     supported: FORMAT.into(),
                 });

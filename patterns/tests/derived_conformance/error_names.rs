@@ -1,0 +1,86 @@
+//! Errors and reports name tables and derived data as the program does, and not by their numbers.
+
+use std::collections::BTreeSet;
+
+use keyloom::key::{KeyName, pack};
+use keyloom::{Memory, Order, Store, Writer};
+use keyloom_patterns::conformance::Subject;
+use keyloom_patterns::{Attached, Schema, Table};
+use keyloom_testing::errors::{assert_names, reported, run_alone, texts};
+
+use super::kinds::{self, Sale, sale};
+
+/// Of these the cents, which are parts of keys, are greater than 0.
+const RECORDS: std::ops::Range<u32> = 10..15;
+
+#[test]
+fn errors_show_names_and_no_numbers() {
+    run_alone("error_names::each_kind_with_each_damage");
+    run_alone("error_names::a_number_with_two_names_is_found");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn each_kind_with_each_damage() {
+    let mut texts = BTreeSet::new();
+    macro_rules! walk {
+        ($($subject:ident)+) => {
+            $(walk(stringify!($subject), &kinds::$subject, &mut texts);)+
+        };
+    }
+    walk! {
+        Composite Unique Covering ManyValued Sums Ranks RolledUp Distinct Bitmaps BitmapsOfKeys
+        Points Extents Events Curve Paths
+    }
+    assert!(texts.len() > 100, "{}", texts.len());
+}
+
+/// The control: as long as a number has two names, it is shown.
+#[test]
+#[ignore = "runs in a process of its own"]
+fn a_number_with_two_names_is_found() {
+    let _other = (1..9).map(|id| KeyName::new(&pack(&-id), "another")).collect::<Vec<_>>();
+    let walked = std::panic::catch_unwind(|| walk("by", &kinds::Composite, &mut BTreeSet::new()));
+    assert!(walked.is_err());
+}
+
+/// The texts of all errors of reads, writes, checks and repairs, with each damage.
+fn walk<T: Subject<Key = u32, Value = Sale>>(
+    name: &str,
+    subject: &T,
+    texts: &mut BTreeSet<String>,
+) {
+    let store = Memory::new();
+    let schema = Schema::open(&store, "shop").unwrap();
+    let sales: Table<u32, Sale> = schema.table("sales").unwrap();
+    let kind = schema.derive(&sales, name, 1, |space| subject.make(space)).unwrap();
+    let all: Vec<_> = RECORDS.map(|n| sale(n, 0)).collect();
+    store.transact(|txn| sales.put_many(txn, &all)).unwrap();
+    texts.extend(assert_names(&store, |store| told(store, subject, &sales, &kind)));
+}
+
+fn told<T: Subject<Key = u32, Value = Sale>>(
+    store: &Memory,
+    subject: &T,
+    sales: &Table<u32, Sale>,
+    kind: &Attached<T::Kind>,
+) -> Vec<String> {
+    let snapshot = store.snapshot().unwrap();
+    let mut all = reported(kind.check(&snapshot));
+    let answers = kind.at(&snapshot).and_then(|kind| subject.answers(kind, &snapshot));
+    all.extend(texts([answers]));
+    all.extend(texts(RECORDS.map(|n| sales.get(&snapshot, &n))));
+    all.extend(texts(sales.range(&snapshot, (), Order::Ascending).unwrap()));
+    all.extend(texts([sales.page(&snapshot, (), Order::Ascending, 2, None)]));
+    drop(snapshot);
+    all.extend(texts(RECORDS.map(|n| store.transact(|txn| sales.put(txn, &n, &sale(n, 2).1)))));
+    all.extend(texts(RECORDS.map(|n| store.transact(|txn| sales.delete(txn, &n)))));
+    // A record with the same serial as another one.
+    let twice = store.transact(|txn| {
+        sales.put(txn, &10, &sale(10, 0).1)?;
+        sales.put(txn, &11, &sale(10, 0).1)
+    });
+    let added = store.transact(|txn| txn.add(&sales.space().pack(&10), 1));
+    all.extend(texts([twice, added, kind.repair(store).map(drop)]));
+    all
+}

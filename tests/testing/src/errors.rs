@@ -1,0 +1,90 @@
+//! Damages each key of a store, and looks at the texts of errors.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use keyloom::key::{Element, elements, pack};
+use keyloom::{KeyRange, Memory, Order, Reader, Store, Writer};
+
+type Pair = (Vec<u8>, Vec<u8>);
+
+fn entries(store: &Memory) -> Vec<Pair> {
+    let snapshot = store.snapshot().unwrap();
+    let all = snapshot.range(KeyRange::all(), Order::Ascending).unwrap();
+    all.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
+}
+
+fn restore(store: &Memory, all: &[Pair]) {
+    store
+        .transact(|txn| {
+            txn.delete_range(KeyRange::all())?;
+            all.iter().try_for_each(|(key, value)| txn.put(key, value))
+        })
+        .unwrap();
+}
+
+/// Values in the place of a value: none, no record, one byte less, one byte more, a newer format.
+fn damages(value: &[u8]) -> Vec<Vec<u8>> {
+    let shorter = value[..value.len().saturating_sub(1)].to_vec();
+    let newer = value.iter().map(|byte| byte | 0x80).collect();
+    vec![vec![], vec![0xFF; 3], shorter, [value, b"\0"].concat(), newer]
+}
+
+/// Damages each key of a store in turn, or puts another key beside it, and asserts that no text of
+/// `told` has a number that a schema has assigned. The keys of the schema itself are left as they
+/// are; the store is as before in the end. Returns the texts.
+pub fn assert_names(
+    store: &Memory,
+    mut told: impl FnMut(&Memory) -> Vec<String>,
+) -> BTreeSet<String> {
+    let all = entries(store);
+    let numbers: BTreeSet<String> = all.iter().filter_map(|(key, _)| number(key)).collect();
+    assert!(!numbers.is_empty(), "a schema assigns numbers");
+    let mut texts: BTreeSet<String> = told(store).into_iter().collect();
+    restore(store, &all);
+    for (key, value) in all.iter().filter(|(key, _)| number(key).is_some()) {
+        let behind = [pack(&("x",)), pack(&(7, None::<u8>))];
+        let beside = behind.iter().map(|more| ([key, &more[..]].concat(), value.clone()));
+        let damaged = damages(value).into_iter().map(|value| (key.clone(), value));
+        for (key, value) in damaged.chain(beside) {
+            store.transact(|txn| txn.put(&key, &value)).unwrap();
+            texts.extend(told(store));
+            restore(store, &all);
+        }
+    }
+    for text in &texts {
+        let shown = numbers.iter().find(|number| text.contains(*number));
+        assert_eq!(shown, None, "{text}");
+    }
+    texts
+}
+
+/// The number that a schema has assigned, as it begins a key in a text: `(-12,`.
+fn number(key: &[u8]) -> Option<String> {
+    match elements(key).ok()?.first()? {
+        Element::Int(number) if *number < 0 => Some(format!("({number},")),
+        _ => None,
+    }
+}
+
+/// The texts of the errors among outcomes.
+pub fn texts<T>(outcomes: impl IntoIterator<Item = keyloom::Result<T>>) -> Vec<String> {
+    outcomes.into_iter().filter_map(|outcome| Some(outcome.err()?.to_string())).collect()
+}
+
+/// The texts of what a check reports.
+pub fn reported<T: ToString>(check: keyloom::Result<Vec<T>>) -> Vec<String> {
+    match check {
+        Ok(faults) => faults.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// Runs an ignored test of this program in a process of its own: names of data are those of a
+/// process, and other tests declare other data.
+pub fn run_alone(test: &str) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", test, "--ignored", "--nocapture"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
