@@ -17,6 +17,14 @@ pub(super) const BOTH_ORDERS: [Order; 2] = [Order::Ascending, Order::Descending]
 /// More entries than any check writes: an endless walk is cut here.
 const MOST_ENTRIES: usize = 50_000;
 
+/// More bytes than any check writes. An endless walk over values of a megabyte would take all
+/// memory before it has so many entries.
+const MOST_BYTES: usize = 200 << 20;
+
+fn bytes_of((key, value): &Pair) -> usize {
+    key.len() + value.len()
+}
+
 /// How many keys a check of many keys writes, and how many writes a transaction of many has. It is
 /// twice a power of ten that the other checks do not reach: engines and programs have limits there.
 pub(super) const MANY: u32 = 20_000;
@@ -84,8 +92,16 @@ pub(super) fn owned<B: std::ops::Deref<Target = [u8]>>((key, value): Entry<B>) -
 
 /// The entries of a range, as the iterator yields them.
 pub(super) fn walk<R: Reader>(reader: &R, range: KeyRange<'_>, order: Order) -> Result<Vec<Pair>> {
-    let entries = reader.range(range, order)?.take(MOST_ENTRIES);
-    entries.map(|entry| entry.map(owned)).collect()
+    let (mut all, mut bytes) = (Vec::new(), 0);
+    for entry in reader.range(range, order)?.take(MOST_ENTRIES) {
+        let pair = owned(entry?);
+        bytes += bytes_of(&pair);
+        all.push(pair);
+        if bytes > MOST_BYTES {
+            break;
+        }
+    }
+    Ok(all)
 }
 
 pub(super) fn get<R: Reader>(reader: &R, key: &[u8]) -> Result<Option<Blob>> {
@@ -99,7 +115,7 @@ pub(super) fn pages<R: Reader>(
     order: Order,
     limit: usize,
 ) -> Outcome<Vec<Pair>> {
-    let mut all = Vec::new();
+    let (mut all, mut bytes) = (Vec::new(), 0);
     let mut last: Option<crate::KeyBuf> = None;
     loop {
         let rest = match &last {
@@ -110,10 +126,14 @@ pub(super) fn pages<R: Reader>(
         if page.entries.len() > limit {
             return found(format!("a page of {limit} has {} entries", page.entries.len()));
         }
-        all.extend(page.entries.into_iter().map(owned));
+        let entries: Vec<Pair> = page.entries.into_iter().map(owned).collect();
+        bytes += entries.iter().map(bytes_of).sum::<usize>();
+        all.extend(entries);
         match page.last {
             None => return Ok(all),
-            Some(_) if all.len() > MOST_ENTRIES => return found("pages do not come to an end"),
+            Some(_) if all.len() > MOST_ENTRIES || bytes > MOST_BYTES => {
+                return found("pages do not come to an end");
+            }
             Some(key) => last = Some(key),
         }
     }
