@@ -128,9 +128,11 @@ pub(super) fn pages<R: Reader>(
         }
         let entries: Vec<Pair> = page.entries.into_iter().map(owned).collect();
         bytes += entries.iter().map(bytes_of).sum::<usize>();
+        let is_empty = entries.is_empty();
         all.extend(entries);
         match page.last {
             None => return Ok(all),
+            Some(_) if is_empty => return found("a page without entries has others behind it"),
             Some(_) if all.len() > MOST_ENTRIES || bytes > MOST_BYTES => {
                 return found("pages do not come to an end");
             }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Finding, Fixture, Law, Outcome, Violation, checks, failures, reopening};
 use crate::BoxedError;
@@ -90,10 +90,15 @@ impl Suite {
         let watched = |name: &'static str, run: &mut dyn FnMut() -> Checked| {
             let checked = named_if_it_lasts(name, run);
             if let Ok(Some(violation)) = &checked {
-                say(&format!("the store breaks a promise: {violation}"));
+                write_line(&format!("the store breaks a promise: {violation}"));
             }
             checked
         };
+        let names = checks::<F::Store>().iter().map(|check| check.name()).collect::<Vec<_>>();
+        let names = names.into_iter().chain(of_fixtures::<F>().map(|(_, name, _)| name));
+        if !names.into_iter().any(|name| name.contains(&self.only)) {
+            panic!("no check has {:?} in its name", self.only);
+        }
         match self.run_with(make, watched) {
             Ok(violations) if violations.is_empty() => {}
             Ok(violations) => {
@@ -153,10 +158,10 @@ fn named_if_it_lasts(name: &'static str, run: &mut dyn FnMut() -> Checked) -> Ch
     let (done, waiting) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
-            let mut patience = PATIENCE;
+            let (began, mut patience) = (Instant::now(), PATIENCE);
             while waiting.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                say(&format!("{name} has run for {} s", patience.as_secs()));
-                patience *= 2;
+                write_line(&format!("{name} has run for {} s", began.elapsed().as_secs()));
+                patience = began.elapsed();
             }
         });
         let checked = run();
@@ -166,7 +171,7 @@ fn named_if_it_lasts(name: &'static str, run: &mut dyn FnMut() -> Checked) -> Ch
 }
 
 /// Writes a line to the standard error, past what captures the output of tests.
-fn say(line: &str) {
+fn write_line(line: &str) {
     // If it cannot be written, the test still fails.
     let _ = writeln!(std::io::stderr().lock(), "keyloom: {line}");
 }
