@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::display;
+use super::{code, display};
 use crate::KeyBuf;
 
 /// The names of each prefix, with the number of the [`KeyName`]s that give it.
@@ -15,12 +15,13 @@ static NAMES: RwLock<Names> = RwLock::new(BTreeMap::new());
 /// Lets the errors of this process show a name for the keys that begin with a prefix, until it is
 /// dropped.
 ///
-/// A [`Schema`](https://docs.rs/keyloom-tables/latest/keyloom_tables/schema) assigns numbers to
-/// tables and their derived data. An error has a key, and often no store from which the name of its
-/// number could be read. So a program that declares a table holds a `KeyName` with it.
+/// It is for layers that assign numbers to the data in a store. An error has a key, and often no
+/// store from which the name of its number could be read. So such a layer holds a `KeyName` with
+/// each handle.
 ///
-/// A prefix has one name or none in a process: while stores with other names for it are open, its
-/// keys are shown with their numbers.
+/// A prefix has one name or none in a process. While handles with other names for it exist, its
+/// keys are shown with their numbers. Names do not know stores: if only one of two stores has a
+/// name for a number, errors of the other one show it, too.
 ///
 /// ```
 /// use keyloom::key::{KeyName, display, display_named, pack};
@@ -67,7 +68,10 @@ impl Drop for KeyName {
 fn name_of(key: &[u8]) -> Option<(usize, Arc<str>)> {
     let all = NAMES.read().unwrap_or_else(PoisonError::into_inner);
     // Few are registered, and errors are rare.
-    let (prefix, names) = all.iter().rev().find(|(prefix, _)| key.starts_with(prefix))?;
+    let begins_with = |prefix: &[u8]| {
+        key.strip_prefix(prefix).is_some_and(|rest| rest.first() != Some(&code::ESCAPE))
+    };
+    let (prefix, names) = all.iter().rev().find(|(prefix, _)| begins_with(prefix))?;
     match names.len() {
         1 => names.keys().next().map(|name| (prefix.len(), Arc::clone(name))),
         _ => None,
@@ -125,5 +129,9 @@ mod tests {
         assert_eq!(display_named(&pack(&(-902, "y", 1))).to_string(), r#"outer ("y", 1)"#);
         // Another number that begins with the same bytes.
         assert_eq!(display_named(&pack(&-902_000)).to_string(), "(-902000,)");
+        // A string that goes on where the bytes of the name end.
+        let _name = KeyName::new(&pack(&"names: a"), "of a string");
+        assert_eq!(display_named(&pack(&("names: a", 1))).to_string(), "of a string (1,)");
+        assert_eq!(display_named(&pack(&("names: a\0b",))).to_string(), r#"("names: a\0b",)"#);
     }
 }

@@ -411,7 +411,10 @@ fn the_lost_record_that_is_not_queued_is_named() {
     };
     [1, 2].into_iter().for_each(damage);
     let refused = store.transact(|txn| numbers.delete_many(txn, &[1, 2])).unwrap_err();
-    assert!(refused.to_string().starts_with("at key (-1, 2): "), "{refused}");
+    // The number has other names in other tests of this process.
+    let text = refused.to_string();
+    let shown = ["at key (-1, 2): ", "at key numbers (2,): "];
+    assert!(shown.iter().any(|shown| text.starts_with(shown)), "{text}");
     assert!(store.transact(|txn| numbers.delete(txn, &1)).unwrap());
     totals.drain(&store).unwrap();
     let snapshot = store.snapshot().unwrap();

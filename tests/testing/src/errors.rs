@@ -84,7 +84,16 @@ pub fn reported<T: ToString>(check: keyloom::Result<Vec<T>>) -> Vec<String> {
 /// process, and other tests declare other data.
 pub fn run_alone(test: &str) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args(["--exact", test, "--ignored", "--nocapture"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let arguments = ["--exact", test, "--ignored", "--nocapture"];
+    let output = command.args(arguments).env(ALONE, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
+
+/// Whether this process runs a test [alone](run_alone). Run with all ignored tests, such a test
+/// returns at once.
+pub fn is_alone() -> bool {
+    std::env::var_os(ALONE).is_some()
+}
+
+const ALONE: &str = "KEYLOOM_TEST_ALONE";

@@ -4,7 +4,7 @@ use keyloom::{Memory, Result, Store};
 use keyloom_documents::parent_child::{Children, Link, OnDelete};
 use keyloom_documents::{Collection, Documents, Files, Nested};
 use keyloom_tables::Schema;
-use keyloom_testing::errors::{assert_names, reported, run_alone, texts};
+use keyloom_testing::errors::{assert_names, is_alone, reported, run_alone, texts};
 use keyloom_text::{Analyzer, Query};
 use serde_json::json;
 
@@ -19,6 +19,9 @@ type Lists = Documents<u32, Vec<String>>;
 #[test]
 #[ignore = "runs in a process of its own"]
 fn documents_with_each_damage() {
+    if !is_alone() {
+        return;
+    }
     let store = Memory::new();
     let schema = Schema::open(&store, "blog").unwrap();
     let lists = Lists::declare(&schema, "lists", 1, |index| index).unwrap();
@@ -81,6 +84,9 @@ fn documents_with_each_damage() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn files_and_json_with_each_damage() {
+    if !is_alone() {
+        return;
+    }
     let store = Memory::new();
     let schema = Schema::open(&store, "shop").unwrap();
     let files = Files::open(&schema).unwrap();

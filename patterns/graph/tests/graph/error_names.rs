@@ -3,7 +3,7 @@
 use keyloom::{Memory, Store};
 use keyloom_graph::{Blocks, Direction, Graph};
 use keyloom_tables::Schema;
-use keyloom_testing::errors::{assert_names, reported, run_alone, texts};
+use keyloom_testing::errors::{assert_names, is_alone, reported, run_alone, texts};
 
 #[test]
 fn errors_show_names_and_no_numbers() {
@@ -13,6 +13,9 @@ fn errors_show_names_and_no_numbers() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn a_graph_with_each_damage() {
+    if !is_alone() {
+        return;
+    }
     let store = Memory::new();
     let schema = Schema::open(&store, "roads").unwrap();
     let graph = Graph::<u32, String, u32>::undirected(&schema, "roads").unwrap();

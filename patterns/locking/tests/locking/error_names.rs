@@ -5,7 +5,7 @@ use std::time::Duration;
 use keyloom::{Memory, Store};
 use keyloom_locking::{LeaseOptions, Lock, LockPath, Locks, Session, WorkQueue};
 use keyloom_tables::Schema;
-use keyloom_testing::errors::{assert_names, reported, run_alone, texts};
+use keyloom_testing::errors::{assert_names, is_alone, reported, run_alone, texts};
 
 #[test]
 fn errors_show_names_and_no_numbers() {
@@ -15,6 +15,9 @@ fn errors_show_names_and_no_numbers() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn locks_and_a_queue_with_each_damage() {
+    if !is_alone() {
+        return;
+    }
     let store = Memory::new();
     let schema = Schema::open(&store, "shop").unwrap();
     let locks = Locks::open(&schema, "locks").unwrap();

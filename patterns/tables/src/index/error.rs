@@ -48,11 +48,14 @@ pub enum IndexError {
 /// The two records that claim one entry of a unique index.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the unique index {} already holds {} for the record {}, so the record {} cannot have it; change one of them",
-    .index.named(), display(.parts), display(.holder), display(.record)
+    "the unique index {name} already holds {} for the record {}, so the record {} cannot have it; change one of them",
+    display(.parts), display(.holder), display(.record)
 )]
 pub struct NotUnique {
     pub(super) index: Subspace,
+    /// As it was shown when this was found: the handle that names it may be dropped before this is
+    /// printed.
+    pub(super) name: String,
     pub(super) parts: KeyBuf,
     pub(super) record: KeyBuf,
     pub(super) holder: KeyBuf,

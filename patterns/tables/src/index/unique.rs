@@ -123,6 +123,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
     #[cold]
     pub(crate) fn not_unique(&self, parts: &[u8], record: &[u8], holder: &[u8]) -> NotUnique {
         NotUnique {
+            name: self.space.named(),
             index: self.space.clone(),
             parts: KeyBuf::from_slice(parts),
             record: KeyBuf::from_slice(record),

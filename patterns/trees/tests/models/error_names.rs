@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::{Memory, Order, Store};
 use keyloom_tables::Schema;
-use keyloom_testing::errors::{assert_names, run_alone, texts};
+use keyloom_testing::errors::{assert_names, is_alone, run_alone, texts};
 use keyloom_trees::{
     AdjacencyList, DeclareTree, InsertAt, MaterializedPath, NestedSets, TreeModel,
 };
@@ -17,6 +17,9 @@ fn errors_show_names_and_no_numbers() {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn each_model_with_each_damage() {
+    if !is_alone() {
+        return;
+    }
     let schema = |store| Schema::open(store, "files").unwrap();
     let stores = [(); 3].map(|()| Memory::new());
     let [a, b, c] = &stores;
