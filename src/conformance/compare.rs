@@ -260,10 +260,14 @@ pub(super) fn many_keys(count: u32) -> Vec<[u8; 4]> {
     (0..count).map(u32::to_be_bytes).collect()
 }
 
-/// The number of writes of a transaction of many.
+/// The number of writes of a transaction of many, within the limits of the store.
 pub(super) fn many_writes<S: Store>(store: &S) -> u32 {
-    let limit = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
-    u32::try_from(limit).unwrap_or(u32::MAX).min(MANY)
+    // More than a short key and value take with what a store adds to them.
+    const BYTES_OF_A_WRITE: usize = 100;
+    let limits = store.limits();
+    let of_bytes = limits.max_transaction_bytes.map(|bytes| bytes / BYTES_OF_A_WRITE);
+    let limit = [limits.max_transaction_operations, of_bytes].into_iter().flatten().min();
+    u32::try_from(limit.unwrap_or(usize::MAX)).unwrap_or(u32::MAX).min(MANY)
 }
 
 /// Commits `pairs`, in transactions within the limits of the strictest stores.

@@ -1,11 +1,11 @@
 //! A read that fails says so.
 
 use super::compare::{
-    BOTH_ORDERS, Model, Pair, agree, blob, ensure, expected, first_page, get, owned, plant,
+    BOTH_ORDERS, Model, Pair, agree, blob, ensure, expected, first_page, found, get, owned, plant,
     range_many, same_list,
 };
 use super::{Fixture, Outcome};
-use crate::{BoxedError, KeyRange, Order, Reader, Result, Store};
+use crate::{KeyRange, Order, Reader, Result, Store};
 
 /// After how many reads one fails: in the first part of a range, and in later ones.
 const READS: [usize; 7] = [0, 1, 2, 7, 100, 150, 299];
@@ -14,34 +14,40 @@ fn keys() -> Vec<[u8; 2]> {
     (0..300_u16).map(u16::to_be_bytes).collect()
 }
 
-pub(super) fn after_an_error_an_iterator_returns_no_more<F: Fixture>(
-    fixture: F,
-) -> Result<Outcome, BoxedError> {
-    Ok(fail_in_each_range(&fixture))
-}
-
-fn fail_in_each_range<F: Fixture>(fixture: &F) -> Outcome {
-    let store = fixture.store();
-    let model = plant(store, &keys())?;
+pub(super) fn after_an_error_an_iterator_returns_no_more<F: Fixture>(fixture: F) -> Outcome {
+    let model = plant(fixture.store(), &keys())?;
     for order in BOTH_ORDERS {
-        let right = expected(&model, |_| true, order);
         for reads in READS {
             let what = format!("{order:?}, with an error after {reads} reads");
-            let snapshot = store.snapshot()?;
-            if !fixture.fail_read_after(Some(reads)) {
-                return Ok(());
-            }
-            let (seen, has_failed) = walk_to_the_error(&snapshot, order)?;
-            fixture.fail_read_after(None);
-            match has_failed {
-                true => ensure(right.starts_with(&seen), &format!("{what}: other entries"))?,
-                false if reads == 0 => ensure(false, &format!("{what}: there was none"))?,
-                false => same_list(&format!("{what}, which none was"), &seen, &right)?,
-            }
-            agree(&format!("{what}, afterwards"), &store.snapshot()?, &model)?;
+            fail_in_a_range(&what, &fixture, &fixture.store().snapshot()?, &model, order, reads)?;
+            let what = format!("{what} of a transaction");
+            fail_in_a_range(&what, &fixture, &fixture.store().begin()?, &model, order, reads)?;
+            agree(&format!("{what}, afterwards"), &fixture.store().snapshot()?, &model)?;
         }
     }
     Ok(())
+}
+
+fn fail_in_a_range<F: Fixture, R: Reader>(
+    what: &str,
+    fixture: &F,
+    reader: &R,
+    model: &Model,
+    order: Order,
+    reads: usize,
+) -> Outcome {
+    let right = expected(model, |_| true, order);
+    if !fixture.fail_read_after(Some(reads)) {
+        return Ok(());
+    }
+    let walked = walk_to_the_error(reader, order);
+    fixture.fail_read_after(None);
+    let (seen, has_failed) = walked?;
+    match has_failed {
+        true => ensure(right.starts_with(&seen), &format!("{what}: other entries")),
+        false if reads == 0 => found(format!("{what}: there was none")),
+        false => same_list(&format!("{what}, which none was"), &seen, &right),
+    }
 }
 
 /// The entries before an error, and whether there was one.
@@ -65,7 +71,7 @@ fn walk_to_the_error<R: Reader>(reader: &R, order: Order) -> Outcome<(Vec<Pair>,
 /// A kind of read, and whether its answer is that of a store without errors.
 type Read<R> = (&'static str, fn(&R, &Model) -> Result<bool>);
 
-fn reads<R: Reader>() -> [Read<R>; 8] {
+fn all_reads<R: Reader>() -> [Read<R>; 8] {
     fn all(model: &Model) -> Vec<Pair> {
         expected(model, |_| true, Order::Ascending)
     }
@@ -99,29 +105,33 @@ fn reads<R: Reader>() -> [Read<R>; 8] {
     ]
 }
 
-pub(super) fn a_read_that_fails_is_not_cut_short<F: Fixture>(
-    fixture: F,
-) -> Result<Outcome, BoxedError> {
-    Ok(fail_in_each_read(&fixture))
+pub(super) fn a_read_that_fails_is_not_cut_short<F: Fixture>(fixture: F) -> Outcome {
+    let model = plant(fixture.store(), &keys())?;
+    for reads in READS {
+        fail_in_each_read("a snapshot", &fixture, &model, reads, || fixture.store().snapshot())?;
+        fail_in_each_read("a transaction", &fixture, &model, reads, || fixture.store().begin())?;
+        agree("afterwards", &fixture.store().snapshot()?, &model)?;
+    }
+    Ok(())
 }
 
-fn fail_in_each_read<F: Fixture>(fixture: &F) -> Outcome {
-    let store = fixture.store();
-    let model = plant(store, &keys())?;
-    for (name, read) in reads() {
-        for reads in READS {
-            let snapshot = store.snapshot()?;
-            if !fixture.fail_read_after(Some(reads)) {
-                return Ok(());
-            }
-            let answer = read(&snapshot, &model);
-            fixture.fail_read_after(None);
-            let what = format!("{name}, with an error after {reads} reads");
-            ensure(reads > 0 || answer.is_err(), &format!("{what}: there was none"))?;
-            ensure(answer.unwrap_or(true), &format!("{what}: another answer, and no error"))?;
-            drop(snapshot);
-            agree(&format!("{name}, afterwards"), &store.snapshot()?, &model)?;
+fn fail_in_each_read<F: Fixture, R: Reader>(
+    of: &str,
+    fixture: &F,
+    model: &Model,
+    reads: usize,
+    reader: impl Fn() -> Result<R>,
+) -> Outcome {
+    for (name, read) in all_reads() {
+        let reader = reader()?;
+        if !fixture.fail_read_after(Some(reads)) {
+            return Ok(());
         }
+        let answer = read(&reader, model);
+        fixture.fail_read_after(None);
+        let what = format!("{name} of {of}, with an error after {reads} reads");
+        ensure(reads > 0 || answer.is_err(), &format!("{what}: there was none"))?;
+        ensure(answer.unwrap_or(true), &format!("{what}: another answer, and no error"))?;
     }
     Ok(())
 }

@@ -110,6 +110,8 @@ flaws! {
     LongPhantom: Serializable, "two_writers_that_count_many_keys_do_not_both_miss";
     /// Reads of `range_many` are not checked at commit.
     UntrackedRangeBatch: Serializable, "two_writers_that_look_for_each_other_do_not_both_miss";
+    /// A snapshot of a thread lacks the last commit if that is of another thread.
+    OtherThreadsLate: Threads, "a_snapshot_taken_after_a_commit_on_another_thread_sees_it";
     /// After its end an iterator begins again.
     ResumesAfterTheEnd: Iterators, "an_iterator_that_ended_stays_ended";
     /// A get of a key that is too long returns "absent" instead of an error.

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use keyloom::{Error, KeyRange, Limits, Memory, Result, Store, Writer};
@@ -46,6 +47,8 @@ pub struct MutantStore {
     commits: AtomicU64,
     /// Everything that was committed before the last commit, if the flaw needs it.
     before: Mutex<Map>,
+    /// The thread of the last commit.
+    committer: Mutex<Option<ThreadId>>,
     /// The last versionstamp of a flaw that keeps it in memory.
     stamp: AtomicU64,
     /// How many reads succeed until one fails. Negative if none fails.
@@ -68,6 +71,7 @@ impl MutantStore {
             committing: Mutex::default(),
             commits: AtomicU64::new(0),
             before: Mutex::default(),
+            committer: Mutex::default(),
             stamp: AtomicU64::new(0),
             reads_to_failure: Arc::new(AtomicI64::new(-1)),
         }
@@ -89,6 +93,15 @@ impl MutantStore {
     fn fail_read_after(&self, reads: Option<usize>) {
         let reads = reads.map_or(-1, |reads| reads.try_into().unwrap_or(i64::MAX));
         self.reads_to_failure.store(reads, Relaxed);
+    }
+
+    fn committer(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        self.committer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether another thread has made the last commit.
+    fn is_of_another_thread(&self) -> bool {
+        self.committer().is_some_and(|committer| committer != thread::current().id())
     }
 
     fn before(&self) -> MutexGuard<'_, Map> {
@@ -129,7 +142,7 @@ impl Store for MutantStore {
                 timeout.min(Duration::from_millis(1))
             }
             Flaw::NeverNotifies if !self.memory.wait_for_change(key, seen, Duration::ZERO)? => {
-                std::thread::sleep(timeout);
+                thread::sleep(timeout);
                 Duration::ZERO
             }
             _ => timeout,

@@ -36,6 +36,9 @@ impl<'s> MutantSnapshot<'s> {
                 Some(map)
             }
             Flaw::StaleSnapshot => Some(mutant.before().clone()),
+            Flaw::OtherThreadsLate if mutant.is_of_another_thread() => {
+                Some(mutant.before().clone())
+            }
             _ => None,
         };
         let taken_at = mutant.commits.load(Relaxed);

@@ -316,9 +316,11 @@ impl Transaction for MutantTransaction<'_> {
         let (first, second) = writes.split_at(half);
         let mutant = self.mutant;
         mutant.commits.fetch_add(1, Relaxed);
-        if matches!(mutant.flaw, Flaw::StaleSnapshot | Flaw::LosesTheLastCommit) {
+        let keeps_before = [Flaw::StaleSnapshot, Flaw::LosesTheLastCommit, Flaw::OtherThreadsLate];
+        if keeps_before.contains(&mutant.flaw) {
             *mutant.before() = mutant.map()?;
         }
+        *mutant.committer() = Some(thread::current().id());
         let is_delete = |write: &Write| !matches!(write, Write::Put(..));
         match mutant.flaw {
             Flaw::EmptyCommitFails if writes.is_empty() => Err(Error::ReadOnly),

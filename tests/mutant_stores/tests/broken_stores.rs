@@ -1,10 +1,11 @@
 //! The conformance suite can fail: each mutant store breaks the law that its flaw names.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::HashSet;
 use std::thread;
 
-use keyloom::conformance::{Law, Suite};
-use keyloom_mutant_stores::{Flaw, Mutant};
+use keyloom::conformance::{Law, Suite, checks};
+use keyloom_mutant_stores::{Flaw, Mutant, MutantStore};
 
 /// Whether the check of its law finds the flaw, without random histories.
 fn is_caught(flaw: Flaw) -> bool {
@@ -31,6 +32,17 @@ fn the_check_of_its_law_catches_each_flaw() {
         running.into_iter().flat_map(|half| half.join().unwrap()).collect::<Vec<_>>()
     });
     assert!(missed.is_empty(), "{missed:?} are not caught");
+}
+
+#[test]
+fn a_flaw_breaks_each_law() {
+    let broken: HashSet<Law> =
+        Flaw::ALL.iter().filter_map(|flaw| flaw.breaks()).map(|(law, _)| law).collect();
+    let laws = checks::<MutantStore>().into_iter().map(|check| check.law());
+    // Histories find what the checks of laws miss; `a_seed_brings_a_history_back` breaks one.
+    let unbroken: Vec<_> =
+        laws.filter(|law| *law != Law::Histories && !broken.contains(law)).collect();
+    assert!(unbroken.is_empty(), "no flaw breaks {unbroken:?}");
 }
 
 /// A failing history is reported with its seed, and the seed reproduces it.
