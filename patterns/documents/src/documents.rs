@@ -60,16 +60,9 @@ pub(crate) trait Part<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Adds the keys of the entries in the schema that [`expect_declared`](Self::expect_declared)
-    /// needs, in its order.
-    fn add_entry_keys(&self, keys: &mut Vec<KeyBuf>) {
-        let _ = keys;
-    }
-
-    /// Refuses paths within the elements that this program does not declare.
-    fn expect_declared(&self, entries: &mut Entries<'_>) -> Result<()> {
-        let _ = entries;
-        Ok(())
+    /// Adds what a reader expects of the entries of its tables in the schema.
+    fn add_expected(&self, all: &mut Vec<Expected>) {
+        let _ = all;
     }
 
     /// Adds the stored elements to the documents with these keys.
@@ -85,8 +78,8 @@ pub(crate) trait Part<K, V>: Send + Sync {
     fn moved(&self, txn: &mut DynWriter<'_>, from: &K, to: &K, depth: usize) -> Result<()>;
 }
 
-/// Entries of tables in the schema, as they were read.
-pub(crate) type Entries<'e> = std::slice::Iter<'e, Option<&'e [u8]>>;
+/// The key of a table's entry in the schema, and what a reader expects of the entry.
+pub(crate) type Expected = (KeyBuf, Box<dyn Fn(Option<&[u8]>) -> Result<()>>);
 
 /// The kind of a path in the entry of the table of documents.
 pub(crate) const PATH: &str = "path";
@@ -208,29 +201,26 @@ impl<K: RecordKey, V, C: Codec<V> + 'static> Documents<K, V, C> {
     /// the store.
     pub fn get(&self, reader: &impl Reader, key: &K) -> Result<Option<V>> {
         let packed = self.table().space().pack(key);
-        let mut keys = vec![packed.clone()];
-        self.add_entry_keys(&mut keys);
+        let mut expected = Vec::new();
+        self.add_expected(&mut expected);
+        let entries = expected.iter().map(|(key, _)| key);
+        let keys: Vec<&KeyBuf> = [&packed].into_iter().chain(entries).collect();
         let found = reader.get_many(&keys)?;
-        let found: Vec<Option<&[u8]>> = found.iter().map(Option::as_deref).collect();
         let Some((Some(record), entries)) = found.split_first() else { return Ok(None) };
-        self.expect_declared(&mut entries.iter())?;
+        let mut each = expected.iter().zip(entries);
+        each.try_for_each(|((_, expect), entry)| expect(entry.as_deref()))?;
         let mut document = C::decode(record).map_err(|error| error.at(&packed))?;
         self.read_parts(reader, from_ref(key), from_mut(&mut document))?;
         Ok(Some(document))
     }
 
-    pub(crate) fn add_entry_keys(&self, keys: &mut Vec<KeyBuf>) {
-        keys.extend(self.table().entry_key().cloned());
-        self.parts().iter().for_each(|part| part.add_entry_keys(keys));
-    }
-
-    /// Refuses paths, also within elements, that this program does not declare. The entries are
-    /// those of the keys of [`add_entry_keys`](Self::add_entry_keys).
-    pub(crate) fn expect_declared(&self, entries: &mut Entries<'_>) -> Result<()> {
-        if self.table().entry_key().is_some() {
-            self.table().expect_declared(entries.next().copied().flatten(), PATH)?;
+    /// Adds that this program declares all paths, also within elements.
+    pub(crate) fn add_expected(&self, all: &mut Vec<Expected>) {
+        if let Some(key) = self.table().entry_key() {
+            let table = self.table().clone();
+            all.push((key.clone(), Box::new(move |entry| table.expect_declared(entry, PATH))));
         }
-        self.parts().iter().try_for_each(|part| part.expect_declared(entries))
+        self.parts().iter().for_each(|part| part.add_expected(all));
     }
 
     pub(crate) fn read_parts(

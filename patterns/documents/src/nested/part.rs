@@ -1,13 +1,13 @@
 //! Elements as parts of their documents.
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, KeyBuf, Result};
+use keyloom::{DynWriter, Result};
 use keyloom_tables::kit::record;
 use keyloom_tables::table::RecordKey;
 
 use super::align::align;
 use super::{Nested, too_many};
-use crate::documents::{Documents, Entries, Part, ReadEntries};
+use crate::documents::{Documents, Expected, Part, ReadEntries};
 
 impl<P, D, E, C> Part<P, D> for Nested<P, D, E, C>
 where
@@ -53,12 +53,8 @@ where
         })
     }
 
-    fn add_entry_keys(&self, keys: &mut Vec<KeyBuf>) {
-        self.elements.add_entry_keys(keys);
-    }
-
-    fn expect_declared(&self, entries: &mut Entries<'_>) -> Result<()> {
-        self.elements.expect_declared(entries)
+    fn add_expected(&self, all: &mut Vec<Expected>) {
+        self.elements.add_expected(all);
     }
 
     fn read(&self, reader: &dyn ReadEntries, keys: &[P], documents: &mut [D]) -> Result<()> {
