@@ -6,7 +6,7 @@ use keyloom::key::{KeyName, pack};
 use keyloom::{Memory, Order, Store, Writer};
 use keyloom_patterns::conformance::Subject;
 use keyloom_patterns::{Attached, Schema, Table};
-use keyloom_testing::errors::{assert_names, is_alone, reported, run_alone, texts};
+use keyloom_testing::errors::{alone, assert_names, reported, texts};
 
 use super::kinds::{self, Sale, sale};
 
@@ -14,42 +14,33 @@ use super::kinds::{self, Sale, sale};
 const RECORDS: std::ops::Range<u32> = 10..15;
 
 #[test]
-fn errors_show_names_and_no_numbers() {
-    run_alone("error_names::each_kind_with_each_damage");
-    run_alone("error_names::a_number_with_two_names_is_found");
-}
-
-#[test]
-#[ignore = "runs in a process of its own"]
-fn each_kind_with_each_damage() {
-    if !is_alone() {
-        return;
-    }
-    let mut texts = BTreeSet::new();
-    macro_rules! walk {
+fn errors_of_each_damaged_kind_show_names() {
+    alone("error_names::errors_of_each_damaged_kind_show_names", || {
+        let mut texts = BTreeSet::new();
+        macro_rules! walk {
         ($($subject:ident)+) => {
             $(walk(stringify!($subject), &kinds::$subject, &mut texts);)+
         };
     }
-    walk! {
-        Composite Unique Covering ManyValued Sums Ranks RolledUp Distinct Bitmaps BitmapsOfKeys
-        Points Extents Events Curve Paths
-    }
-    assert!(texts.len() > 100, "{}", texts.len());
+        walk! {
+            Composite Unique Covering ManyValued Sums Ranks RolledUp Distinct Bitmaps BitmapsOfKeys
+            Points Extents Events Curve Paths
+        }
+        assert!(texts.len() > 100, "{}", texts.len());
+    });
 }
 
 /// The control: as long as a number has two names, it is shown.
 #[test]
-#[ignore = "runs in a process of its own"]
 fn a_number_with_two_names_is_found() {
-    if !is_alone() {
-        return;
-    }
-    let _other = (1..9).map(|id| KeyName::new(&pack(&-id), "another")).collect::<Vec<_>>();
-    let walked = std::panic::catch_unwind(|| walk("by", &kinds::Composite, &mut BTreeSet::new()));
-    let panicked = walked.unwrap_err();
-    let text = panicked.downcast_ref::<String>().unwrap();
-    assert!(text.contains("(-"), "{text}");
+    alone("error_names::a_number_with_two_names_is_found", || {
+        let _other = (1..9).map(|id| KeyName::new(&pack(&-id), "another")).collect::<Vec<_>>();
+        let walked =
+            std::panic::catch_unwind(|| walk("by", &kinds::Composite, &mut BTreeSet::new()));
+        let panicked = walked.unwrap_err();
+        let text = panicked.downcast_ref::<String>().unwrap();
+        assert!(text.contains("(-"), "{text}");
+    });
 }
 
 /// The texts of all errors of reads, writes, checks and repairs, with each damage.
@@ -64,10 +55,29 @@ fn walk<T: Subject<Key = u32, Value = Sale>>(
     let kind = schema.derive(&sales, name, 1, |space| subject.make(space)).unwrap();
     let all: Vec<_> = RECORDS.map(|n| sale(n, 0)).collect();
     store.transact(|txn| sales.put_many(txn, &all)).unwrap();
-    texts.extend(assert_names(&store, |store| told(store, subject, &sales, &kind)));
+    texts.extend(assert_names(&store, |store| texts_of(store, subject, &sales, &kind)));
 }
 
-fn told<T: Subject<Key = u32, Value = Sale>>(
+#[test]
+fn errors_of_deferred_data_show_names() {
+    alone("error_names::errors_of_deferred_data_show_names", || {
+        let store = Memory::new();
+        let schema = Schema::open(&store, "shop").unwrap();
+        let sales: Table<u32, Sale> = schema.table("sales").unwrap();
+        let make = |space: &_| kinds::Sums.make(space);
+        let sums = schema.derive_deferred(&sales, "sums", 1, make).unwrap();
+        let all: Vec<_> = RECORDS.map(|n| sale(n, 0)).collect();
+        store.transact(|txn| sales.put_many(txn, &all)).unwrap();
+        let found = assert_names(&store, |store| {
+            let mut all = texts([sums.drain(store).map(drop)]);
+            all.extend(texts_of(store, &kinds::Sums, &sales, &sums));
+            all
+        });
+        assert!(found.iter().any(|text| text.contains("the queue of sales.sums")), "{found:?}");
+    });
+}
+
+fn texts_of<T: Subject<Key = u32, Value = Sale>>(
     store: &Memory,
     subject: &T,
     sales: &Table<u32, Sale>,

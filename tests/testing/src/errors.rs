@@ -30,17 +30,17 @@ fn damages(value: &[u8]) -> Vec<Vec<u8>> {
     vec![vec![], vec![0xFF; 3], shorter, [value, b"\0"].concat(), newer]
 }
 
-/// Damages each key of a store in turn, or puts another key beside it, and asserts that no text of
-/// `told` has a number that a schema has assigned. The keys of the schema itself are left as they
-/// are; the store is as before in the end. Returns the texts.
+/// Damages each key of a store in turn, or puts another key beside it, and asserts that no text that
+/// `texts_of` returns has a number of a schema. The keys of the schema itself are left as they are;
+/// the store is as before in the end. Returns the texts.
 pub fn assert_names(
     store: &Memory,
-    mut told: impl FnMut(&Memory) -> Vec<String>,
+    mut texts_of: impl FnMut(&Memory) -> Vec<String>,
 ) -> BTreeSet<String> {
     let all = entries(store);
     let numbers: BTreeSet<String> = all.iter().filter_map(|(key, _)| number(key)).collect();
     assert!(!numbers.is_empty(), "a schema assigns numbers");
-    let mut texts: BTreeSet<String> = told(store).into_iter().collect();
+    let mut texts: BTreeSet<String> = texts_of(store).into_iter().collect();
     restore(store, &all);
     for (key, value) in all.iter().filter(|(key, _)| number(key).is_some()) {
         let behind = [pack(&("x",)), pack(&(7, None::<u8>))];
@@ -48,7 +48,7 @@ pub fn assert_names(
         let damaged = damages(value).into_iter().map(|value| (key.clone(), value));
         for (key, value) in damaged.chain(beside) {
             store.transact(|txn| txn.put(&key, &value)).unwrap();
-            texts.extend(told(store));
+            texts.extend(texts_of(store));
             restore(store, &all);
         }
     }
@@ -80,20 +80,15 @@ pub fn reported<T: ToString>(check: keyloom::Result<Vec<T>>) -> Vec<String> {
     }
 }
 
-/// Runs an ignored test of this program in a process of its own: names of data are those of a
-/// process, and other tests declare other data.
-pub fn run_alone(test: &str) {
+/// Runs the body of a test in a process of its own: the names of data are those of a process, and
+/// other tests declare other data. `test` is the test that calls this.
+pub fn alone(test: &str, body: impl FnOnce()) {
+    const ALONE: &str = "KEYLOOM_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return body();
+    }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let arguments = ["--exact", test, "--ignored", "--nocapture"];
-    let output = command.args(arguments).env(ALONE, "1").output().unwrap();
+    let output = command.args(["--exact", test, "--nocapture"]).env(ALONE, "1").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
-
-/// Whether this process runs a test [alone](run_alone). Run with all ignored tests, such a test
-/// returns at once.
-pub fn is_alone() -> bool {
-    std::env::var_os(ALONE).is_some()
-}
-
-const ALONE: &str = "KEYLOOM_TEST_ALONE";

@@ -4,28 +4,21 @@ use std::ops::ControlFlow;
 
 use keyloom::{Memory, Order, Store};
 use keyloom_tables::Schema;
-use keyloom_testing::errors::{assert_names, is_alone, run_alone, texts};
+use keyloom_testing::errors::{alone, assert_names, texts};
 use keyloom_trees::{
     AdjacencyList, DeclareTree, InsertAt, MaterializedPath, NestedSets, TreeModel,
 };
 
 #[test]
-fn errors_show_names_and_no_numbers() {
-    run_alone("error_names::each_model_with_each_damage");
-}
-
-#[test]
-#[ignore = "runs in a process of its own"]
-fn each_model_with_each_damage() {
-    if !is_alone() {
-        return;
-    }
-    let schema = |store| Schema::open(store, "files").unwrap();
-    let stores = [(); 3].map(|()| Memory::new());
-    let [a, b, c] = &stores;
-    walk(a, &schema(a).tree("dirs", AdjacencyList::<u64>::new).unwrap());
-    walk(b, &schema(b).tree("dirs", MaterializedPath::<u64>::new).unwrap());
-    walk(c, &schema(c).tree("dirs", NestedSets::<u64>::new).unwrap());
+fn errors_of_each_damaged_model_show_names() {
+    alone("error_names::errors_of_each_damaged_model_show_names", || {
+        let schema = |store| Schema::open(store, "files").unwrap();
+        let stores = [(); 3].map(|()| Memory::new());
+        let [a, b, c] = &stores;
+        walk(a, &schema(a).tree("dirs", AdjacencyList::<u64>::new).unwrap());
+        walk(b, &schema(b).tree("dirs", MaterializedPath::<u64>::new).unwrap());
+        walk(c, &schema(c).tree("dirs", NestedSets::<u64>::new).unwrap());
+    });
 }
 
 fn walk(store: &Memory, tree: &impl TreeModel<Value = u64>) {
@@ -37,7 +30,7 @@ fn walk(store: &Memory, tree: &impl TreeModel<Value = u64>) {
             tree.insert(txn, 4, "usr", &0, InsertAt::last(None))
         })
         .unwrap();
-    let told = |store: &Memory| {
+    let texts_of = |store: &Memory| {
         let snapshot = store.snapshot().unwrap();
         let mut all = Vec::new();
         let checked = tree.check(&snapshot, |fault| {
@@ -62,5 +55,5 @@ fn walk(store: &Memory, tree: &impl TreeModel<Value = u64>) {
         ]));
         all
     };
-    assert!(assert_names(store, told).len() > 20);
+    assert!(assert_names(store, texts_of).len() > 20);
 }
