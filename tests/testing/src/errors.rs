@@ -30,9 +30,9 @@ fn damages(value: &[u8]) -> Vec<Vec<u8>> {
     vec![vec![], vec![0xFF; 3], shorter, [value, b"\0"].concat(), newer]
 }
 
-/// Damages each key of a store in turn, or puts another key beside it, and asserts that no text that
-/// `texts_of` returns has a number of a schema. The keys of the schema itself are left as they are;
-/// the store is as before in the end. Returns the texts.
+/// Damages each key of a store in turn, or puts another key beside it, and asserts that no text
+/// that `texts_of` returns has a number of a schema. The keys of the schema itself are left as they
+/// are; the store is as before in the end. Returns the texts.
 pub fn assert_names(
     store: &Memory,
     mut texts_of: impl FnMut(&Memory) -> Vec<String>,
