@@ -136,6 +136,14 @@ impl Subspace {
 
     /// The subspace as errors show it: with its [name](super::KeyName) if it has one. `Display` shows
     /// the prefix, whatever its name is.
+    ///
+    /// ```
+    /// use keyloom::key::{KeyName, Subspace};
+    /// let by_city = Subspace::new(&-7);
+    /// let _name = KeyName::new(by_city.prefix(), "users.by_city");
+    /// assert_eq!(by_city.named(), "users.by_city");
+    /// assert_eq!(by_city.to_string(), "(-7,)");
+    /// ```
     pub fn named(&self) -> String {
         display_named(&self.prefix).to_string()
     }
