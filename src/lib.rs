@@ -55,8 +55,8 @@
 //! | [`Budgeted`] around any reader | refuses to read more keys or bytes, or for longer, than its [`Budget`] |
 //!
 //! Every call blocks its thread until the store has answered. An async program calls keyloom from
-//! `tokio::task::spawn_blocking` or a similar function. Each remote store keeps one thread for its
-//! connections.
+//! `tokio::task::spawn_blocking` or a similar function. `Etcd` and `FoundationDb` keep one thread
+//! for their connections; a connection of `Postgres` is driven by the thread that waits for it.
 //!
 //! A backend can be a crate of its own, such as `keyloom-redb`: [`backend`] contains parts for
 //! backends, and `conformance::check` (feature `conformance`) tests it.

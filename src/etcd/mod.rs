@@ -258,7 +258,7 @@ impl Etcd {
         let room = Room::new(plan.max_operations, plan.max_request_bytes, keys.prefix_bytes());
         let shared = Shared {
             members: Members::new(plan.urls, plan.connect),
-            link: Link::new(&plan.place, plan.timeout)?,
+            link: Link::with_runtime(&plan.place, plan.timeout)?,
             keys,
             room,
             retry_policy: plan.retry_policy,

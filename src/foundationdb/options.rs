@@ -152,7 +152,7 @@ impl FoundationDbOptions {
         let path = file.checked()?;
         let place = format!("fdb:{path}, {}", crate::key::display(&prefix));
         let network = if self.network_runs { None } else { Some(User::start()?) };
-        let link = Link::new(&place, self.timeout)?.after_fork(AFTER_FORK);
+        let link = Link::with_runtime(&place, self.timeout)?.after_fork(AFTER_FORK);
         if network.is_some() {
             link.spawn(at_exit::keep_last());
         }

@@ -2,7 +2,6 @@
 
 use std::error::Error as StdError;
 
-use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use tokio_postgres::Error as PgError;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
@@ -129,25 +128,6 @@ fn is_refusal(told: &DbError) -> bool {
 /// The server ends the connection with this error.
 pub(super) fn is_fatal(told: &DbError) -> bool {
     !matches!(told.parsed_severity(), Some(Severity::Error))
-}
-
-/// Converts an error of taking a connection from the pool.
-pub(super) fn of_pool(
-    error: PoolError,
-    link: &Link,
-    max_connections: usize,
-    waited_ms: u64,
-) -> Error {
-    match error {
-        PoolError::Timeout(TimeoutType::Wait) => {
-            Error::ConnectionsBusy { max_connections, waited_ms }
-        }
-        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
-            of_statement(error, link)
-        }
-        PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => link.silent(),
-        other => Error::Backend(other.into()),
-    }
 }
 
 /// Whether the connection broke or could not be opened, rather than the request being invalid.

@@ -1,24 +1,20 @@
 //! Opening a store: the table, the engine, the pool.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use deadpool_postgres::{
-    ClientWrapper, ConfigConnectImpl, Connect, Hook, HookError, Manager, ManagerConfig, Pool,
-    RecyclingMethod, Runtime,
-};
-use tokio::task::JoinHandle;
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Error as PgError, NoTls};
+use tokio_postgres::{Client, Error as PgError};
 
 use super::address::Address;
+use super::connect::Connector;
+use super::connection::Connection;
+use super::pool::Pool;
 use super::sql::{Engine, Sql};
 use super::{Postgres, PostgresOptions, Shared, error};
-use crate::remote::{Link, Outcome};
+use crate::remote::Link;
 use crate::{Error, Result};
 
 /// The idle time of a connection before the system sends a TCP keep-alive probe.
@@ -59,82 +55,55 @@ fn open(address: Address, options: PostgresOptions) -> Result<Postgres> {
     {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
-    let link = Link::new(&place, options.timeout)?;
-    let connector = Connector::new(&config, &options)?;
-    if connector.is_tls() {
-        config.ssl_mode(SslMode::Require);
-    }
-    let (sql, engine) = prepare(&link, &connector, &config, options.create, &table)?;
-    let sql = Arc::new(sql);
-    let manager = Manager::from_connect(
-        config.clone(),
-        connector,
-        // A connection returns to the pool only after its rollback.
-        ManagerConfig { recycling_method: RecyclingMethod::Fast },
-    );
-    let statements = Arc::clone(&sql);
-    let timeout = options.timeout;
-    let pool = Pool::builder(manager)
-        .max_size(options.max_connections.max(1))
-        .wait_timeout(Some(options.patience))
-        .create_timeout(Some(options.timeout))
-        .runtime(Runtime::Tokio1)
-        .post_create(Hook::async_fn(move |client: &mut ClientWrapper, _| {
-            let statements = Arc::clone(&statements);
-            Box::pin(async move {
-                warm(client, &statements, engine, timeout).await.map_err(HookError::Backend)
-            })
-        }))
-        .build()
-        .map_err(|error| Error::Backend(error.into()))?;
-    let shared = Shared {
-        link,
-        pool,
-        sql,
-        engine,
-        max_connections: options.max_connections.max(1),
-        patience: options.patience,
-        retry_policy: options.retry_policy,
-    };
-    let store = Postgres { shared: Arc::new(shared) };
+    let link = Link::new(&place, options.timeout);
+    let connector = Connector::new(config, &options)?;
+    let connection = connector.connect(&link)?;
+    let (sql, engine) = prepare(&link, &connection, options.create, &table)?;
+    let pool = Pool::new(options.max_connections, options.patience);
+    let shared = Shared { link, connector, pool, sql, engine, retry_policy: options.retry_policy };
     // A table of another kind is detected when the statements are prepared.
-    drop(store.connection()?);
-    Ok(store)
+    let connection = shared.warm(connection)?;
+    drop(shared.pool.take(|| Ok(connection)).map(|connection| shared.pool.give_back(connection)));
+    Ok(Postgres { shared: Arc::new(shared) })
 }
 
-/// Prepares every statement on a new connection, so that none costs a message later.
-async fn warm(
-    client: &ClientWrapper,
-    sql: &Sql,
-    engine: Engine,
-    timeout: Duration,
-) -> Result<(), PgError> {
-    client.batch_execute(&engine.settings(timeout)).await?;
-    let prepared = sql.prepared().map(|statement| client.prepare_cached(statement));
-    futures_util::future::try_join_all(prepared).await.map(drop)
+impl Shared {
+    /// A connection of the pool.
+    pub(super) fn connection(&self) -> Result<Connection> {
+        self.link.refuse_fork()?;
+        self.pool.take(|| self.warm(self.connector.connect(&self.link)?))
+    }
+
+    /// Sets up a new connection.
+    fn warm(&self, mut connection: Connection) -> Result<Connection> {
+        let timeout = self.link.timeout();
+        let deadline = Instant::now() + timeout;
+        let settings = self.engine.settings(timeout);
+        let set = connection.wait(deadline, connection.client().batch_execute(&settings));
+        let prepared = match set {
+            Some(Ok(())) => connection.prepare(&self.sql, deadline),
+            other => other,
+        };
+        match prepared {
+            Some(Ok(())) => Ok(connection),
+            Some(Err(error)) => Err(error::of_statement(error, &self.link)),
+            None => Err(self.link.silent()),
+        }
+    }
 }
 
 /// Determines the engine, and checks or creates the table.
 fn prepare(
     link: &Link,
-    connector: &Connector,
-    config: &tokio_postgres::Config,
+    connection: &Connection,
     create: bool,
     table: &str,
 ) -> Result<(Sql, Engine)> {
-    let work = async {
-        let (client, driver) = connector.connect(config).await?;
-        let found = find_table(&client, table, create).await;
-        drop(client);
-        // It ends now, because its client was dropped.
-        drop(driver);
-        found
-    };
-    match link.wait_uncounted(link.timeout(), work) {
-        Outcome::Refused(error) => Err(error),
-        Outcome::TimedOut => Err(link.silent()),
-        Outcome::Answered(Err(error)) => Err(error::of_statement(error, link)),
-        Outcome::Answered(Ok((sql, engine, is_ours))) => match is_ours {
+    let deadline = Instant::now() + link.timeout();
+    match connection.wait(deadline, find_table(connection.client(), table, create)) {
+        None => Err(link.silent()),
+        Some(Err(error)) => Err(error::of_statement(error, link)),
+        Some(Ok((sql, engine, is_ours))) => match is_ours {
             true => Ok((sql, engine)),
             false => Err(Error::NotAStore {
                 path: link.place().into(),
@@ -172,47 +141,4 @@ fn was_made_meanwhile(error: &PgError) -> bool {
     [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_TABLE, SqlState::DUPLICATE_OBJECT]
         .iter()
         .any(|code| error.code() == Some(code))
-}
-
-/// Connections with or without TLS.
-pub(super) enum Connector {
-    Plain(ConfigConnectImpl<NoTls>),
-    #[cfg(feature = "tls")]
-    Tls(ConfigConnectImpl<tokio_postgres_rustls::MakeRustlsConnect>),
-}
-
-type Connecting<'c> =
-    Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), PgError>> + Send + 'c>>;
-
-impl Connect for Connector {
-    fn connect(&self, config: &tokio_postgres::Config) -> Connecting<'_> {
-        match self {
-            Self::Plain(plain) => plain.connect(config),
-            #[cfg(feature = "tls")]
-            Self::Tls(tls) => tls.connect(config),
-        }
-    }
-}
-
-impl Connector {
-    fn is_tls(&self) -> bool {
-        !matches!(self, Self::Plain(_))
-    }
-
-    fn new(config: &tokio_postgres::Config, options: &PostgresOptions) -> Result<Self> {
-        #[cfg(feature = "tls")]
-        if options.ca_certificate.is_some() || config.get_ssl_mode() == SslMode::Require {
-            let tls = super::tls::connect(options.ca_certificate.as_deref())?;
-            return Ok(Self::Tls(ConfigConnectImpl { tls }));
-        }
-        let _ = options;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(Error::InvalidArgument {
-                what: "the address's",
-                value: "sslmode=require".into(),
-                why: "keyloom was built without the feature `tls`",
-            });
-        }
-        Ok(Self::Plain(ConfigConnectImpl { tls: NoTls }))
-    }
 }

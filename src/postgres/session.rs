@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::future::{self, Future};
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
-use deadpool_postgres::{ClientWrapper, Object};
-use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error as PgError, Row};
 
+use super::connection::Connection;
 use super::sql::Sql;
 use super::{Shared, error};
 use crate::remote::{
@@ -26,8 +26,8 @@ const MOST_WRITES_WAITING: usize = 10_000;
 #[derive(Debug)]
 pub struct PostgresSession {
     shared: Arc<Shared>,
-    /// `Some` until it is dropped.
-    client: Option<Object>,
+    /// `Some` until it is dropped. Boxed: snapshots of other stores are small.
+    connection: Option<Box<Connection>>,
     state: Cell<State>,
     kind: Kind,
     /// Whether a write was sent. If not, the outcome after a lost connection is certain.
@@ -76,20 +76,20 @@ struct ClosedMeanwhile;
 struct FailedBefore;
 
 impl PostgresSession {
-    pub(super) fn new(shared: Arc<Shared>, client: Object, kind: Kind) -> Self {
-        let client = Some(client);
+    pub(super) fn new(shared: Arc<Shared>, connection: Connection, kind: Kind) -> Self {
+        let connection = Some(Box::new(connection));
         let (state, has_written) = (Cell::new(State::Fresh), Cell::new(false));
-        Self { shared, client, state, kind, has_written }
+        Self { shared, connection, state, kind, has_written }
     }
 
     /// Makes the server fix the snapshot of the reads.
     pub(super) fn look(&self) -> Result<()> {
-        self.ask(|client| async move { client.batch_execute(&self.shared.sql.look).await })
+        self.ask(|connection| connection.client().batch_execute(&self.shared.sql.look))
     }
 
-    fn client(&self) -> Result<&ClientWrapper> {
-        match &self.client {
-            Some(client) => Ok(client),
+    fn connection(&self) -> Result<&Connection> {
+        match &self.connection {
+            Some(connection) => Ok(connection),
             None => Err(Error::Backend(FailedBefore.into())),
         }
     }
@@ -106,21 +106,21 @@ impl PostgresSession {
 
     /// Waits for one answer of the server. The first request also begins the transaction, in the
     /// same message.
-    fn ask<'c, T, F>(&'c self, request: impl FnOnce(&'c ClientWrapper) -> F) -> Result<T>
+    fn ask<'c, T, F>(&'c self, request: impl FnOnce(&'c Connection) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, PgError>>,
     {
         self.refuse_if_failed()?;
-        let client = self.client()?;
+        let connection = self.connection()?;
         let is_fresh = self.state.get() == State::Fresh;
         let begin =
-            async { if is_fresh { client.batch_execute(self.kind.begin()).await } else { Ok(()) } };
-        let request = request(client);
+            async { if is_fresh { connection.begin(self.kind.begin()).await } else { Ok(()) } };
+        let request = request(connection);
         // In their order on the wire: `biased` polls the first one first.
         let both = async { tokio::join!(biased; begin, request) };
         // Until the answer arrives, the state is unknown.
         self.state.set(State::Astray { restart: false });
-        match self.shared.link.wait(both) {
+        match self.wait(connection, both) {
             Outcome::Refused(error) => Err(error),
             Outcome::Answered((Ok(()), Ok(answer))) => {
                 self.state.set(State::Open);
@@ -131,6 +131,17 @@ impl PostgresSession {
             }
             Outcome::TimedOut => Err(self.silent(self.shared.link.silent())),
         }
+    }
+
+    /// Waits for the answer to one message.
+    fn wait<F: Future>(&self, connection: &Connection, request: F) -> Outcome<F::Output> {
+        let link = &self.shared.link;
+        if let Err(error) = link.refuse_fork() {
+            return Outcome::Refused(error);
+        }
+        link.waited_also(1);
+        let answer = connection.wait(Instant::now() + link.timeout(), request);
+        answer.map_or(Outcome::TimedOut, Outcome::Answered)
     }
 
     fn failed(&self, error: Error) -> Error {
@@ -159,8 +170,8 @@ impl PostgresSession {
 
     /// Sends all writes of `buffer` and, with `commit`, the commit after them, in one message.
     fn send(&self, buffer: Buffer, commit: bool) -> Result<Sent> {
-        let client = self.client()?;
-        if client.is_closed() {
+        let connection = self.connection()?;
+        if connection.is_closed() {
             // It cannot have received a commit, so the outcome is certain.
             return Err(self.failed(self.shared.link.lost(ClosedMeanwhile)));
         }
@@ -170,10 +181,11 @@ impl PostgresSession {
         let mut cleared: Vec<Span> = cleared.into_iter().collect();
         let last_cleared = cleared.pop();
         for span in cleared {
-            self.ask(|client| async move { clear(client, sql, &span).await })?;
+            self.ask(|connection| async move { clear(connection, sql, &span).await })?;
         }
         self.state.set(State::Astray { restart: false });
-        match self.shared.link.wait(write(client, sql, last_cleared, &keys, commit)) {
+        let request = write(connection, sql, last_cleared, &keys, commit);
+        match self.wait(connection, request) {
             Outcome::Answered(sent) => Ok(sent),
             Outcome::Refused(error) => Err(error),
             Outcome::TimedOut if commit && self.has_written.get() => {
@@ -226,7 +238,7 @@ struct Sent {
 
 /// Sends writes and a commit, all of them before the first answer.
 async fn write(
-    client: &ClientWrapper,
+    connection: &Connection,
     sql: &Sql,
     cleared: Option<Span>,
     keys: &BTreeMap<KeyBuf, Option<Bytes>>,
@@ -244,25 +256,25 @@ async fn write(
     };
     let clearing = async {
         or_hold_back(match &cleared {
-            Some(span) => clear(client, sql, span).await,
+            Some(span) => clear(connection, sql, span).await,
             None => Ok(()),
         })
     };
     let deleting = async {
         or_hold_back(match deleted.is_empty() {
             true => Ok(()),
-            false => execute(client, &sql.delete, &[&deleted]).await,
+            false => Connection::execute(connection, &sql.delete, &[&deleted]).await,
         })
     };
     let putting = async {
         or_hold_back(match put_keys.is_empty() {
             true => Ok(()),
-            false => execute(client, &sql.put, &[&put_keys, &put_values]).await,
+            false => Connection::execute(connection, &sql.put, &[&put_keys, &put_values]).await,
         })
     };
     let committing = async {
         match commit && !held_back.get() {
-            true => Some(client.batch_execute("COMMIT").await),
+            true => Some(connection.client().batch_execute("COMMIT").await),
             false => None,
         }
     };
@@ -273,27 +285,13 @@ async fn write(
     Sent { written: cleared.and(deleted).and(put), committed }
 }
 
-type Parameters<'p> = [&'p (dyn ToSql + Sync)];
-
-async fn execute(client: &ClientWrapper, sql: &str, with: &Parameters<'_>) -> Result<(), PgError> {
-    let statement = client.prepare_cached(sql).await?;
-    client.execute(&statement, with).await.map(drop)
-}
-
-async fn query(
-    client: &ClientWrapper,
-    sql: &str,
-    with: &Parameters<'_>,
-) -> Result<Vec<Row>, PgError> {
-    let statement = client.prepare_cached(sql).await?;
-    client.query(&statement, with).await
-}
-
-async fn clear(client: &ClientWrapper, sql: &Sql, span: &Span) -> Result<(), PgError> {
+async fn clear(connection: &Connection, sql: &Sql, span: &Span) -> Result<(), PgError> {
     let statement = sql.clear(span.end.is_some());
     match &span.end {
-        Some(end) => execute(client, statement, &[&&span.start[..], &&end[..]]).await,
-        None => execute(client, statement, &[&&span.start[..]]).await,
+        Some(end) => {
+            Connection::execute(connection, statement, &[&&span.start[..], &&end[..]]).await
+        }
+        None => Connection::execute(connection, statement, &[&&span.start[..]]).await,
     }
 }
 
@@ -334,13 +332,18 @@ impl Session for PostgresSession {
     fn values(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         let sql = &self.shared.sql;
         if let [key] = keys {
-            let get = |client| async move {
-                query(client, &sql.get, &[key]).await?.first().map(|row| bytes(row, 0)).transpose()
+            let get = |connection| async move {
+                Connection::query(connection, &sql.get, &[key])
+                    .await?
+                    .first()
+                    .map(|row| bytes(row, 0))
+                    .transpose()
             };
             return self.ask(get).map(|value| vec![value]);
         }
-        let get_many =
-            |client| async move { pairs(&query(client, &sql.get_many, &[&keys]).await?) };
+        let get_many = |connection| async move {
+            pairs(&Connection::query(connection, &sql.get_many, &[&keys]).await?)
+        };
         let found: HashMap<Bytes, Bytes> = self.ask(get_many)?.into_iter().collect();
         Ok(keys.iter().map(|key| found.get(*key).cloned()).collect())
     }
@@ -348,10 +351,13 @@ impl Session for PostgresSession {
     fn fetch(&self, span: &Span, order: Order, limit: usize) -> Result<Fetched> {
         let statement = self.shared.sql.entries(order, span.end.is_some());
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
-        let fetch = |client| async move {
+        let fetch = |connection| async move {
             let rows = match &span.end {
-                Some(end) => query(client, statement, &[&&span.start[..], &&end[..], &most]).await,
-                None => query(client, statement, &[&&span.start[..], &most]).await,
+                Some(end) => {
+                    Connection::query(connection, statement, &[&&span.start[..], &&end[..], &most])
+                        .await
+                }
+                None => Connection::query(connection, statement, &[&&span.start[..], &most]).await,
             };
             pairs(&rows?)
         };
@@ -368,18 +374,22 @@ impl Session for PostgresSession {
         let ends: Vec<&[u8]> =
             spans.iter().map(|span| span.end.as_deref().unwrap_or(BEHIND_ALL)).collect();
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.ask(|client| async move {
-            let rows = query(client, &sql.entries_of_many, &[&starts, &ends, &most]).await?;
+        self.ask(|connection| async move {
+            let rows =
+                Connection::query(connection, &sql.entries_of_many, &[&starts, &ends, &most])
+                    .await?;
             by_span(&rows, spans.len(), limit)
         })
     }
 
     fn count(&self, span: &Span) -> Result<Option<u64>> {
         let statement = self.shared.sql.count(span.end.is_some());
-        let count = |client| async move {
+        let count = |connection| async move {
             let rows = match &span.end {
-                Some(end) => query(client, statement, &[&&span.start[..], &&end[..]]).await,
-                None => query(client, statement, &[&&span.start[..]]).await,
+                Some(end) => {
+                    Connection::query(connection, statement, &[&&span.start[..], &&end[..]]).await
+                }
+                None => Connection::query(connection, statement, &[&&span.start[..]]).await,
             };
             rows?.first().map_or(Ok(0), |row| row.try_get::<_, i64>(0))
         };
@@ -420,24 +430,18 @@ impl WriteSession for PostgresSession {
 impl Drop for PostgresSession {
     /// Returns the connection to the pool, without waiting for the rollback.
     fn drop(&mut self) {
-        let Some(client) = self.client.take() else { return };
-        match self.state.get() {
-            State::Fresh => drop(client),
-            State::Open | State::Failed { .. } if !client.is_closed() => {
-                let timeout = self.shared.link.timeout();
-                self.shared.link.spawn(async move {
-                    let rollback = client.batch_execute("ROLLBACK");
-                    if !matches!(tokio::time::timeout(timeout, rollback).await, Ok(Ok(()))) {
-                        discard(client);
-                    }
-                });
-            }
-            _ => discard(client),
+        let Some(connection) = self.connection.take() else { return };
+        let pool = &self.shared.pool;
+        let is_usable = match self.state.get() {
+            // A forked child must not write to the connection of its parent.
+            _ if self.shared.link.refuse_fork().is_err() => false,
+            State::Fresh => true,
+            State::Open | State::Failed { .. } => !connection.is_closed() && connection.roll_back(),
+            State::Astray { .. } => false,
+        };
+        match is_usable {
+            true => pool.give_back(*connection),
+            false => pool.close(*connection),
         }
     }
-}
-
-/// Closes a connection; the pool opens another one in its place.
-fn discard(client: Object) {
-    drop(Object::take(client));
 }

@@ -1,19 +1,21 @@
 //! Waiting for a server.
 
+#[cfg(feature = "_runtime")]
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Handle, Runtime};
+#[cfg(feature = "_runtime")]
+use tokio::runtime::{Builder, Runtime};
 
 use crate::{BoxedError, Error, Result, SharedError};
 
-/// The runtime that drives the connections of one store, and the number of waits for an answer.
+/// The server of one store, and the number of waits for an answer.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// `Some` until the link is dropped.
+    /// What drives the connections, if the waiting thread does not.
+    #[cfg(feature = "_runtime")]
     runtime: Option<Runtime>,
-    handle: Handle,
     round_trips: AtomicU64,
     timeout: Duration,
     /// The process whose threads drive the connections.
@@ -39,24 +41,31 @@ pub(crate) enum Outcome<T> {
 struct Silent(Duration);
 
 impl Link {
-    pub(crate) fn new(place: &str, timeout: Duration) -> Result<Self> {
+    /// The server of a store whose connections are driven by the threads that wait for them.
+    pub(crate) fn new(place: &str, timeout: Duration) -> Self {
+        Self {
+            #[cfg(feature = "_runtime")]
+            runtime: None,
+            round_trips: AtomicU64::default(),
+            timeout,
+            process: std::process::id(),
+            place: place.into(),
+            after_fork: "drop this handle and open the store again",
+        }
+    }
+
+    /// The same, with a runtime that drives the connections on a thread of its own.
+    #[cfg(feature = "_runtime")]
+    pub(crate) fn with_runtime(place: &str, timeout: Duration) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("keyloom")
             .enable_all()
             .build()
             .map_err(|error| Error::Backend(error.into()))?;
-        let handle = runtime.handle().clone();
-        let round_trips = AtomicU64::default();
-        Ok(Self {
-            runtime: Some(runtime),
-            handle,
-            round_trips,
-            timeout,
-            process: std::process::id(),
-            place: place.into(),
-            after_fork: "drop this handle and open the store again",
-        })
+        let mut link = Self::new(place, timeout);
+        link.runtime = Some(runtime);
+        Ok(link)
     }
 
     /// Sets another remedy after a fork than to open the store again.
@@ -68,12 +77,14 @@ impl Link {
 
     /// Waits for an answer, on any thread, including one of an async runtime. The connections are
     /// driven by a thread of their own, so they continue while this one sleeps.
+    #[cfg(feature = "_runtime")]
     pub(crate) fn wait<F: Future>(&self, request: F) -> Outcome<F::Output> {
         self.round_trips.fetch_add(1, Relaxed);
         self.wait_uncounted(self.timeout, request)
     }
 
     /// [`wait`](Link::wait) without counting the round trip, for opening connections.
+    #[cfg(feature = "_runtime")]
     pub(crate) fn wait_uncounted<F: Future>(
         &self,
         timeout: Duration,
@@ -82,7 +93,7 @@ impl Link {
         if let Err(error) = self.refuse_fork() {
             return Outcome::Refused(error);
         }
-        let _context = self.handle.enter();
+        let _context = self.runtime.as_ref().map(Runtime::enter);
         // Unconstrained: a task that blocks here cannot yield, so its budget must not end.
         let request = tokio::task::unconstrained(async {
             // Created here, inside the runtime with its timer.
@@ -94,8 +105,7 @@ impl Link {
         }
     }
 
-    /// Returns an error in a forked child, which has the connections, but not the thread that
-    /// drives them.
+    /// Returns an error in a forked child, whose connections are those of its parent.
     pub(crate) fn refuse_fork(&self) -> Result<()> {
         let here = std::process::id();
         match here == self.process {
@@ -109,13 +119,14 @@ impl Link {
     }
 
     /// Runs `work` without waiting for it.
-    #[cfg(any(feature = "postgres", feature = "foundationdb"))]
+    #[cfg(feature = "foundationdb")]
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.handle.spawn(work);
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(work);
+        }
     }
 
     /// Counts `waits` more, for a request that took several round trips.
-    #[cfg(any(feature = "etcd", feature = "foundationdb"))]
     pub(crate) fn waited_also(&self, waits: usize) {
         self.round_trips.fetch_add(waits as u64, Relaxed);
     }
@@ -148,6 +159,7 @@ impl Link {
     }
 }
 
+#[cfg(feature = "_runtime")]
 impl Drop for Link {
     fn drop(&mut self) {
         // In the background: a store may be dropped on a thread of an async runtime.

@@ -1,0 +1,171 @@
+//! A connection that the waiting thread drives itself: see the cost of the [store](super#cost).
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
+
+use futures_util::Stream as _;
+use futures_util::future::try_join_all;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error as PgError, Row, SimpleQueryStream, Statement};
+
+use super::socket::Socket;
+use super::sql::Sql;
+
+/// Reads and writes the socket whenever it is polled; ends when the connection does.
+pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), PgError>> + Send>>;
+
+/// The values of a statement.
+pub(super) type Parameters<'p> = [&'p (dyn ToSql + Sync)];
+
+/// A connection with its prepared statements.
+pub(super) struct Connection {
+    client: Client,
+    /// `None` after the connection has ended.
+    driver: RefCell<Option<Driver>>,
+    socket: Arc<Socket>,
+    statements: HashMap<String, Statement>,
+    /// The answer to a rollback that was sent and not waited for.
+    rollback: RefCell<Option<Pin<Box<SimpleQueryStream>>>>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    pub(super) fn new(client: Client, driver: Driver, socket: Arc<Socket>) -> Self {
+        let (driver, rollback) = (RefCell::new(Some(driver)), RefCell::default());
+        Self { client, driver, socket, statements: HashMap::new(), rollback }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Waits for the output of `request`, a future of the [client](Self::client), and drives the
+    /// connection meanwhile. Returns `None` at the deadline.
+    pub(super) fn wait<F: Future>(&self, deadline: Instant, request: F) -> Option<F::Output> {
+        wait(&self.socket, deadline, request, |context| self.advance(context))
+    }
+
+    /// Sends what was requested, and reads what has arrived.
+    fn advance(&self, context: &mut Context<'_>) {
+        let mut driver = self.driver.borrow_mut();
+        if driver.as_mut().is_some_and(|driver| driver.as_mut().poll(context).is_ready()) {
+            // Without the driver every request fails: its end of each channel is gone.
+            *driver = None;
+        }
+    }
+
+    /// Whether the connection has ended, by what has arrived until now.
+    pub(super) fn is_closed(&self) -> bool {
+        self.advance(&mut Context::from_waker(Waker::noop()));
+        self.driver.borrow().is_none()
+    }
+
+    /// Prepares all statements, so that none costs a message later.
+    pub(super) fn prepare(&mut self, sql: &Sql, deadline: Instant) -> Option<Result<(), PgError>> {
+        let prepared = sql.prepared().map(|statement| async {
+            Ok((statement.to_owned(), self.client.prepare(statement).await?))
+        });
+        let prepared = self.wait(deadline, try_join_all(prepared))?;
+        Some(prepared.map(|prepared| self.statements = prepared.into_iter().collect()))
+    }
+
+    /// Begins a transaction, after the rollback of the one before.
+    pub(super) async fn begin(&self, statement: &str) -> Result<(), PgError> {
+        let rollback = self.rollback.take();
+        let rolled_back = async {
+            match rollback {
+                Some(answer) => read_to_end(answer).await,
+                None => Ok(()),
+            }
+        };
+        // In their order on the wire: `biased` polls the first one first.
+        let (rolled_back, begun) =
+            tokio::join!(biased; rolled_back, self.client.batch_execute(statement));
+        rolled_back.and(begun)
+    }
+
+    /// Sends a rollback without waiting for its answer. Returns whether it was sent.
+    pub(super) fn roll_back(&self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        let sent = pin!(self.client.simple_query_raw("ROLLBACK")).poll(&mut context);
+        let Poll::Ready(Ok(answer)) = sent else { return false };
+        self.rollback.replace(Some(Box::pin(answer)));
+        !self.is_closed() && !self.socket.is_full()
+    }
+
+    pub(super) async fn query(
+        &self,
+        sql: &str,
+        with: &Parameters<'_>,
+    ) -> Result<Vec<Row>, PgError> {
+        match self.statements.get(sql) {
+            Some(statement) => self.client.query(statement, with).await,
+            None => self.client.query(sql, with).await,
+        }
+    }
+
+    pub(super) async fn execute(&self, sql: &str, with: &Parameters<'_>) -> Result<(), PgError> {
+        match self.statements.get(sql) {
+            Some(statement) => self.client.execute(statement, with).await.map(drop),
+            None => self.client.execute(sql, with).await.map(drop),
+        }
+    }
+}
+
+async fn read_to_end(mut answer: Pin<Box<SimpleQueryStream>>) -> Result<(), PgError> {
+    while let Some(message) = poll_fn(|context| answer.as_mut().poll_next(context)).await {
+        message?;
+    }
+    Ok(())
+}
+
+/// Waits for `request` on the current thread. `advance` moves bytes between the socket and the
+/// channels that the request waits for.
+pub(super) fn wait<F: Future>(
+    socket: &Socket,
+    deadline: Instant,
+    request: F,
+    mut advance: impl FnMut(&mut Context<'_>),
+) -> Option<F::Output> {
+    let mut request = pin!(request);
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        woken.0.store(false, Relaxed);
+        if let Poll::Ready(output) = request.as_mut().poll(&mut context) {
+            return Some(output);
+        }
+        advance(&mut context);
+        if !woken.0.load(Relaxed) && !socket.wait(deadline) {
+            return None;
+        }
+    }
+}
+
+/// Whether the request must be polled again. Only the waiting thread itself wakes it, while it
+/// advances the connection: hence `Relaxed`.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Relaxed);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Relaxed);
+    }
+}
