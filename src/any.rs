@@ -435,6 +435,10 @@ macro_rules! reads {
                 on!(Self, self, reader => reader.prefetched())
             }
 
+            fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
+                on!(Self, self, reader => reader.prefetch(keys))
+            }
+
             fn count(&self, range: KeyRange<'_>) -> Result<u64> {
                 on!(Self, self, reader => reader.count(range))
             }

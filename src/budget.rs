@@ -300,6 +300,10 @@ impl<R: Reader> Reader for Budgeted<'_, R> {
         self.reader.prefetched()
     }
 
+    fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
+        self.reader.prefetch(keys)
+    }
+
     // `count` is not forwarded, since it is bounded entry by entry.
 
     fn first(&self, range: KeyRange<'_>) -> Result<Option<Entry<Self::Bytes<'_>>>> {

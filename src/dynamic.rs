@@ -44,6 +44,7 @@ pub(crate) trait ErasedReader {
     fn page(&self, range: KeyRange<'_>, order: Order, limit: usize) -> Result<EntryPage<Vec<u8>>>;
     fn range_many(&self, ranges: &[KeyRange<'_>], limit: usize) -> Result<Vec<EntryPage<Vec<u8>>>>;
     fn prefetched(&self) -> usize;
+    fn prefetch(&self, keys: &[&[u8]]) -> Result<()>;
 }
 
 /// [`Writer`] without the methods that a trait object does not allow.
@@ -120,6 +121,10 @@ impl<R: Reader> ErasedReader for R {
 
     fn prefetched(&self) -> usize {
         Reader::prefetched(self)
+    }
+
+    fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
+        Reader::prefetch(self, keys)
     }
 }
 
@@ -233,6 +238,10 @@ macro_rules! reads {
 
             fn prefetched(&self) -> usize {
                 self.0.prefetched()
+            }
+
+            fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
+                self.0.prefetch(keys)
             }
 
             // The inner store may answer these with less than an open range, so they are forwarded.

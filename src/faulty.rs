@@ -223,6 +223,10 @@ impl<R: Reader> Reader for FaultyReader<'_, R> {
     fn prefetched(&self) -> usize {
         self.inner.prefetched()
     }
+
+    fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
+        self.inner.prefetch(keys)
+    }
 }
 
 impl<W: Writer> Writer for FaultyReader<'_, W> {

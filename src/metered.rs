@@ -249,6 +249,10 @@ impl<R: Reader> Reader for MeteredReader<'_, R> {
         self.inner.prefetched()
     }
 
+    fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
+        self.inner.prefetch(keys)
+    }
+
     // The inner store may answer these with less than an open range, so they are forwarded.
 
     fn count(&self, range: KeyRange<'_>) -> Result<u64> {

@@ -357,6 +357,25 @@ pub trait Reader {
         0
     }
 
+    /// Announces keys that will be read: a remote store fetches all of them in one round trip, and
+    /// later gets of them cost none. Does nothing on other stores.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Reader, Store};
+    /// let store = Memory::new();
+    /// let snapshot = store.snapshot()?;
+    /// snapshot.prefetch(&[b"customer", b"balance"])?;
+    /// assert_eq!(snapshot.get(b"customer")?, None);
+    /// assert_eq!(snapshot.get(b"balance")?, None);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`get_many`](Reader::get_many).
+    fn prefetch(&self, _keys: &[&[u8]]) -> Result<()> {
+        Ok(())
+    }
+
     /// The counter at `key`, 0 if there is none. See [`Writer::add`].
     ///
     /// # Errors

@@ -33,6 +33,14 @@ impl Span {
         Self { start, end }.unless_empty()
     }
 
+    /// The one key that the span can contain, if it is one.
+    #[cfg(feature = "_remote")]
+    pub(crate) fn only_key(self) -> Option<KeyBuf> {
+        let Self { start, end } = self;
+        let is_one = end.is_some_and(|end| end.strip_prefix(&*start) == Some(&[0][..]));
+        is_one.then_some(start)
+    }
+
     /// The span that contains `key` alone.
     #[cfg(feature = "etcd")]
     pub(crate) fn single(key: &[u8]) -> Self {

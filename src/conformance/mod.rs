@@ -276,6 +276,7 @@ laws! {
         a_transaction_sees_its_own_range_deletes,
         a_transaction_sees_its_own_counters,
         a_transaction_sees_only_the_last_of_its_writes_to_a_key,
+        a_transaction_sees_its_own_writes_to_prefetched_keys,
         a_transaction_sees_all_of_many_writes,
     ],
     Isolation, "nobody sees what is not committed", isolation: [

@@ -5,7 +5,7 @@ use super::compare::{
     many_writes, plant,
 };
 use super::{Blob, Outcome};
-use crate::{KeyRange, Store, Transaction, Writer};
+use crate::{KeyRange, Reader, Store, Transaction, Writer};
 use std::ops::Bound::{Excluded, Included};
 
 const KEYS: [&[u8]; 6] = [b"a", b"aa", b"b", b"c", b"d", b"\xFF"];
@@ -94,6 +94,22 @@ pub(super) fn a_transaction_sees_only_the_last_of_its_writes_to_a_key<S: Store>(
         "three puts" => (1..=3_u8).try_for_each(|n| txn.put(b"b", &[n])), insert(&mut model, b"b", [3]);
         "put and delete" => txn.put(b"c", b"x").and_then(|()| txn.delete(b"c")), drop(model.remove(&b"c"[..]));
         "delete and put" => txn.delete(b"d").and_then(|()| txn.put(b"d", b"y")), insert(&mut model, b"d", b"y");
+    }
+}
+
+pub(super) fn a_transaction_sees_its_own_writes_to_prefetched_keys<S: Store>(store: &S) -> Outcome {
+    let range_of_one = [KeyRange::single(b"c"), KeyRange::single(b"x")];
+    compare_after_each! { store, txn, model:
+        "a prefetch" => txn.prefetch(&[b"a", b"b", b"b", b"d", b"x"]);
+        "a put over it" => txn.put(b"b", b"new"), insert(&mut model, b"b", b"new");
+        "a put of an absent key" => txn.put(b"x", b"new"), insert(&mut model, b"x", b"new");
+        "a delete" => txn.delete(b"d"), drop(model.remove(&b"d"[..]));
+        "a prefetch of its own writes" => txn.prefetch(&[b"b", b"d", b"x"]);
+        "a range delete" => txn.delete_range(KeyRange::half_open(b"a", b"aa")),
+            remove_between(&mut model, b"a", b"aa");
+        "ranges of one key" => txn.range_many(&range_of_one, 1).map(drop);
+        "a put over one of them" => txn.put(b"c", b"new"), insert(&mut model, b"c", b"new");
+        "a delete of the other" => txn.delete(b"x"), drop(model.remove(&b"x"[..]));
     }
 }
 

@@ -4,9 +4,9 @@
 //! `EtcdTransaction` and so on.
 //!
 //! A remote transaction keeps its writes in a buffer and merges them into the answers of the
-//! server. So it sees its own writes, and sends them in few messages. It reads a key once. Ranges
-//! are fetched in pages that grow. Each backend adds a session, which reads keys and ranges from
-//! its server, and commits.
+//! server. So it sees its own writes, and sends them in few messages. Snapshots and transactions
+//! read a key once. Ranges are fetched in pages that grow. Each backend adds a session, which reads
+//! keys and ranges from its server, and commits.
 
 mod link;
 mod many;

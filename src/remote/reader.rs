@@ -18,8 +18,12 @@ use crate::{
 
 /// A snapshot of a remote store. It borrows nothing: it can be stored in a struct or moved to
 /// another thread.
+///
+/// A key that it has read is not read from the server again, as long as what it has read takes less
+/// than 4 MiB.
 pub struct RemoteSnapshot<S> {
     session: S,
+    remembered: Remembered,
 }
 
 /// A transaction of a remote store.
@@ -38,7 +42,7 @@ pub struct RemoteTransaction<S> {
 
 impl<S> RemoteSnapshot<S> {
     pub(crate) fn new(session: S) -> Self {
-        Self { session }
+        Self { session, remembered: Remembered::default() }
     }
 }
 
@@ -71,7 +75,7 @@ impl<S> fmt::Debug for RemoteTransaction<S> {
 struct Parts<'r, S> {
     session: &'r S,
     buffer: Option<&'r Buffer>,
-    remembered: Option<&'r Remembered>,
+    remembered: &'r Remembered,
     first_page: usize,
 }
 
@@ -82,18 +86,28 @@ impl<'r, S: Session> Parts<'r, S> {
         let unknown = keys.iter().zip(&known).filter(|(_, known)| known.is_none());
         let unknown: Vec<&[u8]> = unknown.map(|(key, _)| *key).collect();
         let asked = if unknown.is_empty() { Vec::new() } else { self.session.values(&unknown)? };
-        if let Some(remembered) = self.remembered {
-            remembered.keep(&unknown, &asked);
-        }
+        self.remembered.keep(&unknown, &asked);
         let mut asked = asked.into_iter();
         Ok(known.into_iter().map(|known| known.unwrap_or_else(|| asked.next().flatten())).collect())
     }
 
-    /// The value of a key that the transaction has written or read, without the server.
+    /// The value of a key that was written or read, without the server.
     fn known(&self, key: &[u8]) -> Option<Option<Bytes>> {
         match self.buffer.and_then(|buffer| buffer.get(key)) {
             Some(written) => Some(written.cloned()),
-            None => self.remembered?.get(key),
+            None => self.remembered.get(key),
+        }
+    }
+
+    /// Keeps the answers to ranges of one key, so that gets and ranges can be read together.
+    fn remember(&self, ranges: &[KeyRange<'_>], pages: &[EntryPage<Bytes>]) {
+        for (range, page) in ranges.iter().zip(pages) {
+            let Some(key) = Span::of(range).and_then(Span::only_key) else { continue };
+            let is_own = self.buffer.is_some_and(|buffer| buffer.get(&key).is_some());
+            if !is_own {
+                let value = page.entries.first().map(|(_, value)| value.clone());
+                self.remembered.keep(&[&key], &[value]);
+            }
         }
     }
 
@@ -165,6 +179,10 @@ macro_rules! reads {
                 self.parts().first_page
             }
 
+            fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
+                self.parts().values(keys).map(drop)
+            }
+
             fn count(&self, range: KeyRange<'_>) -> Result<u64> {
                 self.parts().count(&range)
             }
@@ -187,7 +205,9 @@ macro_rules! reads {
                 limit: usize,
             ) -> Result<Vec<EntryPage<Bytes>>> {
                 let parts = self.parts();
-                first_pages(parts.session, parts.buffer, ranges, limit)
+                let pages = first_pages(parts.session, parts.buffer, ranges, limit)?;
+                parts.remember(ranges, &pages);
+                Ok(pages)
             }
         }
     };
@@ -196,13 +216,13 @@ macro_rules! reads {
 reads!(RemoteSnapshot, self => Parts {
     session: &self.session,
     buffer: None,
-    remembered: None,
+    remembered: &self.remembered,
     first_page: FIRST_PAGE,
 });
 reads!(RemoteTransaction, self => Parts {
     session: &self.session,
     buffer: Some(&self.buffer),
-    remembered: Some(&self.remembered),
+    remembered: &self.remembered,
     first_page: FIRST_PAGE_OF_TRANSACTION,
 });
 

@@ -1,4 +1,4 @@
-//! What a transaction has read already.
+//! What a snapshot or a transaction has read already.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,8 +12,9 @@ use crate::KeyBuf;
 /// The bytes of keys and values that are kept.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The answers of the server to the gets of a transaction. They cannot change within it, except by
-/// its own writes: so the old record that a put reads costs nothing after a get of the record.
+/// The answers of the server to the gets of a snapshot or a transaction. They cannot change within
+/// it, except by its own writes: so the old record that a put reads costs nothing after a get of
+/// the record.
 ///
 /// Entries of ranges are not kept: a walk over a large range would keep all of it.
 #[derive(Debug, Default)]

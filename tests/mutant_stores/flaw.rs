@@ -158,6 +158,8 @@ flaws! {
     StampsDescend: Atomics, "versionstamps_ascend_with_the_commits";
     /// Ranges of a transaction do not show its own writes.
     BlindRanges: OwnWrites, "a_transaction_sees_its_own_puts";
+    /// Gets of a transaction show what a prefetch has read, whatever was written since.
+    PrefetchHidesWrites: OwnWrites, "a_transaction_sees_its_own_writes_to_prefetched_keys";
     /// Ranges of a transaction show its first 10,000 writes.
     ManyWritesUnseen: OwnWrites, "a_transaction_sees_all_of_many_writes";
     /// Gets of a transaction show what it has deleted.

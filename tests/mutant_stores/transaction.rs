@@ -1,5 +1,7 @@
 //! Flaws of writes and commits.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
@@ -67,6 +69,7 @@ pub struct MutantTransaction<'s> {
     /// The committed entries at the beginning, if the flaw needs them.
     base: Map,
     writes: Vec<Write>,
+    prefetched: RefCell<BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
     state: TransactionState,
 }
 
@@ -85,7 +88,8 @@ impl<'s> MutantTransaction<'s> {
             _ => Map::new(),
         };
         let (writes, state) = (Vec::new(), TransactionState::default());
-        Ok(Self { mutant, inner: Some(inner), base, writes, state })
+        let prefetched = RefCell::default();
+        Ok(Self { mutant, inner: Some(inner), base, writes, prefetched, state })
     }
 
     fn inner(&self) -> Result<&MemoryTransaction<'s>> {
@@ -155,6 +159,9 @@ impl Reader for MutantTransaction<'_> {
         Self: 'r;
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(value) = self.prefetched.borrow().get(key) {
+            return Ok(value.clone());
+        }
         self.mutant.get(key, |key| match self.mutant.flaw {
             Flaw::OwnDeletesUnseen => {
                 Ok(value(self.inner()?, key)?.or(self.base.get(key).cloned()))
@@ -194,6 +201,16 @@ impl Reader for MutantTransaction<'_> {
             Flaw::UntrackedRangeBatch => Ok(first_page(part(&self.untracked(), range), limit)),
             _ => self.page(range.clone(), Order::Ascending, limit),
         })
+    }
+
+    fn prefetch(&self, keys: &[&[u8]]) -> Result<()> {
+        if let Flaw::PrefetchHidesWrites = self.mutant.flaw {
+            for key in keys {
+                let value = self.get(key)?;
+                self.prefetched.borrow_mut().insert(key.to_vec(), value);
+            }
+        }
+        Ok(())
     }
 
     fn counter(&self, key: &[u8]) -> Result<i64> {

@@ -1,6 +1,9 @@
 //! A lock that is free, acquired and released: keyloom in etcd beside etcd's own lock recipe,
 //! through the same client on the same member, and keyloom on PostgreSQL beside an advisory lock.
 //!
+//! A row with a lease is what programs write by hand: one row for each lock, with its owner and the
+//! end of its lease, taken and released by an update in a serializable transaction of its own.
+//!
 //! etcd's recipe writes one key with a lease and reads its range; it has one mode, and no levels. A
 //! lock of PostgreSQL ends with its connection, and its holder has no token.
 //!
@@ -10,14 +13,24 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::cell::RefCell;
+
 use etcd_client::{Client as EtcdClient, LockOptions};
 use keyloom::{Etcd, Metered, Postgres, Store};
 use keyloom_compare::compare;
 use keyloom_patterns::Schema;
 use keyloom_patterns::locking::{Lock, LockPath, Locks, Session};
-use postgres::{Client as PgClient, NoTls};
+use postgres::{Client as PgClient, IsolationLevel, NoTls, Statement};
 
 const ROUNDS: usize = 100;
+
+const LEASES: &str = "
+    DROP TABLE IF EXISTS leases;
+    CREATE TABLE leases (name text PRIMARY KEY, owner bigint, until timestamptz NOT NULL)";
+const TAKE: &str = "
+    INSERT INTO leases VALUES ($1, $2, now() + interval '10 s')
+    ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
+    WHERE leases.owner IS NULL OR leases.until < now()";
 
 fn main() {
     println!("ratios are keyloom / the server's own lock: below 1 keyloom is faster\n");
@@ -86,7 +99,19 @@ fn on_postgres(address: &str) {
     let mut raw = PgClient::connect(address, NoTls).unwrap();
     let lock = raw.prepare("SELECT pg_advisory_lock($1)").unwrap();
     let unlock = raw.prepare("SELECT pg_advisory_unlock($1)").unwrap();
-    let (mut n, mut m) = (0, 0_i64);
+    raw.batch_execute(LEASES).unwrap();
+    let take = raw.prepare(TAKE).unwrap();
+    let give =
+        raw.prepare("UPDATE leases SET owner = NULL WHERE name = $1 AND owner = $2").unwrap();
+    let raw = RefCell::new(raw);
+    let update = |statement: &Statement, name: &str| {
+        let mut raw = raw.borrow_mut();
+        let level = IsolationLevel::Serializable;
+        let mut txn = raw.build_transaction().isolation_level(level).start().unwrap();
+        assert_eq!(txn.execute(statement, &[&name, &7_i64]).unwrap(), 1);
+        txn.commit().unwrap();
+    };
+    let (mut n, mut m, mut k) = (0, 0_i64, 0);
     compare(
         "PostgreSQL: a lock acquired and released",
         1,
@@ -98,8 +123,15 @@ fn on_postgres(address: &str) {
             }),
             ("an advisory lock", &mut || {
                 m += 1;
+                let mut raw = raw.borrow_mut();
                 raw.execute(&lock, &[&(m % 100)]).unwrap();
                 raw.execute(&unlock, &[&(m % 100)]).unwrap();
+            }),
+            ("a row with a lease", &mut || {
+                k += 1;
+                let name = format!("document/{}", k % 100);
+                update(&take, &name);
+                update(&give, &name);
             }),
         ],
     );

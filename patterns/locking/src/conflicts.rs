@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Deref;
 
-use keyloom::{Entry, Error, KeyRange, Order, Reader, Result};
+use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result};
 use keyloom_tables::SchemaError;
 use keyloom_tables::index::Found;
 
@@ -103,17 +103,21 @@ impl Locks {
     /// of this session: the two would wait for each other. Not all of them are read: see the
     /// [module](self). If none is returned, there is none, unless more than `most_dead` requests of
     /// sessions that have ended were found: then the search ends with these.
+    ///
+    /// A remote store fetches the keys of `also` together with the claims.
     pub(crate) fn in_the_way(
         &self,
         reader: &impl Reader,
         now: u64,
         asker: Asker<'_>,
         most_dead: usize,
+        also: &[KeyBuf],
     ) -> Result<InTheWay> {
+        let questions = Claims::of(asker.locks)?.questions(asker.ticket);
+        let first = self.first_claims(reader, asker, &questions, also);
         // Without its index, a held lock would not be found.
         self.claims.at(reader).map_err(not_built)?;
-        let questions = Claims::of(asker.locks)?.questions(asker.ticket);
-        let (mut all, has_own_work) = self.first_claims(reader, asker, &questions)?;
+        let (mut all, has_own_work) = first?;
         let mut found = InTheWay { has_own_work, ..InTheWay::default() };
         let (mut own, mut predecessors) = (None, 1);
         loop {
@@ -190,11 +194,17 @@ impl Locks {
         reader: &impl Reader,
         asker: Asker<'_>,
         questions: &'q [Question],
+        also: &[KeyBuf],
     ) -> Result<(Vec<Claimants<'q>>, bool)> {
         let space = self.claims.space();
         let mut ranges: Vec<_> = questions.iter().map(|q| q.range(space.prefix())).collect();
         ranges.push(KeyRange::children(&self.work.space().pack(&asker.session)));
+        if reader.prefetched() > 0 {
+            // The store remembers a range of one key like a get.
+            ranges.extend(also.iter().map(|key| KeyRange::single(key)));
+        }
         let mut pages = reader.range_many(&ranges, PAGE)?;
+        pages.truncate(questions.len() + 1);
         let has_own_work = pages.pop().is_some_and(|work| !work.entries.is_empty());
         let mut all = Vec::with_capacity(questions.len());
         for ((question, range), page) in questions.iter().zip(ranges).zip(pages) {

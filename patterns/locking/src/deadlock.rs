@@ -79,7 +79,7 @@ impl Locks {
         let mut all = Vec::new();
         for (ticket, request) in requests.iter().filter(|(_, request)| !request.is_granted()) {
             let asker = Asker { session, ticket: *ticket, locks: &request.locks };
-            all.extend(self.in_the_way(reader, now, asker, usize::MAX)?.blockers);
+            all.extend(self.in_the_way(reader, now, asker, usize::MAX, &[])?.blockers);
         }
         Ok(all)
     }

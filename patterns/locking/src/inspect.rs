@@ -68,7 +68,7 @@ impl Locks {
                 true => Vec::new(),
                 false => {
                     let asker = Asker { session, ticket, locks: &request.locks };
-                    self.in_the_way(reader, now, asker, usize::MAX)?.blockers
+                    self.in_the_way(reader, now, asker, usize::MAX, &[])?.blockers
                 }
             };
             let unfinished = self.work.get(reader, &(session, ticket))?.map(|work| work.operation);

@@ -114,7 +114,7 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`try_lock`](Locks::try_lock), free | 7 gets; at most 8 ranges per level in one round trip, which read the claims that exclude, and the ranges of each parent that begin before the name; a range of the work of the session; d + 3 keys written |
+//! | [`try_lock`](Locks::try_lock), free | 6 gets; at most 8 ranges per level in one round trip, which read the claims that exclude, and the ranges of each parent that begin before the name; a range of the work of the session; d + 3 keys written |
 //! | [`release`](Locks::release) | d + 2 keys written |
 //! | [`verify`](Locks::verify) | 1 get |
 //! | [`request_upgrade`](Locks::request_upgrade), free | that of a lock and of a release, and 1 get |
@@ -124,8 +124,8 @@
 //! | [`renew`](Locks::renew) | 1 get, 1 key written |
 //! | [`Session::lock`], waiting | one wait and one [`poll`](Locks::poll) per change of the request before it, and at least one per second |
 //!
-//! On a remote store a lock costs three round trips and a commit, a release one and a commit; a
-//! lock of the root costs three more.
+//! On a remote store a lock costs one round trip and a commit, and so does a release; a lock of the
+//! root costs one more.
 //!
 //! A search for a deadlock follows at most 16 holders of each range and the nearest waiter of each
 //! mode. A cycle through another one is found when these have left.

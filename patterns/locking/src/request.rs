@@ -129,7 +129,7 @@ impl Locks {
             self.refuse_deadlock(txn, session, None, locks, &blockers)?;
             let (_, ticket) = self.next_token_after(txn, asked.last_token, locks)?;
             let request = Request { locks: locks.to_vec(), token: 0, since: asked.now };
-            self.requests.put(txn, &(session, ticket), &request)?;
+            self.add(txn, (session, ticket), &request)?;
             Ok(Outcome::Waiting { ticket, blockers })
         })
     }
@@ -346,9 +346,12 @@ impl Locks {
         locks: &[Lock],
     ) -> Result<(Asked, Vec<Blocker>)> {
         validate(locks)?;
+        let now = self.clock.now()?;
+        let asker = Asker { session, ticket, locks };
+        let also = self.keys_of_request(session, locks)?;
+        let found = self.in_the_way(txn, now, asker, MOST_REMOVED, &also)?;
         let (record, last_token) = self.session_and_token(txn, session, locks)?;
         let (now, _) = self.expect_live(session, record)?;
-        let found = self.in_the_way(txn, now, Asker { session, ticket, locks }, MOST_REMOVED)?;
         if found.has_own_work {
             self.refuse_own_work(txn, session, locks)?;
         }
@@ -371,10 +374,24 @@ impl Locks {
         asked: Asked,
     ) -> Result<Grant> {
         let (token, new) = self.next_token_after(txn, asked.last_token, locks)?;
-        let ticket = ticket.unwrap_or(new);
         let request = Request { locks: locks.to_vec(), token, since: asked.now };
-        self.requests.put(txn, &(session, ticket), &request)?;
+        let ticket = match ticket {
+            None => {
+                self.add(txn, (session, new), &request)?;
+                new
+            }
+            Some(ticket) => {
+                self.requests.put(txn, &(session, ticket), &request)?;
+                ticket
+            }
+        };
         Ok(Grant { session, ticket, token })
+    }
+
+    /// Adds a request. Its key is not read: no ticket occurs twice, and the get would be a round
+    /// trip of its own, since the ticket follows from the counters.
+    fn add(&self, txn: &mut impl Writer, key: RequestKey, request: &Request) -> Result<()> {
+        self.requests.replace(txn, &key, None, Some(request))
     }
 
     /// Refuses what overlaps with a lock of the session under which work is unfinished: the data

@@ -9,7 +9,7 @@
 //! taken for a new one.
 
 use keyloom::key::Element;
-use keyloom::{Error, Order, Reader, Result, Writer, pack};
+use keyloom::{Error, KeyBuf, Order, Reader, Result, Writer, pack};
 use keyloom_tables::table::get_with;
 
 use crate::Lock;
@@ -52,6 +52,20 @@ impl Locks {
         let written = [self.tokens.entry(), self.requests.entry()];
         let (record, tokens) = get_with(txn, (&self.sessions, &session), tokens, &written)?;
         Ok((record, largest(tokens)))
+    }
+
+    /// The keys that a request of these locks reads, except its claims. For a request of the root,
+    /// the counters are not among them.
+    pub(crate) fn keys_of_request(&self, session: u64, locks: &[Lock]) -> Result<Vec<KeyBuf>> {
+        let entries = [self.tokens.entry(), self.requests.entry()].into_iter().flatten().cloned();
+        let mut keys: Vec<KeyBuf> = entries.collect();
+        keys.push(self.sessions.space().pack(&session));
+        let shards = shards(locks)?;
+        if !shards.contains(&ROOT) {
+            let counters = with_root(&shards).into_iter();
+            keys.extend(counters.map(|shard| self.tokens.space().pack(&shard)));
+        }
+        Ok(keys)
     }
 
     /// [`next_token`](Self::next_token), if the last one was read in the same transaction.

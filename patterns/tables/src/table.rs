@@ -570,7 +570,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
 
     /// Changes the record of `key` from `old`, which the caller has read in this transaction, to
     /// `new`.
-    pub(crate) fn replace(
+    #[doc(hidden)]
+    pub fn replace(
         &self,
         txn: &mut impl Writer,
         key: &K,

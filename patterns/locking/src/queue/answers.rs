@@ -28,7 +28,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// [`Table::delete`](keyloom_tables::Table::delete).
     pub fn complete(&self, txn: &mut impl Writer, delivery: &Delivery<J>) -> Result<()> {
         txn.guarded(|txn| {
-            let job = self.held(txn, delivery)?;
+            let job = self.held(txn, delivery, None)?;
             self.remember_key(txn, delivery.id, &job)?;
             self.jobs.delete(txn, &delivery.id).map(drop)
         })
@@ -48,7 +48,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     ) -> Result<u64> {
         refuse_short(visibility)?;
         txn.guarded(|txn| {
-            let mut job = self.held(txn, delivery)?;
+            let mut job = self.held(txn, delivery, Some(&delivery.job.tenant))?;
             let until = self.now()?.saturating_add(millis(visibility));
             job.state = JobState::Leased { until };
             self.write(txn, delivery.id, &job)?;
@@ -68,7 +68,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         error: &str,
     ) -> Result<Failed> {
         txn.guarded(|txn| {
-            let mut job = self.held(txn, delivery)?;
+            let mut job = self.held(txn, delivery, Some(&delivery.job.tenant))?;
             let now = self.now()?;
             job.set_error(error);
             let outcome = match job.attempts >= self.options.max_attempts {
@@ -104,7 +104,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         attempts: u32,
     ) -> Result<()> {
         txn.guarded(|txn| {
-            let mut job = self.held(txn, delivery)?;
+            let mut job = self.held(txn, delivery, Some(&delivery.job.tenant))?;
             job.state = JobState::Waiting { from: self.now()? };
             job.attempts = job.attempts.saturating_sub(attempts);
             self.write(txn, delivery.id, &job)
@@ -118,7 +118,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         delivery: &Delivery<J>,
     ) -> Result<Delivery<J>> {
         txn.guarded(|txn| {
-            let mut job = self.held(txn, delivery)?;
+            let mut job = self.held(txn, delivery, Some(&delivery.job.tenant))?;
             let until = self.now()?.saturating_add(self.visibility());
             job.state = JobState::Leased { until };
             job.attempts += 1;
@@ -149,7 +149,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
     pub fn bury(&self, txn: &mut impl Writer, delivery: &Delivery<J>, error: &str) -> Result<()> {
         txn.guarded(|txn| {
-            let mut job = self.held(txn, delivery)?;
+            let mut job = self.held(txn, delivery, Some(&delivery.job.tenant))?;
             job.set_error(error);
             job.state = JobState::Dead { since: self.now()?, timed_out: false };
             self.write(txn, delivery.id, &job)
@@ -205,9 +205,16 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         txn.guarded(|txn| self.jobs.delete(txn, &id))
     }
 
-    /// The job of a delivery, if the consumer still has it.
-    fn held(&self, reader: &impl Reader, delivery: &Delivery<J>) -> Result<Job<J>> {
+    /// The job of a delivery, if the consumer still has it. Fetches the state of the tenant in the
+    /// same round trip, if the job will wait again.
+    fn held(
+        &self,
+        reader: &impl Reader,
+        delivery: &Delivery<J>,
+        tenant: Option<&str>,
+    ) -> Result<Job<J>> {
         let Delivery { id, token, .. } = *delivery;
+        self.prefetch(reader, [id], tenant)?;
         let stale = |reason| QueueError::Stale { id, token, reason };
         let job = self.jobs.get(reader, &id)?.ok_or_else(|| stale(Stale::Gone))?;
         match () {

@@ -25,8 +25,10 @@ pub struct Candidates {
     jobs: Vec<Candidate>,
     /// Sleeping tenants whose time had come.
     due: Vec<String>,
-    /// Active tenants that had no job to deliver.
+    /// Tenants without a job to deliver that were active for long.
     idle: Vec<String>,
+    /// Whether no other tenant can have a job.
+    is_whole: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,10 +42,6 @@ impl Candidates {
     /// The ids of the jobs.
     pub fn ids(&self) -> impl Iterator<Item = JobId> {
         self.jobs.iter().map(|candidate| candidate.id)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.jobs.is_empty() && self.idle.is_empty() && self.due.is_empty()
     }
 }
 
@@ -81,11 +79,8 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     ) -> Result<Vec<Delivery<J>>> {
         let n = n.min(MOST_JOBS);
         let (mut tenants, mut jobs) = (n.clamp(1, MOST_TENANTS), n);
-        for _ in 0..STEPS {
+        for _ in 0..if n == 0 { 0 } else { STEPS } {
             let candidates = self.some_candidates(&store.snapshot()?, jobs, tenants)?;
-            if n == 0 || candidates.is_empty() {
-                break;
-            }
             self.wake(store, &candidates)?;
             self.settle(store, &candidates)?;
             let delivered = match candidates.jobs.is_empty() {
@@ -94,6 +89,9 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             };
             if !delivered.is_empty() {
                 return Ok(delivered);
+            }
+            if candidates.is_whole && candidates.jobs.is_empty() {
+                break;
             }
             tenants = (tenants * 2).min(MOST_TENANTS);
             // Jobs that do not decode must not hide those after them.
@@ -119,8 +117,11 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         tenants: usize,
     ) -> Result<Candidates> {
         let (now, grace) = (self.now()?, self.grace());
+        self.prefetch_entries(reader)?;
         let next = self.tenants.next(reader, self.turn.load(Relaxed), tenants, now)?;
-        let mut found = Candidates { due: next.due, ..Candidates::default() };
+        let mut found =
+            Candidates { due: next.due, is_whole: next.is_whole, ..Candidates::default() };
+        let mut idle = Vec::new();
         // Tenants that wake come after the round, so that they do not starve active ones.
         let round = next.round.into_iter().map(|(tenant, position)| (tenant, Some(position)));
         let woken = found.due.iter().map(|tenant| (tenant.clone(), None));
@@ -137,11 +138,12 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             if line.is_empty() && next.is_some() {
                 // The next call begins after it, also if this one delivers nothing.
                 self.advance_to(next);
-                found.idle.push(tenant);
+                idle.push(tenant);
             }
             lines.push(line.into_iter().map(move |id| Candidate { id, next }));
         }
         found.jobs = interleave(lines);
+        found.idle = self.tenants.active_for(reader, idle, now, self.linger())?;
         Ok(found)
     }
 
@@ -194,6 +196,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         txn.guarded(|txn| {
             let (now, mut leased, mut changed) = (self.now()?, 0, Vec::new());
             let mut rest = &candidates.jobs[..];
+            self.prefetch(txn, candidates.ids().take(n), None)?;
             while leased < n && !rest.is_empty() {
                 let (some, later) = rest.split_at((n - leased).min(rest.len()));
                 rest = later;
@@ -258,6 +261,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         for tenant in &candidates.idle {
             store.transact(|txn| {
                 txn.guarded(|txn| {
+                    self.prefetch(txn, [], Some(tenant))?;
                     let next = |txn: &S::Transaction<'_>| self.next_of(txn, tenant);
                     self.tenants.settle(txn, tenant, now, linger, next)
                 })

@@ -46,12 +46,13 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         txn.guarded(|txn| {
             job.check()?;
             let now = self.now()?;
+            let id = new_id(now);
+            self.prefetch(txn, [id], Some(&job.tenant))?;
             if let Some(key) = &job.key
                 && let Some(id) = self.known(txn, &job.tenant, key, now)?
             {
                 return Ok(Enqueued::Existing(id));
             }
-            let id = new_id(now);
             self.write(txn, id, &job.into_job(now))?;
             Ok(Enqueued::New(id))
         })

@@ -100,8 +100,8 @@
 //! |---|---|
 //! | [`enqueue`](WorkQueue::enqueue) | 3 gets, 2 keys written; if the tenant is not active, 2 gets and 2 keys more |
 //! | the same, of a job with a key | 4 gets and 1 key more; 2 gets if the key exists |
-//! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, whatever the length of the queue; then 2 gets and 3 keys written for each job; 7 round trips with the commit |
-//! | the same, if tenants wake or fall asleep | 1 commit more for all that wake, with 2 gets and 3 keys written for each; and 1 commit more for each that falls asleep, with 4 gets, 5 ranges and at most 3 keys written |
+//! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, whatever the length of the queue; then 2 gets and 3 keys written for each job |
+//! | the same, if tenants wake or fall asleep | 1 commit more for all that wake, with 2 gets and 3 keys written for each; and 1 commit more for each that falls asleep, with 5 gets, 5 ranges and at most 3 keys written |
 //! | [`complete`](WorkQueue::complete) | 3 gets, 2 keys written; of a job with a key, 3 gets and 3 keys more |
 //! | [`fail`](WorkQueue::fail), [`extend`](WorkQueue::extend), [`release`](WorkQueue::release) | 4 gets, 3 keys written |
 //! | [`requeue`](WorkQueue::requeue) | 4 gets, 3 keys written |
@@ -109,6 +109,16 @@
 //! | [`peek`](WorkQueue::peek) of n jobs | 1 get, 5 ranges, which read at most n entries each, and n gets |
 //! | [`counts`](WorkQueue::counts) | 1 get, 3 ranges; reads the index entries of waiting and leased jobs |
 //! | [`check`](WorkQueue::check), [`repair`](WorkQueue::repair) | those of four indexes, and about 7 ranges for each tenant with jobs |
+//!
+//! Round trips to PostgreSQL, with the commits:
+//!
+//! | operation | round trips |
+//! |---|---|
+//! | enqueue in an active tenant; complete, fail, extend, release | 2 |
+//! | enqueue of the first job of a tenant | 3 |
+//! | enqueue of a job with a key | 4 |
+//! | dequeue | 6 |
+//! | dequeue, if there is no tenant with a job that is due | 3; 5 while a tenant lingers |
 //!
 //! A whole job is written with each change of its state. So keep payloads below a few kilobytes:
 //! store large ones elsewhere, and enqueue their key.
@@ -145,7 +155,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Result, Store};
+use keyloom::{KeyBuf, Reader, Result, Store};
 use keyloom_tables::{Attached, Index, Schema, Table};
 
 pub use dequeue::Candidates;
@@ -256,6 +266,29 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// The table of the jobs, for indexes and totals of the program. Do not write through it.
     pub fn jobs(&self) -> &Table<JobId, Job<J>, C> {
         &self.jobs
+    }
+
+    /// Fetches what an operation on these jobs reads, and with a tenant its state, in one round
+    /// trip.
+    fn prefetch(
+        &self,
+        reader: &impl Reader,
+        ids: impl IntoIterator<Item = JobId>,
+        tenant: Option<&str>,
+    ) -> Result<()> {
+        if reader.prefetched() == 0 {
+            return Ok(());
+        }
+        let mut keys: Vec<KeyBuf> = ids.into_iter().map(|id| self.jobs.space().pack(&id)).collect();
+        keys.extend(tenant.map(|tenant| self.tenants.packed(tenant)));
+        keys.extend(self.jobs.entry().cloned());
+        reader.prefetch(&keys.iter().map(|key| &**key).collect::<Vec<_>>())
+    }
+
+    /// Fetches the states of the indexes in one round trip.
+    fn prefetch_entries(&self, reader: &impl Reader) -> Result<()> {
+        let entries = [self.jobs.entry(), self.tenants.entry()];
+        reader.prefetch(&entries.into_iter().flatten().map(|key| &**key).collect::<Vec<_>>())
     }
 }
 

@@ -37,6 +37,11 @@ impl Tenant {
         }
     }
 
+    /// Whether it was active for at least `linger`.
+    fn is_active_for(self, now: u64, linger: u64) -> bool {
+        matches!(self, Self::Active { since, .. } if since.saturating_add(linger) <= now)
+    }
+
     /// Whether a job from `at` on can be missed.
     pub(super) fn misses(self, at: u64) -> bool {
         match self {
@@ -52,6 +57,8 @@ pub(super) struct NextTenants {
     pub(super) due: Vec<String>,
     /// Active tenants, with their positions.
     pub(super) round: Vec<(String, u64)>,
+    /// Whether these are all tenants that are due or active.
+    pub(super) is_whole: bool,
 }
 
 /// The tenants of a queue.
@@ -98,6 +105,30 @@ impl Tenants {
         }
     }
 
+    /// The key of the table's entry in the schema.
+    pub(super) fn entry(&self) -> Option<&keyloom::KeyBuf> {
+        self.table.entry()
+    }
+
+    /// Those of the tenants that were active for at least `linger`. Costs 1 get for each.
+    pub(super) fn active_for(
+        &self,
+        reader: &impl Reader,
+        tenants: Vec<String>,
+        now: u64,
+        linger: u64,
+    ) -> Result<Vec<String>> {
+        if tenants.is_empty() {
+            return Ok(tenants);
+        }
+        let states = self.table.get_many(reader, &tenants)?;
+        let found = tenants.into_iter().zip(states).filter(|(_, state)| match state {
+            Some(state) => state.is_active_for(now, linger),
+            None => false,
+        });
+        Ok(found.map(|(tenant, _)| tenant).collect())
+    }
+
     /// Makes those of the tenants active whose time has come.
     pub(super) fn wake(&self, txn: &mut impl Writer, due: &[String], now: u64) -> Result<()> {
         let states = self.table.get_many(txn, due)?;
@@ -125,7 +156,10 @@ impl Tenants {
             within((ACTIVE, from)..=(ACTIVE, u64::MAX)).key_range(index.space()),
             within((ACTIVE, 0_u64)..(ACTIVE, from)).key_range(index.space()),
         ];
-        let mut pages = reader.range_many(&ranges, limit)?.into_iter().map(|page| {
+        // One more shows whether there are more.
+        let pages = reader.range_many(&ranges, limit.saturating_add(1))?;
+        let are_short = pages.iter().all(|page| page.entries.len() <= limit);
+        let mut pages = pages.into_iter().map(|page| {
             let entries = page.entries.into_iter();
             let found = entries.map(|entry| {
                 let found = Found::<_, String, (u8, u64)>::new(index.space(), entry)?;
@@ -135,7 +169,11 @@ impl Tenants {
             found.filter_map(Result::ok).collect::<Vec<_>>()
         });
         let due = pages.next().unwrap_or_default().into_iter().map(|(tenant, _)| tenant);
-        Ok(NextTenants { due: due.collect(), round: pages.flatten().take(limit).collect() })
+        let due = due.take(limit).collect();
+        let mut round: Vec<_> = pages.flatten().collect();
+        let is_whole = are_short && round.len() <= limit;
+        round.truncate(limit);
+        Ok(NextTenants { due, round, is_whole })
     }
 
     /// Lets a tenant without a job to deliver sleep until its next job, if it was active for at
@@ -152,9 +190,8 @@ impl Tenants {
         linger: u64,
         next: impl FnOnce(&W) -> Result<Option<u64>>,
     ) -> Result<()> {
-        match self.get(txn, tenant)? {
-            Some(Tenant::Active { since, .. }) if since.saturating_add(linger) <= now => {}
-            _ => return Ok(()),
+        if !self.get(txn, tenant)?.is_some_and(|state| state.is_active_for(now, linger)) {
+            return Ok(());
         }
         match next(txn)? {
             Some(at) if at <= now => Ok(()),

@@ -79,7 +79,7 @@ impl Barrier {
         // The sessions that request locks have greater ids; tickets that wait are greater than 0.
         let asker = Asker { session: 0, ticket: 0, locks: std::slice::from_ref(&self.of.lock) };
         let now = self.locks.clock.now()?;
-        let found = self.locks.in_the_way(reader, now, asker, usize::MAX)?;
+        let found = self.locks.in_the_way(reader, now, asker, usize::MAX, &[])?;
         let first = found.blockers.into_iter().next();
         Ok(first.map(|holder| ((holder.session, holder.ticket), holder)))
     }

@@ -1,6 +1,6 @@
 //! The costs in the documentation.
 
-use keyloom::{AnyStore, DynWriter, Metered, Store};
+use keyloom::{AnyStore, Cost, DynWriter, Metered, Result, Store};
 use keyloom_locking::queue::{NewJob, QueueOptions};
 use keyloom_testing::laws::{clear, counts, writing};
 
@@ -29,6 +29,52 @@ pub fn costs_are_those_of_the_documentation(store: &AnyStore) {
     let complete = |txn: &mut DynWriter<'_>| queue.complete(txn, &held[2]);
     // A completed key is remembered: 3 gets and 3 keys more.
     assert_eq!(writing(&store, complete), [[6, 0, 5, 5], [3, 0, 3, 2]][keyed]);
+}
+
+/// An empty queue is asked once. On servers, what an operation reads is fetched together.
+pub fn operations_cost_few_round_trips(store: &(impl Store + Clone)) {
+    let is_remote = store.round_trips().is_some();
+    let (queue, clock) = open(store);
+    let store = Metered::new(store.clone());
+    let expect = |cost: Cost, commits: u64, round_trips: u64| {
+        assert_eq!(cost.commits, commits);
+        assert!(!is_remote || cost.round_trips == round_trips, "{cost}, not {round_trips}");
+    };
+    let snapshot = store.measure(|store| drop(store.snapshot().unwrap())).1.round_trips;
+    let empty = || {
+        let (none, cost) = store.measure(|store| queue.dequeue(store, 1).unwrap());
+        assert!(none.is_empty());
+        cost
+    };
+    let transact = |body: &dyn Fn(&mut DynWriter<'_>) -> Result<()>| {
+        let (done, cost) =
+            store.measure(|store| store.transact(|txn| body(&mut DynWriter::new(txn))));
+        done.unwrap();
+        cost
+    };
+    let add = |job: NewJob<u32>| transact(&|txn| queue.enqueue(txn, job.clone()).map(drop));
+
+    expect(empty(), 0, snapshot + 2);
+    expect(add(NewJob::new("acme", 1)), 1, 3);
+    expect(add(NewJob::new("acme", 2)), 1, 2);
+    expect(add(NewJob::new("acme", 3)), 1, 2);
+    let (held, cost) = store.measure(|store| queue.dequeue(store, 3).unwrap());
+    assert_eq!(held.len(), 3);
+    expect(cost, 1, snapshot + 5);
+    expect(transact(&|txn| queue.extend(txn, &held[0], VISIBILITY).map(drop)), 1, 2);
+    expect(transact(&|txn| queue.release(txn, &held[1])), 1, 2);
+    let again = queue.dequeue(&store, 1).unwrap();
+    for delivery in [&held[0], &again[0], &held[2]] {
+        expect(transact(&|txn| queue.complete(txn, delivery)), 1, 2);
+    }
+    // The tenant lingers, and is then removed.
+    expect(empty(), 0, snapshot + 4);
+    expect(add(NewJob::new("acme", 4).key("k")), 1, 4);
+    let last = queue.dequeue(&store, 1).unwrap();
+    transact(&|txn| queue.complete(txn, &last[0]));
+    clock.advance(std::time::Duration::from_secs(1));
+    assert_eq!(empty().commits, 1);
+    expect(empty(), 0, snapshot + 2);
 }
 
 pub fn deliveries_do_not_read_more_of_longer_queues(store: &AnyStore) {
