@@ -14,6 +14,9 @@ use super::definition::Definition;
 use super::query::JsonQuery;
 use super::{JsonError, JsonPath};
 
+/// The version of the entries. Version 2 holds long strings by a beginning and a hash.
+const LAYOUT: u32 = 2;
+
 /// An index of a collection.
 pub(super) type DocumentIndex<K> = Attached<Index<K, Value, AnyParts>, Json>;
 
@@ -98,7 +101,7 @@ impl<K: RecordKey> Collection<K> {
     ) -> Result<Self> {
         let kind = if is_unique { "unique" } else { "index" };
         let name = format!("{kind} {}", definition.text());
-        let index = schema.derive(&self.table, &name, 1, |space| {
+        let index = schema.derive(&self.table, &name, LAYOUT, |space| {
             let of = definition.clone();
             let index =
                 Index::try_new(space, move |key: &K, document: &Value| of.entries(key, document));

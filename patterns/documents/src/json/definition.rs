@@ -12,6 +12,10 @@ use super::{JsonError, JsonPath};
 /// So it limits products only: a list of any length has one entry for each element.
 const MAX_COMBINATIONS: usize = 10_000;
 
+/// The bytes of the strings of an entry, shared by its parts: half of what the longest key has room
+/// for, since NUL takes two bytes, and the key of the document comes after them.
+const STRING_BYTES: usize = 192;
+
 /// The paths of an index.
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
@@ -52,9 +56,30 @@ impl Definition {
         self.each == other.each && self.paths.starts_with(&other.paths)
     }
 
+    /// The greatest number of bytes of a string that entries hold whole.
+    pub(super) fn longest_string(&self) -> usize {
+        (STRING_BYTES / self.paths.len()).max(32)
+    }
+
     /// The packed parts of the entries of a document.
-    pub(super) fn parts(&self, document: &Value) -> Vec<KeyBuf> {
-        self.elements(document).iter().flat_map(|element| packed(&self.values(element))).collect()
+    fn parts(&self, document: &Value) -> Vec<KeyBuf> {
+        self.combinations(document).into_iter().map(|parts| self.entry(parts)).collect()
+    }
+
+    /// The packed parts of the entry for these values.
+    pub(super) fn entry(&self, values: Vec<JsonKey<'_>>) -> KeyBuf {
+        let most = self.longest_string();
+        let short = |key| match key {
+            JsonKey::Value(value) => JsonKey::Short(value, most),
+            other => other,
+        };
+        pack(&List(values.into_iter().map(short).collect::<Vec<_>>()))
+    }
+
+    /// The values of each entry of a document.
+    pub(super) fn combinations<'v>(&self, document: &'v Value) -> Vec<Vec<JsonKey<'v>>> {
+        let elements = self.elements(document).into_iter();
+        elements.flat_map(|element| combinations(&self.values(element))).collect()
     }
 
     fn elements<'v>(&self, document: &'v Value) -> Vec<&'v Value> {
@@ -107,7 +132,7 @@ impl Definition {
 }
 
 /// All combinations of one key of each list.
-fn packed<'v>(keys: &[Vec<JsonKey<'v>>]) -> Vec<KeyBuf> {
+fn combinations<'v>(keys: &[Vec<JsonKey<'v>>]) -> Vec<Vec<JsonKey<'v>>> {
     let mut all: Vec<Vec<JsonKey<'v>>> = vec![Vec::new()];
     for keys in keys {
         let with_each = |parts: &Vec<JsonKey<'v>>| {
@@ -117,5 +142,5 @@ fn packed<'v>(keys: &[Vec<JsonKey<'v>>]) -> Vec<KeyBuf> {
         };
         all = all.iter().flat_map(with_each).collect();
     }
-    all.into_iter().map(|parts| pack(&List(parts))).collect()
+    all
 }

@@ -10,7 +10,8 @@ use super::query::JsonQuery;
 
 impl<K: RecordKey> JsonQuery<'_, K> {
     /// The keys of the documents of [`page`](JsonQuery::page), in the same order. If no path has
-    /// `[]`, a document has one entry, and the documents are not read.
+    /// `[]`, a document has one entry, and the documents are not read, unless a bound of the range
+    /// is a [long string](super#long-values), an array or an object.
     ///
     /// ```
     /// use keyloom::{Memory, Store};
@@ -35,8 +36,10 @@ impl<K: RecordKey> JsonQuery<'_, K> {
     /// # Errors
     /// As [`page`](JsonQuery::page).
     pub fn keys(&self, reader: &impl Reader) -> Result<Page<K>> {
-        if self.has_one_entry_each() {
-            return self.entries()?.limit(self.limit).after(self.after.as_ref()).keys(reader);
+        if self.has_one_entry_each()
+            && let Some(entries) = self.exact_entries()?
+        {
+            return entries.limit(self.limit).after(self.after.as_ref()).keys(reader);
         }
         let Page { items, next } = self.page(reader)?;
         Ok(Page { items: items.into_iter().map(|(key, _)| key).collect(), next })
@@ -49,7 +52,8 @@ impl<K: RecordKey> JsonQuery<'_, K> {
     /// # Errors
     /// As [`page`](JsonQuery::page).
     pub fn count(&self, reader: &impl Reader) -> Result<u64> {
-        let entries = self.entries()?.after(self.after.as_ref());
+        let Some(entries) = self.exact_entries()? else { return self.count_of_pages(reader) };
+        let entries = entries.after(self.after.as_ref());
         if self.has_one_entry_each() {
             return entries.limit(usize::MAX).count(reader);
         }

@@ -57,6 +57,8 @@
 //! | string | (5, string) |
 //! | array | (6, element, …) |
 //! | object | (7, name, value, …), by name |
+//! | string that is [too long](#long-values) | (5, beginning, hash) |
+//! | array or object that is too long | (6, hash), (7, hash) |
 //!
 //! So values sort by kind, and all numbers in one order: integers are exact up to the limits of
 //! `i64` and `u64`, and `1` and `1.0` are the same. Strings sort by their bytes in UTF-8.
@@ -65,6 +67,21 @@
 //! (index, (5, "Oslo"), (4, 25.5, 0), 1)  ->  the order 1 is in Oslo, and costs 25.5
 //! (index, (5, "cup"), (4, 1.0, 0), 1)    ->  one of its items is one cup
 //! ```
+//!
+//! # Long values
+//!
+//! A key has room for about 500 bytes. So an entry holds at most 192 bytes of strings: the paths of
+//! the index share them, and each has at least 32. A longer string is held by its beginning and 16
+//! bytes of its SHA-256, an array or object whose key would be longer by the hash alone. Queries
+//! compare the documents: each finds exactly the values of its conditions. But in the order of the
+//! index
+//!
+//! * strings that have the first 189 bytes in common (93 in an index of two paths, and so on) may
+//!   come in any order if one of them is longer than that;
+//! * long arrays come before all others except the empty one, in any order, and so do long objects.
+//!
+//! A range with such a string as a bound reads the entries of all strings that begin like it; a
+//! range with an array or object as a bound, all entries of its kind.
 //!
 //! # Invariants
 //!

@@ -1,7 +1,8 @@
 //! The order of JSON values in keys.
 
-use keyloom::key::{Pack, Packer};
+use keyloom::key::{Pack, Packer, pack};
 use serde_json::{Number, Value};
+use sha2::{Digest, Sha256};
 
 /// The kinds of values, in their order.
 const ABSENT: u8 = 0;
@@ -17,10 +18,33 @@ const OBJECT: u8 = 7;
 #[derive(Clone, Debug)]
 pub(super) enum JsonKey<'v> {
     Value(&'v Value),
+    /// The value as an index holds it: whole if it is short, otherwise the beginning of a string,
+    /// and a hash. The number is the greatest number of bytes of a string that is held whole.
+    Short(&'v Value, usize),
     /// There is no value.
     Absent,
     /// The place before all values of a kind.
     Kind(u8),
+}
+
+/// The beginning of a string that is held in a key with a hash of the string.
+fn beginning(text: &str, most: usize) -> &str {
+    // A character has at most four bytes.
+    let ends = (most.saturating_sub(3)..=most).rev();
+    ends.into_iter().find_map(|end| text.get(..end)).unwrap_or_default()
+}
+
+/// The beginning that all strings share which are ordered by a hash beside this one, if there may
+/// be such strings: the held beginning of a long string ends at most three bytes earlier, at a
+/// character.
+pub(super) fn shared_beginning(text: &str, most: usize) -> Option<&str> {
+    let shared = most - 3;
+    (text.len() > shared).then(|| beginning(text, shared))
+}
+
+/// The first half of SHA-256: two different values with the same hash are not found by trying.
+fn hash(bytes: &[u8]) -> Vec<u8> {
+    Sha256::digest(bytes).iter().take(16).copied().collect()
 }
 
 /// The kinds that compare with a value in a range: those of its type, and the one after them.
@@ -54,11 +78,33 @@ fn rounded(number: &Number) -> (f64, i128) {
     }
 }
 
+fn pack_short<'o>(value: &Value, most: usize, out: &'o mut Packer) -> &'o mut Packer {
+    match value {
+        Value::String(text) if text.len() > most => {
+            out.push(&STRING).push(beginning(text, most)).push(&hash(text.as_bytes()))
+        }
+        Value::Array(_) | Value::Object(_) => {
+            let whole = pack(&JsonKey::Value(value));
+            if whole.len() > most {
+                let [kind, _] = kinds_of(value);
+                return out.push(&kind).push(&hash(&whole));
+            }
+            JsonKey::Value(value).pack(out);
+            out
+        }
+        _ => {
+            JsonKey::Value(value).pack(out);
+            out
+        }
+    }
+}
+
 impl Pack for JsonKey<'_> {
     fn pack(&self, out: &mut Packer) {
         match self {
             Self::Absent => out.push(&ABSENT),
             Self::Kind(kind) => out.push(kind),
+            Self::Short(value, most) => pack_short(value, *most, out),
             Self::Value(Value::Null) => out.push(&NULL),
             Self::Value(Value::Bool(false)) => out.push(&FALSE),
             Self::Value(Value::Bool(true)) => out.push(&TRUE),

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::collection::{DocumentIndex, PathIndex};
 use super::definition::Definition;
-use super::order::{ALL_KINDS, JsonKey, kinds_of};
+use super::order::{ALL_KINDS, JsonKey, kinds_of, shared_beginning};
 use super::{JsonError, JsonPath, MAX_DEPTH, is_deeper};
 
 /// The greatest number of entries that are read together for a few documents.
@@ -106,7 +106,7 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
     pub fn page(&self, reader: &impl Reader) -> Result<Page<(K, Value)>> {
         let selected = self.selected()?;
         let range = selected.key_range(&self.index.index.space());
-        let query = self.entries()?;
+        let query = self.entries_of(selected.clone());
         let (mut items, mut next) = (Vec::new(), self.after.clone());
         let (mut seen, mut batch) = (HashSet::new(), 1);
         loop {
@@ -121,7 +121,7 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
             let found: Vec<(Result<K>, &[u8])> = found.collect();
             let mut documents = self.documents(reader, &found, &seen)?;
             for (key, entry) in found {
-                match self.document(key, (entry, &range), &mut documents, &mut seen) {
+                match self.document(key, (entry, &range), &selected, &mut documents, &mut seen) {
                     Ok(new) => items.extend(new),
                     Err(_) if next != self.after => return Ok(Page { items, next }),
                     Err(error) => return Err(self.unreadable(reader, &query, error)),
@@ -144,9 +144,14 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         }
     }
 
-    /// The entries of the query.
-    pub(super) fn entries(&self) -> Result<Entries<'c, K>> {
-        Ok(self.index.index.query().select(self.selected()?).order(self.order))
+    /// The entries of the query, if each of them is an answer. Otherwise the documents decide.
+    pub(super) fn exact_entries(&self) -> Result<Option<Entries<'c, K>>> {
+        let selected = self.selected()?;
+        Ok((!selected.is_wide).then(|| self.entries_of(selected)))
+    }
+
+    fn entries_of(&self, selected: Selected) -> Entries<'c, K> {
+        self.index.index.query().select(selected).order(self.order)
     }
 
     /// Whether no document has several entries in the index.
@@ -177,14 +182,15 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         Ok(documents.filter_map(|(key, document)| Some((key, document?))).collect())
     }
 
-    /// The document of an entry, if the entry is its first one in this query.
+    /// The document of an entry, if the entry is the first one of the document that answers the
+    /// query.
     ///
-    /// Entries are visited in order. So after the first visited entry of a document, none is the
-    /// first of its entries, and the document is needed no more.
+    /// Entries are visited in order. So after that entry, the document is needed no more.
     fn document(
         &self,
         key: Result<K>,
         (entry, range): (&[u8], &KeyRange<'_>),
+        selected: &Selected,
         documents: &mut HashMap<KeyBuf, Result<Value>>,
         seen: &mut HashSet<KeyBuf>,
     ) -> Result<Option<(K, Value)>> {
@@ -192,26 +198,43 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         let packed = self.index.index.table().space().pack(&key);
         let Some(document) = documents.remove(&packed) else { return Ok(None) };
         let document = document?;
+        let first = self.first(range, selected, &document);
+        let is_first = first.as_ref().is_some_and(|first| entry.starts_with(first));
+        let is_before = |first: &Vec<u8>| match self.order {
+            Order::Ascending => entry < &first[..],
+            Order::Descending => entry > &first[..],
+        };
+        if !is_first && first.as_ref().is_some_and(is_before) {
+            // An entry of the range that is no answer, before one that is.
+            documents.insert(packed, Ok(document));
+            return Ok(None);
+        }
         // A document that is forgotten is read again, and this entry is still not its first.
         if seen.len() >= MOST_SEEN {
             seen.clear();
         }
         seen.insert(packed);
-        Ok(self.is_first(range, entry, &document).then_some((key, document)))
+        Ok(is_first.then_some((key, document)))
     }
 
-    /// Whether an entry is the first one of its document in this query.
-    fn is_first(&self, range: &KeyRange<'_>, entry: &[u8], document: &Value) -> bool {
-        let space = self.index.index.space();
-        let parts = self.index.definition.parts(document).into_iter();
-        let keys = parts.map(|parts| [space.prefix(), &parts[..]].concat());
-        let inside = keys.filter(|key| range.contains(key));
-        let first = match self.order {
-            Order::Ascending => inside.min(),
-            Order::Descending => inside.max(),
-        };
-        // The key of the record follows the parts, which are no prefix of other parts.
-        first.is_some_and(|first| entry.starts_with(&first))
+    /// The parts of the first entry of a document that answers the query, with the prefix of the
+    /// index. The key of the document follows them in the entry; they are no prefix of other parts.
+    fn first(
+        &self,
+        range: &KeyRange<'_>,
+        selected: &Selected,
+        document: &Value,
+    ) -> Option<Vec<u8>> {
+        let (space, definition) = (self.index.index.space(), &self.index.definition);
+        let answers = definition.combinations(document).into_iter().filter_map(|values| {
+            let is_exact = selected.contains(&values);
+            let key = [space.prefix(), &definition.entry(values)[..]].concat();
+            (is_exact && range.contains(&key)).then_some(key)
+        });
+        match self.order {
+            Order::Ascending => answers.min(),
+            Order::Descending => answers.max(),
+        }
     }
 
     /// The error of the first entry of this page, with the continuation after it.
@@ -237,57 +260,127 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
             let what = "a value of the query".to_owned();
             return Err(JsonError::TooDeep { what, limit: MAX_DEPTH }.into());
         }
-        let with = |last: JsonKey<'_>| packed(equal, Some(last));
+        let definition = &index.definition;
         let Some((start, end)) = range else {
-            let all = packed(equal, None);
-            return Ok(Selected { start: Bound::Included(all.clone()), end: Bound::Included(all) });
-        };
-        let bound = |bound: &Bound<Value>| match bound {
-            Bound::Included(value) => Some(Bound::Included(with(JsonKey::Value(value)))),
-            Bound::Excluded(value) => Some(Bound::Excluded(with(JsonKey::Value(value)))),
-            Bound::Unbounded => None,
+            let (entry, exact) =
+                (definition.entry(followed(equal, None)), pack(&List(followed(equal, None))));
+            return Ok(Selected { entries: only(entry), exact: only(exact), is_wide: false });
         };
         let value = |bound: &Bound<Value>| match bound {
             Bound::Included(value) | Bound::Excluded(value) => Some(kinds_of(value)),
             Bound::Unbounded => None,
         };
-        let [first, last] = value(start).or(value(end)).unwrap_or(ALL_KINDS);
-        let start = bound(start).unwrap_or_else(|| Bound::Included(with(JsonKey::Kind(first))));
-        let end = bound(end).unwrap_or_else(|| Bound::Excluded(with(JsonKey::Kind(last))));
-        Ok(Selected { start, end })
+        let kinds = value(start).or(value(end)).unwrap_or(ALL_KINDS);
+        let kind = |kind| definition.entry(followed(equal, Some(JsonKey::Kind(kind))));
+        let [first, last] = kinds.map(kind);
+        let unbounded = (Bound::Included(first), Bound::Excluded(last));
+        let exact = |bound: &Bound<Value>, unbounded: &Bound<KeyBuf>| match bound {
+            Bound::Unbounded => unbounded.clone(),
+            _ => bound
+                .as_ref()
+                .map(|value| pack(&List(followed(equal, Some(JsonKey::Value(value)))))),
+        };
+        let exact = (exact(start, &unbounded.0), exact(end, &unbounded.1));
+        let beginning = |text: &str| {
+            let text = Value::from(text);
+            let mut key = definition.entry(followed(equal, Some(JsonKey::Value(&text))));
+            // Without the ends of the string and of the part.
+            key.truncate(key.len() - 2);
+            key
+        };
+        let is_wide = [start, end].into_iter().any(|bound| self.near(bound).is_some());
+        let from = match self.near(start) {
+            None => exact.0.clone(),
+            Some(Near::Beginning(text)) => Bound::Included(beginning(text)),
+            Some(Near::Kind([first, _])) => Bound::Included(kind(first)),
+        };
+        let to = match self.near(end) {
+            None => exact.1.clone(),
+            Some(Near::Beginning(text)) => Bound::Excluded(joined(&beginning(text), &[0xFF])),
+            Some(Near::Kind([_, after])) => Bound::Excluded(kind(after)),
+        };
+        Ok(Selected { entries: (from, to), exact, is_wide })
     }
+
+    /// The entries near a bound that are ordered by a hash, if there may be some.
+    fn near<'b>(&self, bound: &'b Bound<Value>) -> Option<Near<'b>> {
+        match bound {
+            Bound::Included(Value::String(text)) | Bound::Excluded(Value::String(text)) => {
+                let shared = shared_beginning(text, self.index.definition.longest_string());
+                shared.map(Near::Beginning)
+            }
+            Bound::Included(value) | Bound::Excluded(value) => {
+                let is_near = value.is_array() || value.is_object();
+                is_near.then(|| Near::Kind(kinds_of(value)))
+            }
+            Bound::Unbounded => None,
+        }
+    }
+}
+
+/// Entries that are ordered by a hash.
+enum Near<'b> {
+    /// Those of strings with this beginning.
+    Beginning(&'b str),
+    /// Those of all arrays, or of all objects: from the first kind to the second.
+    Kind([u8; 2]),
 }
 
 fn is_unreadable(error: &Error) -> bool {
     error.downcast_ref::<UnreadableEntry>().is_some()
 }
 
-/// The parts of these values and of another one.
-fn packed(equal: &[Value], last: Option<JsonKey<'_>>) -> KeyBuf {
-    let parts = equal.iter().map(JsonKey::Value).chain(last);
-    pack(&List(parts.collect::<Vec<_>>()))
+type Bounds = (Bound<KeyBuf>, Bound<KeyBuf>);
+
+/// A key alone, and what continues it.
+fn only(key: KeyBuf) -> Bounds {
+    (Bound::Included(key.clone()), Bound::Included(key))
 }
 
-/// A range of packed parts.
+/// Ranges of packed parts.
 #[derive(Clone, Debug)]
 struct Selected {
-    start: Bound<KeyBuf>,
-    end: Bound<KeyBuf>,
+    /// The entries to visit.
+    entries: Bounds,
+    /// The answers, as if the entries held all values whole.
+    exact: Bounds,
+    /// Whether entries are visited that are no answers.
+    is_wide: bool,
+}
+
+impl Selected {
+    /// Whether the entry of these values answers the query.
+    fn contains(&self, values: &[JsonKey<'_>]) -> bool {
+        between(&self.exact, &[]).contains(&pack(&List(values)))
+    }
 }
 
 impl Select for Selected {
     fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
-        let key = |parts: &KeyBuf| [space.prefix(), &parts[..]].concat();
-        let from = match &self.start {
-            Bound::Included(parts) => KeyRange::starting_at(&key(parts)).into_owned(),
-            Bound::Excluded(parts) => KeyRange::behind(&key(parts)),
-            Bound::Unbounded => KeyRange::all(),
-        };
-        let to = match &self.end {
-            Bound::Included(parts) => KeyRange::through(&key(parts)),
-            Bound::Excluded(parts) => KeyRange::all().before(&key(parts)).into_owned(),
-            Bound::Unbounded => KeyRange::all(),
-        };
-        space.self_and_children().intersect(from).intersect(to)
+        space.self_and_children().intersect(between(&self.entries, space.prefix())).into_owned()
     }
+}
+
+/// The keys between two packed tuples after a prefix.
+fn between((start, end): &Bounds, prefix: &[u8]) -> KeyRange<'static> {
+    let from = match start {
+        Bound::Included(parts) => KeyRange::starting_at(&joined(prefix, parts)).into_owned(),
+        Bound::Excluded(parts) => KeyRange::behind(&joined(prefix, parts)),
+        Bound::Unbounded => KeyRange::all(),
+    };
+    let to = match end {
+        Bound::Included(parts) => KeyRange::through(&joined(prefix, parts)),
+        Bound::Excluded(parts) => KeyRange::all().before(&joined(prefix, parts)).into_owned(),
+        Bound::Unbounded => KeyRange::all(),
+    };
+    from.intersect(to)
+}
+
+/// These values and another one.
+fn followed<'v>(equal: &'v [Value], last: Option<JsonKey<'v>>) -> Vec<JsonKey<'v>> {
+    equal.iter().map(JsonKey::Value).chain(last).collect()
+}
+
+fn joined(prefix: &[u8], rest: &[u8]) -> KeyBuf {
+    prefix.iter().chain(rest).copied().collect()
 }

@@ -112,6 +112,10 @@ pub fn compare(a: &Value, b: &Value) -> std::cmp::Ordering {
             let pairs = a.iter().zip(b).map(|(a, b)| compare(a, b));
             pairs.chain([a.len().cmp(&b.len())]).find(|order| order.is_ne()).unwrap_or(equal)
         }
+        (Value::Object(a), Value::Object(b)) => {
+            let pairs = a.iter().zip(b).map(|(a, b)| a.0.cmp(b.0).then_with(|| compare(a.1, b.1)));
+            pairs.chain([a.len().cmp(&b.len())]).find(|order| order.is_ne()).unwrap_or(equal)
+        }
         _ => equal,
     })
 }

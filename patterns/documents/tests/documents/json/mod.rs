@@ -9,6 +9,7 @@ mod paths;
 mod queries;
 
 keyloom_testing::on_every_store_and_server! {
+    queries::long_values_are_found_by_their_documents,
     queries::queries_by_path_are_those_of_their_definition,
     queries::nested_queries_match_within_one_element,
     queries::examples_match_documents_that_have_all_of_them,

@@ -100,6 +100,93 @@ pub fn queries_by_path_are_those_of_their_definition(store: &impl Store) {
     });
 }
 
+/// A string around the lengths that entries hold whole: 32, 96 and 192 bytes. Many have the same
+/// beginning.
+fn a_long_string() -> impl Strategy<Value = String> {
+    let unit = prop::sample::select(vec!["x", "\0", "é", "𝄞"]);
+    let near = prop::sample::select(vec![32_usize, 96, 192, 700]);
+    let end = prop::sample::select(vec!["", "a", "\0", "é", "𝄞", "\u{10FFFF}", "𝄞x"]);
+    (unit, near, 0_usize..6, end)
+        .prop_map(|(unit, near, less, end)| unit.repeat((near - less) / unit.len()) + end)
+}
+
+fn a_long_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        6 => a_long_string().prop_map(Value::from),
+        1 => a_value(),
+        1 => prop::collection::vec(a_long_string(), 0..3).prop_map(Value::from),
+        1 => a_long_string().prop_map(|text| json!({ "a": text })),
+    ]
+}
+
+/// An entry holds the beginning of a long value and a hash; the document decides.
+pub fn long_values_are_found_by_their_documents(store: &impl Store) {
+    let document = (a_long_value(), prop::collection::vec(a_long_value(), 0..3))
+        .prop_map(|(city, skus)| json!({ "city": city, "items": skus.iter().map(|sku| json!({ "sku": sku })).collect::<Vec<_>>() }));
+    let bound = || {
+        prop_oneof![
+            a_long_value().prop_map(Bound::Included),
+            a_long_value().prop_map(Bound::Excluded),
+            Just(Bound::Unbounded),
+        ]
+    };
+    let query = ((bound(), bound()), any::<bool>(), 1_usize..6);
+    let all = (prop::collection::vec(document, 0..30), a_long_value(), query);
+    laws::long_property(all, |(mut all, one, (range, is_up, limit))| {
+        // Some of the bounds are values of documents.
+        all.extend([json!({ "city": one }), json!({ "items": [{ "sku": one }] })]);
+        for bound in [&range.0, &range.1] {
+            if let Bound::Included(value) | Bound::Excluded(value) = bound {
+                all.push(json!({ "city": value, "items": [{ "sku": value }, { "sku": one }] }));
+            }
+        }
+        let orders = stored(store, &all);
+        let snapshot = store.snapshot().unwrap();
+        let order = if is_up { Order::Ascending } else { Order::Descending };
+        let wanted = |is_wanted: &dyn Fn(&Value) -> bool| -> Vec<u32> {
+            let found = all.iter().zip(0..).filter(|(document, _)| is_wanted(document));
+            found.map(|(_, key)| key).collect()
+        };
+        let sorted = |mut keys: Vec<u32>| {
+            keys.sort_unstable();
+            keys
+        };
+        let of_city = |document: &Value| document.get("city").cloned();
+        let by_city = orders.find(["city"]).unwrap().order(order).limit(limit);
+        let by_sku = orders.find(["items[].sku"]).unwrap().order(order).limit(limit);
+
+        let in_range =
+            wanted(&|document| of_city(document).is_some_and(|city| is_within(&city, &range)));
+        let found = all_pages(&by_city.clone().range(range.clone()), &snapshot, &all);
+        // In the order of what all entries hold: two paths share 192 bytes.
+        let held: Vec<_> = found.iter().map(|key| held(&all[*key as usize]["city"], 93)).collect();
+        assert!(held.is_sorted_by(|a, b| if is_up { a <= b } else { a >= b }), "{held:?}");
+        assert_eq!(sorted(found), in_range, "{range:?}");
+        let in_range =
+            wanted(&|document| skus(document).into_iter().any(|sku| is_within(sku, &range)));
+        let found = all_pages(&by_sku.clone().range(range.clone()), &snapshot, &all);
+        assert_eq!(sorted(found), in_range, "{range:?}");
+
+        let equal = wanted(&|document| of_city(document).is_some_and(|of| is_equal(&of, &one)));
+        let found = all_pages(&by_city.equal(one.clone()), &snapshot, &all);
+        assert_eq!(sorted(found), equal, "{one}");
+        let equal = wanted(&|document| skus(document).into_iter().any(|sku| is_equal(sku, &one)));
+        let found = all_pages(&by_sku.equal(one.clone()), &snapshot, &all);
+        assert_eq!(sorted(found), equal, "{one}");
+        assert_eq!(orders.check(&snapshot).unwrap(), []);
+    });
+}
+
+/// The kind of a value, and the beginning of a string that each entry holds.
+fn held(value: &Value, bytes: usize) -> (u8, Vec<u8>) {
+    match value {
+        Value::String(text) => (1, text.bytes().take(bytes).collect()),
+        Value::Array(_) => (2, Vec::new()),
+        Value::Object(_) => (3, Vec::new()),
+        _ => (0, Vec::new()),
+    }
+}
+
 pub fn nested_queries_match_within_one_element(store: &impl Store) {
     laws::long_property((documents(), a_value(), a_value()), |(all, sku, count)| {
         let orders = stored(store, &all);
