@@ -72,6 +72,7 @@ pub mod property_index;
 pub mod schema;
 mod select;
 pub mod sequence;
+mod shortened;
 pub mod table;
 mod upkeep;
 pub mod versioned;
@@ -100,6 +101,7 @@ pub use select::{
     Select, SelectValues, SelectedValues, StartingWith, Within, starting_with, within,
 };
 pub use sequence::{AppendLog, IdBlocks, Sequence, TimeBuckets};
+pub use shortened::shortened;
 pub use table::{RecordKey, Table, Undecodable};
 pub use versioned::{Counters, RecordConflict, VersionedTable};
 
@@ -115,6 +117,7 @@ pub mod kit {
     pub use crate::fnv::Fnv;
     pub use crate::index::pack_one;
     pub use crate::select::Untyped;
+    pub use crate::shortened::{beginning, digest};
     pub use crate::table::{get_many, record};
     pub use crate::walk::{Walk, until_error};
 

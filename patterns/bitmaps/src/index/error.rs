@@ -59,10 +59,10 @@ pub enum InvertedIndexError {
         "the ids of this index are reused after a deletion, so a stored bitmap would soon contain other records; evaluate the expression again, store the keys of the records, or use an index whose keys are ids"
     )]
     IdsAreReused,
-    /// The key of a value's container would exceed the maximum length of a key. Shorten the value,
-    /// or index a prefix or a hash of it.
+    /// The key of a value's container would exceed the maximum length of a key. Index a shorter
+    /// value, of a string its [short form](keyloom_tables::shortened).
     #[error(
-        "the value {value} of the field {field:?} makes a key of {bytes} bytes in the inverted index {index}, the limit is {limit}; shorten it, or give a prefix or a hash of it"
+        "the value {value} of the field {field:?} makes a key of {bytes} bytes in the inverted index {index}, the limit is {limit}; give a shorter one, of a string its short form (`shortened`)"
     )]
     ValueTooLong {
         /// The subspace of the index.

@@ -96,6 +96,9 @@
 //! reads more keys than needed where these would be read one by one: eight steps take about as long
 //! as one read.
 //!
+//! A value must fit in a key: group long strings such as URLs by their [short
+//! form](keyloom_tables::shortened), `single(shortened(&page.url, 200))`.
+//!
 //! # When not to use it
 //!
 //! * If each group needs only its count: [`Search::facets`](keyloom_text::Search::facets).

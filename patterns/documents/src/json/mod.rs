@@ -57,7 +57,7 @@
 //! | string | (5, string) |
 //! | array | (6, element, …) |
 //! | object | (7, name, value, …), by name |
-//! | string that is [too long](#long-values) | (5, beginning, hash) |
+//! | string that is [too long](#long-values) | (5, its [short form](keyloom_tables::shortened)) |
 //! | array or object that is too long | (6, hash), (7, hash) |
 //!
 //! So values sort by kind, and all numbers in one order: integers are exact up to the limits of
@@ -71,8 +71,9 @@
 //! # Long values
 //!
 //! A key has room for about 500 bytes. So an entry holds at most 192 bytes of strings: the paths of
-//! the index share them, and each has at least 32. A longer string is held by its beginning and 16
-//! bytes of its SHA-256, an array or object whose key would be longer by the hash alone. Queries
+//! the index share them, and each has at least 32. A longer string is held by its [short
+//! form](keyloom_tables::shortened): its beginning and 32 digits of its SHA-256. An array or object
+//! whose key would be longer is held by 16 bytes of its SHA-256. Queries
 //! compare the documents: each finds exactly the values of its conditions. But in the order of the
 //! index
 //!

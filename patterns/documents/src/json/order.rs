@@ -1,8 +1,9 @@
 //! The order of JSON values in keys.
 
 use keyloom::key::{Pack, Packer, pack};
+use keyloom_tables::kit::{beginning, digest};
+use keyloom_tables::shortened;
 use serde_json::{Number, Value};
-use sha2::{Digest, Sha256};
 
 /// The kinds of values, in their order.
 const ABSENT: u8 = 0;
@@ -27,24 +28,12 @@ pub(super) enum JsonKey<'v> {
     Kind(u8),
 }
 
-/// The beginning of a string that is held in a key with a hash of the string.
-fn beginning(text: &str, most: usize) -> &str {
-    // A character has at most four bytes.
-    let ends = (most.saturating_sub(3)..=most).rev();
-    ends.into_iter().find_map(|end| text.get(..end)).unwrap_or_default()
-}
-
 /// The beginning that all strings share which are ordered by a hash beside this one, if there may
 /// be such strings: the held beginning of a long string ends at most three bytes earlier, at a
 /// character.
 pub(super) fn shared_beginning(text: &str, most: usize) -> Option<&str> {
     let shared = most - 3;
     (text.len() > shared).then(|| beginning(text, shared))
-}
-
-/// The first half of SHA-256: two different values with the same hash are not found by trying.
-fn hash(bytes: &[u8]) -> Vec<u8> {
-    Sha256::digest(bytes).iter().take(16).copied().collect()
 }
 
 /// The kinds that compare with a value in a range: those of its type, and the one after them.
@@ -78,16 +67,15 @@ fn rounded(number: &Number) -> (f64, i128) {
     }
 }
 
+/// Packs a value as an index holds it.
 fn pack_short<'o>(value: &Value, most: usize, out: &'o mut Packer) -> &'o mut Packer {
     match value {
-        Value::String(text) if text.len() > most => {
-            out.push(&STRING).push(beginning(text, most)).push(&hash(text.as_bytes()))
-        }
+        Value::String(text) if text.len() > most => out.push(&STRING).push(&shortened(text, most)),
         Value::Array(_) | Value::Object(_) => {
             let whole = pack(&JsonKey::Value(value));
             if whole.len() > most {
                 let [kind, _] = kinds_of(value);
-                return out.push(&kind).push(&hash(&whole));
+                return out.push(&kind).push(&digest(&whole).to_vec());
             }
             JsonKey::Value(value).pack(out);
             out

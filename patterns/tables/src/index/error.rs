@@ -15,10 +15,10 @@ pub enum IndexError {
     /// the error from the transaction, and change one of the two records.
     #[error(transparent)]
     NotUnique(Box<NotUnique>),
-    /// The key of an entry would exceed the limit. Shorten the named part, or index a prefix or a
-    /// hash of it.
+    /// The key of an entry would exceed the limit. Index a shorter part, of a string its
+    /// [short form](crate::shortened).
     #[error(
-        "the entry of the index {index} for the record {record} has a key of {bytes} bytes, the limit is {limit}{longest}; shorten that part, or index a prefix or a hash of it"
+        "the entry of the index {index} for the record {record} has a key of {bytes} bytes, the limit is {limit}{longest}; index a shorter part, of a string its short form (`shortened`)"
     )]
     EntryTooLong {
         /// The subspace of the index.
