@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Generated documents of 100 words on average, with words of Zipf's distribution, 100,000 of them
-//! unless the environment sets another number. With `-- load`, `-- queries` or `-- updates` only
-//! that part is measured; the load always is. The ratios of queries and updates are those of
-//! interleaved rounds. tantivy and FTS5 are merged into one segment before the queries.
+//! unless the environment sets another number. With `-- load`, `-- queries`, `-- patterns` or
+//! `-- updates` only that part is measured; the load always is. The ratios of queries and updates
+//! are those of interleaved rounds. tantivy and FTS5 are merged into one segment before the
+//! queries.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -45,6 +46,9 @@ fn main() {
     let mut loaded = load(directory.path(), &corpus, batch);
     if is_wanted("queries") {
         queries::measure(&loaded);
+    }
+    if is_wanted("patterns") {
+        queries::measure_patterns(&loaded);
     }
     if is_wanted("updates") {
         updates::measure(&mut loaded, &corpus);

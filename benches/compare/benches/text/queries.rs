@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use keyloom_compare::compare;
-use keyloom_compare::text::{Asked, Kind, same_hits};
+use keyloom_compare::text::{Asked, Kind, same_hits, word};
 
 use super::Loaded;
 
@@ -43,10 +43,38 @@ fn rows() -> Vec<(&'static str, Vec<Asked>)> {
     ]
 }
 
+/// The rows whose matches have one score in tantivy, so that the best ones are not the same.
+fn patterns() -> Vec<(&'static str, Vec<Asked>)> {
+    let prefix = |letters: usize| {
+        let words = MIDDLE.map(word).map(|word| word.chars().take(letters).collect::<String>());
+        words.map(|word| Asked { kind: Kind::Prefix, words: vec![word] }).to_vec()
+    };
+    let fuzzy = |ranks: [u32; 5]| ranks.map(|rank| Asked::ranks(Kind::Fuzzy, &[rank])).to_vec();
+    vec![
+        ("prefix of two letters", prefix(2)),
+        ("prefix of three letters", prefix(3)),
+        ("fuzzy middle term, two edits", fuzzy(MIDDLE)),
+        ("fuzzy rare term, two edits", fuzzy(RARE)),
+    ]
+}
+
 pub fn measure(loaded: &Loaded) {
     println!("the {TOP} best documents, per query");
     for (name, queries) in rows() {
         check(loaded, &queries);
+        row(name, &queries, loaded);
+    }
+    println!();
+}
+
+/// Prefixes and fuzzy terms, of which each match has the same score.
+pub fn measure_patterns(loaded: &Loaded) {
+    println!("ten documents that match a pattern, per query");
+    for (name, queries) in patterns() {
+        for asked in &queries {
+            let counts = (loaded.own.count(asked).unwrap(), loaded.tantivy.count(asked).unwrap());
+            assert_eq!(counts.0, counts.1 as u64, "{asked:?}");
+        }
         row(name, &queries, loaded);
     }
     println!();
@@ -82,6 +110,10 @@ fn row(name: &str, queries: &[Asked], loaded: &Loaded) {
     let contenders: &mut [keyloom_compare::Contender<'_>] =
         &mut [("keyloom", &mut own), ("tantivy", &mut tantivy)];
     compare(name, queries.len(), 60, contenders);
+    // FTS5 has no fuzzy terms.
+    if queries.iter().any(|asked| asked.kind == Kind::Fuzzy) {
+        return;
+    }
     let contenders: &mut [keyloom_compare::Contender<'_>] =
         &mut [("keyloom", &mut own), ("FTS5", &mut fts5)];
     compare(name, queries.len(), 5, contenders);

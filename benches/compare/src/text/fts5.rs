@@ -66,6 +66,9 @@ impl Fts5 {
             Kind::Any => asked.words.join(" OR "),
             Kind::All => asked.words.join(" AND "),
             Kind::Phrase => format!("\"{}\"", asked.words.join(" ")),
+            Kind::Prefix => format!("{}*", asked.words.concat()),
+            // FTS5 has no fuzzy terms.
+            Kind::Fuzzy => return Ok(Vec::new()),
         };
         let mut query = self.sqlite.prepare_cached(BEST)?;
         let hits =

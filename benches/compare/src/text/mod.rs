@@ -34,6 +34,10 @@ pub enum Kind {
     All,
     /// Documents with the words one after the other.
     Phrase,
+    /// Documents with a word that begins with this one.
+    Prefix,
+    /// Documents with a word that is this one after at most two edits.
+    Fuzzy,
 }
 
 /// A query that every index can answer.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use keyloom::{Lmdb, Result, Store, Subspace};
 use keyloom_patterns::Table;
-use keyloom_text::{Analyzer, Query, TextIndex};
+use keyloom_text::{Analyzer, Query, Search, TextIndex};
 
 use super::{Asked, Corpus, Hits, Kind};
 
@@ -98,14 +98,33 @@ impl Own {
     /// # Errors
     /// Any error of the store.
     pub fn top(&self, asked: &Asked, limit: usize) -> Result<Hits> {
+        let page = self.search(asked).limit(limit);
+        let page = page.hits(&self.store.snapshot()?)?;
+        Ok(page.items.into_iter().map(|hit| (hit.key, hit.score)).collect())
+    }
+
+    /// The number of documents that match.
+    ///
+    /// # Errors
+    /// Any error of keyloom.
+    pub fn count(&self, asked: &Asked) -> Result<u64> {
+        self.search(asked).count(&self.store.snapshot()?)
+    }
+
+    fn search(&self, asked: &Asked) -> Search<'_, u32, String> {
+        // Prefixes of two letters have some thousand words.
+        self.index.search(Self::query(asked)).max_terms(100_000)
+    }
+
+    fn query(asked: &Asked) -> Query {
         let terms = || asked.words.iter().map(|word| Query::term("body", word.as_str()));
-        let query = match asked.kind {
+        match asked.kind {
             Kind::Any if asked.words.len() == 1 => Query::term("body", asked.words.concat()),
             Kind::Any => Query::any_of(terms()),
             Kind::All => Query::all_of(terms()),
             Kind::Phrase => Query::phrase("body", asked.words.join(" ")),
-        };
-        let page = self.index.search(query).limit(limit).hits(&self.store.snapshot()?)?;
-        Ok(page.items.into_iter().map(|hit| (hit.key, hit.score)).collect())
+            Kind::Prefix => Query::prefix("body", asked.words.concat()),
+            Kind::Fuzzy => Query::fuzzy("body", asked.words.concat(), 2),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tantivy::collector::{Count, TopDocs};
-use tantivy::query::{BooleanQuery, Occur, PhraseQuery, Query, TermQuery};
+use tantivy::query::{BooleanQuery, FuzzyTermQuery, Occur, PhraseQuery, Query, TermQuery};
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, Schema, TextFieldIndexing, TextOptions,
 };
@@ -105,8 +105,16 @@ impl Tantivy {
 
     fn query(&self, asked: &Asked) -> Box<dyn Query> {
         let terms = asked.words.iter().map(|word| Term::from_field_text(self.body, word));
-        if asked.kind == Kind::Phrase {
-            return Box::new(PhraseQuery::new(terms.collect()));
+        match asked.kind {
+            Kind::Phrase => return Box::new(PhraseQuery::new(terms.collect())),
+            Kind::Prefix | Kind::Fuzzy => {
+                let word = Term::from_field_text(self.body, &asked.words.concat());
+                return Box::new(match asked.kind {
+                    Kind::Prefix => FuzzyTermQuery::new_prefix(word, 0, true),
+                    _ => FuzzyTermQuery::new(word, 2, true),
+                });
+            }
+            Kind::Any | Kind::All => {}
         }
         let occur = if asked.kind == Kind::All { Occur::Must } else { Occur::Should };
         let mut clauses: Vec<(Occur, Box<dyn Query>)> = terms

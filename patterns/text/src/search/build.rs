@@ -1,12 +1,15 @@
 //! From the plan of a query to its operators.
 
-use keyloom::{Reader, Result};
+use std::sync::Arc;
+
+use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, prefix_end};
 use keyloom_bitmaps::BitmapExpr;
+use keyloom_tables::kit::Walk;
 
 use super::bm25::{Bm25, Weight};
 use super::catalog::{Catalog, FieldInfo};
 use super::combined::{Combined, CombinedField, CombinedStatistics, FieldLists};
-use super::cursor::{Cursor, END};
+use super::cursor::Cursor;
 use super::expand::MatchedTerm;
 use super::node::{AtLeast, Boolean, Expression, Ids, Near, Node, Slot};
 use super::plan::{BooleanPlan, Plan};
@@ -14,6 +17,7 @@ use super::spans::{SpanShape, SpansNode};
 use super::statistics::Statistics;
 use super::union::Union;
 use crate::index::LENGTHS;
+use crate::postings::{BLOCK_POSTINGS, Block};
 
 /// Builds operators that read from one reader.
 pub(crate) struct Builder<'b, 'r, C, R> {
@@ -112,20 +116,36 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
     }
 
     /// The documents of many terms: collected, since a cursor for each of them would cost more per
-    /// document.
+    /// document. The blocks of all terms are in one range, in the order of the terms, so one scan
+    /// reads those of neighbours.
     fn union(&self, field: FieldInfo, terms: &[MatchedTerm], score: f64) -> Result<Node<'r, R>> {
-        let mut all = Union::new();
-        for MatchedTerm { term, distance } in terms {
-            let mut cursor = self.cursor(field, term, 0.0);
-            let mut doc = cursor.seek(0)?;
-            while doc != END {
-                all.push(doc, *distance);
-                doc = cursor.seek(doc + 1)?;
+        let (mut all, mut ids) = (Union::default(), [0; BLOCK_POSTINGS]);
+        let list = |of: &MatchedTerm| self.catalog.list(field, &of.term).list;
+        let end = terms.last().and_then(|last| prefix_end(&list(last).blocks));
+        let mut walk = Walk::new(self.reader, Order::Ascending, 1);
+        let mut next: Option<Entry<R::Bytes<'r>>> = None;
+        for (number, matched) in terms.iter().enumerate() {
+            let list = list(matched);
+            let from = KeyRange::starting_at(&list.blocks);
+            let rest = end.as_ref().map_or(from.clone(), |end| from.before(end));
+            next = match next {
+                Some((key, bytes)) if rest.contains(&key) => Some((key, bytes)),
+                _ if number > 0 => walk.leave(rest)?,
+                _ => {
+                    walk.seek(rest)?;
+                    walk.step()?
+                }
+            };
+            while let Some((key, bytes)) = next.take_if(|(key, _)| key.starts_with(&list.blocks)) {
+                let block = Block::parse(&bytes, list.last_id(&key)?);
+                let docs = block.and_then(|block| block.docs(&mut ids).map(|()| block.count()));
+                let docs = docs.map_err(|why| Error::from(why).at(&key))?;
+                all.extend(ids.get(..docs).unwrap_or_default(), matched.distance);
+                next = walk.step()?;
             }
-            all.end_term();
         }
         let (ids, distances) = all.into_columns();
-        Ok(Node::Ids(Ids::with_distances(ids.into(), distances.into(), score)))
+        Ok(Node::Ids(Ids::with_distances(ids.into(), distances.map(Arc::from), score)))
     }
 
     fn boolean(&self, plan: &BooleanPlan, boost: f64) -> Result<Node<'r, R>> {

@@ -238,9 +238,12 @@ impl Ids {
     }
 
     /// Documents with the score `score` / (1 + distance).
-    pub(crate) fn with_distances(ids: Arc<[u32]>, distances: Arc<[u8]>, score: f64) -> Self {
-        let is_exact = distances.iter().all(|distance| *distance == 0);
-        Self { distances: (!is_exact).then_some(distances), ..Self::new(ids, score) }
+    pub(crate) fn with_distances(
+        ids: Arc<[u32]>,
+        distances: Option<Arc<[u8]>>,
+        score: f64,
+    ) -> Self {
+        Self { distances, ..Self::new(ids, score) }
     }
 
     fn score(&self) -> f64 {

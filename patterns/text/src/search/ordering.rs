@@ -6,7 +6,7 @@ use keyloom::{Error, Order, Reader, Result};
 use keyloom_tables::table::RecordKey;
 
 use super::continuation::After;
-use super::request::{Prepared, Request, Top};
+use super::request::{Prepared, Request, Scores, Top};
 use super::top_k::{ScoredDoc, TopK};
 use crate::TextIndex;
 
@@ -99,8 +99,9 @@ impl Request {
         match ordering {
             Ordering::Score => self.top(index, reader),
             Ordering::Sorted(field, order) => {
-                let (mut found, next) = self.sorted(index, reader, field, *order)?;
-                self.set_scores(index, reader, &mut found)?;
+                let prepared = self.prepare(index, reader)?;
+                let (mut found, next) = self.sorted(index, reader, field, *order, &prepared)?;
+                self.set_scores(index, reader, &prepared, &mut found)?;
                 Ok((found, next))
             }
             Ordering::ByInteger(field, function) => {
@@ -133,7 +134,7 @@ impl Request {
     ) -> Result<Top> {
         let prepared = self.prepare(index, reader)?;
         let mut top = TopK::new(self.limit, prepared.last());
-        self.for_each_batch(index, reader, &prepared, |some, ids| {
+        self.for_each_batch(index, reader, &prepared, Scores::Computed, |some, ids| {
             for (found, score) in some.iter().zip(score(some, ids)?) {
                 top.push(ScoredDoc { score, ..*found });
             }
@@ -150,16 +151,17 @@ impl Request {
         reader: &impl Reader,
         field: &str,
         order: Order,
+        prepared: &Prepared,
     ) -> Result<Top> {
         let integers = index.records().integers_of(field)?;
-        let prepared = self.prepare(index, reader)?;
         let (mut with_value, mut missing) = match prepared.after {
             Some(After { last, is_missing: true }) => {
                 (TopK::new(0, None), TopK::new(self.limit, Some(last)))
             }
             _ => (TopK::new(self.limit, prepared.last()), TopK::new(self.limit, None)),
         };
-        self.for_each_batch(index, reader, &prepared, |some, ids| {
+        // The scores are computed for the results alone.
+        self.for_each_batch(index, reader, prepared, Scores::LeftOut, |some, ids| {
             for (found, value) in some.iter().zip(integers.get_many(reader, ids)?) {
                 match value {
                     Some(value) => {
@@ -175,7 +177,7 @@ impl Request {
         let is_missing = found.len() < self.limit;
         let rest = self.limit.saturating_sub(found.len());
         found.extend(missing.into_hits().into_iter().take(rest));
-        self.page(index, found, is_missing, &prepared)
+        self.page(index, found, is_missing, prepared)
     }
 
     /// Visits all matches with their ids, in batches.
@@ -184,6 +186,7 @@ impl Request {
         index: &TextIndex<K, V>,
         reader: &impl Reader,
         prepared: &Prepared,
+        scores: Scores,
         mut visit: impl FnMut(&[ScoredDoc], &[u64]) -> Result<()>,
     ) -> Result<()> {
         let mut some = Vec::with_capacity(BATCH);
@@ -195,7 +198,7 @@ impl Request {
             some.clear();
             Ok(())
         };
-        self.for_each(index, reader, prepared, |found| {
+        self.for_each(index, reader, prepared, scores, |found| {
             some.push(found);
             if some.len() == BATCH { flush(&mut some) } else { Ok(()) }
         })?;
@@ -207,10 +210,13 @@ impl Request {
         &self,
         index: &TextIndex<K, V>,
         reader: &impl Reader,
+        prepared: &Prepared,
         found: &mut [ScoredDoc],
     ) -> Result<()> {
-        let prepared: Prepared = self.prepare(index, reader)?;
-        let mut root = self.root(index, reader, &prepared)?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut root = self.root(index, reader, prepared)?;
         let mut by_id: Vec<&mut ScoredDoc> = found.iter_mut().collect();
         by_id.sort_unstable_by_key(|found| found.doc);
         for found in by_id {

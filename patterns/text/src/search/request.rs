@@ -50,6 +50,13 @@ impl Prepared {
     }
 }
 
+/// Whether a visit of the matches computes their scores, which takes about as long as to find them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scores {
+    Computed,
+    LeftOut,
+}
+
 /// The best documents, and the position after them.
 pub(crate) type Top = (Vec<ScoredDoc>, Option<SearchContinuation>);
 
@@ -198,7 +205,7 @@ impl Request {
         Ok(ids)
     }
 
-    /// Visits all matches with their scores, by ascending id.
+    /// Visits all matches by ascending id, with their scores or with 0.
     ///
     /// # Errors
     /// As [`top`](Request::top), and the errors of `visit`.
@@ -207,12 +214,17 @@ impl Request {
         catalog: &impl Catalog,
         reader: &R,
         prepared: &Prepared,
+        scores: Scores,
         mut visit: impl FnMut(ScoredDoc) -> Result<()>,
     ) -> Result<()> {
         let mut root = self.root(catalog, reader, prepared)?;
         let mut doc = root.seek(0)?;
         while doc != END {
-            visit(ScoredDoc { doc, score: root.score()? })?;
+            let score = match scores {
+                Scores::Computed => root.score()?,
+                Scores::LeftOut => 0.0,
+            };
+            visit(ScoredDoc { doc, score })?;
             doc = root.seek(doc + 1)?;
         }
         Ok(())

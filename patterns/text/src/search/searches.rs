@@ -14,7 +14,7 @@ use super::counting::SearchExplain;
 use super::error::SearchError;
 use super::explain::Explanation;
 use super::ordering::Ordering;
-use super::request::{Request, Top};
+use super::request::{Request, Scores, Top};
 use super::results::{Hit, RecordHit, SearchPage};
 use crate::{Query, TextIndex};
 
@@ -252,7 +252,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     pub fn scores(&self, reader: &impl Reader) -> Result<Vec<(u64, f64)>> {
         let prepared = self.request.prepare(self.index, reader)?;
         let mut scores = Vec::new();
-        self.request.for_each(self.index, reader, &prepared, |found| {
+        self.request.for_each(self.index, reader, &prepared, Scores::Computed, |found| {
             scores.push((u64::from(found.doc), found.score));
             Ok(())
         })?;
