@@ -211,7 +211,9 @@ pub fn a_damaged_queue_is_found_and_repaired(store: &(impl Store + Clone)) {
         assert!(found.contains(&Inconsistency::new(second.clone(), Rule::Foreign)), "{found:?}");
         let error = by_value.drain(store).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(SchemaError::Damaged)), "{error}");
-        assert!(error.to_string().contains(&keyloom::key::display(second).to_string()));
+        // A key has its name, unless another test uses its number for something else meanwhile.
+        let (said, raw) = (error.to_string(), keyloom::key::display(second).to_string());
+        assert!(said.contains("the queue of numbers.by_value") || said.contains(&raw), "{said}");
     }
     store.transact(|txn| txn.put(second, b"\x01\x02")).unwrap();
     assert!(by_value.repair(store).unwrap().finished);
