@@ -1,7 +1,9 @@
 //! Programs whose record types differ: each is refused, or reads what the other has written.
 
+use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::sync::Barrier;
 use std::thread;
 
@@ -14,7 +16,7 @@ use keyloom_patterns::{
     InvertedIndex, RankedIndex, RollUp, Schema, SchemaError, Sketches, Table, entry,
 };
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::fixture::{Sale, Shop};
 use crate::import::{records, write};
@@ -584,4 +586,54 @@ pub fn a_store_without_shapes_is_adopted_as_said(store: &(impl Store + Clone)) {
     store.transact(|txn| shop.sales.put_many(txn, records())).unwrap();
     assert!(shop.by_town.check(&store.snapshot().unwrap()).unwrap().is_empty());
     schema_error(open().table::<u32, (String, u64)>("sales"));
+}
+
+std::thread_local! {
+    static AT_DECODE: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
+}
+
+/// A number. While it is decoded, another writer may commit.
+struct Watched(u32);
+
+impl Serialize for Watched {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_u32(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Watched {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let number = u32::deserialize(from)?;
+        // Taken, so that what it does is not watched.
+        if let Some(act) = AT_DECODE.take() {
+            act();
+            AT_DECODE.set(Some(act));
+        }
+        Ok(Self(number))
+    }
+}
+
+/// Beside busy writers, a declaration that reads its sample in its transaction is never committed.
+#[test]
+fn a_raised_version_does_not_conflict_with_writers() {
+    let store = keyloom_testing::optimistic_memory();
+    let schema = Schema::open(&store, "app").unwrap();
+    let old = schema.table_with::<u32, Watched, Postcard>("numbers", 1).unwrap();
+    store.transact(|txn| (0..5).try_for_each(|n| old.put(txn, &n, &Watched(n)))).unwrap();
+    let commits = Rc::new(Cell::new(0));
+    let (writes, counts, writer) = (old.clone(), Rc::clone(&commits), store.clone());
+    AT_DECODE.set(Some(Box::new(move || {
+        counts.set(counts.get() + 1);
+        let records = (0..5).map(|n| (n, Watched(counts.get())));
+        let records: Vec<_> = records.collect();
+        writer.transact(|txn| writes.put_many(txn, &records)).unwrap();
+    })));
+    let schema = Schema::open(&store, "app").unwrap();
+    let new = schema.table_with::<u32, Watched, Postcard>("numbers", 2);
+    drop(AT_DECODE.take());
+    let snapshot = store.snapshot().unwrap();
+    // At least one commit for each sampled record, and none of them is lost.
+    let last = commits.get();
+    assert_eq!(new.unwrap().get(&snapshot, &3).unwrap().map(|found| found.0), Some(last));
+    assert!(last >= 5, "{last}");
 }

@@ -126,6 +126,7 @@ impl Declaration<'_> {
         txn: &impl Reader,
         stored: &StoredTable,
         key: String,
+        sampled: Option<&StoredTable>,
     ) -> Result<TableDefinition> {
         let (declared, old) = (self.definition, &stored.definition);
         self.refuse_forgotten(old)?;
@@ -144,8 +145,26 @@ impl Declaration<'_> {
         } else {
             declared.shape.clone()
         };
-        self.sample::<V, C>(txn, stored)?;
+        let is_sampled = |sampled: &StoredTable| {
+            (sampled.id, &sampled.definition) == (stored.id, &stored.definition)
+        };
+        if !sampled.is_some_and(is_sampled) {
+            self.sample::<V, C>(txn, stored)?;
+        }
         Ok(TableDefinition { key, shape, ..declared.clone() })
+    }
+
+    /// Whether the version will be raised, and the records of a sample decode. Reads a snapshot: a
+    /// transaction that reads the sample itself conflicts with each busy writer, so beside several
+    /// of them it was never committed on PostgreSQL.
+    pub(super) fn has_sampled<V, C: Codec<V>>(
+        &self,
+        store: &impl Store,
+        stored: &StoredTable,
+    ) -> bool {
+        let is_raised = stored.definition.version < self.definition.version;
+        let sample = || self.sample::<V, C>(&store.snapshot()?, stored);
+        is_raised && sample().is_ok()
     }
 
     /// Decodes the first record, the last one and some between them.
@@ -207,12 +226,14 @@ fn read_two(reader: &impl Reader, keys: [&[u8]; 2]) -> Result<[Option<Vec<u8>>; 
     Ok([(); 2].map(|()| values.next().flatten().map(|value| value.to_vec())))
 }
 
-/// Enters a table, or the shape and version of this program.
+/// Enters a table, or the shape and version of this program. The records of `sampled` have decoded,
+/// if it is still the table's entry.
 pub(super) fn enter_table<V, C: Codec<V>>(
     txn: &mut impl Writer,
     entry: &[u8],
     declaration: &Declaration<'_>,
     imported: Option<&Subspace>,
+    sampled: Option<&StoredTable>,
 ) -> Result<StoredTable> {
     let declared = declaration.definition;
     let former = former_table(declaration.schema, declaration.name);
@@ -235,7 +256,7 @@ pub(super) fn enter_table<V, C: Codec<V>>(
             // A new version must have the same type of keys.
             let key = join_shapes(&stored.definition.key, &declared.key);
             let key = key.ok_or_else(|| declaration.contradicts(&stored.definition))?;
-            match declaration.raised::<V, C>(txn, &stored, key) {
+            match declaration.raised::<V, C>(txn, &stored, key, sampled) {
                 Ok(definition) => StoredTable { definition, ..stored },
                 // Without records, any type may follow. The table moves to another subspace, since
                 // a program with the earlier type may still read this one.

@@ -490,7 +490,11 @@ impl<'s, S: Store> Schema<'s, S> {
         let known_to_fit = known.stored.get(name).filter(|stored| of.fits(stored));
         let stored = match known_to_fit {
             Some(stored) => stored.clone(),
-            None => self.enter(|txn| enter_table::<V, C>(txn, &entry, &of, imported))?,
+            None => {
+                let sampled = known.stored.get(name);
+                let sampled = sampled.filter(|stored| of.has_sampled::<V, C>(self.store, stored));
+                self.enter(|txn| enter_table::<V, C>(txn, &entry, &of, imported, sampled))?
+            }
         };
         imported.map_or(Ok(()), |space| stored.refuse_elsewhere(&self.name, name, space))?;
         let owned = Owned::new(Arc::clone(&self.name), name.into(), entry, &stored, definition);
