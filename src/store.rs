@@ -358,7 +358,8 @@ pub trait Reader {
     }
 
     /// Announces keys that will be read: a remote store fetches all of them in one round trip, and
-    /// later gets of them cost none. Does nothing on other stores.
+    /// later gets of them cost none, as long as their values take less than 4 MiB. Does nothing on
+    /// other stores.
     ///
     /// ```
     /// use keyloom::{Memory, Reader, Store};

@@ -36,6 +36,11 @@ impl Address {
         if config.get_hosts().is_empty() {
             return Err(refused("it names no host"));
         }
+        let [hosts, addresses, ports] =
+            [config.get_hosts().len(), config.get_hostaddrs().len(), config.get_ports().len()];
+        if (addresses != 0 && addresses != hosts) || (ports > 1 && ports != hosts) {
+            return Err(refused("it has another number of hosts than of ports or of hostaddr"));
+        }
         if config.get_user().is_none_or(str::is_empty) {
             return Err(refused("it names no user"));
         }
@@ -177,6 +182,8 @@ mod tests {
             "host=h user=ada:secret",
             "host=h user=ada dbname=geo;password=secret",
             "ada/secret",
+            "host=a,b,c port=1,2 user=ada password=secret",
+            "host=a hostaddr=127.0.0.1,127.0.0.2 user=ada password=secret",
             "secret",
         ] {
             let error = Address::parse(address).err().map(|error| format!("{error} {error:?}"));

@@ -7,6 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
 
+#[cfg(unix)]
+use socket2::{Domain, SockAddr, Type};
 use socket2::{SockRef, TcpKeepalive};
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 use tokio_postgres::tls::MakeTlsConnect;
@@ -70,22 +72,27 @@ impl Connector {
     /// Connects to the first server that accepts it.
     pub(super) fn connect(&self, link: &Link) -> Result<Connection> {
         link.refuse_fork()?;
-        let deadline = Instant::now() + link.timeout();
+        let deadline = link.deadline();
         let nothing = io::Error::new(ErrorKind::NotFound, "the host has no address");
         let mut failed = link.lost(nothing);
+        let mut all = Vec::new();
         for target in self.targets() {
-            let places = match target.places(self.is_random()) {
-                Ok(places) => places,
-                Err(error) => {
-                    failed = link.lost(error);
-                    continue;
-                }
-            };
-            for place in places {
-                match self.connect_to(&place, &target, link, deadline) {
-                    Ok(connection) => return Ok(connection),
-                    Err(error) => failed = error,
-                }
+            match target.places(self.is_random()) {
+                Ok(places) => all.extend(places.into_iter().map(|place| (target.clone(), place))),
+                Err(error) => failed = link.lost(error),
+            }
+        }
+        let mut untried = all.len();
+        for (target, place) in all {
+            // A server that does not answer leaves time for the others.
+            let now = Instant::now();
+            let share =
+                deadline.saturating_duration_since(now) / u32::try_from(untried).unwrap_or(1);
+            let own = self.config.get_connect_timeout().copied().unwrap_or(share);
+            untried -= 1;
+            match self.connect_to(&place, &target, link, now + share.min(own)) {
+                Ok(connection) => return Ok(connection),
+                Err(error) => failed = error,
             }
         }
         Err(failed)
@@ -160,8 +167,7 @@ impl Connector {
 
     fn socket(&self, place: &Place, deadline: Instant) -> io::Result<Socket> {
         let Self { config, .. } = self;
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = config.get_connect_timeout().map_or(left, |timeout| left.min(*timeout));
+        let timeout = deadline.saturating_duration_since(Instant::now());
         let kind = match place {
             _ if timeout.is_zero() => return Err(ErrorKind::TimedOut.into()),
             Place::Tcp(address) => {
@@ -178,7 +184,13 @@ impl Connector {
                 Kind::Tcp(stream)
             }
             #[cfg(unix)]
-            Place::Unix(path) => Kind::Unix(UnixStream::connect(path)?),
+            Place::Unix(path) => {
+                // While the queue of the server is full, a connect waits as long as a write may.
+                let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
+                socket.set_write_timeout(Some(timeout))?;
+                socket.connect(&SockAddr::unix(path)?)?;
+                Kind::Unix(UnixStream::from(std::os::fd::OwnedFd::from(socket)))
+            }
         };
         Socket::new(kind)
     }

@@ -66,6 +66,15 @@ impl Connection {
         }
     }
 
+    /// Tells the server that the session ends, so that it logs no broken connection.
+    pub(super) fn close(self) {
+        let Self { client, driver, socket: _socket, .. } = self;
+        drop(client);
+        if let Some(mut driver) = driver.into_inner() {
+            let _is_ended = driver.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+
     /// Whether the connection has ended, by what has arrived until now.
     pub(super) fn is_closed(&self) -> bool {
         self.advance(&mut Context::from_waker(Waker::noop()));

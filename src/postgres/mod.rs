@@ -167,6 +167,15 @@ struct Shared {
     retry_policy: RetryPolicy,
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // In a forked child, the connections are those of the parent.
+        if self.link.refuse_fork().is_ok() {
+            self.pool.close_idle();
+        }
+    }
+}
+
 impl Postgres {
     /// Opens the store at `address`, such as `postgres://user:password@host:port/database`, with
     /// the default options. A missing table is created.

@@ -1,7 +1,7 @@
 //! Opening a store: the table, the engine, the pool.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::SqlState;
@@ -76,9 +76,8 @@ impl Shared {
 
     /// Sets up a new connection.
     fn warm(&self, mut connection: Connection) -> Result<Connection> {
-        let timeout = self.link.timeout();
-        let deadline = Instant::now() + timeout;
-        let settings = self.engine.settings(timeout);
+        let deadline = self.link.deadline();
+        let settings = self.engine.settings(self.link.timeout());
         let set = connection.wait(deadline, connection.client().batch_execute(&settings));
         let prepared = match set {
             Some(Ok(())) => connection.prepare(&self.sql, deadline),
@@ -99,7 +98,7 @@ fn prepare(
     create: bool,
     table: &str,
 ) -> Result<(Sql, Engine)> {
-    let deadline = Instant::now() + link.timeout();
+    let deadline = link.deadline();
     match connection.wait(deadline, find_table(connection.client(), table, create)) {
         None => Err(link.silent()),
         Some(Err(error)) => Err(error::of_statement(error, link)),

@@ -37,11 +37,15 @@ impl Pool {
     /// An idle connection that the server has not closed, or a new one.
     pub(super) fn take(&self, open: impl FnOnce() -> Result<Connection>) -> Result<Connection> {
         loop {
-            match self.turn()? {
-                Some(idle) if idle.is_closed() => self.close(idle),
-                Some(idle) => return Ok(idle),
-                None => return open().inspect_err(|_| self.forget()),
-            }
+            let turn = self.turn()?;
+            let slot = Slot(self);
+            let connection = match turn {
+                Some(idle) if idle.is_closed() => continue,
+                Some(idle) => idle,
+                None => open()?,
+            };
+            std::mem::forget(slot);
+            return Ok(connection);
         }
     }
 
@@ -76,12 +80,23 @@ impl Pool {
 
     /// Closes a connection that was taken.
     pub(super) fn close(&self, connection: Connection) {
-        drop(connection);
-        self.forget();
+        let _slot = Slot(self);
+        connection.close();
     }
 
-    fn forget(&self) {
-        self.state().open -= 1;
-        self.returned.notify_one();
+    /// Closes the connections that are not in use.
+    pub(super) fn close_idle(&self) {
+        let idle = std::mem::take(&mut self.state().idle);
+        idle.into_iter().for_each(|connection| self.close(connection));
+    }
+}
+
+/// The place of a connection, which is free again when this is dropped: also after a panic.
+struct Slot<'p>(&'p Pool);
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.state().open -= 1;
+        self.0.returned.notify_one();
     }
 }

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::future::{self, Future};
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use tokio_postgres::{Error as PgError, Row};
@@ -140,7 +139,7 @@ impl PostgresSession {
             return Outcome::Refused(error);
         }
         link.waited_also(1);
-        let answer = connection.wait(Instant::now() + link.timeout(), request);
+        let answer = connection.wait(link.deadline(), request);
         answer.map_or(Outcome::TimedOut, Outcome::Answered)
     }
 
@@ -170,6 +169,8 @@ impl PostgresSession {
 
     /// Sends all writes of `buffer` and, with `commit`, the commit after them, in one message.
     fn send(&self, buffer: Buffer, commit: bool) -> Result<Sent> {
+        // Before the connection is touched, which is that of the parent in a forked child.
+        self.shared.link.refuse_fork()?;
         let connection = self.connection()?;
         if connection.is_closed() {
             // It cannot have received a commit, so the outcome is certain.
@@ -432,9 +433,11 @@ impl Drop for PostgresSession {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let pool = &self.shared.pool;
+        if self.shared.link.refuse_fork().is_err() {
+            // A forked child neither writes to the connection of its parent nor waits for the pool.
+            return;
+        }
         let is_usable = match self.state.get() {
-            // A forked child must not write to the connection of its parent.
-            _ if self.shared.link.refuse_fork().is_err() => false,
             State::Fresh => true,
             State::Open | State::Failed { .. } => !connection.is_closed() && connection.roll_back(),
             State::Astray { .. } => false,

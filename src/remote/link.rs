@@ -4,6 +4,8 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+#[cfg(feature = "postgres")]
+use std::time::Instant;
 
 #[cfg(feature = "_runtime")]
 use tokio::runtime::{Builder, Runtime};
@@ -133,6 +135,14 @@ impl Link {
 
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// When an answer to a message that is sent now is late.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn deadline(&self) -> Instant {
+        // A time-out may be too long for a point in time.
+        const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+        Instant::now() + self.timeout.min(A_YEAR)
     }
 
     pub(crate) fn round_trips(&self) -> u64 {

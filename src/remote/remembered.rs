@@ -37,8 +37,9 @@ impl Remembered {
             if bytes > MOST_BYTES {
                 return;
             }
-            self.bytes.set(bytes);
-            kept.insert(KeyBuf::from_slice(key), answer.clone());
+            if kept.insert(KeyBuf::from_slice(key), answer.clone()).is_none() {
+                self.bytes.set(bytes);
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Deref;
 
-use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result};
+use keyloom::{Entry, EntryPage, Error, KeyBuf, KeyRange, Order, Reader, Result};
 use keyloom_tables::SchemaError;
 use keyloom_tables::index::Found;
 
@@ -114,10 +114,10 @@ impl Locks {
         also: &[KeyBuf],
     ) -> Result<InTheWay> {
         let questions = Claims::of(asker.locks)?.questions(asker.ticket);
-        let first = self.first_claims(reader, asker, &questions, also);
+        let pages = self.first_pages(reader, asker, &questions, also)?;
         // Without its index, a held lock would not be found.
         self.claims.at(reader).map_err(not_built)?;
-        let (mut all, has_own_work) = first?;
+        let (mut all, has_own_work) = self.first_claims(reader, asker, &questions, pages)?;
         let mut found = InTheWay { has_own_work, ..InTheWay::default() };
         let (mut own, mut predecessors) = (None, 1);
         loop {
@@ -187,15 +187,15 @@ impl Locks {
         Ok(false)
     }
 
-    /// Reads the beginning of each range, and whether the session has unfinished work, in one round
+    /// Reads the beginning of each range, and of the unfinished work of the session, in one round
     /// trip.
-    fn first_claims<'q>(
+    fn first_pages<'r, R: Reader>(
         &self,
-        reader: &impl Reader,
+        reader: &'r R,
         asker: Asker<'_>,
-        questions: &'q [Question],
+        questions: &[Question],
         also: &[KeyBuf],
-    ) -> Result<(Vec<Claimants<'q>>, bool)> {
+    ) -> Result<Vec<EntryPage<R::Bytes<'r>>>> {
         let space = self.claims.space();
         let mut ranges: Vec<_> = questions.iter().map(|q| q.range(space.prefix())).collect();
         ranges.push(KeyRange::children(&self.work.space().pack(&asker.session)));
@@ -205,9 +205,20 @@ impl Locks {
         }
         let mut pages = reader.range_many(&ranges, PAGE)?;
         pages.truncate(questions.len() + 1);
+        Ok(pages)
+    }
+
+    /// The claims at the beginning of each range, and whether the session has unfinished work.
+    fn first_claims<'q, R: Reader>(
+        &self,
+        reader: &R,
+        asker: Asker<'_>,
+        questions: &'q [Question],
+        mut pages: Vec<EntryPage<R::Bytes<'_>>>,
+    ) -> Result<(Vec<Claimants<'q>>, bool)> {
         let has_own_work = pages.pop().is_some_and(|work| !work.entries.is_empty());
         let mut all = Vec::with_capacity(questions.len());
-        for ((question, range), page) in questions.iter().zip(ranges).zip(pages) {
+        for (question, page) in questions.iter().zip(pages) {
             let (held, waiting) = (VecDeque::new(), VecDeque::new());
             let mut some = Claimants { question, held, waiting, rest: None };
             for entry in page.entries {
@@ -215,6 +226,7 @@ impl Locks {
                     some.add(asker, claim);
                 }
             }
+            let range = question.range(self.claims.space().prefix());
             some.rest = page.last.map(|last| range.after(&last).into_owned());
             if let ClaimOrder::ByName = question.order {
                 self.read_whole(reader, asker, &mut some)?;

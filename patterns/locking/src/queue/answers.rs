@@ -149,7 +149,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// [`QueueError::Stale`]; the errors of [`Table::put`](keyloom_tables::Table::put).
     pub fn bury(&self, txn: &mut impl Writer, delivery: &Delivery<J>, error: &str) -> Result<()> {
         txn.guarded(|txn| {
-            let mut job = self.held(txn, delivery, Some(&delivery.job.tenant))?;
+            let mut job = self.held(txn, delivery, None)?;
             job.set_error(error);
             job.state = JobState::Dead { since: self.now()?, timed_out: false };
             self.write(txn, delivery.id, &job)

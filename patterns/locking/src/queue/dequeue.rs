@@ -133,7 +133,8 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             visited.iter().flat_map(|(tenant, _)| due_ranges(index, tenant, now, grace)).collect();
         let mut pages = reader.range_many(&ranges, window)?.into_iter();
         for (tenant, position) in visited {
-            let line = line(index, pages.by_ref().take(RANGES), self.options.spread > 1);
+            let (line, is_read) = line(index, pages.by_ref().take(RANGES), self.options.spread > 1);
+            found.is_whole &= is_read;
             let next = position.map(|position: u64| position.wrapping_add(1));
             if line.is_empty() && next.is_some() {
                 // The next call begins after it, also if this one delivers nothing.
@@ -315,13 +316,14 @@ pub(super) fn due_ranges<J: 'static>(
     })
 }
 
-/// The jobs of one tenant, in the order of its ranges, and at random within each if `is_random`.
+/// The jobs of one tenant, in the order of its ranges, and at random within each if `is_random`; and
+/// whether there are no others behind damaged entries.
 fn line<'p, J: 'static, B: std::ops::Deref<Target = [u8]> + 'p>(
     index: &Index<JobId, Job<J>, StateParts>,
     pages: impl Iterator<Item = EntryPage<B>>,
     is_random: bool,
-) -> Vec<JobId> {
-    let (mut line, mut is_cut) = (Vec::new(), false);
+) -> (Vec<JobId>, bool) {
+    let (mut line, mut is_cut, mut is_read) = (Vec::new(), false, true);
     for page in pages {
         // Jobs of a lower priority must not come before the rest of a range.
         if is_cut {
@@ -337,8 +339,9 @@ fn line<'p, J: 'static, B: std::ops::Deref<Target = [u8]> + 'p>(
             fastrand::shuffle(line.get_mut(from..).unwrap_or_default());
         }
         is_cut = page.last.is_some() && line.len() > from;
+        is_read &= page.last.is_none() || is_cut;
     }
-    line
+    (line, is_read)
 }
 
 /// The delivery of a job, if it is leased.
