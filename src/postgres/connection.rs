@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// Tells the server that the session ends, so that it logs no broken connection.
+    /// Ends the session on the server, which then logs no broken connection.
     pub(super) fn close(self) {
         let Self { client, driver, socket: _socket, .. } = self;
         drop(client);

@@ -117,7 +117,7 @@ pub mod kit {
     pub use crate::fnv::Fnv;
     pub use crate::index::pack_one;
     pub use crate::select::Untyped;
-    pub use crate::shortened::{beginning, digest};
+    pub use crate::shortened::digest;
     pub use crate::table::{get_many, record};
     pub use crate::walk::{Walk, until_error};
 

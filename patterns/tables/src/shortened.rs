@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// A string that fits in a key and stands for `text`: `text` itself, or if it has more than `most`
-/// bytes, its beginning of at most `most` bytes, `…` and 32 digits of its SHA-256.
+/// A string that stands for `text` in a key: `text` itself, or if it has more than `most` bytes,
+/// its beginning of at most `most` bytes, `…` and 32 digits of its SHA-256, which are 35 bytes
+/// more. A key has 511 bytes for all of its parts, so 200 is a good limit for one string.
 ///
 /// Use it for URLs, paths and titles in indexes, in fields that are grouped by, and in queries. Two
 /// texts have the same short form only if they are equal: no two with the same digits are known,
@@ -41,7 +42,7 @@ pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// The beginning of at most `most` bytes, up to the end of a character.
-pub fn beginning(text: &str, most: usize) -> &str {
+fn beginning(text: &str, most: usize) -> &str {
     // A character has at most four bytes.
     (most.saturating_sub(3)..=most).rev().find_map(|end| text.get(..end)).unwrap_or_default()
 }

@@ -12,9 +12,13 @@ use super::{JsonError, JsonPath};
 /// So it limits products only: a list of any length has one entry for each element.
 const MAX_COMBINATIONS: usize = 10_000;
 
-/// The bytes of the strings of an entry, shared by its parts: half of what the longest key has room
-/// for, since NUL takes two bytes, and the key of the document comes after them.
-const STRING_BYTES: usize = 192;
+/// The bytes of an entry for its parts. The key of the index and of the document share the rest of
+/// the 511 bytes that a key has.
+const ENTRY_BYTES: usize = 400;
+
+/// What a part takes beside the beginning of a long string: the rest of the short form, the kind,
+/// and the ends.
+const PART_BYTES: usize = 41;
 
 /// The paths of an index.
 #[derive(Clone, Debug)]
@@ -56,9 +60,9 @@ impl Definition {
         self.each == other.each && self.paths.starts_with(&other.paths)
     }
 
-    /// The greatest number of bytes of a string that entries hold whole.
-    pub(super) fn longest_string(&self) -> usize {
-        (STRING_BYTES / self.paths.len()).max(32)
+    /// The greatest number of bytes of the beginning of a long string.
+    pub(super) fn longest_beginning(&self) -> usize {
+        (ENTRY_BYTES / self.paths.len()).saturating_sub(PART_BYTES).clamp(4, 192)
     }
 
     /// The packed parts of the entries of a document.
@@ -68,7 +72,7 @@ impl Definition {
 
     /// The packed parts of the entry for these values.
     pub(super) fn entry(&self, values: Vec<JsonKey<'_>>) -> KeyBuf {
-        let most = self.longest_string();
+        let most = self.longest_beginning();
         let short = |key| match key {
             JsonKey::Value(value) => JsonKey::Short(value, most),
             other => other,

@@ -45,7 +45,9 @@ impl<K: RecordKey> JsonQuery<'_, K> {
         Ok(Page { items: items.into_iter().map(|(key, _)| key).collect(), next })
     }
 
-    /// The number of documents from the continuation on, on all pages. If no path has `[]`, it is
+    /// The number of documents from the continuation on, on all pages. If a bound of the range is a
+    /// [long string](super#long-values), an array or an object, the documents of the pages are read.
+    /// Otherwise: if no path has `[]`, it is
     /// that of the entries, which a store may count without reading them. Otherwise it reads the
     /// entries, and keeps the key of each document in memory.
     ///

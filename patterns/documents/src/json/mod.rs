@@ -70,19 +70,23 @@
 //!
 //! # Long values
 //!
-//! A key has room for about 500 bytes. So an entry holds at most 192 bytes of strings: the paths of
-//! the index share them, and each has at least 32. A longer string is held by its [short
-//! form](keyloom_tables::shortened): its beginning and 32 digits of its SHA-256. An array or object
-//! whose key would be longer is held by 16 bytes of its SHA-256. Queries
-//! compare the documents: each finds exactly the values of its conditions. But in the order of the
-//! index
+//! A key has room for about 500 bytes, which the paths of an index share. So an entry holds a long
+//! string by its [short form](keyloom_tables::shortened), if that is not longer: 192 bytes of its
+//! beginning, or 159, 92, 59, 39, 25, 16, 9 and 4 in an index of two to nine paths, and 32 digits
+//! of its SHA-256. Strings of up to 31 bytes more are held whole, and NUL counts as two bytes. An
+//! array or object whose key would be longer is held by 16 bytes of its SHA-256. With more paths
+//! the key may still be too long ([`EntryTooLong`](keyloom_tables::IndexError::EntryTooLong)).
 //!
-//! * strings that have the first 189 bytes in common (93 in an index of two paths, and so on) may
+//! Queries compare the documents: each finds exactly the values of its conditions. But in the order
+//! of the index
+//!
+//! * strings that have the first 189 bytes in common (156 in an index of two paths, and so on) may
 //!   come in any order if one of them is longer than that;
 //! * long arrays come before all others except the empty one, in any order, and so do long objects.
 //!
-//! A range with such a string as a bound reads the entries of all strings that begin like it; a
-//! range with an array or object as a bound, all entries of its kind.
+//! A range with such a string as a bound reads the entries and documents of all strings that begin
+//! like it; a range with an array or object as a bound, those of its kind. A continuation of such a
+//! range is also taken by another one that reads the same entries: do not mix them.
 //!
 //! # Invariants
 //!

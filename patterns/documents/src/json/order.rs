@@ -1,7 +1,7 @@
 //! The order of JSON values in keys.
 
 use keyloom::key::{Pack, Packer, pack};
-use keyloom_tables::kit::{beginning, digest};
+use keyloom_tables::kit::digest;
 use keyloom_tables::shortened;
 use serde_json::{Number, Value};
 
@@ -20,7 +20,7 @@ const OBJECT: u8 = 7;
 pub(super) enum JsonKey<'v> {
     Value(&'v Value),
     /// The value as an index holds it: whole if it is short, otherwise the beginning of a string,
-    /// and a hash. The number is the greatest number of bytes of a string that is held whole.
+    /// and a hash. The number is the greatest number of bytes of the beginning.
     Short(&'v Value, usize),
     /// There is no value.
     Absent,
@@ -33,7 +33,24 @@ pub(super) enum JsonKey<'v> {
 /// character.
 pub(super) fn shared_beginning(text: &str, most: usize) -> Option<&str> {
     let shared = most - 3;
-    (text.len() > shared).then(|| beginning(text, shared))
+    (packed_bytes(text) > shared).then(|| beginning(text, shared))
+}
+
+/// The bytes of a string in a key, without its end: NUL takes two.
+fn packed_bytes(text: &str) -> usize {
+    text.len() + text.bytes().filter(|byte| *byte == 0).count()
+}
+
+/// The beginning of a string that takes at most `most` bytes in a key, to the end of a character.
+fn beginning(text: &str, most: usize) -> &str {
+    let mut bytes = 0;
+    let fits = |(_, char): &(usize, char)| {
+        bytes += char.len_utf8() + usize::from(*char == '\0');
+        bytes <= most
+    };
+    let last = text.char_indices().take_while(fits).last();
+    let end = last.map_or(0, |(at, char)| at + char.len_utf8());
+    text.get(..end).unwrap_or_default()
 }
 
 /// The kinds that compare with a value in a range: those of its type, and the one after them.
@@ -67,13 +84,19 @@ fn rounded(number: &Number) -> (f64, i128) {
     }
 }
 
+/// A string is held whole unless its short form is at most four bytes longer. The short form is
+/// then longer than each string that is held whole, and so differs from it.
+const SAVED: usize = 31;
+
 /// Packs a value as an index holds it.
 fn pack_short<'o>(value: &Value, most: usize, out: &'o mut Packer) -> &'o mut Packer {
     match value {
-        Value::String(text) if text.len() > most => out.push(&STRING).push(&shortened(text, most)),
+        Value::String(text) if packed_bytes(text) > most + SAVED => {
+            out.push(&STRING).push(&shortened(text, beginning(text, most).len()))
+        }
         Value::Array(_) | Value::Object(_) => {
             let whole = pack(&JsonKey::Value(value));
-            if whole.len() > most {
+            if whole.len() > most + SAVED {
                 let [kind, _] = kinds_of(value);
                 return out.push(&kind).push(&digest(&whole).to_vec());
             }

@@ -167,16 +167,17 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         reader: &impl Reader,
         found: &[(Result<K>, &[u8])],
         seen: &HashSet<KeyBuf>,
-    ) -> Result<HashMap<KeyBuf, Result<Value>>> {
+    ) -> Result<HashMap<KeyBuf, Result<Fetched>>> {
         let space = self.index.index.table().space();
         let keys = found.iter().filter_map(|(key, _)| key.as_ref().ok());
         let keys: BTreeSet<KeyBuf> = keys.map(|key| space.pack(key)).collect();
         let keys: Vec<KeyBuf> = keys.into_iter().filter(|key| !seen.contains(key)).collect();
         let stored = get_many(reader, &keys)?.into_iter();
         let decoded = |key: &KeyBuf, bytes: &[u8]| {
-            record::<_, K, Value, Json>(space, (&**key, bytes)).map(|(_, document)| document)
+            let found = record::<_, K, Value, Json>(space, (&**key, bytes));
+            found.map(|(_, document)| Fetched { document, first: None })
         };
-        let documents: Vec<Option<Result<Value>>> =
+        let documents: Vec<Option<Result<Fetched>>> =
             stored.zip(&keys).map(|(bytes, key)| Some(decoded(key, &bytes?))).collect();
         let documents = keys.into_iter().zip(documents);
         Ok(documents.filter_map(|(key, document)| Some((key, document?))).collect())
@@ -191,14 +192,14 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         key: Result<K>,
         (entry, range): (&[u8], &KeyRange<'_>),
         selected: &Selected,
-        documents: &mut HashMap<KeyBuf, Result<Value>>,
+        documents: &mut HashMap<KeyBuf, Result<Fetched>>,
         seen: &mut HashSet<KeyBuf>,
     ) -> Result<Option<(K, Value)>> {
         let key = key?;
         let packed = self.index.index.table().space().pack(&key);
-        let Some(document) = documents.remove(&packed) else { return Ok(None) };
-        let document = document?;
-        let first = self.first(range, selected, &document);
+        let Some(fetched) = documents.remove(&packed) else { return Ok(None) };
+        let Fetched { document, first } = fetched?;
+        let first = first.unwrap_or_else(|| self.first(range, selected, &document));
         let is_first = first.as_ref().is_some_and(|first| entry.starts_with(first));
         let is_before = |first: &Vec<u8>| match self.order {
             Order::Ascending => entry < &first[..],
@@ -206,7 +207,7 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         };
         if !is_first && first.as_ref().is_some_and(is_before) {
             // An entry of the range that is no answer, before one that is.
-            documents.insert(packed, Ok(document));
+            documents.insert(packed, Ok(Fetched { document, first: Some(first) }));
             return Ok(None);
         }
         // A document that is forgotten is read again, and this entry is still not its first.
@@ -226,10 +227,13 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
         document: &Value,
     ) -> Option<Vec<u8>> {
         let (space, definition) = (self.index.index.space(), &self.index.definition);
+        let exact = between(&selected.exact, &[]);
         let answers = definition.combinations(document).into_iter().filter_map(|values| {
-            let is_exact = selected.contains(&values);
+            if !exact.contains(&pack(&List(&values[..]))) {
+                return None;
+            }
             let key = [space.prefix(), &definition.entry(values)[..]].concat();
-            (is_exact && range.contains(&key)).then_some(key)
+            range.contains(&key).then_some(key)
         });
         match self.order {
             Order::Ascending => answers.min(),
@@ -261,52 +265,57 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
             return Err(JsonError::TooDeep { what, limit: MAX_DEPTH }.into());
         }
         let definition = &index.definition;
+        // What entries hold, and the values themselves: keys of the one are not compared with keys
+        // of the other.
+        let held = |last: JsonKey<'_>| definition.entry(followed(equal, Some(last)));
+        let whole = |last: JsonKey<'_>| pack(&List(followed(equal, Some(last))));
         let Some((start, end)) = range else {
-            let (entry, exact) =
+            let (entries, exact) =
                 (definition.entry(followed(equal, None)), pack(&List(followed(equal, None))));
-            return Ok(Selected { entries: only(entry), exact: only(exact), is_wide: false });
+            return Ok(Selected { entries: only(entries), exact: only(exact), is_wide: false });
         };
-        let value = |bound: &Bound<Value>| match bound {
-            Bound::Included(value) | Bound::Excluded(value) => Some(kinds_of(value)),
-            Bound::Unbounded => None,
+        let kinds = kinds_of_bound(start).or(kinds_of_bound(end)).unwrap_or(ALL_KINDS);
+        let [first, after] = kinds.map(JsonKey::Kind);
+        let bounds = |key: &dyn Fn(JsonKey<'_>) -> KeyBuf| {
+            let from = match start {
+                Bound::Unbounded => Bound::Included(key(first.clone())),
+                bound => bound.as_ref().map(|value| key(JsonKey::Value(value))),
+            };
+            let to = match end {
+                Bound::Unbounded => Bound::Excluded(key(after.clone())),
+                bound => bound.as_ref().map(|value| key(JsonKey::Value(value))),
+            };
+            (from, to)
         };
-        let kinds = value(start).or(value(end)).unwrap_or(ALL_KINDS);
-        let kind = |kind| definition.entry(followed(equal, Some(JsonKey::Kind(kind))));
-        let [first, last] = kinds.map(kind);
-        let unbounded = (Bound::Included(first), Bound::Excluded(last));
-        let exact = |bound: &Bound<Value>, unbounded: &Bound<KeyBuf>| match bound {
-            Bound::Unbounded => unbounded.clone(),
-            _ => bound
-                .as_ref()
-                .map(|value| pack(&List(followed(equal, Some(JsonKey::Value(value)))))),
-        };
-        let exact = (exact(start, &unbounded.0), exact(end, &unbounded.1));
         let beginning = |text: &str| {
-            let text = Value::from(text);
-            let mut key = definition.entry(followed(equal, Some(JsonKey::Value(&text))));
+            let mut key = held(JsonKey::Value(&Value::from(text)));
             // Without the ends of the string and of the part.
             key.truncate(key.len() - 2);
             key
         };
-        let is_wide = [start, end].into_iter().any(|bound| self.near(bound).is_some());
-        let from = match self.near(start) {
-            None => exact.0.clone(),
-            Some(Near::Beginning(text)) => Bound::Included(beginning(text)),
-            Some(Near::Kind([first, _])) => Bound::Included(kind(first)),
-        };
-        let to = match self.near(end) {
-            None => exact.1.clone(),
-            Some(Near::Beginning(text)) => Bound::Excluded(joined(&beginning(text), &[0xFF])),
-            Some(Near::Kind([_, after])) => Bound::Excluded(kind(after)),
-        };
-        Ok(Selected { entries: (from, to), exact, is_wide })
+        let (mut from, mut to) = bounds(&held);
+        let (near_start, near_end) = (self.near(start), self.near(end));
+        let is_wide = near_start.is_some() || near_end.is_some();
+        match near_start {
+            None => {}
+            Some(Near::Beginning(text)) => from = Bound::Included(beginning(text)),
+            Some(Near::Kind([first, _])) => from = Bound::Included(held(JsonKey::Kind(first))),
+        }
+        match near_end {
+            None => {}
+            Some(Near::Beginning(text)) => {
+                to = Bound::Excluded(joined(&beginning(text), &[0xFF]));
+            }
+            Some(Near::Kind([_, after])) => to = Bound::Excluded(held(JsonKey::Kind(after))),
+        }
+        Ok(Selected { entries: (from, to), exact: bounds(&whole), is_wide })
     }
 
     /// The entries near a bound that are ordered by a hash, if there may be some.
     fn near<'b>(&self, bound: &'b Bound<Value>) -> Option<Near<'b>> {
         match bound {
             Bound::Included(Value::String(text)) | Bound::Excluded(Value::String(text)) => {
-                let shared = shared_beginning(text, self.index.definition.longest_string());
+                let shared = shared_beginning(text, self.index.definition.longest_beginning());
                 shared.map(Near::Beginning)
             }
             Bound::Included(value) | Bound::Excluded(value) => {
@@ -318,12 +327,27 @@ impl<'c, K: RecordKey> JsonQuery<'c, K> {
     }
 }
 
+/// A document, and its first answer once that is known: it is visited at each of its entries.
+struct Fetched {
+    document: Value,
+    #[allow(clippy::option_option, reason = "the inner one says that there is no answer")]
+    first: Option<Option<Vec<u8>>>,
+}
+
 /// Entries that are ordered by a hash.
 enum Near<'b> {
     /// Those of strings with this beginning.
     Beginning(&'b str),
     /// Those of all arrays, or of all objects: from the first kind to the second.
     Kind([u8; 2]),
+}
+
+/// The kinds that compare with a bound.
+fn kinds_of_bound(bound: &Bound<Value>) -> Option<[u8; 2]> {
+    match bound {
+        Bound::Included(value) | Bound::Excluded(value) => Some(kinds_of(value)),
+        Bound::Unbounded => None,
+    }
 }
 
 fn is_unreadable(error: &Error) -> bool {
@@ -346,13 +370,6 @@ struct Selected {
     exact: Bounds,
     /// Whether entries are visited that are no answers.
     is_wide: bool,
-}
-
-impl Selected {
-    /// Whether the entry of these values answers the query.
-    fn contains(&self, values: &[JsonKey<'_>]) -> bool {
-        between(&self.exact, &[]).contains(&pack(&List(values)))
-    }
 }
 
 impl Select for Selected {

@@ -316,8 +316,8 @@ pub(super) fn due_ranges<J: 'static>(
     })
 }
 
-/// The jobs of one tenant, in the order of its ranges, and at random within each if `is_random`; and
-/// whether there are no others behind damaged entries.
+/// The jobs of one tenant, in the order of its ranges, and at random within each if `is_random`;
+/// and whether there are no others after damaged entries.
 fn line<'p, J: 'static, B: std::ops::Deref<Target = [u8]> + 'p>(
     index: &Index<JobId, Job<J>, StateParts>,
     pages: impl Iterator<Item = EntryPage<B>>,

@@ -100,11 +100,11 @@ pub fn queries_by_path_are_those_of_their_definition(store: &impl Store) {
     });
 }
 
-/// A string around the lengths that entries hold whole: 32, 96 and 192 bytes. Many have the same
-/// beginning.
+/// A string around the lengths of the beginnings in entries, 159 and 192 bytes, and of the strings
+/// that are held whole, 190 and 223. Many have the same beginning.
 fn a_long_string() -> impl Strategy<Value = String> {
     let unit = prop::sample::select(vec!["x", "\0", "é", "𝄞"]);
-    let near = prop::sample::select(vec![32_usize, 96, 192, 700]);
+    let near = prop::sample::select(vec![32_usize, 159, 190, 192, 223, 700]);
     let end = prop::sample::select(vec!["", "a", "\0", "é", "𝄞", "\u{10FFFF}", "𝄞x"]);
     (unit, near, 0_usize..6, end)
         .prop_map(|(unit, near, less, end)| unit.repeat((near - less) / unit.len()) + end)
@@ -121,8 +121,13 @@ fn a_long_value() -> impl Strategy<Value = Value> {
 
 /// An entry holds the beginning of a long value and a hash; the document decides.
 pub fn long_values_are_found_by_their_documents(store: &impl Store) {
-    let document = (a_long_value(), prop::collection::vec(a_long_value(), 0..3))
-        .prop_map(|(city, skus)| json!({ "city": city, "items": skus.iter().map(|sku| json!({ "sku": sku })).collect::<Vec<_>>() }));
+    let item = (a_long_value(), a_long_value());
+    let document = (a_long_value(), a_long_value(), prop::collection::vec(item, 0..3));
+    let document = document.prop_map(|(city, total, items)| {
+        let item = |(sku, count): (Value, Value)| json!({ "sku": sku, "count": count });
+        let items: Vec<Value> = items.into_iter().map(item).collect();
+        json!({ "city": city, "total": total, "items": items })
+    });
     let bound = || {
         prop_oneof![
             a_long_value().prop_map(Bound::Included),
@@ -135,6 +140,10 @@ pub fn long_values_are_found_by_their_documents(store: &impl Store) {
     laws::long_property(all, |(mut all, one, (range, is_up, limit))| {
         // Some of the bounds are values of documents.
         all.extend([json!({ "city": one }), json!({ "items": [{ "sku": one }] })]);
+        for total in [json!(1), json!("x".repeat(200)), one.clone()] {
+            let items = json!([{ "sku": one, "count": total }]);
+            all.push(json!({ "city": one, "total": total, "items": items }));
+        }
         for bound in [&range.0, &range.1] {
             if let Bound::Included(value) | Bound::Excluded(value) = bound {
                 all.push(json!({ "city": value, "items": [{ "sku": value }, { "sku": one }] }));
@@ -158,8 +167,8 @@ pub fn long_values_are_found_by_their_documents(store: &impl Store) {
         let in_range =
             wanted(&|document| of_city(document).is_some_and(|city| is_within(&city, &range)));
         let found = all_pages(&by_city.clone().range(range.clone()), &snapshot, &all);
-        // In the order of what all entries hold: two paths share 192 bytes.
-        let held: Vec<_> = found.iter().map(|key| held(&all[*key as usize]["city"], 93)).collect();
+        // In the order of what all entries hold: 159 bytes of the strings of two paths.
+        let held: Vec<_> = found.iter().map(|key| held(&all[*key as usize]["city"], 156)).collect();
         assert!(held.is_sorted_by(|a, b| if is_up { a <= b } else { a >= b }), "{held:?}");
         assert_eq!(sorted(found), in_range, "{range:?}");
         let in_range =
@@ -168,8 +177,30 @@ pub fn long_values_are_found_by_their_documents(store: &impl Store) {
         assert_eq!(sorted(found), in_range, "{range:?}");
 
         let equal = wanted(&|document| of_city(document).is_some_and(|of| is_equal(&of, &one)));
-        let found = all_pages(&by_city.equal(one.clone()), &snapshot, &all);
+        let found = all_pages(&by_city.clone().equal(one.clone()), &snapshot, &all);
         assert_eq!(sorted(found), equal, "{one}");
+        // A long value, and then a range.
+        let is_everything = matches!(range, (Bound::Unbounded, Bound::Unbounded));
+        let totals = wanted(&|document| {
+            let total = document.get("total");
+            of_city(document).is_some_and(|of| is_equal(&of, &one))
+                && total.map_or(is_everything, |total| is_within(total, &range))
+        });
+        let query = by_city.clone().equal(one.clone()).range(range.clone());
+        let found = all_pages(&query, &snapshot, &all);
+        assert_eq!(sorted(found), totals, "{one}, {range:?}");
+        let both = wanted(&|document| {
+            let items = document.get("items").and_then(Value::as_array).into_iter().flatten();
+            let mut items =
+                items.filter(|item| item.get("sku").is_some_and(|of| is_equal(of, &one)));
+            items.any(|item| {
+                let count = item.get("count");
+                count.map_or(is_everything, |count| is_within(count, &range))
+            })
+        });
+        let query = orders.find_nested("items[]", ["sku", "count"]).unwrap();
+        let query = query.equal(one.clone()).range(range.clone()).order(order).limit(limit);
+        assert_eq!(sorted(all_pages(&query, &snapshot, &all)), both, "{one}, {range:?}");
         let equal = wanted(&|document| skus(document).into_iter().any(|sku| is_equal(sku, &one)));
         let found = all_pages(&by_sku.equal(one.clone()), &snapshot, &all);
         assert_eq!(sorted(found), equal, "{one}");
@@ -177,10 +208,13 @@ pub fn long_values_are_found_by_their_documents(store: &impl Store) {
     });
 }
 
-/// The kind of a value, and the beginning of a string that each entry holds.
+/// The kind of a value, and the beginning of a string that each entry holds, as it is in a key.
 fn held(value: &Value, bytes: usize) -> (u8, Vec<u8>) {
     match value {
-        Value::String(text) => (1, text.bytes().take(bytes).collect()),
+        Value::String(text) => {
+            let escaped = text.bytes().flat_map(|byte| [Some(byte), (byte == 0).then_some(0xFF)]);
+            (1, escaped.flatten().take(bytes).collect())
+        }
         Value::Array(_) => (2, Vec::new()),
         Value::Object(_) => (3, Vec::new()),
         _ => (0, Vec::new()),
