@@ -2,7 +2,7 @@
 
 use keyloom::key::pack_into;
 use keyloom::key::{DecodeError, Unpacker};
-use keyloom::{Error, KeyBuf, KeyRange, Pack, Result, Subspace, Unpack, pack, prefix_end, unpack};
+use keyloom::{Error, KeyBuf, KeyRange, Pack, Result, Subspace, Unpack, pack, unpack};
 
 /// The subspaces of an index or of one of its groups, with short names, since they are in every
 /// key.
@@ -180,16 +180,24 @@ impl ListKeys {
 
     /// The blocks that end with an id or after it.
     pub(crate) fn from(&self, id: u32) -> KeyRange<'static> {
-        match prefix_end(&self.blocks) {
-            Some(end) => KeyRange::half_open(&self.block(id), &end).into_owned(),
-            None => KeyRange::starting_at(&self.block(id)).into_owned(),
-        }
+        after_id(&self.blocks, id)
+    }
+
+    /// Whether a key is one of a block of the list. A term that goes on after a NUL begins alike.
+    pub(crate) fn is_block(&self, key: &[u8]) -> bool {
+        key.strip_prefix(&*self.blocks).is_some_and(|id| id.first() != Some(&0xFF))
     }
 
     /// The blocks that end before an id.
     pub(crate) fn before(&self, id: u32) -> KeyRange<'static> {
         KeyRange::half_open(&self.blocks, &self.block(id)).into_owned()
     }
+}
+
+/// The keys with a prefix that end with an id or a greater one. Those of a term that goes on after
+/// a NUL have the same prefix, and `FF` after it.
+pub(crate) fn after_id(prefix: &[u8], id: u32) -> KeyRange<'static> {
+    KeyRange::children(prefix).intersect(KeyRange::starting_at(&with_id(prefix, id))).into_owned()
 }
 
 pub(crate) fn with_id(prefix: &[u8], id: u32) -> KeyBuf {

@@ -179,7 +179,7 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         };
         for (key, is_list) in &removed {
             match is_list {
-                true => txn.delete_range(KeyRange::prefix(key))?,
+                true => txn.delete_range(KeyRange::children(key))?,
                 false => txn.delete(key)?,
             }
         }
@@ -313,7 +313,7 @@ impl<K: RecordKey, V: 'static, G, C: Codec<V>> Repair<'_, K, V, G, C> {
         let index = self.index;
         let keys = index.spaces.list(scope, term);
         let ranges = [&keys.blocks, &keys.occurrences, &keys.summaries];
-        let ranges = ranges.map(|prefix| KeyRange::prefix(prefix));
+        let ranges = ranges.map(|prefix| KeyRange::children(prefix));
         let mut stored: BTreeMap<KeyBuf, Vec<u8>> = BTreeMap::new();
         for range in ranges {
             for entry in txn.range(range, Order::Ascending)? {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, prefix_end};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result};
 use keyloom_tables::derived::SortedWrites;
 
-use super::keys::{ListKeys, MAX_LAYERS, with_id};
+use super::keys::{ListKeys, MAX_LAYERS, after_id, with_id};
 use crate::postings::{
     Block, Bounds, IdRange, SUMMARY_UNITS, Unit, decode_summary, divide_units, encode_summary,
     merged_bounds,
@@ -134,11 +134,7 @@ impl<'e, R: Reader> LayerEdit<'e, R> {
     }
 
     fn from(&self, id: u32) -> KeyRange<'static> {
-        let from = with_id(&self.prefix, id);
-        match prefix_end(&self.prefix) {
-            Some(end) => KeyRange::half_open(&from, &end).into_owned(),
-            None => KeyRange::starting_at(&from).into_owned(),
-        }
+        after_id(&self.prefix, id)
     }
 
     fn before(&self, id: u32) -> KeyRange<'static> {
@@ -146,7 +142,7 @@ impl<'e, R: Reader> LayerEdit<'e, R> {
     }
 
     fn is_empty(&self) -> Result<bool> {
-        Ok(self.reader.first(KeyRange::prefix(&self.prefix))?.is_none())
+        Ok(self.reader.first(KeyRange::children(&self.prefix))?.is_none())
     }
 
     /// The first summaries of a list that has become long enough, or of none.
@@ -169,7 +165,7 @@ impl<'e, R: Reader> LayerEdit<'e, R> {
         let below = self.layer.checked_sub(1).filter(|below| *below > 0);
         let prefix = below.map_or_else(|| self.keys.blocks.clone(), |below| self.keys.layer(below));
         let mut units = BTreeMap::new();
-        for entry in self.reader.range(KeyRange::prefix(&prefix), Order::Ascending)? {
+        for entry in self.reader.range(KeyRange::children(&prefix), Order::Ascending)? {
             let (key, value) = entry?;
             let (last, bounds) = match below {
                 None => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, prefix_end};
+use keyloom::{Entry, Error, KeyRange, Order, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_tables::kit::Walk;
 
@@ -16,8 +16,14 @@ use super::plan::{BooleanPlan, Plan};
 use super::spans::{SpanShape, SpansNode};
 use super::statistics::Statistics;
 use super::union::Union;
-use crate::index::LENGTHS;
+use crate::index::{LENGTHS, ListKeys};
 use crate::postings::{BLOCK_POSTINGS, Block};
+
+/// How many lists a remote store reads together,
+const LISTS_TOGETHER: usize = 256;
+
+/// and how many blocks of each.
+const FIRST_BLOCKS: usize = 16;
 
 /// Builds operators that read from one reader.
 pub(crate) struct Builder<'b, 'r, C, R> {
@@ -116,18 +122,58 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
     }
 
     /// The documents of many terms: collected, since a cursor for each of them would cost more per
-    /// document. The blocks of all terms are in one range, in the order of the terms, so one scan
-    /// reads those of neighbours.
+    /// document.
     fn union(&self, field: FieldInfo, terms: &[MatchedTerm], score: f64) -> Result<Node<'r, R>> {
         let (mut all, mut ids) = (Union::default(), [0; BLOCK_POSTINGS]);
+        self.each_block(field, terms, |list, distance, key, bytes| {
+            let block = Block::parse(bytes, list.last_id(key)?);
+            let docs = block.and_then(|block| block.docs(&mut ids).map(|()| block.count()));
+            let docs = docs.map_err(|why| Error::from(why).at(key))?;
+            all.extend(ids.get(..docs).unwrap_or_default(), distance);
+            Ok(())
+        })?;
+        let (ids, distances) = all.into_columns();
+        Ok(Node::Ids(Ids::with_distances(ids.into(), distances.map(Arc::from), score)))
+    }
+
+    /// Calls `visit` with each block of the terms.
+    ///
+    /// The blocks of all terms are in one range, in the order of the terms, so one scan steps from
+    /// those of a term to those of its neighbours. A remote store would fetch a page of other terms
+    /// with each of them, so there many lists are read together.
+    fn each_block(
+        &self,
+        field: FieldInfo,
+        terms: &[MatchedTerm],
+        mut visit: impl FnMut(&ListKeys, u8, &[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let list = |of: &MatchedTerm| self.catalog.list(field, &of.term).list;
-        let end = terms.last().and_then(|last| prefix_end(&list(last).blocks));
+        if self.reader.prefetched() > 0 {
+            for some in terms.chunks(LISTS_TOGETHER) {
+                let lists: Vec<ListKeys> = some.iter().map(list).collect();
+                let ranges: Vec<_> = lists.iter().map(|list| list.from(0)).collect();
+                let pages = self.reader.range_many(&ranges, FIRST_BLOCKS)?;
+                for ((matched, list), page) in some.iter().zip(&lists).zip(pages) {
+                    for (key, bytes) in page.entries {
+                        visit(list, matched.distance, &key, &bytes)?;
+                    }
+                    let Some(last) = page.last else { continue };
+                    let rest = list.from(list.last_id(&last)?.saturating_add(1));
+                    for entry in self.reader.range(rest, Order::Ascending)? {
+                        let (key, bytes) = entry?;
+                        visit(list, matched.distance, &key, &bytes)?;
+                    }
+                }
+            }
+            return Ok(());
+        }
+        let all =
+            KeyRange::through(&terms.last().map(|last| list(last).blocks).unwrap_or_default());
         let mut walk = Walk::new(self.reader, Order::Ascending, 1);
         let mut next: Option<Entry<R::Bytes<'r>>> = None;
         for (number, matched) in terms.iter().enumerate() {
             let list = list(matched);
-            let from = KeyRange::starting_at(&list.blocks);
-            let rest = end.as_ref().map_or(from.clone(), |end| from.before(end));
+            let rest = all.clone().intersect(KeyRange::starting_at(&list.blocks));
             next = match next {
                 Some((key, bytes)) if rest.contains(&key) => Some((key, bytes)),
                 _ if number > 0 => walk.leave(rest)?,
@@ -136,16 +182,12 @@ impl<'r, C: Catalog, R: Reader> Builder<'_, 'r, C, R> {
                     walk.step()?
                 }
             };
-            while let Some((key, bytes)) = next.take_if(|(key, _)| key.starts_with(&list.blocks)) {
-                let block = Block::parse(&bytes, list.last_id(&key)?);
-                let docs = block.and_then(|block| block.docs(&mut ids).map(|()| block.count()));
-                let docs = docs.map_err(|why| Error::from(why).at(&key))?;
-                all.extend(ids.get(..docs).unwrap_or_default(), matched.distance);
+            while let Some((key, bytes)) = next.take_if(|(key, _)| list.is_block(key)) {
+                visit(&list, matched.distance, &key, &bytes)?;
                 next = walk.step()?;
             }
         }
-        let (ids, distances) = all.into_columns();
-        Ok(Node::Ids(Ids::with_distances(ids.into(), distances.map(Arc::from), score)))
+        Ok(())
     }
 
     fn boolean(&self, plan: &BooleanPlan, boost: f64) -> Result<Node<'r, R>> {

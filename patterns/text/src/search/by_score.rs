@@ -206,7 +206,7 @@ impl<'r, R: Reader> List<'r, R> {
     pub(super) fn top(&self) -> Result<Vec<Part>> {
         let (mut all, mut first) = (Vec::new(), 0);
         if self.may_have_summaries {
-            let range = KeyRange::prefix(&self.keys.summaries).into_owned();
+            let range = KeyRange::children(&self.keys.summaries).into_owned();
             let mut highest = None;
             for entry in self.reader.range(range, Order::Ascending)? {
                 let (key, value) = entry?;

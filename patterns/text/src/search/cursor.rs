@@ -149,7 +149,7 @@ impl<'r, R: Reader> Cursor<'r, R> {
 
     /// The ranges to read before the cursor begins: of its blocks and of its summaries.
     pub(crate) fn first_ranges(&self) -> [KeyRange<'static>; 2] {
-        [self.keys.list.from(0), KeyRange::prefix(&self.keys.list.summaries).into_owned()]
+        [self.keys.list.from(0), KeyRange::children(&self.keys.list.summaries).into_owned()]
     }
 
     /// Sets the first pages of these ranges. The page of the summaries must have all of the highest

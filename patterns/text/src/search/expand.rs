@@ -1,5 +1,6 @@
 //! The terms of the dictionary that a pattern matches.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 use keyloom::{Error, KeyRange, Order, Reader, Result};
@@ -81,13 +82,13 @@ impl Expansion {
             if taken.scanned.get() > self.max_scanned_terms {
                 return Err(SearchError::too_many_scanned(pattern, self.max_scanned_terms));
             }
-            let term = dictionary.unpack::<(u32, &str)>(&key);
+            let term = dictionary.unpack::<(u32, Cow<'_, str>)>(&key);
             let (_, term) = term.map_err(|error| Error::from(error).at(&key))?;
-            next = match matcher.step(term) {
+            next = match matcher.step(&term) {
                 TermStep::Match { distance } => {
                     // A counter of 0 may remain after the last document of a term.
                     if count.iter().any(|byte| *byte != 0) {
-                        terms.push(MatchedTerm { term: term.to_owned(), distance });
+                        terms.push(MatchedTerm { term: term.into_owned(), distance });
                         self.check(terms.len(), pattern)?;
                     }
                     walk.step()?

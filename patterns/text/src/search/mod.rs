@@ -45,7 +45,8 @@
 //!
 //! [`count`](Search::count), [`ids`](Search::ids), [`facets`](Search::facets) and other orders than
 //! the score visit all matches. A filter is read chunk by chunk where the query has documents; the
-//! documents of a pattern are kept in memory: five bytes each.
+//! documents of a pattern are kept in memory: five bytes each, and while they are collected 1.5 KiB
+//! for each 4,096 ids with one of them.
 //!
 //! A query becomes a tree of operators: cursors over documents in the order of their
 //! ids, which skip blocks that cannot contain a match or a score that is good enough.

@@ -56,7 +56,7 @@ impl Loaded {
 impl Skips {
     /// Reads the highest layer, of at most 16 summaries. A short list has none.
     pub(crate) fn read(reader: &impl Reader, keys: &ListKeys, weight: &Weight) -> Result<Self> {
-        let entries = reader.range(KeyRange::prefix(&keys.summaries), Order::Ascending)?;
+        let entries = reader.range(KeyRange::children(&keys.summaries), Order::Ascending)?;
         Self::of(entries, keys, weight)
     }
 

@@ -1,5 +1,7 @@
 //! Reads of the dictionary.
 
+use std::borrow::Cow;
+
 use keyloom::{Error, KeyRange, Order, Reader, Result};
 use keyloom_tables::kit::{Walk, get_many};
 
@@ -67,14 +69,14 @@ impl Dictionary<'_> {
             let (_, term) = self
                 .spaces
                 .terms
-                .unpack::<(u32, &str)>(&key)
+                .unpack::<(u32, Cow<'_, str>)>(&key)
                 .map_err(|error| Error::from(error).at(&key))?;
-            next = match matcher.step(term) {
+            next = match matcher.step(&term) {
                 TermStep::Match { distance } => {
                     // A counter of 0 may remain after the last document of a term.
                     let documents = count_of(&key, Some(&value))?;
                     if documents > 0 {
-                        found.push(Suggestion { term: term.to_owned(), documents, distance });
+                        found.push(Suggestion { term: term.into_owned(), documents, distance });
                     }
                     walk.step()?
                 }

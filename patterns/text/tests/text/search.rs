@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::{Error, Fault, Faulty, Memory, Reader, Store, Subspace, Writer};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_tables::Table;
+use keyloom_tables::{Maintained, Table};
 use keyloom_testing::laws;
 use keyloom_text::suggest::Similarity;
 use keyloom_text::{
@@ -343,4 +343,41 @@ fn a_fault_in_a_put_leaves_nothing_half_done() {
             faults.iter().map(ToString::to_string).collect()
         },
     );
+}
+
+/// The lists of a term are before those of a term that goes on after a NUL, and begin alike.
+pub fn terms_that_go_on_after_a_nul_are_other_terms(store: &impl Store) {
+    const TERMS: [&str; 6] = ["", "a", "a\0", "a\0x", "a\u{1}", "\0"];
+    let texts = TextIndex::with_keys_as_ids(&Subspace::new("text")).field(
+        "word",
+        Analyzer::keyword(),
+        |_: &u32, word: &String, add| add(word),
+    );
+    let words = Table::<u32, String>::new(&Subspace::new("words")).with(&texts);
+    laws::clear(store);
+    // So many that a list has several blocks, and summaries.
+    let of = |id: u32| TERMS[id as usize % TERMS.len()].to_owned();
+    for part in 0..12 {
+        let some: Vec<_> = (part * 700..(part + 1) * 700).map(|id| (id, of(id))).collect();
+        store.transact(|txn| words.put_many(txn, &some)).unwrap();
+    }
+    let gone: Vec<u32> = (0..8_400).step_by(17).collect();
+    store.transact(|txn| words.delete_many(txn, &gone).map(drop)).unwrap();
+    let wanted = |is_wanted: &dyn Fn(&str) -> bool| -> Vec<u64> {
+        let all = (0..8_400_u32).filter(|id| !id.is_multiple_of(17) && is_wanted(&of(*id)));
+        all.map(u64::from).collect()
+    };
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(texts.check(&snapshot, &words).unwrap(), []);
+    let found = |query: Query| texts.search(query).ids(&snapshot).unwrap();
+    for term in TERMS.iter().filter(|term| !term.is_empty()) {
+        assert_eq!(found(Query::term("word", *term)), wanted(&|word| word == *term), "{term:?}");
+        let begins = wanted(&|word| word.starts_with(term));
+        assert_eq!(found(Query::prefix("word", *term)), begins, "{term:?}");
+        let best = texts.search(Query::term("word", *term)).limit(3).hits(&snapshot).unwrap();
+        assert_eq!(best.items.len(), 3);
+    }
+    drop(snapshot);
+    assert!(texts.repair(store, &words).unwrap().finished);
+    assert_eq!(texts.check(&store.snapshot().unwrap(), &words).unwrap(), []);
 }
