@@ -27,7 +27,7 @@ pub struct Candidates {
     due: Vec<String>,
     /// Tenants without a job to deliver that were active for long.
     idle: Vec<String>,
-    /// Whether no other tenant can have a job.
+    /// Whether no other tenant can have a job, and no job is after damaged entries.
     is_whole: bool,
 }
 
@@ -78,8 +78,11 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         counted: usize,
     ) -> Result<Vec<Delivery<J>>> {
         let n = n.min(MOST_JOBS);
-        let (mut tenants, mut jobs) = (n.clamp(1, MOST_TENANTS), n);
-        for _ in 0..if n == 0 { 0 } else { STEPS } {
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let (mut tenants, mut jobs) = (n.min(MOST_TENANTS), n);
+        for _ in 0..STEPS {
             let candidates = self.some_candidates(&store.snapshot()?, jobs, tenants)?;
             self.wake(store, &candidates)?;
             self.settle(store, &candidates)?;

@@ -74,6 +74,31 @@ pub fn damaged_jobs_do_not_block_others(store: &AnyStore) {
     assert_eq!(queue.dequeue(store, 5).unwrap().len(), 1);
 }
 
+/// More entries than a delivery reads at first.
+pub fn many_damaged_entries_do_not_block_a_tenant(store: &AnyStore) {
+    let (queue, _) = open(store);
+    fill(store, &queue, "acme", 60);
+    let ids = queue.peek(&store.snapshot().unwrap(), "acme", 40).unwrap();
+    let all = dump_all(store);
+    let entry_of = |id: &keyloom_locking::queue::JobId| {
+        let keys = all.keys().filter(|key| key.windows(16).any(|part| part == id.as_bytes()));
+        keys.max_by_key(|key| key.len()).unwrap()
+    };
+    store
+        .transact(|txn| {
+            ids.iter().try_for_each(|(id, _)| {
+                // Another key at the same place, which no id ends.
+                let entry = entry_of(id);
+                txn.delete(entry)?;
+                txn.put(&entry[..entry.len() - 1], b"")
+            })
+        })
+        .unwrap();
+    let lost: Vec<u32> = ids.iter().map(|(_, job)| job.payload).collect();
+    let delivered = payloads(&queue.dequeue(store, 1).unwrap());
+    assert!(matches!(delivered[..], [one] if !lost.contains(&one)), "{delivered:?}");
+}
+
 /// A tenant whose first 1,000 jobs do not decode still gets the one after them.
 pub fn many_damaged_jobs_do_not_block_a_tenant(store: &AnyStore) {
     let (queue, _) = open(store);

@@ -101,6 +101,7 @@ on_every_store! {
     consumers::a_clock_that_is_ahead_by_less_than_the_grace_period_takes_nothing,
     damage::damage_is_found_and_repaired,
     damage::damaged_jobs_do_not_block_others,
+    damage::many_damaged_entries_do_not_block_a_tenant,
     damage::many_damaged_jobs_do_not_block_a_tenant,
     faults::faults_leave_nothing_half_done,
     faults::conflicts_are_retried,
