@@ -207,7 +207,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     let error = refused(store, put(250));
     let says = error.to_string();
     assert!(says.starts_with(r#"the value ("éééé"#), "{says}");
-    assert!(says.contains(r#"of the field "city" makes a key of 530 bytes in the inverted index ("index",), the limit is 511; shorten it"#), "{says}");
+    assert!(says.contains(r#"of the field "city" makes a key of 530 bytes in the inverted index ("index",), the limit is 511; give a shorter one"#), "{says}");
     let Some(InvertedIndexError::ValueTooLong { bytes, limit, .. }) = error.downcast_ref() else {
         panic!("{error}");
     };
