@@ -4,7 +4,7 @@ use syn::ext::IdentExt;
 use syn::{Error, Ident, Result};
 
 /// The methods of `Table`, which a method of the generated type would hide.
-const OF_TABLE: [&str; 25] = [
+const OF_TABLE: [&str; 26] = [
     "check_repair",
     "clone",
     "count",
@@ -26,6 +26,7 @@ const OF_TABLE: [&str; 25] = [
     "range",
     "refuse_unless_attached",
     "refusing",
+    "replace",
     "space",
     "with",
     "with_codec",

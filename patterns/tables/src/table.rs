@@ -578,13 +578,15 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         old: Option<&V>,
         new: Option<&V>,
     ) -> Result<()> {
-        let packed = self.space.pack(key);
-        let change = match new {
-            Some(value) => Change::setting(key, &packed, value)?,
-            None => Change::removing(key, &packed),
-        };
-        let followed = self.follow(txn)?;
-        self.make(txn, &[change], &[Met::of(old)], &followed, &Queued::new())
+        txn.guarded(|txn| {
+            let packed = self.space.pack(key);
+            let change = match new {
+                Some(value) => Change::setting(key, &packed, value)?,
+                None => Change::removing(key, &packed),
+            };
+            let followed = self.follow(txn)?;
+            self.make(txn, &[change], &[Met::of(old)], &followed, &Queued::new())
+        })
     }
 
     /// Changes many records with distinct keys, each from the first value of its pair to the
