@@ -68,25 +68,27 @@ impl Files {
     /// [`FilesError::IsADirectory`], [`FilesError::Full`]; any error of the store, such as
     /// [`Error::TransactionTooLarge`](keyloom::Error::TransactionTooLarge).
     pub fn write(&self, txn: &mut impl Writer, path: &str, contents: &[u8]) -> Result<u32> {
-        let (directory, name, existing) = self.place(txn, path)?;
-        let pieces = pieces_of(contents);
-        let many = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
-        let kind = Kind::File { bytes: contents.len() as u64, pieces: many };
-        let entry = Entry { directory, name: name.to_owned(), kind };
-        let (id, before) = match existing {
-            Some((_, Entry { kind: Kind::Directory, .. })) => {
-                return Err(FilesError::IsADirectory { path: path.to_owned() }.into());
-            }
-            Some((id, Entry { kind: Kind::File { pieces, .. }, .. })) => {
-                self.entries.put(txn, &id, &entry)?;
-                (id, pieces)
-            }
-            None => (self.add(txn, &entry)?, 0),
-        };
-        let numbered = (0..).zip(pieces).map(|(n, piece)| ((id, n), piece));
-        self.pieces.put_many(txn, numbered)?;
-        self.remove_pieces(txn, id, many..before)?;
-        Ok(id)
+        txn.guarded(|txn| {
+            let (directory, name, existing) = self.place(txn, path)?;
+            let pieces = pieces_of(contents);
+            let many = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
+            let kind = Kind::File { bytes: contents.len() as u64, pieces: many };
+            let entry = Entry { directory, name: name.to_owned(), kind };
+            let (id, before) = match existing {
+                Some((_, Entry { kind: Kind::Directory, .. })) => {
+                    return Err(FilesError::IsADirectory { path: path.to_owned() }.into());
+                }
+                Some((id, Entry { kind: Kind::File { pieces, .. }, .. })) => {
+                    self.entries.put(txn, &id, &entry)?;
+                    (id, pieces)
+                }
+                None => (self.add(txn, &entry)?, 0),
+            };
+            let numbered = (0..).zip(pieces).map(|(n, piece)| ((id, n), piece));
+            self.pieces.put_many(txn, numbered)?;
+            self.remove_pieces(txn, id, many..before)?;
+            Ok(id)
+        })
     }
 
     pub(super) fn remove_pieces(

@@ -15,11 +15,13 @@ impl Files {
     /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`],
     /// [`FilesError::NotEmpty`]; any error of the store.
     pub fn remove(&self, txn: &mut impl Writer, path: &str) -> Result<()> {
-        let (id, entry) = self.required(txn, path)?;
-        if entry.is_directory() && self.first_in(txn, id)?.is_some() {
-            return Err(FilesError::NotEmpty { path: path.to_owned() }.into());
-        }
-        self.remove_entry(txn, id, &entry).map(drop)
+        txn.guarded(|txn| {
+            let (id, entry) = self.required(txn, path)?;
+            if entry.is_directory() && self.first_in(txn, id)?.is_some() {
+                return Err(FilesError::NotEmpty { path: path.to_owned() }.into());
+            }
+            self.remove_entry(txn, id, &entry).map(drop)
+        })
     }
 
     /// Removes a file, or a directory with all that is in it. It disappears in one transaction;

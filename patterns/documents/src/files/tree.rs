@@ -139,11 +139,13 @@ impl Files {
     /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`],
     /// [`FilesError::Exists`], [`FilesError::Full`]; any error of the store.
     pub fn create_directory(&self, txn: &mut impl Writer, path: &str) -> Result<u32> {
-        let (directories, name) = split(path)?;
-        let directory = self.directory(txn, path, &directories)?;
-        self.refuse_existing(txn, directory, name, path)?;
-        let entry = Entry { directory, name: name.to_owned(), kind: Kind::Directory };
-        self.add(txn, &entry)
+        txn.guarded(|txn| {
+            let (directories, name) = split(path)?;
+            let directory = self.directory(txn, path, &directories)?;
+            self.refuse_existing(txn, directory, name, path)?;
+            let entry = Entry { directory, name: name.to_owned(), kind: Kind::Directory };
+            self.add(txn, &entry)
+        })
     }
 
     /// The id of the directory of a new entry and its name, and the entry if it exists.
@@ -204,16 +206,18 @@ impl Files {
     /// [`FilesError::BadPath`]; [`FilesError::NotFound`] and [`FilesError::NotADirectory`] for
     /// either path; [`FilesError::Exists`]; [`FilesError::BelowItself`]; any error of the store.
     pub fn rename(&self, txn: &mut impl Writer, from: &str, to: &str) -> Result<()> {
-        let (id, mut entry) = self.required(txn, from)?;
-        let (directories, name) = split(to)?;
-        let directory = self.directory(txn, to, &directories)?;
-        if self.is_at_or_below(txn, directory, id)? {
-            let (from, to) = (from.to_owned(), to.to_owned());
-            return Err(FilesError::BelowItself { from, to }.into());
-        }
-        self.refuse_existing(txn, directory, name, to)?;
-        (entry.directory, entry.name) = (directory, name.to_owned());
-        self.entries.put(txn, &id, &entry)
+        txn.guarded(|txn| {
+            let (id, mut entry) = self.required(txn, from)?;
+            let (directories, name) = split(to)?;
+            let directory = self.directory(txn, to, &directories)?;
+            if self.is_at_or_below(txn, directory, id)? {
+                let (from, to) = (from.to_owned(), to.to_owned());
+                return Err(FilesError::BelowItself { from, to }.into());
+            }
+            self.refuse_existing(txn, directory, name, to)?;
+            (entry.directory, entry.name) = (directory, name.to_owned());
+            self.entries.put(txn, &id, &entry)
+        })
     }
 
     /// Whether a directory is another one or below it.

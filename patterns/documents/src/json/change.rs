@@ -14,10 +14,10 @@ impl<K: RecordKey> Collection<K> {
     /// # Errors
     /// [`JsonError::Exists`]; the errors of [`put`](Collection::put).
     pub fn insert(&self, txn: &mut impl Writer, key: &K, document: &Value) -> Result<()> {
-        match self.get(txn, key)? {
+        txn.guarded(|txn| match self.get(txn, key)? {
             Some(_) => Err(JsonError::Exists { key: shown(key) }.into()),
             None => self.put(txn, key, document),
-        }
+        })
     }
 
     /// Writes a document in the place of another one, which is returned.
@@ -25,9 +25,11 @@ impl<K: RecordKey> Collection<K> {
     /// # Errors
     /// [`JsonError::NoDocument`]; the errors of [`put`](Collection::put).
     pub fn replace(&self, txn: &mut impl Writer, key: &K, document: &Value) -> Result<Value> {
-        let old = self.required(txn, key)?;
-        self.put(txn, key, document)?;
-        Ok(old)
+        txn.guarded(|txn| {
+            let old = self.required(txn, key)?;
+            self.put(txn, key, document)?;
+            Ok(old)
+        })
     }
 
     /// Writes a document, whether there is one or not.
@@ -71,11 +73,13 @@ impl<K: RecordKey> Collection<K> {
     /// # Errors
     /// [`JsonError::NoDocument`]; the errors of [`put`](Collection::put).
     pub fn merge(&self, txn: &mut impl Writer, key: &K, patch: &Value) -> Result<Value> {
-        refuse_deep_patch(key, patch)?;
-        let mut document = self.required(txn, key)?;
-        json_patch::merge(&mut document, patch);
-        self.put(txn, key, &document)?;
-        Ok(document)
+        txn.guarded(|txn| {
+            refuse_deep_patch(key, patch)?;
+            let mut document = self.required(txn, key)?;
+            json_patch::merge(&mut document, patch);
+            self.put(txn, key, &document)?;
+            Ok(document)
+        })
     }
 
     /// Changes a document by a JSON patch ([RFC 6902](https://www.rfc-editor.org/rfc/rfc6902)): an
@@ -107,11 +111,13 @@ impl<K: RecordKey> Collection<K> {
     /// [`JsonError::PatchTooLarge`]; [`JsonError::NoDocument`]; the errors of
     /// [`put`](Collection::put).
     pub fn patch(&self, txn: &mut impl Writer, key: &K, patch: &Value) -> Result<Value> {
-        refuse_deep_patch(key, patch)?;
-        let mut document = self.required(txn, key)?;
-        patch::apply(&mut document, patch, &shown(key))?;
-        self.put(txn, key, &document)?;
-        Ok(document)
+        txn.guarded(|txn| {
+            refuse_deep_patch(key, patch)?;
+            let mut document = self.required(txn, key)?;
+            patch::apply(&mut document, patch, &shown(key))?;
+            self.put(txn, key, &document)?;
+            Ok(document)
+        })
     }
 
     fn required(&self, txn: &mut impl Writer, key: &K) -> Result<Value> {

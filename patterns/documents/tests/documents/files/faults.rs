@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use keyloom::{Fault, Faulty, Memory, Store};
+use keyloom::{Error, Fault, Faulty, Memory, Store, Transaction};
 use keyloom_documents::files::Files;
 use keyloom_testing::laws;
 use keyloom_text::Query;
@@ -40,6 +40,31 @@ fn changes_happen_as_a_whole_or_not_at_all() {
             faults.unwrap().iter().map(ToString::to_string).collect()
         },
     );
+}
+
+/// An error may come between the entry of a file and its pieces.
+#[test]
+fn a_swallowed_error_leaves_the_file_as_it_was() {
+    let store = Memory::new();
+    for n in 0.. {
+        laws::clear(&store);
+        let files = prepare(&store);
+        let before = laws::dump_all(&store);
+        let faulty = Faulty::new(store.clone());
+        let mut txn = faulty.begin().unwrap();
+        faulty.fail_at(n, Fault::Error);
+        let written = files.write(&mut txn, "/a/file", &[b'x'; 100_000]);
+        let was_hit = faulty.operations() > n;
+        faulty.clear_fault();
+        let committed = txn.commit();
+        if !was_hit {
+            written.unwrap();
+            assert!(n > 5, "{n} operations");
+            return committed.map(drop).unwrap();
+        }
+        assert!(matches!(committed, Err(Error::CommitRefused { .. })), "{n}: {committed:?}");
+        assert_eq!(laws::dump_all(&store), before);
+    }
 }
 
 #[test]
