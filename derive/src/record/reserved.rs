@@ -4,7 +4,7 @@ use syn::ext::IdentExt;
 use syn::{Error, Ident, Result};
 
 /// The methods of `Table`, which a method of the generated type would hide.
-const OF_TABLE: [&str; 26] = [
+const OF_TABLE: [&str; 27] = [
     "check_repair",
     "clone",
     "count",
@@ -13,6 +13,7 @@ const OF_TABLE: [&str; 26] = [
     "delete_record_only",
     "entry",
     "expect_writable",
+    "find_many",
     "get",
     "get_many",
     "is_owned",

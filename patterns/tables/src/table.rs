@@ -650,8 +650,26 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Ok(records)
     }
 
-    /// The records of many keys, or the errors that they do not decode with. Costs one round trip.
-    pub(crate) fn find_many<'k>(
+    /// The records of many keys, in the order of `keys`, each with the error if it does not decode.
+    /// Costs a get for each key, in one round trip.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace, Writer};
+    /// use keyloom_tables::Table;
+    /// let words = Table::<u32, String>::new(&Subspace::new("words"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| {
+    ///     words.put(txn, &1, &"one".into())?;
+    ///     txn.put(&words.space().pack(&2), b"\xFF")
+    /// })?;
+    /// let found = words.find_many(&store.snapshot()?, &[1, 2, 3])?;
+    /// assert!(matches!(&found[..], [Ok(Some(one)), Err(_), Ok(None)] if one == "one"));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn find_many<'k>(
         &self,
         reader: &impl Reader,
         keys: impl IntoIterator<Item = &'k K>,

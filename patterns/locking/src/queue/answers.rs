@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Writer};
-use keyloom_tables::{Continuation, Page};
+use keyloom_tables::{Continuation, Page, UnreadableEntry};
 
 use super::error::{QueueError, Stale};
 use super::job::{DEAD, Delivery, Failed, Job, JobState};
@@ -12,7 +12,7 @@ use super::options::refuse_short;
 use super::{JobId, WorkQueue};
 use crate::clock::millis;
 
-impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// Removes a job whose work is done.
     ///
     /// Complete the job in the transaction that writes the results of the work. It checks the token
@@ -30,7 +30,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         txn.guarded(|txn| {
             let job = self.held(txn, delivery, None)?;
             self.remember_key(txn, delivery.id, &job)?;
-            self.jobs.delete(txn, &delivery.id).map(drop)
+            self.remove(txn, delivery.id).map(drop)
         })
     }
 
@@ -111,19 +111,20 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         })
     }
 
-    /// Counts the attempt of a delivery that has not counted it, and extends its lease.
+    /// Counts the attempt of a delivery that has not counted it, and extends its lease. Returns the
+    /// job without its payload, and the end of the lease.
     pub(super) fn begin(
         &self,
         txn: &mut impl Writer,
         delivery: &Delivery<J>,
-    ) -> Result<Delivery<J>> {
+    ) -> Result<(Job<()>, u64)> {
         txn.guarded(|txn| {
             let mut job = self.held(txn, delivery, Some(&delivery.job.tenant))?;
             let until = self.now()?.saturating_add(self.visibility());
             job.state = JobState::Leased { until };
             job.attempts += 1;
             self.write(txn, delivery.id, &job)?;
-            Ok(Delivery { until, job, ..*delivery })
+            Ok((job, until))
         })
     }
 
@@ -133,7 +134,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             let until = self.now()?.saturating_add(self.visibility());
             let jobs = self.jobs.get_many(txn, held.iter().map(|(id, _)| id))?;
             for ((id, token), job) in held.iter().zip(jobs) {
-                let is_held = |job: &Job<J>| job.token == *token && job.is_unanswered();
+                let is_held = |job: &Job<()>| job.token == *token && job.is_unanswered();
                 if let Some(mut job) = job.filter(is_held) {
                     job.state = JobState::Leased { until };
                     self.write(txn, *id, &job)?;
@@ -157,10 +158,11 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     }
 
     /// The dead letters of a tenant, or of all, with at most `limit` on a page: in the order of
-    /// tenants, and the oldest first.
+    /// tenants, and the oldest first. One without a payload, which the check names, is left out.
     ///
     /// # Errors
-    /// The errors of [`IndexQuery::records`](keyloom_tables::IndexQuery::records).
+    /// The errors of [`IndexQuery::records`](keyloom_tables::IndexQuery::records); an
+    /// [`UnreadableEntry`] also for a payload that does not decode.
     pub fn dead_letters(
         &self,
         reader: &impl Reader,
@@ -168,12 +170,30 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(JobId, Job<J>)>> {
-        let query = self.by_state.query().limit(limit).after(after);
-        match tenant {
+        let query = self.by_state.query().after(after);
+        let query = match tenant {
             Some(tenant) => query.prefix((DEAD, tenant)),
             None => query.prefix(DEAD),
+        };
+        let Page { items: jobs, next } = query.clone().limit(limit).records(reader)?;
+        let payloads = self.payloads.find_many(reader, jobs.iter().map(|(id, _)| id))?;
+        let mut items = Vec::with_capacity(jobs.len());
+        for (n, ((id, job), payload)) in jobs.into_iter().zip(payloads).enumerate() {
+            match payload {
+                Ok(payload) => items.extend(payload.map(|payload| (id, job.with(payload)))),
+                // As with a record that does not decode, the page ends before it.
+                Err(error) => {
+                    let next = query.limit(n.max(1)).keys(reader)?.next;
+                    let key = self.payloads.space().pack(&id);
+                    return match next {
+                        next if n > 0 => Ok(Page { items, next }),
+                        Some(next) => Err(UnreadableEntry::error(error, &key, next)),
+                        None => Err(error),
+                    };
+                }
+            }
         }
-        .records(reader)
+        Ok(Page { items, next })
     }
 
     /// Delivers a dead letter again, with all its attempts.
@@ -202,7 +222,14 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     /// # Errors
     /// The errors of [`Table::delete`](keyloom_tables::Table::delete).
     pub fn delete(&self, txn: &mut impl Writer, id: JobId) -> Result<bool> {
-        txn.guarded(|txn| self.jobs.delete(txn, &id))
+        txn.guarded(|txn| self.remove(txn, id))
+    }
+
+    /// Removes a job and its payload, which is not read.
+    pub(super) fn remove(&self, txn: &mut impl Writer, id: JobId) -> Result<bool> {
+        let existed = self.jobs.delete(txn, &id)?;
+        self.payloads.delete_record_only(txn, &id)?;
+        Ok(existed)
     }
 
     /// The job of a delivery, if the consumer still has it. Fetches the state of the tenant in the
@@ -212,9 +239,9 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         reader: &impl Reader,
         delivery: &Delivery<J>,
         tenant: Option<&str>,
-    ) -> Result<Job<J>> {
+    ) -> Result<Job<()>> {
         let Delivery { id, token, .. } = *delivery;
-        self.prefetch(reader, [id], tenant)?;
+        self.prefetch(reader, [id], tenant, None)?;
         let stale = |reason| QueueError::Stale { id, token, reason };
         let job = self.jobs.get(reader, &id)?.ok_or_else(|| stale(Stale::Gone))?;
         match () {
@@ -227,7 +254,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     }
 
     /// Writes a changed job, and makes sure that it is found.
-    pub(super) fn write(&self, txn: &mut impl Writer, id: JobId, job: &Job<J>) -> Result<()> {
+    pub(super) fn write(&self, txn: &mut impl Writer, id: JobId, job: &Job<()>) -> Result<()> {
         self.jobs.put(txn, &id, job)?;
         match job.available_from(self.grace()) {
             Some(at) => self.tenants.announce(txn, &job.tenant, at, self.now()?),

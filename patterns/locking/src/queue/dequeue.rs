@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyloom::value::Codec;
 use keyloom::{EntryPage, KeyRange, Reader, Result, Store, Writer};
 use keyloom_tables::index::Found;
-use keyloom_tables::kit::{is_undecodable, unless_undecodable};
 use keyloom_tables::{Index, within};
 
 use super::job::{Delivery, Job, JobState, LEASED, Priority, StateParts, WAITING};
@@ -45,7 +44,7 @@ impl Candidates {
     }
 }
 
-impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// Delivers up to `n` jobs, at most 1,000: leases them until the visibility time-out. Until
     /// then no other consumer gets them.
     ///
@@ -198,44 +197,51 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         counted: usize,
     ) -> Result<Vec<Delivery<J>>> {
         txn.guarded(|txn| {
-            let (now, mut leased, mut changed) = (self.now()?, 0, Vec::new());
+            let (now, mut leased, mut changed) = (self.now()?, Vec::new(), Vec::new());
             let mut rest = &candidates.jobs[..];
-            self.prefetch(txn, candidates.ids().take(n), None)?;
-            while leased < n && !rest.is_empty() {
-                let (some, later) = rest.split_at((n - leased).min(rest.len()));
+            let payloads = candidates.ids().take(n).map(|id| self.payloads.space().pack(&id));
+            self.prefetch(txn, candidates.ids().take(n), None, payloads)?;
+            while leased.len() < n && !rest.is_empty() {
+                let (some, later) = rest.split_at((n - leased.len()).min(rest.len()));
                 rest = later;
-                for (candidate, job) in some.iter().zip(self.read_some(txn, some)?) {
-                    let Some(job) = job.filter(|job| job.is_due(now, self.grace())) else {
-                        continue;
-                    };
-                    let job = self.granted(job, now, leased < counted);
-                    if matches!(job.state, JobState::Leased { .. }) {
-                        leased += 1;
+                for (candidate, job, payload) in self.due(txn, some, now)? {
+                    let id = candidate.id;
+                    let job = self.granted(job, now, leased.len() < counted);
+                    if let JobState::Leased { until } = job.state {
+                        // One whose payload cannot be read must not block those after it; the
+                        // check names it.
+                        let Some(payload) = payload else { continue };
+                        let (token, job) = (job.token, job.clone().with(payload));
+                        leased.push(Delivery { id, token, until, job });
                         self.advance_to(candidate.next);
                     }
-                    changed.push((candidate.id, job));
+                    changed.push((id, job));
                 }
             }
             if !changed.is_empty() {
                 self.jobs.put_many(txn, &changed)?;
             }
-            Ok(changed.into_iter().filter_map(delivery).collect())
+            Ok(leased)
         })
     }
 
-    /// The jobs of some candidates; `None` for those that are gone or do not decode.
-    fn read_some(&self, reader: &impl Reader, some: &[Candidate]) -> Result<Vec<Option<Job<J>>>> {
-        match self.jobs.get_many(reader, some.iter().map(|candidate| &candidate.id)) {
-            Err(error) if is_undecodable(&error) => some
-                .iter()
-                .map(|one| Ok(unless_undecodable(self.jobs.get(reader, &one.id))?.flatten()))
-                .collect(),
-            jobs => jobs,
-        }
+    /// Those of some candidates that are due, with their payloads if these can be read.
+    fn due<'c>(
+        &self,
+        reader: &impl Reader,
+        some: &'c [Candidate],
+        now: u64,
+    ) -> Result<Vec<(&'c Candidate, Job<()>, Option<J>)>> {
+        let jobs = self.jobs.find_many(reader, some.iter().map(|one| &one.id))?;
+        let jobs = some.iter().zip(jobs).filter_map(|(one, job)| Some((one, job.ok()??)));
+        let due: Vec<_> = jobs.filter(|(_, job)| job.is_due(now, self.grace())).collect();
+        let payloads = self.payloads.find_many(reader, due.iter().map(|(one, _)| &one.id))?;
+        let due = due.into_iter().zip(payloads);
+        Ok(due.map(|((one, job), payload)| (one, job, payload.ok().flatten())).collect())
     }
 
     /// The job after its next delivery, or as a dead letter if it had all its attempts.
-    fn granted(&self, mut job: Job<J>, now: u64, counts: bool) -> Job<J> {
+    fn granted(&self, mut job: Job<()>, now: u64, counts: bool) -> Job<()> {
         if job.attempts >= self.options.max_attempts.max(1) {
             if job.last_error.is_none() {
                 job.set_error("the lease of the last attempt ended without an answer");
@@ -265,7 +271,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         for tenant in &candidates.idle {
             store.transact(|txn| {
                 txn.guarded(|txn| {
-                    self.prefetch(txn, [], Some(tenant))?;
+                    self.prefetch(txn, [], Some(tenant), None)?;
                     let next = |txn: &S::Transaction<'_>| self.next_of(txn, tenant);
                     self.tenants.settle(txn, tenant, now, linger, next)
                 })
@@ -306,8 +312,8 @@ const KINDS: [(u8, Priority); RANGES] = [
 
 /// The ranges of the jobs of a tenant that are due at `now`, in the order of delivery; leased ones
 /// are due `grace` after the end of their lease.
-pub(super) fn due_ranges<J: 'static>(
-    index: &Index<JobId, Job<J>, StateParts>,
+pub(super) fn due_ranges(
+    index: &Index<JobId, Job<()>, StateParts>,
     tenant: &str,
     now: u64,
     grace: u64,
@@ -321,8 +327,8 @@ pub(super) fn due_ranges<J: 'static>(
 
 /// The jobs of one tenant, in the order of its ranges, and at random within each if `is_random`;
 /// and whether there are no others after damaged entries.
-fn line<'p, J: 'static, B: std::ops::Deref<Target = [u8]> + 'p>(
-    index: &Index<JobId, Job<J>, StateParts>,
+fn line<'p, B: std::ops::Deref<Target = [u8]> + 'p>(
+    index: &Index<JobId, Job<()>, StateParts>,
     pages: impl Iterator<Item = EntryPage<B>>,
     is_random: bool,
 ) -> (Vec<JobId>, bool) {
@@ -345,14 +351,6 @@ fn line<'p, J: 'static, B: std::ops::Deref<Target = [u8]> + 'p>(
         is_read &= page.last.is_none() || is_cut;
     }
     (line, is_read)
-}
-
-/// The delivery of a job, if it is leased.
-fn delivery<J>((id, job): (JobId, Job<J>)) -> Option<Delivery<J>> {
-    match job.state {
-        JobState::Leased { until } => Some(Delivery { id, token: job.token, until, job }),
-        JobState::Waiting { .. } | JobState::Dead { .. } => None,
-    }
 }
 
 /// One of each line in turn, until all are empty.

@@ -16,7 +16,7 @@ pub(super) struct DoneKey {
     pub(super) until: u64,
 }
 
-impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// Adds a job: a [`NewJob`], or a pair of tenant and payload. It exists if and when the
     /// transaction commits.
     ///
@@ -47,13 +47,15 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             job.check()?;
             let now = self.now()?;
             let id = new_id(now);
-            self.prefetch(txn, [id], Some(&job.tenant))?;
+            self.prefetch(txn, [id], Some(&job.tenant), self.payloads.entry().cloned())?;
             if let Some(key) = &job.key
                 && let Some(id) = self.known(txn, &job.tenant, key, now)?
             {
                 return Ok(Enqueued::Existing(id));
             }
-            self.write(txn, id, &job.into_job(now))?;
+            let (job, payload) = job.into_job(now);
+            self.payloads.put(txn, &id, &payload)?;
+            self.write(txn, id, &job)?;
             Ok(Enqueued::New(id))
         })
     }
@@ -78,7 +80,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         &self,
         txn: &mut impl Writer,
         id: JobId,
-        job: &Job<J>,
+        job: &Job<()>,
     ) -> Result<()> {
         let window = millis(self.options.dedup_window);
         match &job.key {

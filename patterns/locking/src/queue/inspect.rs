@@ -1,10 +1,12 @@
 //! Reads of a queue without delivery, check and repair.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use keyloom::value::Codec;
-use keyloom::{KeyRange, Order, Reader, Result, Store, Subspace};
+use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_tables::index::Found;
+use keyloom_tables::kit::unless_undecodable;
 use keyloom_tables::{Inconsistency, Progress, Rule, Select};
 
 use super::dequeue::due_ranges;
@@ -24,13 +26,15 @@ pub struct QueueCounts {
     pub dead: u64,
 }
 
-impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
-    /// The job of an id, in any state. Costs one get.
+impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
+    /// The job of an id, in any state. Costs two gets, of which the second reads the payload. None
+    /// for a job without a payload, which the check names.
     ///
     /// # Errors
     /// The errors of [`Table::get`](keyloom_tables::Table::get).
     pub fn get(&self, reader: &impl Reader, id: JobId) -> Result<Option<Job<J>>> {
-        self.jobs.get(reader, &id)
+        let Some(job) = self.jobs.get(reader, &id)? else { return Ok(None) };
+        Ok(self.payloads.get(reader, &id)?.map(|payload| job.with(payload)))
     }
 
     /// The next jobs of a tenant that can be delivered, at most `limit`, without leasing them.
@@ -53,8 +57,10 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             .filter_map(Result::ok)
             .take(limit);
         let ids: Vec<JobId> = ids.collect();
-        let jobs = self.jobs.get_many(reader, &ids)?;
-        Ok(ids.into_iter().zip(jobs).filter_map(|(id, job)| Some((id, job?))).collect())
+        let (jobs, payloads) =
+            (self.jobs.get_many(reader, &ids)?, self.payloads.get_many(reader, &ids)?);
+        let all = ids.into_iter().zip(jobs).zip(payloads);
+        Ok(all.filter_map(|((id, job), payload)| Some((id, job?.with(payload?)))).collect())
     }
 
     /// The numbers of jobs of a tenant, or of all, in each state.
@@ -78,14 +84,24 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         Ok(counts)
     }
 
-    /// Reports every inconsistency: in the indexes by state and by key, and tenants whose jobs
-    /// would not be found.
+    /// Reports every inconsistency: in the indexes by state and by key, jobs without a payload,
+    /// payloads without a job or that do not decode, and tenants whose jobs would not be found.
     ///
     /// # Errors
     /// The errors of [`Attached::check`](keyloom_tables::Attached::check).
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut faults = self.by_state.check(reader)?;
         faults.extend(self.by_key.check(reader)?);
+        faults.extend(self.damaged_payloads(reader)?.into_iter().map(|(key, rule)| {
+            let fault = Inconsistency::new(key, rule);
+            match rule {
+                Rule::Missing => {
+                    fault.with_text("is missing: a job has no payload; a repair removes the job")
+                }
+                Rule::Dangling => fault.with_text("is the payload of no job; a repair removes it"),
+                _ => fault,
+            }
+        }));
         faults.extend(self.done.index().check(reader)?);
         faults.extend(self.tenants.by_turn().check(reader)?);
         faults.extend(self.lost_tenants(reader)?.into_iter().map(|(tenant, rule)| {
@@ -96,12 +112,18 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
     }
 
     /// Fixes what [`check`](WorkQueue::check) reports, in bounded transactions, concurrently with
-    /// producers and consumers.
+    /// producers and consumers. A job whose payload is gone is removed: it could not be delivered.
+    /// A payload that does not decode stays: another program may know its type.
     ///
     /// # Errors
     /// The errors of [`Attached::repair`](keyloom_tables::Attached::repair).
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
-        let mut done = self.by_state.repair(store)?;
+        let mut done = Progress::default();
+        let damaged = self.damaged_payloads(&store.snapshot()?)?;
+        for (key, _) in damaged.iter().filter(|(_, rule)| *rule != Rule::Undecodable) {
+            done.written += u64::from(store.transact(|txn| self.remove_unpaired(txn, key))?);
+        }
+        done = done.followed_by(&self.by_state.repair(store)?);
         done = done.followed_by(&self.by_key.repair(store)?);
         done = done.followed_by(&self.done.index().repair(store)?);
         done = done.followed_by(&self.tenants.by_turn().repair(store)?);
@@ -114,6 +136,56 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             done.written += 1;
         }
         Ok(done)
+    }
+
+    /// The keys of payloads that are missing, since a job has none, of those of no job, and of
+    /// those that do not decode. Reads all jobs and payloads once, in the order of their ids.
+    fn damaged_payloads(&self, reader: &impl Reader) -> Result<Vec<(KeyBuf, Rule)>> {
+        let space = self.payloads.space();
+        let mut jobs = below(reader, self.jobs.space(), |_| ())?;
+        let mut payloads = below(reader, space, |value| C::decode(value).is_ok())?;
+        let (mut job, mut payload) = (jobs.next().transpose()?, payloads.next().transpose()?);
+        let mut found = Vec::new();
+        loop {
+            let (order, rule) = match (&job, &payload) {
+                (None, None) => return Ok(found),
+                (Some((job, ())), Some((payload, decodes))) if job == payload => {
+                    (Ordering::Equal, (!decodes).then_some((payload, Rule::Undecodable)))
+                }
+                (Some((job, ())), Some((payload, _))) if job > payload => {
+                    (Ordering::Greater, Some((payload, Rule::Dangling)))
+                }
+                (Some((job, ())), _) => (Ordering::Less, Some((job, Rule::Missing))),
+                (None, Some((payload, _))) => (Ordering::Greater, Some((payload, Rule::Dangling))),
+            };
+            found.extend(
+                rule.map(|(id, rule)| (KeyBuf::from_vec([space.prefix(), id].concat()), rule)),
+            );
+            if order.is_le() {
+                job = jobs.next().transpose()?;
+            }
+            if order.is_ge() {
+                payload = payloads.next().transpose()?;
+            }
+        }
+    }
+
+    /// Removes the payload at `key` if it has no job, or the job if it has no payload. Returns
+    /// whether something was removed.
+    fn remove_unpaired(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
+        txn.guarded(|txn| {
+            let (is_there, id) = (txn.get(key)?.is_some(), self.payloads.space().unpack(key));
+            let job = match &id {
+                Ok(id) => unless_undecodable(self.jobs.get(txn, id))?,
+                Err(_) => Some(None),
+            };
+            match (job, id) {
+                (Some(None), _) if is_there => txn.delete(key).map(|()| true),
+                (Some(Some(_)), Ok(id)) if !is_there => self.jobs.delete(txn, &id),
+                // A job that does not decode is left to the program, which may know its type.
+                _ => Ok(false),
+            }
+        })
     }
 
     /// Tenants with jobs to which no entry leads in time.
@@ -153,6 +225,20 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         }
         Ok(tenants)
     }
+}
+
+/// The keys of a table without its prefix, and what `read` reads of their values.
+fn below<'r, T>(
+    reader: &'r impl Reader,
+    space: &Subspace,
+    read: impl Fn(&[u8]) -> T + 'r,
+) -> Result<impl Iterator<Item = Result<(Vec<u8>, T)>> + 'r> {
+    let prefix = space.prefix().len();
+    let entries = reader.range(space.range(), Order::Ascending)?;
+    Ok(entries.map(move |entry| {
+        let (key, value) = entry?;
+        Ok((key.get(prefix..).unwrap_or_default().to_vec(), read(&value)))
+    }))
 }
 
 fn state_range(space: &Subspace, state: u8, tenant: Option<&str>) -> KeyRange<'static> {

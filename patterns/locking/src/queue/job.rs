@@ -67,7 +67,8 @@ pub(super) const WAITING: u8 = 0;
 pub(super) const LEASED: u8 = 1;
 pub(super) const DEAD: u8 = 2;
 
-/// A stored job.
+/// A job. It is stored without its payload, as `Job<()>`, beside a table of the payloads: what
+/// changes the state does not write the payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job<J> {
     /// The tenant, whose jobs wait in a line of their own.
@@ -95,6 +96,15 @@ pub struct Job<J> {
 pub(super) type StateParts = (u8, String, u8, u64);
 
 impl<J> Job<J> {
+    /// The job with another payload.
+    pub(super) fn with<P>(self, payload: P) -> Job<P> {
+        let Self { tenant, priority, state, attempts, token, enqueued_at, key, last_error, .. } =
+            self;
+        Job { tenant, payload, priority, state, attempts, token, enqueued_at, key, last_error }
+    }
+}
+
+impl Job<()> {
     /// The one entry of a job in the index by state.
     pub(super) fn state_entry(&self) -> IndexEntries<StateParts> {
         match self.state {
@@ -191,10 +201,11 @@ impl<J> NewJob<J> {
         self.key.as_ref().map_or(Ok(()), |key| check_name("the key of the job", key))
     }
 
-    pub(super) fn into_job(self, now: u64) -> Job<J> {
-        Job {
+    /// The job, and its payload.
+    pub(super) fn into_job(self, now: u64) -> (Job<()>, J) {
+        let job = Job {
             tenant: self.tenant,
-            payload: self.payload,
+            payload: (),
             priority: self.priority,
             state: JobState::Waiting { from: now.saturating_add(self.delay) },
             attempts: 0,
@@ -202,7 +213,8 @@ impl<J> NewJob<J> {
             enqueued_at: now,
             key: self.key,
             last_error: None,
-        }
+        };
+        (job, self.payload)
     }
 }
 

@@ -25,15 +25,16 @@
 //!
 //! # Layout
 //!
-//! A queue `mail` consists of three tables of a [`Schema`] and their indexes:
+//! A queue `mail` consists of four tables of a [`Schema`] and their indexes:
 //!
 //! | data | key | value |
 //! |---|---|---|
-//! | table `mail.jobs` | job id, a UUID of version 7 | the [`Job`]: tenant, payload, state, attempts, token |
+//! | table `mail.jobs` | job id, a UUID of version 7 | the [`Job`] without its payload: tenant, state, attempts, token |
 //! | its index `by_state`, waiting | 0, tenant, priority, time from which it can be delivered, job id | |
 //! | leased | 1, tenant, 0, end of the lease, job id | |
 //! | dead letter | 2, tenant, 0, time, job id | |
 //! | its unique index `by_key` | tenant, key of the job | job id |
+//! | table `mail.payloads` | job id | the payload |
 //! | table `mail.tenants` | tenant | active since a time, with a random position; or sleeping until a time |
 //! | its index `by_turn`, active | 0, position, tenant | |
 //! | sleeping | 1, time, tenant | |
@@ -59,6 +60,7 @@
 //! 3. The next job of each tenant can be found: the tenant is active, or sleeps at most until then.
 //! 4. A key of a job exists once per tenant, until the job is deleted, or for
 //!    [`dedup_window`](QueueOptions::dedup_window) after it was completed.
+//! 5. Each job has a payload, and each payload a job.
 //!
 //! [`check`](WorkQueue::check) verifies all but the second, which no stored data can violate.
 //!
@@ -98,17 +100,17 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`enqueue`](WorkQueue::enqueue) | 3 gets, 2 keys written; if the tenant is not active, 2 gets and 2 keys more |
+//! | [`enqueue`](WorkQueue::enqueue) | 4 gets, 3 keys written; if the tenant is not active, 2 gets and 2 keys more |
 //! | the same, of a job with a key | 4 gets and 1 key more; 2 gets if the key exists |
-//! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, whatever the length of the queue; then 2 gets and 3 keys written for each job |
+//! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, whatever the length of the queue; then 3 gets and 3 keys written for each job |
 //! | the same, if tenants wake or fall asleep | 1 commit more for all that wake, with 2 gets and 3 keys written for each; and 1 commit more for each that falls asleep, with 5 gets, 5 ranges and at most 3 keys written |
-//! | [`complete`](WorkQueue::complete) | 3 gets, 2 keys written; of a job with a key, 3 gets and 3 keys more |
+//! | [`complete`](WorkQueue::complete) | 3 gets, 3 keys written; of a job with a key, 3 gets and 3 keys more |
 //! | [`fail`](WorkQueue::fail), [`extend`](WorkQueue::extend), [`release`](WorkQueue::release) | 4 gets, 3 keys written |
 //! | [`requeue`](WorkQueue::requeue) | 4 gets, 3 keys written |
-//! | [`dead_letters`](WorkQueue::dead_letters) | that of an index query for records |
-//! | [`peek`](WorkQueue::peek) of n jobs | 1 get, 5 ranges, which read at most n entries each, and n gets |
+//! | [`dead_letters`](WorkQueue::dead_letters) | that of an index query for records, and 1 get for each payload |
+//! | [`peek`](WorkQueue::peek) of n jobs | 1 get, 5 ranges, which read at most n entries each, and 2 gets for each job |
 //! | [`counts`](WorkQueue::counts) | 1 get, 3 ranges; reads the index entries of waiting and leased jobs |
-//! | [`check`](WorkQueue::check), [`repair`](WorkQueue::repair) | those of four indexes, and about 7 ranges for each tenant with jobs |
+//! | [`check`](WorkQueue::check), [`repair`](WorkQueue::repair) | those of four indexes, a range over the jobs and one over the payloads, and about 7 ranges for each tenant with jobs |
 //!
 //! Round trips to PostgreSQL, with the commits:
 //!
@@ -120,8 +122,8 @@
 //! | dequeue | 6 |
 //! | dequeue, if there is no tenant with a job that is due | 3; 5 while a tenant lingers |
 //!
-//! A whole job is written with each change of its state. So keep payloads below a few kilobytes:
-//! store large ones elsewhere, and enqueue their key.
+//! A payload is written once, by the enqueue, and read by each delivery. It may be as large as a
+//! value of the store: a job of 1 MB is leased, extended and failed at the cost of a small one.
 //!
 //! # When not to use it
 //!
@@ -178,9 +180,10 @@ pub type JobId = keyloom_tables::sequence::Uuid;
 ///
 /// Cheap to clone: clones share the round of the tenants.
 pub struct WorkQueue<J: 'static, C = Postcard> {
-    jobs: Table<JobId, Job<J>, C>,
-    by_state: Attached<Index<JobId, Job<J>, StateParts>, C>,
-    by_key: Attached<Index<JobId, Job<J>, (String, String)>, C>,
+    jobs: Table<JobId, Job<()>>,
+    by_state: Attached<Index<JobId, Job<()>, StateParts>>,
+    by_key: Attached<Index<JobId, Job<()>, (String, String)>>,
+    payloads: Table<JobId, J, C>,
     tenants: Tenants,
     done: Expiry<(String, String), DoneKey>,
     options: Arc<QueueOptions>,
@@ -194,6 +197,7 @@ impl<J: 'static, C> Clone for WorkQueue<J, C> {
             jobs: self.jobs.clone(),
             by_state: self.by_state.clone(),
             by_key: self.by_key.clone(),
+            payloads: self.payloads.clone(),
             tenants: self.tenants.clone(),
             done: self.done.clone(),
             options: Arc::clone(&self.options),
@@ -219,14 +223,14 @@ impl<J: 'static> WorkQueue<J> {
     /// The errors of [`Schema::table`] and [`Schema::index`].
     pub fn open<S: Store>(schema: &Schema<'_, S>, name: &str) -> Result<Self>
     where
-        Postcard: Codec<Job<J>>,
+        Postcard: Codec<J>,
     {
         Self::open_with(schema, name, QueueOptions::default())
     }
 }
 
-impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
-    /// [`open`](WorkQueue::open) with options, and with jobs encoded by the codec `C`. The options
+impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
+    /// [`open`](WorkQueue::open) with options, and with payloads encoded by the codec `C`. The options
     /// are those of this program: they are not stored.
     ///
     /// ```
@@ -253,28 +257,37 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         options: QueueOptions,
     ) -> Result<Self> {
         options.check()?;
-        let jobs = schema.table_with::<JobId, Job<J>, C>(&format!("{name}.jobs"), 1)?;
-        let by_state = schema.index(&jobs, "by_state", 1, |_, job: &Job<J>| job.state_entry())?;
-        let by_key = schema.unique_index(&jobs, "by_key", 1, |_, job: &Job<J>| job.key_entry())?;
+        let jobs = schema.table::<JobId, Job<()>>(&format!("{name}.jobs"))?;
+        let by_state = schema.index(&jobs, "by_state", 1, |_, job| job.state_entry())?;
+        let by_key = schema.unique_index(&jobs, "by_key", 1, |_, job| job.key_entry())?;
+        let payloads = schema.table_with::<JobId, J, C>(&format!("{name}.payloads"), 1)?;
         let tenants = Tenants::open(schema, name)?;
         let done = schema.table::<(String, String), DoneKey>(&format!("{name}.done"))?;
         let done = Expiry::new(schema, &done, "by_deadline", 1, |_, key| Some(key.until))?;
         let (options, turn) = (Arc::new(options), Arc::new(AtomicU64::new(random())));
-        Ok(Self { jobs, by_state, by_key, tenants, done, options, turn })
+        Ok(Self { jobs, by_state, by_key, payloads, tenants, done, options, turn })
     }
 
-    /// The table of the jobs, for indexes and totals of the program. Do not write through it.
-    pub fn jobs(&self) -> &Table<JobId, Job<J>, C> {
+    /// The table of the jobs without their payloads, for indexes and totals of the program. Do not
+    /// write through it.
+    pub fn jobs(&self) -> &Table<JobId, Job<()>> {
         &self.jobs
     }
 
-    /// Fetches what an operation on these jobs reads, and with a tenant its state, in one round
-    /// trip.
+    /// The table of the payloads, for a migration of their type. Do not write through it, and
+    /// derive nothing from it: a completed job is removed without reading its payload.
+    pub fn payloads(&self) -> &Table<JobId, J, C> {
+        &self.payloads
+    }
+
+    /// Fetches what an operation on these jobs reads, with a tenant its state, and `others`, in one
+    /// round trip.
     fn prefetch(
         &self,
         reader: &impl Reader,
         ids: impl IntoIterator<Item = JobId>,
         tenant: Option<&str>,
+        others: impl IntoIterator<Item = KeyBuf>,
     ) -> Result<()> {
         if reader.prefetched() == 0 {
             return Ok(());
@@ -282,6 +295,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
         let mut keys: Vec<KeyBuf> = ids.into_iter().map(|id| self.jobs.space().pack(&id)).collect();
         keys.extend(tenant.map(|tenant| self.tenants.packed(tenant)));
         keys.extend(self.jobs.entry().cloned());
+        keys.extend(others);
         reader.prefetch(&keys.iter().map(|key| &**key).collect::<Vec<_>>())
     }
 

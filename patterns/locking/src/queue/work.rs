@@ -9,7 +9,7 @@ use keyloom::value::Codec;
 use keyloom::{Error, Result, Store};
 
 use super::error::QueueError;
-use super::job::{Delivery, Failed, Job};
+use super::job::{Delivery, Failed};
 use super::{JobId, WorkQueue};
 
 /// A request to end, shared by its clones: a consumer ends after its current job.
@@ -139,7 +139,7 @@ pub struct WorkReport {
 /// How often a consumer removes outdated keys of completed jobs.
 const SWEEP_EVERY_MS: u64 = 60_000;
 
-impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
+impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// Works on jobs until `stop` is requested: dequeues, calls `work` for each job, and answers.
     ///
     /// While it works, a thread extends the leases of its jobs each third of the visibility
@@ -230,7 +230,7 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
             }
             pause = options.first_pause;
             held.set(&delivered);
-            for (n, delivery) in delivered.into_iter().enumerate() {
+            for (n, mut delivery) in delivered.into_iter().enumerate() {
                 let (id, attempts) = (delivery.id, u32::from(n == 0));
                 if stop.is_requested() {
                     held.remove(id);
@@ -238,15 +238,15 @@ impl<J: 'static, C: Codec<Job<J>>> WorkQueue<J, C> {
                     unless_passing(give)?;
                     continue;
                 }
-                let begun = match n {
-                    0 => Some(delivery),
-                    _ => unless_passing(store.transact(|txn| self.begin(txn, &delivery)))?,
-                };
-                let Some(delivery) = begun else {
-                    held.remove(id);
-                    report.stale += 1;
-                    continue;
-                };
+                if n > 0 {
+                    let begun = store.transact(|txn| self.begin(txn, &delivery));
+                    let Some((job, until)) = unless_passing(begun)? else {
+                        held.remove(id);
+                        report.stale += 1;
+                        continue;
+                    };
+                    delivery = Delivery { until, job: job.with(delivery.job.payload), ..delivery };
+                }
                 let answer = work(&delivery).into();
                 held.remove(id);
                 self.answer(store, &delivery, answer, &mut report)?;

@@ -1,11 +1,12 @@
 //! Damaged queues.
 
 use keyloom::{AnyStore, KeyRange, Reader, Store, Writer};
+use keyloom_tables::{Rule, UnreadableEntry};
 use keyloom_testing::laws::dump_all;
 
 use super::{assert_sound, fill, open, payloads};
 
-/// Deletes each key of the queue's derived data in turn, and repairs it.
+/// Deletes each key of the queue in turn, and repairs it.
 pub fn damage_is_found_and_repaired(store: &AnyStore) {
     let (queue, _) = open(store);
     let job = keyloom_locking::queue::NewJob::new("acme", 7).key("order 17");
@@ -13,11 +14,10 @@ pub fn damage_is_found_and_repaired(store: &AnyStore) {
     let other = keyloom_locking::queue::NewJob::new("globex", 8).delay(super::VISIBILITY);
     store.transact(|txn| queue.enqueue(txn, other.clone())).unwrap();
     let whole = dump_all(store);
-    let records = queue.jobs().space().self_and_children();
     let (mut found, mut kept) = (0, 0);
     for (key, value) in &whole {
-        // The schema is not derived data.
-        if key.starts_with(&keyloom::pack(&"keyloom")) || records.contains(key) {
+        // The schema is not data of the queue.
+        if key.starts_with(&keyloom::pack(&"keyloom")) {
             continue;
         }
         store.transact(|txn| txn.delete(key)).unwrap();
@@ -36,7 +36,80 @@ pub fn damage_is_found_and_repaired(store: &AnyStore) {
             })
             .unwrap();
     }
-    assert!(found >= 7 && kept >= 5, "{found} {kept}");
+    // Two jobs, two payloads, and what is derived from them.
+    assert!(found >= 11 && kept >= 5, "{found} {kept}");
+}
+
+/// One payload is gone, one does not decode, one is of no job, one has a key of another kind.
+pub fn damaged_payloads_are_found_and_do_not_block_others(store: &AnyStore) {
+    let (queue, _) = open(store);
+    fill(store, &queue, "acme", 20);
+    let ids = queue.peek(&store.snapshot().unwrap(), "acme", 3).unwrap();
+    let payload = |n: usize| queue.payloads().space().pack(&ids[n].0);
+    let foreign = queue.payloads().space().pack("no id");
+    store
+        .transact(|txn| {
+            txn.delete(&payload(0))?;
+            txn.put(&payload(1), b"\xFF")?;
+            txn.delete(&queue.jobs().space().pack(&ids[2].0))?;
+            txn.put(&foreign, b"")
+        })
+        .unwrap();
+    let rules = |store: &AnyStore| {
+        let faults = queue.check(&store.snapshot().unwrap()).unwrap();
+        let of_payloads =
+            faults.into_iter().filter(|fault| queue.payloads().space().contains(&fault.key));
+        let mut rules: Vec<_> = of_payloads.map(|fault| (fault.key, fault.rule)).collect();
+        rules.sort_by(|a, b| a.0.cmp(&b.0));
+        rules
+    };
+    let mut wanted = vec![
+        (payload(0), Rule::Missing),
+        (payload(1), Rule::Undecodable),
+        (payload(2), Rule::Dangling),
+        (foreign.clone(), Rule::Dangling),
+    ];
+    wanted.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(rules(store), wanted);
+    assert_eq!(queue.get(&store.snapshot().unwrap(), ids[0].0).unwrap(), None);
+    let lost: Vec<u32> = ids.iter().map(|(_, job)| job.payload).collect();
+    let mut delivered = queue.dequeue(store, 10).unwrap();
+    delivered.extend(queue.dequeue(store, 10).unwrap());
+    assert_eq!(payloads(&delivered), (0..20).filter(|n| !lost.contains(n)).collect::<Vec<_>>());
+
+    // Dead letters are listed up to one that does not decode, and after it.
+    let (middle, rest) = (delivered.len() / 2, delivered.len() - 1);
+    for delivery in &delivered {
+        store.transact(|txn| queue.bury(txn, delivery, "no")).unwrap();
+    }
+    let snapshot = store.snapshot().unwrap();
+    let dead = queue.dead_letters(&snapshot, None, 99, None).unwrap().items;
+    let (gone, damaged) = (dead[1].0, dead[middle].0);
+    drop(snapshot);
+    store
+        .transact(|txn| {
+            txn.delete(&queue.payloads().space().pack(&gone))?;
+            txn.put(&queue.payloads().space().pack(&damaged), b"\xFF")
+        })
+        .unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let first = queue.dead_letters(&snapshot, None, 99, None).unwrap();
+    assert_eq!(first.items.len(), middle - 1);
+    let next = first.next.unwrap();
+    let error = queue.dead_letters(&snapshot, None, 99, Some(&next)).unwrap_err();
+    let after = &error.downcast_ref::<UnreadableEntry>().unwrap().next;
+    let last = queue.dead_letters(&snapshot, None, 99, Some(after)).unwrap();
+    assert_eq!((last.items.len(), last.next), (rest - middle, None));
+    drop(snapshot);
+
+    queue.repair(store).unwrap();
+    assert!(rules(store).iter().all(|(_, rule)| *rule == Rule::Undecodable));
+    for id in [ids[1].0, damaged] {
+        assert!(store.transact(|txn| queue.delete(txn, id)).unwrap());
+    }
+    assert_sound(store, &queue);
+    let left = queue.counts(&store.snapshot().unwrap(), None).unwrap();
+    assert_eq!((left.ready, left.dead), (0, delivered.len() as u64 - 2));
 }
 
 pub fn damaged_jobs_do_not_block_others(store: &AnyStore) {
