@@ -256,6 +256,11 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// Writes a changed job, and makes sure that it is found.
     pub(super) fn write(&self, txn: &mut impl Writer, id: JobId, job: &Job<()>) -> Result<()> {
         self.jobs.put(txn, &id, job)?;
+        self.announce(txn, job)
+    }
+
+    /// Makes sure that a changed job is found.
+    pub(super) fn announce(&self, txn: &mut impl Writer, job: &Job<()>) -> Result<()> {
         match job.available_from(self.grace()) {
             Some(at) => self.tenants.announce(txn, &job.tenant, at, self.now()?),
             None => Ok(()),

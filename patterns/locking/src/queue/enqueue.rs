@@ -47,7 +47,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             job.check()?;
             let now = self.now()?;
             let id = new_id(now);
-            self.prefetch(txn, [id], Some(&job.tenant), self.payloads.entry().cloned())?;
+            self.prefetch(txn, [], Some(&job.tenant), self.payloads.entry().cloned())?;
             if let Some(key) = &job.key
                 && let Some(id) = self.known(txn, &job.tenant, key, now)?
             {
@@ -55,7 +55,10 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             }
             let (job, payload) = job.into_job(now);
             self.payloads.put(txn, &id, &payload)?;
-            self.write(txn, id, &job)?;
+            // The id is new, so there is no record to read. On PostgreSQL, which locks the place
+            // where a key would be, such a read conflicted with every other enqueue.
+            self.jobs.replace(txn, &id, None, Some(&job))?;
+            self.announce(txn, &job)?;
             Ok(Enqueued::New(id))
         })
     }

@@ -100,7 +100,7 @@
 //!
 //! | operation | cost |
 //! |---|---|
-//! | [`enqueue`](WorkQueue::enqueue) | 4 gets, 3 keys written; if the tenant is not active, 2 gets and 2 keys more |
+//! | [`enqueue`](WorkQueue::enqueue) | 3 gets, 3 keys written; if the tenant is not active, 2 gets and 2 keys more |
 //! | the same, of a job with a key | 4 gets and 1 key more; 2 gets if the key exists |
 //! | [`dequeue`](WorkQueue::dequeue) of n jobs | 3 gets, 3 ranges, and 5 ranges for each visited tenant; reads at most `spread` × n entries for each range, whatever the length of the queue; then 3 gets and 3 keys written for each job |
 //! | the same, if tenants wake or fall asleep | 1 commit more for all that wake, with 2 gets and 3 keys written for each; and 1 commit more for each that falls asleep, with 5 gets, 5 ranges and at most 3 keys written |
