@@ -674,6 +674,20 @@ impl Error {
         self.any(is_too_much) && !self.maybe_committed()
     }
 
+    /// Whether a snapshot or a transaction has become too old to be read: [`TooOld`](Self::TooOld)
+    /// or [`Compacted`](Self::Compacted). [`Snapshots`](crate::Snapshots) read for longer.
+    ///
+    /// Also true for an error that wraps this one.
+    ///
+    /// ```
+    /// use keyloom::Error;
+    /// let error = Error::other(Error::TooOld { age_ms: 6_000, limit_ms: 5_000 });
+    /// assert!(error.is_outdated());
+    /// ```
+    pub fn is_outdated(&self) -> bool {
+        self.any(|error| matches!(error, Self::TooOld { .. } | Self::Compacted { .. }))
+    }
+
     /// Whether a query was stopped because of its [`Budget`](crate::Budget).
     ///
     /// Also true for an error that wraps this one.

@@ -69,6 +69,8 @@ struct Plan(Mutex<Schedule>);
 struct Schedule {
     operations: u64,
     fault: Option<(u64, Fault)>,
+    /// The operations of a snapshot or a transaction after which it is too old.
+    longest: Option<u64>,
 }
 
 impl Plan {
@@ -87,6 +89,11 @@ impl Plan {
     fn check(&self) -> Result<()> {
         self.next().map_or(Ok(()), |(n, fault)| Err(error(n, fault)))
     }
+
+    fn set(&self, fault: Option<(u64, Fault)>) {
+        let mut schedule = self.lock();
+        (schedule.operations, schedule.fault) = (0, fault);
+    }
 }
 
 /// The source of an injected fault.
@@ -102,12 +109,30 @@ impl<S> Faulty<S> {
 
     /// Makes operation `n` fail once. The count starts at 0 with this call.
     pub fn fail_at(&self, n: u64, fault: Fault) {
-        *self.plan.lock() = Schedule { operations: 0, fault: Some((n, fault)) };
+        self.plan.set(Some((n, fault)));
     }
 
     /// Removes the fault, and restarts the count of operations at 0.
     pub fn clear_fault(&self) {
-        *self.plan.lock() = Schedule::default();
+        self.plan.set(None);
+    }
+
+    /// Makes each snapshot and each transaction too old after this many operations of its own:
+    /// [`Error::TooOld`], as on FoundationDB after five seconds, by a clock on which each operation
+    /// takes 1 ms.
+    ///
+    /// ```
+    /// use keyloom::{Error, Faulty, Memory, Reader, Store};
+    /// let store = Faulty::new(Memory::new());
+    /// store.expire_after(2);
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!((snapshot.get(b"a")?, snapshot.get(b"a")?), (None, None));
+    /// assert!(matches!(snapshot.get(b"a"), Err(Error::TooOld { .. })));
+    /// assert_eq!(store.snapshot()?.get(b"a")?, None);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    pub fn expire_after(&self, operations: u64) {
+        self.plan.lock().longest = Some(operations);
     }
 
     /// The number of operations since [`fail_at`](Faulty::fail_at) or
@@ -165,23 +190,43 @@ impl<S: Store> Store for Faulty<S> {
 #[derive(Debug)]
 pub struct FaultyReader<'s, R> {
     inner: R,
+    state: State<'s>,
+}
+
+#[derive(Debug)]
+struct State<'s> {
     plan: &'s Plan,
     /// A conflict was reported: all later operations report it too, as in real stores.
     conflict: Cell<bool>,
+    operations: Cell<u64>,
 }
 
-impl<'s, R> FaultyReader<'s, R> {
-    fn new(inner: R, plan: &'s Plan) -> Self {
-        Self { inner, plan, conflict: Cell::new(false) }
-    }
-
+impl State<'_> {
     fn check(&self) -> Result<()> {
         if self.conflict.get() {
             return Err(Error::Conflict { what: "an earlier operation".into() });
         }
-        let Some((n, fault)) = self.plan.next() else { return Ok(()) };
-        self.conflict.set(fault == Fault::Conflict);
-        Err(error(n, fault))
+        if let Some((n, fault)) = self.plan.next() {
+            self.conflict.set(fault == Fault::Conflict);
+            return Err(error(n, fault));
+        }
+        let age_ms = self.operations.get() + 1;
+        self.operations.set(age_ms);
+        match self.plan.lock().longest {
+            Some(limit_ms) if age_ms > limit_ms => Err(Error::TooOld { age_ms, limit_ms }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'s, R> FaultyReader<'s, R> {
+    fn new(inner: R, plan: &'s Plan) -> Self {
+        let (conflict, operations) = Default::default();
+        Self { inner, state: State { plan, conflict, operations } }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.state.check()
     }
 }
 
@@ -217,7 +262,7 @@ impl<R: Reader> Reader for FaultyReader<'_, R> {
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>> {
         self.check()?;
         let inner = self.inner.range(range, order)?;
-        Ok(FaultyEntries { inner: Some(inner), plan: self.plan, conflict: &self.conflict })
+        Ok(FaultyEntries { inner: Some(inner), state: &self.state })
     }
 
     fn prefetched(&self) -> usize {
@@ -277,10 +322,10 @@ impl<W: Writer> Writer for FaultyReader<'_, W> {
 
 impl<T: Transaction> Transaction for FaultyReader<'_, T> {
     fn commit(self) -> Result<()> {
-        if self.conflict.get() {
+        if self.state.conflict.get() {
             return Err(Error::Conflict { what: "an earlier operation".into() });
         }
-        let Some((n, fault)) = self.plan.next() else { return self.inner.commit() };
+        let Some((n, fault)) = self.state.plan.next() else { return self.inner.commit() };
         match fault {
             Fault::Error | Fault::Conflict => Err(error(n, fault)),
             Fault::UnknownAndLost => Err(Error::CommitUnknown { source: Injected(n).into() }),
@@ -292,7 +337,7 @@ impl<T: Transaction> Transaction for FaultyReader<'_, T> {
     }
 
     fn must_restart(&self) -> bool {
-        self.conflict.get() || self.inner.must_restart()
+        self.state.conflict.get() || self.inner.must_restart()
     }
 }
 
@@ -301,8 +346,7 @@ impl<T: Transaction> Transaction for FaultyReader<'_, T> {
 pub struct FaultyEntries<'r, I> {
     /// `None` after a failure: an iterator that failed stays ended.
     inner: Option<I>,
-    plan: &'r Plan,
-    conflict: &'r Cell<bool>,
+    state: &'r State<'r>,
 }
 
 impl<E, I: Iterator<Item = Result<E>>> Iterator for FaultyEntries<'_, I> {
@@ -310,14 +354,9 @@ impl<E, I: Iterator<Item = Result<E>>> Iterator for FaultyEntries<'_, I> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let inner = self.inner.as_mut()?;
-        if self.conflict.get() {
+        if let Err(error) = self.state.check() {
             self.inner = None;
-            return Some(Err(Error::Conflict { what: "an earlier operation".into() }));
-        }
-        if let Some((n, fault)) = self.plan.next() {
-            self.inner = None;
-            self.conflict.set(self.conflict.get() || fault == Fault::Conflict);
-            return Some(Err(error(n, fault)));
+            return Some(Err(error));
         }
         inner.next()
     }

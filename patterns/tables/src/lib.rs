@@ -54,6 +54,7 @@
 pub mod aggregate;
 mod batch;
 mod changes;
+mod check_in_steps;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod continuation;
@@ -82,6 +83,7 @@ mod walk;
 pub use aggregate::Sketches;
 pub use aggregate::{Grouping, RankedIndex, RollUp, Totals};
 pub use batch::BatchSize;
+pub use check_in_steps::check_in_steps;
 pub use continuation::{Continuation, Page, UnreadableEntry};
 pub use denormalize::DenormalizedFields;
 pub use derived::{Derived, DerivedEntries, RecordChange};

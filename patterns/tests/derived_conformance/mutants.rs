@@ -34,11 +34,13 @@ enum Flaw {
     ReportsNothing,
     NamesOtherKeys,
     NamesOtherRules,
+    EndsAtAShortPage,
     RepairsNothing,
     DeletesTooMuch,
     DeletesNeighbour,
     AddsTwice,
     RepairsAtOnce,
+    EndsWhereItFails,
     RemembersChanged,
     WritesOutside,
 }
@@ -198,6 +200,14 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
             Flaw::NamesOtherRules => {
                 found.iter_mut().for_each(|fault| fault.rule = Rule::Contested);
             }
+            Flaw::EndsAtAShortPage => {
+                let own = self.good.space().self_and_children();
+                let page = reader.page(own.clone(), Order::Ascending, 1_000)?;
+                // There are less than 1,000 entries, so it does not ask for more.
+                if let Some(last) = page.last {
+                    found.retain(|fault| !own.contains(&fault.key) || fault.key <= last);
+                }
+            }
             Flaw::ReportsIntact => {
                 let first = reader.first(self.good.space().self_and_children())?;
                 let missing =
@@ -221,6 +231,12 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
         match self.flaw {
             Flaw::RepairsNothing => return Ok(finished()),
             Flaw::AddsTwice => return add_what_is_missing(own, store, table, options, progress),
+            Flaw::EndsWhereItFails => {
+                // What it cannot read is not there.
+                if store.snapshot()?.count(table.space().self_and_children()).is_err() {
+                    return Ok(finished());
+                }
+            }
             Flaw::RepairsAtOnce => return self.good.repair_with(store, table, &at_once, progress),
             _ => {}
         }
@@ -392,11 +408,13 @@ caught! {
     a_check_that_reports_nothing: Composite, ReportsNothing, Found;
     a_check_that_names_other_keys: Composite, NamesOtherKeys, Found;
     a_check_that_names_other_rules: Composite, NamesOtherRules, Found;
+    a_check_that_ends_at_a_short_page: Composite, EndsAtAShortPage, InSteps;
     a_repair_that_does_nothing: Composite, RepairsNothing, Fixed;
     a_repair_that_deletes_too_much: Composite, DeletesTooMuch, Fixed;
     a_repair_that_deletes_a_neighbour: Composite, DeletesNeighbour, Untouched;
     a_repair_that_adds_twice: Sums, AddsTwice, Repairers;
     a_repair_in_one_transaction: Composite, RepairsAtOnce, Bounded;
+    a_repair_that_ends_where_it_fails: Composite, EndsWhereItFails, Short;
     an_update_with_state_outside_the_store: Composite, RemembersChanged, Build;
     an_update_that_truncates_long_batches: Composite, TruncatesBatches, Deferred;
     an_update_outside_of_the_subspace: Composite, WritesOutside, Drop;

@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Result, Store, Writer, pack};
+use keyloom::{Faulty, KeyBuf, Result, Store, Writer, pack};
 
 use super::field::{Dump, Field, Random, difference, dump, dump_all, restore};
 use super::{Fidelity, Outcome, Subject, ensure};
+use crate::check_in_steps;
 use crate::inconsistency::{Inconsistency, Rule};
 use crate::progress::RepairOptions;
 
@@ -175,6 +176,27 @@ pub(super) fn found<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> O
         ensure!(found.iter().any(is_it), "{damage:?} is reported as {found:?}");
         Ok(())
     })
+}
+
+/// How many reads a snapshot lasts.
+const SHORT: u64 = 6;
+
+pub(super) fn in_steps<T: Subject, S: Store + Clone>(subject: &T, store: &S, seed: u64) -> Outcome {
+    each_damage(subject, store, seed, |damage, field, store| {
+        let in_one = keys_and_rules(field.derived.check(&store.snapshot()?)?);
+        let short = Faulty::new(store.clone());
+        short.expire_after(SHORT);
+        let in_steps = check_in_steps(&short, |reader| field.derived.check(reader))?;
+        let in_steps = keys_and_rules(in_steps);
+        ensure!(in_steps == in_one, "{damage:?}: in steps {in_steps:?}, in one {in_one:?}");
+        Ok(())
+    })
+}
+
+fn keys_and_rules(faults: Vec<Inconsistency>) -> Vec<(KeyBuf, Rule)> {
+    let mut all: Vec<_> = faults.into_iter().map(|fault| (fault.key, fault.rule)).collect();
+    all.sort();
+    all
 }
 
 pub(super) fn fixed<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {

@@ -347,10 +347,12 @@ laws! {
     Conflicts, "a transaction that runs again after a conflict has the same result", maintenance::conflicts;
     Quiet, "a check reports nothing about intact data", damage::quiet;
     Found, "a check reports damage, by its key and rule", damage::found;
+    InSteps, "a check over short snapshots finds what a check in one snapshot finds", damage::in_steps;
     Fixed, "a repair fixes damage", damage::fixed;
     Untouched, "a repair writes no key of the records, of other data or of intact derived data", damage::untouched;
     Repairers, "two repairs beside each other and beside writers leave intact data", repairs::repairers;
     Bounded, "transactions of builds and repairs have a bounded size", repairs::bounded;
+    Short, "a repair in transactions that end early fixes damage", repairs::short;
     Build, "a build beside writers leaves intact data", life::build;
     Deferred, "after each drain, deferred data are those of the records", life::deferred;
     Drop, "disabled data are not written, and dropped data leave no key", life::drop_data;

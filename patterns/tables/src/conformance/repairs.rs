@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Cost, Metered, Result, Store};
+use keyloom::{Cost, Faulty, Metered, Result, Store};
 
 use super::damage::Damage;
 use super::field::{Change, Field, RECORDS};
@@ -68,6 +68,18 @@ pub(super) fn repairers<T: Subject>(subject: &T, store: &impl Store, _: u64) -> 
         ControlFlow::Continue(())
     })?;
     field.intact(store, "after a repair beside writers")
+}
+
+/// How many operations a transaction or a snapshot lasts: what one step of any kind needs.
+const SHORT: u64 = 120;
+
+pub(super) fn short<T: Subject, S: Store + Clone>(subject: &T, store: &S, _: u64) -> Outcome {
+    let mut field = Field::filled(subject, store, 20 * RECORDS)?;
+    damage(&mut field, store)?;
+    let short = Faulty::new(store.clone());
+    short.expire_after(SHORT);
+    field.derived.repair(&short)?;
+    field.intact(store, "after a repair in short transactions")
 }
 
 /// Changes of records at both ends of the table.

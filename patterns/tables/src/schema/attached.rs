@@ -12,6 +12,7 @@ use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::{Declared, Owned};
 use super::stored::{State, repair_key, space_of};
+use crate::check_in_steps;
 use crate::inconsistency::Inconsistency;
 use crate::index::{Index, IndexQuery};
 use crate::parts::{AnyParts, KeyShape};
@@ -128,6 +129,10 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     /// [Deferred](super::Schema::derive_deferred) data is checked first; if a fault is found, the
     /// data is cleared and built. If that is stopped or fails, [build](Attached::build) the data.
     ///
+    /// Totals, roll-ups, sketches and the counts of bitmaps are compared with all their records in
+    /// one snapshot. If a store's snapshots do not last so long, as on FoundationDB, these kinds
+    /// are cleared and built, too: until the end, queries of them are refused.
+    ///
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`],
     /// [`SchemaError::RepairTakenOver`]; the errors of [`repair`](Maintained::repair) of `D`.
@@ -144,18 +149,27 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         &self,
         store: &S,
         options: &RepairOptions,
-        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let snapshot = store.snapshot()?;
-        let derived = self.at(&snapshot)?;
-        if !self.is_deferred() {
-            std::mem::drop(snapshot);
-            let table = self.table.guarded_by(self.begin_repair(store)?);
-            return derived.repair_with(store, &table, options, progress);
+        let derived = self.at(&store.snapshot()?)?;
+        if self.is_deferred() {
+            let faults = match self.check(&store.snapshot()?) {
+                Err(error) if error.is_outdated() => {
+                    check_in_steps(store, |reader| self.check(reader))?
+                }
+                checked => checked?,
+            };
+            return self.rebuild_unless(faults.is_empty(), store, options, progress);
         }
-        let is_clean = self.check(&snapshot)?.is_empty();
-        std::mem::drop(snapshot);
-        self.rebuild_unless(is_clean, store, options, progress)
+        let table = self.table.guarded_by(self.begin_repair(store)?);
+        match derived.repair_with(store, &table, options, &mut progress) {
+            // A kind that compares all records with its data needs one snapshot of both. A build
+            // does not: writers keep up what it has visited.
+            Err(error) if error.is_outdated() => {
+                self.rebuild_unless(false, store, options, progress)
+            }
+            done => done,
+        }
     }
 
     /// Takes the fencing token of a repair. Each transaction of the repair then checks that the
@@ -184,7 +198,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         }))
     }
 
-    /// Clears and builds deferred data, since the repair of a kind does not read the queue.
+    /// Clears and builds deferred data, since the repair of a kind does not read the queue, and
+    /// data whose repair would take longer than a snapshot lasts.
     fn rebuild_unless<S: Store>(
         &self,
         is_clean: bool,

@@ -1,0 +1,93 @@
+//! Checks that last longer than a snapshot may.
+
+use std::collections::BTreeSet;
+
+use keyloom::{KeyBuf, Result, Snapshots, Store};
+
+use crate::inconsistency::{Inconsistency, Rule};
+
+/// Runs a check of any pattern over [`Snapshots`], each of which is read for a short time, so that
+/// tables of any size are checked on stores whose snapshots do not last.
+///
+/// In one snapshot, a check is exact. Over several, it may take for a fault what a writer has
+/// changed in between, so if it reports something, it runs a second time, and the faults that both
+/// report are returned. Data that changes all the time, such as the total of a busy group, may be
+/// reported by both: check again, in one snapshot if the store can.
+///
+/// To stop the check, or to bound it, wrap the reader in a [`Budgeted`](keyloom::Budgeted).
+///
+/// ```
+/// use keyloom::{Faulty, Memory, Store, Writer};
+/// use keyloom_tables::{Rule, Schema, check_in_steps, entry};
+/// let store = Faulty::new(Memory::new());
+/// let schema = Schema::open(&store, "library")?;
+/// let books = schema.table::<u32, String>("books")?;
+/// let by_title = schema.index(&books, "by_title", 1, |_, title| entry(title))?;
+/// store.transact(|txn| books.put_many(txn, (0..500).map(|n| (n, format!("Volume {n}")))))?;
+/// store.transact(|txn| books.delete_record_only(txn, &7))?;
+///
+/// // A store on which a snapshot can be read 100 times.
+/// store.expire_after(100);
+/// assert!(by_title.check(&store.snapshot()?).is_err());
+/// let faults = check_in_steps(&store, |reader| by_title.check(reader))?;
+/// assert_eq!(faults.len(), 1);
+/// assert_eq!(faults[0].rule, Rule::Dangling);
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # Errors
+/// The errors of `check`.
+pub fn check_in_steps<S: Store>(
+    store: &S,
+    mut check: impl FnMut(&Snapshots<'_, S>) -> Result<Vec<Inconsistency>>,
+) -> Result<Vec<Inconsistency>> {
+    let mut run = || {
+        let snapshots = Snapshots::new(store);
+        let faults = check(&snapshots)?;
+        Ok::<_, keyloom::Error>((faults, snapshots.taken() <= 1))
+    };
+    let (faults, is_exact) = run()?;
+    if is_exact || faults.is_empty() {
+        return Ok(faults);
+    }
+    let first: BTreeSet<(KeyBuf, Rule)> =
+        faults.into_iter().map(|fault| (fault.key, fault.rule)).collect();
+    let (mut faults, is_exact) = run()?;
+    faults.retain(|fault| is_exact || first.contains(&(fault.key.clone(), fault.rule)));
+    Ok(faults)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use keyloom::{Faulty, KeyRange, Memory, Reader, Writer};
+
+    use super::*;
+
+    /// What a check reports that finds other faults each time.
+    fn reported(longest: u64, passes: [&[u8]; 2]) -> (Vec<u8>, usize) {
+        let store = Faulty::new(Memory::new());
+        store.transact(|txn| (0..100_u8).try_for_each(|n| txn.put(&[n], b""))).unwrap();
+        store.expire_after(longest);
+        let (mut passes, mut runs) = (passes.into_iter(), 0);
+        let faults = check_in_steps(&store, |reader| {
+            runs += 1;
+            assert_eq!(reader.count(KeyRange::all())?, 100);
+            let fault = |key: &u8| Inconsistency::new(KeyBuf::from_slice(&[*key]), Rule::Missing);
+            Ok(passes.next().unwrap().iter().map(fault).collect())
+        });
+        (faults.unwrap().iter().map(|fault| fault.key[0]).collect(), runs)
+    }
+
+    #[test]
+    fn faults_between_two_snapshots_are_confirmed() {
+        assert_eq!(reported(30, [&[1, 2], &[2, 3]]), (vec![2], 2));
+        assert_eq!(reported(30, [&[], &[2, 3]]), (vec![], 1));
+        assert_eq!(reported(30, [&[1], &[]]), (vec![], 2));
+    }
+
+    #[test]
+    fn faults_of_one_snapshot_are_exact() {
+        assert_eq!(reported(1_000, [&[1, 2], &[2, 3]]), (vec![1, 2], 1));
+    }
+}
