@@ -131,7 +131,7 @@ pub struct UnreadableEntry {
 impl UnreadableEntry {
     /// Wraps `error`, the reason why the entry of `key` cannot be read, with the continuation after
     /// it.
-    pub fn error(error: Error, key: &[u8], next: Continuation) -> Error {
+    pub(crate) fn error(error: Error, key: &[u8], next: Continuation) -> Error {
         let (key, source) = match error {
             Error::At { key, source } => (key, *source),
             source => (display_named(key).to_string().into(), source),

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Writer};
-use keyloom_tables::{Continuation, Page, UnreadableEntry};
+use keyloom_tables::{Continuation, Page};
 
 use super::error::{QueueError, Stale};
-use super::job::{DEAD, Delivery, Failed, Job, JobState};
+use super::job::{DEAD, Delivery, Failed, Job, JobState, StoredJob};
 use super::options::refuse_short;
 use super::{JobId, WorkQueue};
 use crate::clock::millis;
@@ -117,7 +117,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         &self,
         txn: &mut impl Writer,
         delivery: &Delivery<J>,
-    ) -> Result<(Job<()>, u64)> {
+    ) -> Result<(StoredJob, u64)> {
         txn.guarded(|txn| {
             let mut job = self.held(txn, delivery, Some(&delivery.job.tenant))?;
             let until = self.now()?.saturating_add(self.visibility());
@@ -134,7 +134,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             let until = self.now()?.saturating_add(self.visibility());
             let jobs = self.jobs.get_many(txn, held.iter().map(|(id, _)| id))?;
             for ((id, token), job) in held.iter().zip(jobs) {
-                let is_held = |job: &Job<()>| job.token == *token && job.is_unanswered();
+                let is_held = |job: &StoredJob| job.token == *token && job.is_unanswered();
                 if let Some(mut job) = job.filter(is_held) {
                     job.state = JobState::Leased { until };
                     self.write(txn, *id, &job)?;
@@ -161,8 +161,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// tenants, and the oldest first. One without a payload, which the check names, is left out.
     ///
     /// # Errors
-    /// The errors of [`IndexQuery::records`](keyloom_tables::IndexQuery::records); an
-    /// [`UnreadableEntry`] also for a payload that does not decode.
+    /// The errors of [`IndexQuery::records_with`](keyloom_tables::IndexQuery::records_with).
     pub fn dead_letters(
         &self,
         reader: &impl Reader,
@@ -170,30 +169,14 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(JobId, Job<J>)>> {
-        let query = self.by_state.query().after(after);
+        let query = self.by_state.query().limit(limit).after(after);
         let query = match tenant {
             Some(tenant) => query.prefix((DEAD, tenant)),
             None => query.prefix(DEAD),
         };
-        let Page { items: jobs, next } = query.clone().limit(limit).records(reader)?;
-        let payloads = self.payloads.find_many(reader, jobs.iter().map(|(id, _)| id))?;
-        let mut items = Vec::with_capacity(jobs.len());
-        for (n, ((id, job), payload)) in jobs.into_iter().zip(payloads).enumerate() {
-            match payload {
-                Ok(payload) => items.extend(payload.map(|payload| (id, job.with(payload)))),
-                // As with a record that does not decode, the page ends before it.
-                Err(error) => {
-                    let next = query.limit(n.max(1)).keys(reader)?.next;
-                    let key = self.payloads.space().pack(&id);
-                    return match next {
-                        next if n > 0 => Ok(Page { items, next }),
-                        Some(next) => Err(UnreadableEntry::error(error, &key, next)),
-                        None => Err(error),
-                    };
-                }
-            }
-        }
-        Ok(Page { items, next })
+        query.records_with(reader, &self.payloads, |id, job, payload| {
+            payload.map(|payload| (id, job.with(payload)))
+        })
     }
 
     /// Delivers a dead letter again, with all its attempts.
@@ -239,7 +222,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         reader: &impl Reader,
         delivery: &Delivery<J>,
         tenant: Option<&str>,
-    ) -> Result<Job<()>> {
+    ) -> Result<StoredJob> {
         let Delivery { id, token, .. } = *delivery;
         self.prefetch(reader, [id], tenant, None)?;
         let stale = |reason| QueueError::Stale { id, token, reason };
@@ -254,13 +237,13 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     }
 
     /// Writes a changed job, and makes sure that it is found.
-    pub(super) fn write(&self, txn: &mut impl Writer, id: JobId, job: &Job<()>) -> Result<()> {
+    pub(super) fn write(&self, txn: &mut impl Writer, id: JobId, job: &StoredJob) -> Result<()> {
         self.jobs.put(txn, &id, job)?;
         self.announce(txn, job)
     }
 
     /// Makes sure that a changed job is found.
-    pub(super) fn announce(&self, txn: &mut impl Writer, job: &Job<()>) -> Result<()> {
+    pub(super) fn announce(&self, txn: &mut impl Writer, job: &StoredJob) -> Result<()> {
         match job.available_from(self.grace()) {
             Some(at) => self.tenants.announce(txn, &job.tenant, at, self.now()?),
             None => Ok(()),

@@ -7,7 +7,7 @@ use keyloom::{EntryPage, KeyRange, Reader, Result, Store, Writer};
 use keyloom_tables::index::Found;
 use keyloom_tables::{Index, within};
 
-use super::job::{Delivery, Job, JobState, LEASED, Priority, StateParts, WAITING};
+use super::job::{Delivery, JobState, LEASED, Priority, StateParts, StoredJob, WAITING};
 use super::{JobId, WorkQueue};
 
 /// The most jobs of one call.
@@ -231,7 +231,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         reader: &impl Reader,
         some: &'c [Candidate],
         now: u64,
-    ) -> Result<Vec<(&'c Candidate, Job<()>, Option<J>)>> {
+    ) -> Result<Vec<(&'c Candidate, StoredJob, Option<J>)>> {
         let jobs = self.jobs.find_many(reader, some.iter().map(|one| &one.id))?;
         let jobs = some.iter().zip(jobs).filter_map(|(one, job)| Some((one, job.ok()??)));
         let due: Vec<_> = jobs.filter(|(_, job)| job.is_due(now, self.grace())).collect();
@@ -241,7 +241,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     }
 
     /// The job after its next delivery, or as a dead letter if it had all its attempts.
-    fn granted(&self, mut job: Job<()>, now: u64, counts: bool) -> Job<()> {
+    fn granted(&self, mut job: StoredJob, now: u64, counts: bool) -> StoredJob {
         if job.attempts >= self.options.max_attempts.max(1) {
             if job.last_error.is_none() {
                 job.set_error("the lease of the last attempt ended without an answer");
@@ -313,7 +313,7 @@ const KINDS: [(u8, Priority); RANGES] = [
 /// The ranges of the jobs of a tenant that are due at `now`, in the order of delivery; leased ones
 /// are due `grace` after the end of their lease.
 pub(super) fn due_ranges(
-    index: &Index<JobId, Job<()>, StateParts>,
+    index: &Index<JobId, StoredJob, StateParts>,
     tenant: &str,
     now: u64,
     grace: u64,
@@ -328,7 +328,7 @@ pub(super) fn due_ranges(
 /// The jobs of one tenant, in the order of its ranges, and at random within each if `is_random`;
 /// and whether there are no others after damaged entries.
 fn line<'p, B: std::ops::Deref<Target = [u8]> + 'p>(
-    index: &Index<JobId, Job<()>, StateParts>,
+    index: &Index<JobId, StoredJob, StateParts>,
     pages: impl Iterator<Item = EntryPage<B>>,
     is_random: bool,
 ) -> (Vec<JobId>, bool) {

@@ -5,7 +5,7 @@ use keyloom::{Reader, Result, Store, Writer};
 use keyloom_tables::Progress;
 use serde::{Deserialize, Serialize};
 
-use super::job::{Enqueued, Job, NewJob};
+use super::job::{Enqueued, NewJob, StoredJob};
 use super::{JobId, WorkQueue, random};
 use crate::clock::millis;
 
@@ -83,7 +83,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         &self,
         txn: &mut impl Writer,
         id: JobId,
-        job: &Job<()>,
+        job: &StoredJob,
     ) -> Result<()> {
         let window = millis(self.options.dedup_window);
         match &job.key {

@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use keyloom::value::Codec;
-use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::value::{Codec, Postcard};
+use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 use keyloom_tables::index::Found;
 use keyloom_tables::kit::unless_undecodable;
 use keyloom_tables::{Inconsistency, Progress, Rule, Select};
 
 use super::dequeue::due_ranges;
-use super::job::{DEAD, Job, LEASED, StateParts, WAITING};
+use super::job::{DEAD, Job, LEASED, StateParts, StoredJob, WAITING};
 use super::{JobId, WorkQueue};
 
 /// The numbers of jobs in each state.
@@ -57,10 +57,13 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             .filter_map(Result::ok)
             .take(limit);
         let ids: Vec<JobId> = ids.collect();
-        let (jobs, payloads) =
-            (self.jobs.get_many(reader, &ids)?, self.payloads.get_many(reader, &ids)?);
-        let all = ids.into_iter().zip(jobs).zip(payloads);
-        Ok(all.filter_map(|((id, job), payload)| Some((id, job?.with(payload?)))).collect())
+        let jobs = self.jobs.find_many(reader, &ids)?;
+        let payloads = self.payloads.find_many(reader, &ids)?;
+        let all = ids.into_iter().zip(jobs.into_iter().zip(payloads));
+        // As with a delivery, a job that cannot be read does not hide those after it.
+        Ok(all
+            .filter_map(|(id, (job, payload))| Some((id, job.ok()??.with(payload.ok()??))))
+            .collect())
     }
 
     /// The numbers of jobs of a tenant, or of all, in each state.
@@ -119,7 +122,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// The errors of [`Attached::repair`](keyloom_tables::Attached::repair).
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
         let mut done = Progress::default();
-        let damaged = self.damaged_payloads(&store.snapshot()?)?;
+        let damaged = self.damaged_payloads(&Snapshots::lasting(store))?;
         for (key, _) in damaged.iter().filter(|(_, rule)| *rule != Rule::Undecodable) {
             done.written += u64::from(store.transact(|txn| self.remove_unpaired(txn, key))?);
         }
@@ -127,7 +130,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         done = done.followed_by(&self.by_key.repair(store)?);
         done = done.followed_by(&self.done.index().repair(store)?);
         done = done.followed_by(&self.tenants.by_turn().repair(store)?);
-        let lost = self.lost_tenants(&store.snapshot()?)?;
+        let lost = self.lost_tenants(&Snapshots::lasting(store))?;
         for (tenant, _) in &lost {
             store.transact(|txn| match self.next_of(txn, tenant)? {
                 Some(at) => self.tenants.announce(txn, tenant, at, self.now()?),
@@ -142,20 +145,24 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// those that do not decode. Reads all jobs and payloads once, in the order of their ids.
     fn damaged_payloads(&self, reader: &impl Reader) -> Result<Vec<(KeyBuf, Rule)>> {
         let space = self.payloads.space();
-        let mut jobs = below(reader, self.jobs.space(), |_| ())?;
+        let is_job = |value: &[u8]| <Postcard as Codec<StoredJob>>::decode(value).is_ok();
+        let mut jobs = below(reader, self.jobs.space(), is_job)?;
         let mut payloads = below(reader, space, |value| C::decode(value).is_ok())?;
         let (mut job, mut payload) = (jobs.next().transpose()?, payloads.next().transpose()?);
         let mut found = Vec::new();
         loop {
             let (order, rule) = match (&job, &payload) {
                 (None, None) => return Ok(found),
-                (Some((job, ())), Some((payload, decodes))) if job == payload => {
+                (Some((job, _)), Some((payload, decodes))) if job == payload => {
                     (Ordering::Equal, (!decodes).then_some((payload, Rule::Undecodable)))
                 }
-                (Some((job, ())), Some((payload, _))) if job > payload => {
+                (Some((job, _)), Some((payload, _))) if job > payload => {
                     (Ordering::Greater, Some((payload, Rule::Dangling)))
                 }
-                (Some((job, ())), _) => (Ordering::Less, Some((job, Rule::Missing))),
+                // A job that does not decode is a fault of its own.
+                (Some((job, decodes)), _) => {
+                    (Ordering::Less, decodes.then_some((job, Rule::Missing)))
+                }
                 (None, Some((payload, _))) => (Ordering::Greater, Some((payload, Rule::Dangling))),
             };
             found.extend(

@@ -67,9 +67,30 @@ pub(super) const WAITING: u8 = 0;
 pub(super) const LEASED: u8 = 1;
 pub(super) const DEAD: u8 = 2;
 
-/// A job. It is stored without its payload, as `Job<()>`, beside a table of the payloads: what
-/// changes the state does not write the payload.
+/// A job as it is stored: without its payload, which is beside it in a table of its own, so that
+/// what changes the state does not write the payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredJob {
+    /// The tenant, whose jobs wait in a line of their own.
+    pub tenant: String,
+    /// The priority within the tenant.
+    pub priority: Priority,
+    /// The state.
+    pub state: JobState,
+    /// See [`Job::attempts`].
+    pub attempts: u32,
+    /// See [`Job::token`].
+    pub token: u64,
+    /// When the job was enqueued.
+    pub enqueued_at: u64,
+    /// The key that prevents duplicates, if any.
+    pub key: Option<String>,
+    /// The error of the last failed attempt, at most 1,000 bytes of it.
+    pub last_error: Option<String>,
+}
+
+/// A job with its payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job<J> {
     /// The tenant, whose jobs wait in a line of their own.
     pub tenant: String,
@@ -95,16 +116,13 @@ pub struct Job<J> {
 /// The parts of the index by state: state, tenant, priority (0 unless waiting), time.
 pub(super) type StateParts = (u8, String, u8, u64);
 
-impl<J> Job<J> {
-    /// The job with another payload.
-    pub(super) fn with<P>(self, payload: P) -> Job<P> {
-        let Self { tenant, priority, state, attempts, token, enqueued_at, key, last_error, .. } =
-            self;
+impl StoredJob {
+    /// The job with its payload.
+    pub(super) fn with<J>(self, payload: J) -> Job<J> {
+        let Self { tenant, priority, state, attempts, token, enqueued_at, key, last_error } = self;
         Job { tenant, payload, priority, state, attempts, token, enqueued_at, key, last_error }
     }
-}
 
-impl Job<()> {
     /// The one entry of a job in the index by state.
     pub(super) fn state_entry(&self) -> IndexEntries<StateParts> {
         match self.state {
@@ -202,10 +220,9 @@ impl<J> NewJob<J> {
     }
 
     /// The job, and its payload.
-    pub(super) fn into_job(self, now: u64) -> (Job<()>, J) {
-        let job = Job {
+    pub(super) fn into_job(self, now: u64) -> (StoredJob, J) {
+        let job = StoredJob {
             tenant: self.tenant,
-            payload: (),
             priority: self.priority,
             state: JobState::Waiting { from: now.saturating_add(self.delay) },
             attempts: 0,

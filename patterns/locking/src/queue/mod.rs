@@ -29,7 +29,7 @@
 //!
 //! | data | key | value |
 //! |---|---|---|
-//! | table `mail.jobs` | job id, a UUID of version 7 | the [`Job`] without its payload: tenant, state, attempts, token |
+//! | table `mail.jobs` | job id, a UUID of version 7 | the [`StoredJob`]: tenant, state, attempts, token |
 //! | its index `by_state`, waiting | 0, tenant, priority, time from which it can be delivered, job id | |
 //! | leased | 1, tenant, 0, end of the lease, job id | |
 //! | dead letter | 2, tenant, 0, time, job id | |
@@ -122,8 +122,10 @@
 //! | dequeue | 6 |
 //! | dequeue, if there is no tenant with a job that is due | 3; 5 while a tenant lingers |
 //!
-//! A payload is written once, by the enqueue, and read by each delivery. It may be as large as a
-//! value of the store: a job of 1 MB is leased, extended and failed at the cost of a small one.
+//! A payload is written once, by the enqueue, and read by each delivery: a job of 1 MB is extended
+//! and failed at the cost of a small one. It must fit into a value of the store, and an enqueue
+//! into a transaction. On etcd, deliver fewer than 40 jobs at a time: a transaction that reads more
+//! keys than that conflicts with every deletion.
 //!
 //! # When not to use it
 //!
@@ -163,7 +165,7 @@ use keyloom_tables::{Attached, Index, Schema, Table};
 pub use dequeue::Candidates;
 pub use error::{QueueError, Stale};
 pub use inspect::QueueCounts;
-pub use job::{Delivery, Enqueued, Failed, Job, JobState, NewJob, Priority};
+pub use job::{Delivery, Enqueued, Failed, Job, JobState, NewJob, Priority, StoredJob};
 pub use options::{Backoff, QueueOptions};
 pub use work::{Answer, Stop, WorkOptions, WorkReport};
 
@@ -180,9 +182,9 @@ pub type JobId = keyloom_tables::sequence::Uuid;
 ///
 /// Cheap to clone: clones share the round of the tenants.
 pub struct WorkQueue<J: 'static, C = Postcard> {
-    jobs: Table<JobId, Job<()>>,
-    by_state: Attached<Index<JobId, Job<()>, StateParts>>,
-    by_key: Attached<Index<JobId, Job<()>, (String, String)>>,
+    jobs: Table<JobId, StoredJob>,
+    by_state: Attached<Index<JobId, StoredJob, StateParts>>,
+    by_key: Attached<Index<JobId, StoredJob, (String, String)>>,
     payloads: Table<JobId, J, C>,
     tenants: Tenants,
     done: Expiry<(String, String), DoneKey>,
@@ -257,7 +259,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         options: QueueOptions,
     ) -> Result<Self> {
         options.check()?;
-        let jobs = schema.table::<JobId, Job<()>>(&format!("{name}.jobs"))?;
+        let jobs = schema.table::<JobId, StoredJob>(&format!("{name}.jobs"))?;
         let by_state = schema.index(&jobs, "by_state", 1, |_, job| job.state_entry())?;
         let by_key = schema.unique_index(&jobs, "by_key", 1, |_, job| job.key_entry())?;
         let payloads = schema.table_with::<JobId, J, C>(&format!("{name}.payloads"), 1)?;
@@ -270,7 +272,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
 
     /// The table of the jobs without their payloads, for indexes and totals of the program. Do not
     /// write through it.
-    pub fn jobs(&self) -> &Table<JobId, Job<()>> {
+    pub fn jobs(&self) -> &Table<JobId, StoredJob> {
         &self.jobs
     }
 
@@ -325,7 +327,8 @@ impl<J: 'static, C> WorkQueue<J, C> {
 }
 
 /// A random number. Each `RandomState` of the standard library has random keys from the system, so
-/// that two processes do not draw the same ids.
+/// that two processes do not draw the same ids. A forked process inherits the keys of its parent,
+/// but not its id.
 fn random() -> u64 {
-    RandomState::new().hash_one(())
+    RandomState::new().hash_one(std::process::id())
 }

@@ -1,7 +1,9 @@
 //! Damaged queues.
 
 use keyloom::{AnyStore, KeyRange, Reader, Store, Writer};
-use keyloom_tables::{Rule, UnreadableEntry};
+use keyloom_locking::WorkQueue;
+use keyloom_locking::queue::JobId;
+use keyloom_tables::{Rule, Schema, SchemaError, UnreadableEntry};
 use keyloom_testing::laws::dump_all;
 
 use super::{assert_sound, fill, open, payloads};
@@ -145,6 +147,62 @@ pub fn damaged_jobs_do_not_block_others(store: &AnyStore) {
     queue.repair(store).unwrap();
     assert_sound(store, &queue);
     assert_eq!(queue.dequeue(store, 5).unwrap().len(), 1);
+}
+
+/// Also the last one has a continuation, with which a listing ends.
+pub fn the_last_dead_letter_can_be_skipped(store: &AnyStore) {
+    let (queue, _) = open(store);
+    fill(store, &queue, "acme", 2);
+    for delivery in queue.dequeue(store, 2).unwrap() {
+        store.transact(|txn| queue.bury(txn, &delivery, "no")).unwrap();
+    }
+    let list = |after: Option<&_>| {
+        queue.dead_letters(&store.snapshot().unwrap(), None, 9, after).map_err(Box::new)
+    };
+    let [_, (last, _)] = &list(None).unwrap().items[..] else { panic!("two") };
+    let payload = queue.payloads().space().pack(last);
+    store.transact(|txn| txn.put(&payload, b"\xFF")).unwrap();
+    let first = list(None).unwrap();
+    assert_eq!(first.items.len(), 1);
+    let error = list(first.next.as_ref()).unwrap_err();
+    let next = &error.downcast_ref::<UnreadableEntry>().unwrap().next;
+    let end = list(Some(next)).unwrap();
+    assert_eq!((end.items.len(), end.next), (0, None));
+    assert_eq!(queue.peek(&store.snapshot().unwrap(), "acme", 9).unwrap(), []);
+}
+
+/// The record of a job with its payload, as queues had it before payloads had a table.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Whole<J> {
+    tenant: String,
+    payload: J,
+    priority: keyloom_locking::queue::Priority,
+    state: keyloom_locking::queue::JobState,
+    attempts: u32,
+    token: u64,
+    enqueued_at: u64,
+    key: Option<String>,
+    last_error: Option<String>,
+}
+
+/// Whatever the payload is: the bytes of a unit are none.
+pub fn a_queue_of_whole_jobs_is_refused(store: &AnyStore) {
+    keyloom_testing::laws::clear(store);
+    let old = Schema::open(store, "old").unwrap();
+    old.table::<JobId, Whole<()>>("units.jobs").unwrap();
+    old.table::<JobId, Whole<u32>>("numbers.jobs").unwrap();
+    let schema = Schema::open(store, "old").unwrap();
+    let units = WorkQueue::<()>::open(&schema, "units").map(drop).unwrap_err();
+    let numbers = WorkQueue::<u32>::open(&schema, "numbers").map(drop).unwrap_err();
+    for error in [units, numbers] {
+        assert!(
+            matches!(error.downcast_ref(), Some(SchemaError::ChangedRecord { .. })),
+            "{error:?}"
+        );
+    }
+    let schema = Schema::open(store, "old").unwrap();
+    schema.drop_table("units.jobs").unwrap();
+    WorkQueue::<()>::open(&schema, "units").unwrap();
 }
 
 /// More entries than a delivery reads at first.

@@ -103,6 +103,8 @@ on_every_store! {
     damage::damage_is_found_and_repaired,
     damage::damaged_jobs_do_not_block_others,
     damage::damaged_payloads_are_found_and_do_not_block_others,
+    damage::the_last_dead_letter_can_be_skipped,
+    damage::a_queue_of_whole_jobs_is_refused,
     damage::many_damaged_entries_do_not_block_a_tenant,
     damage::many_damaged_jobs_do_not_block_a_tenant,
     faults::faults_leave_nothing_half_done,
