@@ -254,30 +254,65 @@ impl<'s> WriteFn<'s> {
     /// The write functions in a source file.
     fn all(source: &'s str) -> Vec<Self> {
         let is_contract = source.contains("> Tree for ");
-        let heads = source.match_indices("\n    ").filter_map(|(at, _)| source.get(at + 5..));
-        let functions = heads.filter_map(|rest| {
-            let (head, after) = rest.split_once("fn ")?;
+        let heads =
+            source.match_indices('\n').filter_map(|(at, _)| source.split_at_checked(at + 1));
+        let functions = heads.filter_map(|(above, rest)| {
+            let inner = rest.trim_start_matches(' ');
+            let indent = rest.len() - inner.len();
+            let (head, after) = inner.split_once("fn ")?;
             let is_function = ["", "pub ", "pub(super) ", "pub(crate) "].contains(&head);
             let (signature, body) = after.split_once("{\n").filter(|_| is_function)?;
-            let body = body.split("\n    }").next()?.trim_start();
+            let end = format!("\n{}}}", " ".repeat(indent));
+            let body = body.split(&end).next()?.trim();
             let name = signature.split(['(', '<']).next()?;
-            let is_public = head == "pub " || head.is_empty() && is_contract;
-            signature.contains("&mut impl Writer").then_some(Self { name, is_public, body })
+            // What is hidden is called by other writes of patterns.
+            let is_hidden = above.trim_end().ends_with("#[doc(hidden)]");
+            let is_of_contract = is_contract && indent == 4 && signature.contains("impl Writer");
+            let is_public = head == "pub " && !is_hidden || head.is_empty() && is_of_contract;
+            let writers = [
+                "txn: &mut impl Writer",
+                "txn: &mut W",
+                "txn: &mut DynWriter",
+                "txn: &mut impl Transaction",
+            ];
+            let is_write = writers.iter().any(|writer| signature.contains(writer));
+            is_write.then_some(Self { name, is_public, body })
         });
         functions.collect()
     }
 
-    /// Whether nothing is written before the guard begins: what stands before it refuses
+    /// The body from the line of the first use of the transaction on; what stands before it refuses
     /// parameters.
-    fn is_guarded(&self) -> bool {
-        self.body.split_once("txn").is_some_and(|(_, after)| after.starts_with(".guarded("))
+    fn from_first_use(&self) -> &'s str {
+        let first = self.body.find("txn").unwrap_or_default();
+        let line = self.body[..first].rfind('\n').map_or(0, |end| end + 1);
+        self.body[line..].trim_start()
     }
 
-    /// The function that the body hands the transaction to, if it does nothing else with it.
+    /// Whether the guard encloses all that is done with the transaction.
+    fn is_guarded(&self) -> bool {
+        let Some(guarded) = self.from_first_use().strip_prefix("txn.guarded(") else {
+            return false;
+        };
+        let mut open = 1;
+        let end = guarded.char_indices().find_map(|(at, char)| {
+            open += i32::from(char == '(') - i32::from(char == ')');
+            (open == 0).then_some(at)
+        });
+        end.is_some_and(|end| !guarded[end..].contains("txn") && !guarded[end..].contains('?'))
+    }
+
+    /// The function that the body hands the transaction to, if it does nothing else with it and
+    /// nothing after it.
     fn hands_over_to(&self) -> Option<&'s str> {
-        let (before, after) = self.body.split_once("(txn")?;
-        let is_all = !before.contains("txn") && !after.contains("txn");
-        before.rsplit(['.', ':', ' ']).next().filter(|_| is_all)
+        let call = self.from_first_use();
+        let (before, after) = call.split_once("(txn")?;
+        let once = !before.contains("txn") && !after.contains("txn");
+        let above = self.body.strip_suffix(call).unwrap_or_default();
+        let is_nested = above.matches('{').count() > above.matches('}').count();
+        let repeats = is_nested || before.contains('|') || before.contains(" in ");
+        let is_last = !after.contains(';');
+        before.rsplit(['.', ':', ' ']).next().filter(|_| once && is_last && !repeats)
     }
 }
 
@@ -315,7 +350,8 @@ fn a_public_write_without_a_guard_is_found() {
     }
 
     pub fn put_other(&self, txn: &mut impl Writer) {
-        self.other.put(txn)
+        self.refuse()?;
+        self.other.put(txn).map(drop)
     }
 
     pub fn put_bare(&self, txn: &mut impl Writer) {
@@ -327,6 +363,39 @@ fn a_public_write_without_a_guard_is_found() {
         self.put(txn)
     }
 
+    pub fn put_each(&self, txn: &mut impl Writer) {
+        self.all.iter().try_for_each(|one| self.put(txn, one))
+    }
+
+    pub fn put_in_a_loop(&self, txn: &mut impl Writer) {
+        for one in self.all {
+            self.put(txn, one)?
+        }
+    }
+
+    pub fn put_and_refuse(&self, txn: &mut impl Writer) {
+        self.put(txn)?;
+        self.refuse()
+    }
+
+    pub fn guard_a_part(&self, txn: &mut impl Writer) {
+        txn.guarded(|txn| txn.put())?;
+        txn.put()
+    }
+
+    pub fn guard_and_refuse(&self, txn: &mut impl Writer) {
+        txn.guarded(|txn| txn.put())?;
+        self.refuse()
+    }
+
+    pub fn of_any_type<W: Writer>(&self, txn: &mut W) {
+        txn.put()
+    }
+
+    pub fn of_a_dynamic_type(&self, txn: &mut DynWriter<'_>) {
+        txn.put()
+    }
+
     pub fn hand_over(&self, txn: &mut impl Writer) {
         self.half(txn)
     }
@@ -334,6 +403,24 @@ fn a_public_write_without_a_guard_is_found() {
     fn half(&self, txn: &mut impl Writer) {
         txn.put()
     }
+}
+
+pub fn free(txn: &mut impl Writer) {
+    txn.put()
 }";
-    assert_eq!(bare(&WriteFn::all(source)), ["put_bare", "put_twice", "hand_over"]);
+    let found = bare(&WriteFn::all(source));
+    let wanted = [
+        "put_bare",
+        "put_twice",
+        "put_each",
+        "put_in_a_loop",
+        "put_and_refuse",
+        "guard_a_part",
+        "guard_and_refuse",
+        "of_any_type",
+        "of_a_dynamic_type",
+        "hand_over",
+        "free",
+    ];
+    assert_eq!(found, wanted);
 }
