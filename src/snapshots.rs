@@ -14,8 +14,8 @@ use crate::{Entry, EntryPage, KeyBuf, KeyRange, Order, Reader, Result, Store};
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// An iterator fetches this many entries first, since most need few, and then more each time.
-const FIRST_PAGE: usize = 16;
-const LARGEST_PAGE: usize = 1_024;
+const FIRST_PAGE: usize = 64;
+const LARGEST_PAGE: usize = 4_096;
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A reader that reads from one snapshot after another, for reads that last longer than a snapshot
@@ -72,6 +72,12 @@ impl<'s, S: Store> Snapshots<'s, S> {
     pub fn new(store: &'s S) -> Self {
         let limit = store.limits().max_age_ms.map(|limit| Duration::from_millis(limit) / 2);
         Self::with_longest(store, limit.unwrap_or(LONGEST).min(LONGEST))
+    }
+
+    /// Reads from one snapshot as long as the store lets it be read, for work that should see one
+    /// state of the store if that is possible, such as a repair.
+    pub fn lasting(store: &'s S) -> Self {
+        Self::with_longest(store, Duration::MAX)
     }
 
     /// The same with a longest time for each snapshot.
@@ -252,7 +258,7 @@ impl<S: Store> SnapshotsEntries<'_, '_, S> {
     fn fetch(&mut self) -> Result<()> {
         let Some(range) = self.rest.take() else { return Ok(()) };
         let EntryPage { entries, last } = self.reader.some(&range, self.order, self.size)?;
-        self.size = (self.size * 4).min(LARGEST_PAGE);
+        self.size = (self.size * 8).min(LARGEST_PAGE);
         self.rest = last.map(|last| range.resume(self.order, &last).into_owned());
         self.page = entries.into_iter();
         Ok(())

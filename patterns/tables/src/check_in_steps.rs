@@ -58,7 +58,7 @@ pub fn check_in_steps<S: Store>(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use keyloom::{Faulty, KeyRange, Memory, Reader, Writer};
 

@@ -233,7 +233,8 @@ impl<D: Maintained<Key = u32, Value = Sale>> Maintained for Flawed<D> {
             Flaw::AddsTwice => return add_what_is_missing(own, store, table, options, progress),
             Flaw::EndsWhereItFails => {
                 // What it cannot read is not there.
-                if store.snapshot()?.count(table.space().self_and_children()).is_err() {
+                let count = store.snapshot()?.count(table.space().self_and_children());
+                if count.is_err() {
                     return Ok(finished());
                 }
             }

@@ -3,7 +3,7 @@
 use std::ops::{ControlFlow, Range};
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Writer};
 use keyloom_tables::{BatchSize, Progress};
 
 use super::Blocks;
@@ -91,7 +91,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     /// The layout of the blocks; `None` if they must be built, or a build costs less than to read
     /// the edges of the marked vertices.
     fn layout(&self, store: &impl Store) -> Result<Option<Layout>> {
-        let snapshot = store.snapshot()?;
+        let snapshot = Snapshots::lasting(store);
         let Some(stored) = self.keys().stored(&snapshot)?.filter(|stored| stored.is_complete)
         else {
             return Ok(None);
@@ -133,7 +133,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     ) -> Result<ControlFlow<()>> {
         let build = store.transact(|txn| self.begin_build(txn))?;
         let rows = {
-            let snapshot = store.snapshot()?;
+            let snapshot = Snapshots::lasting(store);
             let source = &self.changes.pattern().source;
             source.rows::<I, E, C>(&snapshot, self.weight(), |_, error| Err(error))?
         };

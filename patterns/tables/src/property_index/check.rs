@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Deref};
 
-use keyloom::{Entry, EntryPage, Error, KeyBuf, Reader, Result, Store};
+use keyloom::{Entry, EntryPage, Error, KeyBuf, Reader, Result, Snapshots, Store};
 
 use super::list::Place;
 use super::stamps::Stamps;
@@ -95,7 +95,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
         batch: usize,
         done: &mut Progress,
     ) -> Result<()> {
-        let snapshot = store.snapshot()?;
+        let snapshot = Snapshots::lasting(store);
         let EntryPage { entries, last } =
             page_behind(done.position.last.as_deref(), &snapshot, &self.updates, batch)?;
         let places = self.places(&entries)?;
@@ -111,7 +111,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     }
 
     fn remove_unlisted(&self, store: &impl Store, batch: usize, done: &mut Progress) -> Result<()> {
-        let snapshot = store.snapshot()?;
+        let snapshot = Snapshots::lasting(store);
         let EntryPage { entries, last } =
             page_behind(done.position.last.as_deref(), &snapshot, &self.entries, batch)?;
         let mut faults = Vec::new();

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Store, Writer};
+use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Snapshots, Store, Writer};
 
 use super::AdjacencyList;
 use super::check::AT_ONCE;
@@ -36,7 +36,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         written += self.restore_from_entries(store, &mut size)?;
         written += self.restore_alone(store, &mut size)?;
         let lost: Vec<(NodeId, Rule)> = {
-            let snapshot = store.snapshot()?;
+            let snapshot = Snapshots::lasting(store);
             self.without_way_up(&self.links(&snapshot)?, &self.leaving(&snapshot)?)
         };
         for (id, _) in lost {
@@ -51,7 +51,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
                 }
                 ControlFlow::Continue(())
             };
-            self.look_through(&store.snapshot()?, note)?;
+            self.look_through(&Snapshots::lasting(store), note)?;
             // Entries before names: a name is looked up among them.
             keys.sort();
             written += in_batches(store, &mut size, &keys, |txn, key| self.mend_one(txn, key))?;
@@ -63,7 +63,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     /// an entry whose value cannot be read still has the place of the node: a placeholder is
     /// written there.
     fn restore_from_entries<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
-        let lost = self.entries_to_restore(&store.snapshot()?)?;
+        let lost = self.entries_to_restore(&Snapshots::lasting(store))?;
         in_batches(store, size, &lost, |txn, key| self.restore_from_entry(txn, key))
     }
 
@@ -130,7 +130,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     /// Writes placeholders for records that cannot be read and have no readable child entry.
     fn restore_alone<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
         let mut lost = Vec::new();
-        for entry in store.snapshot()?.range(self.nodes.range(), Order::Ascending)? {
+        for entry in Snapshots::lasting(store).range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
             if self.needs_placeholder(&key, &record).is_some() {
                 lost.push(KeyBuf::from_slice(&key));
@@ -171,7 +171,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         if !self.unique_names {
             return Ok(0);
         }
-        let snapshot = store.snapshot()?;
+        let snapshot = Snapshots::lasting(store);
         let mut nodes: Vec<Named> = Vec::new();
         for entry in snapshot.range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
+use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Writer};
 
 use super::AdjacencyList;
 use super::descendants::{Sibling, find_leaves};
@@ -168,13 +168,13 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
     /// Marks tombstones without a mark, so that they are deleted too.
     pub(super) fn mark_tombstones<S: Store>(&self, store: &S) -> Result<u64> {
         let mut without = Vec::new();
-        for entry in store.snapshot()?.range(self.nodes.range(), Order::Ascending)? {
+        for entry in Snapshots::lasting(store).range(self.nodes.range(), Order::Ascending)? {
             let (key, record) = entry?;
             if record[..] == TOMBSTONE {
                 without.extend(self.nodes.unpack::<NodeId>(&key));
             }
         }
-        let marked = self.leaving(&store.snapshot()?)?;
+        let marked = self.leaving(&Snapshots::lasting(store))?;
         without.retain(|id| !marked.contains(id));
         for id in &without {
             store.transact(|txn| match self.is_leaving(txn, *id)? {

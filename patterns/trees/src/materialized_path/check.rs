@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 
 use super::super::rank;
 use super::super::tree::{Findings, fresh_id, named_placeholder, placeholder, unless_newer};
@@ -219,7 +219,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
         let mut keys = store.transact(|txn| self.forget_damaged_steps(txn))?;
         keys += self.go_on(store, Progress::default(), |_| ControlFlow::Continue(()))?.changed();
-        let claims = self.claims(&store.snapshot()?)?;
+        let claims = self.claims(&Snapshots::lasting(store))?;
         keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
             self.restore_records(txn, entries, &claims, writes)
         })?;
@@ -363,7 +363,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     fn renumber_doubles<S: Store>(&self, store: &S) -> Result<u64> {
         let mut doubles = Vec::new();
         {
-            let snapshot = store.snapshot()?;
+            let snapshot = Snapshots::lasting(store);
             let mut records = snapshot.range(self.layout.paths.range(), Order::Ascending)?;
             loop {
                 let some = records.by_ref().take(CHUNK).collect::<Result<Vec<_>>>()?;
@@ -430,7 +430,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     /// Makes every node without a parent a root, with its descendants; one transaction each.
     fn root_orphans<S: Store>(&self, store: &S) -> Result<u64> {
         let mut orphans = Vec::new();
-        self.check_all(&store.snapshot()?, |fault| {
+        self.check_all(&Snapshots::lasting(store), |fault| {
             if fault.rule == Rule::NoParent {
                 orphans.push(fault.key);
             }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Writer};
 
 use super::change::Going;
 use super::check::{Open, dangling};
@@ -28,7 +28,7 @@ type Stored = (KeyBuf, Vec<u8>);
 /// unreadable name by placeholders. Places do not change.
 pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
     let (claims, wrong) = {
-        let snapshot = store.snapshot()?;
+        let snapshot = Snapshots::lasting(store);
         let mut wrong = Vec::new();
         in_chunks(&snapshot, all_rows(keys), |rows| {
             let is_double = doubles(keys, &snapshot, &rows)?;
@@ -49,7 +49,7 @@ pub(super) fn rows<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Re
 /// Makes rows without a place the last roots. The positions of the others are right.
 pub(super) fn places<S: Store>(keys: &Keys, store: &S, size: &mut BatchSize) -> Result<u64> {
     let (claims, mut misplaced, last) = {
-        let snapshot = store.snapshot()?;
+        let snapshot = Snapshots::lasting(store);
         let mut misplaced = Vec::new();
         let mut last = Vec::new();
         let mut open = Open::default();

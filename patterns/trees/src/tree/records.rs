@@ -43,7 +43,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 
 use super::node::stored_name;
 use super::{Findings, Nested, NodeId, Tree, TreeNode, encode_node};
@@ -314,7 +314,7 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
         for space in [nodes, table.space()] {
             let mut from: Option<KeyBuf> = None;
             loop {
-                let (ids, last) = ids_of(&store.snapshot()?, space, from.as_deref())?;
+                let (ids, last) = ids_of(&Snapshots::lasting(store), space, from.as_deref())?;
                 let mut rest = &ids[..];
                 let mut size = BatchSize::new(BATCH);
                 while !rest.is_empty() {

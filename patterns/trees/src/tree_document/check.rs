@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
+use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Writer};
 
 use super::TreeDocument;
 use super::encoding::decode;
@@ -131,7 +131,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     /// does not list.
     pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
         let mut is_whole = true;
-        self.find_wrong(&store.snapshot()?, |fault| {
+        self.find_wrong(&Snapshots::lasting(store), |fault| {
             is_whole = is_whole && is_beside(fault.rule);
             ControlFlow::Continue(())
         })?;

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use keyloom::value::Codec;
-use keyloom::{Order, Reader, Result, Store, Writer};
+use keyloom::{Order, Reader, Result, Snapshots, Store, Writer};
 
 use super::TreeDocument;
 use super::document::Document;
@@ -47,7 +47,7 @@ impl<V, C: Codec<V>> TreeDocument<V, C> {
     /// pieces become dangling. If another writer has changed the head in the meantime, the new
     /// pieces are dangling instead.
     pub(super) fn salvage<S: Store>(&self, store: &S) -> Result<u64> {
-        let Remains { stored, head, parts } = self.remains(&store.snapshot()?)?;
+        let Remains { stored, head, parts } = self.remains(&Snapshots::lasting(store))?;
         let mut rows = Rows::<V, C>::new();
         parts.iter().try_for_each(|part| rows.read(part))?;
         let next = head.next;

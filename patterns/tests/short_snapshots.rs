@@ -1,0 +1,203 @@
+//! Checks and repairs of every pattern on a store whose snapshots and transactions end early. The
+//! kinds of derived data have the same laws in their conformance suite. A tree in a document is a
+//! few keys, which are read at once.
+
+use std::ops::ControlFlow;
+
+use keyloom::key::Subspace;
+use keyloom::{Faulty, KeyBuf, KeyRange, Memory, Reader, Result, Snapshots, Store, Writer};
+use keyloom_patterns::documents::files::Files;
+use keyloom_patterns::documents::json::Collection;
+use keyloom_patterns::graph::{Blocks, Graph};
+use keyloom_patterns::locking::WorkQueue;
+use keyloom_patterns::property_index::Stamps;
+use keyloom_patterns::trees::{AdjacencyList, InsertAt, MaterializedPath, NestedSets, Tree};
+use keyloom_patterns::{Inconsistency, Links, PropertyIndex, Rule, Schema, check_in_steps};
+use keyloom_testing::laws::{Dump, dump_all};
+use serde_json::json;
+
+type Short = Faulty<Memory>;
+
+/// How many operations a snapshot of a check lasts, and a transaction or a snapshot of a repair.
+const CHECK: u64 = 40;
+const REPAIR: u64 = 300;
+
+fn restore(store: &Memory, dump: &Dump) {
+    store
+        .transact(|txn| {
+            txn.delete_range(KeyRange::all())?;
+            dump.iter().try_for_each(|(key, value)| txn.put(key, value))
+        })
+        .unwrap();
+}
+
+fn is_of_schema(key: &[u8]) -> bool {
+    key.starts_with(&keyloom::pack(&"keyloom"))
+}
+
+/// Deletes every `n`-th key but those of the schema.
+fn damage(store: &Memory, n: usize, from: usize) {
+    let keys = dump_all(store).into_keys().filter(|key| !is_of_schema(key));
+    let damaged: Vec<_> = keys.skip(from).step_by(n).collect();
+    store.transact(|txn| damaged.iter().try_for_each(|key| txn.delete(key))).unwrap();
+}
+
+fn sorted(faults: Result<Vec<Inconsistency>>) -> Vec<(KeyBuf, Rule)> {
+    let mut all: Vec<_> = faults.unwrap().into_iter().map(|one| (one.key, one.rule)).collect();
+    all.sort();
+    all
+}
+
+/// Requires that checks and repairs have the same result as with snapshots that last.
+fn holds(
+    store: &Memory,
+    check: impl Fn(&Snapshots<'_, Short>) -> Result<Vec<Inconsistency>>,
+    repair: impl Fn(&Short) -> Result<()>,
+) {
+    let (short, whole) = (Faulty::new(store.clone()), dump_all(store));
+    assert!(whole.len() as u64 > 2 * REPAIR, "{} keys", whole.len());
+    assert_eq!(sorted(check_in_steps(&short, &check)), []);
+    for (n, from) in [(whole.len(), whole.len() / 2), (101, 0), (13, 5)] {
+        restore(store, &whole);
+        damage(store, n, from);
+        let damaged = dump_all(store);
+        short.expire_after(u64::MAX);
+        let wanted = sorted(check_in_steps(&short, &check));
+        short.expire_after(CHECK);
+        assert!(short.snapshot().unwrap().count(KeyRange::all()).is_err());
+        assert_eq!(sorted(check_in_steps(&short, &check)), wanted, "every {n}th from {from}");
+
+        short.expire_after(u64::MAX);
+        repair(&short).unwrap();
+        let left = sorted(check_in_steps(&short, &check));
+        restore(store, &damaged);
+        short.expire_after(REPAIR);
+        repair(&short).unwrap();
+        short.expire_after(u64::MAX);
+        assert_eq!(sorted(check_in_steps(&short, &check)), left, "every {n}th from {from}");
+    }
+}
+
+fn tree_holds(tree: &impl Tree<Value = u32>) {
+    let store = Memory::new();
+    for from in (1..1_000_u64).step_by(50) {
+        store
+            .transact(|txn| {
+                (from..from + 50).try_for_each(|id| {
+                    // A repair moves an orphan with all below it in one transaction.
+                    let parent = match id {
+                        ..=20 => None,
+                        ..=200 => Some(1 + id % 20),
+                        _ => Some(21 + id % 180),
+                    };
+                    tree.insert(txn, id, &format!("node {id}"), &7, InsertAt::last(parent))
+                })
+            })
+            .unwrap();
+    }
+    holds(
+        &store,
+        |reader| {
+            let mut found = Vec::new();
+            tree.check(reader, |fault| {
+                found.push(fault);
+                ControlFlow::Continue(())
+            })?;
+            Ok(found)
+        },
+        |store| tree.repair(store).map(drop),
+    );
+}
+
+#[test]
+fn adjacency_lists() {
+    tree_holds(&AdjacencyList::<u32>::new(&Subspace::new("tree")));
+}
+
+#[test]
+fn materialized_paths() {
+    tree_holds(&MaterializedPath::<u32>::new(&Subspace::new("tree")));
+}
+
+#[test]
+fn nested_sets() {
+    tree_holds(&NestedSets::<u32>::new(&Subspace::new("tree")));
+}
+
+#[test]
+fn graphs() {
+    let store = Memory::new();
+    let graph =
+        Graph::<u32, u32, u32>::directed(&Schema::open(&store, "g").unwrap(), "graph").unwrap();
+    let edges = (0..400_u32).map(|n| ((n % 40, "to".to_owned(), n), n));
+    store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
+    holds(&store, |reader| graph.check(reader), |store| graph.repair(store).map(drop));
+}
+
+#[test]
+fn blocks() {
+    let store = Memory::new();
+    let schema = Schema::open(&store, "g").unwrap();
+    let graph = Graph::<u32, u32, u32>::directed(&schema, "graph").unwrap();
+    let blocks = Blocks::declare(&schema, &graph, "blocks").unwrap();
+    let edges = (0..400_u32).map(|n| ((n % 40, "to".to_owned(), n), n));
+    store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
+    blocks.refresh(&store).unwrap();
+    holds(&store, |reader| blocks.check(reader), |store| blocks.repair(store).map(drop));
+}
+
+#[test]
+fn files() {
+    let store = Memory::new();
+    let files = Files::open(&Schema::open(&store, "f").unwrap()).unwrap();
+    for n in 0..150 {
+        store
+            .transact(|txn| {
+                files.create_directory(txn, &format!("/{n}"))?;
+                files.write(txn, &format!("/{n}/a"), format!("word {n}").as_bytes())
+            })
+            .unwrap();
+    }
+    holds(&store, |reader| files.check(reader), |store| files.repair(store).map(drop));
+}
+
+#[test]
+fn json_documents() {
+    let store = Memory::new();
+    let schema = Schema::open(&store, "j").unwrap();
+    let posts = Collection::<u32>::open(&schema, "posts").unwrap();
+    let posts = posts.with_index(&schema, ["tags"]).unwrap();
+    let documents = (0..300).map(|n| (n, json!({ "tags": [n % 7, n], "n": n })));
+    store.transact(|txn| posts.put_many(txn, documents.clone())).unwrap();
+    holds(&store, |reader| posts.check(reader), |store| posts.repair(store).map(drop));
+}
+
+#[test]
+fn work_queues() {
+    let store = Memory::new();
+    let queue = WorkQueue::<u32>::open(&Schema::open(&store, "q").unwrap(), "jobs").unwrap();
+    for n in 0..300 {
+        store.transact(|txn| queue.enqueue(txn, (format!("tenant {}", n % 60), n))).unwrap();
+    }
+    holds(&store, |reader| queue.check(reader), |store| queue.repair(store).map(drop));
+}
+
+#[test]
+fn links() {
+    let store = Memory::new();
+    let links = Links::<u32, u32>::new(&Subspace::new("links"));
+    store.transact(|txn| (0..500).try_for_each(|n| links.link(txn, &(n % 50), &n))).unwrap();
+    holds(&store, |reader| links.check(reader), |store| links.repair(store).map(drop));
+}
+
+#[test]
+fn indexes_without_transactions() {
+    let store = Memory::new();
+    let index = PropertyIndex::<u32, u32, u32>::new(&Subspace::new("index"));
+    let mut stamps = Stamps::with_clock(1, || 1_000_000);
+    for n in 0..400 {
+        index.set(&store, &mut stamps, &(n % 3), &n, &(n % 10)).unwrap();
+    }
+    let repair = |store: &Short| index.repair(store, &stamps).map(drop);
+    holds(&store, |reader| index.check(reader), repair);
+}
