@@ -283,7 +283,7 @@ impl<'s> WriteFn<'s> {
 
     /// The body from the line of the first use of the transaction on; what stands before it refuses
     /// parameters.
-    fn from_first_use(&self) -> &'s str {
+    fn rest_of_body(&self) -> &'s str {
         let first = self.body.find("txn").unwrap_or_default();
         let line = self.body[..first].rfind('\n').map_or(0, |end| end + 1);
         self.body[line..].trim_start()
@@ -291,7 +291,7 @@ impl<'s> WriteFn<'s> {
 
     /// Whether the guard encloses all that is done with the transaction.
     fn is_guarded(&self) -> bool {
-        let Some(guarded) = self.from_first_use().strip_prefix("txn.guarded(") else {
+        let Some(guarded) = self.rest_of_body().strip_prefix("txn.guarded(") else {
             return false;
         };
         let mut open = 1;
@@ -305,7 +305,7 @@ impl<'s> WriteFn<'s> {
     /// The function that the body hands the transaction to, if it does nothing else with it and
     /// nothing after it.
     fn hands_over_to(&self) -> Option<&'s str> {
-        let call = self.from_first_use();
+        let call = self.rest_of_body();
         let (before, after) = call.split_once("(txn")?;
         let once = !before.contains("txn") && !after.contains("txn");
         let above = self.body.strip_suffix(call).unwrap_or_default();
