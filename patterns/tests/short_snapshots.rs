@@ -2,6 +2,8 @@
 //! kinds of derived data have the same laws in their conformance suite. A tree in a document is a
 //! few keys, which are read at once.
 
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
 use std::ops::ControlFlow;
 
 use keyloom::key::Subspace;
@@ -87,7 +89,7 @@ fn tree_holds(tree: &impl Tree<Value = u32>) {
                     // A repair moves an orphan with all below it in one transaction.
                     let parent = match id {
                         ..=20 => None,
-                        ..=200 => Some(1 + id % 20),
+                        21..=200 => Some(1 + id % 20),
                         _ => Some(21 + id % 180),
                     };
                     tree.insert(txn, id, &format!("node {id}"), &7, InsertAt::last(parent))
