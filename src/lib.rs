@@ -46,6 +46,7 @@
 //! | [`Memory`] | tests and caches; O(1) snapshots; imitates the limits and conflicts of other stores |
 //! | `Lmdb` (feature `lmdb`, on by default) | data of one machine: a memory-mapped file, durable commits, readers concurrent with the writer |
 //! | `Redb` (crate `keyloom-redb`) | data of one process in one file; pure Rust, on every platform |
+//! | `Fjall` (crate `keyloom-fjall`) | data of one process that is mostly written: a log-structured tree; pure Rust, writers side by side |
 //! | `Postgres` (feature `postgres`) | data or writers of several machines; PostgreSQL, and with the same statements CockroachDB and YugabyteDB |
 //! | `Etcd` (feature `etcd`) | small data that must survive the loss of machines |
 //! | `FoundationDb` (feature `foundationdb`) | writers and data of many machines; counters and logs that do not conflict |

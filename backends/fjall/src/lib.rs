@@ -1,0 +1,565 @@
+//! keyloom on [fjall]: data of one process in a directory, in a log-structured tree, in pure Rust.
+//!
+//! ```
+//! use keyloom::{Reader, Store, Writer};
+//! use keyloom_fjall::Fjall;
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("cities");
+//! let store = Fjall::open(&path)?;
+//! store.transact(|txn| txn.put(b"greeting", b"hello"))?;
+//! assert_eq!(store.snapshot()?.get(b"greeting")?.as_deref(), Some(&b"hello"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A log-structured tree appends writes to a journal and sorts them in memory; threads in the
+//! background write sorted files and merge them. So random writes cost about as much as sorted
+//! ones, and a read looks into several files. Prefer LMDB or redb for loads that mostly read.
+//!
+//! | property | value |
+//! |---|---|
+//! | processes | one at a time has the directory open; another one gets [`Error::InUse`] |
+//! | writers | any number side by side: a transaction whose reads another one has overwritten gets [`Error::Conflict`] when it commits, and [`transact`](Store::transact) runs it again |
+//! | reads | return counted references to cached blocks or to the writes in memory |
+//! | a crash | loses no commit ([`Durability::Full`]) |
+//! | a failed write or flush | [`Error::Unusable`] until the store is opened again |
+//! | limits | values of 4 GiB; a transaction must fit into memory |
+//!
+//! The directory contains the keyspace `keyloom` with the keys and the keyspace `keyloom.meta` with
+//! the number of the format.
+//!
+//! # Conflicts
+//!
+//! fjall checks at commit whether a key or a range that the transaction has read was written since
+//! it began. A [`delete_range`](Writer::delete_range) reads its range, and an
+//! [`add`](Writer::add) its key, so both conflict with other writers of the same keys.
+//!
+//! [fjall]: https://github.com/fjall-rs/fjall
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::iter::successors;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fjall::{
+    Iter, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace,
+    OptimisticWriteTx, PersistMode, Readable, Slice,
+};
+use keyloom::backend::{ChangedKeys, CommitSignal, Process};
+use keyloom::{
+    AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
+    Transaction, TransactionState, Writer, check_key, check_value,
+};
+
+const KEYS: &str = "keyloom";
+const META: &str = "keyloom.meta";
+const FORMAT_KEY: &str = "format";
+const FORMAT: u32 = 1;
+/// The file with which a directory of fjall begins.
+const MARKER: &str = "version";
+/// The limit of fjall.
+const MAX_VALUE_BYTES: usize = u32::MAX as usize;
+
+/// The fsyncs of a commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// A commit returns after its journal is synced to the disk.
+    #[default]
+    Full,
+    /// A commit syncs nothing. A crash of the machine loses the commits since the last
+    /// [`Fjall::flush`]; one of the program loses nothing. The store stays intact.
+    MayLoseCommits,
+}
+
+/// Options of a [`Fjall`] store.
+///
+/// ```
+/// use keyloom_fjall::{Durability, Fjall};
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("events");
+/// let options = Fjall::options().durability(Durability::MayLoseCommits).cache_bytes(1 << 26);
+/// let store = options.open(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct FjallOptions {
+    durability: Durability,
+    cache_bytes: u64,
+    create: bool,
+    retry_policy: RetryPolicy,
+}
+
+impl Default for FjallOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Full,
+            cache_bytes: 1 << 28,
+            create: true,
+            retry_policy: RetryPolicy::default(),
+        }
+    }
+}
+
+impl FjallOptions {
+    /// The durability of commits.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// The size of fjall's cache of blocks in bytes. Default: 256 MiB.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// With `false`, a missing directory is [`Error::MissingStore`]; by default it is created.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// How often and after which pauses [`transact`](Store::transact) runs a transaction again
+    /// after a conflict.
+    #[must_use]
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry_policy = policy;
+        self
+    }
+
+    /// Opens the store in the directory `path`. After a crash it reads the journal.
+    ///
+    /// A new store is created in a temporary directory next to `path` and renamed to `path` when it
+    /// is complete. A process that dies meanwhile leaves no `path`, but a directory `path.….new` to
+    /// delete.
+    ///
+    /// # Errors
+    /// [`Error::InUse`], [`Error::MissingStore`], [`Error::MissingDirectory`] for a parent that
+    /// does not exist, [`Error::PermissionDenied`], [`Error::NotAStore`], [`Error::NewerFormat`],
+    /// [`Error::Damaged`], [`Error::DiskFull`], [`Error::Io`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Fjall> {
+        let path = path.as_ref();
+        match (is_database(path)?, self.create) {
+            (true, _) => {}
+            (false, true) => create(path)?,
+            (false, false) => return Err(Error::MissingStore { path: path.into() }),
+        }
+        let database = OptimisticTxDatabase::builder(path).cache_size(self.cache_bytes);
+        let database = database.open().map_err(|error| named_at_open(path, error))?;
+        check_format(&database, path)?;
+        let keys = database.keyspace(KEYS, KeyspaceCreateOptions::default).named(path)?;
+        let (options, path, process) = (self.clone(), path.into(), Process::current());
+        let signal = CommitSignal::default();
+        Ok(Fjall { shared: Arc::new(Shared { database, keys, path, options, signal, process }) })
+    }
+}
+
+/// Whether there is a database of fjall. It would create one among the files of a directory.
+fn is_database(path: &Path) -> Result<bool> {
+    let not_a_store = |why: &str| Error::NotAStore { path: path.into(), why: why.into() };
+    if path.join(MARKER).exists() {
+        return Ok(true);
+    }
+    match fs::read_dir(path).map(|mut entries| entries.next()) {
+        Ok(None) => Ok(false),
+        Ok(Some(_)) => Err(not_a_store("the directory has other files")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(not_a_store("it is a file; fjall keeps a directory"))
+        }
+        Err(error) => Err(named(path, error.into())),
+    }
+}
+
+/// Creates a store. fjall cannot open what a process has left that died while it created one. If
+/// another process has created one meanwhile, that is opened.
+fn create(path: &Path) -> Result<()> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
+        && !parent.is_dir()
+    {
+        return Err(Error::MissingDirectory { path: parent.into() });
+    }
+    let random = RandomState::new().hash_one(std::process::id());
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(format!(".{random:x}.new"));
+    let unfinished = Path::new(&unfinished);
+    let created = fill(unfinished).and_then(|()| {
+        // On Windows nothing is renamed to a directory that exists.
+        let _empty_or_absent = fs::remove_dir(path);
+        match fs::rename(unfinished, path) {
+            Err(_) if path.join(MARKER).exists() => Ok(()),
+            renamed => Ok(renamed?),
+        }
+    });
+    if unfinished.exists() {
+        // If it stays, it is a directory to delete; the first error says more.
+        let _stays = fs::remove_dir_all(unfinished);
+    }
+    created.and_then(|()| Ok(sync_directory(path)?)).map_err(|error| named_at_open(path, error))
+}
+
+fn fill(path: &Path) -> fjall::Result<()> {
+    let database = OptimisticTxDatabase::builder(path).open()?;
+    let meta = database.keyspace(META, KeyspaceCreateOptions::default)?;
+    meta.insert(FORMAT_KEY, FORMAT.to_be_bytes())?;
+    database.keyspace(KEYS, KeyspaceCreateOptions::default)?;
+    database.persist(PersistMode::SyncAll)
+}
+
+/// A directory whose name was not synced may be lost in a power failure.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    // On other systems a directory cannot be opened as a file.
+    if cfg!(unix) { File::open(parent.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
+}
+
+fn check_format(database: &OptimisticTxDatabase, path: &Path) -> Result<()> {
+    if !database.keyspace_exists(META) {
+        let why = "it is a database of fjall without the keyspaces of keyloom".into();
+        return Err(Error::NotAStore { path: path.into(), why });
+    }
+    let meta = database.keyspace(META, KeyspaceCreateOptions::default).named(path)?;
+    let stored = meta.get(FORMAT_KEY).named(path)?;
+    match stored.as_deref().and_then(|stored| stored.try_into().ok()).map(u32::from_be_bytes) {
+        Some(found) if found <= FORMAT => Ok(()),
+        Some(found) => {
+            let what = path.display().to_string();
+            Err(Error::NewerFormat { what, found, supported: FORMAT })
+        }
+        None => Err(Error::Damaged { path: path.into(), why: "its format is not a number".into() }),
+    }
+}
+
+/// A store in a directory of fjall. Clones are handles of the same store; see the [crate](self).
+#[derive(Clone, Debug)]
+pub struct Fjall {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    keys: OptimisticTxKeyspace,
+    database: OptimisticTxDatabase,
+    path: PathBuf,
+    options: FjallOptions,
+    signal: CommitSignal,
+    process: Process,
+}
+
+impl Fjall {
+    /// Opens the store in the directory `path`, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// The errors of [`FjallOptions::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::options().open(path)
+    }
+
+    /// Opens the store at the address `fjall:PATH`, for [`AnyStore::open_with`].
+    ///
+    /// ```
+    /// use keyloom::AnyStore;
+    /// use keyloom_fjall::Fjall;
+    /// # let directory = tempfile::tempdir()?;
+    /// # let address = format!("fjall:{}", directory.path().join("cities").display());
+    /// let store = AnyStore::open_with(&address, &[("fjall", Fjall::open_address)])?;
+    /// assert_eq!(store.to_string(), address);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for another address, and the errors of [`FjallOptions::open`].
+    pub fn open_address(address: &str) -> Result<AnyStore> {
+        match address.strip_prefix("fjall:") {
+            Some(path) if !path.is_empty() => Ok(AnyStore::other(address, Self::open(path)?)),
+            _ => Err(Error::InvalidArgument {
+                what: "the address",
+                value: "…".into(),
+                why: "it is fjall:DIRECTORY",
+            }),
+        }
+    }
+
+    /// The options of a store.
+    pub fn options() -> FjallOptions {
+        FjallOptions::default()
+    }
+
+    /// The directory of the store.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Syncs all commits to the disk. Of use with [`Durability::MayLoseCommits`].
+    ///
+    /// # Errors
+    /// [`Error::Forked`], [`Error::Unusable`], [`Error::DiskFull`], [`Error::Io`].
+    pub fn flush(&self) -> Result<()> {
+        let shared = &*self.shared;
+        shared.process.check(&shared.path)?;
+        shared.database.persist(PersistMode::SyncAll).named(&shared.path)
+    }
+}
+
+impl Drop for Fjall {
+    /// In a fork, the database is never closed: that would write to the files of the parent, and
+    /// wait for threads that the fork does not have.
+    fn drop(&mut self) {
+        if self.shared.process != Process::current() {
+            std::mem::forget(Arc::clone(&self.shared));
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, options, .. } = self;
+        f.debug_struct("Shared")
+            .field("path", path)
+            .field("options", options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store for Fjall {
+    type Snapshot<'s> = FjallSnapshot<'s>;
+    type Transaction<'s> = FjallTransaction<'s>;
+
+    fn snapshot(&self) -> Result<FjallSnapshot<'_>> {
+        let shared = &*self.shared;
+        shared.process.check(&shared.path)?;
+        Ok(FjallSnapshot { snapshot: shared.database.read_tx(), shared })
+    }
+
+    fn begin(&self) -> Result<FjallTransaction<'_>> {
+        let shared = &*self.shared;
+        shared.process.check(&shared.path)?;
+        let mode = match shared.options.durability {
+            Durability::Full => PersistMode::SyncAll,
+            Durability::MayLoseCommits => PersistMode::Buffer,
+        };
+        let txn = shared.database.write_tx().named(&shared.path)?.durability(Some(mode));
+        let (state, changed) = (TransactionState::default(), shared.signal.changed_keys());
+        Ok(FjallTransaction { txn, shared, state, changed })
+    }
+
+    fn limits(&self) -> Limits {
+        limits()
+    }
+
+    fn retry_policy(&self) -> RetryPolicy {
+        self.shared.options.retry_policy
+    }
+
+    // fjall lets one process open a directory, so there are no other commits.
+    fn wait_for_change(&self, key: &[u8], seen: Option<&[u8]>, timeout: Duration) -> Result<bool> {
+        self.shared.signal.wait_for_change(self, key, seen, timeout, timeout)
+    }
+}
+
+fn limits() -> Limits {
+    Limits::default().with_max_value_bytes(MAX_VALUE_BYTES)
+}
+
+/// A snapshot of a [`Fjall`] store.
+pub struct FjallSnapshot<'s> {
+    snapshot: fjall::Snapshot,
+    shared: &'s Shared,
+}
+
+/// A transaction of a [`Fjall`] store.
+pub struct FjallTransaction<'s> {
+    txn: OptimisticWriteTx,
+    shared: &'s Shared,
+    state: TransactionState,
+    changed: ChangedKeys,
+}
+
+/// The entries of a range of a [`Fjall`] store.
+pub struct FjallEntries<'r> {
+    /// `None` once it has ended or failed.
+    entries: Option<Iter>,
+    order: Order,
+    shared: &'r Shared,
+}
+
+impl Iterator for FjallEntries<'_> {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entries = self.entries.as_mut()?;
+        let next = match self.order {
+            Order::Ascending => entries.next(),
+            Order::Descending => entries.next_back(),
+        };
+        let next = next.map(|entry| entry.into_inner().named(&self.shared.path));
+        if !matches!(next, Some(Ok(_))) {
+            self.entries = None;
+        }
+        next
+    }
+}
+
+macro_rules! reads {
+    ($reader:ident, $field:ident) => {
+        impl Reader for $reader<'_> {
+            type Bytes<'r>
+                = Slice
+            where
+                Self: 'r;
+            type Entries<'r>
+                = FjallEntries<'r>
+            where
+                Self: 'r;
+
+            fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
+                check_key(key)?;
+                self.$field.get(self.shared.keys(), key).named(&self.shared.path)
+            }
+
+            fn range(&self, range: KeyRange<'_>, order: Order) -> Result<FjallEntries<'_>> {
+                let bounds = range.normalized();
+                let entries =
+                    bounds.map(|bounds| self.$field.range::<&[u8], _>(self.shared.keys(), bounds));
+                Ok(FjallEntries { entries, order, shared: self.shared })
+            }
+        }
+
+        impl fmt::Debug for $reader<'_> {
+            /// Without keys and values.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($reader)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+reads!(FjallSnapshot, snapshot);
+reads!(FjallTransaction, txn);
+
+impl Shared {
+    fn keys(&self) -> &Keyspace {
+        self.keys.inner()
+    }
+}
+
+impl Writer for FjallTransaction<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        check_value(key, value, MAX_VALUE_BYTES)?;
+        self.changed.note(key);
+        self.txn.insert(self.shared.keys(), key, value);
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        check_key(key)?;
+        self.changed.note(key);
+        self.txn.remove(self.shared.keys(), key);
+        Ok(())
+    }
+
+    fn delete_range(&mut self, range: KeyRange<'_>) -> Result<()> {
+        self.changed.note_any();
+        // fjall has no tombstones for ranges in transactions.
+        let keys = self.range(range, Order::Ascending)?.map(|entry| Ok(entry?.0));
+        for key in keys.collect::<Result<Vec<Slice>>>()? {
+            self.txn.remove(self.shared.keys(), key);
+        }
+        Ok(())
+    }
+
+    fn limits(&self) -> Limits {
+        limits()
+    }
+
+    fn state(&mut self) -> &mut TransactionState {
+        &mut self.state
+    }
+}
+
+impl Transaction for FjallTransaction<'_> {
+    fn commit(self) -> Result<()> {
+        self.state.check()?;
+        let Self { txn, shared, changed, .. } = self;
+        shared.process.check(&shared.path)?;
+        match txn.commit() {
+            Ok(Ok(())) => {
+                shared.signal.notify(changed);
+                Ok(())
+            }
+            Ok(Err(fjall::Conflict)) => {
+                Err(Error::Conflict { what: "a key that the transaction has read".into() })
+            }
+            // The journal may have the commit, which the next open would find.
+            Err(error) => {
+                let source = named(&shared.path, error);
+                Err(Error::CommitUnknown { source: source.into() })
+            }
+        }
+    }
+}
+
+/// Converts results of fjall.
+trait Named<T> {
+    fn named(self, path: &Path) -> Result<T>;
+}
+
+impl<T> Named<T> for fjall::Result<T> {
+    fn named(self, path: &Path) -> Result<T> {
+        self.map_err(|error| named(path, error))
+    }
+}
+
+/// Converts an error of fjall.
+fn named(path: &Path, error: fjall::Error) -> Error {
+    let path = path.to_path_buf();
+    // Those of the tree wrap that of the system.
+    let system = successors(Some(&error as &dyn StdError), |&error| error.source());
+    let kind = system.filter_map(|error| error.downcast_ref()).map(io::Error::kind).next();
+    if let Some(kind) = kind {
+        let source = io::Error::new(kind, error).into();
+        return match kind {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => {
+                Error::DiskFull { path, source, held: HeldPages::default() }
+            }
+            io::ErrorKind::PermissionDenied => Error::PermissionDenied { action: "write", path },
+            _ => Error::Io { path, source },
+        };
+    }
+    match error {
+        fjall::Error::Poisoned => Error::Unusable { path, source: None },
+        fjall::Error::Locked => Error::InUse { path },
+        error @ (fjall::Error::Storage(_)
+        | fjall::Error::JournalRecovery(_)
+        | fjall::Error::Decompress(_)
+        | fjall::Error::InvalidTrailer
+        | fjall::Error::InvalidTag(_)
+        | fjall::Error::Unrecoverable) => Error::Damaged { path, why: error.to_string() },
+        other => Error::Backend(other.into()),
+    }
+}
+
+/// Converts an error of fjall while a store is opened.
+fn named_at_open(path: &Path, error: fjall::Error) -> Error {
+    match error {
+        fjall::Error::InvalidVersion(version) => {
+            let why = match version {
+                Some(version) => {
+                    format!("it has the format {version:?} of another version of fjall")
+                }
+                None => "it is not a directory of fjall".to_owned(),
+            };
+            Error::NotAStore { path: path.into(), why }
+        }
+        other => named(path, other),
+    }
+}
