@@ -11,6 +11,7 @@ mod servers;
 use anyhow::Result;
 use keyloom::lmdb::Durability;
 use keyloom::{Memory, Store};
+use keyloom_fjall::Fjall;
 use keyloom_list_append::weakened::{FLAWS, expected, until_shown};
 use keyloom_list_append::{Name, Plan, Report, try_campaign};
 use keyloom_mutant_stores::{MutantStore, Weakened, Weakness};
@@ -60,6 +61,8 @@ impl Campaign for Isolation {
                 "aborted on redb",
                 "committed on redb, on the disk",
                 "aborted on redb, on the disk",
+                "committed on fjall",
+                "aborted on fjall",
             ],
             ..Facts::default()
         }
@@ -89,6 +92,8 @@ impl Campaign for Isolation {
             store: waiting,
             quarters: 1,
         }));
+        let fjall = fjall(context)?;
+        targets.push(Box::new(OnThreads { name: "fjall", store: fjall, quarters: 3 }));
         targets.extend(on_servers()?);
         let mut tally = Tally::default();
         while context.goes_on(tally.count) && tally.failures.is_empty() {
@@ -159,6 +164,13 @@ fn weakened(
         campaign(&plan(context, (number * CONTROL) as u64, CONTROL))
     })?;
     Ok(Control::new(name, shown))
+}
+
+/// A new store of fjall.
+fn fjall(context: &Context) -> Result<Fjall> {
+    let directory = context.directory("isolation-fjall")?;
+    let options = Fjall::options().durability(keyloom_fjall::Durability::MayLoseCommits);
+    Ok(options.open(directory.join("store"))?)
 }
 
 /// A new store of redb.

@@ -134,6 +134,7 @@ impl<'a> Episode<'a> {
         match self.job.engine {
             Engine::Lmdb => self.job.store.join("data.mdb"),
             Engine::Redb => self.job.redb(),
+            Engine::Fjall => self.job.fjall(),
         }
     }
 

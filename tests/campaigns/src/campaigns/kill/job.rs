@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use keyloom::lmdb::Durability;
 use keyloom::{AnyStore, Lmdb, RetryPolicy};
+use keyloom_fjall::Fjall;
 use keyloom_redb::Redb;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,8 @@ pub enum Engine {
     /// One process at a time has the file open, so there is never another writer, and the judge
     /// closes the store before the next one starts.
     Redb,
+    /// As with redb. A crash of the program loses no commit, whatever they wait for.
+    Fjall,
 }
 
 /// What a writer does until it is killed.
@@ -111,6 +114,7 @@ impl Job {
         match self.engine {
             Engine::Lmdb => Ok(self.open_lmdb()?.into()),
             Engine::Redb => Ok(AnyStore::other("redb:", self.open_redb()?)),
+            Engine::Fjall => Ok(AnyStore::other("fjall:", self.open_fjall()?)),
         }
     }
 
@@ -123,6 +127,20 @@ impl Job {
         };
         let options = Redb::options().durability(durability).quick_repair(self.durability > 0);
         Ok(options.cache_bytes(64 << 20).open(self.redb())?)
+    }
+
+    fn open_fjall(&self) -> Result<Fjall> {
+        let durability = match self.durability {
+            0 => keyloom_fjall::Durability::Full,
+            _ => keyloom_fjall::Durability::MayLoseCommits,
+        };
+        let options = Fjall::options().durability(durability);
+        Ok(options.cache_bytes(64 << 20).open(self.fjall())?)
+    }
+
+    /// The directory of a store of fjall.
+    pub fn fjall(&self) -> PathBuf {
+        self.store.join("fjall")
     }
 
     /// The file of a store of redb.

@@ -15,8 +15,8 @@
 //! | load | a load in batches, resumed where it was reported to be, until it is done |
 //! | repair | a repair of an index, likewise |
 //!
-//! On redb, where one process at a time has the file open, the forms are alone, born, load and
-//! repair.
+//! On redb and fjall, where one process at a time has the store open, the forms are alone, born,
+//! load and repair.
 //!
 //! Stores have any durability, a map that must grow or one that need not, and a judge that opens
 //! them again each time or stays beside the writers.
@@ -51,7 +51,7 @@ pub const WRITER: &str = "kill-writer";
 /// The role of the process that opens what is left.
 pub const JUDGE: &str = "kill-judge";
 
-/// Kills writers of stores on LMDB and redb.
+/// Kills writers of stores on LMDB, redb and fjall.
 pub struct Kill;
 
 /// What an episode does with its store.
@@ -76,10 +76,15 @@ const FORMS: &[(Form, Engine)] = &[
     (Form::Born, Engine::Redb),
     (Form::Load, Engine::Redb),
     (Form::Repair, Engine::Redb),
+    (Form::Alone, Engine::Fjall),
+    (Form::Born, Engine::Fjall),
+    (Form::Load, Engine::Fjall),
+    (Form::Repair, Engine::Fjall),
 ];
 
 const ALONE: &[(Form, Engine)] = &[(Form::Alone, Engine::Lmdb)];
 const ALONE_ON_REDB: &[(Form, Engine)] = &[(Form::Alone, Engine::Redb)];
+const ALONE_ON_FJALL: &[(Form, Engine)] = &[(Form::Alone, Engine::Fjall)];
 const BORN: &[(Form, Engine)] = &[(Form::Born, Engine::Lmdb)];
 const LOAD: &[(Form, Engine)] = &[(Form::Load, Engine::Lmdb)];
 const REPAIR: &[(Form, Engine)] = &[(Form::Repair, Engine::Lmdb)];
@@ -94,7 +99,7 @@ impl Campaign for Kill {
     fn facts(&self) -> Facts {
         Facts {
             name: "kill",
-            about: "kill -9 of writers on LMDB and redb: acknowledged is there, nothing is half there",
+            about: "kill -9 of writers on LMDB, redb and fjall: acknowledged is there, nothing is half there",
             unit: "kills",
             counts: (2_000, 100_000),
             must_see: &[
@@ -112,6 +117,7 @@ impl Campaign for Kill {
                 "repairs finished",
                 "kills on Lmdb",
                 "kills on Redb",
+                "kills on Fjall",
             ],
             has_episodes: true,
             ..Facts::default()
@@ -127,7 +133,7 @@ impl Campaign for Kill {
         const ENOUGH: u64 = 300;
         const FEW: u64 = 30;
         type Broken = (&'static str, &'static [(Form, Engine)], Habit, &'static str);
-        let broken: [Broken; 11] = [
+        let broken: [Broken; 12] = [
             (
                 "acknowledges before it commits",
                 ALONE,
@@ -155,6 +161,12 @@ impl Campaign for Kill {
             (
                 "acknowledges before it commits, on redb",
                 ALONE_ON_REDB,
+                Habit::AcknowledgesFirst,
+                "are there instead of|transactions are seen and",
+            ),
+            (
+                "acknowledges before it commits, on fjall",
+                ALONE_ON_FJALL,
                 Habit::AcknowledgesFirst,
                 "are there instead of|transactions are seen and",
             ),
