@@ -13,7 +13,8 @@ pub struct Answers {
     /// The keys that match each of the searches.
     keys: Vec<Vec<u16>>,
     /// The keys of the best matches with their scores in millionths, of equal scores the smaller
-    /// id first.
+    /// key first. The index orders them by their whole scores, of which the last bits differ when
+    /// sums are made in another order.
     best: Vec<(u16, i64)>,
 }
 
@@ -48,7 +49,13 @@ pub fn found(index: &ByText, txn: &DynWriter<'_>) -> Result<Answers> {
     let keys = keys.collect::<Result<Vec<_>>>()?;
     let any = Query::any_of(BEST_TERMS.map(|term| Query::term("body", term)));
     let best = index.search(any).limit(BEST).hits(txn)?.items.into_iter();
-    Ok(Answers { keys, best: best.map(|hit| (hit.key, millionths(hit.score))).collect() })
+    let best = best.map(|hit| (hit.key, millionths(hit.score)));
+    Ok(Answers { keys, best: by_score(best.collect()) })
+}
+
+fn by_score(mut best: Vec<(u16, i64)>) -> Vec<(u16, i64)> {
+    best.sort_by_key(|(key, score)| (-score, *key));
+    best
 }
 
 fn millionths(score: f64) -> i64 {
@@ -109,5 +116,5 @@ fn best(model: &Model, id: impl Fn(u16) -> u64) -> Vec<(u16, i64)> {
     let mut best: Vec<(u16, i64)> = scores.filter(|(_, score)| *score > 0).collect();
     best.sort_by_key(|(key, score)| (-score, id(*key)));
     best.truncate(BEST);
-    best
+    by_score(best)
 }
