@@ -1,10 +1,14 @@
-//! keyloom on LMDB beside raw heed and keyloom on redb beside raw redb, with the same bytes, and
-//! and the memory store beside the standard `BTreeMap`: one million records of 100 bytes under
+//! keyloom on LMDB, redb and fjall beside raw heed, redb and fjall, with the same bytes, and the
+//! memory store beside the standard `BTreeMap`: one million records of 100 bytes under
 //! random keys of 16 bytes.
 //!
 //! The promise is that the layer costs nothing, so the two of a pair do the same work: one
 //! transaction for all gets, one for all puts, every value touched. Both files are written without
-//! waiting for the disk: the disk is not what is compared.
+//! waiting for the disk: the disk is not what is compared. Names of parts choose among them:
+//!
+//! ```text
+//! cargo bench -p keyloom-compare --bench store -- fjall small
+//! ```
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -12,11 +16,13 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::ops::Bound;
 
+use fjall::{KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, Readable as _};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use keyloom::lmdb::Durability;
 use keyloom::{KeyRange, Lmdb, Memory, Order, Reader, Store, Writer};
 use keyloom_compare::compare;
+use keyloom_fjall::Fjall;
 use keyloom_redb::Redb;
 use redb::{Database as RedbDatabase, ReadableDatabase, ReadableTable, TableDefinition};
 
@@ -29,11 +35,24 @@ type Raw = (Env<WithoutTls>, Database<'static, Bytes, Bytes>);
 
 fn main() {
     println!("ratios are keyloom / peer: below 1 keyloom is faster; files are not synced\n");
+    let chosen: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let keys: Vec<Key> = (0..RECORDS as u64).map(key).collect();
     let asked: Vec<Key> = (0..RECORDS as u64).map(|n| key(n * 7_919 % RECORDS as u64)).collect();
-    lmdb(&keys, &asked);
-    redb(&keys, &asked);
-    memory(&keys, &asked);
+    let parts: [(&str, &dyn Fn()); 5] = [
+        ("lmdb", &|| lmdb(&keys, &asked)),
+        ("redb", &|| redb(&keys, &asked)),
+        ("fjall", &|| fjall(&keys, &asked)),
+        ("small", &|| {
+            small_transactions(&asked);
+            durable_transactions(&asked);
+        }),
+        ("memory", &|| memory(&keys, &asked)),
+    ];
+    for (name, part) in parts {
+        if chosen.is_empty() || chosen.iter().any(|one| one == name) {
+            part();
+        }
+    }
 }
 
 /// The n-th key: spread over the whole space, so that keys come in no order.
@@ -243,6 +262,133 @@ fn redb(keys: &[Key], asked: &[Key]) {
             let entries = table.iter().unwrap().map(|entry| entry.unwrap());
             entries.map(|(key, value)| touch((key.value(), value.value()))).sum()
         },
+    );
+}
+
+type RawFjall = (OptimisticTxDatabase, OptimisticTxKeyspace);
+
+fn open_fjall(directory: &tempfile::TempDir) -> Fjall {
+    let options = Fjall::options().durability(keyloom_fjall::Durability::MayLoseCommits);
+    options.cache_bytes(CACHE_BYTES as u64).open(directory.path().join("fjall")).unwrap()
+}
+
+fn open_raw_fjall(directory: &tempfile::TempDir) -> RawFjall {
+    let options = OptimisticTxDatabase::builder(directory.path().join("fjall"));
+    let database = options.cache_size(CACHE_BYTES as u64).open().unwrap();
+    let records = database.keyspace("records", KeyspaceCreateOptions::default).unwrap();
+    (database, records)
+}
+
+fn put_raw_fjall((database, records): &RawFjall, keys: &[Key]) {
+    let mut txn = database.write_tx().unwrap();
+    keys.iter().for_each(|key| txn.insert(records, &key[..], &VALUE[..]));
+    txn.commit().unwrap().unwrap();
+}
+
+fn fjall(keys: &[Key], asked: &[Key]) {
+    let in_parts = |put: &dyn Fn(&[Key])| keys.chunks(10_000).for_each(put);
+    compare(
+        "fjall: put 1 million into a new store, 10,000 in a transaction",
+        RECORDS,
+        5,
+        &mut [
+            ("keyloom", &mut || {
+                let directory = tempfile::tempdir().unwrap();
+                let store = open_fjall(&directory);
+                in_parts(&|keys| put(&store, keys));
+            }),
+            ("raw fjall", &mut || {
+                let directory = tempfile::tempdir().unwrap();
+                let raw = open_raw_fjall(&directory);
+                in_parts(&|keys| put_raw_fjall(&raw, keys));
+            }),
+        ],
+    );
+    let directories = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (store, raw) = (open_fjall(&directories.0), open_raw_fjall(&directories.1));
+    in_parts(&|keys| put(&store, keys));
+    in_parts(&|keys| put_raw_fjall(&raw, keys));
+    compare(
+        "fjall: overwrite 10,000 in one transaction",
+        10_000,
+        41,
+        &mut [
+            ("keyloom", &mut || put(&store, &asked[..10_000])),
+            ("raw fjall", &mut || put_raw_fjall(&raw, &asked[..10_000])),
+        ],
+    );
+    let snapshot = store.snapshot().unwrap();
+    let (database, records) = &raw;
+    let raw_snapshot = database.read_tx();
+    let mut batches = asked.chunks(10_000).cycle();
+    let mut raw_batches = batches.clone();
+    compare(
+        "fjall: get",
+        10_000,
+        100,
+        &mut [
+            ("keyloom", &mut || {
+                for key in batches.next().unwrap() {
+                    black_box(snapshot.get(key).unwrap().unwrap()[0]);
+                }
+            }),
+            ("raw fjall", &mut || {
+                for key in raw_batches.next().unwrap() {
+                    black_box(raw_snapshot.get(records, key).unwrap().unwrap()[0]);
+                }
+            }),
+        ],
+    );
+    compare_scans(
+        "fjall: scan 1 million",
+        RECORDS,
+        "raw fjall, iter",
+        || sum(&snapshot, KeyRange::all(), Order::Ascending),
+        || {
+            let entries = raw_snapshot.iter(records).map(|entry| entry.into_inner().unwrap());
+            entries.map(|(key, value)| touch((&key, &value))).sum()
+        },
+    );
+}
+
+/// What each engine is for: one put in a transaction, at random keys, without waiting for the disk.
+fn small_transactions(asked: &[Key]) {
+    let directories: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    let fjall = open_fjall(&directories[0]);
+    let lmdb = open(&directories[1]);
+    let redb = open_redb(&directories[2]);
+    let (mut a, mut b, mut c) = (asked.chunks(100), asked.chunks(100), asked.chunks(100));
+    fn each(store: &impl Store, keys: Option<&[Key]>) {
+        keys.unwrap().iter().for_each(|key| put(store, &[*key]));
+    }
+    compare(
+        "one put in a transaction: fjall, LMDB, redb",
+        100,
+        2_000,
+        &mut [
+            ("keyloom on fjall", &mut || each(&fjall, a.next())),
+            ("keyloom on LMDB", &mut || each(&lmdb, b.next())),
+            ("keyloom on redb", &mut || each(&redb, c.next())),
+        ],
+    );
+}
+
+/// The same, on the disk when the commit returns.
+fn durable_transactions(asked: &[Key]) {
+    let directories: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    let fjall = Fjall::open(directories[0].path().join("fjall")).unwrap();
+    let lmdb = Lmdb::options().map_bytes(MAP_BYTES).open(directories[1].path()).unwrap();
+    let redb = Redb::open(directories[2].path().join("redb")).unwrap();
+    let (mut a, mut b, mut c) = (asked.iter(), asked.iter(), asked.iter());
+    compare(
+        "one durable put in a transaction: fjall, LMDB, redb",
+        1,
+        500,
+        &mut [
+            ("keyloom on fjall", &mut || put(&fjall, &[*a.next().unwrap()])),
+            ("keyloom on LMDB", &mut || put(&lmdb, &[*b.next().unwrap()])),
+            ("keyloom on redb", &mut || put(&redb, &[*c.next().unwrap()])),
+        ],
     );
 }
 
