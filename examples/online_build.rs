@@ -124,7 +124,7 @@ struct Course {
 struct Times(Vec<Duration>);
 
 impl Times {
-    fn told(&mut self) -> String {
+    fn reported(&mut self) -> String {
         self.0.sort_unstable();
         let at = |share: f64| {
             let place = (self.0.len() as f64 * share) as usize;
@@ -196,7 +196,7 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
         course.is_over.store(true, Relaxed);
         let (mut waits, most_batches) = writer.join().map_err(|_| "the writer panicked")??;
         built?;
-        println!("writer   waited {}", waits.told());
+        println!("writer   waited {}", waits.reported());
         println!(
             "         beside the longest batch, {:.2} ms",
             build.longest_batch.as_secs_f64() * 1e3
@@ -252,7 +252,7 @@ impl KindWork for Build<'_> {
             if done.finished {
                 let seconds = began.elapsed().as_secs_f64();
                 println!("built    {name} in {seconds:.1} s: {records} records visited");
-                println!("batches  took   {}", batches.told());
+                println!("batches  took   {}", batches.reported());
                 self.longest_batch = self.longest_batch.max(batches.longest());
                 return Ok(());
             }

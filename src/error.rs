@@ -491,7 +491,7 @@ pub enum Error {
     /// it again.
     #[error(
         "a failed system call left this handle of {path} unusable{}; drop all handles and open the store again",
-        told(source.as_ref())
+        cause_text(source.as_ref())
     )]
     Unusable {
         /// The store.
@@ -634,12 +634,12 @@ impl Error {
     ///
     /// Also true for an error that wraps this one.
     pub fn is_retryable(&self) -> bool {
-        self.any(Self::asks_for_another_run)
+        self.any(Self::calls_for_another_run)
             && !self.any(|error| matches!(error, Self::RetriesExhausted { .. }))
             && !self.maybe_committed()
     }
 
-    fn asks_for_another_run(&self) -> bool {
+    fn calls_for_another_run(&self) -> bool {
         match self {
             Self::Conflict { .. } | Self::ConnectionLost { .. } | Self::ServerBusy { .. } => true,
             // `begin` makes the map larger, as long as it may grow.
@@ -794,7 +794,7 @@ fn quoted(value: &str) -> String {
 }
 
 /// The error of the system for a message, if it is known.
-fn told(source: Option<&Shared<std::io::Error>>) -> String {
+fn cause_text(source: Option<&Shared<std::io::Error>>) -> String {
     source.map(|source| format!(": {source}")).unwrap_or_default()
 }
 

@@ -12,7 +12,7 @@ mod limits {
     use super::*;
 
     #[test]
-    fn of_other_stores_are_told_and_kept() {
+    fn of_other_stores_are_reported_and_kept() {
         for limits in [Limits::foundationdb(), Limits::etcd()] {
             let store = Memory::builder().limits(limits).build();
             assert_eq!(store.limits(), limits);

@@ -195,7 +195,7 @@ fn nothing_lies_between_a_key_and_its_successor() {
 }
 
 #[test]
-fn the_end_of_a_prefix_is_the_smallest_string_behind_it() {
+fn the_end_of_a_prefix_is_the_smallest_string_after_it() {
     let keys = keys();
     for prefix in &strings(3) {
         let behind = keys.iter().filter(|key| *key > prefix && !key.starts_with(prefix));

@@ -64,7 +64,7 @@ fn a_table_alone_deletes_a_record_that_does_not_decode() {
 }
 
 #[test]
-fn a_scan_goes_on_after_a_record_that_does_not_decode() {
+fn a_scan_continues_after_a_record_that_does_not_decode() {
     let table = table();
     let store = damaged(&table);
     let snapshot = store.snapshot().unwrap();
@@ -147,7 +147,7 @@ fn totals_refuse_changes_of_an_undecodable_record() {
 }
 
 #[test]
-fn a_check_reports_an_undecodable_record_once_and_goes_on() {
+fn a_check_reports_an_undecodable_record_once_and_continues() {
     let table = table().with(&by_text());
     let store = damaged(&table);
     let expected = [Inconsistency::new(second(), Rule::Undecodable)];
@@ -205,7 +205,7 @@ fn a_roll_up_is_repaired_beside_an_undecodable_record() {
 }
 
 #[test]
-fn a_repair_goes_on_after_an_undecodable_record_and_counts_it() {
+fn a_repair_continues_after_an_undecodable_record_and_counts_it() {
     let table = table().with(&by_text());
     let store = damaged(&table);
     let entry = by_text().space().pack(&("three", 3));
@@ -257,7 +257,7 @@ fn all_pages(
 }
 
 #[test]
-fn pages_go_on_after_records_that_do_not_decode() {
+fn pages_continue_after_records_that_do_not_decode() {
     let by_text = by_text();
     let table = table().with(&by_text);
     let store = Memory::new();
@@ -290,7 +290,7 @@ fn pages_go_on_after_records_that_do_not_decode() {
 }
 
 #[test]
-fn pages_of_an_index_go_on_after_what_is_no_entry() {
+fn pages_of_an_index_continue_after_what_is_no_entry() {
     let by_text = by_text();
     let table = table().with(&by_text);
     let store = Memory::new();

@@ -261,7 +261,7 @@ mod tests {
 
         /// A walk continues with every key after the last one, including its successor.
         #[test]
-        fn what_is_behind_a_key_is_all_that_comes_after_it(span in span(), last in key()) {
+        fn what_is_after_a_key_is_all_that_comes_after_it(span in span(), last in key()) {
             let Some(span) = span else { return Ok(()) };
             for order in [Order::Ascending, Order::Descending] {
                 let behind = span.clone().behind(order, &last);

@@ -22,7 +22,7 @@ pub(super) fn a_deleted_key_is_gone_and_its_neighbours_stay<S: Store>(store: &S)
     Ok(())
 }
 
-pub(super) fn deleting_an_absent_key_is_no_error<S: Store>(store: &S) -> Outcome {
+pub(super) fn deleting_an_absent_key_is_not_an_error<S: Store>(store: &S) -> Outcome {
     store.transact(|txn| txn.delete(b"a"))?;
     agree("in an empty store", &store.snapshot()?, &Model::new())?;
     let model = plant(store, &[b"a", b"c"])?;

@@ -302,7 +302,7 @@ laws! {
     ],
     Deletes, "what is deleted is gone, and nothing else", deletes: [
         a_deleted_key_is_gone_and_its_neighbours_stay,
-        deleting_an_absent_key_is_no_error,
+        deleting_an_absent_key_is_not_an_error,
         a_deleted_range_is_gone_and_its_neighbours_stay,
         deleting_a_range_that_holds_nothing_changes_nothing,
         a_deleted_range_of_many_keys_is_gone_and_its_neighbours_stay,
@@ -311,9 +311,9 @@ laws! {
     Pages, "pages skip nothing and repeat nothing", pages: [
         pages_of_every_size_make_up_the_range,
         a_page_begins_right_behind_the_last_key,
-        pages_go_on_whatever_is_written_in_between,
+        pages_continue_whatever_is_written_in_between,
         a_page_of_no_entries_has_one_entry,
-        only_the_last_page_has_nothing_behind_it,
+        only_the_last_page_has_nothing_after_it,
     ],
     Counters, "counters are little-endian, and wrap", counters: [
         a_counter_is_8_bytes_little_endian,
@@ -341,7 +341,7 @@ laws! {
     Refusal, "after a failed write of a pattern the transaction does not commit", refusal: [
         a_failed_write_of_a_pattern_is_not_committed,
         a_refused_commit_has_the_first_error_as_its_source,
-        a_refused_commit_is_run_again_when_its_source_asks_for_it,
+        a_refused_commit_is_run_again_when_its_source_calls_for_it,
         a_write_that_the_store_refuses_is_no_refusal,
     ],
     Serializable, "committed transactions are as if one ran after the other", serializable: [

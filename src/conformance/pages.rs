@@ -57,7 +57,7 @@ fn page_of<S: Store>(
 
 /// Each page is from a new snapshot, and keys are inserted and deleted before and after its
 /// position, including the last key of a page.
-pub(super) fn pages_go_on_whatever_is_written_in_between<S: Store>(store: &S) -> Outcome {
+pub(super) fn pages_continue_whatever_is_written_in_between<S: Store>(store: &S) -> Outcome {
     for order in BOTH_ORDERS {
         store.transact(|txn| txn.delete_range(KeyRange::all()))?;
         let keys: Vec<Blob> = (0..10_u8).map(|n| blob([b'k', n, 1])).collect();
@@ -99,7 +99,7 @@ pub(super) fn a_page_of_no_entries_has_one_entry<S: Store>(store: &S) -> Outcome
     Ok(())
 }
 
-pub(super) fn only_the_last_page_has_nothing_behind_it<S: Store>(store: &S) -> Outcome {
+pub(super) fn only_the_last_page_has_nothing_after_it<S: Store>(store: &S) -> Outcome {
     let page = |limit| -> Outcome<(usize, Option<Blob>)> {
         let snapshot = store.snapshot()?;
         let page = snapshot.page(KeyRange::all(), Order::Ascending, limit)?;

@@ -51,7 +51,7 @@ pub(super) fn a_refused_commit_has_the_first_error_as_its_source<S: Store>(store
     agree("the store", &store.snapshot()?, &Model::new())
 }
 
-pub(super) fn a_refused_commit_is_run_again_when_its_source_asks_for_it<S: Store>(
+pub(super) fn a_refused_commit_is_run_again_when_its_source_calls_for_it<S: Store>(
     store: &S,
 ) -> Outcome {
     let mut runs = 0;

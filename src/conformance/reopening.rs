@@ -47,7 +47,7 @@ pub(super) fn what_was_committed_is_there_after_opening_again<F: Fixture>(fixtur
 }
 
 /// Commits, counters and versionstamps go on where they were.
-pub(super) fn a_store_that_was_opened_again_goes_on<F: Fixture>(fixture: F) -> Outcome {
+pub(super) fn a_store_that_was_opened_again_continues<F: Fixture>(fixture: F) -> Outcome {
     let stamped = VersionstampedKey { prefix: b"log", suffix: b"", clock: b"clock" };
     let mut fixture = fixture;
     for round in 1..=3_u8 {

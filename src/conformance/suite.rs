@@ -147,7 +147,7 @@ fn of_fixtures<F: Fixture>() -> [OfFixture<F>; 4] {
     }
     [
         of_fixture!(Reopening, reopening: what_was_committed_is_there_after_opening_again),
-        of_fixture!(Reopening, reopening: a_store_that_was_opened_again_goes_on),
+        of_fixture!(Reopening, reopening: a_store_that_was_opened_again_continues),
         of_fixture!(Failures, failures: after_an_error_an_iterator_returns_no_more),
         of_fixture!(Failures, failures: a_read_that_fails_is_not_cut_short),
     ]

@@ -61,7 +61,7 @@ impl Members {
     ) -> Result<T, EtcdError> {
         let mut round = 1;
         loop {
-            let mut nobody_there = true;
+            let mut none_answers = true;
             let mut last = None;
             for _ in &self.members {
                 let member = self.preferred();
@@ -74,10 +74,10 @@ impl Members {
                     return Err(error);
                 }
                 self.avoid(member, failed);
-                nobody_there &= failed == Failed::NotSent;
+                none_answers &= failed == Failed::NotSent;
                 last = Some(error);
             }
-            let Some(error) = last.filter(|_| nobody_there || round == MOST_ROUNDS) else {
+            let Some(error) = last.filter(|_| none_answers || round == MOST_ROUNDS) else {
                 tokio::time::sleep(PAUSE * round).await;
                 round += 1;
                 continue;

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lock_file_that_does_not_open_is_no_proof_that_nobody_writes() {
+    fn an_unopened_lock_file_does_not_prove_that_no_one_writes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock.mdb");
         assert!(!is_in_use(&path).unwrap(), "it is missing");

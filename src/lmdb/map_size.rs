@@ -18,7 +18,7 @@ pub(super) const MOST_ADOPTIONS: u32 = 10;
 /// No thread of this process may read the map during the call.
 pub(super) unsafe fn set(env: &Env<WithoutTls>, path: &Path, bytes: usize) -> Result<()> {
     // SAFETY: the caller's promise.
-    unsafe { map_anew(env, path, bytes, bytes) }
+    unsafe { map_again(env, path, bytes, bytes) }
 }
 
 /// Makes the map as large as another process has made it.
@@ -30,7 +30,7 @@ pub(super) unsafe fn adopt(env: &Env<WithoutTls>, path: &Path) -> Result<()> {
         file::read_meta(path.join("data.mdb")).map_err(|error| open::explain_file(error, path))?;
     let bytes = usize::try_from(meta.map_bytes).unwrap_or(usize::MAX);
     // SAFETY: the caller's promise.
-    unsafe { map_anew(env, path, 0, bytes) }
+    unsafe { map_again(env, path, 0, bytes) }
 }
 
 /// Opens the first transactions of an engine. Another process may enlarge the map meanwhile: the
@@ -58,7 +58,7 @@ pub(super) unsafe fn adopting<'e, T>(
 
 /// Makes the engine map the file again: with `argument` bytes, or for 0 with the size in the file,
 /// which is `bytes`.
-unsafe fn map_anew(
+unsafe fn map_again(
     env: &Env<WithoutTls>,
     path: &Path,
     argument: usize,

@@ -52,7 +52,7 @@ fn said(error: PgError) -> Said {
 /// Converts an error of a statement before the commit: the outcome is not decided yet.
 pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
     let place = || link.place().into();
-    let Some(told) = error.as_db_error() else {
+    let Some(answer) = error.as_db_error() else {
         let is_lost = is_lost(&error);
         let said = said(error);
         return match () {
@@ -61,14 +61,14 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
             () => Error::Backend(said.into()),
         };
     };
-    match told.code() {
+    match answer.code() {
         &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => {
             Error::Conflict {
-                what: format!("a key that it read or wrote ({})", told.message()).into(),
+                what: format!("a key that it read or wrote ({})", answer.message()).into(),
             }
         }
         &SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly,
-        &SqlState::FEATURE_NOT_SUPPORTED if told.message().contains("hot standby") => {
+        &SqlState::FEATURE_NOT_SUPPORTED if answer.message().contains("hot standby") => {
             Error::ReadOnly
         }
         &SqlState::DISK_FULL => Error::DiskFull {
@@ -117,17 +117,17 @@ pub(super) fn of_commit(error: PgError, link: &Link) -> Error {
 /// The session continues, and the server has rolled the transaction back: integrity, a transaction
 /// state, a conflict, a resource, or a cancellation. Any other error may come after the commit was
 /// decided.
-fn is_refusal(told: &DbError) -> bool {
-    let code = told.code();
-    !is_fatal(told)
+fn is_refusal(answer: &DbError) -> bool {
+    let code = answer.code();
+    !is_fatal(answer)
         && *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
         && (["23", "25", "40", "53"].iter().any(|class| code.code().starts_with(class))
             || *code == SqlState::QUERY_CANCELED)
 }
 
 /// The server ends the connection with this error.
-pub(super) fn is_fatal(told: &DbError) -> bool {
-    !matches!(told.parsed_severity(), Some(Severity::Error))
+pub(super) fn is_fatal(answer: &DbError) -> bool {
+    !matches!(answer.parsed_severity(), Some(Severity::Error))
 }
 
 /// Whether the connection broke or could not be opened, rather than the request being invalid.

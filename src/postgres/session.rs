@@ -200,13 +200,13 @@ impl PostgresSession {
     fn committed(&self, Sent { written, committed }: Sent) -> Result<()> {
         let link = &self.shared.link;
         let has_written = self.has_written.get();
-        let goes_on =
-            |error: &PgError| error.as_db_error().is_some_and(|told| !error::is_fatal(told));
+        let continues =
+            |error: &PgError| error.as_db_error().is_some_and(|answer| !error::is_fatal(answer));
         // A commit that was refused, or that rolled back, also ends the transaction: a ROLLBACK
         // would cause a warning in the server's log.
         let has_ended = match &committed {
             Some(Ok(())) => true,
-            Some(Err(error)) => goes_on(error),
+            Some(Err(error)) => continues(error),
             None => false,
         };
         let error = self.failed(match (written, committed) {
@@ -215,7 +215,7 @@ impl PostgresSession {
                 return Ok(());
             }
             // The statement after the write, if any, was a rollback.
-            (Err(refused), Some(_)) if goes_on(&refused) => error::of_statement(refused, link),
+            (Err(refused), Some(_)) if continues(&refused) => error::of_statement(refused, link),
             (Err(refused), None) => error::of_statement(refused, link),
             // The connection broke; the commit may have arrived.
             (Err(error), Some(_)) | (Ok(()), Some(Err(error))) if has_written => {

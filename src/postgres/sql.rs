@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_are_told_apart_by_what_they_say() {
+    fn engines_are_distinguished_by_their_version() {
         let postgres = "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu";
         assert_eq!(Engine::of(postgres), Engine::PostgreSql);
         assert_eq!(Engine::of("CockroachDB CCL v23.1.11 (x86_64)"), Engine::CockroachDb);

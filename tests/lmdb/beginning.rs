@@ -15,7 +15,7 @@ use super::*;
 const NEWEST_COMMIT_AT: u64 = 8;
 
 /// Publishes the number of the commit that is `back` before the newest one.
-fn tell_commit(store: &Lmdb, back: u64) {
+fn report_commit(store: &Lmdb, back: u64) {
     let newest = read_meta(store.path().join("data.mdb")).unwrap().transaction_id;
     let lock = File::options().write(true).open(store.path().join("lock.mdb")).unwrap();
     lock.write_all_at(&(newest - back).to_ne_bytes(), NEWEST_COMMIT_AT).unwrap();
@@ -36,9 +36,9 @@ fn shows_a_commit_only_when_it_is_done_and_does_not_wait_for_it() {
     (0..10).for_each(|n| {
         put(&store, n);
         put(&store, n + 1);
-        tell_commit(&store, 1);
+        report_commit(&store, 1);
         assert_eq!([get(&store), get(&store)], [n, n]);
-        tell_commit(&store, 0);
+        report_commit(&store, 0);
         assert_eq!(get(&store), n + 1);
     });
 }
@@ -50,13 +50,13 @@ fn waits_during_a_commit_unless_a_second_slot_is_free() {
     put(&store, 1);
     let old = store.snapshot().unwrap();
     put(&store, 2);
-    tell_commit(&store, 1);
+    report_commit(&store, 1);
     let error = store.snapshot().unwrap_err();
     assert!(matches!(error, Error::ReadersFull { max_readers: 2 }), "{error}");
     std::thread::scope(|scope| {
         let late = scope.spawn(|| get(&store));
         std::thread::sleep(Duration::from_millis(10));
-        tell_commit(&store, 0);
+        report_commit(&store, 0);
         assert_eq!(late.join().unwrap(), 2);
     });
     assert_eq!(old.get(b"a").unwrap(), Some(&[1][..]));
@@ -87,7 +87,7 @@ extern "C" fn hold_up(_signal: libc::c_int) {
     protect_meta_pages(*at, libc::PROT_READ);
     put(store, 1);
     put(store, 2);
-    tell_commit(store, 1);
+    report_commit(store, 1);
 }
 
 pub fn held_up_reader(path: &Path) {
@@ -106,6 +106,6 @@ pub fn held_up_reader(path: &Path) {
     protect_meta_pages(at, libc::PROT_NONE);
     let first = get(&store);
     assert_eq!([first, get(&store)], [1, 1]);
-    tell_commit(&store, 0);
+    report_commit(&store, 0);
     assert_eq!(get(&store), 2);
 }

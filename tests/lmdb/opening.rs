@@ -60,7 +60,7 @@ fn keeps_databases_of_different_names_apart() {
 }
 
 #[test]
-fn refuses_what_is_no_store() {
+fn refuses_what_is_not_a_store() {
     let directory = tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "text").unwrap();
@@ -210,7 +210,7 @@ fn names_the_file_at_which_the_system_failed() {
 }
 
 #[test]
-fn opening_waits_for_whoever_holds_the_lock_on_the_directory() {
+fn opening_waits_for_the_holder_of_the_lock_on_the_directory() {
     let directory = tempfile::tempdir().unwrap();
     let holder = std::fs::File::open(directory.path()).unwrap();
     holder.lock().unwrap();

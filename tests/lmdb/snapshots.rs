@@ -44,7 +44,7 @@ fn of_a_process_that_died_do_not_hold_slots() {
 }
 
 #[test]
-fn tell_their_age() {
+fn show_their_age() {
     let directory = tempdir().unwrap();
     let store = quick().open(directory.path()).unwrap();
     assert_eq!(store.statistics().unwrap().oldest_reader_age, None);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn that_is_full_is_an_error_and_the_store_goes_on() {
+fn that_is_full_is_an_error_and_the_store_continues() {
     let directory = tempdir().unwrap();
     run_child(Child::DiskFull, directory.path());
     let store = quick().create(false).open(directory.path()).unwrap();

@@ -102,7 +102,7 @@ fn that_the_system_refuses_to_enlarge_stays_as_it_was() {
 }
 
 #[test]
-fn that_the_system_refuses_at_all_is_told_with_its_remedy() {
+fn that_the_system_refuses_at_all_is_reported_with_its_remedy() {
     let directory = tempdir().unwrap();
     run_child(Child::NoAddressSpaceToOpen, directory.path());
 }

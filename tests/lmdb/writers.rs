@@ -70,7 +70,7 @@ fn begin_times_out_beside_a_writer_of_this_process() {
 }
 
 #[test]
-fn begin_goes_on_after_a_kill_although_a_fork_lives() {
+fn begin_continues_after_a_kill_although_a_fork_lives() {
     let directory = tempdir().unwrap();
     let store = quick().max_readers(3).begin_patience(LONG).open(directory.path()).unwrap();
     let writer = Holder::of(Child::HoldTransactionAndFork, directory.path());

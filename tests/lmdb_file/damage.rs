@@ -51,7 +51,7 @@ fn a_directory_or_nothing_is_refused() {
 }
 
 #[test]
-fn other_versions_and_layouts_are_told() {
+fn other_versions_and_layouts_are_reported() {
     for found in [2, 999_u32] {
         let mut bytes = sample();
         for page in [0, PAGE] {
@@ -138,7 +138,7 @@ fn a_huge_last_page_takes_no_huge_memory() {
 
 /// Every page of a compacted file is in use, so any cut is damage.
 #[test]
-fn a_truncated_file_is_told_wherever_it_is_cut() {
+fn a_truncated_file_is_reported_wherever_it_is_cut() {
     let store = Store::new();
     store.churn(11, 30, 30_000);
     let bytes = store.compact();
@@ -168,7 +168,7 @@ fn a_truncated_file_is_told_wherever_it_is_cut() {
 }
 
 #[test]
-fn zeroed_and_swapped_pages_are_told() {
+fn zeroed_and_swapped_pages_are_reported() {
     let store = Store::new();
     store.put_all(counted(4_000, 60));
     let bytes = store.compact();
@@ -194,7 +194,7 @@ fn zeroed_and_swapped_pages_are_told() {
 
 /// A branch that leads to itself or to another branch twice must not be followed for ever.
 #[test]
-fn a_loop_is_told() {
+fn a_loop_is_reported() {
     let store = Store::new();
     store.put_all(counted(60_000, 20));
     let bytes = store.compact();

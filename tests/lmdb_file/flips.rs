@@ -28,7 +28,7 @@ impl Flipped {
         report.ok()
     }
 
-    fn is_told(&self, bit: usize) -> bool {
+    fn is_reported(&self, bit: usize) -> bool {
         self.report(bit).is_none_or(|report| !report.is_sound())
     }
 }
@@ -92,7 +92,7 @@ fn small_store() -> Store {
 
 /// Tries some of these bits and returns those that went unseen.
 fn unseen(flipped: &Flipped, bits: &[usize]) -> Vec<String> {
-    let unseen = bits.iter().filter(|bit| !flipped.is_told(**bit));
+    let unseen = bits.iter().filter(|bit| !flipped.is_reported(**bit));
     unseen
         .map(|bit| format!("page {} byte {} bit {}", bit / 8 / PAGE, bit / 8 % PAGE, bit % 8))
         .collect()
@@ -106,7 +106,7 @@ fn some(bits: Vec<usize>, count: usize) -> Vec<usize> {
 /// Tries 3,000 flips; with `KEYLOOM_ALL_FLIPS` in the environment every one of a larger file, which
 /// takes minutes.
 #[test]
-fn a_flip_in_a_structural_field_is_told() {
+fn a_flip_in_a_structural_field_is_reported() {
     let (flipped, bits) = if std::env::var_os("KEYLOOM_ALL_FLIPS").is_some() {
         let store = Store::new();
         store.churn(22, 30, 20_000);
@@ -124,7 +124,7 @@ fn a_flip_in_a_structural_field_is_told() {
 }
 
 #[test]
-fn a_flip_in_the_free_list_is_told() {
+fn a_flip_in_the_free_list_is_reported() {
     let store = small_store();
     let bytes = std::fs::read(store.data()).unwrap();
     let meta = read_meta(store.data()).unwrap();
@@ -152,8 +152,9 @@ fn a_flip_anywhere_neither_panics_nor_hangs() {
     let mut rng = fastrand::Rng::with_seed(5);
     for bytes in [std::fs::read(store.data()).unwrap(), store.compact()] {
         let flipped = Flipped::new(bytes);
-        let told =
-            (0..2_000).filter(|_| flipped.is_told(rng.usize(..flipped.bytes.len() * 8))).count();
+        let told = (0..2_000)
+            .filter(|_| flipped.is_reported(rng.usize(..flipped.bytes.len() * 8)))
+            .count();
         println!("{told} of 2000 flips anywhere are told");
     }
 }

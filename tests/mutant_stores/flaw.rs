@@ -89,7 +89,7 @@ flaws! {
     /// A committed delete has no effect.
     ForgottenDelete: Deletes, "a_deleted_key_is_gone_and_its_neighbours_stay";
     /// A delete of an absent key is an error.
-    AbsentDeleteFails: Deletes, "deleting_an_absent_key_is_no_error";
+    AbsentDeleteFails: Deletes, "deleting_an_absent_key_is_not_an_error";
     /// `delete_range` keeps the first key.
     DeleteRangeKeepsFirst: Deletes, "a_deleted_range_is_gone_and_its_neighbours_stay";
     /// `delete_range` deletes the end, which is excluded.
@@ -133,7 +133,7 @@ flaws! {
     /// A page begins at the incremented last key: after `a` it skips `aa`.
     PageSkips: Pages, "a_page_begins_right_behind_the_last_key";
     /// A page of as many entries as there are has a continuation.
-    PageBehindTheEnd: Pages, "only_the_last_page_has_nothing_behind_it";
+    PageBehindTheEnd: Pages, "only_the_last_page_has_nothing_after_it";
     /// A page of no entries is empty, and has no continuation.
     EmptyPage: Pages, "a_page_of_no_entries_has_one_entry";
     /// Counters are big-endian.
@@ -197,7 +197,7 @@ flaws! {
     /// A store that is opened again is as it was before its last commit.
     LosesTheLastCommit: Reopening, "what_was_committed_is_there_after_opening_again";
     /// The versionstamps of a store that is opened again begin again.
-    StampsBeginAnew: Reopening, "a_store_that_was_opened_again_goes_on";
+    StampsBeginAnew: Reopening, "a_store_that_was_opened_again_continues";
     /// An iterator goes on after an error.
     GoesOnAfterAnError: Failures, "after_an_error_an_iterator_returns_no_more";
     /// A range ends at an error, as if there were no more entries.

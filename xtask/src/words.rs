@@ -1,4 +1,5 @@
-//! The wording that a program can check: words, the width of comments, the length of test names.
+//! The wording that a program can check: words in comments and names of functions, the width of
+//! comments, the length of test names.
 //!
 //! What is older than the check is counted per crate in `words_allowed.txt`. A count may only fall.
 
@@ -127,12 +128,11 @@ fn package(root: &Path, file: &Path) -> String {
 }
 
 fn findings(text: &str, is_chapter: bool) -> Vec<Finding> {
-    let banned: Vec<&str> = BANNED
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split_once(": "))
-        .map(|(word, _)| word)
-        .collect();
+    let of_list = BANNED.lines().filter(|line| !line.starts_with('#'));
+    let in_names: Vec<&str> =
+        of_list.filter_map(|line| line.split_once(": ")).map(|(word, _)| word).collect();
+    let banned = in_names.iter().copied().filter(|word| !word.starts_with("fn "));
+    let banned: Vec<&str> = banned.collect();
     let (mut found, mut is_test, mut is_code) = (Vec::new(), false, false);
     for (number, line) in text.lines().enumerate() {
         let mut add = |kind, text: &str| {
@@ -155,6 +155,11 @@ fn findings(text: &str, is_chapter: bool) -> Vec<Finding> {
                 add("width", &format!("{width} columns"));
             }
         }
+        if let Some(name) = function(trimmed).filter(|_| !is_chapter) {
+            let name = name.replace('_', " ");
+            let words = in_names.iter().map(|word| word.strip_prefix("fn ").unwrap_or(word));
+            words.filter(|word| has_word(&name, word)).for_each(|word| add("names", word));
+        }
         if let Some(name) = trimmed.strip_prefix("fn ").filter(|_| is_test) {
             let name = name.split('(').next().unwrap_or_default();
             if name.len() > LONGEST_TEST_NAME {
@@ -164,6 +169,15 @@ fn findings(text: &str, is_chapter: bool) -> Vec<Finding> {
         is_test = trimmed == "#[test]" || is_test && trimmed.starts_with("#[");
     }
     found
+}
+
+/// The name of the function that a line begins.
+fn function(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once("fn ")?;
+    let is_declared = before.split_whitespace().all(|word| {
+        word.starts_with("pub") || ["const", "unsafe", "async", "extern", "\"C\""].contains(&word)
+    });
+    after.split(['(', '<']).next().filter(|_| is_declared)
 }
 
 /// The text of a line that is a comment.
@@ -189,6 +203,15 @@ mod tests {
 
     fn kinds(text: &str, is_chapter: bool) -> Vec<(usize, &'static str)> {
         findings(text, is_chapter).into_iter().map(|finding| (finding.line, finding.kind)).collect()
+    }
+
+    #[test]
+    fn a_banned_word_is_found_in_the_name_of_a_function() {
+        let names =
+            "pub(super) fn mend_one(&self) {\nlet mend = 1;\nfn amend<T>() {\nfn it_goes_on() {\n";
+        assert_eq!(kinds(names, false), [(1, "names"), (4, "names")]);
+        assert_eq!(kinds("// It goes on.\n", false), []);
+        assert_eq!(kinds("fn mend()\n", true), []);
     }
 
     #[test]

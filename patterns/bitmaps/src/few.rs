@@ -136,16 +136,16 @@ impl Listed for Cell<u16> {
     }
 }
 
-/// Calls `tell` for each id of a list with whether a container has it.
-fn look_up(list: &[impl Listed], container: Container<'_>, mut tell: impl FnMut(u16, bool)) {
+/// Calls `report` for each id of a list with whether a container has it.
+fn look_up(list: &[impl Listed], container: Container<'_>, mut report: impl FnMut(u16, bool)) {
     let mut each = |has: &mut dyn FnMut(u16) -> bool| {
-        list.iter().for_each(|id| tell(id.id(), has(id.id())));
+        list.iter().for_each(|id| report(id.id(), has(id.id())));
     };
     match container.form() {
         Form::Array(ids) if ids.len() / MANY_TIMES >= list.len() => {
             each(&mut |id| ids.binary_search_by_key(&id, |id| from(*id)).is_ok());
         }
-        Form::Array(ids) => look_up_in_array(list, ids, tell),
+        Form::Array(ids) => look_up_in_array(list, ids, report),
         Form::Runs(runs) => {
             let mut runs = runs.iter().map(|run| bounds(*run)).peekable();
             each(&mut |id| {
@@ -155,27 +155,28 @@ fn look_up(list: &[impl Listed], container: Container<'_>, mut tell: impl FnMut(
         }
         Form::Bitset(words) => list.iter().for_each(|id| {
             let word = words.get(usize::from(id.id() / 64)).copied().unwrap_or_default();
-            tell(id.id(), u64::from_le_bytes(word) >> (id.id() % 64) & 1 == 1);
+            report(id.id(), u64::from_le_bytes(word) >> (id.id() % 64) & 1 == 1);
         }),
         Form::Blocks(sizes, content) if list.len() <= IN_BLOCKS => {
             let starts = starts_of(sizes);
-            list.iter().for_each(|id| tell(id.id(), is_in_block(sizes, &starts, content, id.id())));
+            list.iter()
+                .for_each(|id| report(id.id(), is_in_block(sizes, &starts, content, id.id())));
         }
         Form::Blocks(..) => {
             let words = container.words();
-            list.iter().for_each(|id| tell(id.id(), words.contains(id.id())));
+            list.iter().for_each(|id| report(id.id(), words.contains(id.id())));
         }
     }
 }
 
 /// Both are sorted: merge them in one pass.
-fn look_up_in_array(list: &[impl Listed], ids: &[[u8; 2]], mut tell: impl FnMut(u16, bool)) {
+fn look_up_in_array(list: &[impl Listed], ids: &[[u8; 2]], mut report: impl FnMut(u16, bool)) {
     let mut at = 0;
     for id in list.iter().map(Listed::id) {
         while ids.get(at).is_some_and(|other| from(*other) < id) {
             at += 1;
         }
-        tell(id, ids.get(at).is_some_and(|other| from(*other) == id));
+        report(id, ids.get(at).is_some_and(|other| from(*other) == id));
     }
 }
 

@@ -213,7 +213,7 @@ fn the_bytes_are_as_documented() {
 }
 
 #[test]
-fn a_newer_format_and_other_bytes_are_told_apart() {
+fn a_newer_format_and_other_bytes_are_distinguished() {
     let why = |bytes: &[u8]| Container::parse(bytes).err().map(|error| error.to_string()).unwrap();
     assert!(why(&[0x21, 0, 0]).contains("upgrade the program"), "{}", why(&[0x21, 0, 0]));
     for bytes in

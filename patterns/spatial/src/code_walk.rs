@@ -54,11 +54,11 @@ struct Patience {
 impl Patience {
     fn new(reader: &impl Reader) -> Self {
         let keys_per_range = reader.prefetched().max(KEYS_PER_RANGE);
-        Self { first: first_ranges(reader), next: 0, keys_per_range, in_vain: 0 }.anew()
+        Self { first: first_ranges(reader), next: 0, keys_per_range, in_vain: 0 }.reset()
     }
 
     /// The same state before any key was read.
-    fn anew(self) -> Self {
+    fn reset(self) -> Self {
         Self { next: self.first * MORE_RANGES, in_vain: 0, ..self }
     }
 
@@ -135,17 +135,17 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
     }
 
     /// Continues with the entries of another space, through another cover.
-    pub(super) fn go_on(&mut self, space: Subspace, cover: Cover) {
+    pub(super) fn enter(&mut self, space: Subspace, cover: Cover) {
         self.walk.end();
         self.walk.explain.ranges += cover.ranges.len() as u64;
         (self.space, self.cover) = (space, cover);
         (self.range, self.run, self.useless, self.before) = (0, 0, 0, None);
     }
 
-    /// Like `go_on`, but resets the count that decides about more ranges.
+    /// Like `enter`, but resets the count that decides about more ranges.
     pub(super) fn begin(&mut self, space: Subspace, cover: Cover) {
-        self.patience = self.patience.map(Patience::anew);
-        self.go_on(space, cover);
+        self.patience = self.patience.map(Patience::reset);
+        self.enter(space, cover);
     }
 
     /// The first entry of a range, wherever the walk is.
@@ -265,7 +265,7 @@ impl<'r, R: Reader> CodeWalk<'r, R> {
         if is_first && let Some(ranges) = self.patience.as_mut().and_then(Patience::lose) {
             let mut finer = cover(ranges);
             finer.skip_to(code);
-            self.go_on(self.space.clone(), finer);
+            self.enter(self.space.clone(), finer);
             return Ok(());
         }
         self.useless += 1;

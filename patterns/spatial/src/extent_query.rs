@@ -115,8 +115,8 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
         after: Option<&[u8]>,
     ) -> impl Scan<Item = Result<Located<R::Bytes<'r>, K, BoundingBox>>> + use<'r, 'q, R, K> {
         scan(CodeWalk::new(reader, &self.space, cover).after(after), move |walk| {
-            let wants = |extent: &_| self.wants(extent);
-            Ok(walk.next_placed(wants, self.only)?.map(|(_, extent)| extent))
+            let needs = |extent: &_| self.needs(extent);
+            Ok(walk.next_placed(needs, self.only)?.map(|(_, extent)| extent))
         })
     }
 
@@ -152,7 +152,7 @@ impl<'q, K: RecordKey> ExtentQuery<'q, K> {
 }
 
 impl<K> ExtentQuery<'_, K> {
-    fn wants(&self, extent: &BoundingBox) -> bool {
+    fn needs(&self, extent: &BoundingBox) -> bool {
         match self.wanted {
             Wanted::Overlapping => extent.overlaps(&self.area),
             Wanted::Inside => extent.is_inside(&self.area),

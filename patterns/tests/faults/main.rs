@@ -27,7 +27,7 @@ fn with_faults(store: &(impl Store + Clone), campaign: &Campaign, disturbances: 
     report
 }
 
-fn every_transaction_becomes_what_its_writer_was_told(store: &(impl Store + Clone)) {
+fn every_transaction_becomes_what_its_writer_was_reported(store: &(impl Store + Clone)) {
     let report = with_faults(store, &quick(), 600);
     report.assert_sound();
     assert_eq!(report.disturbances, 600);
@@ -35,7 +35,7 @@ fn every_transaction_becomes_what_its_writer_was_told(store: &(impl Store + Clon
     assert!(report.retried > 10 && report.snapshots > 10, "{report}");
 }
 
-keyloom_testing::on_every_store! { every_transaction_becomes_what_its_writer_was_told }
+keyloom_testing::on_every_store! { every_transaction_becomes_what_its_writer_was_reported }
 
 /// Ends at the first violation.
 fn on_flawed(flaw: Flaw) -> Report {

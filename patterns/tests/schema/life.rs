@@ -105,7 +105,7 @@ pub fn disabling_counts_for_later_puts_of_its_transaction(store: &(impl Store + 
     assert_eq!(entries.unwrap(), 1, "the entry of the first record");
 }
 
-pub fn a_build_goes_on_where_the_store_says(store: &(impl Store + Clone)) {
+pub fn a_build_continues_where_the_store_says(store: &(impl Store + Clone)) {
     for is_deferred in [false, true] {
         clear(store);
         build_in_turns(store, || Shop::try_open(store, is_deferred).unwrap());

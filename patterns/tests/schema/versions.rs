@@ -516,7 +516,7 @@ pub fn a_migration_compares_all_derived_data_or_none(store: &(impl Store + Clone
 }
 
 /// A program of the earlier version goes on to read its records, by their keys and by an index.
-pub fn an_older_program_goes_on_to_query(store: &(impl Store + Clone)) {
+pub fn an_older_program_continues_to_query(store: &(impl Store + Clone)) {
     clear(store);
     let schema = Schema::open(store, "desk").unwrap();
     let ones = schema.table::<u64, One>("tickets").unwrap();

@@ -254,7 +254,7 @@ fn error_offset_in_a_descending_element_counts_bytes_of_the_key() {
 }
 
 #[test]
-fn errors_tell_truncated_from_padded_integers() {
+fn errors_distinguish_truncated_from_padded_integers() {
     let kind = |bytes: &[u8]| unpack::<u64>(bytes).unwrap_err().kind;
     for bytes in [&b"\x15"[..], b"\x16\x01", b"\x1C\x01\x02\x03\x04\x05\x06\x07", b"\x0C"] {
         assert_eq!(kind(bytes), DecodeErrorKind::Truncated { within: Type::Integer });

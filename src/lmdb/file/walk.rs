@@ -301,11 +301,11 @@ impl<'f, P: FnMut(u64, u64)> Walk<'f, P> {
                 format!("it leads to page {page}, which is also used elsewhere"),
             );
         }
-        self.tell_progress();
+        self.report_progress();
         Ok(())
     }
 
-    fn tell_progress(&mut self) {
+    fn report_progress(&mut self) {
         let accounted = META_PAGES + self.used.len() + self.free.len();
         if accounted >= self.next_progress {
             self.next_progress = accounted + PROGRESS_PAGES;

@@ -372,7 +372,7 @@ impl State {
     }
 
     /// Whether a type that need not have this part should have it.
-    pub(super) fn wants(&self, owner: NodeId, part: Slot) -> bool {
+    pub(super) fn needs(&self, owner: NodeId, part: Slot) -> bool {
         let Some(part) = part else { return true };
         // Once in a pass: a type that occurs twice on each level occurs 2^n times at depth n.
         let is_new = self.nodes.get(part).is_some_and(|node| node.entered != self.pass);

@@ -171,7 +171,7 @@ impl Context {
     }
 
     /// Whether to do more after `done`.
-    pub fn goes_on(&self, done: u64) -> bool {
+    pub fn continues(&self, done: u64) -> bool {
         let elapsed = self.begun.elapsed();
         let (position, is_over) = match self.budget {
             Budget::Count(count) => (done, done >= count),
@@ -236,9 +236,13 @@ impl Tally {
     }
 
     /// The failures in one line.
-    fn told(&self) -> String {
-        let told: Vec<&str> = self.failures.iter().map(|failure| &*failure.what).collect();
-        if told.is_empty() { format!("{} done, none wrong", self.count) } else { told.join("; ") }
+    fn reported(&self) -> String {
+        let reported: Vec<&str> = self.failures.iter().map(|failure| &*failure.what).collect();
+        if reported.is_empty() {
+            format!("{} done, none wrong", self.count)
+        } else {
+            reported.join("; ")
+        }
     }
 
     /// Those of some details that were never seen.
@@ -295,16 +299,17 @@ impl Control {
     /// A control that a campaign must fail, and for this reason: `tally` is what the campaign saw
     /// of it, and one of its failures says one of what `expected` has between `|`.
     pub fn of(name: impl Into<String>, tally: &Tally, expected: &str) -> Self {
-        let says = |failure: &Failure| expected.split('|').any(|told| failure.what.contains(told));
+        let says =
+            |failure: &Failure| expected.split('|').any(|reported| failure.what.contains(reported));
         let held = tally.failures.iter().any(says);
-        let instead = || format!("no failure says {expected:?}, but {}", tally.told());
+        let instead = || format!("no failure says {expected:?}, but {}", tally.reported());
         Self::new(name, held.then_some(()).ok_or_else(instead))
     }
 
     /// A control that nothing is broken in: a campaign must look at it and find nothing.
     pub fn sound(name: impl Into<String>, tally: &Tally) -> Self {
         let held = tally.count > 0 && tally.failures.is_empty();
-        Self::new(name, held.then_some(()).ok_or_else(|| tally.told()))
+        Self::new(name, held.then_some(()).ok_or_else(|| tally.reported()))
     }
 
     /// A control of something broken, or of nothing broken if no failure is expected.

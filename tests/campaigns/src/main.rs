@@ -45,12 +45,12 @@ struct Arguments {
 fn main() -> ExitCode {
     // A process of a campaign's own says in the environment what it is for.
     if let Some(outcome) = campaigns::child() {
-        return told(outcome);
+        return reported(outcome);
     }
-    told(run(&Arguments::parse()))
+    reported(run(&Arguments::parse()))
 }
 
-fn told(outcome: Result<()>) -> ExitCode {
+fn reported(outcome: Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

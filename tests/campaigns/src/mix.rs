@@ -71,8 +71,8 @@ impl Mix {
     /// What a transaction is, to be read.
     pub fn describe(&self, transaction: u64) -> String {
         let operations = self.operations(transaction);
-        let told = operations.iter().map(|(workload, seed)| workload.describe(*seed));
-        format!("transaction {transaction:#x}: {}", told.collect::<Vec<_>>().join("; "))
+        let reported = operations.iter().map(|(workload, seed)| workload.describe(*seed));
+        format!("transaction {transaction:#x}: {}", reported.collect::<Vec<_>>().join("; "))
     }
 
     /// Does a transaction, the `number`-th counted from 0. It is not committed yet.
@@ -227,9 +227,9 @@ impl Oracle {
     pub fn findings(&self, txn: &mut impl Writer) -> Result<Vec<String>> {
         if self.done > 0 {
             let differences = self.mix.definitions.differences(txn)?.into_iter();
-            let told =
+            let reported =
                 differences.map(|key| format!("the definition {key} is not as in the model"));
-            let wrong: Vec<String> = told.collect();
+            let wrong: Vec<String> = reported.collect();
             if !wrong.is_empty() {
                 // Nothing can be read by them.
                 return Ok(wrong);

@@ -129,14 +129,14 @@ pub fn updated(file: &str) -> Result<String> {
     let [ci, release] = FORMS.map(|form| Record::load_all(&results.join(form)));
     let text =
         std::fs::read_to_string(root().join(file)).with_context(|| format!("reading {file}"))?;
-    let told = || format!("in {file}");
-    let text = replaced(&text, BEGIN, &table(&ci?, &release?)?).with_context(told)?;
+    let reported = || format!("in {file}");
+    let text = replaced(&text, BEGIN, &table(&ci?, &release?)?).with_context(reported)?;
     if file != CHAPTER {
         return Ok(text);
     }
     let names = workloads::all()?.0.into_iter().map(|workload| format!("`{}`", workload.name()));
     let names = names.collect::<Vec<_>>().join(", ");
-    replaced(&text, BEGIN_WORKLOADS, &format!("{names}\n")).with_context(told)
+    replaced(&text, BEGIN_WORKLOADS, &format!("{names}\n")).with_context(reported)
 }
 
 /// The text with something else between a line and the end.
@@ -166,9 +166,11 @@ fn table(ci: &Records, release: &Records) -> Result<String> {
         let shown_by = shown_by.collect::<Vec<_>>().join(", ");
         // A campaign without a result file is listed too.
         let cell = |form: &Records, otherwise: &str| {
-            let told: Result<Vec<String>> =
+            let reported: Result<Vec<String>> =
                 records.iter().filter_map(|name| form.get(*name)).map(outcome).collect();
-            told.map(|told| if told.is_empty() { otherwise.to_owned() } else { told.join("; ") })
+            reported.map(|reported| {
+                if reported.is_empty() { otherwise.to_owned() } else { reported.join("; ") }
+            })
         };
         let (in_ci, before) = (cell(ci, in_ci)?, cell(release, "not run")?);
         writeln!(table, "| {promise} | {shown_by} | {in_ci} | {before} |")?;
@@ -190,7 +192,7 @@ fn plain(command: &str) -> String {
 /// `2,000 kills, 0 failures; 13 of 13 controls held (2026-11-21, 1b4e87c)`.
 fn outcome(record: &Record) -> Result<String> {
     let Record { count, unit, failures, controls, details, date, commit, .. } = record;
-    let mut told = format!("{} {unit}, {} failures", grouped(*count), grouped(*failures));
+    let mut reported = format!("{} {unit}, {} failures", grouped(*count), grouped(*failures));
     if record.campaign == "mutation" {
         let of = |what: &str| details.get(what).copied().unwrap_or_default();
         let missed = if *failures == 0 {
@@ -198,7 +200,7 @@ fn outcome(record: &Record) -> Result<String> {
         } else {
             format!("{failures} were missed")
         };
-        told = format!(
+        reported = format!(
             "of {} changes that compile {missed} ({} by time-out; {} kinds that change nothing are left out, \
              `.cargo/mutants.toml`)",
             grouped(count - of("unviable")),
@@ -206,14 +208,14 @@ fn outcome(record: &Record) -> Result<String> {
             left_out()?,
         );
     }
-    told += &absent(record)?;
+    reported += &absent(record)?;
     if !controls.is_empty() {
         let held = controls.values().filter(|held| **held).count();
-        write!(told, "; {held} of {} controls held", controls.len())?;
+        write!(reported, "; {held} of {} controls held", controls.len())?;
     }
     let commit = if commit.is_empty() { String::new() } else { format!(", {commit}") };
-    write!(told, " ({date}{commit})")?;
-    Ok(told)
+    write!(reported, " ({date}{commit})")?;
+    Ok(reported)
 }
 
 /// What took no part, where workloads take part.

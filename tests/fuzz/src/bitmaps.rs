@@ -19,7 +19,7 @@ pub(crate) fn bitmaps(data: &[u8]) {
         Some(ids) => {
             assert!(faults.is_empty(), "{faults:?}");
             reads_find(&store, &bitmap, &ids);
-            writes_go_on_from(&store, &bitmap, ids);
+            writes_continue_from(&store, &bitmap, ids);
         }
         None => {
             assert_eq!(faults[0].key, bitmap.space().pack(&0), "{faults:?}");
@@ -91,7 +91,7 @@ fn reads_find(store: &Memory, bitmap: &Bitmap, ids: &Ids) {
 }
 
 /// A change leaves what a load of the ids would have made.
-fn writes_go_on_from(store: &Memory, bitmap: &Bitmap, mut ids: Ids) {
+fn writes_continue_from(store: &Memory, bitmap: &Bitmap, mut ids: Ids) {
     for id in [7, CHUNK_IDS - 1] {
         match ids.remove(&id) {
             true => assert!(store.transact(|txn| bitmap.remove(txn, id)).unwrap()),

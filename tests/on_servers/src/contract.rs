@@ -150,7 +150,7 @@ pub fn a_transaction_costs_one_for_each_read_and_one_for_the_commit(
     assert_eq!(waits(store, || txn.commit().unwrap()).1, 1);
 }
 
-pub fn a_transaction_that_only_writes_costs_what_its_engine_asks_for(
+pub fn a_transaction_that_only_writes_costs_what_its_engine_calls_for(
     store: &impl Store,
     contract: &Contract,
 ) {

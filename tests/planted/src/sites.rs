@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_file_parses_and_asks_for_each_number() {
+    fn a_planted_file_parses_and_calls_for_each_number() {
         let sites = find(SOURCE).unwrap();
         let numbered: Vec<(u32, &Site)> = (1..).zip(&sites).collect();
         let planted = plant(SOURCE, &[numbered[0], numbered[1], numbered[3]]);

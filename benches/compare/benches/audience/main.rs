@@ -125,7 +125,7 @@ fn report(name: &str, audience: &Audience, loaded: &Loaded<'_>) {
             &mut [("keyloom", &mut own), ("SQLite", &mut of_sqlite)];
         compare(&name, times, rounds.clamp(5, 30), contenders);
     }
-    tell_what_is_gone(&own, &mut || _ = sqlite::report(&mut query, audience));
+    report_what_is_gone(&own, &mut || _ = sqlite::report(&mut query, audience));
     let mut intersect = || assert_eq!(ask(keyloom::INTERSECTED), expected.len());
     let mut walk = || assert_eq!(ask(keyloom::WALKED), expected.len());
     let mut count = || _ = keyloom::audience(&index, audience).count(&snapshot).unwrap();
@@ -139,7 +139,7 @@ fn report(name: &str, audience: &Audience, loaded: &Loaded<'_>) {
 
 /// What the first reports cost behind a query of SQLite's: what has gone from the caches comes back
 /// by and by, and what has gone from the map of the file costs page faults.
-fn tell_what_is_gone(own: &dyn Fn(), of_sqlite: &mut dyn FnMut()) {
+fn report_what_is_gone(own: &dyn Fn(), of_sqlite: &mut dyn FnMut()) {
     of_sqlite();
     let reports: Vec<_> = (0..3)
         .map(|_| {

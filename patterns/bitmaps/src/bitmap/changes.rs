@@ -68,18 +68,18 @@ impl ChunkChanges {
     /// # Errors
     /// Any error of the store; if stored bytes are not a chunk, an error with the key.
     pub(crate) fn apply(&self, txn: &impl Reader, writes: &mut SortedWrites) -> Result<()> {
-        self.apply_telling(txn, writes, |_| ())
+        self.apply_reporting(txn, writes, |_| ())
     }
 
     /// As [`apply`](ChunkChanges::apply), and reports the result of each chunk in key order.
-    pub(crate) fn apply_telling(
+    pub(crate) fn apply_reporting(
         &self,
         txn: &impl Reader,
         writes: &mut SortedWrites,
-        tell: impl FnMut(ChangedChunk<'_>),
+        report: impl FnMut(ChangedChunk<'_>),
     ) -> Result<()> {
         let keys: Vec<&KeyBuf> = self.keys().collect();
-        self.apply_to(get_many(txn, &keys)?, writes, tell)
+        self.apply_to(get_many(txn, &keys)?, writes, report)
     }
 
     /// As [`apply_telling`](ChunkChanges::apply_telling), for values that were already read from
@@ -88,7 +88,7 @@ impl ChunkChanges {
         &self,
         stored: impl IntoIterator<Item = Option<B>>,
         writes: &mut SortedWrites,
-        mut tell: impl FnMut(ChangedChunk<'_>),
+        mut report: impl FnMut(ChangedChunk<'_>),
     ) -> Result<()> {
         let (mut old, mut new) = (Words::new(), Words::new());
         for ((key, changes), stored) in self.0.iter().zip(stored) {
@@ -97,7 +97,7 @@ impl ChunkChanges {
             make(&mut new, changes);
             old.xor_words(&new);
             let (after, changed) = (new.count(), old.count());
-            tell(ChangedChunk { key, before, after, changed });
+            report(ChangedChunk { key, before, after, changed });
             match (changed, after) {
                 (0, _) => (),
                 (_, 0) => writes.delete(key)?,

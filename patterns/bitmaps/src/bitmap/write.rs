@@ -85,7 +85,7 @@ impl Bitmap {
             changes.of_chunk(self.key(chunk)).extend(offsets);
         }
         let (mut writes, mut changed) = (SortedWrites::default(), 0);
-        changes.apply_telling(txn, &mut writes, |chunk| changed += u64::from(chunk.changed))?;
+        changes.apply_reporting(txn, &mut writes, |chunk| changed += u64::from(chunk.changed))?;
         writes.apply(txn)?;
         Ok(changed)
     }

@@ -82,7 +82,7 @@ fn read_numbers(bytes: &[u8]) -> Result<Numbers> {
 
 proptest! {
     #[test]
-    fn a_column_of_values_is_a_map_and_written_anew_the_same(first in lists(), then in lists()) {
+    fn a_column_of_values_is_a_map_and_written_again_the_same(first in lists(), then in lists()) {
         let there = |lists: &Lists| -> Lists {
             lists.iter().filter(|(_, list)| !list.is_empty()).map(|(at, l)| (*at, l.clone())).collect()
         };
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn a_column_of_integers_is_a_map_and_written_anew_the_same(first in numbers(), then in numbers()) {
+    fn a_column_of_integers_is_a_map_and_written_again_the_same(first in numbers(), then in numbers()) {
         let there = |numbers: &Numbers| -> Numbers {
             numbers.iter().filter(|(_, n)| n.is_some()).map(|(at, n)| (*at, *n)).collect()
         };

@@ -133,7 +133,7 @@ impl Machine {
     fn run(&mut self, shape: &mut Shape, leaves: &mut impl Leaves, at: u64) -> Result<()> {
         let mut level = 0;
         while let Some(mut work) = self.work.pop() {
-            match self.go_on(&mut work, level, shape, leaves, at)? {
+            match self.advance(&mut work, level, shape, leaves, at)? {
                 Some((operand, op)) => {
                     self.work.push(work);
                     level += usize::from(op != Op::Set);
@@ -176,7 +176,7 @@ impl Machine {
     }
 
     /// Continues a node until it is done, or until an operand must be computed first.
-    fn go_on(
+    fn advance(
         &mut self,
         work: &mut Work,
         level: usize,

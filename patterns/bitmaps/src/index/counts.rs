@@ -48,7 +48,7 @@ impl Counted {
     }
 
     /// Adds the difference, so that concurrent additions of other writers are kept.
-    pub(super) fn mend(&self, txn: &mut impl Writer) -> Result<()> {
+    pub(super) fn fix(&self, txn: &mut impl Writer) -> Result<()> {
         let stored = match self.stored {
             // No other writer can have added to it: an addition to these bytes fails.
             Some(None) => {

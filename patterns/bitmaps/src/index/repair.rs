@@ -33,7 +33,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     let most = store.limits().max_transaction_operations.unwrap_or(usize::MAX);
     let mut size = BatchSize::new(options.batch.min(most));
     let mut done = Progress::beginning(options);
-    done.written += mend_state(index, store)?;
+    done.written += fix_state(index, store)?;
     loop {
         // Inside a transaction, this read would conflict with every assignment of ids. Newer ids
         // are maintained by their writers.
@@ -50,7 +50,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
         })?;
         done = step.0;
         if step.1 {
-            done.written += mend_counts(index, store)?;
+            done.written += fix_counts(index, store)?;
             done.finished = true;
         }
         if progress(&done).is_break() || done.finished {
@@ -204,31 +204,31 @@ fn remove_superfluous<K: RecordKey, V, C: Codec<V>>(
 }
 
 /// Corrects the counts, and returns how many were wrong.
-fn mend_counts<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
-    let mut mended = 0;
+fn fix_counts<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
+    let mut fixed = 0;
     for field in index.counted() {
         // Counted in a snapshot: in a transaction, this would conflict with every write to the
         // field.
         let counted = Counted::of(field, &store.snapshot()?)?;
         if counted.fault().is_some() {
-            store.transact(|txn| counted.mend(txn))?;
-            mended += 1;
+            store.transact(|txn| counted.fix(txn))?;
+            fixed += 1;
         }
     }
-    Ok(mended + mend_state(index, store)?)
+    Ok(fixed + fix_state(index, store)?)
 }
 
 /// Corrects the stored state of the assignment of ids, and returns whether it was wrong.
-fn mend_state<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
+fn fix_state<K: RecordKey, V, S: Store>(index: &InvertedIndex<K, V>, store: &S) -> Result<u64> {
     let Ids::Dense(ids) = &index.ids else { return Ok(0) };
     if due_state(ids, &store.snapshot()?)?.is_none() {
         return Ok(0);
     }
-    let mended = store.transact(|txn| {
+    let fixed = store.transact(|txn| {
         let state = due_state(ids, txn)?;
         state.map(|state| txn.put(&ids.state_key(), &state.to_bytes())).transpose()
     })?;
-    Ok(mended.map_or(0, |()| 1))
+    Ok(fixed.map_or(0, |()| 1))
 }
 
 /// The right state of the assignment of ids, if it is not stored.

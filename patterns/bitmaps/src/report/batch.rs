@@ -232,7 +232,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
         &self,
         reader: &R,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
-        mut tell: impl FnMut(usize, u64, &Words),
+        mut found: impl FnMut(usize, u64, &Words),
     ) -> Result<()> {
         let asked = self.fields.iter().filter(|field| field.is_asked()).map(|field| {
             let columns = ColumnWalk::open(reader, &field.column, &(0..=u64::MAX), ASCENDING)?;
@@ -255,7 +255,7 @@ impl<K: RecordKey, V> Batch<'_, K, V> {
             done.records += pass.records.len() as u64;
             let last = pass.records.last().and_then(|last| id_at(chunk, *last));
             done.position.last = last.map(|id| pack(&id)).or(done.position.last);
-            pass.finish(chunk, &mut tell)?;
+            pass.finish(chunk, &mut found)?;
             if progress(&done).is_break() {
                 return Ok(());
             }
@@ -341,14 +341,14 @@ impl Pass {
     }
 
     /// Reports the ids of each audience in a chunk, and clears the marks.
-    fn finish(&mut self, chunk: u64, tell: &mut impl FnMut(usize, u64, &Words)) -> Result<()> {
+    fn finish(&mut self, chunk: u64, found: &mut impl FnMut(usize, u64, &Words)) -> Result<()> {
         let mut ids = ChunkIds::default();
         for (n, audience) in self.audiences.iter_mut().enumerate() {
             self.machine.compute(audience, chunk, &self.leaves, &mut ids)?;
             let words = ids.as_words();
             words.and_words(&self.words);
             if !words.is_empty() {
-                tell(n, chunk, words);
+                found(n, chunk, words);
             }
         }
         self.leaves.iter_mut().for_each(ChunkIds::clear);

@@ -23,13 +23,13 @@ impl Containers<'_> {
         &self,
         reader: &R,
         window: &Window,
-        mut tell: impl FnMut(&[u8], u64),
+        mut found: impl FnMut(&[u8], u64),
     ) -> Result<Explain> {
         let mut walk = Walk::open(reader, self.range.clone(), Order::Ascending)?;
         let mut at = At { value: Subspace::root(), place: 0, count: 0 };
-        let mut tell = |at: &At| {
+        let mut found = |at: &At| {
             if at.count > 0 {
-                tell(
+                found(
                     at.value.prefix().get(self.space.prefix().len()..).unwrap_or_default(),
                     at.count,
                 );
@@ -38,7 +38,7 @@ impl Containers<'_> {
         let mut next = walk.step()?;
         while let Some((key, bytes)) = next {
             if at.count == 0 && at.value.prefix().is_empty() || !at.value.contains(&key) {
-                tell(&at);
+                found(&at);
                 let leading = self.space.leading(&key, 1);
                 let value = leading.map_err(|error| keyloom::Error::from(error).at(&key))?;
                 at = At { value: Subspace::from_bytes(value), place: 0, count: 0 };
@@ -55,7 +55,7 @@ impl Containers<'_> {
                 wanted => walk.leave(self.rest(&at.value, wanted))?,
             };
         }
-        tell(&at);
+        found(&at);
         Ok(walk.explain)
     }
 

@@ -53,7 +53,7 @@ where
         let options = RepairOptions::default();
         let indexed = self.relation.children.repair(store)?;
         let parents = self.relation.parents.table();
-        let moved = repair_in_batches(store, &options, go_on, |txn, batch, next| {
+        let moved = repair_in_batches(store, &options, to_the_end, |txn, batch, next| {
             let last = next.position.last.as_deref();
             let EntryPage { entries, last } = page_behind(last, txn, parents.space(), batch)?;
             next.records += entries.len() as u64;
@@ -76,7 +76,7 @@ where
             Ok(())
         })?;
         let orphans =
-            self.relation.resolve_orphans(store, &options, go_on, |txn, keys, done| {
+            self.relation.resolve_orphans(store, &options, to_the_end, |txn, keys, done| {
                 done.removed += self.elements.delete_at(txn, keys, 0)? as u64;
                 Ok(())
             })?;
@@ -84,6 +84,6 @@ where
     }
 }
 
-fn go_on(_: &Progress) -> ControlFlow<()> {
+fn to_the_end(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }

@@ -275,8 +275,8 @@ where
             }),
             OnDelete::Keep | OnDelete::Refuse => Ok(()),
         };
-        let (options, go_on) = (RepairOptions::default(), |_: &_| ControlFlow::Continue(()));
-        let orphans = self.relation.resolve_orphans(store, &options, go_on, resolve)?;
+        let (options, to_the_end) = (RepairOptions::default(), |_: &_| ControlFlow::Continue(()));
+        let orphans = self.relation.resolve_orphans(store, &options, to_the_end, resolve)?;
         Ok(repaired.followed_by(&orphans))
     }
 

@@ -148,7 +148,7 @@ fn is_as_the_model<I: VertexId + Debug>(
     assert_eq!(rows, expected);
 }
 
-pub fn ids_of_all_types_are_told_apart(store: &impl Store) {
+pub fn ids_of_all_types_are_distinguished(store: &impl Store) {
     let edges = vec((0..TEXTS.len(), any::<bool>(), 0..TEXTS.len()), 1..14);
     long_property((any::<bool>(), edges, 0..TEXTS.len()), |(directed, edges, gone)| {
         agrees(store, &numbers(), directed, &edges, gone);

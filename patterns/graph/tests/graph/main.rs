@@ -44,7 +44,7 @@ on_every_store_and_server! {
     steps::steps_agree_with_a_naive_evaluation,
     bad_input::bad_input_is_refused_and_nothing_lost,
     cost::steps_cost_one_round_trip_each,
-    ids::ids_of_all_types_are_told_apart,
+    ids::ids_of_all_types_are_distinguished,
     labels::rows_of_labels_are_those_of_a_graph_of_them,
     graphalytics::rows_and_blocks_reproduce_the_outputs,
     blocks::blocks_follow_the_graph,

@@ -59,7 +59,7 @@ fn a_holder_passes_the_queue_below_its_lock<S: Store>(store: &S) {
     bench.try_lock(ada, &shared("a/1")).unwrap();
 }
 
-fn a_withdrawn_request_is_in_nobodys_way<S: Store>(store: &S) {
+fn a_withdrawn_request_is_in_no_ones_way<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let (ada, bob) = (bench.session("ada"), bench.session("bob"));
     let held = bench.try_lock(ada, &shared("a")).unwrap();
@@ -71,7 +71,7 @@ fn a_withdrawn_request_is_in_nobodys_way<S: Store>(store: &S) {
     bench.release(held).unwrap();
 }
 
-fn a_dead_waiter_is_in_nobodys_way<S: Store>(store: &S) {
+fn a_dead_waiter_is_in_no_ones_way<S: Store>(store: &S) {
     let bench = Bench::new(store);
     let (ada, bob) = (bench.session("ada"), bench.session("bob"));
     let held = bench.try_lock(ada, &exclusive("a")).unwrap();
@@ -126,8 +126,8 @@ on_every_store_and_server! {
     waiting_requests_are_granted_in_order,
     a_waiting_writer_stops_later_readers,
     a_holder_passes_the_queue_below_its_lock,
-    a_withdrawn_request_is_in_nobodys_way,
-    a_dead_waiter_is_in_nobodys_way,
+    a_withdrawn_request_is_in_no_ones_way,
+    a_dead_waiter_is_in_no_ones_way,
     a_downgrade_lets_readers_in,
     modes_exclude_as_in_the_table,
 }

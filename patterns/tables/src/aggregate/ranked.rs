@@ -225,9 +225,9 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static> Maintained for RankedIndex
                 let mut stopped = false;
                 let mut done = self.index.repair_with(store, table, options, |done| {
                     // The counts are repaired after the entries.
-                    let told = progress(&Progress { finished: false, ..done.clone() });
-                    stopped = told.is_break();
-                    told
+                    let answer = progress(&Progress { finished: false, ..done.clone() });
+                    stopped = answer.is_break();
+                    answer
                 })?;
                 let finished = std::mem::replace(&mut done.finished, false);
                 if stopped && !finished {

@@ -218,9 +218,9 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> RollUp<K, V, G> {
         };
         let mut stopped = false;
         let done = self.events.repair_with(store, table, options, |done| {
-            let told = progress(&still(done));
-            stopped = told.is_break();
-            told
+            let answer = progress(&still(done));
+            stopped = answer.is_break();
+            answer
         })?;
         Ok((still(&done), stopped))
     }

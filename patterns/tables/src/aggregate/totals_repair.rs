@@ -127,12 +127,12 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
         loop {
             let taken = size.transact(store, |txn, batch| {
                 table.check_repair(txn)?;
-                mend(txn, faults, batch)
+                fix(txn, faults, batch)
             })?;
-            let (mended, still) = faults.split_at(taken);
+            let (fixed, still) = faults.split_at(taken);
             faults = still;
             done.written += taken as u64;
-            if let Some(fault) = mended.last() {
+            if let Some(fault) = fixed.last() {
                 done.position.last = Some(KeyBuf::from_slice(&fault.what.key));
             }
             done.finished = faults.is_empty() && left.is_none();
@@ -148,7 +148,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
 }
 
 /// Repairs the first `batch` faults or fewer, and returns how many.
-fn mend(txn: &mut impl Writer, faults: &[Fault], batch: usize) -> Result<usize> {
+fn fix(txn: &mut impl Writer, faults: &[Fault], batch: usize) -> Result<usize> {
     let taken = batch.min(faults.len());
     for Fault { what, lacks } in faults.iter().take(taken) {
         if what.rule == Rule::Foreign {

@@ -79,7 +79,7 @@ fn snapshot_is_local(reader: &impl keyloom::Reader) -> bool {
     reader.prefetched() == 0
 }
 
-pub fn explain_tells_what_is_read(store: &(impl Store + Clone)) {
+pub fn explain_reports_what_is_read(store: &(impl Store + Clone)) {
     let [a, b, sparse] = &prepare(store);
     let store = Metered::new(store.clone());
     let snapshot = store.snapshot().unwrap();

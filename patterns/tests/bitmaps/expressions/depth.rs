@@ -142,7 +142,7 @@ fn a_fold_of_100000_terms_is_linear() {
 
 /// Expressions that are composed in different ways are the same query.
 #[test]
-fn a_page_goes_on_with_an_expression_put_together_otherwise() {
+fn a_page_continues_with_an_expression_put_together_otherwise() {
     let store = Memory::new();
     let snapshot = store.snapshot().unwrap();
     let terms: Vec<BitmapExpr> = leaves().into_iter().take(3).map(|leaf| leaf.0).collect();

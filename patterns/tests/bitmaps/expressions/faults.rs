@@ -50,7 +50,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
     assert!(failures >= 6 * 15, "{failures} could fail");
 }
 
-pub fn damage_is_told_with_its_key(store: &impl Store) {
+pub fn damage_is_reported_with_its_key(store: &impl Store) {
     let expr = prepare(store);
     let key = bitmap(1).space().pack(&2_u64);
     for (bytes, told) in [

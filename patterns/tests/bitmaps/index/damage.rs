@@ -20,7 +20,7 @@ fn restore(store: &impl Store, whole: &Dump) {
 }
 
 /// Damages one entry: the check reports it, and a repair in batches of any size fixes it.
-fn find_and_mend<K: RecordKey + Ord + Clone + Debug>(
+fn find_and_repair<K: RecordKey + Ord + Clone + Debug>(
     of: &Audience<K>,
     store: &impl Store,
     whole: &Dump,
@@ -50,18 +50,18 @@ fn damage_each<K: RecordKey + Ord + Clone + Debug>(of: &Audience<K>, store: &imp
     let stored = of.stored(store);
     let batches = [1, 3, 1_000, 40_000];
     for (n, ((key, value), batch)) in stored.iter().zip(batches.into_iter().cycle()).enumerate() {
-        find_and_mend(of, store, &whole, "the missing", (key, None), batch);
+        find_and_repair(of, store, &whole, "the missing", (key, None), batch);
         // Another value of the same kind, if there is one.
         let other = stored.values().find(|other| *other != value && other[0] == value[0]);
         let altered: &[u8] = match other {
             Some(other) if n % 2 == 0 => other,
             _ => b"\x00 junk",
         };
-        find_and_mend(of, store, &whole, "the altered", (key, Some(altered)), batch);
+        find_and_repair(of, store, &whole, "the altered", (key, Some(altered)), batch);
     }
 }
 
-pub fn every_kind_of_damage_is_found_and_mended(store: &(impl Store + Clone)) {
+pub fn every_kind_of_damage_is_found_and_repaired(store: &(impl Store + Clone)) {
     clear(store);
     let of = audience();
     let users = |range: std::ops::Range<u32>| range.map(|n| (name(n), sample(n)));
@@ -100,7 +100,7 @@ pub fn every_kind_of_damage_is_found_and_mended(store: &(impl Store + Clone)) {
         (space.pack(&("else", "x")), &b""[..]),
     ];
     for ((key, value), batch) in strays.iter().zip([1, 5, 1_000, 40_000].into_iter().cycle()) {
-        find_and_mend(&of, store, &whole, "the stray", (key, Some(value)), batch);
+        find_and_repair(&of, store, &whole, "the stray", (key, Some(value)), batch);
         let mended = dump(&store.snapshot().unwrap(), KeyRange::all());
         assert_eq!(mended, whole, "{} {batch}", keyloom::key::display(key));
     }
@@ -121,7 +121,7 @@ pub fn every_kind_of_damage_is_found_and_mended(store: &(impl Store + Clone)) {
     compare(&of, &store.snapshot().unwrap(), &model);
 }
 
-pub fn strays_in_other_blocks_are_found_and_mended(store: &(impl Store + Clone)) {
+pub fn strays_in_other_blocks_are_found_and_repaired(store: &(impl Store + Clone)) {
     clear(store);
     let of = by_number();
     let ids = [0, 1, 255, 256, 700, 32_511, 32_512, 70_000];
@@ -134,7 +134,7 @@ pub fn strays_in_other_blocks_are_found_and_mended(store: &(impl Store + Clone))
         for stray in [2_u16, 254, 300, 20_000] {
             let mut value = b"\x11\x01\x00".to_vec();
             value.extend_from_slice(&stray.to_le_bytes());
-            find_and_mend(&of, store, &whole, "the stray", (&key, Some(&value)), batch);
+            find_and_repair(&of, store, &whole, "the stray", (&key, Some(&value)), batch);
             assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole, "{stray} {batch}");
         }
     }
@@ -151,7 +151,7 @@ pub fn strays_in_other_blocks_are_found_and_mended(store: &(impl Store + Clone))
     assert_eq!(of.faults(store), wanted);
 }
 
-pub fn a_column_of_records_that_hold_nothing_there_is_found_and_mended(
+pub fn a_column_of_records_that_hold_nothing_there_is_found_and_repaired(
     store: &(impl Store + Clone),
 ) {
     clear(store);
@@ -174,7 +174,7 @@ pub fn a_column_of_records_that_hold_nothing_there_is_found_and_mended(
         store.transact(|txn| txn.put(&key, value)).unwrap();
         assert_eq!(of.faults(store), [Inconsistency::new(key.clone(), Rule::Dangling)]);
         for batch in [1, 300, 1_000, 40_000] {
-            find_and_mend(&of, store, &whole, "the stray", (&key, Some(value)), batch);
+            find_and_repair(&of, store, &whole, "the stray", (&key, Some(value)), batch);
             assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), whole, "{batch}");
         }
     }
@@ -194,7 +194,7 @@ fn narrowed(of: &Audience<u32>, from: u32) -> Audience<u32> {
     Audience { table: of.bare().with(&index), index }
 }
 
-pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_mended(
+pub fn columns_of_a_function_that_yields_less_than_before_are_found_and_repaired(
     store: &(impl Store + Clone),
 ) {
     clear(store);

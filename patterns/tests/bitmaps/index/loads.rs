@@ -65,7 +65,7 @@ fn a_store_that_takes_little_at_once_gets_little() {
     compare(&of, &store.snapshot().unwrap(), &users.into_iter().collect());
 }
 
-pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
+pub fn a_repair_continues_where_it_was_stopped(store: &(impl Store + Clone)) {
     clear(store);
     let of = audience();
     let users = || (0..600).map(|n| (name(n), sample(n)));

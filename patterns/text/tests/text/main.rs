@@ -29,7 +29,7 @@ on_every_store! {
     search::wrong_searches_are_errors_with_a_remedy,
     search::pages_are_stable_while_others_write,
     search::damage_is_an_error_with_the_key,
-    search::terms_that_go_on_after_a_nul_are_other_terms,
+    search::terms_that_continue_after_a_nul_are_other_terms,
     orders::results_come_in_the_order_of_an_integer_field,
     orders::functions_replace_the_score,
     orders::rankings_are_parts_of_the_results,

@@ -346,7 +346,7 @@ fn a_fault_in_a_put_leaves_nothing_half_done() {
 }
 
 /// The lists of a term are before those of a term that goes on after a NUL, and begin alike.
-pub fn terms_that_go_on_after_a_nul_are_other_terms(store: &impl Store) {
+pub fn terms_that_continue_after_a_nul_are_other_terms(store: &impl Store) {
     const TERMS: [&str; 6] = ["", "a", "a\0", "a\0x", "a\u{1}", "\0"];
     let texts = TextIndex::with_keys_as_ids(&Subspace::new("text")).field(
         "word",

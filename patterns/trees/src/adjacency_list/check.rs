@@ -21,7 +21,7 @@ pub(super) const AT_ONCE: usize = 1_000;
 pub(super) type Links = BTreeMap<NodeId, Link>;
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
-    pub(super) fn look_through(
+    pub(super) fn report_faults(
         &self,
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,
@@ -44,7 +44,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             let key = self.count_key(*parent);
             let is_known = parent.is_none_or(|parent| links.contains_key(&parent));
             if !findings.has_stopped() && is_known && reader.get(&key)?.is_none() {
-                findings.tell(&key, Rule::Missing);
+                findings.report(&key, Rule::Missing);
             }
         }
         for entry in reader.range(self.space.self_and_children(), Order::Ascending)? {
@@ -57,7 +57,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
             }
             keys += 1;
             if let Some(rule) = self.fault_of(reader, &key, &value, (&links, &leaving), &counts)? {
-                findings.tell(&key, rule);
+                findings.report(&key, rule);
             }
         }
         Ok(keys)
@@ -116,7 +116,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         findings: &mut Findings<impl FnMut(Inconsistency) -> ControlFlow<()>>,
     ) {
         for (id, rule) in self.without_way_up(links, leaving) {
-            findings.tell(&self.node_key(id), rule);
+            findings.report(&self.node_key(id), rule);
         }
     }
 
@@ -138,13 +138,13 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
                 continue;
             }
             let Some((id, link, from)) = self.decode(key, record) else {
-                findings.tell(key, Rule::Foreign);
+                findings.report(key, Rule::Foreign);
                 continue;
             };
             let stored = record.get(from..).unwrap_or_default();
             let node = TreeNode::<_, V, C>::new(id, stored, 0);
             if let Some(rule) = node.fault() {
-                findings.tell(key, rule);
+                findings.report(key, rule);
             }
             let Ok(name) = node.name() else {
                 // Do not compare the child entry: it may be the only readable copy.
@@ -164,8 +164,8 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let found = reader.get_many(&keys)?;
         for ((key, wanted), found) in keys.iter().zip(&values).zip(&found) {
             match found {
-                None => findings.tell(key, Rule::Missing),
-                Some(found) if found[..] != wanted[..] => findings.tell(key, Rule::Wrong),
+                None => findings.report(key, Rule::Missing),
+                Some(found) if found[..] != wanted[..] => findings.report(key, Rule::Wrong),
                 Some(_) => {}
             }
         }

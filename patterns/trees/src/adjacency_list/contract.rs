@@ -158,7 +158,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
             check_key(&self.child_key(&link, id))?;
             self.write(txn, id, &link, &stored)?;
             self.records.put(txn, id, &stored)?;
-            self.write_anew(txn, gap.parent, &room)?;
+            self.write_again(txn, gap.parent, &room)?;
             self.put_name(txn, name_key, id)?;
             txn.add(&self.count_key(gap.parent), 1)
         })
@@ -263,7 +263,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
             self.remove_entry(txn, &link, id, &name)?;
             self.remove_record(txn, id, !children.is_empty())?;
             self.records.delete(txn, &[id])?;
-            self.write_anew(txn, gap.parent, &room)?;
+            self.write_again(txn, gap.parent, &room)?;
             for ((child, stored), rank) in children.iter().zip(&room.ranks) {
                 let link = Link { parent: gap.parent, rank: rank.clone() };
                 self.write(txn, child.id, &link, stored)?;
@@ -298,7 +298,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         store: &S,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        self.go_on(store, Progress::default(), progress)
+        self.resume(store, Progress::default(), progress)
     }
 
     fn check(
@@ -307,12 +307,12 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,
     ) -> Result<u64> {
         let mut found = stoppable(found);
-        let keys = self.look_through(reader, self.records.outside(&mut found))?;
+        let keys = self.report_faults(reader, self.records.outside(&mut found))?;
         Ok(keys + self.records.check(self, &self.nodes, reader, found)?)
     }
 
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        let written = self.mend(store)?;
+        let written = self.fix(store)?;
         Ok(written + self.records.repair(self, &self.nodes, store)?)
     }
 }

@@ -29,7 +29,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let room = self.room(txn, &gap, trees.len(), None)?;
         let mut writes = SortedWrites::default();
         self.collect(parent, trees, &room, &mut writes)?;
-        self.write_anew(txn, parent, &room)?;
+        self.write_again(txn, parent, &room)?;
         writes.apply(txn)?;
         self.records.put_all(txn, trees)?;
         txn.add(&self.count_key(parent), trees.len() as i64)

@@ -54,7 +54,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         if new_name.is_some() {
             self.records.put(txn, id, &stored)?;
         }
-        self.write_anew(txn, parent, &room)?;
+        self.write_again(txn, parent, &room)?;
         if moves_out {
             txn.add(&self.count_key(old.parent), -1)?;
             txn.add(&self.count_key(parent), 1)?;

@@ -29,10 +29,11 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     /// not lead to a root; names that two siblings have; entries and names, which follow from the
     /// records; counts, which follow from the entries. Each fault is checked again in the
     /// transaction that repairs it, so other writers may run concurrently.
-    pub(super) fn mend<S: Store>(&self, store: &S) -> Result<u64> {
+    pub(super) fn fix<S: Store>(&self, store: &S) -> Result<u64> {
         let mut size = BatchSize::new(BATCH);
         let mut written = self.mark_tombstones(store)?;
-        written += self.go_on(store, Progress::default(), |_| ControlFlow::Continue(()))?.changed();
+        written +=
+            self.resume(store, Progress::default(), |_| ControlFlow::Continue(()))?.changed();
         written += self.restore_from_entries(store, &mut size)?;
         written += self.restore_alone(store, &mut size)?;
         let lost: Vec<(NodeId, Rule)> = {
@@ -42,7 +43,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         for (id, _) in lost {
             written += store.transact(|txn| self.make_a_root(txn, id))?;
         }
-        written += self.tell_names_apart(store, &mut size)?;
+        written += self.make_names_distinct(store, &mut size)?;
         for of_counts in [false, true] {
             let mut keys: Vec<KeyBuf> = Vec::new();
             let note = |found: Inconsistency| {
@@ -51,10 +52,10 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
                 }
                 ControlFlow::Continue(())
             };
-            self.look_through(&Snapshots::lasting(store), note)?;
+            self.report_faults(&Snapshots::lasting(store), note)?;
             // Entries before names: a name is looked up among them.
             keys.sort();
-            written += in_batches(store, &mut size, &keys, |txn, key| self.mend_one(txn, key))?;
+            written += in_batches(store, &mut size, &keys, |txn, key| self.fix_one(txn, key))?;
         }
         Ok(written)
     }
@@ -167,7 +168,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
 
     /// Appends the id to the name of each child whose sibling has the same name, if names are
     /// unique.
-    fn tell_names_apart<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
+    fn make_names_distinct<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
         if !self.unique_names {
             return Ok(0);
         }
@@ -238,11 +239,11 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         let mut room = self.room(txn, &gap, 1, Some(id))?;
         let link = Link { parent: None, rank: room.ranks.pop().unwrap_or_default() };
         self.write(txn, id, &link, stored)?;
-        self.write_anew(txn, None, &room)
+        self.write_again(txn, None, &room)
     }
 
     /// Sets one key to its expected value; returns whether that was a write.
-    fn mend_one(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
+    fn fix_one(&self, txn: &mut impl Writer, key: &[u8]) -> Result<bool> {
         // Other keys cannot be derived: a record that does not decode, or foreign data.
         if ![&self.children, &self.counts, &self.names].iter().any(|space| space.contains(key)) {
             return Ok(false);

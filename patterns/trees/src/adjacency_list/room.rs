@@ -24,7 +24,7 @@ const LONGEST_BYTES: usize = 100;
 pub(super) struct Room {
     pub(super) ranks: Vec<Rank>,
     /// Siblings with their new ranks and stored bytes.
-    anew: Vec<(Sibling, Rank, Vec<u8>)>,
+    moved: Vec<(Sibling, Rank, Vec<u8>)>,
 }
 
 impl<V, C> AdjacencyList<V, C> {
@@ -44,13 +44,13 @@ impl<V, C> AdjacencyList<V, C> {
             _ => rank::spread(ends[0], ends[1], count),
         };
         match ranks {
-            Some(ranks) if longest(&ranks) < step => Ok(Room { ranks, anew: Vec::new() }),
-            _ => self.rank_anew(reader, gap, count, without, step - WON_BYTES),
+            Some(ranks) if longest(&ranks) < step => Ok(Room { ranks, moved: Vec::new() }),
+            _ => self.rank_again(reader, gap, count, without, step - WON_BYTES),
         }
     }
 
     /// Finds the fewest siblings around a gap that can all get short ranks.
-    fn rank_anew(
+    fn rank_again(
         &self,
         reader: &impl Reader,
         gap: &Gap,
@@ -90,13 +90,13 @@ impl<V, C> AdjacencyList<V, C> {
     }
 
     /// Writes the new ranks of siblings.
-    pub(super) fn write_anew(
+    pub(super) fn write_again(
         &self,
         txn: &mut impl Writer,
         parent: Option<NodeId>,
         room: &Room,
     ) -> Result<()> {
-        for (Sibling { rank, id }, new, stored) in &room.anew {
+        for (Sibling { rank, id }, new, stored) in &room.moved {
             let [old, new] = [rank, new].map(|rank| Link { parent, rank: rank.clone() });
             txn.delete(&self.child_key(&old, *id))?;
             self.write(txn, *id, &new, stored)?;
@@ -188,9 +188,9 @@ impl Ranks {
     fn room(self, before: Vec<Stored>, behind: Vec<Stored>) -> Room {
         let siblings = before.into_iter().rev().chain(behind);
         let ranks = self.before.into_iter().chain(self.behind);
-        let anew = siblings.zip(ranks).map(|((sibling, stored), rank)| (sibling, rank, stored));
-        let anew = anew.filter(|(sibling, rank, _)| sibling.rank != *rank).collect();
-        Room { ranks: self.within, anew }
+        let moved = siblings.zip(ranks).map(|((sibling, stored), rank)| (sibling, rank, stored));
+        let moved = moved.filter(|(sibling, rank, _)| sibling.rank != *rank).collect();
+        Room { ranks: self.within, moved }
     }
 }
 

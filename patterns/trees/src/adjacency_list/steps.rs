@@ -33,7 +33,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         let done = Progress { written: 3, removed: 1, ..Progress::default() };
         match progress(&done) {
             ControlFlow::Break(()) => Ok(done),
-            ControlFlow::Continue(()) => self.go_on(store, done, progress),
+            ControlFlow::Continue(()) => self.resume(store, done, progress),
         }
     }
 
@@ -55,7 +55,7 @@ impl<V, C: Codec<V>> AdjacencyList<V, C> {
         txn.put(&self.marks.pack(&id), &[])
     }
 
-    pub(super) fn go_on<S: Store>(
+    pub(super) fn resume<S: Store>(
         &self,
         store: &S,
         mut done: Progress,

@@ -78,7 +78,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         let steps = reader.get(&layout.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes)));
         let steps = steps.transpose().map_err(|error| error.at(&layout.steps))?;
         if steps == Some(None) {
-            findings.tell(&layout.steps, Rule::Foreign);
+            findings.report(&layout.steps, Rule::Foreign);
         }
         let steps = steps.flatten();
         let mut looked_at = 0;
@@ -94,7 +94,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             } else if let Some(id) = layout.id_of_node(&key) {
                 nodes.push((id, Path::from_slice(&value)));
             } else if key[..] != layout.steps[..] {
-                findings.tell(&key, Rule::Foreign);
+                findings.report(&key, Rule::Foreign);
             }
             if nodes.len() >= CHUNK {
                 self.check_nodes(reader, steps.as_ref(), &mut nodes, &mut findings)?;
@@ -125,18 +125,18 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
         // An unreadable record is still the parent of the records below it.
         if self.layout.is_path(path) && !open.enter(&self.layout, path) {
-            findings.tell(key, Rule::NoParent);
+            findings.report(key, Rule::NoParent);
         }
         let Ok(id) = self.layout.id_at(key, record) else {
-            findings.tell(key, Rule::Foreign);
+            findings.report(key, Rule::Foreign);
             return Ok(None);
         };
         let node = TreeNode::<_, V, C>::new(id, record, self.layout.header());
         if let Some(rule) = node.fault() {
-            findings.tell(key, rule);
+            findings.report(key, rule);
         }
         if self.examine(key, record).is_some_and(|(_, has_its_name)| !has_its_name) {
-            findings.tell(key, Rule::Wrong);
+            findings.report(key, Rule::Wrong);
         }
         Ok(Some((id, path.into())))
     }
@@ -160,9 +160,9 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
                 None => Some(stored),
             });
             if is_missing {
-                findings.tell(key, Rule::Missing);
+                findings.report(key, Rule::Missing);
             } else if seen.as_ref() != Some(path) {
-                findings.tell(key, Rule::Wrong);
+                findings.report(key, Rule::Wrong);
             }
         }
         records.clear();
@@ -188,7 +188,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         }
         for (id, is_there) in self.are_there(reader, nodes)? {
             if !is_there {
-                findings.tell(&self.layout.node(id), Rule::Dangling);
+                findings.report(&self.layout.node(id), Rule::Dangling);
             }
         }
         nodes.clear();
@@ -218,7 +218,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
 
     pub(super) fn repair_all<S: Store>(&self, store: &S) -> Result<u64> {
         let mut keys = store.transact(|txn| self.forget_damaged_steps(txn))?;
-        keys += self.go_on(store, Progress::default(), |_| ControlFlow::Continue(()))?.changed();
+        keys += self.resume(store, Progress::default(), |_| ControlFlow::Continue(()))?.changed();
         let claims = self.claims(&Snapshots::lasting(store))?;
         keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
             self.restore_records(txn, entries, &claims, writes)
@@ -232,11 +232,11 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             }
         }
         keys += in_pages(store, &self.layout.paths, |txn, entries, writes| {
-            self.mend_records(txn, entries, writes)
+            self.fix_records(txn, entries, writes)
         })?;
         keys += self.renumber_doubles(store)?;
         keys += in_pages(store, &self.layout.nodes, |txn, entries, writes| {
-            self.mend_nodes(txn, entries, writes)
+            self.fix_nodes(txn, entries, writes)
         })?;
         Ok(keys)
     }
@@ -475,7 +475,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     /// Writes the missing or wrong id entries of records, and the names from their paths.
-    fn mend_records(
+    fn fix_records(
         &self,
         reader: &impl Reader,
         entries: &[Stored],
@@ -510,7 +510,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 
     /// Removes id entries whose path has no record of that id.
-    fn mend_nodes(
+    fn fix_nodes(
         &self,
         reader: &impl Reader,
         entries: &[Stored],
@@ -530,12 +530,12 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
     }
 }
 
-/// Processes all entries of a subspace page by page, each in a transaction; `mend` collects the
+/// Processes all entries of a subspace page by page, each in a transaction; `fix` collects the
 /// writes. Returns the number of keys written.
 fn in_pages<S: Store>(
     store: &S,
     space: &Subspace,
-    mend: impl Fn(&S::Transaction<'_>, &[Stored], &mut SortedWrites) -> Result<()>,
+    fix: impl Fn(&S::Transaction<'_>, &[Stored], &mut SortedWrites) -> Result<()>,
 ) -> Result<u64> {
     let mut size = BatchSize::new(CHUNK);
     let (mut keys, mut last) = (0, None::<KeyBuf>);
@@ -548,7 +548,7 @@ fn in_pages<S: Store>(
             let last = page.last.clone();
             drop(page);
             let mut writes = SortedWrites::default();
-            mend(txn, &entries, &mut writes)?;
+            fix(txn, &entries, &mut writes)?;
             let written = writes.len() as u64;
             writes.apply(txn)?;
             Ok((written, last))

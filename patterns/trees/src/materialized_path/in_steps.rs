@@ -35,7 +35,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             let spread = rewrite.apply(txn)?;
             Ok(spread.followed_by(&self.begin(txn, id, from, to)?))
         })?;
-        self.go_on_from(store, done, progress)
+        self.resume_from(store, done, progress)
     }
 
     /// [`rename`](super::super::Tree::rename) in a tree of names, for a subtree that is too large
@@ -78,7 +78,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             self.refuse_too_long(txn, &from, &to)?;
             self.begin(txn, id, from, to)
         })?;
-        self.go_on_from(store, done, progress)
+        self.resume_from(store, done, progress)
     }
 
     pub(super) fn delete_step_by_step<S: Store>(
@@ -94,7 +94,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
             let steps = Steps { root: id, phase: Phase::Clearing, from, to: None };
             txn.put(&self.layout.steps, &steps.encode())
         })?;
-        self.go_on_from(store, Progress { written: 1, ..Progress::default() }, progress)
+        self.resume_from(store, Progress { written: 1, ..Progress::default() }, progress)
     }
 
     /// There is only one record of work in steps, so refuse a second move.
@@ -131,7 +131,7 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         Ok(Progress { written: 2, ..Progress::default() })
     }
 
-    fn go_on_from<S: Store>(
+    fn resume_from<S: Store>(
         &self,
         store: &S,
         mut done: Progress,
@@ -140,12 +140,12 @@ impl<V, C: Codec<V>> MaterializedPath<V, C> {
         done.finished = self.layout.locate(&store.snapshot()?, &[])?.steps.is_none();
         match progress(&done) {
             ControlFlow::Break(()) => Ok(done),
-            ControlFlow::Continue(()) => self.go_on(store, done, progress),
+            ControlFlow::Continue(()) => self.resume(store, done, progress),
         }
     }
 
     /// Continues the recorded work until it is finished.
-    pub(super) fn go_on<S: Store>(
+    pub(super) fn resume<S: Store>(
         &self,
         store: &S,
         mut done: Progress,

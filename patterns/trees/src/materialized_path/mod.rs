@@ -532,7 +532,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         store: &S,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        self.go_on(store, Progress::default(), progress)
+        self.resume(store, Progress::default(), progress)
     }
 
     fn check(

@@ -143,7 +143,7 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
     }
 
     #[cold]
-    fn go_on(&mut self) -> Option<Result<()>> {
+    fn advance(&mut self) -> Option<Result<()>> {
         self.entries = None;
         let entries = self.reader.range(self.rest.take()?, Order::Ascending);
         Some(entries.map(|entries| self.entries = Some(entries)))
@@ -180,7 +180,7 @@ impl<'r, R: Reader> WholeWalk<'r, R> {
                     return Some(Err(error));
                 }
                 None => {
-                    if let Err(error) = self.go_on()? {
+                    if let Err(error) = self.advance()? {
                         return Some(Err(error));
                     }
                 }

@@ -88,7 +88,7 @@ pub(super) fn check<R: Reader, V, C: Codec<V>>(
     let steps = reader.get(&keys.steps)?.map(|bytes| unless_newer(Steps::decode(&bytes)));
     let steps = steps.transpose().map_err(|error| error.at(&keys.steps))?;
     if steps == Some(None) {
-        findings.tell(&keys.steps, Rule::Wrong);
+        findings.report(&keys.steps, Rule::Wrong);
     }
     let steps = steps.flatten();
     let mut open = Open::default();

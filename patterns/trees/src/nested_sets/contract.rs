@@ -377,7 +377,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 }
                 begun => {
                     let done = done.followed_by(&begun?);
-                    return steps::go_on_from(self.nodes_in_steps(), store, done, progress);
+                    return steps::resume_from(self.nodes_in_steps(), store, done, progress);
                 }
             }
         }
@@ -394,7 +394,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
             steps::begin_deletion(&self.keys, txn, id)
         })?;
         let done = Progress { written: 1, ..Progress::default() };
-        steps::go_on_from(self.nodes_in_steps(), store, done, progress)
+        steps::resume_from(self.nodes_in_steps(), store, done, progress)
     }
 
     fn resume<S: Store>(
@@ -402,7 +402,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         store: &S,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        steps::go_on(self.nodes_in_steps(), store, Progress::default(), progress)
+        steps::resume(self.nodes_in_steps(), store, Progress::default(), progress)
     }
 
     fn check(

@@ -53,7 +53,7 @@ impl<'r, R: Reader> Descend<'r, R> {
             least,
             most,
         };
-        descend.go_on()?;
+        descend.open_next()?;
         Ok(descend)
     }
 
@@ -63,7 +63,7 @@ impl<'r, R: Reader> Descend<'r, R> {
     }
 
     /// Continues with the next part of the span, if there is one.
-    fn go_on(&mut self) -> Result<bool> {
+    fn open_next(&mut self) -> Result<bool> {
         let Some(next) = self.to_come.pop() else { return Ok(false) };
         self.now = next;
         self.walk.seek(self.keys.lefts(next))?;
@@ -92,7 +92,7 @@ impl<'r, R: Reader> Descend<'r, R> {
         let mut entry = self.walk.step()?;
         loop {
             let Some((key, bytes)) = entry else {
-                if !self.go_on()? {
+                if !self.open_next()? {
                     return Ok(None);
                 }
                 entry = self.walk.step()?;

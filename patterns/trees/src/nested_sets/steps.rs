@@ -195,7 +195,7 @@ impl<R: Reader> View<'_, '_, R> {
 type On<'t, V, C> = (&'t Keys, &'t NodeRecords<V, C>);
 
 /// Continues work that a first transaction has begun, and reports that one too.
-pub(super) fn go_on_from<S: Store, V, C: Codec<V>>(
+pub(super) fn resume_from<S: Store, V, C: Codec<V>>(
     on: On<'_, V, C>,
     store: &S,
     mut done: Progress,
@@ -207,11 +207,11 @@ pub(super) fn go_on_from<S: Store, V, C: Codec<V>>(
     if progress(&done).is_break() || done.finished {
         return Ok(done);
     }
-    go_on(on, store, done, progress)
+    resume(on, store, done, progress)
 }
 
 /// Continues until the work is finished, or `progress` stops it. `done` is the work done before.
-pub(super) fn go_on<S: Store, V, C: Codec<V>>(
+pub(super) fn resume<S: Store, V, C: Codec<V>>(
     on: On<'_, V, C>,
     store: &S,
     mut done: Progress,
@@ -241,14 +241,14 @@ pub(super) fn end<S: Store, V, C: Codec<V>>(on: On<'_, V, C>, store: &S) -> Resu
     let (keys, _) = on;
     let forgotten = store.transact(|txn| forget_damaged(keys, txn))?;
     let mut done = Progress::default();
-    let outcome = go_on(on, store, Progress::default(), |progress| {
+    let outcome = resume(on, store, Progress::default(), |progress| {
         done = progress.clone();
         ControlFlow::Continue(())
     });
     match outcome {
         Err(error) if is_damage(&error) => {
             done.written += store.transact(|txn| cancel(keys, txn))?;
-            done = go_on(on, store, done, |_| ControlFlow::Continue(()))?;
+            done = resume(on, store, done, |_| ControlFlow::Continue(()))?;
         }
         outcome => done = outcome?,
     }

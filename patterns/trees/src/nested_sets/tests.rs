@@ -289,7 +289,7 @@ proptest! {
 }
 
 #[test]
-fn room_at_one_spot_is_made_in_steps_and_inserts_go_on() {
+fn room_at_one_spot_is_made_in_steps_and_inserts_continue() {
     let (tree, store) = (with_levels(8), with_operations(8));
     let mut naive = Naive::default();
     let mut steps = 0;

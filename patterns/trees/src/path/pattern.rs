@@ -116,9 +116,9 @@ impl PathPattern {
             }
             (Kind::Regex(regex), State::Regex(state)) => State::Regex(regex.step(*state, label)),
             (Kind::AncestorsOf(path), State::AncestorsOf(depth)) => {
-                let goes_on =
+                let rest =
                     depth.filter(|depth| path.labels.get(*depth).is_some_and(|next| next == label));
-                State::AncestorsOf(goes_on.map(|depth| depth + 1))
+                State::AncestorsOf(rest.map(|depth| depth + 1))
             }
             (_, state) => state.clone(),
         }

@@ -194,7 +194,7 @@ impl<F: FnMut(Inconsistency) -> ControlFlow<()>> Findings<F> {
         Self { found, stopped: false }
     }
 
-    pub(crate) fn tell(&mut self, key: &[u8], rule: Rule) {
+    pub(crate) fn report(&mut self, key: &[u8], rule: Rule) {
         self.pass_on(Inconsistency::new(KeyBuf::from_slice(key), rule));
     }
 

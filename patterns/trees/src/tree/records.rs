@@ -291,7 +291,7 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
                     // A node that exists was already compared in the pass over `nodes`.
                     let is_first = |rule: &_| space == nodes || *rule == Rule::Dangling;
                     if let Some(rule) = fault.filter(is_first) {
-                        findings.tell(&table.space().pack(&id), rule);
+                        findings.report(&table.space().pack(&id), rule);
                     }
                 }
                 let Some(last) = last else { break };

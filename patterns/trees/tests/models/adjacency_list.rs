@@ -313,7 +313,7 @@ fn between_equal_ranks_there_is_room_all_the_same() {
 }
 
 #[test]
-fn whatever_is_lost_or_damaged_is_found_and_mended() {
+fn whatever_is_lost_or_damaged_is_found_and_repaired() {
     let tree = tree().with_unique_names();
     let trees = [fan(1, 4), fan(10, 2).with(fan(20, 3))];
     let store = filled(Memory::new(), &tree, &trees);
@@ -505,7 +505,7 @@ fn a_value_that_does_not_decode_is_found() {
 }
 
 #[test]
-fn before_an_error_no_inner_node_is_told_as_a_leaf() {
+fn before_an_error_no_inner_node_is_reported_as_a_leaf() {
     let tree = tree();
     let store = filled(Memory::new(), &tree, &[fan(1, 2)]);
     // The first child entry of node 2 is undecodable, so it is unknown whether the node has
@@ -708,7 +708,7 @@ fn a_subtree_larger_than_a_transaction_is_deleted_in_steps() {
 }
 
 #[test]
-fn a_deletion_that_stops_anywhere_is_hidden_and_goes_on() {
+fn a_deletion_that_stops_anywhere_is_hidden_and_continues() {
     let tree = tree().with_unique_names();
     let trees =
         [fan(1, 3), fan(10, 5).with(fan(100, 700).with(fan(1_000, 800).with(fan(3_000, 4))))];

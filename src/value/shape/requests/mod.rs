@@ -225,7 +225,7 @@ impl<'de> Deserializer<'de> for At<'_> {
             Some(Draft::Option(part)) => *part,
             _ => None,
         });
-        if !tracer.with(|state| state.wants(node, part)) {
+        if !tracer.with(|state| state.needs(node, part)) {
             return self.of(visitor.visit_none());
         }
         let part = match part {
@@ -265,7 +265,7 @@ impl<'de> Deserializer<'de> for At<'_> {
                 Some(Draft::Sequence(part)) => *part,
                 _ => None,
             };
-            usize::from(state.wants(node, part))
+            usize::from(state.needs(node, part))
         });
         self.of(visitor.visit_seq(Elements { at: self, next: 0, len }))
     }
@@ -293,7 +293,7 @@ impl<'de> Deserializer<'de> for At<'_> {
             };
             // The key is asked for first, and must be one that can be given.
             let has_key = key.is_none_or(|key| state.height(key).is_some() || state.is_open(key));
-            usize::from(has_key && (state.wants(node, key) || state.wants(node, value)))
+            usize::from(has_key && (state.needs(node, key) || state.needs(node, value)))
         });
         self.of(visitor.visit_map(Entry { at: self, left: len }))
     }

@@ -99,7 +99,7 @@ fn options() -> LmdbOptions {
 fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut seed = context.seed;
-    while context.goes_on(tally.count) && tally.failures.is_empty() {
+    while context.continues(tally.count) && tally.failures.is_empty() {
         let wrong = meet(context, seed, flaw, &mut tally)?;
         let again = context.again(seed, *AT_ONCE.end() as u64);
         let failure = |what| Failure { what, again, ..Failure::default() };

@@ -34,7 +34,7 @@ impl Campaign for Conformance {
     fn run(&self, context: &Context) -> Result<Tally> {
         let mut tally = Tally::default();
         for round in 0.. {
-            if !context.goes_on(tally.count) || !tally.failures.is_empty() {
+            if !context.continues(tally.count) || !tally.failures.is_empty() {
                 break;
             }
             // The store follows from the seed too, so that this one suffices to do it again.
@@ -116,9 +116,9 @@ fn on_redb(suite: &Suite, within: &Path) -> Seen {
 }
 
 fn failures(seen: Seen) -> impl Iterator<Item = String> {
-    let told = match seen {
+    let reported = match seen {
         Ok(violations) => violations.iter().map(ToString::to_string).collect(),
         Err(error) => vec![format!("the store cannot be made: {error}")],
     };
-    told.into_iter()
+    reported.into_iter()
 }

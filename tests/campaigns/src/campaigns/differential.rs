@@ -88,7 +88,7 @@ fn attack(context: &Context, judge: impl Fn(&[Operation]) -> Result<(), String>)
     let histories = operations(HISTORY_LENGTH);
     let mut tally = Tally::default();
     let mut number = 0;
-    while context.goes_on(tally.count) && tally.failures.is_empty() {
+    while context.continues(tally.count) && tally.failures.is_empty() {
         // Each history comes from a seed of its own.
         let seed = context.seed.wrapping_add(number);
         number += 1;

@@ -98,7 +98,7 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut tally = Tally::default();
     let unshare = how_to_mount().context("no directory can be mounted here")?;
     let mut seed = context.seed;
-    while context.goes_on(tally.count) && tally.failures.is_empty() {
+    while context.continues(tally.count) && tally.failures.is_empty() {
         let directory = context.directory("read-only")?.canonicalize()?;
         let task = Task { directory, seed, workload: context.mix.only(), flaw };
         let wrong = read_beside_a_writer(context, unshare, &task, &mut tally)?;
@@ -157,7 +157,7 @@ fn read_beside_a_writer(
     if !wrong.is_empty() {
         return Ok(wrong);
     }
-    reader.tell(READ)?;
+    reader.report(READ)?;
     let mut wrong = match reader.hear(PATIENCE) {
         Ok(said) if said == HOLDS => Vec::new(),
         Ok(said) => serde_json::from_str(&said)?,
@@ -249,16 +249,16 @@ fn watch(store: &Lmdb, mix: &Mix, seed: u64) -> Vec<String> {
     };
     let (begun, last) = (Instant::now(), commits() + WATCHED);
     let is_over = || commits() >= last || begun.elapsed() >= PATIENCE;
-    told(watch_until(store, mix, seed, is_over))
+    reported(watch_until(store, mix, seed, is_over))
 }
 
 /// The same without a writer.
 fn watch_alone(store: &Lmdb, mix: &Mix, seed: u64) -> Vec<String> {
     let begun = Instant::now();
-    told(watch_until(store, mix, seed, || begun.elapsed() >= WATCHED_ALONE))
+    reported(watch_until(store, mix, seed, || begun.elapsed() >= WATCHED_ALONE))
 }
 
-fn told(seen: keyloom::Result<Vec<String>>) -> Vec<String> {
+fn reported(seen: keyloom::Result<Vec<String>>) -> Vec<String> {
     seen.unwrap_or_else(|error| vec![format!("a snapshot cannot be read: {error}")])
 }
 

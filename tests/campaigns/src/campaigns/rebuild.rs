@@ -52,8 +52,8 @@ impl Campaign for Rebuild {
                 // The first history in which it shows ends it; what a workload seldom does needs
                 // some hundred.
                 let tally = mutant(flaw, std::slice::from_ref(mix), 1_000)?;
-                let told = format!("{TOLD}|{workload}: ");
-                controls.push(Control::of(format!("{flaw:?} in {workload}"), &tally, &told));
+                let reported = format!("{TOLD}|{workload}: ");
+                controls.push(Control::of(format!("{flaw:?} in {workload}"), &tally, &reported));
             }
         }
         for mix in &mixes {
@@ -108,8 +108,8 @@ fn check_is_awake(mix: &Mix, seed: u64) -> Result<Control> {
         }
     }
     let name = format!("the check of {}", mix.names().concat());
-    let told = format!("of {damaged} unseen: {}", unseen.join(", "));
-    Ok(Control::new(name, (damaged > 0 && unseen.is_empty()).then_some(()).ok_or(told)))
+    let reported = format!("of {damaged} unseen: {}", unseen.join(", "));
+    Ok(Control::new(name, (damaged > 0 && unseen.is_empty()).then_some(()).ok_or(reported)))
 }
 
 /// A store of any type, as far as this campaign uses it.
@@ -139,7 +139,7 @@ type Targets = Vec<Box<dyn Target>>;
 
 fn attack(context: &Context, mixes: &[Mix], targets: &mut dyn FnMut() -> Targets) -> Result<Tally> {
     let mut tally = Tally::default();
-    while context.goes_on(tally.count) && tally.failures.is_empty() {
+    while context.continues(tally.count) && tally.failures.is_empty() {
         let seed = context.seed.wrapping_add(tally.count);
         let history = Mix::history(seed, fastrand::Rng::with_seed(seed).u64(1..=MOST));
         for mix in mixes {

@@ -49,7 +49,7 @@ impl Child {
         self.process.id()
     }
 
-    pub(super) fn tell(&mut self, line: &str) -> Result<()> {
+    pub(super) fn report(&mut self, line: &str) -> Result<()> {
         self.input.write_all(format!("{line}\n").as_bytes()).context("telling a process")
     }
 

@@ -104,11 +104,11 @@ fn run_all(context: &Context, programs: Programs, command: &[OsString]) -> Resul
                 tally.count += count;
                 tally.add(name, count);
             }
-            Err(told) => {
+            Err(reported) => {
                 let words = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
                 tally.failures.push(Failure {
                     what: format!("the tests of {name} fail"),
-                    sequence: told.lines().map(str::to_owned).collect(),
+                    sequence: reported.lines().map(str::to_owned).collect(),
                     again: format!("{} {}", words.join(" "), arguments.join(" ")),
                 });
             }
@@ -128,9 +128,9 @@ fn passed(command: &[OsString], arguments: &[&str]) -> Result<Result<u64, String
         .current_dir(promises::root())
         .output()
         .context("starting cargo")?;
-    let told = String::from_utf8_lossy(&output.stdout);
+    let reported = String::from_utf8_lossy(&output.stdout);
     // `test result: ok. 11 passed; 0 failed; …`, once for each program.
-    let count = told
+    let count = reported
         .lines()
         .filter_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next())
         .map(|count| count.parse::<u64>())
@@ -138,5 +138,5 @@ fn passed(command: &[OsString], arguments: &[&str]) -> Result<Result<u64, String
     if output.status.success() && count > 0 {
         return Ok(Ok(count));
     }
-    Ok(Err(format!("{told}{}", String::from_utf8_lossy(&output.stderr))))
+    Ok(Err(format!("{reported}{}", String::from_utf8_lossy(&output.stderr))))
 }

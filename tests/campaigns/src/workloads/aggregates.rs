@@ -227,9 +227,9 @@ impl Workload for Parts {
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        let mut wrong = super::told(&self.by_length.check(txn, self.mail.records())?);
+        let mut wrong = super::reported(&self.by_length.check(txn, self.mail.records())?);
         wrong.extend(self.mail.check(txn)?.iter().map(|(_, fault)| fault.to_string()));
-        wrong.extend(super::told(&self.entities.check(txn)?));
+        wrong.extend(super::reported(&self.entities.check(txn)?));
         Ok(wrong)
     }
 

@@ -166,7 +166,7 @@ impl Workload for Audience {
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut found = self.by_given_id.check(txn)?;
         found.extend(self.by_key.check(txn)?);
-        Ok(super::told(&found))
+        Ok(super::reported(&found))
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {

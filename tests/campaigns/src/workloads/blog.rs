@@ -145,9 +145,9 @@ impl Workload for Blog {
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        let mut wrong = super::told(&self.names.check(txn)?);
-        wrong.extend(super::told(&self.readers.check(txn)?));
-        wrong.extend(super::told(&self.by_author.check(txn)?));
+        let mut wrong = super::reported(&self.names.check(txn)?);
+        wrong.extend(super::reported(&self.readers.check(txn)?));
+        wrong.extend(super::reported(&self.by_author.check(txn)?));
         Ok(wrong)
     }
 

@@ -114,7 +114,7 @@ impl Workload for Cities {
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         for index in [self.by_name.untyped(), self.by_size.untyped(), self.by_tag.untyped()] {
-            wrong.extend(super::told(&index.check(txn)?));
+            wrong.extend(super::reported(&index.check(txn)?));
         }
         Ok(wrong)
     }

@@ -126,7 +126,7 @@ impl Workload for Clicks {
         let mut found = self.totals.check(txn)?;
         found.extend(self.ranked.check(txn)?);
         found.extend(self.roll_up.check(txn)?);
-        Ok(super::told(&found))
+        Ok(super::reported(&found))
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {

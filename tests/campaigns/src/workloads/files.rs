@@ -96,7 +96,7 @@ impl Workload for Files {
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        Ok(super::told(&self.by_path.check(txn)?))
+        Ok(super::reported(&self.by_path.check(txn)?))
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {

@@ -91,7 +91,7 @@ impl Workload for Ledger {
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        Ok(super::told(&self.by_account.check(txn)?))
+        Ok(super::reported(&self.by_account.check(txn)?))
     }
 
     fn judge(&self, txn: &DynWriter<'_>, books: &Books) -> Result<Vec<String>> {

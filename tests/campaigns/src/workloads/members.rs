@@ -228,9 +228,9 @@ impl Workload for Members {
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         for index in &self.indexes {
-            wrong.extend(super::told(&index.check(txn)?));
+            wrong.extend(super::reported(&index.check(txn)?));
         }
-        wrong.extend(super::told(&self.totals.check(txn)?));
+        wrong.extend(super::reported(&self.totals.check(txn)?));
         Ok(wrong)
     }
 

@@ -68,7 +68,7 @@ pub fn watched_by<W: Workload + ?Sized>(workload: &W, key: &[u8], value: &[u8]) 
 }
 
 /// What a `check` found, to be read.
-fn told<T: ToString>(found: &[T]) -> Vec<String> {
+fn reported<T: ToString>(found: &[T]) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 

@@ -195,7 +195,7 @@ impl Workload for Places {
         let mut found = self.index.check(txn)?;
         found.extend(self.extents.check(txn)?);
         found.extend(self.events.check(txn)?);
-        Ok(super::told(&found))
+        Ok(super::reported(&found))
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>> {

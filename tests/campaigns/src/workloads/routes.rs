@@ -141,7 +141,7 @@ impl Workload for Routes {
     }
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
-        Ok(super::told(&self.graph.check(txn)?))
+        Ok(super::reported(&self.graph.check(txn)?))
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {

@@ -67,7 +67,7 @@ impl<T: Tree<Value = u32>> Trees<T> {
     }
 
     /// Removes what follows from the truth, and lets the tree's own `repair` write it again.
-    fn derive_anew(&self, store: &Memory) -> Result<()> {
+    fn derive_again(&self, store: &Memory) -> Result<()> {
         let snapshot = store.snapshot()?;
         store.transact(|txn| {
             for part in self.derived {
@@ -214,7 +214,7 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
                 .iter()
                 .try_for_each(|operation| perform(&self.model, txn, operation).map(drop))
         })?;
-        self.derive_anew(&store)?;
+        self.derive_again(&store)?;
         let snapshot = store.snapshot()?;
         snapshot.range(KeyRange::all(), Order::Ascending)?.try_for_each(|entry| {
             let (key, value) = entry?;

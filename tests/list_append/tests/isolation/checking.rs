@@ -147,7 +147,7 @@ fn an_element_that_is_there_twice_is_doubled() {
 }
 
 #[test]
-fn an_element_that_nobody_appended_is_unwritten() {
+fn an_element_that_no_one_appended_is_unwritten() {
     Told::default().then([read(1, &[7])]).left(&[(1, &[7])]).shows(&[Name::Unwritten]);
     // To this list.
     Told::default()

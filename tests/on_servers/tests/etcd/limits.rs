@@ -95,7 +95,7 @@ fn key_put_into_a_deleted_range_counts_three_times() {
 }
 
 #[test]
-fn that_are_told_wrong_are_a_clear_error() {
+fn that_are_reported_wrong_are_a_clear_error() {
     let Some(server) = Server::from_environment() else { return };
     let (store, _cleanup) = server.fresh(Etcd::options().max_operations(1_000));
     let error = store.transact(|txn| (0..500).try_for_each(|n| txn.put(&key(n), b""))).unwrap_err();

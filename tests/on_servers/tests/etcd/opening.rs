@@ -34,7 +34,7 @@ fn what_is_no_address_or_no_name_is_a_bad_option() {
 }
 
 #[test]
-fn where_nobody_is_that_is_said_at_once() {
+fn where_no_one_is_that_is_said_at_once() {
     let (error, took) = refused("etcd://ada:secret@127.0.0.1:1,127.0.0.1:2/n");
     assert!(matches!(error, Error::ConnectionLost { .. }), "{error:?}");
     assert!(error.is_retryable() && !error.maybe_committed());

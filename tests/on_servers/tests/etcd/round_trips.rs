@@ -43,7 +43,7 @@ fn a_range_costs_one_for_each_page() {
 #[test]
 fn a_transaction_that_only_writes_costs_one() {
     let (store, _cleanup) = fresh!();
-    contract::a_transaction_that_only_writes_costs_what_its_engine_asks_for(&store, &CONTRACT);
+    contract::a_transaction_that_only_writes_costs_what_its_engine_calls_for(&store, &CONTRACT);
 }
 
 #[test]

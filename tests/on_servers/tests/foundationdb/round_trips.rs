@@ -56,7 +56,7 @@ fn a_range_of_long_values_costs_one_for_each_eighty_kilobytes() {
 #[test]
 fn a_transaction_that_only_writes_costs_two() {
     let store = fresh!();
-    contract::a_transaction_that_only_writes_costs_what_its_engine_asks_for(&*store, &CONTRACT);
+    contract::a_transaction_that_only_writes_costs_what_its_engine_calls_for(&*store, &CONTRACT);
     let apply = || {
         store.transact(|txn| {
             txn.add(b"n", 1)?;

@@ -192,7 +192,7 @@ fn the_contract_of_every_store_behind_a_network() {
     contract::a_range_costs_one_for_each_page(&*store, 3_000, [2, 4]);
     let Some(store) = open() else { return };
     contract::a_transaction_costs_one_for_each_read_and_one_for_the_commit(&*store, &CONTRACT);
-    contract::a_transaction_that_only_writes_costs_what_its_engine_asks_for(&*store, &CONTRACT);
+    contract::a_transaction_that_only_writes_costs_what_its_engine_calls_for(&*store, &CONTRACT);
     let Some(store) = open() else { return };
     contract::a_thousand_records_of_an_index_cost_two(&*store);
 }

@@ -39,7 +39,7 @@ fn postgres_keeps_what_it_committed_when_it_is_killed() {
 }
 
 #[test]
-fn postgres_asks_for_the_password_it_was_given() {
+fn postgres_calls_for_the_password_it_was_given() {
     let start = || Postgres::start_with(&[("KEYLOOM_PGPASSWORD", "secret")]);
     let Some(server) = or_skip(Server::Postgres, start) else { return };
     assert!(server.address().contains(":secret@"));

@@ -21,7 +21,7 @@ where
 
 const ALL: [[f64; 2]; 4] = [[1.0, 2.0], [3.0, -4.0], [100.0, 0.0], [-3.0, f64::INFINITY]];
 
-pub fn entries_of_other_dimensions_are_refused_and_repair_makes_them_anew(store: &impl Store) {
+pub fn entries_of_other_dimensions_are_refused_and_repair_makes_them_again(store: &impl Store) {
     let before = Numbers::<2>::new();
     for after in [Numbers::<2>::between(-8.0, 9.0), Numbers::between(0.0, 16.0)] {
         clear(store);

@@ -12,7 +12,7 @@ on_every_store_and_server! {
     queries::boxes_of_four_numbers_hold_what_they_should,
     queries::boxes_of_three_numbers_hold_what_they_should,
     queries::boxes_of_two_numbers_hold_what_they_should,
-    maintenance::entries_of_other_dimensions_are_refused_and_repair_makes_them_anew,
+    maintenance::entries_of_other_dimensions_are_refused_and_repair_makes_them_again,
     maintenance::operations_cost_what_the_documentation_says,
     queries::pages_join_to_the_whole,
 }

@@ -66,7 +66,7 @@ proptest! {
 
 /// If all steps are exact, the cell is that of integer arithmetic.
 #[test]
-fn whole_numbers_lie_in_the_cells_that_integers_tell() {
+fn whole_numbers_lie_in_the_cells_that_integers_report() {
     let dimension = Dimension::new(-1_024.0..=3_072.0).unwrap();
     for value in -1_024..3_072_i64 {
         for bits in 1..=12 {

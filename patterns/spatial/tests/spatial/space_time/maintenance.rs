@@ -20,7 +20,7 @@ fn repaired(events: &Events, store: &impl Store) {
 
 const EVENTS: [Event; 4] = [(1.0, 2.0, 3), (3.0, 4.0, -5), (90.0, 5.0, 1_000), (-3.0, 180.0, 9)];
 
-pub fn bins_of_another_width_are_refused_and_repair_makes_them_anew(store: &impl Store) {
+pub fn bins_of_another_width_are_refused_and_repair_makes_them_again(store: &impl Store) {
     let before = Events::new(WIDTH_MS.unsigned_abs());
     for other in [1, 999, 1_001, 86_400_000] {
         clear(store);

@@ -128,7 +128,7 @@ fn agrees(clicks: &Clicks, store: &impl Store, oracle: &Sorted) {
     assert_eq!(ranked.rank(&snapshot, site, after).unwrap(), in_site);
 }
 
-pub fn damaged_counts_are_found_and_mended_while_others_write(store: &(impl Store + Clone)) {
+pub fn damaged_counts_are_found_and_repaired_while_others_write(store: &(impl Store + Clone)) {
     clear(store);
     let clicks = Clicks::new();
     let table = clicks.bare().with(&clicks.ranked);

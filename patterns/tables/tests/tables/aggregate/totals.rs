@@ -81,7 +81,7 @@ fn many_records_at_once_cost_what_the_documentation_says() {
     assert!((4 * 300..5 * 300).contains(&cost.1) && cost.3 == cost.1 + 2, "{cost:?}");
 }
 
-pub fn a_repair_goes_on_where_it_was_stopped(store: &(impl Store + Clone)) {
+pub fn a_repair_continues_where_it_was_stopped(store: &(impl Store + Clone)) {
     clear(store);
     let clicks = Clicks::new();
     store.transact(|txn| clicks.bare().put_many(txn, (0..60).map(|id| (id, sample(id))))).unwrap();

@@ -56,7 +56,7 @@ pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Stor
     assert!(operations > 60, "{operations}");
 }
 
-pub fn a_propagation_that_meets_a_fault_anywhere_goes_on_where_it_was(
+pub fn a_propagation_that_meets_a_fault_anywhere_continues_where_it_was(
     store: &(impl Store + Clone),
 ) {
     let blog = Blog::new(0);

@@ -151,7 +151,7 @@ fn readers_see_through_stale_copies(blog: &Blog, reader: &impl Reader, model: &M
     assert_eq!(fresh, joined);
 }
 
-pub fn check_finds_and_repair_mends_stale_copies(store: &(impl Store + Clone)) {
+pub fn check_finds_and_repair_repairs_stale_copies(store: &(impl Store + Clone)) {
     let blog = Blog::new(5);
     blog.fill(store, 30);
     let whole = dump_all(store);

@@ -19,7 +19,7 @@ fn stop(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Break(())
 }
 
-pub fn propagation_is_bounded_and_goes_on_where_it_was(store: &(impl Store + Clone)) {
+pub fn propagation_is_bounded_and_continues_where_it_was(store: &(impl Store + Clone)) {
     let blog = Blog::new(5);
     blog.fill(store, 25);
     store.transact(|txn| blog.put_user(txn, 1, "Countess")).unwrap();

@@ -22,7 +22,7 @@ keyloom_testing::on_every_store_and_server! {
     faults::bad_input_is_refused_and_nothing_is_written,
     wide_columns::every_read_finds_what_a_filter_over_all_versions_finds,
     wide_columns::collecting_keeps_what_it_should_and_changes_no_read_that_is_promised,
-    wide_columns::a_collection_that_failed_is_begun_anew,
+    wide_columns::a_collection_that_failed_is_begun_again,
     wide_columns::wide_columns_cost_what_the_documentation_says,
     wide_columns::wide_columns_refuse_bad_input,
 }

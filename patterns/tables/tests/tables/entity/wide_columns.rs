@@ -331,7 +331,7 @@ pub fn wide_columns_refuse_bad_input(store: &(impl Store + Clone)) {
     );
 }
 
-pub fn a_collection_that_failed_is_begun_anew(store: &(impl Store + Clone)) {
+pub fn a_collection_that_failed_is_begun_again(store: &(impl Store + Clone)) {
     let (web, r) = (web(), row(0));
     let keep = Keep::Since(6);
     let collect = |store: &_| {

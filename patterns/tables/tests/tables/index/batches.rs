@@ -179,7 +179,7 @@ pub fn check_repair_and_lookups_cost_few_round_trips(store: &(impl Store + Clone
     assert_eq!(counts(metered.measure(|_| page()).1), [1, 0, 1, 1_000, 0]);
 }
 
-pub fn damage_in_every_chunk_is_found_and_mended(store: &(impl Store + Clone)) {
+pub fn damage_in_every_chunk_is_found_and_repaired(store: &(impl Store + Clone)) {
     let cities = Cities::new();
     clear(store);
     let mut size = BatchSize::new(1_000);

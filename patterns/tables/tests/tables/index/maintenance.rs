@@ -10,7 +10,7 @@ use keyloom_tables::{Index, Maintained, Table, entry};
 use crate::index::fixture::{Cities, City, fill, sample};
 use keyloom_testing::laws::clear;
 
-pub fn a_repair_that_was_stopped_goes_on_where_it_was(store: &(impl Store + Clone)) {
+pub fn a_repair_that_was_stopped_continues_where_it_was(store: &(impl Store + Clone)) {
     let cities = Cities::new();
     clear(store);
     let bare = Table::<u16, City>::new(&cities.space.child("cities"));
@@ -62,7 +62,7 @@ fn index_and_table_in_overlapping_subspaces_are_refused() {
 }
 
 #[test]
-fn a_repair_goes_on_only_where_it_was_itself() {
+fn a_repair_continues_only_where_it_was_itself() {
     let store = keyloom::Memory::new();
     let cities = Cities::new();
     fill(&cities, &store, 1..=5);

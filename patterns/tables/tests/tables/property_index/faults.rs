@@ -11,7 +11,7 @@ use crate::property_index::laws::{clear, container, keys, towns};
 
 /// An update that fails anywhere leaves the old value or the new one, and a query finds it. Another
 /// update, or a cleanup, removes the remains.
-pub fn a_fault_at_any_operation_is_mended(store: &(impl Store + Clone)) {
+pub fn a_fault_at_any_operation_is_repaired(store: &(impl Store + Clone)) {
     let index = towns();
     let (of, item) = (container(1), "a".to_owned());
     let faulty = Faulty::new(store.clone());

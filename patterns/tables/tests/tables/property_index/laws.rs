@@ -197,7 +197,7 @@ pub fn buckets_that_become_too_wide_are_split(store: &(impl Store + Clone)) {
     assert!(*moved.values().max().unwrap() <= 32 + 32 / 2, "{moved:?}");
 }
 
-pub fn check_finds_and_repair_mends_what_should_never_be(store: &(impl Store + Clone)) {
+pub fn check_finds_and_repair_repairs_what_should_never_be(store: &(impl Store + Clone)) {
     clear(store);
     let space = Subspace::new("towns");
     let index = towns();

@@ -153,7 +153,7 @@ pub fn a_conflict_at_any_operation_is_retried_to_the_same_end(store: &(impl Stor
     conflicts_are_retried_to_the_same_end(store, prepare, change);
 }
 
-pub fn check_finds_and_repair_mends_a_sequence_that_is_behind(store: &(impl Store + Clone)) {
+pub fn check_finds_and_repair_repairs_a_sequence_that_is_behind(store: &(impl Store + Clone)) {
     clear(store);
     let mail = mail();
     let (ada, bob) = ("ada".to_owned(), "bob".to_owned());

@@ -19,6 +19,6 @@ keyloom_testing::on_every_store_and_server! {
     faults::operations_cost_what_the_documentation_says,
     faults::a_fault_at_any_operation_leaves_nothing_half_done,
     faults::a_conflict_at_any_operation_is_retried_to_the_same_end,
-    faults::check_finds_and_repair_mends_a_sequence_that_is_behind,
+    faults::check_finds_and_repair_repairs_a_sequence_that_is_behind,
     faults::bad_input_is_refused_and_nothing_is_written,
 }

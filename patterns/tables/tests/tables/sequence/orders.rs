@@ -70,7 +70,7 @@ pub fn records_of_time_lie_in_the_buckets_of_their_ids(store: &(impl Store + Clo
 }
 
 #[test]
-fn ids_of_a_process_ascend_and_tell_their_time() {
+fn ids_of_a_process_ascend_and_show_their_time() {
     let now = || {
         let since = std::time::UNIX_EPOCH.elapsed().unwrap();
         u64::try_from(since.as_millis()).unwrap()

@@ -151,7 +151,7 @@ fn a_fault_or_a_conflict_at_any_append_leaves_nothing_half_done() {
 }
 
 #[test]
-fn stamps_go_on_behind_those_of_another_store() {
+fn stamps_continue_behind_those_of_another_store() {
     let store = Memory::new();
     let events = events();
     store.transact(|txn| events.append(txn, &1, &"counted".into())).unwrap();

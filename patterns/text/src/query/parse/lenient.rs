@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parser_that_cannot_search_is_no_error_of_the_text() {
+    fn a_parser_that_cannot_search_is_not_an_error_of_the_text() {
         let without_fields = QueryParser::new([""; 0]).fields(["title"]);
         assert_eq!(without_fields.parse_lenient("rabbit"), crate::BooleanQuery::new().into());
         let in_field = without_fields.parse_lenient("title:rabbit");

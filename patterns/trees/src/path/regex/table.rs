@@ -133,13 +133,13 @@ const SMALLER: &str = "let it count less, or match fewer characters";
 
 /// Why an expression cannot be compiled, and how to change it.
 fn refusal(error: &dense::BuildError) -> String {
-    let told = with_sources(error);
-    if error.is_size_limit_exceeded() || told.contains("exceeded limit") {
-        return format!("{told}; {SMALLER}");
+    let text = with_sources(error);
+    if error.is_size_limit_exceeded() || text.contains("exceeded limit") {
+        return format!("{text}; {SMALLER}");
     }
-    match told.contains("word boundar") {
-        true => format!(r"{told}; write (?-u:\b) for \b"),
-        false => told,
+    match text.contains("word boundar") {
+        true => format!(r"{text}; write (?-u:\b) for \b"),
+        false => text,
     }
 }
 

@@ -127,7 +127,7 @@ fn a_record_of_steps_that_cannot_be_read_is_named_and_goes() {
 }
 
 #[test]
-fn a_value_that_does_not_decode_is_told() {
+fn a_value_that_does_not_decode_is_reported() {
     for (model, rules) in both() {
         let store = Memory::new();
         filled(&store, &model, rules);

@@ -84,7 +84,7 @@ fn an_empty_tree_and_one_of_many_nodes_count_alike() {
 }
 
 #[test]
-fn a_name_that_goes_on_where_another_ends_lies_beside_it() {
+fn a_name_that_continues_where_another_ends_lies_beside_it() {
     // In a key, the end of a name and a NUL within one begin with the same byte.
     let (model, rules) = &both()[1];
     let store = Memory::new();

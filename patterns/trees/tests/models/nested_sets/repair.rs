@@ -7,7 +7,7 @@ use super::{bushy, faults, preorder, tree};
 use keyloom_testing::laws::dump_all;
 
 #[test]
-fn positions_are_written_anew_from_the_rows() {
+fn positions_are_written_again_from_the_rows() {
     let (tree, store) = (tree(), Memory::new());
     let nested = bushy(&mut 0, 7, 3);
     store.transact(|txn| tree.import(txn, None, std::slice::from_ref(&nested))).unwrap();
@@ -40,7 +40,7 @@ fn position_of_a_root() -> Vec<u8> {
 }
 
 #[test]
-fn rows_that_cross_and_keys_of_others_are_told() {
+fn rows_that_cross_and_keys_of_others_are_reported() {
     let (tree, store) = (tree(), Memory::new());
     store
         .transact(|txn| {
@@ -83,7 +83,7 @@ pub(super) fn row(tree: &impl Tree, store: &impl Store, id: u64) -> (Vec<u8>, Ve
 }
 
 #[test]
-fn names_and_values_that_do_not_decode_are_told() {
+fn names_and_values_that_do_not_decode_are_reported() {
     let (tree, store) = (tree(), Memory::new());
     store
         .transact(|txn| {
@@ -137,7 +137,7 @@ fn positions_of_a_newer_format_are_named_and_written_again() {
 }
 
 #[test]
-fn a_repair_goes_on_behind_a_key_that_is_no_row() {
+fn a_repair_continues_after_a_key_that_is_no_row() {
     let (tree, store) = (tree(), Memory::new());
     let nodes: Vec<Nested<u32>> = (0..1_200).map(|id| Nested::new(id, "node", 0)).collect();
     store.transact(|txn| tree.import(txn, None, &nodes)).unwrap();

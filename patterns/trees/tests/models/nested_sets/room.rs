@@ -122,7 +122,7 @@ fn moves_in_steps_are_never_refused() {
 }
 
 #[test]
-fn inserts_at_one_spot_go_on_after_room_is_made_in_steps() {
+fn inserts_at_one_spot_continue_after_room_is_made_in_steps() {
     let most = if OPTIMIZED { 4_096 } else { 300 };
     let (tree, store) = (tree(), Metered::new(with_operations(most)));
     let (mut refused, mut steps, mut worst) = (0_u64, 0_u64, 0);

@@ -73,7 +73,7 @@ fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut seed = context.seed;
     let directory = context.directory("damage")?;
     let most = if flaw == Flaw::None { MOST_FAILURES } else { 1 };
-    while context.goes_on(tally.count) && tally.failures.len() < most {
+    while context.continues(tally.count) && tally.failures.len() < most {
         let to =
             context.left(tally.count).map_or(IMAGES_PER_FILE, |left| left.min(IMAGES_PER_FILE));
         let workload = context.mix.only();
@@ -103,11 +103,11 @@ impl File<'_> {
                 let Said::Found(outcome) = said else { continue };
                 self.task.from = number + 1;
                 tally.count += 1;
-                tally.add(told(outcome), 1);
+                tally.add(reported(outcome), 1);
                 if let Some(what) = is_wrong(number, outcome) {
                     self.fail(tally, number, what.into())?;
                 }
-                if tally.failures.len() >= self.most || !self.context.goes_on(tally.count) {
+                if tally.failures.len() >= self.most || !self.context.continues(tally.count) {
                     return Ok(());
                 }
             }
@@ -159,7 +159,7 @@ impl File<'_> {
     }
 }
 
-fn told(outcome: Outcome) -> &'static str {
+fn reported(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Told => "told",
         Outcome::Unharmed => "called clean and unharmed",

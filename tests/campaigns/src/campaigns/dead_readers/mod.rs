@@ -84,7 +84,7 @@ impl Campaign for DeadReaders {
 fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut seed = context.seed;
-    while context.goes_on(tally.count) && tally.failures.is_empty() {
+    while context.continues(tally.count) && tally.failures.is_empty() {
         let kills = context.left(tally.count).unwrap_or(KILLS_PER_STORE).min(KILLS_PER_STORE);
         let room = ROOMS[(seed % ROOMS.len() as u64) as usize];
         let directory = context.directory("store")?;

@@ -63,7 +63,7 @@ impl Campaign for DiskFull {
 
 fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut tally = Tally::default();
-    while context.goes_on(tally.count) && tally.failures.is_empty() {
+    while context.continues(tally.count) && tally.failures.is_empty() {
         let seed = context.seed.wrapping_add(tally.count);
         let kind = if seed % 3 == 2 { Kind::Limit } else { Kind::FileSystem };
         let directory = context.directory("disk")?;

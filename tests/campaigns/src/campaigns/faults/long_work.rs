@@ -7,7 +7,7 @@ use keyloom::{Fault, Memory, Result, Store, Subspace};
 use keyloom_patterns::derived::{RepairOptions, RepairPosition};
 use keyloom_patterns::{BatchSize, Index, Maintained, Table};
 
-use super::trial::{Part, Trial, Verdict, clear, told};
+use super::trial::{Part, Trial, Verdict, clear, reported};
 use crate::Mix;
 
 const FAULTS: [Fault; 4] =
@@ -26,10 +26,10 @@ impl<S: Store> Trial<'_, S> {
     pub fn batches(&mut self, history: &[u64]) -> Verdict {
         let items: Vec<(u64, u64)> = (0..).zip(history.iter().copied()).take(ITEMS).collect();
         let mut oracle = self.mix.oracle();
-        let mut wanted = vec![oracle.rebuilt().map_err(told)?];
+        let mut wanted = vec![oracle.rebuilt().map_err(reported)?];
         for (_, transaction) in &items {
             oracle.imitate(*transaction);
-            wanted.push(oracle.rebuilt().map_err(told)?);
+            wanted.push(oracle.rebuilt().map_err(reported)?);
         }
         for fault in FAULTS {
             for n in 0.. {
@@ -66,7 +66,7 @@ impl<S: Store> Trial<'_, S> {
             Ok(()) => {}
             Err(error) => {
                 clear(&error, n)?;
-                self.work_off(items).map_err(told)?;
+                self.work_off(items).map_err(reported)?;
             }
         }
         wanted.last().map_or(Ok(()), |all| self.holds(all, n, fault))?;
@@ -75,7 +75,7 @@ impl<S: Store> Trial<'_, S> {
 
     fn progress(&self) -> Verdict<usize> {
         let far = self.faulty.inner().snapshot().and_then(|snapshot| Mix::progress(&snapshot));
-        Ok(usize::try_from(far.map_err(told)?).unwrap_or(usize::MAX))
+        Ok(usize::try_from(far.map_err(reported)?).unwrap_or(usize::MAX))
     }
 
     fn work_off(&self, items: &[(u64, u64)]) -> Result<()> {
@@ -90,7 +90,7 @@ impl<S: Store> Trial<'_, S> {
     pub fn repairs(&mut self, history: &[u64]) -> Verdict {
         let mut rng = Rng::with_seed(history.first().copied().unwrap_or_default());
         let words = Words::new();
-        let [damaged, whole] = words.damaged(&mut rng).map_err(told)?;
+        let [damaged, whole] = words.damaged(&mut rng).map_err(reported)?;
         for fault in FAULTS {
             for n in 0.. {
                 if !self.repair(&words, [&damaged, &whole], fault, n)? {
@@ -109,7 +109,7 @@ impl<S: Store> Trial<'_, S> {
         n: u64,
     ) -> Verdict<bool> {
         self.restore(damaged)?;
-        let ((done, told_last), was_hit) =
+        let ((done, reported_last), was_hit) =
             self.with_fault(n, fault, |trial| words.repair(trial.faulty, None));
         match done {
             Err(error) if fault == Fault::Conflict => {
@@ -119,8 +119,8 @@ impl<S: Store> Trial<'_, S> {
                 clear(&error, n)?;
                 if self.careless != Some(Part::LongWork) {
                     // Half of them go on where it came to, and half begin again.
-                    let resume = told_last.filter(|_| n.is_multiple_of(2));
-                    words.repair(self.faulty, resume).0.map_err(told)?;
+                    let resume = reported_last.filter(|_| n.is_multiple_of(2));
+                    words.repair(self.faulty, resume).0.map_err(reported)?;
                 }
             }
             Ok(()) => {}

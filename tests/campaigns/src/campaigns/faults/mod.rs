@@ -177,7 +177,7 @@ fn attack(context: &Context, targets: &[&dyn Target]) -> Result<Tally> {
     let mut tally = Tally::default();
     let mixes: Vec<Mix> = context.mix.each().chain([context.mix.clone()]).collect();
     let mut number = 0;
-    while context.goes_on(tally.count) && tally.failures.is_empty() {
+    while context.continues(tally.count) && tally.failures.is_empty() {
         let seed = context.seed.wrapping_add(number);
         number += 1;
         let history = Mix::history(seed, fastrand::Rng::with_seed(seed).u64(1..=MOST));

@@ -54,9 +54,9 @@ impl<S: Store> Trial<'_, S> {
         self.restore(&Memory::new())?;
         let mut oracle = self.mix.oracle();
         for (number, &transaction) in (0..).zip(history) {
-            let before = oracle.rebuilt().map_err(told)?;
+            let before = oracle.rebuilt().map_err(reported)?;
             oracle.imitate(transaction);
-            let after = oracle.rebuilt().map_err(told)?;
+            let after = oracle.rebuilt().map_err(reported)?;
             let step = Step { transaction, number, before, after };
             self.transaction(&step).map_err(|what| format!("transaction {number}: {what}"))?;
             if let Some(wrong) = oracle.judge(self.faulty.inner()).first() {
@@ -113,10 +113,10 @@ impl<S: Store> Trial<'_, S> {
     /// A conflict that the store itself reports at commit.
     fn conflict_of_the_store(&mut self, step: &Step) -> Verdict {
         let store = self.faulty.inner();
-        let mut txn = store.begin().map_err(told)?;
-        self.body(step, &mut txn).map_err(told)?;
+        let mut txn = store.begin().map_err(reported)?;
+        self.body(step, &mut txn).map_err(reported)?;
         // Another transaction overwrites a key that the body has read, with the same value.
-        store.transact(|other| Mix::touch(other)).map_err(told)?;
+        store.transact(|other| Mix::touch(other)).map_err(reported)?;
         let done = txn.commit();
         if !done.as_ref().is_err_and(Error::is_retryable) {
             return Err(format!("a commit that must conflict came to {done:?}"));
@@ -193,7 +193,7 @@ impl<S: Store> Trial<'_, S> {
 
     pub fn holds(&self, wanted: &Memory, n: u64, fault: Fault) -> Verdict {
         let compare = || first_difference(&self.faulty.inner().snapshot()?, &wanted.snapshot()?);
-        match compare().map_err(told)? {
+        match compare().map_err(reported)? {
             Some(key) => Err(format!("{fault:?} at operation {n} leaves {key} as it must not be")),
             None => Ok(()),
         }
@@ -201,7 +201,7 @@ impl<S: Store> Trial<'_, S> {
 
     /// Makes the store hold what another one does.
     pub fn restore(&self, wanted: &Memory) -> Verdict {
-        copy(wanted, self.faulty.inner()).map_err(told)
+        copy(wanted, self.faulty.inner()).map_err(reported)
     }
 }
 
@@ -217,7 +217,7 @@ fn copy(from: &Memory, to: &impl Store) -> Result<()> {
 }
 
 /// The text of an error that was not injected.
-pub fn told(error: Error) -> String {
+pub fn reported(error: Error) -> String {
     format!("an operation that should work failed: {error}")
 }
 

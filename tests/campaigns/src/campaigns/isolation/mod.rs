@@ -96,7 +96,7 @@ impl Campaign for Isolation {
         targets.push(Box::new(OnThreads { name: "fjall", store: fjall, quarters: 3 }));
         targets.extend(on_servers()?);
         let mut tally = Tally::default();
-        while context.goes_on(tally.count) && tally.failures.is_empty() {
+        while context.continues(tally.count) && tally.failures.is_empty() {
             let transactions = context.left(tally.count).unwrap_or(ROUND).min(ROUND);
             for target in &targets {
                 let share = transactions as usize * target.quarters() / 4;

@@ -94,7 +94,7 @@ impl Processes {
             weakness: weakness.map(|weakness| format!("{weakness:?}")),
         };
         let mut child = Child::start(&mut process(WRITER)?)?;
-        child.tell(&serde_json::to_string(&task)?)?;
+        child.report(&serde_json::to_string(&task)?)?;
         Ok(Running { child, history })
     }
 }
@@ -116,7 +116,7 @@ impl Running {
     }
 
     fn go(&mut self) -> Result<()> {
-        self.child.tell("go")
+        self.child.report("go")
     }
 
     fn finish(mut self) -> Result<Vec<Attempt>> {

@@ -13,7 +13,7 @@ impl Episode<'_> {
     pub fn alone(&mut self, kills: u64) -> Result<()> {
         let mut before = 0;
         for _ in 0..kills {
-            if !self.goes_on() {
+            if !self.continues() {
                 break;
             }
             self.job.task = Task::History {
@@ -33,7 +33,7 @@ impl Episode<'_> {
         self.job.task = Task::History { unites_one_in: 2, copies: false, holds: false };
         let mut before = 0;
         for _ in 0..2 {
-            if self.goes_on() {
+            if self.continues() {
                 let full = Moment::Mark {
                     kind: Kind::Full,
                     nth: self.rng.u64(1..=3),

@@ -101,8 +101,8 @@ impl<'a> Episode<'a> {
         Ok(self.tally)
     }
 
-    pub fn goes_on(&self) -> bool {
-        self.tally.failures.is_empty() && self.attack.goes_on()
+    pub fn continues(&self) -> bool {
+        self.tally.failures.is_empty() && self.attack.continues()
     }
 
     pub fn start(&mut self) -> Result<Victim> {
@@ -249,10 +249,10 @@ impl<'a> Episode<'a> {
         if fails(&history) {
             return Ok(describe(&shrink(&history, fails)));
         }
-        let mut told =
+        let mut reported =
             vec!["without a kill the same transactions are right; the last ones:".into()];
-        told.extend(describe(&last.collect::<Vec<_>>()));
-        Ok(told)
+        reported.extend(describe(&last.collect::<Vec<_>>()));
+        Ok(reported)
     }
 }
 

@@ -31,7 +31,7 @@ pub enum What {
     Load,
     /// A repair with the position that it reported, `None` if it is finished; and whether records
     /// were changed meanwhile, so that the expected records are unknown.
-    Repair { told: Option<Position>, is_disturbed: bool },
+    Repair { reported: Option<Position>, is_disturbed: bool },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Judge {
     pub fn ask(&mut self, job: &Job, keeps: bool, what: What) -> Result<Verdict> {
         let question = serde_json::to_string(&Question { job: job.clone(), keeps, what })?;
         // Where it is dead already, there is no answer either.
-        drop(self.0.tell(&question));
+        drop(self.0.report(&question));
         let answer = self.0.hear(PATIENCE);
         if let Ok(answer) = answer {
             return serde_json::from_str(&answer).context("the judge's answer");
@@ -128,8 +128,9 @@ impl Bench {
                 let (progress, wrong) = work::judge_load(job, &store.begin()?)?;
                 Ok(Verdict { progress, seen, wrong })
             }
-            What::Repair { told, is_disturbed } => {
-                let wrong = work::judge_repair(job, &store.begin()?, told.as_ref(), *is_disturbed)?;
+            What::Repair { reported, is_disturbed } => {
+                let wrong =
+                    work::judge_repair(job, &store.begin()?, reported.as_ref(), *is_disturbed)?;
                 Ok(Verdict { progress: 0, seen: 0, wrong })
             }
             What::History | What::File | What::Copy(_) => self.judge_history(job, &store),

@@ -17,7 +17,7 @@ impl Episode<'_> {
     pub fn load(&mut self) -> Result<()> {
         self.take_new_store()?;
         let (mut from, mut before) = (0, 0);
-        while self.goes_on() {
+        while self.continues() {
             let batch = self.rng.usize(1..=MOST);
             self.job.task = Task::Load { from, batch };
             let End { said, mut wrong } = self.kill_long_work()?;
@@ -57,15 +57,15 @@ impl Episode<'_> {
         let is_disturbed = self.rng.bool() && self.job.engine == Engine::Lmdb;
         let other = is_disturbed.then(|| self.start()).transpose()?;
         let mut from = None;
-        while self.goes_on() {
+        while self.continues() {
             let batch = self.rng.usize(1..=MOST);
             self.job.task = Task::Repair { from: from.clone(), batch };
             let End { said, mut wrong } = self.kill_long_work()?;
             let finished = said.last == Some(Kind::Finished);
             let reached = said.position().or(from);
-            let told = reached.clone().unwrap_or(Position { in_entries: false, last: None });
-            let told = (!finished).then_some(told);
-            let verdict = self.ask(What::Repair { told, is_disturbed })?;
+            let reported = reached.clone().unwrap_or(Position { in_entries: false, last: None });
+            let reported = (!finished).then_some(reported);
+            let verdict = self.ask(What::Repair { reported, is_disturbed })?;
             wrong.extend(verdict.wrong);
             self.report(wrong, &said, 0)?;
             if finished {
@@ -86,8 +86,8 @@ impl Episode<'_> {
         let waited = other.wait_for(&moment, self.attack.patience);
         let End { said, mut wrong } = self.kill(other, &waited)?;
         self.tally.add("kills beside another writer", 1);
-        if self.goes_on() {
-            wrong.extend(self.ask(What::Repair { told: None, is_disturbed: true })?.wrong);
+        if self.continues() {
+            wrong.extend(self.ask(What::Repair { reported: None, is_disturbed: true })?.wrong);
             self.report(wrong, &said, 0)?;
         }
         Ok(())

@@ -268,9 +268,9 @@ impl<'c> Attack<'c> {
         self.forms[number as usize % self.forms.len()]
     }
 
-    fn goes_on(&self) -> bool {
+    fn continues(&self) -> bool {
         !self.over.load(Ordering::Relaxed)
-            && self.context.goes_on(self.kills.load(Ordering::Relaxed))
+            && self.context.continues(self.kills.load(Ordering::Relaxed))
     }
 
     fn run_episodes(&self) -> Result<()> {
@@ -283,7 +283,7 @@ impl<'c> Attack<'c> {
 
     fn try_episodes(&self) -> Result<()> {
         let mut judge = Judge::start()?;
-        while self.goes_on() {
+        while self.continues() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if self.context.episode.is_some_and(|only| number != only) {
                 break;

@@ -52,7 +52,7 @@ impl Episode<'_> {
         let mut survivor = self.start_beside()?;
         let mut newest = self.start_beside()?;
         for _ in 0..kills {
-            if !self.goes_on() {
+            if !self.continues() {
                 break;
             }
             // As often one that has been there for long.
@@ -86,7 +86,7 @@ impl Episode<'_> {
         self.keeps = false;
         let mut account = Account::default();
         for _ in 0..pairs {
-            if !self.goes_on() {
+            if !self.continues() {
                 break;
             }
             let first = self.start_beside()?;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_lost_or_done_twice_or_by_nobody_is_told() {
+    fn a_number_that_is_lost_or_done_twice_or_by_no_one_is_reported() {
         assert_eq!(settled(&[writer(&[1, 2], 3)], 1).len(), 1);
         assert_eq!(settled(&[writer(&[1, 2], 3), writer(&[2], 3)], 2).len(), 1);
         assert_eq!(settled(&[writer(&[1], 3)], 3).len(), 1);

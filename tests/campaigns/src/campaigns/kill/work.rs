@@ -168,9 +168,9 @@ pub fn repair(
         let position = &progress.position;
         let entries = u64::from(position.entries);
         let last = position.last.as_deref().unwrap_or_default();
-        let told = pen.mark_key(Kind::Reached, entries, last);
+        let reported = pen.mark_key(Kind::Reached, entries, last);
         // The pipe is closed: the parent has ended.
-        if told.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if reported.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(())
 }
@@ -212,12 +212,12 @@ impl Position {
     }
 }
 
-/// The faults of a store after a repair that reported the position `told`, or `None` if it is
+/// The faults of a store after a repair that reported the position `reported`, or `None` if it is
 /// finished.
 pub fn judge_repair(
     job: &Job,
     reader: &impl Reader,
-    told: Option<&Position>,
+    reported: Option<&Position>,
     is_disturbed: bool,
 ) -> Result<Vec<String>> {
     let shelf = Shelf::new();
@@ -225,7 +225,7 @@ pub fn judge_repair(
         true => shelf.records.range(reader, (), Order::Ascending)?.collect::<Result<_, _>>()?,
         false => items(job.history),
     };
-    let Some(position) = told else { return compare(reader, &shelf, &items) };
+    let Some(position) = reported else { return compare(reader, &shelf, &items) };
     let found = shelf.by_group.check(reader, &shelf.records)?;
     let mut wrong: Vec<String> = found
         .iter()

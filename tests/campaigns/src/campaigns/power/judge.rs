@@ -45,7 +45,7 @@ pub struct Verdict {
     /// There is no backup, where none had been promised yet.
     pub is_absent: bool,
     /// A further transaction was committed on it, and judged.
-    pub went_on: bool,
+    pub proceeded: bool,
 }
 
 /// Where the crash of a number is, and what it leaves.
@@ -156,7 +156,7 @@ impl Judge {
             Ok(store) => {
                 let verdict = self.judge(store, verdict, number)?;
                 // Everything but looking leaves another file behind.
-                if verdict.went_on || verdict.fault.is_some() || !self.disk.is_opened {
+                if verdict.proceeded || verdict.fault.is_some() || !self.disk.is_opened {
                     self.plate.forget()?;
                 }
                 Ok(verdict)
@@ -192,8 +192,8 @@ impl Judge {
         }
         verdict.fault = self.wrong(&store, progress, number)?;
         if verdict.fault.is_none() && number.is_multiple_of(32) {
-            verdict.went_on = true;
-            verdict.fault = self.go_on(&store, progress)?;
+            verdict.proceeded = true;
+            verdict.fault = self.proceed(&store, progress)?;
         }
         Ok(verdict)
     }
@@ -220,7 +220,7 @@ impl Judge {
     }
 
     /// What is wrong after one more transaction on a store that came through a crash.
-    fn go_on(&mut self, store: &Lmdb, progress: u64) -> Result<Option<String>> {
+    fn proceed(&mut self, store: &Lmdb, progress: u64) -> Result<Option<String>> {
         let transaction = Mix::nth(!self.job.seed, progress);
         if let Err(error) = store.transact(|txn| self.mix.perform(transaction, progress, txn)) {
             return Ok(Some(format!("the first transaction after the crash failed: {error}")));

@@ -78,7 +78,7 @@ impl Campaign for Power {
         let mut tally = Tally::default();
         let mut distinct = HashSet::new();
         let mut chain = 0;
-        while context.goes_on(tally.count) && tally.failures.is_empty() {
+        while context.continues(tally.count) && tally.failures.is_empty() {
             let seed = context.seed.wrapping_add(chain);
             run_backups(context, &place.path, seed, &mut tally, &mut distinct)?;
             run_chain(context, &place.path, seed, &mut tally, &mut distinct)?;
@@ -188,14 +188,14 @@ fn attack_broken(
         let recording = Recording::read(Job { seed, flaw, promise, ..job.clone() })?;
         let mut tally = Tally::default();
         recording.attack(&context.quietly(MOST_IMAGES), &mut tally, &mut HashSet::new())?;
-        let told = match job.subject {
+        let reported = match job.subject {
             Subject::Store => format!("{:?}: {name}", job.mode),
             Subject::Backup { is_compacted: true } => format!("a compacted backup: {name}"),
             Subject::Backup { is_compacted: false } => format!("a backup: {name}"),
         };
         anyhow::Ok(match expected {
-            "" => Control::sound(told, &tally),
-            expected => Control::of(told, &tally, expected),
+            "" => Control::sound(reported, &tally),
+            expected => Control::of(reported, &tally, expected),
         })
     };
     let mut controls = Vec::new();
@@ -233,7 +233,7 @@ fn run_chain(
     let mut modes = GENERATIONS;
     rng.shuffle(&mut modes);
     for (generation, mode) in modes.into_iter().enumerate() {
-        if !context.goes_on(tally.count) || !tally.failures.is_empty() {
+        if !context.continues(tally.count) || !tally.failures.is_empty() {
             break;
         }
         let mut job = Job { count: rng.u64(8..=40), ..new_job(context, place, seed, mode) };
@@ -265,7 +265,7 @@ fn run_backups(
 ) -> Result<()> {
     let mut rng = Rng::with_seed(!seed);
     for number in 0..BACKUPS {
-        if !context.goes_on(tally.count) || !tally.failures.is_empty() {
+        if !context.continues(tally.count) || !tally.failures.is_empty() {
             break;
         }
         // How the store itself is written makes no difference.

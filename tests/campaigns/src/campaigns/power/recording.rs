@@ -32,7 +32,7 @@ struct Seen {
     count: u64,
     refused: u64,
     absent: u64,
-    went_on: u64,
+    proceeded: u64,
     digests: Vec<u64>,
     fault: Option<(usize, Verdict)>,
 }
@@ -68,7 +68,7 @@ impl Recording {
         let seen = self.judge_all(context, tally.count)?;
         tally.count += seen.count;
         tally.add("points", 1 + self.events.len() as u64);
-        tally.add("went on with another transaction", seen.went_on);
+        tally.add("went on with another transaction", seen.proceeded);
         tally.add("refused before the first opening had come back", seen.refused);
         if self.job.is_backup() {
             tally.add("backups that are not there yet", seen.absent);
@@ -89,7 +89,7 @@ impl Recording {
         let hear = |number: usize, verdict: Verdict| {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             // The other process may be within its chunk when the last one is counted.
-            if !context.goes_on(done + seen.count) {
+            if !context.continues(done + seen.count) {
                 is_over.store(true, Ordering::Relaxed);
                 return false;
             }
@@ -173,7 +173,7 @@ impl Seen {
         self.count += 1;
         self.refused += u64::from(verdict.is_refused);
         self.absent += u64::from(verdict.is_absent);
-        self.went_on += u64::from(verdict.went_on);
+        self.proceeded += u64::from(verdict.proceeded);
         self.digests.push(verdict.digest);
         let is_first = self.fault.as_ref().is_none_or(|(first, _)| number < *first);
         if verdict.fault.is_some() && is_first {

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_notes_are_told_from_other_files() {
+    fn names_and_notes_are_distinguished_from_other_files() {
         let found = events(
             "1 mkdir(\"'/d/store'\", 0777) = 0
 1 mkdir(\"'/d/store'\", 0777) = -1 EEXIST (File exists)

@@ -58,7 +58,7 @@ impl Worker {
             Some(running) => running,
             none => none.insert(start(&self.job)?),
         };
-        running.tell(&serde_json::to_string(request)?)
+        running.report(&serde_json::to_string(request)?)
     }
 
     /// The next verdict; when the process died instead, that is the verdict.

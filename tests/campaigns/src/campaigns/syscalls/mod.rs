@@ -87,7 +87,7 @@ const MOST_FAILURES: usize = 10;
 fn attack(context: &Context, flaw: Flaw) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut seed = context.seed;
-    while context.goes_on(tally.count) {
+    while context.continues(tally.count) {
         let history = History { mix: &context.mix, seed, flaw };
         if history.is_enough(&tally) {
             break;
@@ -153,7 +153,7 @@ impl History<'_> {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(fault) = faults.get(at) else { return Ok(()) };
                 let is_enough = lock(&shared).map(|tally| self.is_enough(&tally))?;
-                if is_enough || !context.goes_on(begun + at as u64) {
+                if is_enough || !context.continues(begun + at as u64) {
                     return Ok(());
                 }
                 let seen = self.attack(fault, &context.directory(&name)?)?;
@@ -173,13 +173,13 @@ impl History<'_> {
         tally.add(&format!("{}: {}", seen.outcome, fault.call), 1);
         let known = |what: &String| tally.failures.iter().any(|failure| failure.what == *what);
         if let Some(what) = seen.wrong.first().filter(|what| !known(what)) {
-            let told = seen.errors.iter().map(|error| format!("the process heard: {error}"));
+            let reported = seen.errors.iter().map(|error| format!("the process heard: {error}"));
             let history = (0..).map_while(|number| {
                 let transaction = Mix::nth(self.seed, number);
                 (number < 6).then(|| self.mix.describe(transaction))
             });
             let sequence = history.chain([format!("strace -f -e {fault}"), seen.hit]);
-            let sequence = sequence.chain(told).collect();
+            let sequence = sequence.chain(reported).collect();
             tally.failures.push(Failure { what: what.clone(), sequence, again });
         }
     }
@@ -222,7 +222,7 @@ impl History<'_> {
                 seen.wrong.push(format!("{} fails with an error without a name", error.step));
             }
         }
-        if is_hit && must_be_told(fault) && report.errors.is_empty() {
+        if is_hit && must_be_reported(fault) && report.errors.is_empty() {
             seen.wrong.push(format!("{} of {} went untold", fault.way, fault.call));
         }
         if let Some(first) = report.errors.first().filter(|_| is_hit) {
@@ -316,38 +316,38 @@ impl History<'_> {
 }
 
 /// What did not get to the disk, or has no room there.
-fn must_be_told(fault: &Fault) -> bool {
+fn must_be_reported(fault: &Fault) -> bool {
     let is_write = WRITES.contains(&&*fault.call) && fault.way != INTERRUPTED;
     is_write || (fault.call == "fallocate" && fault.way == Way::Error("ENOSPC"))
 }
 
 /// An error that says something else than the system did.
-fn misnamed(fault: &Fault, told: &Told) -> Option<String> {
+fn misnamed(fault: &Fault, reported: &Told) -> Option<String> {
     // These say what follows from the error.
-    if ["CommitUnknown", "Unusable"].contains(&&*told.variant) {
+    if ["CommitUnknown", "Unusable"].contains(&&*reported.variant) {
         return None;
     }
     let call = &fault.call;
     let is_right = match fault.way {
         INTERRUPTED if !NOT_MADE_AGAIN.contains(&&**call) => {
-            return Some(format!("{} hears that {call} was interrupted", told.step));
+            return Some(format!("{} hears that {call} was interrupted", reported.step));
         }
         // Of room in memory.
         Way::Error("ENOSPC") if ["mmap", "munmap"].contains(&&**call) => {
-            ["DiskFull", "AddressSpace"].contains(&&*told.variant)
+            ["DiskFull", "AddressSpace"].contains(&&*reported.variant)
         }
         // Linux has no such answer, and the engine passes on another one.
         Way::Error("ENOSPC") if call == "fcntl" => true,
-        Way::Error("ENOSPC") => told.variant == "DiskFull",
+        Way::Error("ENOSPC") => reported.variant == "DiskFull",
         Way::Error("EACCES") => {
-            ["PermissionDenied", "LockFileNotWritable"].contains(&&*told.variant)
+            ["PermissionDenied", "LockFileNotWritable"].contains(&&*reported.variant)
         }
-        Way::Error("EMFILE") => told.variant == "Io",
+        Way::Error("EMFILE") => reported.variant == "Io",
         // There is room.
-        Way::Error("EIO") => told.variant != "DiskFull",
+        Way::Error("EIO") => reported.variant != "DiskFull",
         _ => true,
     };
-    (!is_right).then(|| format!("{} of {call} is told as {}", fault.way, told.variant))
+    (!is_right).then(|| format!("{} of {call} is told as {}", fault.way, reported.variant))
 }
 
 fn lock<'t, 'm>(tally: &'m Mutex<&'t mut Tally>) -> Result<MutexGuard<'m, &'t mut Tally>> {

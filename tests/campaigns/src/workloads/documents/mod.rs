@@ -245,7 +245,7 @@ impl Workload for Documents {
         let mut found = self.projects.text().check(txn)?;
         found.extend(self.notes.check(txn)?);
         found.extend(self.tasks.check(txn)?);
-        Ok(super::told(&found))
+        Ok(super::reported(&found))
     }
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
