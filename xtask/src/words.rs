@@ -211,7 +211,7 @@ mod tests {
             "pub(super) fn mend_one(&self) {\nlet mend = 1;\nfn amend<T>() {\nfn it_goes_on() {\n";
         assert_eq!(kinds(names, false), [(1, "names"), (4, "names")]);
         assert_eq!(kinds("// It goes on.\n", false), []);
-        assert_eq!(kinds("fn mend()\n", true), []);
+        assert_eq!(kinds("```\nfn mend()\n```\n", true), []);
     }
 
     #[test]
