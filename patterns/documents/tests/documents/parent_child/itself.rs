@@ -41,7 +41,9 @@ pub fn trees_stay_without_cycles_and_within_their_depth(store: &impl Store) {
     put(3, Some(2)).unwrap();
     let error = put(1, Some(3)).unwrap_err();
     assert!(matches!(error_of(&error), DocumentError::OwnAncestor { .. }), "{error}");
-    assert!(error.to_string().contains("1)"), "{error}");
+    // The name of the table, unless another test has given its number a second one.
+    let names = ["nodes (1,)", ", 1)"];
+    assert!(names.iter().any(|name| error.to_string().contains(name)), "{error}");
     let error = store.transact(|txn| tree.move_to(txn, &2, &3)).unwrap_err();
     assert!(matches!(error_of(&error), DocumentError::OwnAncestor { .. }), "{error}");
     let error = put(4, Some(9)).unwrap_err();
