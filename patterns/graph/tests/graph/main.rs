@@ -4,7 +4,7 @@
 mod algorithms;
 mod bad_input;
 mod blocks;
-mod cost;
+mod costs;
 mod damage;
 mod error_names;
 mod faults;
@@ -43,7 +43,7 @@ on_every_store_and_server! {
     searches::bounded_cheapest_paths_agree_with_layers,
     steps::steps_agree_with_a_naive_evaluation,
     bad_input::bad_input_is_refused_and_nothing_lost,
-    cost::steps_cost_one_round_trip_each,
+    costs::steps_cost_one_round_trip_each,
     ids::ids_of_all_types_are_distinguished,
     labels::rows_of_labels_are_those_of_a_graph_of_them,
     graphalytics::rows_and_blocks_reproduce_the_outputs,

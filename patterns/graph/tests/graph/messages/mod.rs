@@ -1,7 +1,7 @@
 //! Programs by messages: what they compute, and that nothing that happens to a run changes it.
 
 mod bad_input;
-mod cost;
+mod costs;
 mod faults;
 mod graphalytics;
 mod kills;
