@@ -1,8 +1,9 @@
 //! CONTRIBUTING.md names the places that a new pattern touches: they are there, and few.
-//! ARCHITECTURE.md names paths that exist, and every package.
+//! ARCHITECTURE.md names paths and functions that exist, every package, and what it depends on.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::collections::BTreeSet;
 use std::fs;
 
 /// A pattern that has been added everywhere.
@@ -53,38 +54,137 @@ fn the_files_of_a_pattern_are_where_they_should_be() {
     }
 }
 
-/// The paths in backticks: what begins like a file or folder at the top level.
-fn named_paths(text: &str) -> Vec<&str> {
+/// The words in backticks of a text without its diagrams. Spaces are not part of such a word.
+fn quoted(text: &str) -> Vec<&str> {
+    let prose = text.split("```").step_by(2);
+    let quoted = prose.flat_map(|prose| prose.split('`').skip(1).step_by(2));
+    quoted.filter(|word| !word.contains(char::is_whitespace)).collect()
+}
+
+/// The paths in backticks that are not there: words with a slash or a file's extension. The name of
+/// a file alone may be at the top level, or the name of files in tests of patterns.
+fn missing_paths(text: &str) -> Vec<&str> {
     let root = crate::root().unwrap();
-    let quoted =
-        text.split('`').skip(1).step_by(2).filter(|word| !word.contains(char::is_whitespace));
-    let at_top = |path: &&str| root.join(path.split('/').next().unwrap()).exists();
-    quoted.filter(|word| word.contains('/') || word.ends_with(".md")).filter(at_top).collect()
+    let has_extension =
+        |word: &str| [".rs", ".md", ".toml", ".sh"].iter().any(|e| word.ends_with(e));
+    let is_path = |word: &&str| word.contains('/') || has_extension(word);
+    let is_there = |path: &str| root.join(path).exists() || test_files().contains(path);
+    quoted(text).into_iter().filter(is_path).filter(|path| !is_there(path)).collect()
+}
+
+/// The names of the files in tests of patterns.
+fn test_files() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut folders = vec![crate::root().unwrap().join("patterns")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.components().any(|part| part.as_os_str() == "tests") {
+                names.insert(path.file_name().unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    names
 }
 
 #[test]
-fn the_map_names_what_is_there() {
-    let root = crate::root().unwrap();
-    let map = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    let paths = named_paths(&map);
-    assert!(paths.len() > 40, "{paths:?}");
-    let missing: Vec<_> = paths.into_iter().filter(|path| !root.join(path).exists()).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+fn the_map_names_paths_that_exist() {
+    let map = fs::read_to_string(crate::root().unwrap().join("ARCHITECTURE.md")).unwrap();
+    assert!(quoted(&map).iter().filter(|word| word.contains('/')).count() > 40);
+    assert_eq!(missing_paths(&map), [""; 0]);
     // The control.
-    assert_eq!(named_paths("see `src/nothing.rs` and `a / b`"), ["src/nothing.rs"]);
+    let wrong =
+        "`src/store.rs`, `src/nothing.rs`, `sorces/store.rs`, `faluts.rs`, `faults.rs`, `a / b`";
+    assert_eq!(missing_paths(wrong), ["src/nothing.rs", "sorces/store.rs", "faluts.rs"]);
+}
+
+/// The folder and the name of each package of the workspace.
+fn packages() -> Vec<(String, String)> {
+    let root = crate::root().unwrap();
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let members = workspace.split("members = [").nth(1).unwrap().split(']').next().unwrap();
+    let named = members.split('"').skip(1).step_by(2).map(|member| {
+        let manifest = fs::read_to_string(root.join(member).join("Cargo.toml")).unwrap();
+        let name = manifest.split("\nname = \"").nth(1).unwrap().split('"').next().unwrap();
+        (member.to_owned(), name.to_owned())
+    });
+    named.collect()
+}
+
+/// The packages whose names are not in backticks.
+fn missing_packages(text: &str) -> Vec<String> {
+    let quoted = quoted(text);
+    let names = packages().into_iter().map(|(_, name)| name);
+    names.filter(|name| !quoted.contains(&name.as_str())).collect()
 }
 
 #[test]
 fn the_map_names_every_package() {
+    let map = fs::read_to_string(crate::root().unwrap().join("ARCHITECTURE.md")).unwrap();
+    assert!(packages().len() > 20);
+    assert_eq!(missing_packages(&map), [""; 0]);
+    // The control.
+    assert_eq!(missing_packages(&map.replace("`keyloom-fuzz`", "the fuzzer")), ["keyloom-fuzz"]);
+}
+
+/// The rows of the table of crates whose second column is not what the crate depends on.
+fn wrong_rows(map: &str) -> Vec<&str> {
     let root = crate::root().unwrap();
-    let map = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap();
-    let members = workspace.split("members = [").nth(1).unwrap().split(']').next().unwrap();
-    let members: Vec<&str> = members.split('"').skip(1).step_by(2).collect();
-    assert!(members.len() > 20, "{members:?}");
-    for member in members {
-        let manifest = fs::read_to_string(root.join(member).join("Cargo.toml")).unwrap();
-        let name = manifest.split("name = \"").nth(1).unwrap().split('"').next().unwrap();
-        assert!(map.contains(&format!("`{name}`")), "{name} is not on the map");
+    let packages = packages();
+    let rows = map.lines().filter(|line| line.starts_with("| `keyloom"));
+    let is_wrong = |row: &&str| {
+        let columns: Vec<&str> = row.split('|').collect();
+        let name = quoted(columns[1])[0];
+        let (folder, _) = packages.iter().find(|(_, package)| package == name).unwrap();
+        let manifest = fs::read_to_string(root.join(folder).join("Cargo.toml")).unwrap();
+        let section = manifest.split("\n[dependencies]").nth(1).unwrap_or_default();
+        let section = section.split("\n[").next().unwrap();
+        let name_of = |line: &str| line.split(['.', ' ']).next().unwrap().to_owned();
+        let found = section.lines().filter(|line| line.starts_with("keyloom-")).map(name_of);
+        let given = quoted(columns[2]).into_iter().map(str::to_owned);
+        found.collect::<BTreeSet<_>>() != given.collect()
+    };
+    rows.filter(is_wrong).collect()
+}
+
+#[test]
+fn the_map_names_what_a_crate_depends_on() {
+    let map = fs::read_to_string(crate::root().unwrap().join("ARCHITECTURE.md")).unwrap();
+    assert!(map.lines().filter(|line| line.starts_with("| `keyloom")).count() > 10);
+    assert_eq!(wrong_rows(&map), [""; 0]);
+    // The control.
+    let row = "| `keyloom-text` (`patterns/text`) | `keyloom-tables` | full-text search |";
+    assert_eq!(wrong_rows(row), [row]);
+}
+
+/// The functions `Type::name` in backticks that neither the core nor a pattern defines.
+fn missing_functions(text: &str) -> Vec<&str> {
+    let root = crate::root().unwrap();
+    let (mut sources, mut folders) = (String::new(), vec![root.join("src"), root.join("patterns")]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources += &fs::read_to_string(path).unwrap();
+            }
+        }
     }
+    let is_there = |name: &str| {
+        [format!("fn {name}("), format!("fn {name}<")].iter().any(|found| sources.contains(found))
+    };
+    let functions = quoted(text).into_iter().filter(|word| word.contains("::"));
+    functions.filter(|word| !is_there(word.rsplit("::").next().unwrap())).collect()
+}
+
+#[test]
+fn the_map_names_functions_that_exist() {
+    let map = fs::read_to_string(crate::root().unwrap().join("ARCHITECTURE.md")).unwrap();
+    assert!(quoted(&map).iter().filter(|word| word.contains("::")).count() > 10);
+    assert_eq!(missing_functions(&map), [""; 0]);
+    // The control.
+    assert_eq!(missing_functions("`Table::put`, `Table::putt`"), ["Table::putt"]);
 }
