@@ -124,7 +124,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         let mut done = Progress::default();
         let damaged = self.damaged_payloads(&Snapshots::lasting(store))?;
         for (key, _) in damaged.iter().filter(|(_, rule)| *rule != Rule::Undecodable) {
-            done.written += u64::from(store.transact(|txn| self.remove_unpaired(txn, key))?);
+            done.removed += u64::from(store.transact(|txn| self.remove_unpaired(txn, key))?);
         }
         done = done.followed_by(&self.by_state.repair(store)?);
         done = done.followed_by(&self.by_key.repair(store)?);

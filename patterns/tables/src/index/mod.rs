@@ -382,9 +382,10 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     }
 
     /// One page of the results of `answer` for the entries in `query`. Its arguments are the key of
-    /// the record, the record if it exists, and the key of the entry.
+    /// the record, the record if it exists, what `others` returns for this key, and the key of the
+    /// entry.
     #[allow(clippy::too_many_arguments)]
-    pub(crate) fn records_of<C: Codec<V>>(
+    pub(crate) fn records_of<C: Codec<V>, M, T>(
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
@@ -392,18 +393,21 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         order: Order,
         limit: usize,
         after: Option<&Continuation>,
-        answer: impl Fn(K, Option<V>, &[u8]) -> Result<Option<(K, V)>>,
-    ) -> Result<Page<(K, V)>> {
+        others: impl FnOnce(&[&K]) -> Result<Vec<M>>,
+        answer: impl Fn(K, Option<V>, M, &[u8]) -> Result<Option<T>>,
+    ) -> Result<Page<T>> {
         table.refuse_unless_attached(&self.space)?;
         let Page { items, next } = self.page_of(reader, query, order, limit, after)?;
         let keys: Vec<Result<K>> = items.iter().map(Found::record_key).collect();
-        let mut records = table.find_many(reader, keys.iter().flatten())?.into_iter();
+        let decoded: Vec<&K> = keys.iter().flatten().collect();
+        let records = table.find_many(reader, decoded.iter().copied())?;
+        // One for each key that decodes.
+        let mut records = records.into_iter().zip(others(&decoded)?);
         let entries = items.iter().zip(keys).map(|(found, key)| {
             let entry = found.entry_key();
-            let answered = key.and_then(|key| {
-                // `records` has one item for each key that decodes.
-                let record = records.next().unwrap_or(Ok(None))?;
-                answer(key, record, entry)
+            let answered = key.and_then(|key| match records.next() {
+                Some((record, other)) => answer(key, record?, other, entry),
+                None => Ok(None),
             });
             (entry, answered)
         });

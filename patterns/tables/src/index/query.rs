@@ -252,9 +252,7 @@ impl<'q, K: RecordKey, V, P> IndexQuery<'q, K, V, P> {
         table: &Table<K, V, C>,
     ) -> Result<Page<(K, V)>> {
         let Self { index, range, order, limit, after, .. } = self;
-        index.records_of(reader, table, range, *order, *limit, *after, |key, value, entry| {
-            record_of(key, value, entry).map(Some)
-        })
+        index.records_of(reader, table, range, *order, *limit, *after, nothing, record_of)
     }
 }
 
@@ -272,26 +270,32 @@ where
     /// also returned for an entry whose record does not decode or, unless the index is deferred,
     /// does not exist.
     pub fn records(&self, reader: &impl Reader) -> Result<Page<(K, V)>> {
+        self.joined(reader, nothing, |key, value, ()| Ok(Some((key, value))))
+    }
+
+    /// A page of the results of `answer` for the records, each with what `others` returns for its
+    /// key.
+    fn joined<M, T>(
+        &self,
+        reader: &impl Reader,
+        others: impl FnOnce(&[&K]) -> Result<Vec<M>>,
+        answer: impl Fn(K, V, M) -> Result<Option<T>>,
+    ) -> Result<Page<T>> {
         let Self { index, source, range, order, limit, after } = self;
         source.require_readable(reader)?;
-        let table = source.table();
-        if !source.is_deferred() {
-            return index.records_of(
-                reader,
-                table,
-                range,
-                *order,
-                *limit,
-                *after,
-                |key, value, entry| record_of(key, value, entry).map(Some),
-            );
-        }
-        let untyped = index.untyped();
-        index.records_of(reader, table, range, *order, *limit, *after, |key, value, entry| {
-            Ok(value
-                .filter(|value| untyped.has_entry(&key, value, entry))
-                .map(|value| (key, value)))
-        })
+        let untyped = source.is_deferred().then(|| index.untyped());
+        let answer = |key: K, value: Option<V>, other: M, entry: &[u8]| match (&untyped, value) {
+            // Of a deferred index, the record may not exist or have the entry any more.
+            (Some(untyped), Some(value)) if untyped.has_entry(&key, &value, entry) => {
+                answer(key, value, other)
+            }
+            (Some(_), _) => Ok(None),
+            (None, value) => {
+                let (key, value) = existing(key, value, entry)?;
+                answer(key, value, other)
+            }
+        };
+        index.records_of(reader, source.table(), range, *order, *limit, *after, others, answer)
     }
 
     /// Like [`records`](IndexQuery::records), each with the record of the same key in another
@@ -329,32 +333,11 @@ where
         other: &Table<K, W, D>,
         answer: impl Fn(K, V, Option<W>) -> Option<T>,
     ) -> Result<Page<T>> {
-        let Page { items, next } = self.page(reader)?;
-        let keys: Vec<Result<K>> = items.iter().map(Found::record_key).collect();
-        let records = self.source.table().find_many(reader, keys.iter().flatten())?;
-        let others = other.find_many(reader, keys.iter().flatten())?;
-        let untyped = self.source.is_deferred().then(|| self.index.untyped());
-        // One for each key that decodes.
-        let mut found = records.into_iter().zip(others);
-        let entries = items.iter().zip(keys).map(|(item, key)| {
-            let entry = item.entry_key();
-            let answered = key.and_then(|key| {
-                let (record, other) = found.next().unwrap_or((Ok(None), Ok(None)));
-                let (record, other) = (record?, other?);
-                Ok(match &untyped {
-                    None => {
-                        let (key, record) = record_of(key, record, entry)?;
-                        answer(key, record, other)
-                    }
-                    // Of a deferred index, the record may not have the entry any more.
-                    Some(untyped) => record
-                        .filter(|record| untyped.has_entry(&key, record, entry))
-                        .and_then(|record| answer(key, record, other)),
-                })
-            });
-            (entry, answered)
-        });
-        answers(entries, next, |last| Continuation::behind(last, &self.range, self.order))
+        self.joined(
+            reader,
+            |keys| other.find_many(reader, keys.iter().copied()),
+            |key, value, other| Ok(answer(key, value, other?)),
+        )
     }
 
     /// The first record, in the order of the index: the one record of a unique index.
@@ -393,7 +376,16 @@ where
 }
 
 /// The record of an entry, or an error if it does not exist.
-fn record_of<K, V>(key: K, value: Option<V>, entry: &[u8]) -> Result<(K, V)> {
+fn existing<K, V>(key: K, value: Option<V>, entry: &[u8]) -> Result<(K, V)> {
     let value = value.ok_or_else(|| Error::other(Dangling).at(entry))?;
     Ok((key, value))
+}
+
+fn record_of<K, V>(key: K, value: Option<V>, _: (), entry: &[u8]) -> Result<Option<(K, V)>> {
+    existing(key, value, entry).map(Some)
+}
+
+/// Nothing beside the records.
+fn nothing<K>(keys: &[&K]) -> Result<Vec<()>> {
+    Ok(vec![(); keys.len()])
 }
