@@ -11,6 +11,7 @@
 //! | limits the size of a transaction, or should imitate an engine that does | [`TransactionSize`] |
 //! | must not be used after `fork` | [`Process`] |
 //! | cannot notify of a change, and its writers are in one process | [`CommitSignal`] |
+//! | leaves what cannot be opened if its process dies while it creates a store | [`unfinished_path`], [`sync_name`] |
 //! | needs a bound that is a key | [`KeyRange::normalized`] |
 //!
 //! Every operation begins with [`check_key`], every put with [`check_value`]; a commit begins with
@@ -32,6 +33,7 @@
 //! [`AnyStore::open_with`]: crate::AnyStore::open_with
 
 mod commit_signal;
+mod files;
 mod overlay;
 mod process;
 mod span;
@@ -39,6 +41,7 @@ mod writer_slot;
 
 pub use crate::limits::TransactionSize;
 pub use commit_signal::{ChangedKeys, CommitSignal};
+pub use files::{sync_name, unfinished_path};
 pub use overlay::{Overlaid, Overlay, OverlayEntries};
 pub use process::Process;
 pub use writer_slot::{WriterSlot, WriterTurn};

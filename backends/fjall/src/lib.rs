@@ -37,8 +37,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::fs::{self, File};
-use std::hash::{BuildHasher, RandomState};
+use std::fs;
 use std::io;
 use std::iter::successors;
 use std::path::{Path, PathBuf};
@@ -49,7 +48,7 @@ use fjall::{
     Iter, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace,
     OptimisticWriteTx, PersistMode, Readable, Slice,
 };
-use keyloom::backend::{ChangedKeys, CommitSignal, Process};
+use keyloom::backend::{ChangedKeys, CommitSignal, Process, sync_name, unfinished_path};
 use keyloom::{
     AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, Writer, check_key, check_value,
@@ -186,10 +185,7 @@ fn create(path: &Path) -> Result<()> {
     {
         return Err(Error::MissingDirectory { path: parent.into() });
     }
-    let random = RandomState::new().hash_one(std::process::id());
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(format!(".{random:x}.new"));
-    let unfinished = Path::new(&unfinished);
+    let unfinished = &*unfinished_path(path);
     let created = fill(unfinished).and_then(|()| {
         // On Windows nothing is renamed to a directory that exists.
         let _empty_or_absent = fs::remove_dir(path);
@@ -202,7 +198,7 @@ fn create(path: &Path) -> Result<()> {
         // If it stays, it is a directory to delete; the first error says more.
         let _stays = fs::remove_dir_all(unfinished);
     }
-    created.and_then(|()| Ok(sync_directory(path)?)).map_err(|error| named_at_open(path, error))
+    created.and_then(|()| Ok(sync_name(path)?)).map_err(|error| named_at_open(path, error))
 }
 
 fn fill(path: &Path) -> fjall::Result<()> {
@@ -211,13 +207,6 @@ fn fill(path: &Path) -> fjall::Result<()> {
     meta.insert(FORMAT_KEY, FORMAT.to_be_bytes())?;
     database.keyspace(KEYS, KeyspaceCreateOptions::default)?;
     database.persist(PersistMode::SyncAll)
-}
-
-/// A directory whose name was not synced may be lost in a power failure.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // On other systems a directory cannot be opened as a file.
-    if cfg!(unix) { File::open(parent.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
 }
 
 fn check_format(database: &OptimisticTxDatabase, path: &Path) -> Result<()> {

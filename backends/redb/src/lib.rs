@@ -26,15 +26,16 @@
 //! [redb]: https://www.redb.org
 
 use std::fmt;
-use std::fs::{self, File};
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::fs;
 use std::io;
 use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyloom::backend::{ChangedKeys, CommitSignal, Process, WriterSlot, WriterTurn};
+use keyloom::backend::{
+    ChangedKeys, CommitSignal, Process, WriterSlot, WriterTurn, sync_name, unfinished_path,
+};
 use keyloom::{
     AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
     Transaction, TransactionState, Writer, check_key, check_value,
@@ -165,16 +166,13 @@ impl RedbOptions {
 /// Creates a store. The link fails if another process has created one meanwhile, which is then
 /// opened.
 fn create(path: &Path) -> Result<()> {
-    let random = RandomState::new().build_hasher().finish();
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(format!(".{random:x}.new"));
-    let unfinished = Path::new(&unfinished);
+    let unfinished = &*unfinished_path(path);
     let created = fill(unfinished).and_then(|()| match fs::hard_link(unfinished, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
         _ => Ok(()),
     });
     // If the store was not created, return the first error.
-    let removed = fs::remove_file(unfinished).and_then(|()| sync_directory(path));
+    let removed = fs::remove_file(unfinished).and_then(|()| sync_name(path));
     created.and(removed.map_err(redb::Error::from)).map_err(|error| named_at_open(path, error))
 }
 
@@ -184,13 +182,6 @@ fn fill(path: &Path) -> Result<(), redb::Error> {
     txn.open_table(META)?.insert(FORMAT_KEY, FORMAT)?;
     txn.open_table(TABLE)?;
     Ok(txn.commit()?)
-}
-
-/// A file whose directory entry was not synced may be lost in a power failure.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // On other systems a directory cannot be opened as a file.
-    if cfg!(unix) { File::open(parent.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
 }
 
 fn check_format(database: &Database, path: &Path) -> Result<()> {
