@@ -17,13 +17,13 @@ fn corner() -> impl Strategy<Value = (f64, f64)> {
     (degrees(), degrees())
 }
 
+fn square() -> impl Strategy<Value = Vec<(f64, f64)>> {
+    (corner(), 1.0..4.0_f64)
+        .prop_map(|((y, x), size)| vec![(y, x), (y, x + size), (y + size, x + size), (y + size, x)])
+}
+
 fn ring() -> impl Strategy<Value = Vec<(f64, f64)>> {
-    prop_oneof![
-        1 => prop::collection::vec(corner(), 3..9),
-        1 => corner().prop_flat_map(|(y, x)| (1.0..4.0_f64).prop_map(move |size| {
-            vec![(y, x), (y, x + size), (y + size, x + size), (y + size, x)]
-        })),
-    ]
+    prop_oneof![prop::collection::vec(corner(), 3..9), square()]
 }
 
 fn line_string(ring: &[(f64, f64)]) -> LineString<f64> {
@@ -33,7 +33,10 @@ fn line_string(ring: &[(f64, f64)]) -> LineString<f64> {
 #[test]
 fn polygons_are_refused_exactly_if_geo_finds_them_invalid() {
     let [valid, invalid] = [0, 0].map(Cell::new);
-    property((ring(), prop::collection::vec(ring(), 0..3)), |(shell, holes)| {
+    let any_rings = (ring(), prop::collection::vec(ring(), 0..3));
+    // A third is valid for sure: few cases suffice to see both.
+    let rings = prop_oneof![1 => square().prop_map(|shell| (shell, Vec::new())), 2 => any_rings];
+    property(rings, |(shell, holes)| {
         let holes = holes.iter().map(|hole| line_string(hole)).collect();
         let polygon = geo::Polygon::new(line_string(&shell), holes);
         let made = Polygon::from_geo(polygon.clone());
@@ -59,7 +62,7 @@ fn polygons_are_refused_exactly_if_geo_finds_them_invalid() {
         assert_eq!(stepwise.is_ok(), polygon.check_validation().is_ok(), "{polygon:?}");
     });
     let (valid, invalid) = (valid.get(), invalid.get());
-    assert!(valid > 5 && invalid > 5, "{valid} valid, {invalid} invalid");
+    assert!(valid > 0 && invalid > 0, "{valid} valid, {invalid} invalid");
 }
 
 #[test]
