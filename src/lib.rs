@@ -120,7 +120,10 @@ pub use any::{AnyBytes, AnyEntries, AnySnapshot, AnyStore, AnyTransaction, Opene
 pub use atomic::{AtomicOp, VersionstampedKey};
 pub use budget::{Budget, Budgeted, BudgetedEntries, OverBudget};
 pub use dynamic::{DynEntries, DynSnapshot, DynStore, DynTransaction, DynWriter};
-pub use error::{BoxedError, Error, HeldPages, OldestReader, Result, Shared, SharedError};
+pub use error::{
+    BoxedError, Error, HeldPages, LmdbError, OldestReader, Result, ServerError, Shared,
+    SharedError, StorageError,
+};
 #[cfg(feature = "etcd")]
 pub use etcd::Etcd;
 pub use faulty::{Fault, Faulty, FaultyEntries, FaultyReader};

@@ -16,6 +16,8 @@
 //! 5. What was committed before an error is kept.
 //! 6. After a failed write of a pattern the transaction [does not commit](Writer#a-failed-write).
 
+#[cfg(doc)]
+use crate::{LmdbError, ServerError, StorageError};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -54,8 +56,8 @@ pub trait Store: Send + Sync + 'static {
     /// Opens a snapshot of everything committed so far.
     ///
     /// # Errors
-    /// [`Error::ReadersFull`], [`Error::MapHeld`], [`Error::ConnectionLost`],
-    /// [`Error::ConnectionsBusy`], [`Error::Forked`], or another error of the backend.
+    /// [`LmdbError::ReadersFull`], [`LmdbError::MapHeld`], [`ServerError::ConnectionLost`],
+    /// [`ServerError::ConnectionsBusy`], [`Error::Forked`], or another error of the backend.
     fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
 
     /// Starts a transaction by hand. Prefer [`Store::transact`], which also commits and retries.
@@ -64,7 +66,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::NestedTransaction`], [`Error::WriterBusy`],
-    /// [`Error::MapHeld`], [`Error::Forked`], or another error of the backend.
+    /// [`LmdbError::MapHeld`], [`Error::Forked`], or another error of the backend.
     fn begin(&self) -> Result<Self::Transaction<'_>>;
 
     /// The limits of the store.
@@ -208,8 +210,8 @@ pub trait Reader {
     /// The entries with keys in `range`, read as the iterator advances.
     ///
     /// # Errors
-    /// [`Error::TooOld`], [`Error::Compacted`] or [`Error::ConnectionLost`] where the store has
-    /// them, here or from the iterator.
+    /// [`Error::TooOld`], [`ServerError::Compacted`] or [`ServerError::ConnectionLost`] where the
+    /// store has them, here or from the iterator.
     fn range(&self, range: KeyRange<'_>, order: Order) -> Result<Self::Entries<'_>>;
 
     /// The values of many keys, in their order. A remote store reads them in one round trip.
@@ -413,7 +415,7 @@ pub trait Writer: Reader {
     ///
     /// # Errors
     /// [`Error::EmptyKey`], [`Error::KeyTooLong`], [`Error::ValueTooLong`],
-    /// [`Error::TransactionTooLarge`], [`Error::MapFull`].
+    /// [`Error::TransactionTooLarge`], [`LmdbError::MapFull`].
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
     /// Puts entries in ascending key order. The effect is that of one [`put`](Writer::put) after
@@ -650,7 +652,7 @@ pub trait Transaction: Writer {
     ///
     /// # Errors
     /// [`Error::CommitRefused`] after a [failed write of a pattern](Writer#a-failed-write);
-    /// [`Error::Conflict`], [`Error::CommitUnknown`], [`Error::DiskFull`].
+    /// [`Error::Conflict`], [`Error::CommitUnknown`], [`StorageError::DiskFull`].
     fn commit(self) -> Result<()>;
 
     /// Whether an operation of this transaction has failed such that the whole transaction must run

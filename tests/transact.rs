@@ -5,8 +5,8 @@ use std::error::Error as _;
 use std::time::{Duration, Instant};
 
 use keyloom::{
-    DynWriter, Error, Fault, Faulty, KeyRange, Memory, Reader, Result, RetryPolicy, Store,
-    Transaction, VersionstampedKey, Writer,
+    DynWriter, Error, Fault, Faulty, KeyRange, Memory, Reader, Result, RetryPolicy, ServerError,
+    StorageError, Store, Transaction, VersionstampedKey, Writer,
 };
 
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -261,6 +261,32 @@ fn downcast_ref_looks_through_every_wrapper() {
     }
     assert_eq!(Error::ReadOnly.at(b"key").downcast_ref::<SoldOut>(), None);
     assert!(Error::other(Error::ReadOnly).downcast_ref::<Error>().is_some());
+}
+
+#[test]
+fn errors_of_engines_keep_their_meaning_in_every_wrapper() {
+    let lost = || ServerError::ConnectionLost { store: "db".into(), source: SoldOut.into() };
+    for error in [Error::from(lost()), Error::other(lost()), Error::from(lost()).at(b"key")] {
+        assert!(
+            matches!(error.downcast_ref(), Some(ServerError::ConnectionLost { .. })),
+            "{error}"
+        );
+        assert_eq!(error.downcast_ref(), Some(&SoldOut), "{error:?}");
+    }
+    let source = || SoldOut.into();
+    let full = Error::from(StorageError::DiskFull {
+        path: "db".into(),
+        source: std::io::Error::other("full").into(),
+        held: Default::default(),
+    });
+    let busy = Error::from(ServerError::Busy { store: "db".into(), source: source() });
+    let compacted = Error::from(ServerError::Compacted { revision: 7, source: source() });
+    let answers = [Error::from(lost()), busy, compacted, full]
+        .map(|error| Error::other(error.at(b"key")))
+        .map(|error| (error.is_retryable(), error.is_outdated(), error.maybe_committed()));
+    let [again, outdated, neither] =
+        [(true, false, false), (false, true, false), (false, false, false)];
+    assert_eq!(answers, [again, again, outdated, neither]);
 }
 
 #[test]

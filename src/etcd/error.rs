@@ -6,7 +6,7 @@ use etcd_client::Error as EtcdError;
 use tonic::Code;
 
 use crate::remote::Link;
-use crate::{Error, HeldPages, SharedError};
+use crate::{Error, HeldPages, ServerError, SharedError, StorageError};
 
 /// An error of etcd or of the connection to it, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -149,7 +149,9 @@ pub(super) fn of_read(link: &Link, error: &EtcdError, revision: Option<i64>) -> 
     let failed = Failed::why(error);
     let said = said(error);
     match (failed, revision) {
-        (Failed::Compacted, Some(revision)) => Error::Compacted { revision, source: said.into() },
+        (Failed::Compacted, Some(revision)) => {
+            Error::Server(ServerError::Compacted { revision, source: said.into() })
+        }
         (Failed::Refused(remedy), _) => refused(said, remedy),
         (Failed::LoginRefused, _) => login_refused(link, said),
         _ if failed.may_pass() => link.lost(said),
@@ -181,12 +183,19 @@ pub(super) fn of_commit(
 fn full(link: &Link) -> Error {
     let why = "etcd's quota is used up: compact, defragment and disarm the alarm";
     let source = std::io::Error::other(why).into();
-    Error::DiskFull { path: link.place().into(), source, held: HeldPages::default() }
+    Error::Storage(StorageError::DiskFull {
+        path: link.place().into(),
+        source,
+        held: HeldPages::default(),
+    })
 }
 
 fn login_refused(link: &Link, said: Said) -> Error {
     let remedy = "check whether authentication is enabled on the cluster";
-    Error::LoginRefused { store: link.place().into(), source: Refused { said, remedy }.into() }
+    Error::Server(ServerError::LoginRefused {
+        store: link.place().into(),
+        source: Refused { said, remedy }.into(),
+    })
 }
 
 fn refused(said: Said, remedy: &'static str) -> Error {

@@ -135,7 +135,7 @@
 //! }
 //! ```
 //!
-//! If the quota is used up, a commit fails with [`DiskFull`](crate::Error::DiskFull) and writes
+//! If the quota is used up, a commit fails with [`DiskFull`](StorageError::DiskFull) and writes
 //! nothing; one more round trip verifies that the cluster's revision is unchanged. etcd executes
 //! the write that uses up the quota and returns the same error. That commit, and one concurrent
 //! with another program's write, is `CommitUnknown` with `DiskFull` as its source. Afterwards etcd
@@ -145,7 +145,7 @@
 //! # History
 //!
 //! Snapshots read the history that etcd keeps. A read of a compacted revision fails with
-//! [`Compacted`](crate::Error::Compacted). By default etcd keeps all history until the quota is used
+//! [`Compacted`](ServerError::Compacted). By default etcd keeps all history until the quota is used
 //! up, so run it with `--auto-compaction-mode=periodic --auto-compaction-retention=1h`; choose a
 //! retention that is longer than any snapshot lives.
 //!
@@ -171,6 +171,8 @@ mod session;
 mod validation;
 mod watch;
 
+#[cfg(doc)]
+use crate::{ServerError, StorageError};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;

@@ -1,5 +1,7 @@
 //! The options of a store.
 
+#[cfg(doc)]
+use crate::ServerError;
 use std::fmt;
 use std::time::Duration;
 
@@ -168,7 +170,7 @@ impl EtcdOptions {
     /// Sends one request to verify that the cluster answers.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`], [`Error::ConnectionLost`] if no member answers, or the
+    /// [`Error::InvalidArgument`], [`ServerError::ConnectionLost`] if no member answers, or the
     /// cluster's error, for example about a wrong password.
     pub fn open(self, address: &str) -> Result<Etcd> {
         Etcd::from_plan(self.plan(address)?)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::{env, fs, io};
 
 use crate::remote::{NAME_RULE, is_name};
-use crate::{Error, Result};
+use crate::{Error, Result, StorageError};
 
 const SCHEME: &str = "fdb:";
 
@@ -79,7 +79,10 @@ impl ClusterFile {
                  writes when the coordinators change"
             }
             Err(error) => {
-                return Err(Error::Io { path: self.shown_path().into(), source: error.into() });
+                return Err(Error::Storage(StorageError::Io {
+                    path: self.shown_path().into(),
+                    source: error.into(),
+                }));
             }
         };
         Err(self.refused(why))
@@ -156,6 +159,6 @@ mod tests {
     fn a_directory_in_place_of_a_cluster_file_is_an_io_error() {
         let address = Address::parse("fdb:/").unwrap();
         let error = address.cluster_file().checked().unwrap_err();
-        assert!(matches!(error, Error::Io { .. }), "{error:?}");
+        assert!(matches!(error, Error::Storage(StorageError::Io { .. })), "{error:?}");
     }
 }

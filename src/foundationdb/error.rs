@@ -6,7 +6,7 @@ use foundationdb::FdbError;
 
 use super::address::ClusterFile;
 use crate::remote::Link;
-use crate::{Error, Limits};
+use crate::{Error, Limits, ServerError};
 
 /// Codes with a variant of their own; all others are classified by the client.
 mod code {
@@ -65,7 +65,7 @@ pub(super) fn of(error: FdbError, asked: Asked, age: Duration, link: &Link) -> E
             Error::CommitUnknown { source: said.into() }
         }
         _ if error.is_retryable() => {
-            Error::ServerBusy { store: link.place().into(), source: said.into() }
+            Error::Server(ServerError::Busy { store: link.place().into(), source: said.into() })
         }
         _ => Error::Backend(said.into()),
     }

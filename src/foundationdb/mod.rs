@@ -54,7 +54,7 @@
 //! fetched part of a range counts as read. A snapshot does not conflict.
 //!
 //! After a retryable error (a conflict, a recovery, a limit of the cluster's load:
-//! [`Error::ServerBusy`]) the next transaction or snapshot of this thread waits for the client's
+//! [`ServerError::Busy`]) the next transaction or snapshot of this thread waits for the client's
 //! back-off, which grows with each failure. This includes an unrelated one that begins within a
 //! second; so the [retry policy](FoundationDbOptions::retry_policy) adds hardly any pauses. A
 //! commit without an answer is an [`Error::CommitUnknown`]: retry it only if the transaction first
@@ -127,7 +127,7 @@
 //! # A silent cluster
 //!
 //! Every wait ends after the [time-out](FoundationDbOptions::timeout): opening with
-//! [`Error::Unreachable`], a read with [`Error::ConnectionLost`], a commit with
+//! [`ServerError::Unreachable`], a read with [`ServerError::ConnectionLost`], a commit with
 //! [`Error::CommitUnknown`]. `transact` starts no attempt after that time.
 
 mod address;
@@ -147,7 +147,7 @@ use foundationdb::{Database, Transaction};
 pub use options::FoundationDbOptions;
 
 use crate::remote::{Link, Outcome, RemoteEntries, RemoteSnapshot, RemoteTransaction};
-use crate::{Error, Limits, Result, RetryPolicy, Store};
+use crate::{Error, Limits, Result, RetryPolicy, ServerError, Store};
 use address::ClusterFile;
 use again::Again;
 use keyspace::Keyspace;
@@ -226,8 +226,8 @@ impl FoundationDb {
         }
         match looked {
             Ok(_) => Ok(()),
-            Err(Error::ConnectionLost { store, source }) => {
-                Err(Error::Unreachable { store, source })
+            Err(Error::Server(ServerError::ConnectionLost { store, source })) => {
+                Err(Error::Server(ServerError::Unreachable { store, source }))
             }
             Err(error) => Err(error::about_file(error, file)),
         }

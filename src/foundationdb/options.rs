@@ -1,5 +1,7 @@
 //! The options of a store on FoundationDB.
 
+#[cfg(doc)]
+use crate::ServerError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,8 +72,8 @@ impl FoundationDbOptions {
     }
 
     /// How long to wait for one answer of the cluster. Default: 30 seconds. After that a read is an
-    /// [`Error::ConnectionLost`], a commit an [`Error::CommitUnknown`], and opening an
-    /// [`Error::Unreachable`].
+    /// [`ServerError::ConnectionLost`], a commit an [`Error::CommitUnknown`], and opening an
+    /// [`ServerError::Unreachable`].
     ///
     /// `begin` and `snapshot` wait once each. [`transact`](crate::Store::transact) starts no
     /// attempt after this time, unless a [retry policy](FoundationDbOptions::retry_policy) is set:
@@ -132,7 +134,8 @@ impl FoundationDbOptions {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an address, a name, a prefix or a cluster file that is not
-    /// valid, [`Error::Unreachable`] if the cluster does not answer in time, or the client's error.
+    /// valid, [`ServerError::Unreachable`] if the cluster does not answer in time, or the client's
+    /// error.
     pub fn open(self, address: &str) -> Result<FoundationDb> {
         let address = Address::parse(address)?;
         if let (Some(_), Some(name)) = (&self.prefix, &address.name) {

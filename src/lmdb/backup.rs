@@ -13,7 +13,7 @@ use std::time::Duration;
 use heed::{CompactionOption, Env, WithoutTls};
 
 use super::open::{existing, explain, sync_names};
-use crate::{Error, Result};
+use crate::{Error, Result, StorageError};
 
 /// The file of a store, in its directory.
 const DATA: &str = "data.mdb";
@@ -92,7 +92,9 @@ fn make_directory(store: &Path, directory: &Path) -> Result<bool> {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Error::MissingDirectory { path: directory.to_path_buf() });
+            return Err(Error::Storage(StorageError::MissingDirectory {
+                path: directory.to_path_buf(),
+            }));
         }
         Err(error) => return Err(explain(error.into(), directory)),
     }

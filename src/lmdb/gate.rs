@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::deadline::Deadline;
-use crate::{Error, Result};
+use crate::{Error, LmdbError, Result};
 
 /// Counts open snapshots and transactions. LMDB's map may be resized only while none is open.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Gate {
     /// Waits while the map is being resized, then counts one more.
     ///
     /// # Errors
-    /// [`Error::MapHeld`] if an open snapshot or transaction delays the resizing for too long.
+    /// [`LmdbError::MapHeld`] if an open snapshot or transaction delays the resizing for too long.
     pub(super) fn enter(&self, holder: Holder, deadline: &Deadline<'_>) -> Result<Ticket<'_>> {
         let mut state = self.wait_until(self.lock(), deadline, |state| !state.closed);
         if state.closed {
@@ -57,7 +57,7 @@ impl Gate {
     /// Waits until nothing is open, and runs `work` before anything can be opened.
     ///
     /// # Errors
-    /// [`Error::MapHeld`] if a snapshot or transaction stayed open; errors of `work`.
+    /// [`LmdbError::MapHeld`] if a snapshot or transaction stayed open; errors of `work`.
     pub(super) fn alone<T>(
         &self,
         deadline: &Deadline<'_>,
@@ -111,7 +111,7 @@ impl Gate {
 }
 
 fn held(state: &State, deadline: &Deadline<'_>) -> Error {
-    Error::MapHeld { open: state.open.len(), waited_ms: deadline.waited_ms() }
+    Error::Lmdb(LmdbError::MapHeld { open: state.open.len(), waited_ms: deadline.waited_ms() })
 }
 
 impl Drop for Ticket<'_> {

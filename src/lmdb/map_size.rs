@@ -6,7 +6,7 @@ use std::path::Path;
 use heed::{Env, MdbError, WithoutTls};
 
 use super::{address_space, file, open};
-use crate::{Error, Result};
+use crate::{Error, LmdbError, Result, StorageError};
 
 /// The largest number of times in a row that a transaction adopts a map that another process has
 /// enlarged.
@@ -66,14 +66,18 @@ unsafe fn map_again(
 ) -> Result<()> {
     // The engine unmaps the old map before it maps the new one, and has none if the system
     // refuses. A probe before it makes that rare.
-    address_space::probe(bytes)
-        .map_err(|source| Error::AddressSpace { wanted_bytes: bytes, source: source.into() })?;
+    address_space::probe(bytes).map_err(|source| {
+        Error::Lmdb(LmdbError::AddressSpace { wanted_bytes: bytes, source: source.into() })
+    })?;
     // SAFETY: the caller's promise.
     unsafe { env.resize(argument) }.map_err(|error| {
         let source = match error {
             heed::Error::Io(source) => source,
             other => std::io::Error::other(other.to_string()),
         };
-        Error::Unusable { path: path.to_owned(), source: Some(source.into()) }
+        Error::Storage(StorageError::Unusable {
+            path: path.to_owned(),
+            source: Some(source.into()),
+        })
     })
 }

@@ -19,16 +19,16 @@
 //! * **A process that is killed leaves its snapshots in the lock file.** A writer clears them every
 //!   10 ms and whenever the file has grown by 64 pages. If the map, the disk or the reader slots
 //!   are full, they are cleared too, and [`transact`](Store::transact) retries the transaction. If
-//!   a live snapshot keeps the pages, [`Error::MapFull`] and [`Error::DiskFull`] name its process
-//!   and age.
+//!   a live snapshot keeps the pages, [`LmdbError::MapFull`] and [`StorageError::DiskFull`] name
+//!   its process and age.
 //! * **A snapshot is one whole commit, and never an earlier one than the snapshot before.** The
 //!   engine alone has a race here. It reads the number of the newest commit first and copies its
 //!   meta page later. If a reader is delayed between the two until the next commit has ended, it
 //!   may copy the page while the commit after that one writes it. So keyloom checks whether this
 //!   may have happened, and then begins the snapshot again. It waits for no commit, except if there
-//!   is no slot for the check: then for a fraction of a second, before [`Error::ReadersFull`].
+//!   is no slot for the check: then for a fraction of a second, before [`LmdbError::ReadersFull`].
 //! * **The map grows automatically.** It reserves address space only, so the default is large. If
-//!   it is full all the same, the transaction fails with [`Error::MapFull`], and the next
+//!   it is full all the same, the transaction fails with [`LmdbError::MapFull`], and the next
 //!   [`begin`](Store::begin), such as that of the retry in [`transact`](Store::transact), doubles
 //!   it. For this, the process must have no open snapshot: `begin` waits for the old ones up to
 //!   [`LmdbOptions::grow_patience`], and new ones wait for `begin` as long. So do not take a second
@@ -49,7 +49,7 @@
 //! * **Reading needs a writable lock file**, since each snapshot takes a reader slot in it, by
 //!   which a writer knows the pages that it must not overwrite. If the lock file is not writable,
 //!   on a read-only mount or by its mode, [`read_only`](LmdbOptions::read_only) fails with
-//!   [`Error::LockFileNotWritable`], unless the caller asserts with
+//!   [`LmdbError::LockFileNotWritable`], unless the caller asserts with
 //!   [`assume_no_writer`](LmdbOptions::assume_no_writer) that no process writes to the store.
 //! * **Fork before opening.** In a child that is forked later, the handle returns
 //!   [`Error::Forked`]; the child can drop it and open the store again. Snapshots and transactions
@@ -87,8 +87,8 @@ use heed::{CompactionOption, Database, Env, MdbError, RoTxn, WithoutTls};
 use crate::backend::{CommitSignal, WriterSlot, WriterTurn};
 use crate::deadline::Deadline;
 use crate::{
-    Error, HeldPages, KeyRange, Limits, OldestReader, Order, Reader, Result, RetryPolicy, Store,
-    check_key,
+    Error, HeldPages, KeyRange, Limits, LmdbError, OldestReader, Order, Reader, Result,
+    RetryPolicy, StorageError, Store, check_key,
 };
 
 use crate::backend::Process;
@@ -282,10 +282,11 @@ impl Lmdb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `directory` already contains a store, [`Error::DiskFull`],
-    /// [`Error::MissingDirectory`] if its parent does not exist, [`Error::PermissionDenied`]; with
-    /// [`Compaction::Off`] also [`Error::NestedTransaction`] if this thread has a transaction open,
-    /// and [`Error::WriterBusy`]; and the errors of [`snapshot`](Store::snapshot).
+    /// [`Error::InvalidArgument`] if `directory` already contains a store,
+    /// [`StorageError::DiskFull`], [`StorageError::MissingDirectory`] if its parent does not exist,
+    /// [`StorageError::PermissionDenied`]; with [`Compaction::Off`] also
+    /// [`Error::NestedTransaction`] if this thread has a transaction open, and
+    /// [`Error::WriterBusy`]; and the errors of [`snapshot`](Store::snapshot).
     pub fn backup(&self, directory: impl AsRef<Path>, compaction: Compaction) -> Result<()> {
         let shared = &*self.shared;
         // The engine's own copy can neither adopt a larger map nor free slots of dead readers.
@@ -338,8 +339,8 @@ impl Lmdb {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAStore`] and [`Error::Damaged`] if the meta pages are unusable. Other damage is
-    /// not an error but is listed in [`Report::faults`](file::Report::faults).
+    /// [`StorageError::NotAStore`] and [`StorageError::Damaged`] if the meta pages are unusable.
+    /// Other damage is not an error but is listed in [`Report::faults`](file::Report::faults).
     pub fn verify(path: impl AsRef<Path>, progress: impl FnMut(u64, u64)) -> Result<file::Report> {
         let path = path.as_ref();
         file::verify(path.join("data.mdb"), progress)
@@ -354,8 +355,8 @@ impl Lmdb {
     /// data again, or take them from a [`backup`](Lmdb::backup), which writes them to another file.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::DiskFull`], [`Error::Unusable`] after a failure, or
-    /// [`Error::Io`].
+    /// [`Error::ReadOnly`], [`StorageError::DiskFull`], [`StorageError::Unusable`] after a failure,
+    /// or [`StorageError::Io`].
     pub fn flush(&self) -> Result<()> {
         self.shared.process.check(&self.shared.path)?;
         if self.shared.options.read_only {
@@ -422,7 +423,7 @@ impl Shared {
 
     /// Records that the engine was left without a map, if it was.
     fn note_unmapped(&self, resized: Result<()>) -> Result<()> {
-        if matches!(resized, Err(Error::Unusable { .. })) {
+        if matches!(resized, Err(Error::Storage(StorageError::Unusable { .. }))) {
             self.is_unmapped.store(true, Ordering::Release);
         }
         resized
@@ -432,7 +433,10 @@ impl Shared {
     /// where the map does not change.
     fn check_map(&self) -> Result<()> {
         if self.is_unmapped.load(Ordering::Acquire) {
-            return Err(Error::Unusable { path: self.path.clone(), source: None });
+            return Err(Error::Storage(StorageError::Unusable {
+                path: self.path.clone(),
+                source: None,
+            }));
         }
         Ok(())
     }
@@ -440,7 +444,10 @@ impl Shared {
     /// Returns an error for a write after an fsync has failed.
     fn check_sync(&self) -> Result<()> {
         if self.sync_failed.load(Ordering::Acquire) {
-            return Err(Error::Unusable { path: self.path.clone(), source: None });
+            return Err(Error::Storage(StorageError::Unusable {
+                path: self.path.clone(),
+                source: None,
+            }));
         }
         Ok(())
     }
@@ -525,17 +532,23 @@ impl Shared {
         match error {
             heed::Error::Mdb(MdbError::ReadersFull) => {
                 // Another process may have created the lock file, with another number of slots.
-                Error::ReadersFull { max_readers: self.env.info().maximum_number_of_readers }
+                Error::Lmdb(LmdbError::ReadersFull {
+                    max_readers: self.env.info().maximum_number_of_readers,
+                })
             }
             other => match open::explain(other, &self.path) {
-                Error::DiskFull { source, .. } => self.disk_full(source),
+                Error::Storage(StorageError::DiskFull { source, .. }) => self.disk_full(source),
                 error => error,
             },
         }
     }
 
     fn disk_full(&self, source: crate::Shared<std::io::Error>) -> Error {
-        Error::DiskFull { path: self.path.clone(), source, held: self.held_pages() }
+        Error::Storage(StorageError::DiskFull {
+            path: self.path.clone(),
+            source,
+            held: self.held_pages(),
+        })
     }
 
     /// The error of the first call that finds the map full. The next transaction enlarges the map,
@@ -550,7 +563,7 @@ impl Shared {
 
     fn map_full_held(&self, held: HeldPages) -> Error {
         let (map_bytes, max_map_bytes) = (self.env.info().map_size, self.options.max_map_bytes);
-        Error::MapFull { map_bytes, max_map_bytes, held }
+        Error::Lmdb(LmdbError::MapFull { map_bytes, max_map_bytes, held })
     }
 
     /// Clears the slots of dead processes. If there are none, finds the reader that keeps the most

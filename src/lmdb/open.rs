@@ -23,7 +23,7 @@ use super::{lock_file, map_size, room};
 use crate::backend::Process;
 use crate::backend::{CommitSignal, WriterSlot};
 use crate::deadline::Deadline;
-use crate::{Error, HeldPages, Result};
+use crate::{Error, HeldPages, LmdbError, Result, StorageError};
 
 /// The database that holds the number of the format.
 pub(super) const META_NAME: &str = "keyloom.meta";
@@ -56,7 +56,7 @@ pub(super) fn open(options: LmdbOptions, path: &Path) -> Result<Lmdb> {
                 refuse_damage(&data, &path)?;
             }
             None if options.read_only || !options.create => {
-                return Err(Error::MissingStore { path });
+                return Err(Error::Storage(StorageError::MissingStore { path }));
             }
             None => {}
         }
@@ -110,11 +110,13 @@ fn open_lock_file(options: &LmdbOptions, path: &Path) -> Result<Option<File>> {
     if options.assume_no_writer {
         return match lock_file::is_in_use(&lock) {
             Ok(false) => Ok(None),
-            Ok(true) => Err(Error::OpenElsewhere { path: path.into() }),
+            Ok(true) => Err(Error::Lmdb(LmdbError::OpenElsewhere { path: path.into() })),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Err(Error::PermissionDenied { action: "read", path: lock })
+                Err(Error::Storage(StorageError::PermissionDenied { action: "read", path: lock }))
             }
-            Err(error) => Err(Error::Io { path: lock, source: error.into() }),
+            Err(error) => {
+                Err(Error::Storage(StorageError::Io { path: lock, source: error.into() }))
+            }
         };
     }
     match lock_file::open(&lock) {
@@ -126,7 +128,7 @@ fn open_lock_file(options: &LmdbOptions, path: &Path) -> Result<Option<File>> {
         // On a read-only mount the engine would continue without slots, and a writer would
         // overwrite pages that a snapshot reads.
         Err(source) if options.read_only && lock_file::is_refused(&source) => {
-            Err(Error::LockFileNotWritable { path: lock, source: source.into() })
+            Err(Error::Lmdb(LmdbError::LockFileNotWritable { path: lock, source: source.into() }))
         }
         Err(_) => Ok(None),
     }
@@ -196,11 +198,11 @@ impl Drop for Registration {
 
 /// The directory of the store with all links resolved. Creates it if the options allow that.
 fn prepare_directory(path: &Path, options: &LmdbOptions) -> Result<PathBuf> {
-    let missing = || Error::MissingDirectory { path: path.to_path_buf() };
+    let missing = || Error::Storage(StorageError::MissingDirectory { path: path.to_path_buf() });
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => {
             let why = "it is a file; a store is a directory that holds `data.mdb`".into();
-            return Err(Error::NotAStore { path: path.to_path_buf(), why });
+            return Err(Error::Storage(StorageError::NotAStore { path: path.to_path_buf(), why }));
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -227,7 +229,7 @@ pub(super) fn existing(data: &Path) -> Result<Option<fs::Metadata>> {
 
 fn refuse_open_file(open_files: &BTreeSet<FileId>, file: &fs::Metadata, path: &Path) -> Result<()> {
     if open_files.contains(&FileId::of(file)) {
-        return Err(Error::AlreadyOpen { path: path.to_path_buf() });
+        return Err(Error::Lmdb(LmdbError::AlreadyOpen { path: path.to_path_buf() }));
     }
     Ok(())
 }
@@ -254,7 +256,10 @@ fn refuse_damage(data: &Path, path: &Path) -> Result<()> {
         match fault {
             None => return Ok(()),
             Some(fault) if looks == LOOKS => {
-                return Err(Error::Damaged { path: path.to_path_buf(), why: fault.to_string() });
+                return Err(Error::Storage(StorageError::Damaged {
+                    path: path.to_path_buf(),
+                    why: fault.to_string(),
+                }));
             }
             Some(_) => {
                 looks += 1;
@@ -270,8 +275,8 @@ pub(super) fn explain_file(error: FileError, path: &Path) -> Error {
     let path = path.to_path_buf();
     match error {
         FileError::Io(error) => explain_read(error, &path),
-        FileError::NoSoundMeta { .. } => Error::Damaged { path, why },
-        _ => Error::NotAStore { path, why },
+        FileError::NoSoundMeta { .. } => Error::Storage(StorageError::Damaged { path, why }),
+        _ => Error::Storage(StorageError::NotAStore { path, why }),
     }
 }
 
@@ -309,7 +314,10 @@ fn open_env(options: &LmdbOptions, path: &Path) -> Result<Env<WithoutTls>> {
     // It is trusted not to be changed by programs other than LMDB, as the module docs require.
     unsafe { env.flags(flags).open(path) }.map_err(|error| match error {
         heed::Error::Io(source) if source.kind() == io::ErrorKind::OutOfMemory => {
-            Error::AddressSpace { wanted_bytes: options.map_bytes, source: source.into() }
+            Error::Lmdb(LmdbError::AddressSpace {
+                wanted_bytes: options.map_bytes,
+                source: source.into(),
+            })
         }
         other => explain(other, path),
     })
@@ -380,7 +388,11 @@ fn create_database(
         let data = match data.open(txn)? {
             Some(data) => data,
             None if options.create => data.create(txn)?,
-            None => return Ok(CommitOrAbort::Abort(Error::MissingStore { path: path.into() })),
+            None => {
+                return Ok(CommitOrAbort::Abort(Error::Storage(StorageError::MissingStore {
+                    path: path.into(),
+                })));
+            }
         };
         Ok::<_, heed::Error>(CommitOrAbort::Commit((data,)))
     });
@@ -403,7 +415,7 @@ fn check_format(stored: Option<&[u8]>, path: &Path) -> Result<()> {
 
 fn not_keyloom(path: &Path) -> Error {
     let why = "it is an LMDB file of another program, or has no database of this name".into();
-    Error::NotAStore { path: path.to_path_buf(), why }
+    Error::Storage(StorageError::NotAStore { path: path.to_path_buf(), why })
 }
 
 /// Syncs the directory entries of the store: that of its file, and that of its directory.
@@ -420,7 +432,7 @@ pub(super) fn sync_names(directory: &Path) -> Result<()> {
     }
     match sync_directory(parent) {
         // A directory that is not readable cannot be synced.
-        Err(Error::PermissionDenied { .. }) => Ok(()),
+        Err(Error::Storage(StorageError::PermissionDenied { .. })) => Ok(()),
         synced => synced,
     }
 }
@@ -434,7 +446,10 @@ fn sync_directory(directory: &Path) -> Result<()> {
 /// Converts an error of the system from an operation that only reads.
 fn explain_read(error: io::Error, path: &Path) -> Error {
     if error.kind() == io::ErrorKind::PermissionDenied {
-        return Error::PermissionDenied { action: "read", path: path.into() };
+        return Error::Storage(StorageError::PermissionDenied {
+            action: "read",
+            path: path.into(),
+        });
     }
     explain(error.into(), path)
 }
@@ -446,26 +461,32 @@ pub(super) fn explain(error: heed::Error, path: &Path) -> Error {
         heed::Error::Io(source) => match source.kind() {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => {
-                Error::DiskFull { path, source: source.into(), held: HeldPages::default() }
-            }
+            | io::ErrorKind::FileTooLarge => Error::Storage(StorageError::DiskFull {
+                path,
+                source: source.into(),
+                held: HeldPages::default(),
+            }),
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Error::PermissionDenied { action: "write", path }
+                Error::Storage(StorageError::PermissionDenied { action: "write", path })
             }
-            io::ErrorKind::NotFound => Error::MissingDirectory { path },
-            _ => Error::Io { path, source: source.into() },
+            io::ErrorKind::NotFound => Error::Storage(StorageError::MissingDirectory { path }),
+            _ => Error::Storage(StorageError::Io { path, source: source.into() }),
         },
-        heed::Error::EnvAlreadyOpened => Error::AlreadyOpen { path },
-        heed::Error::Mdb(MdbError::Invalid) => {
-            Error::NotAStore { path, why: "its first page is not a page of LMDB".into() }
-        }
-        heed::Error::Mdb(MdbError::VersionMismatch) => {
-            Error::NotAStore { path, why: "another version of LMDB wrote it".into() }
-        }
+        heed::Error::EnvAlreadyOpened => Error::Lmdb(LmdbError::AlreadyOpen { path }),
+        heed::Error::Mdb(MdbError::Invalid) => Error::Storage(StorageError::NotAStore {
+            path,
+            why: "its first page is not a page of LMDB".into(),
+        }),
+        heed::Error::Mdb(MdbError::VersionMismatch) => Error::Storage(StorageError::NotAStore {
+            path,
+            why: "another version of LMDB wrote it".into(),
+        }),
         heed::Error::Mdb(fault @ (MdbError::Corrupted | MdbError::PageNotFound)) => {
-            Error::Damaged { path, why: fault.to_string() }
+            Error::Storage(StorageError::Damaged { path, why: fault.to_string() })
         }
-        heed::Error::Mdb(MdbError::Panic) => Error::Unusable { path, source: None },
+        heed::Error::Mdb(MdbError::Panic) => {
+            Error::Storage(StorageError::Unusable { path, source: None })
+        }
         other => Error::Backend(other.into()),
     }
 }

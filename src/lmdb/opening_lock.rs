@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::open::explain;
-use crate::{Error, Result};
+use crate::{Error, LmdbError, Result};
 
 /// How long to wait for another process that opens the store. Checking a file for damage takes some
 /// time.
@@ -39,7 +39,7 @@ impl OpeningLock {
     /// Waits for the process that is opening the store in `path`.
     ///
     /// # Errors
-    /// [`Error::OpeningHeld`], or the system's error.
+    /// [`LmdbError::OpeningHeld`], or the system's error.
     pub(super) fn take(path: &Path, others: Others) -> Result<Self> {
         let directory = match File::open(path) {
             Ok(directory) => directory,
@@ -63,7 +63,10 @@ impl OpeningLock {
                 }
                 Err(TryLockError::WouldBlock) => {
                     let waited_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    return Err(Error::OpeningHeld { path: path.to_path_buf(), waited_ms });
+                    return Err(Error::Lmdb(LmdbError::OpeningHeld {
+                        path: path.to_path_buf(),
+                        waited_ms,
+                    }));
                 }
                 Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Err(TryLockError::Error(error)) if is_unsupported(&error) => return Ok(Self(None)),

@@ -1,5 +1,7 @@
 //! The options of a store.
 
+#[cfg(doc)]
+use crate::{LmdbError, StorageError};
 use std::path::Path;
 use std::time::Duration;
 
@@ -121,10 +123,10 @@ impl LmdbOptions {
     ///
     /// **If a process writes to the store all the same, snapshots change under their readers**:
     /// entries are missing or wrong, and the program may crash. On this machine, this is prevented:
-    /// a store that another process has open is refused ([`Error::OpenElsewhere`]), and while this
-    /// handle is open, keyloom opens the store for no other program ([`Error::OpeningHeld`]),
-    /// except with this option. Two cases are not detected: a process of another machine, and a
-    /// program that opens the store later without keyloom.
+    /// a store that another process has open is refused ([`LmdbError::OpenElsewhere`]), and while
+    /// this handle is open, keyloom opens the store for no other program
+    /// ([`LmdbError::OpeningHeld`]), except with this option. Two cases are not detected: a process
+    /// of another machine, and a program that opens the store later without keyloom.
     ///
     /// ```
     /// use keyloom::{Lmdb, Reader, Store, Writer};
@@ -191,11 +193,12 @@ impl LmdbOptions {
     /// Opens the store in the directory `path`.
     ///
     /// # Errors
-    /// [`Error::MissingDirectory`], [`Error::MissingStore`], [`Error::PermissionDenied`],
-    /// [`Error::NotAStore`], [`Error::Damaged`], [`Error::NewerFormat`], [`Error::AlreadyOpen`],
-    /// [`Error::LockFileNotWritable`], [`Error::OpenElsewhere`], [`Error::OpeningHeld`],
-    /// [`Error::AddressSpace`], [`Error::InvalidArgument`], [`Error::WriterBusy`],
-    /// [`Error::DiskFull`] or [`Error::Io`].
+    /// [`StorageError::MissingDirectory`], [`StorageError::MissingStore`],
+    /// [`StorageError::PermissionDenied`], [`StorageError::NotAStore`], [`StorageError::Damaged`],
+    /// [`Error::NewerFormat`], [`LmdbError::AlreadyOpen`], [`LmdbError::LockFileNotWritable`],
+    /// [`LmdbError::OpenElsewhere`], [`LmdbError::OpeningHeld`], [`LmdbError::AddressSpace`],
+    /// [`Error::InvalidArgument`], [`Error::WriterBusy`], [`StorageError::DiskFull`] or
+    /// [`StorageError::Io`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Lmdb> {
         open::open(self, path.as_ref())
     }

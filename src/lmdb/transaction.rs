@@ -16,8 +16,8 @@ use super::{LmdbEntries, Shared, get};
 use crate::backend::{ChangedKeys, WriterTurn};
 use crate::deadline::Deadline;
 use crate::{
-    Error, HeldPages, KeyBuf, KeyRange, Limits, Order, Reader, Result, Transaction,
-    TransactionState, Writer, check_key, check_value,
+    Error, HeldPages, KeyBuf, KeyRange, Limits, LmdbError, Order, Reader, Result, StorageError,
+    Transaction, TransactionState, Writer, check_key, check_value,
 };
 
 /// A transaction of an [`Lmdb`](crate::Lmdb) store.
@@ -53,9 +53,11 @@ impl Full {
         let source = || io::Error::from(io::ErrorKind::StorageFull).into();
         match self {
             Self::Map(held) => shared.map_full_held(held),
-            Self::Disk(held) => {
-                Error::DiskFull { path: shared.path.clone(), source: source(), held }
-            }
+            Self::Disk(held) => Error::Storage(StorageError::DiskFull {
+                path: shared.path.clone(),
+                source: source(),
+                held,
+            }),
         }
     }
 
@@ -249,8 +251,8 @@ fn explain(shared: &Shared, is_full: &Cell<Option<Full>>, error: heed::Error) ->
         (other, _) => shared.explain(room::reason(other, &shared.path)),
     };
     match error {
-        Error::MapFull { held, .. } => is_full.set(Some(Full::Map(held))),
-        Error::DiskFull { held, .. } => is_full.set(Some(Full::Disk(held))),
+        Error::Lmdb(LmdbError::MapFull { held, .. }) => is_full.set(Some(Full::Map(held))),
+        Error::Storage(StorageError::DiskFull { held, .. }) => is_full.set(Some(Full::Disk(held))),
         _ => {}
     }
     error
@@ -330,7 +332,7 @@ impl Transaction for LmdbTransaction<'_> {
                 // The write of the meta page failed. The engine restored the page in memory, but
                 // the state of the disk is unknown.
                 let (path, source) = (shared.path.clone(), Some(source.into()));
-                let unusable = Error::Unusable { path, source };
+                let unusable = Error::Storage(StorageError::Unusable { path, source });
                 Error::CommitUnknown { source: unusable.into() }
             }
             other => match room::reason(other, &shared.path) {

@@ -7,7 +7,7 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::sql::statement_timeout;
 use crate::remote::Link;
-use crate::{Error, HeldPages};
+use crate::{Error, HeldPages, ServerError, StorageError};
 
 /// The complete message of the server: the client's error alone reads "db error".
 #[derive(Debug, thiserror::Error)]
@@ -71,14 +71,14 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
         &SqlState::FEATURE_NOT_SUPPORTED if answer.message().contains("hot standby") => {
             Error::ReadOnly
         }
-        &SqlState::DISK_FULL => Error::DiskFull {
+        &SqlState::DISK_FULL => Error::Storage(StorageError::DiskFull {
             path: place(),
             source: std::io::Error::new(std::io::ErrorKind::StorageFull, said(error)).into(),
             held: HeldPages::default(),
-        },
-        &SqlState::UNDEFINED_TABLE => Error::MissingStore { path: place() },
+        }),
+        &SqlState::UNDEFINED_TABLE => Error::Storage(StorageError::MissingStore { path: place() }),
         &SqlState::UNDEFINED_COLUMN | &SqlState::INVALID_COLUMN_REFERENCE => {
-            Error::NotAStore { path: place(), why: said(error).words }
+            Error::Storage(StorageError::NotAStore { path: place(), why: said(error).words })
         }
         &SqlState::INSUFFICIENT_PRIVILEGE => refused(
             error,
@@ -89,12 +89,12 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
         &SqlState::INVALID_CATALOG_NAME => {
             refused(error, link, "create the database, or name another one in the address")
         }
-        &SqlState::QUERY_CANCELED => Error::StatementCancelled {
+        &SqlState::QUERY_CANCELED => Error::Server(ServerError::StatementCancelled {
             store: link.place().into(),
             limit_ms: u64::try_from(statement_timeout(link.timeout()).as_millis())
                 .unwrap_or(u64::MAX),
             source: said(error).into(),
-        },
+        }),
         // An unknown user, a wrong password, a host that the server does not admit.
         code if code.code().starts_with("28") => login_refused(said(error), link),
         code if is_going_away(code) => link.lost(said(error)),
@@ -103,7 +103,7 @@ pub(super) fn of_statement(error: PgError, link: &Link) -> Error {
 }
 
 fn login_refused(said: Said, link: &Link) -> Error {
-    Error::LoginRefused { store: link.place().into(), source: said.into() }
+    Error::Server(ServerError::LoginRefused { store: link.place().into(), source: said.into() })
 }
 
 /// Converts an error of a commit. It is definite only if the server reports a rollback explicitly.

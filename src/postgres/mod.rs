@@ -37,11 +37,11 @@
 //!
 //! A transaction is `SERIALIZABLE`. If the engine cannot serialize it (SQLSTATE 40001) or ends a
 //! deadlock (40P01), the error is [`Error::Conflict`], and [`transact`](Store::transact) retries
-//! it. If the connection breaks before the commit, the error is [`Error::ConnectionLost`], which is
-//! retried too. If it breaks *during* the commit, the error is [`Error::CommitUnknown`]: retry only
-//! if the same transaction first checks whether its writes exist. The server cancels a statement
-//! that takes longer than [`timeout`](PostgresOptions::timeout) ([`Error::StatementCancelled`], not
-//! retried).
+//! it. If the connection breaks before the commit, the error is [`ServerError::ConnectionLost`],
+//! which is retried too. If it breaks *during* the commit, the error is [`Error::CommitUnknown`]:
+//! retry only if the same transaction first checks whether its writes exist. The server cancels a
+//! statement that takes longer than [`timeout`](PostgresOptions::timeout)
+//! ([`ServerError::StatementCancelled`], not retried).
 //!
 //! **Keep transactions short.** PostgreSQL keeps committed transactions individually as long as
 //! older ones are open, up to about ten times `max_connections` of them. Older ones are summarized,
@@ -81,7 +81,7 @@
 //!
 //! Values of up to 64 MiB. Each open snapshot or transaction holds one connection
 //! ([`max_connections`](PostgresOptions::max_connections)); others wait, and fail with
-//! [`Error::ConnectionsBusy`]. Like any open transaction, a snapshot that stays open for long
+//! [`ServerError::ConnectionsBusy`]. Like any open transaction, a snapshot that stays open for long
 //! prevents the server from cleaning up after updates (`VACUUM`).
 //!
 //! `add`, `min` and `max` read and write on this store, so transactions on one hot counter
@@ -131,7 +131,7 @@ pub fn shown_address(address: &str) -> crate::Result<String> {
 }
 
 use crate::remote::{Link, RemoteEntries, RemoteSnapshot, RemoteTransaction};
-use crate::{Error, Limits, Result, RetryPolicy, Store};
+use crate::{Error, Limits, Result, RetryPolicy, ServerError, Store};
 use connect::Connector;
 use pool::Pool;
 use session::{Kind, PostgresSession};
@@ -220,7 +220,7 @@ impl Store for Postgres {
     fn snapshot(&self) -> Result<PostgresSnapshot> {
         let session = match self.look() {
             // The server was restarted while the connection was in the pool: try another one.
-            Err(Error::ConnectionLost { .. }) => self.look()?,
+            Err(Error::Server(ServerError::ConnectionLost { .. })) => self.look()?,
             looked => looked?,
         };
         Ok(PostgresSnapshot::new(session))

@@ -1,5 +1,7 @@
 //! Opening a store: the table, the engine, the pool.
 
+#[cfg(doc)]
+use crate::ServerError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use super::pool::Pool;
 use super::sql::{Engine, Sql};
 use super::{Postgres, PostgresOptions, Shared, error};
 use crate::remote::Link;
-use crate::{Error, Result};
+use crate::{Error, Result, StorageError};
 
 /// The idle time of a connection before the system sends a TCP keep-alive probe.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
@@ -31,9 +33,10 @@ impl PostgresOptions {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an address or a name that is not valid,
-    /// [`Error::ConnectionLost`] without a server, [`Error::LoginRefused`], [`Error::MissingStore`]
-    /// if the table does not exist and must not be created, [`Error::NotAStore`] for another kind
-    /// of table, or the server's error. None of them contains the password.
+    /// [`ServerError::ConnectionLost`] without a server, [`ServerError::LoginRefused`],
+    /// [`StorageError::MissingStore`] if the table does not exist and must not be created,
+    /// [`StorageError::NotAStore`] for another kind of table, or the server's error. None of them
+    /// contains the password.
     pub fn open(self, address: &str) -> Result<Postgres> {
         open(Address::parse(address)?, self)
     }
@@ -104,10 +107,10 @@ fn prepare(
         Some(Err(error)) => Err(error::of_statement(error, link)),
         Some(Ok((sql, engine, is_ours))) => match is_ours {
             true => Ok((sql, engine)),
-            false => Err(Error::NotAStore {
+            false => Err(Error::Storage(StorageError::NotAStore {
                 path: link.place().into(),
                 why: "its columns are not `key bytea, value bytea`".into(),
-            }),
+            })),
         },
     }
 }

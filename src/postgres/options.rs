@@ -1,5 +1,7 @@
 //! The options of a store on PostgreSQL.
 
+#[cfg(doc)]
+use crate::ServerError;
 use std::time::Duration;
 
 use crate::RetryPolicy;
@@ -66,7 +68,7 @@ impl PostgresOptions {
     }
 
     /// How long to wait for a connection while all of them are in use. Then the error is
-    /// [`Error::ConnectionsBusy`](crate::Error::ConnectionsBusy). Default: 5 seconds.
+    /// [`ServerError::ConnectionsBusy`]. Default: 5 seconds.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -75,9 +77,9 @@ impl PostgresOptions {
 
     /// How long the server may take to answer one message, or to accept a connection. Default: 30
     /// seconds. `statement_timeout` is a little shorter. It cancels the statement with
-    /// [`Error::StatementCancelled`](crate::Error::StatementCancelled), which is not retried. If the
+    /// [`ServerError::StatementCancelled`], which is not retried. If the
     /// server does not answer at all, the error is
-    /// [`Error::ConnectionLost`](crate::Error::ConnectionLost), or for a commit
+    /// [`ServerError::ConnectionLost`], or for a commit
     /// [`Error::CommitUnknown`](crate::Error::CommitUnknown).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {

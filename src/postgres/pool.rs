@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connection::Connection;
-use crate::{Error, Result};
+use crate::{Error, Result, ServerError};
 
 /// At most so many connections, of which some are idle.
 #[derive(Debug)]
@@ -65,7 +65,10 @@ impl Pool {
             if waited >= self.patience {
                 let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
                 let max_connections = self.max_connections;
-                return Err(Error::ConnectionsBusy { max_connections, waited_ms });
+                return Err(Error::Server(ServerError::ConnectionsBusy {
+                    max_connections,
+                    waited_ms,
+                }));
             }
             let waiting = self.returned.wait_timeout(state, self.patience - waited);
             state = waiting.unwrap_or_else(PoisonError::into_inner).0;

@@ -10,7 +10,7 @@ use std::time::Instant;
 #[cfg(feature = "_runtime")]
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{BoxedError, Error, Result, SharedError};
+use crate::{BoxedError, Error, Result, ServerError, SharedError};
 
 /// The server of one store, and the number of waits for an answer.
 #[derive(Debug)]
@@ -155,7 +155,10 @@ impl Link {
 
     /// The error for a connection that broke outside a commit.
     pub(crate) fn lost(&self, source: impl Into<BoxedError>) -> Error {
-        Error::ConnectionLost { store: self.place.clone(), source: SharedError::from(source) }
+        Error::Server(ServerError::ConnectionLost {
+            store: self.place.clone(),
+            source: SharedError::from(source),
+        })
     }
 
     /// The error for a server that did not answer in time outside a commit.

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, Order, Reader, Result, ServerError, Store, Transaction, Writer};
 
 use crate::elements::Elements;
 use crate::history::{Attempt, End, History, Outcome};
@@ -248,7 +248,9 @@ fn given_up() -> Error {
 /// Whether a server may have gone, and may come back. A store has no name of its own for that.
 fn may_be_away(error: &Error) -> bool {
     match error {
-        Error::Backend(_) | Error::CommitUnknown { .. } | Error::ConnectionLost { .. } => true,
+        Error::Backend(_)
+        | Error::CommitUnknown { .. }
+        | Error::Server(ServerError::ConnectionLost { .. }) => true,
         Error::At { source, .. } => may_be_away(source),
         _ => false,
     }

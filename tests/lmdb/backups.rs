@@ -114,7 +114,7 @@ fn never_overwrite_a_store() {
     let error = store.backup(directory.path().join("store"), Compaction::On).unwrap_err();
     assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     let error = store.backup(directory.path().join("no/such"), Compaction::On).unwrap_err();
-    assert!(matches!(error, Error::MissingDirectory { .. }), "{error}");
+    assert!(matches!(error, Error::Storage(StorageError::MissingDirectory { .. })), "{error}");
     fill(&store, 1).unwrap();
 }
 

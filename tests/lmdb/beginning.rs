@@ -52,7 +52,7 @@ fn waits_during_a_commit_unless_a_second_slot_is_free() {
     put(&store, 2);
     report_commit(&store, 1);
     let error = store.snapshot().unwrap_err();
-    assert!(matches!(error, Error::ReadersFull { max_readers: 2 }), "{error}");
+    assert!(matches!(error, Error::Lmdb(LmdbError::ReadersFull { max_readers: 2 })), "{error}");
     std::thread::scope(|scope| {
         let late = scope.spawn(|| get(&store));
         std::thread::sleep(Duration::from_millis(10));

@@ -10,7 +10,7 @@ use std::process::{Child as Process, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use keyloom::lmdb::Durability;
-use keyloom::{Error, KeyRange, Lmdb, Reader, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, Lmdb, LmdbError, Reader, StorageError, Store, Transaction, Writer};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Child {
@@ -196,7 +196,7 @@ fn in_a_process_of_its_own() {
         "OpenAssumingNoWriter" => assert_eq!(crate::count(&assuming_no_writer(path).unwrap()), 10),
         "OpenBesideAWriter" => {
             let error = assuming_no_writer(path).map(drop).unwrap_err();
-            assert!(matches!(error, Error::OpenElsewhere { .. }), "{error:?}");
+            assert!(matches!(error, Error::Lmdb(LmdbError::OpenElsewhere { .. })), "{error:?}");
         }
         "DiskFull" => disk_full(path),
         "DiskFullBesideDeadReader" => crate::dead_readers::fill_disk(path),
@@ -336,7 +336,10 @@ fn no_address_space(path: &Path) {
     let error = store
         .transact(|txn| (0..100u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1 << 20])))
         .unwrap_err();
-    assert!(matches!(error, Error::AddressSpace { wanted_bytes: 134_217_728, .. }), "{error:?}");
+    assert!(
+        matches!(error, Error::Lmdb(LmdbError::AddressSpace { wanted_bytes: 134_217_728, .. })),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("max_map_bytes"), "{error}");
     // The map is still the old one, and still there.
     assert_eq!(store.snapshot().unwrap().get(b"a").unwrap(), Some(&b"before"[..]));
@@ -350,7 +353,7 @@ fn no_address_space_to_open(path: &Path) {
     // SAFETY: only lowers a limit of this process.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
     let error = Lmdb::open(path).map(drop).unwrap_err();
-    assert!(matches!(error, Error::AddressSpace { .. }), "{error:?}");
+    assert!(matches!(error, Error::Lmdb(LmdbError::AddressSpace { .. })), "{error:?}");
     assert!(error.to_string().contains("`map_bytes`"), "{error}");
     open_with(path, 64 << 20).transact(|txn| txn.put(b"a", b"")).unwrap();
 }
@@ -368,7 +371,7 @@ fn no_files(path: &Path) {
     };
     limit(3);
     let error = Lmdb::open(path).map(drop).unwrap_err();
-    assert!(matches!(error, Error::Io { .. }), "{error:?}");
+    assert!(matches!(error, Error::Storage(StorageError::Io { .. })), "{error:?}");
     assert!(error.to_string().contains(&*path.to_string_lossy()), "{error}");
     limit(1024);
     drop(open(path));
@@ -407,7 +410,9 @@ fn no_writable_lock_file(path: &Path) {
     become_ordinary();
     for directory in [path, &other] {
         let error = Lmdb::options().read_only(true).open(directory).map(drop).unwrap_err();
-        let Error::LockFileNotWritable { path, .. } = &error else { panic!("{error:?}") };
+        let Error::Lmdb(LmdbError::LockFileNotWritable { path, .. }) = &error else {
+            panic!("{error:?}")
+        };
         assert_eq!(path, &directory.join("lock.mdb"));
         let text = error.to_string();
         assert!(text.contains("assume_no_writer(true)") && !text.contains("read_only"), "{text}");
@@ -415,11 +420,17 @@ fn no_writable_lock_file(path: &Path) {
     }
     for options in [Lmdb::options().read_only(true), Lmdb::options()] {
         let error = options.open(&unreadable).map(drop).unwrap_err();
-        assert!(matches!(error, Error::PermissionDenied { action: "read", .. }), "{error:?}");
+        assert!(
+            matches!(error, Error::Storage(StorageError::PermissionDenied { action: "read", .. })),
+            "{error:?}"
+        );
         assert!(!error.to_string().contains("read_only"), "{error}");
     }
     let error = Lmdb::open(path).map(drop).unwrap_err();
-    assert!(matches!(error, Error::PermissionDenied { action: "write", .. }), "{error:?}");
+    assert!(
+        matches!(error, Error::Storage(StorageError::PermissionDenied { action: "write", .. })),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("`read_only(true)`"), "{error}");
 }
 
@@ -439,12 +450,18 @@ fn no_permission(path: &Path) {
     let options = || Lmdb::options().durability(Durability::MayLoseStore);
     for directory in [path, &closed, Path::new("/proc")] {
         let error = options().open(directory).map(drop).unwrap_err();
-        let named =
-            matches!(error, Error::PermissionDenied { .. } | Error::MissingDirectory { .. });
+        let named = matches!(
+            error,
+            Error::Storage(StorageError::PermissionDenied { .. })
+                | Error::Storage(StorageError::MissingDirectory { .. })
+        );
         assert!(named, "{}: {error:?}", directory.display());
     }
     let error = options().open(closed.join("new")).map(drop).unwrap_err();
-    assert!(matches!(error, Error::PermissionDenied { action: "write", .. }), "{error:?}");
+    assert!(
+        matches!(error, Error::Storage(StorageError::PermissionDenied { action: "write", .. })),
+        "{error:?}"
+    );
     // The name of the store is in a directory that must not be read, and so cannot be waited for.
     let store = Lmdb::open(unreadable.join("new")).unwrap();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
@@ -461,7 +478,7 @@ fn disk_full(path: &Path) {
     let error = store
         .transact(|txn| (1_000..9_000u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1000])))
         .unwrap_err();
-    let Error::DiskFull { source, .. } = &error else { panic!("{error:?}") };
+    let Error::Storage(StorageError::DiskFull { source, .. }) = &error else { panic!("{error:?}") };
     assert_eq!(source.raw_os_error(), Some(libc::EFBIG), "{error}");
     assert!(error.to_string().contains("free some space"), "{error}");
     assert_eq!(store.snapshot().unwrap().count(KeyRange::all()).unwrap(), 100);

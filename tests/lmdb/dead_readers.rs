@@ -1,6 +1,6 @@
 //! Snapshots of processes that were killed, beside a writer that goes on, and snapshots that live.
 
-use keyloom::OldestReader;
+use keyloom::{LmdbError, OldestReader, StorageError};
 
 use super::*;
 use crate::child::Holder;
@@ -130,7 +130,10 @@ pub fn fill_disk(path: &Path) {
     assert_eq!(replace_all(&store), 2);
     let reader = store.snapshot().unwrap();
     let error = put_one_by_one(&store, 3_000).unwrap_err();
-    assert!(matches!(error, Error::DiskFull { .. }) && !error.is_retryable(), "{error}");
+    assert!(
+        matches!(error, Error::Storage(StorageError::DiskFull { .. })) && !error.is_retryable(),
+        "{error}"
+    );
     let text = error.to_string();
     assert!(text.contains("this process") && text.contains(" ms and "), "{text}");
     drop(reader);
@@ -155,7 +158,10 @@ fn full_map_names_the_live_reader_of_another_process() {
     });
     let error = error.unwrap();
     assert_eq!(runs, 1);
-    assert!(matches!(error, Error::MapFull { .. }) && !error.is_retryable(), "{error}");
+    assert!(
+        matches!(error, Error::Lmdb(LmdbError::MapFull { .. })) && !error.is_retryable(),
+        "{error}"
+    );
     let text = error.to_string();
     assert!(text.contains(&format!("process {}", reader.id())), "{text}");
     assert!(text.contains("commits old"), "{text}");
@@ -175,7 +181,7 @@ fn full_map_names_the_age_of_a_reader_of_this_process() {
     std::thread::sleep(Duration::from_millis(20));
     let error = put_one_by_one(&store, 1_000).unwrap_err();
     let text = error.to_string();
-    assert!(matches!(error, Error::MapFull { .. }), "{error}");
+    assert!(matches!(error, Error::Lmdb(LmdbError::MapFull { .. })), "{error}");
     assert!(text.contains("this process") && text.contains(" ms and "), "{text}");
     let Some(OldestReader { process, age: Some(age), .. }) =
         store.statistics().unwrap().oldest_reader
@@ -196,7 +202,7 @@ fn taken_slots_of_dead_readers_are_free_for_the_next() {
     let held: Vec<_> = (0..3).map(|_| store.snapshot().unwrap()).collect();
     assert_eq!(held.len(), 3);
     let error = store.snapshot().unwrap_err();
-    assert!(matches!(error, Error::ReadersFull { max_readers: 3 }), "{error}");
+    assert!(matches!(error, Error::Lmdb(LmdbError::ReadersFull { max_readers: 3 })), "{error}");
 }
 
 #[test]
@@ -207,6 +213,6 @@ fn readers_full_names_the_slots_of_the_lock_file() {
     let store = quick().max_readers(3).open(directory.path()).unwrap();
     let held: Vec<_> = (0..5).map(|_| store.snapshot().unwrap()).collect();
     let error = store.snapshot().unwrap_err();
-    assert!(matches!(error, Error::ReadersFull { max_readers: 5 }), "{error}");
+    assert!(matches!(error, Error::Lmdb(LmdbError::ReadersFull { max_readers: 5 })), "{error}");
     drop(held);
 }

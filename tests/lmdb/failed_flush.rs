@@ -32,7 +32,7 @@ fn fail_flush(durability: Durability) -> (tempfile::TempDir, Lmdb) {
     let store = Lmdb::options().durability(durability).open(directory.path()).unwrap();
     fill(&store, 10).unwrap();
     let error = with_failing_sync(data_descriptor(&store), || store.flush().unwrap_err());
-    assert!(matches!(error, Error::Io { .. }), "{error:?}");
+    assert!(matches!(error, Error::Storage(StorageError::Io { .. })), "{error:?}");
     (directory, store)
 }
 
@@ -42,7 +42,8 @@ fn failed_flush_is_remembered_by_lax_modes() {
         let (directory, store) = fail_flush(durability);
         // The disk works again, but what it lost stays lost.
         let refused = [store.flush().unwrap_err(), store.begin().map(drop).unwrap_err()];
-        let is_unusable = |error: &Error| matches!(error, Error::Unusable { .. });
+        let is_unusable =
+            |error: &Error| matches!(error, Error::Storage(StorageError::Unusable { .. }));
         assert!(refused.iter().all(is_unusable), "{durability:?}: {refused:?}");
         assert_eq!(count(&store), 10, "reading goes on");
         drop(store);

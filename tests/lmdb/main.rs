@@ -25,7 +25,10 @@ use std::time::Duration;
 
 use child::{Child, run_child};
 use keyloom::lmdb::{Compaction, Durability, LmdbOptions};
-use keyloom::{Error, KeyRange, Lmdb, MAX_KEY_BYTES, Order, Reader, Store, Transaction, Writer};
+use keyloom::{
+    Error, KeyRange, Lmdb, LmdbError, MAX_KEY_BYTES, Order, Reader, StorageError, Store,
+    Transaction, Writer,
+};
 use tempfile::tempdir;
 
 fn quick() -> LmdbOptions {

@@ -4,7 +4,7 @@ use super::*;
 
 fn refused(path: &Path) {
     let error = quick().open(path).unwrap_err();
-    assert!(matches!(error, Error::AlreadyOpen { .. }), "{error}");
+    assert!(matches!(error, Error::Lmdb(LmdbError::AlreadyOpen { .. })), "{error}");
     assert!(error.to_string().contains("clone that handle"));
 }
 

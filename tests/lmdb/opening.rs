@@ -13,12 +13,24 @@ fn error_of(options: LmdbOptions, path: &Path) -> Error {
 fn names_what_is_missing() {
     let directory = tempdir().unwrap();
     let nowhere = directory.path().join("no/such");
-    assert!(matches!(error_of(quick(), &nowhere), Error::MissingDirectory { .. }));
+    assert!(matches!(
+        error_of(quick(), &nowhere),
+        Error::Storage(StorageError::MissingDirectory { .. })
+    ));
     let absent = directory.path().join("absent");
-    assert!(matches!(error_of(quick().create(false), &absent), Error::MissingDirectory { .. }));
+    assert!(matches!(
+        error_of(quick().create(false), &absent),
+        Error::Storage(StorageError::MissingDirectory { .. })
+    ));
     fs::create_dir(&absent).unwrap();
-    assert!(matches!(error_of(quick().create(false), &absent), Error::MissingStore { .. }));
-    assert!(matches!(error_of(quick().read_only(true), &absent), Error::MissingStore { .. }));
+    assert!(matches!(
+        error_of(quick().create(false), &absent),
+        Error::Storage(StorageError::MissingStore { .. })
+    ));
+    assert!(matches!(
+        error_of(quick().read_only(true), &absent),
+        Error::Storage(StorageError::MissingStore { .. })
+    ));
     assert_eq!(fs::read_dir(&absent).unwrap().count(), 0, "asking leaves nothing behind");
     quick().open(&absent).unwrap();
     quick().create(false).open(&absent).unwrap();
@@ -64,7 +76,7 @@ fn refuses_what_is_not_a_store() {
     let directory = tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "text").unwrap();
-    assert!(matches!(error_of(quick(), &file), Error::NotAStore { .. }));
+    assert!(matches!(error_of(quick(), &file), Error::Storage(StorageError::NotAStore { .. })));
     let others: [(&str, Vec<u8>); 4] = [
         ("text", b"Alice was beginning to get very tired".repeat(1000)),
         ("short", b"x".to_vec()),
@@ -76,16 +88,22 @@ fn refuses_what_is_not_a_store() {
         fs::create_dir(&path).unwrap();
         fs::write(path.join("data.mdb"), &bytes).unwrap();
         let error = error_of(quick(), &path);
-        assert!(matches!(error, Error::NotAStore { .. }), "{name}: {error}");
+        assert!(matches!(error, Error::Storage(StorageError::NotAStore { .. })), "{name}: {error}");
         assert_eq!(fs::read(path.join("data.mdb")).unwrap(), bytes, "{name} is left as it was");
     }
     let empty = directory.path().join("empty");
     fs::create_dir(&empty).unwrap();
     fs::write(empty.join("data.mdb"), b"").unwrap();
     for options in [quick().create(false), quick().read_only(true)] {
-        assert!(matches!(error_of(options, &empty), Error::MissingStore { .. }));
+        assert!(matches!(
+            error_of(options, &empty),
+            Error::Storage(StorageError::MissingStore { .. })
+        ));
     }
-    assert!(matches!(Lmdb::verify(&empty, |_, _| ()), Err(Error::NotAStore { .. })));
+    assert!(matches!(
+        Lmdb::verify(&empty, |_, _| ()),
+        Err(Error::Storage(StorageError::NotAStore { .. }))
+    ));
     fill(&quick().open(&empty).unwrap(), 1).unwrap();
 }
 
@@ -112,7 +130,7 @@ fn refuses_the_lmdb_file_of_another_program_and_leaves_it_alone() {
     let before = fs::read(directory.path().join("data.mdb")).unwrap();
     for options in [quick(), quick().read_only(true)] {
         let error = error_of(options, directory.path());
-        assert!(matches!(error, Error::NotAStore { .. }), "{error}");
+        assert!(matches!(error, Error::Storage(StorageError::NotAStore { .. })), "{error}");
     }
     assert_eq!(fs::read(directory.path().join("data.mdb")).unwrap(), before);
 }
@@ -138,12 +156,18 @@ fn refuses_a_file_that_was_cut_off_and_would_kill_the_program() {
     for percent in [5, 30, 60, 99] {
         fs::write(&data, &whole[..whole.len() * percent / 100]).unwrap();
         let error = error_of(quick(), directory.path());
-        assert!(matches!(error, Error::Damaged { .. }), "{percent} %: {error}");
+        assert!(
+            matches!(error, Error::Storage(StorageError::Damaged { .. })),
+            "{percent} %: {error}"
+        );
         assert!(error.to_string().contains("restore it from a copy"), "{error}");
         assert!(!Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
     }
     fs::write(&data, &whole[..100]).unwrap();
-    assert!(matches!(error_of(quick(), directory.path()), Error::NotAStore { .. }));
+    assert!(matches!(
+        error_of(quick(), directory.path()),
+        Error::Storage(StorageError::NotAStore { .. })
+    ));
     fs::write(&data, &whole).unwrap();
     assert_eq!(count(&quick().open(directory.path()).unwrap()), 1_000);
     assert!(Lmdb::verify(directory.path(), |_, _| ()).unwrap().is_sound());
@@ -266,7 +290,10 @@ fn assume_no_writer_keeps_writers_from_opening() {
     assert!(!directory.path().join("lock.mdb").exists());
     // Other readers of this kind may, and this process gets its answer at once.
     run_child(Child::OpenAssumingNoWriter, directory.path());
-    assert!(matches!(error_of(quick(), directory.path()), Error::AlreadyOpen { .. }));
+    assert!(matches!(
+        error_of(quick(), directory.path()),
+        Error::Lmdb(LmdbError::AlreadyOpen { .. })
+    ));
     // Each opening that may write takes this lock.
     let opening = fs::File::open(directory.path()).unwrap();
     assert!(matches!(opening.try_lock(), Err(fs::TryLockError::WouldBlock)));

@@ -27,7 +27,7 @@ fn beyond_the_slots_are_an_error_with_a_remedy_until_one_ends() {
     let store = quick().max_readers(3).open(directory.path()).unwrap();
     let mut held: Vec<_> = (0..3).map(|_| store.snapshot().unwrap()).collect();
     let error = store.snapshot().unwrap_err();
-    assert!(matches!(error, Error::ReadersFull { max_readers: 3 }), "{error}");
+    assert!(matches!(error, Error::Lmdb(LmdbError::ReadersFull { max_readers: 3 })), "{error}");
     assert!(error.to_string().contains("`max_readers`"));
     store.transact(|txn| txn.put(b"a", b"writers need no slot")).unwrap();
     held.pop();

@@ -64,11 +64,14 @@ fn stays_full_for_the_rest_of_the_transaction() {
     let store = small().open(directory.path()).unwrap();
     let mut txn = store.begin().unwrap();
     let error = (0..1_000u32).find_map(|n| txn.put(&n.to_be_bytes(), &[7; 1000]).err()).unwrap();
-    assert!(matches!(error, Error::MapFull { .. }), "{error}");
+    assert!(matches!(error, Error::Lmdb(LmdbError::MapFull { .. })), "{error}");
     assert!(txn.must_restart());
     let later = [txn.put(b"a", b"").unwrap_err(), txn.delete(b"a").unwrap_err()];
-    assert!(later.iter().all(|error| matches!(error, Error::MapFull { .. })), "{later:?}");
-    assert!(matches!(txn.commit(), Err(Error::MapFull { .. })));
+    assert!(
+        later.iter().all(|error| matches!(error, Error::Lmdb(LmdbError::MapFull { .. }))),
+        "{later:?}"
+    );
+    assert!(matches!(txn.commit(), Err(Error::Lmdb(LmdbError::MapFull { .. }))));
     assert_eq!(count(&store), 0);
 }
 
@@ -84,7 +87,10 @@ fn has_a_bound_and_what_was_committed_before_stays() {
             (0..5_000u32).try_for_each(|n| txn.put(&n.to_be_bytes(), &[7; 1000]))
         })
         .unwrap_err();
-    assert!(matches!(error, Error::MapFull { map_bytes: 1_048_576, .. }), "{error}");
+    assert!(
+        matches!(error, Error::Lmdb(LmdbError::MapFull { map_bytes: 1_048_576, .. })),
+        "{error}"
+    );
     assert_eq!(runs, 3, "with 256 KiB, 512 KiB and 1 MiB; then there is no more to try");
     assert!(!error.is_retryable(), "it cannot grow any more");
     assert!(error.to_string().contains("max_map_bytes"), "{error}");
@@ -113,7 +119,7 @@ fn waits_for_snapshots_but_not_for_ever() {
     let store = small().open(directory.path()).unwrap();
     let held = store.snapshot().unwrap();
     let error = fill(&store, 1_000).unwrap_err();
-    assert!(matches!(error, Error::MapHeld { open: 1, waited_ms: 50 }), "{error}");
+    assert!(matches!(error, Error::Lmdb(LmdbError::MapHeld { open: 1, waited_ms: 50 })), "{error}");
     // Who needs no more room does not wait for it.
     store.transact(|txn| txn.put(b"small", b"")).unwrap();
     assert_eq!(held.count(KeyRange::all()).unwrap(), 0);

@@ -109,7 +109,10 @@ fn snapshots_that_wait_for_the_map_share_one_patience() {
         let wait = || {
             let begun = Instant::now();
             let error = store.snapshot().map(drop).unwrap_err();
-            assert!(matches!(error, Error::MapHeld { waited_ms: 400, .. }), "{error}");
+            assert!(
+                matches!(error, Error::Lmdb(LmdbError::MapHeld { waited_ms: 400, .. })),
+                "{error}"
+            );
             begun.elapsed()
         };
         let waiting: Vec<_> = (0..THREADS).map(|_| scope.spawn(wait)).collect();

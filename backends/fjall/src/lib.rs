@@ -17,11 +17,11 @@
 //!
 //! | property | value |
 //! |---|---|
-//! | processes | one at a time has the directory open; another one gets [`Error::InUse`] |
+//! | processes | one at a time has the directory open; another one gets [`StorageError::InUse`] |
 //! | writers | any number side by side: a transaction whose reads another one has overwritten gets [`Error::Conflict`] when it commits, and [`transact`](Store::transact) runs it again |
 //! | reads | return counted references to cached blocks or to the writes in memory |
 //! | a crash | loses no commit ([`Durability::Full`]) |
-//! | a failed write or flush | [`Error::Unusable`] until the store is opened again |
+//! | a failed write or flush | [`StorageError::Unusable`] until the store is opened again |
 //! | limits | values of 4 GiB; a transaction must fit into memory |
 //!
 //! The directory contains the keyspace `keyloom` with the keys and the keyspace `keyloom.meta` with
@@ -50,8 +50,8 @@ use fjall::{
 };
 use keyloom::backend::{ChangedKeys, CommitSignal, Process, sync_name, unfinished_path};
 use keyloom::{
-    AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
-    Transaction, TransactionState, Writer, check_key, check_value,
+    AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, StorageError,
+    Store, Transaction, TransactionState, Writer, check_key, check_value,
 };
 
 const KEYS: &str = "keyloom";
@@ -118,7 +118,8 @@ impl FjallOptions {
         self
     }
 
-    /// With `false`, a missing directory is [`Error::MissingStore`]; by default it is created.
+    /// With `false`, a missing directory is [`StorageError::MissingStore`]; by default it is
+    /// created.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
@@ -140,15 +141,18 @@ impl FjallOptions {
     /// delete.
     ///
     /// # Errors
-    /// [`Error::InUse`], [`Error::MissingStore`], [`Error::MissingDirectory`] for a parent that
-    /// does not exist, [`Error::PermissionDenied`], [`Error::NotAStore`], [`Error::NewerFormat`],
-    /// [`Error::Damaged`], [`Error::DiskFull`], [`Error::Io`].
+    /// [`StorageError::InUse`], [`StorageError::MissingStore`], [`StorageError::MissingDirectory`]
+    /// for a parent that does not exist, [`StorageError::PermissionDenied`],
+    /// [`StorageError::NotAStore`], [`Error::NewerFormat`], [`StorageError::Damaged`],
+    /// [`StorageError::DiskFull`], [`StorageError::Io`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Fjall> {
         let path = path.as_ref();
         match (is_database(path)?, self.create) {
             (true, _) => {}
             (false, true) => create(path)?,
-            (false, false) => return Err(Error::MissingStore { path: path.into() }),
+            (false, false) => {
+                return Err(Error::Storage(StorageError::MissingStore { path: path.into() }));
+            }
         }
         let database = OptimisticTxDatabase::builder(path).cache_size(self.cache_bytes);
         let database = database.open().map_err(|error| named_at_open(path, error))?;
@@ -162,7 +166,8 @@ impl FjallOptions {
 
 /// Whether there is a database of fjall. It would create one among the files of a directory.
 fn is_database(path: &Path) -> Result<bool> {
-    let not_a_store = |why: &str| Error::NotAStore { path: path.into(), why: why.into() };
+    let not_a_store =
+        |why: &str| Error::Storage(StorageError::NotAStore { path: path.into(), why: why.into() });
     if path.join(MARKER).exists() {
         return Ok(true);
     }
@@ -183,7 +188,7 @@ fn create(path: &Path) -> Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
         && !parent.is_dir()
     {
-        return Err(Error::MissingDirectory { path: parent.into() });
+        return Err(Error::Storage(StorageError::MissingDirectory { path: parent.into() }));
     }
     let unfinished = &*unfinished_path(path);
     let created = fill(unfinished).and_then(|()| {
@@ -212,7 +217,7 @@ fn fill(path: &Path) -> fjall::Result<()> {
 fn check_format(database: &OptimisticTxDatabase, path: &Path) -> Result<()> {
     if !database.keyspace_exists(META) {
         let why = "it is a database of fjall without the keyspaces of keyloom".into();
-        return Err(Error::NotAStore { path: path.into(), why });
+        return Err(Error::Storage(StorageError::NotAStore { path: path.into(), why }));
     }
     let meta = database.keyspace(META, KeyspaceCreateOptions::default).named(path)?;
     let stored = meta.get(FORMAT_KEY).named(path)?;
@@ -222,7 +227,10 @@ fn check_format(database: &OptimisticTxDatabase, path: &Path) -> Result<()> {
             let what = path.display().to_string();
             Err(Error::NewerFormat { what, found, supported: FORMAT })
         }
-        None => Err(Error::Damaged { path: path.into(), why: "its format is not a number".into() }),
+        None => Err(Error::Storage(StorageError::Damaged {
+            path: path.into(),
+            why: "its format is not a number".into(),
+        })),
     }
 }
 
@@ -288,7 +296,8 @@ impl Fjall {
     /// Syncs all commits to the disk. Of use with [`Durability::MayLoseCommits`].
     ///
     /// # Errors
-    /// [`Error::Forked`], [`Error::Unusable`], [`Error::DiskFull`], [`Error::Io`].
+    /// [`Error::Forked`], [`StorageError::Unusable`], [`StorageError::DiskFull`],
+    /// [`StorageError::Io`].
     pub fn flush(&self) -> Result<()> {
         let shared = &*self.shared;
         shared.process.check(&shared.path)?;
@@ -518,21 +527,25 @@ fn named(path: &Path, error: fjall::Error) -> Error {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::FileTooLarge => {
-                Error::DiskFull { path, source, held: HeldPages::default() }
+                Error::Storage(StorageError::DiskFull { path, source, held: HeldPages::default() })
             }
-            io::ErrorKind::PermissionDenied => Error::PermissionDenied { action: "write", path },
-            _ => Error::Io { path, source },
+            io::ErrorKind::PermissionDenied => {
+                Error::Storage(StorageError::PermissionDenied { action: "write", path })
+            }
+            _ => Error::Storage(StorageError::Io { path, source }),
         };
     }
     match error {
-        fjall::Error::Poisoned => Error::Unusable { path, source: None },
-        fjall::Error::Locked => Error::InUse { path },
+        fjall::Error::Poisoned => Error::Storage(StorageError::Unusable { path, source: None }),
+        fjall::Error::Locked => Error::Storage(StorageError::InUse { path }),
         error @ (fjall::Error::Storage(_)
         | fjall::Error::JournalRecovery(_)
         | fjall::Error::Decompress(_)
         | fjall::Error::InvalidTrailer
         | fjall::Error::InvalidTag(_)
-        | fjall::Error::Unrecoverable) => Error::Damaged { path, why: error.to_string() },
+        | fjall::Error::Unrecoverable) => {
+            Error::Storage(StorageError::Damaged { path, why: error.to_string() })
+        }
         other => Error::Backend(other.into()),
     }
 }
@@ -547,7 +560,7 @@ fn named_at_open(path: &Path, error: fjall::Error) -> Error {
                 }
                 None => "it is not a directory of fjall".to_owned(),
             };
-            Error::NotAStore { path: path.into(), why }
+            Error::Storage(StorageError::NotAStore { path: path.into(), why })
         }
         other => named(path, other),
     }

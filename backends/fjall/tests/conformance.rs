@@ -5,7 +5,8 @@ use std::fs;
 
 use keyloom::conformance::Reopening;
 use keyloom::{
-    AnyStore, BoxedError, Error, KeyRange, Order, Reader, Store, Transaction, Writer, conformance,
+    AnyStore, BoxedError, Error, KeyRange, Order, Reader, StorageError, Store, Transaction, Writer,
+    conformance,
 };
 use keyloom_fjall::{Durability, Fjall};
 use tempfile::TempDir;
@@ -110,7 +111,7 @@ fn writers_of_different_keys_do_not_conflict() {
 fn a_second_open_of_the_directory_is_refused() {
     let (store, _directory) = fjall(Durability::Full).unwrap();
     let again = Fjall::open(store.path());
-    assert!(matches!(again, Err(Error::InUse { .. })), "{again:?}");
+    assert!(matches!(again, Err(Error::Storage(StorageError::InUse { .. }))), "{again:?}");
 }
 
 #[test]
@@ -118,8 +119,11 @@ fn a_missing_directory_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let open =
         |name: &str, create| Fjall::options().create(create).open(directory.path().join(name));
-    assert!(matches!(open("store", false), Err(Error::MissingStore { .. })));
-    assert!(matches!(open("no/store", true), Err(Error::MissingDirectory { .. })));
+    assert!(matches!(open("store", false), Err(Error::Storage(StorageError::MissingStore { .. }))));
+    assert!(matches!(
+        open("no/store", true),
+        Err(Error::Storage(StorageError::MissingDirectory { .. }))
+    ));
     assert!(!directory.path().join("store").exists());
 }
 
@@ -130,7 +134,10 @@ fn what_is_not_a_store_is_refused_and_stays() {
     fs::write(&text, "a text of another program").unwrap();
     for path in [&text, directory.path()] {
         let opened = Fjall::open(path);
-        assert!(matches!(opened, Err(Error::NotAStore { .. })), "{opened:?}");
+        assert!(
+            matches!(opened, Err(Error::Storage(StorageError::NotAStore { .. }))),
+            "{opened:?}"
+        );
     }
     assert_eq!(fs::read_to_string(&text).unwrap(), "a text of another program");
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
@@ -141,7 +148,7 @@ fn what_is_not_a_store_is_refused_and_stays() {
     numbers.insert("one", "1").unwrap();
     drop((numbers, database));
     let opened = Fjall::open(&other);
-    assert!(matches!(opened, Err(Error::NotAStore { .. })), "{opened:?}");
+    assert!(matches!(opened, Err(Error::Storage(StorageError::NotAStore { .. }))), "{opened:?}");
 }
 
 #[test]
@@ -171,7 +178,7 @@ fn of_threads_that_create_one_store_one_opens_it() {
                 store.transact(|txn| txn.add(b"opened", 1)).unwrap();
                 true
             }
-            Err(Error::InUse { .. }) => false,
+            Err(Error::Storage(StorageError::InUse { .. })) => false,
             Err(other) => panic!("{other}"),
         };
         let opened = std::thread::scope(|scope| {

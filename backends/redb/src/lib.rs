@@ -13,11 +13,11 @@
 //!
 //! | property | value |
 //! |---|---|
-//! | processes | one at a time has the file open; another one gets [`Error::InUse`] |
+//! | processes | one at a time has the file open; another one gets [`StorageError::InUse`] |
 //! | writers | one at a time; a second one waits. Readers never wait |
 //! | reads | return slices of redb's cached pages: no copy |
 //! | a crash | loses no commit ([`Durability::Full`]); the next open checks the whole file, unless [`quick_repair`](RedbOptions::quick_repair) is on |
-//! | a failed write or flush of the file | [`Error::Unusable`] until the store is opened again |
+//! | a failed write or flush of the file | [`StorageError::Unusable`] until the store is opened again |
 //! | limits | values of 3 GiB; a transaction of any size |
 //!
 //! The file contains the table `keyloom` with the keys and the table `keyloom.meta` with the number
@@ -37,8 +37,8 @@ use keyloom::backend::{
     ChangedKeys, CommitSignal, Process, WriterSlot, WriterTurn, sync_name, unfinished_path,
 };
 use keyloom::{
-    AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, Store,
-    Transaction, TransactionState, Writer, check_key, check_value,
+    AnyStore, Error, HeldPages, KeyRange, Limits, Order, Reader, Result, RetryPolicy, StorageError,
+    Store, Transaction, TransactionState, Writer, check_key, check_value,
 };
 use redb::{
     AccessGuard, CommitError, Database, Range, ReadOnlyTable, ReadableDatabase, ReadableTable,
@@ -121,7 +121,7 @@ impl RedbOptions {
         self
     }
 
-    /// With `false`, a missing file is [`Error::MissingStore`]; by default it is created.
+    /// With `false`, a missing file is [`StorageError::MissingStore`]; by default it is created.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
@@ -143,15 +143,17 @@ impl RedbOptions {
     /// complete. A process that dies meanwhile leaves no `path`, but a file `path.….new` to delete.
     ///
     /// # Errors
-    /// [`Error::InUse`], [`Error::MissingStore`], [`Error::MissingDirectory`],
-    /// [`Error::PermissionDenied`], [`Error::NotAStore`], [`Error::NewerFormat`],
-    /// [`Error::Damaged`], [`Error::DiskFull`], [`Error::Io`].
+    /// [`StorageError::InUse`], [`StorageError::MissingStore`], [`StorageError::MissingDirectory`],
+    /// [`StorageError::PermissionDenied`], [`StorageError::NotAStore`], [`Error::NewerFormat`],
+    /// [`StorageError::Damaged`], [`StorageError::DiskFull`], [`StorageError::Io`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Redb> {
         let path = path.as_ref();
         match (path.exists(), self.create) {
             (true, _) => {}
             (false, true) => create(path)?,
-            (false, false) => return Err(Error::MissingStore { path: path.into() }),
+            (false, false) => {
+                return Err(Error::Storage(StorageError::MissingStore { path: path.into() }));
+            }
         }
         let database = Database::builder().set_cache_size(self.cache_bytes).open(path);
         let database = database.map_err(|error| named_at_open(path, error.into()))?;
@@ -189,7 +191,7 @@ fn check_format(database: &Database, path: &Path) -> Result<()> {
     let meta = match txn.open_table(META) {
         Err(TableError::TableDoesNotExist(_)) => {
             let why = "it is a database of redb without the tables of keyloom".into();
-            return Err(Error::NotAStore { path: path.into(), why });
+            return Err(Error::Storage(StorageError::NotAStore { path: path.into(), why }));
         }
         meta => meta.named(path)?,
     };
@@ -541,28 +543,35 @@ fn named(path: &Path, error: redb::Error) -> Error {
         redb::Error::Io(source) => match source.kind() {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => {
-                Error::DiskFull { path, source: source.into(), held: HeldPages::default() }
+            | io::ErrorKind::FileTooLarge => Error::Storage(StorageError::DiskFull {
+                path,
+                source: source.into(),
+                held: HeldPages::default(),
+            }),
+            io::ErrorKind::PermissionDenied => {
+                Error::Storage(StorageError::PermissionDenied { action: "write", path })
             }
-            io::ErrorKind::PermissionDenied => Error::PermissionDenied { action: "write", path },
-            _ => Error::Io { path, source: source.into() },
+            _ => Error::Storage(StorageError::Io { path, source: source.into() }),
         },
-        redb::Error::PreviousIo => Error::Unusable { path, source: None },
-        redb::Error::Corrupted(why) => Error::Damaged { path, why },
-        redb::Error::DatabaseAlreadyOpen => Error::InUse { path },
+        redb::Error::PreviousIo => Error::Storage(StorageError::Unusable { path, source: None }),
+        redb::Error::Corrupted(why) => Error::Storage(StorageError::Damaged { path, why }),
+        redb::Error::DatabaseAlreadyOpen => Error::Storage(StorageError::InUse { path }),
         other => Error::Backend(other.into()),
     }
 }
 
 /// Converts an error of redb while a store is opened.
 fn named_at_open(path: &Path, error: redb::Error) -> Error {
-    let not_a_store = |why: String| Error::NotAStore { path: path.into(), why };
+    let not_a_store =
+        |why: String| Error::Storage(StorageError::NotAStore { path: path.into(), why });
     match error {
         redb::Error::Io(source) if source.kind() == io::ErrorKind::InvalidData => {
             not_a_store(source.to_string())
         }
         redb::Error::Io(source) if source.kind() == io::ErrorKind::NotFound => {
-            Error::MissingDirectory { path: path.parent().unwrap_or(path).into() }
+            Error::Storage(StorageError::MissingDirectory {
+                path: path.parent().unwrap_or(path).into(),
+            })
         }
         redb::Error::UpgradeRequired(_) => not_a_store(error.to_string()),
         other => named(path, other),

@@ -5,8 +5,8 @@ use std::fs;
 
 use keyloom::conformance::Reopening;
 use keyloom::{
-    AnyStore, BoxedError, Error, Faulty, KeyRange, Metered, Order, Reader, Store, Transaction,
-    Writer, conformance,
+    AnyStore, BoxedError, Error, Faulty, KeyRange, Metered, Order, Reader, StorageError, Store,
+    Transaction, Writer, conformance,
 };
 use keyloom_redb::{Durability, Redb};
 use tempfile::TempDir;
@@ -114,7 +114,7 @@ fn the_count_of_all_keys_is_that_of_a_walk() {
 #[test]
 fn a_second_open_of_the_file_is_refused() {
     let (store, _directory) = redb(Durability::Full).unwrap();
-    assert!(matches!(Redb::open(store.path()), Err(Error::InUse { .. })));
+    assert!(matches!(Redb::open(store.path()), Err(Error::Storage(StorageError::InUse { .. }))));
 }
 
 #[test]
@@ -122,8 +122,11 @@ fn a_missing_file_or_directory_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let open =
         |name: &str, create| Redb::options().create(create).open(directory.path().join(name));
-    assert!(matches!(open("store", false), Err(Error::MissingStore { .. })));
-    assert!(matches!(open("no/store", true), Err(Error::MissingDirectory { .. })));
+    assert!(matches!(open("store", false), Err(Error::Storage(StorageError::MissingStore { .. }))));
+    assert!(matches!(
+        open("no/store", true),
+        Err(Error::Storage(StorageError::MissingDirectory { .. }))
+    ));
     assert!(!directory.path().join("store").exists());
 }
 
@@ -132,7 +135,7 @@ fn a_file_of_another_kind_is_not_a_store_and_stays() {
     let directory = tempfile::tempdir().unwrap();
     let text = directory.path().join("text");
     fs::write(&text, "a text of another program".repeat(1_000)).unwrap();
-    assert!(matches!(Redb::open(&text), Err(Error::NotAStore { .. })));
+    assert!(matches!(Redb::open(&text), Err(Error::Storage(StorageError::NotAStore { .. }))));
     assert!(fs::read_to_string(&text).unwrap().starts_with("a text"));
 
     let other = directory.path().join("other");
@@ -142,7 +145,7 @@ fn a_file_of_another_kind_is_not_a_store_and_stays() {
     txn.open_table(table).unwrap().insert(1, 2).unwrap();
     txn.commit().unwrap();
     drop(database);
-    assert!(matches!(Redb::open(&other), Err(Error::NotAStore { .. })));
+    assert!(matches!(Redb::open(&other), Err(Error::Storage(StorageError::NotAStore { .. }))));
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn an_empty_file_is_not_a_store_and_stays_empty() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
     fs::write(&path, "").unwrap();
-    assert!(matches!(Redb::open(&path), Err(Error::NotAStore { .. })));
+    assert!(matches!(Redb::open(&path), Err(Error::Storage(StorageError::NotAStore { .. }))));
     assert_eq!(fs::metadata(&path).unwrap().len(), 0);
 }
 
@@ -174,7 +177,7 @@ fn of_threads_that_create_one_store_one_opens_it() {
                 store.transact(|txn| txn.add(b"opened", 1)).unwrap();
                 true
             }
-            Err(Error::InUse { .. }) => false,
+            Err(Error::Storage(StorageError::InUse { .. })) => false,
             Err(other) => panic!("{other}"),
         };
         let opened = std::thread::scope(|scope| {

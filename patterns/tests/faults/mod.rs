@@ -29,7 +29,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use keyloom::key::Subspace;
-use keyloom::{Error, Result, Store};
+use keyloom::{Error, Result, StorageError, Store};
 use ledger::{Ledger, Number, Transfer};
 
 /// The parameters of a campaign.
@@ -320,13 +320,15 @@ impl<S: Store, W: Store> Shared<'_, S, W> {
 
     /// Counts an error by the name of its variant.
     fn note(&self, error: &Error) {
-        let told = format!("{error:?}");
-        let name = told.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-        *self.notes().report.errors.entry(name.into()).or_default() += 1;
+        let variant = keyloom_testing::errors::variant(error);
+        *self.notes().report.errors.entry(variant).or_default() += 1;
         // No disturbance may cause bytes that do not decode.
         if matches!(
             error,
-            Error::At { .. } | Error::Key(_) | Error::NotACounter { .. } | Error::Damaged { .. }
+            Error::At { .. }
+                | Error::Key(_)
+                | Error::NotACounter { .. }
+                | Error::Storage(StorageError::Damaged { .. })
         ) {
             self.violation(format!("what is stored is no longer readable: {error}"));
         }

@@ -92,3 +92,20 @@ pub fn alone(test: &str, body: impl FnOnce()) {
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
+
+/// The name of an error's variant, of the nested one if there is one: `DiskFull`.
+pub fn variant(error: &keyloom::Error) -> String {
+    let debug = format!("{error:?}");
+    let mut words = debug.split(|c: char| !c.is_alphanumeric());
+    let nests = |word: &&str| !["Storage", "Lmdb", "Server"].contains(word);
+    words.find(nests).unwrap_or_default().into()
+}
+
+#[test]
+fn a_nested_variant_is_named() {
+    use keyloom::{Error, LmdbError};
+    assert_eq!(variant(&Error::ReadOnly), "ReadOnly");
+    let nested = Error::from(LmdbError::ReadersFull { max_readers: 7 });
+    assert_eq!(variant(&nested), "ReadersFull");
+    assert_eq!(variant(&Error::EmptyKey.at(b"x")), "At");
+}

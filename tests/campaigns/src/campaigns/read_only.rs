@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, anyhow};
 use fastrand::Rng;
 use keyloom::lmdb::file::read_meta;
 use keyloom::lmdb::{Durability, LmdbOptions};
-use keyloom::{Error, KeyRange, Lmdb, Order, Reader, Store};
+use keyloom::{Error, KeyRange, Lmdb, LmdbError, Order, Reader, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::campaigns::task::{self, Child};
@@ -188,7 +188,7 @@ pub(super) fn play() -> Result<()> {
     wrong.extend(refused(&view, task.flaw));
     let assumed = options().read_only(true).assume_no_writer(true);
     match assumed.clone().open(&view) {
-        Err(Error::OpenElsewhere { .. }) => {}
+        Err(Error::Lmdb(LmdbError::OpenElsewhere { .. })) => {}
         Err(error) => wrong.push(format!("beside a writer without slots: {error}")),
         Ok(store) => wrong.extend(watch(&store, &mix, task.seed)),
     }
@@ -229,7 +229,8 @@ fn refused(view: &Path, flaw: Flaw) -> Vec<String> {
     };
     let text = error.to_string();
     let has_remedy = text.contains("assume_no_writer(true)") && !text.contains("read_only(true)");
-    let is_clear = matches!(error, Error::LockFileNotWritable { .. }) && has_remedy;
+    let is_clear =
+        matches!(error, Error::Lmdb(LmdbError::LockFileNotWritable { .. })) && has_remedy;
     if is_clear { Vec::new() } else { vec![format!("refused without a remedy: {text}")] }
 }
 

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use keyloom::{Error, Etcd, KeyRange, Order, Reader, RetryPolicy, Store, Transaction, Writer};
+use keyloom::{
+    Error, Etcd, KeyRange, Order, Reader, RetryPolicy, ServerError, StorageError, Store,
+    Transaction, Writer,
+};
 
 use keyloom_testing::servers::{Cut, EtcdCluster, Proxy, Server, or_skip};
 
@@ -31,7 +34,7 @@ fn without_a_leader_a_commit_is_refused_and_not_unknown() {
             break error;
         }
     };
-    assert!(matches!(error, Error::ConnectionLost { .. }), "{error:?}");
+    assert!(matches!(error, Error::Server(ServerError::ConnectionLost { .. })), "{error:?}");
     assert!(error.to_string().contains("no leader"), "{error}");
     // What is settled is still there to be read.
     let before = snapshot.get(&0_u32.to_be_bytes()).unwrap();
@@ -97,17 +100,20 @@ fn a_full_quota_stops_small_and_large_commits() {
         // Only the one that uses it up may have been carried out; those after it were not.
         for _ in 0..3 {
             let error = commit(&store, writes, b"refused").unwrap_err();
-            assert!(matches!(error, Error::DiskFull { .. }), "{error:?}");
+            assert!(matches!(error, Error::Storage(StorageError::DiskFull { .. })), "{error:?}");
             assert!(!error.maybe_committed() && !error.is_retryable(), "{error:?}");
             let error = store.transact(|txn| txn.delete(&0_u32.to_be_bytes())).unwrap_err();
-            assert!(matches!(error, Error::DiskFull { .. }), "{error:?}");
+            assert!(matches!(error, Error::Storage(StorageError::DiskFull { .. })), "{error:?}");
         }
         let found = store.snapshot().unwrap().get(&0_u32.to_be_bytes()).unwrap();
         assert_eq!(found.as_deref(), Some(&value[..]), "nothing of what was refused is there");
     }
     // A store that is opened now knows it of its first commit too.
     let store = Etcd::open(&cluster.address()).unwrap();
-    assert!(matches!(commit(&store, 1, b"refused"), Err(Error::DiskFull { .. })));
+    assert!(matches!(
+        commit(&store, 1, b"refused"),
+        Err(Error::Storage(StorageError::DiskFull { .. }))
+    ));
 }
 
 /// Commits that fill the quota at the same time: what an error calls refused is not there.
@@ -133,7 +139,7 @@ fn a_commit_that_a_full_quota_refused_wrote_nothing() {
     let snapshot = store.snapshot().unwrap();
     let mut refused = 0;
     for (key, error) in known {
-        assert!(matches!(error, Error::DiskFull { .. }), "{error:?}");
+        assert!(matches!(error, Error::Storage(StorageError::DiskFull { .. })), "{error:?}");
         assert!(snapshot.get(key).unwrap().is_none(), "{key:?} is there: {error}");
         refused += 1;
     }

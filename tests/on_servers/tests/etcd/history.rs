@@ -1,6 +1,6 @@
 //! Snapshots and the history that the cluster keeps.
 
-use keyloom::{Error, KeyRange, Order, Reader, Store, Transaction, Writer};
+use keyloom::{Error, KeyRange, Order, Reader, ServerError, Store, Transaction, Writer};
 
 use crate::server::{Server, fresh, key, plant};
 
@@ -56,7 +56,10 @@ fn what_is_compacted_away_is_a_clear_error() {
         txn.get(&key(1)).unwrap_err(),
     ];
     for error in errors {
-        assert!(matches!(error, Error::Compacted { revision: 1.., .. }), "{error:?}");
+        assert!(
+            matches!(error, Error::Server(ServerError::Compacted { revision: 1.., .. })),
+            "{error:?}"
+        );
         assert!(!error.is_retryable() && !error.maybe_committed());
         assert!(error.to_string().contains("--auto-compaction-retention"), "{error}");
     }

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use keyloom::{Error, Etcd, RetryPolicy, Store, Writer};
+use keyloom::{Error, Etcd, RetryPolicy, ServerError, Store, Writer};
 
 use crate::server::{Server, fresh};
 
@@ -36,21 +36,21 @@ fn what_is_no_address_or_no_name_is_a_bad_option() {
 #[test]
 fn where_no_one_is_that_is_said_at_once() {
     let (error, took) = refused("etcd://ada:secret@127.0.0.1:1,127.0.0.1:2/n");
-    assert!(matches!(error, Error::ConnectionLost { .. }), "{error:?}");
+    assert!(matches!(error, Error::Server(ServerError::ConnectionLost { .. })), "{error:?}");
     assert!(error.is_retryable() && !error.maybe_committed());
     let text = error.to_string();
     assert!(text.contains("etcd://127.0.0.1:1,127.0.0.1:2/n"), "{text}");
     assert!(text.contains("refused"), "{text}");
     assert!(took < Duration::from_secs(1), "{took:?}");
     let (error, _) = refused("etcd://nobody.invalid/n");
-    assert!(matches!(error, Error::ConnectionLost { .. }), "{error:?}");
+    assert!(matches!(error, Error::Server(ServerError::ConnectionLost { .. })), "{error:?}");
 }
 
 #[test]
 fn a_server_that_says_nothing_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let (error, took) = refused(&format!("etcd://{}/n", silent.local_addr().unwrap()));
-    assert!(matches!(error, Error::ConnectionLost { .. }), "{error:?}");
+    assert!(matches!(error, Error::Server(ServerError::ConnectionLost { .. })), "{error:?}");
     assert!(took < Duration::from_secs(4), "{took:?}");
 }
 
@@ -74,7 +74,7 @@ fn a_password_where_there_are_no_users_is_a_clear_error() {
     let Some(server) = Server::from_environment() else { return };
     let (error, _) = refused(&format!("etcd://ada:secret@{}/n", server.members()));
     assert!(!error.is_retryable(), "{error}");
-    assert!(matches!(error, Error::LoginRefused { .. }), "{error:?}");
+    assert!(matches!(error, Error::Server(ServerError::LoginRefused { .. })), "{error:?}");
     let said = error.to_string();
     for part in ["etcd://", "check the user, the password", "whether authentication is enabled"] {
         assert!(said.contains(part), "{part}: {said}");

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-use keyloom::{Error, FoundationDb, Reader, Store, Writer};
+use keyloom::{Error, FoundationDb, Reader, ServerError, Store, Writer};
 
 const WAY: &str = "KEYLOOM_PROCESS_WAY";
 const RUNS: &str = "KEYLOOM_PROCESS_RUNS";
@@ -62,7 +62,7 @@ fn after_an_open_that_failed(address: &str) -> u8 {
     let begun = Instant::now();
     let error = FoundationDb::options().timeout(Duration::from_millis(300)).open(address);
     let error = error.unwrap_err();
-    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    assert!(matches!(error, Error::Server(ServerError::Unreachable { .. })), "{error:?}");
     let message = error.to_string();
     assert!(message.contains("fdb.cluster") && message.contains("does not answer"), "{message}");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());

@@ -3,7 +3,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use keyloom::{Error, KeyRange, Metered, Order, Postgres, Reader, Store, Transaction, Writer};
+use keyloom::{
+    Error, KeyRange, Metered, Order, Postgres, Reader, ServerError, Store, Transaction, Writer,
+};
 
 use keyloom_testing::servers::stores::fresh_name;
 use keyloom_testing::servers::stores::postgres::{address, open, open_with};
@@ -23,7 +25,10 @@ fn a_commit_that_waits_too_long_is_refused_for_good() {
     let mut waiter = store.begin().unwrap();
     waiter.put(b"a", b"waited").unwrap();
     let error = waiter.commit().unwrap_err();
-    assert!(matches!(error, Error::StatementCancelled { limit_ms: 700, .. }), "{error:?}");
+    assert!(
+        matches!(error, Error::Server(ServerError::StatementCancelled { limit_ms: 700, .. })),
+        "{error:?}"
+    );
     let said = error.to_string();
     for part in ["postgres://127.0.0.1:", "statement timeout", "700 ms", "raise `timeout`"] {
         assert!(said.contains(part), "{part}: {said}");
@@ -118,7 +123,7 @@ fn connection_closed_before_the_commit_is_lost_not_unknown() {
     txn.put(b"a", b"1").unwrap();
     std::thread::sleep(Duration::from_millis(400));
     let error = txn.commit().unwrap_err();
-    assert!(matches!(error, Error::ConnectionLost { .. }), "{error:?}");
+    assert!(matches!(error, Error::Server(ServerError::ConnectionLost { .. })), "{error:?}");
     let mut runs = 0;
     store
         .transact(|txn| {
@@ -143,7 +148,7 @@ fn silent_server_times_out_and_frees_its_connections() {
     let snapshot = store.snapshot().unwrap();
     proxy.set(Mode::Hang);
     let error = snapshot.get(b"a").unwrap_err();
-    assert!(matches!(error, Error::ConnectionLost { .. }), "{error:?}");
+    assert!(matches!(error, Error::Server(ServerError::ConnectionLost { .. })), "{error:?}");
     assert!(error.to_string().contains("no answer"), "{error}");
     drop(snapshot);
     let started = Instant::now();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use keyloom::{AnyStore, Error, Postgres, Reader, Store, Writer};
+use keyloom::{AnyStore, Error, Postgres, Reader, ServerError, StorageError, Store, Writer};
 
 use keyloom_testing::servers::stores::fresh_name;
 use keyloom_testing::servers::stores::postgres::{address, open, open_with};
@@ -24,7 +24,7 @@ fn with(address: &str, part: &str, value: &str) -> String {
 fn a_server_that_is_not_there_is_named_at_once() {
     let started = Instant::now();
     let error = Postgres::open("postgres://ada:secret@127.0.0.1:1/geo").unwrap_err();
-    assert!(matches!(error, Error::ConnectionLost { .. }), "{error:?}");
+    assert!(matches!(error, Error::Server(ServerError::ConnectionLost { .. })), "{error:?}");
     let said = format!("{error} {error:?}");
     assert!(said.contains("127.0.0.1:1/geo") && said.contains("refused"), "{said}");
     assert!(!said.contains("secret"), "{said}");
@@ -42,7 +42,7 @@ fn what_the_server_refuses_is_said_in_its_own_words() {
     let error = Postgres::open(&with(&address, "user", "nobody:secret")).unwrap_err();
     let said = format!("{error} {error:?}");
     assert!(said.contains("nobody") && !said.contains("secret"), "{said}");
-    assert!(matches!(error, Error::LoginRefused { .. }), "{said}");
+    assert!(matches!(error, Error::Server(ServerError::LoginRefused { .. })), "{said}");
     assert!(said.contains("postgres://127.0.0.1:") && said.contains("check the user"), "{said}");
 }
 
@@ -51,7 +51,7 @@ fn table_is_created_only_on_request_and_foreign_ones_refused() {
     let Some(address) = address() else { return };
     let table = fresh_name();
     let error = Postgres::options().table(&table).create(false).open(&address).unwrap_err();
-    assert!(matches!(error, Error::MissingStore { .. }), "{error}");
+    assert!(matches!(error, Error::Storage(StorageError::MissingStore { .. })), "{error}");
     assert!(error.to_string().contains(&table), "{error}");
     let store = Postgres::options().table(&table).open(&address).unwrap();
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
@@ -60,7 +60,7 @@ fn table_is_created_only_on_request_and_foreign_ones_refused() {
     again.transact(|txn| txn.delete(b"a")).unwrap();
 
     let error = Postgres::options().table("pg_class").open(&address).unwrap_err();
-    assert!(matches!(error, Error::NotAStore { .. }), "{error}");
+    assert!(matches!(error, Error::Storage(StorageError::NotAStore { .. })), "{error}");
     let error = Postgres::options().table("drop table").open(&address).unwrap_err();
     assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
 }
@@ -84,7 +84,10 @@ fn connections_that_are_all_in_use_are_said_to_be() {
     let Some(store) = open_with(options) else { return };
     let held = [store.snapshot().unwrap(), store.snapshot().unwrap()];
     let error = store.snapshot().unwrap_err();
-    assert!(matches!(error, Error::ConnectionsBusy { max_connections: 2, .. }), "{error}");
+    assert!(
+        matches!(error, Error::Server(ServerError::ConnectionsBusy { max_connections: 2, .. })),
+        "{error}"
+    );
     drop(held);
     store.transact(|txn| txn.put(b"a", b"1")).unwrap();
 }

@@ -1,6 +1,6 @@
 //! Passwords and TLS, on a server of its own.
 
-use keyloom::{AnyStore, Error, Postgres, Reader, Store, Writer};
+use keyloom::{AnyStore, Error, Postgres, Reader, ServerError, Store, Writer};
 
 use keyloom_testing::servers::{self, Server, or_skip};
 
@@ -37,7 +37,7 @@ fn a_password_is_used_and_never_shown() {
     ] {
         let said = shown(&opened);
         let error = opened.unwrap_err();
-        assert!(matches!(error, Error::LoginRefused { .. }), "{said}");
+        assert!(matches!(error, Error::Server(ServerError::LoginRefused { .. })), "{said}");
         assert!(!error.is_retryable() && !error.maybe_committed(), "{said}");
         for part in [part, "postgres://127.0.0.1:", "check the user, the password"] {
             assert!(said.contains(part), "{part}: {said}");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use fastrand::Rng;
 use keyloom::lmdb::{Durability, LmdbOptions};
-use keyloom::{Error, KeyRange, Lmdb, Order, Reader, Store};
+use keyloom::{Error, KeyRange, Lmdb, Order, Reader, StorageError, Store};
 use serde::{Deserialize, Serialize};
 
 use super::edit::{self, Edit};
@@ -140,9 +140,9 @@ fn is_sound(path: &Path) -> bool {
 /// wrong.
 fn refused(error: &Error) -> Outcome {
     match error {
-        Error::NotAStore { .. } | Error::NewerFormat { .. } | Error::MissingStore { .. } => {
-            Outcome::Refused
-        }
+        Error::Storage(StorageError::NotAStore { .. })
+        | Error::NewerFormat { .. }
+        | Error::Storage(StorageError::MissingStore { .. }) => Outcome::Refused,
         _ => Outcome::NotOpened,
     }
 }

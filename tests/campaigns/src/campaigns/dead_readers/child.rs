@@ -11,7 +11,7 @@ use fastrand::Rng;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use keyloom::lmdb::{Durability, LmdbOptions};
-use keyloom::{Error, KeyRange, Lmdb, Order, Reader, Store, Writer};
+use keyloom::{Error, KeyRange, Lmdb, LmdbError, Order, Reader, StorageError, Store, Writer};
 use serde::{Deserialize, Serialize};
 
 use super::READER;
@@ -314,8 +314,13 @@ impl Scribe {
             Flaw::Mumbles => "there is no room".into(),
             _ => error.to_string(),
         };
-        let is_full =
-            matches!(error, PutError::Keyloom(Error::MapFull { .. } | Error::DiskFull { .. }));
+        let is_full = matches!(
+            error,
+            PutError::Keyloom(
+                Error::Lmdb(LmdbError::MapFull { .. })
+                    | Error::Storage(StorageError::DiskFull { .. })
+            )
+        );
         if !is_full || !text.contains(&format!("process {id} ")) {
             self.report
                 .wrong

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use fastrand::Rng;
 use keyloom::lmdb::{Compaction, Durability, LmdbOptions};
-use keyloom::{Error, KeyRange, Lmdb, Memory, Order, Reader, Store, Subspace, Writer};
+use keyloom::{
+    Error, KeyRange, Lmdb, Memory, Order, Reader, StorageError, Store, Subspace, Writer,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::campaigns::task;
@@ -200,15 +202,19 @@ impl Filler {
             Err(error) if self.task.flaw == Flaw::Mumbles => {
                 Error::Backend(error.to_string().into())
             }
-            Err(Error::DiskFull { path, held, .. }) if self.task.flaw == Flaw::BlamesTheDisk => {
+            Err(Error::Storage(StorageError::DiskFull { path, held, .. }))
+                if self.task.flaw == Flaw::BlamesTheDisk =>
+            {
                 let source = std::io::Error::from_raw_os_error(libc::EIO);
-                Error::DiskFull { path, source: source.into(), held }
+                Error::Storage(StorageError::DiskFull { path, source: source.into(), held })
             }
             Err(error) => error,
         };
         *self.report.full.entry(step.into()).or_default() += 1;
         let is_clear = match &error {
-            Error::DiskFull { source, .. } => source.raw_os_error() != Some(libc::EIO),
+            Error::Storage(StorageError::DiskFull { source, .. }) => {
+                source.raw_os_error() != Some(libc::EIO)
+            }
             _ => false,
         };
         if !is_clear || !error.to_string().contains("free some space") {

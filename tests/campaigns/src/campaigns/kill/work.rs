@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use anyhow::Result;
 use fastrand::Rng;
-use keyloom::{AnyStore, Error, KeyBuf, Memory, Order, Reader, Store, Subspace};
+use keyloom::{AnyStore, Error, KeyBuf, LmdbError, Memory, Order, Reader, Store, Subspace};
 use keyloom_patterns::derived::{RepairOptions, RepairPosition};
 use keyloom_patterns::{BatchSize, Index, Maintained, Table};
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ pub fn load(job: &Job, store: &AnyStore, pen: &Pen, from: u64, batch: usize) -> 
         pen.mark(Kind::Reached, next)?;
         pen.mark(Kind::Begun, next)?;
         let put = shelf.records.put_many(txn, batch.iter().cloned());
-        if let Err(Error::MapFull { .. }) = put {
+        if let Err(Error::Lmdb(LmdbError::MapFull { .. })) = put {
             pen.mark(Kind::Full, next)?;
         }
         put?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use fastrand::Rng;
 use keyloom::lmdb::Compaction;
-use keyloom::{AnyStore, Error, Store};
+use keyloom::{AnyStore, Error, LmdbError, Store};
 
 use super::job::{Habit, Job, Task};
 use super::mark::{Kind, Pen};
@@ -92,7 +92,7 @@ impl Historian<'_> {
         (from..from + many).try_for_each(|number| {
             let transaction = Mix::nth(self.job.history, number);
             let done = self.mix.perform(transaction, number, txn);
-            if let Err(Error::MapFull { .. }) = done {
+            if let Err(Error::Lmdb(LmdbError::MapFull { .. })) = done {
                 self.pen.mark(Kind::Full, number)?;
             }
             done

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
 use keyloom::lmdb::Durability;
-use keyloom::{Error, Lmdb, Memory, Store};
+use keyloom::{Error, Lmdb, Memory, StorageError, Store};
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Crash, Disk, Locks};
@@ -163,7 +163,11 @@ impl Judge {
             }
             Err(error) => {
                 self.plate.forget()?;
-                let is_clear = matches!(error, Error::Damaged { .. } | Error::NotAStore { .. });
+                let is_clear = matches!(
+                    error,
+                    Error::Storage(StorageError::Damaged { .. })
+                        | Error::Storage(StorageError::NotAStore { .. })
+                );
                 // What has the name of a backup is whole.
                 if !self.disk.is_opened && is_clear && !self.job.is_backup() {
                     return Ok(Verdict { is_refused: true, ..verdict });

@@ -275,12 +275,11 @@ impl Script {
             Flaw::HidesDoubt if error.maybe_committed() => Error::ReadOnly,
             _ => error,
         };
-        let debug = format!("{error:?}");
-        let variant = debug.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let variant = keyloom_testing::errors::variant(&error);
         let text = error.to_string();
         if text.contains("open the store again") && self.task.flaw != Flaw::NeverReopens {
             self.store = None;
         }
-        self.report.errors.push(Told { step: step.into(), variant: variant.into(), text });
+        self.report.errors.push(Told { step: step.into(), variant, text });
     }
 }

@@ -1,0 +1,460 @@
+//! The one error type of the crate, grouped by who can do something about it.
+
+mod held_pages;
+mod lmdb;
+mod server;
+mod shared;
+mod storage;
+
+use std::error::Error as StdError;
+use std::path::PathBuf;
+
+pub use held_pages::{HeldPages, OldestReader};
+pub use lmdb::LmdbError;
+pub use server::ServerError;
+pub use shared::{BoxedError, Shared, SharedError};
+pub use storage::StorageError;
+
+use crate::key::DecodeError;
+
+/// The result of every fallible operation of keyloom.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Every failure of an operation on a store.
+///
+/// Each message contains what happened, the key or file, and the remedy. The variants here are
+/// those that any store may return, and on which a program can act; what only some engines return
+/// is nested in [`Error::Storage`], [`Error::Lmdb`] and [`Error::Server`].
+///
+/// Two questions matter to a program more than the variant, and have methods: can the transaction
+/// run again unchanged ([`Error::is_retryable`]), and may its writes be in the store although it
+/// returned an error ([`Error::maybe_committed`])? Both search [`Error::Other`] and the chain of
+/// sources, so an error that a program wrapped in one of its own keeps its meaning.
+///
+/// ```
+/// use keyloom::Error;
+/// let wrapped = Error::other(Error::Conflict { what: "key (\"seat\", 7)".into() });
+/// assert!(wrapped.is_retryable());
+/// assert!(!wrapped.maybe_committed());
+/// ```
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // ---- mistakes of the caller: repair the call -----------------------------------------------
+    /// The empty byte string is not a key. Give the key at least one element or byte.
+    #[error("the key is empty; a key has 1 to {} bytes", crate::MAX_KEY_BYTES)]
+    EmptyKey,
+    /// The key is longer than any backend may store. Shorten a field, or store a hash or a prefix
+    /// of it.
+    #[error(
+        "the key {key} has {bytes} bytes, the limit is {limit}; shorten a field, or store a hash of it"
+    )]
+    KeyTooLong {
+        /// The beginning of the key, printable.
+        key: Box<str>,
+        /// The length of the key.
+        bytes: usize,
+        /// The greatest length allowed.
+        limit: usize,
+    },
+    /// The value is longer than this store takes ([`Limits::max_value_bytes`](crate::Limits)).
+    /// Split it over several keys.
+    #[error(
+        "the value of key {key} has {bytes} bytes, the limit of this store is {limit}; split it over several keys"
+    )]
+    ValueTooLong {
+        /// The key, printable.
+        key: Box<str>,
+        /// The length of the value.
+        bytes: usize,
+        /// The greatest length allowed.
+        limit: usize,
+    },
+    /// Stored bytes are not the key that was expected there.
+    #[error("a key does not decode: {0}; is another kind of data in this subspace?")]
+    Key(#[from] DecodeError),
+    /// A value could not be encoded or decoded by its codec.
+    #[error("a value does not {action} as {codec}: {source}")]
+    Value {
+        /// The codec's name.
+        codec: &'static str,
+        /// `encode` or `decode`.
+        action: &'static str,
+        /// The error of the codec.
+        source: SharedError,
+    },
+    /// An error, with the key at which it happened.
+    #[error("at key {key}: {source}")]
+    At {
+        /// The key, printable.
+        key: Box<str>,
+        /// The error.
+        source: Box<Error>,
+    },
+    /// The value of a counter does not have 8 bytes.
+    #[error(
+        "the value of key {key} has {bytes} bytes and is not a counter (8 bytes, little-endian)"
+    )]
+    NotACounter {
+        /// The key, printable.
+        key: Box<str>,
+        /// The length of the value.
+        bytes: usize,
+    },
+    /// A write to a store that was opened for reading only. Open it without `read_only`.
+    #[error("the store was opened for reading only; open it for writing to change it")]
+    ReadOnly,
+    /// This thread already has an open transaction on this store, and would wait for itself. Use
+    /// that transaction, or end it first.
+    #[error("this thread already has an open transaction on this store; use it, or end it first")]
+    NestedTransaction,
+    /// A name or an option that is not valid.
+    #[error("{what}{} is not usable: {why}", quoted(.value))]
+    InvalidArgument {
+        /// The option.
+        what: &'static str,
+        /// The value that was given.
+        value: String,
+        /// The reason, or the values that are valid.
+        why: &'static str,
+    },
+    /// A stored format is newer than this version of keyloom. Upgrade the program.
+    #[error(
+        "{what} has format {found}, this program reads formats up to {supported}; upgrade the program"
+    )]
+    NewerFormat {
+        /// The data that have this format.
+        what: String,
+        /// The format found.
+        found: u32,
+        /// The newest format that this program reads.
+        supported: u32,
+    },
+
+    // ---- limits: change the plan or give more room ---------------------------------------------
+    /// The transaction exceeds the size limit of the store and can no longer be committed. Nothing
+    /// was committed; do the work in several smaller transactions.
+    #[error(
+        "the transaction is too large: {actual} {unit}, the limit of this store is {limit}; split the work into smaller transactions"
+    )]
+    TransactionTooLarge {
+        /// The unit of the numbers: `bytes` or `operations`.
+        unit: &'static str,
+        /// The size when it was refused.
+        actual: usize,
+        /// The limit of the store.
+        limit: usize,
+    },
+    /// The write lock was not free within `begin_patience`. End the transaction that holds it, or
+    /// wait longer. Not retryable, because the operation has already waited.
+    #[error(
+        "waited {waited_ms} ms for the write lock, now held by {}; end that transaction, or open the store with a larger `begin_patience`", writer(*holder)
+    )]
+    WriterBusy {
+        /// The process that holds the lock, this one or another one, if the system reports it.
+        holder: Option<u32>,
+        /// The length of the wait.
+        waited_ms: u64,
+    },
+    /// A snapshot or a transaction lived longer than the store allows. Read long ranges in
+    /// [pages](crate::Reader::page), each from a new snapshot, and divide long writes into several
+    /// transactions. Not retryable, because the same work would take as long again.
+    #[error(
+        "the snapshot is {age_ms} ms old, the limit of this store is {limit_ms} ms; read page by page from new snapshots"
+    )]
+    TooOld {
+        /// Its age.
+        age_ms: u64,
+        /// The limit.
+        limit_ms: u64,
+    },
+
+    // ---- the outcome of a transaction: run it again, or look -----------------------------------
+    /// Another transaction changed a key or range that this one had read. Nothing of this one was
+    /// committed; run it again, as [`Store::transact`](crate::Store::transact) does.
+    #[error("the transaction conflicts with another one on {what}; run it again")]
+    Conflict {
+        /// The key or the range of the conflict, if the store reports it.
+        what: Box<str>,
+    },
+    /// All attempts of a transaction failed with a conflict or without a server. Nothing was
+    /// committed. After conflicts, make the transaction shorter, or spread the writes over more
+    /// keys; otherwise check the server.
+    #[error(
+        "the transaction was given up after {attempts} attempts; the last one failed with: {source}"
+    )]
+    RetriesExhausted {
+        /// The number of attempts.
+        attempts: u32,
+        /// The error of the last attempt.
+        source: Box<Error>,
+    },
+    /// An earlier write of a pattern in this transaction failed, and its error was not returned
+    /// from the transaction. The write may be incomplete, so the transaction does not commit.
+    /// Before such a write, check in the same transaction that it is possible (for a unique index,
+    /// that the entry does not exist); or drop the transaction and begin another one.
+    #[error(
+        "the transaction does not commit, because an earlier write in it failed: {source}; read first whether the write is possible, or begin another transaction"
+    )]
+    CommitRefused {
+        /// The error of the first write that failed.
+        source: Box<Error>,
+    },
+    /// A query read more than its [`Budget`](crate::Budget) allows, or its caller stopped it. It
+    /// has no result. Ask for less (a smaller page, a more selective query), or raise the limit.
+    #[error(
+        "the query was stopped ({limit}) after {keys} keys and {bytes} bytes, at key {key}; ask for less, or raise the limit"
+    )]
+    OverBudget {
+        /// The limit.
+        limit: crate::OverBudget,
+        /// The keys that it has read.
+        keys: u64,
+        /// The bytes of keys and values that it has read.
+        bytes: u64,
+        /// The key at which it was stopped, printable.
+        key: Box<str>,
+    },
+    /// The connection or the store failed during the commit. The writes may be in the store or not,
+    /// or appear a little later. Make the transaction idempotent, and run it again: it must first
+    /// check, *in the transaction that writes*, whether its writes exist. A check in an earlier
+    /// snapshot may come too early.
+    #[error(
+        "the outcome of the commit is unknown: {source}; run it again only if the same transaction first checks whether its writes exist"
+    )]
+    CommitUnknown {
+        /// The failure.
+        source: SharedError,
+    },
+
+    // ---- the engine and what it is kept in -----------------------------------------------------
+    /// The store was opened before a `fork`, and the child must not use it. In the child, open the
+    /// store again where its engine allows that.
+    #[error(
+        "the store {path} was opened by process {opened_by}, this is its fork {here}; {remedy}"
+    )]
+    Forked {
+        /// The store.
+        path: PathBuf,
+        /// The process that opened it.
+        opened_by: u32,
+        /// The process that used it.
+        here: u32,
+        /// The remedy for the child process.
+        remedy: &'static str,
+    },
+
+    /// What is wrong with the files or the table in which the store is kept, or with the disk.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A limit of LMDB: the memory map, the reader slots, the lock files.
+    #[error(transparent)]
+    Lmdb(#[from] LmdbError),
+    /// The server or the cluster refused the work, or did not answer.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+
+    // ---- everything else -----------------------------------------------------------------------
+    /// An error of the backend that has no variant of its own.
+    #[error("the store failed: {0}")]
+    Backend(#[source] SharedError),
+    /// An error of the program itself, returned through a transaction. Get it with
+    /// [`Error::downcast_ref`].
+    #[error(transparent)]
+    Other(SharedError),
+}
+
+impl Error {
+    /// Wraps an error of the program's own, so that a [`transact`](crate::Store::transact) body can
+    /// return it with `?`. In [`try_transact`](crate::Store::try_transact) the body has an error
+    /// type of its own.
+    ///
+    /// ```
+    /// use keyloom::{Error, Memory, Store};
+    /// #[derive(Debug, thiserror::Error)]
+    /// #[error("sold out")]
+    /// struct SoldOut; let store = Memory::new(); let error = store.transact(|_txn| ->
+    /// keyloom::Result<()> { Err(Error::other(SoldOut)) }).unwrap_err();
+    /// assert!(error.downcast_ref::<SoldOut>().is_some());
+    /// ```
+    pub fn other(error: impl Into<BoxedError>) -> Self {
+        Self::Other(SharedError::from(error))
+    }
+
+    /// An address that is not valid. Any part of it may be a password, so only a known scheme is
+    /// shown, or one that a path follows.
+    pub(crate) fn refused_address(address: &str, why: &'static str) -> Self {
+        const SCHEMES: [&str; 6] = ["memory", "lmdb", "postgres", "postgresql", "etcd", "fdb"];
+        let is_scheme = |name: &str| {
+            name.starts_with(|first: char| first.is_ascii_lowercase())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        };
+        let value = match address.split_once(':') {
+            Some((scheme, _)) if SCHEMES.contains(&scheme) => format!("{scheme}:…"),
+            Some((scheme, rest)) if is_scheme(scheme) && rest.starts_with('/') => {
+                format!("{scheme}:…")
+            }
+            _ => "…".into(),
+        };
+        Self::InvalidArgument { what: "the address", value, why }
+    }
+
+    /// A name in the options that is not valid. It is shown, unless it resembles an address, which
+    /// may contain a password.
+    #[cfg(feature = "_remote")]
+    pub(crate) fn refused_name(what: &'static str, name: &str, why: &'static str) -> Self {
+        Self::InvalidArgument { what, value: Self::shown_name(name).into(), why }
+    }
+
+    /// The name, or dots if it resembles an address.
+    #[cfg(feature = "_remote")]
+    pub(crate) fn shown_name(name: &str) -> &str {
+        let may_hold_password = name.contains([':', '@', '=', '%']);
+        if may_hold_password { "…" } else { name }
+    }
+
+    /// The error of type `T` that [`Error::other`] carries, or the first one among the sources.
+    ///
+    /// Searches the whole chain of sources.
+    ///
+    /// ```
+    /// use keyloom::{Error, key::pack};
+    /// #[derive(Debug, thiserror::Error)]
+    /// #[error("sold out")]
+    /// struct SoldOut;
+    /// let error = Error::other(SoldOut).at(&pack(&("seats", 7)));
+    /// assert!(error.downcast_ref::<SoldOut>().is_some());
+    /// ```
+    pub fn downcast_ref<T: StdError + 'static>(&self) -> Option<&T> {
+        self.chain().skip(1).find_map(|error| error.downcast_ref())
+    }
+
+    /// This error, with the key at which it happened.
+    ///
+    /// ```
+    /// use keyloom::{Error, key::pack};
+    /// let error = Error::ReadOnly.at(&pack(&("users", 7)));
+    /// assert!(error.to_string().starts_with(r#"at key ("users", 7): the store was opened"#));
+    /// ```
+    #[must_use]
+    pub fn at(self, key: &[u8]) -> Self {
+        Self::At { key: shown(key), source: Box::new(self) }
+    }
+
+    /// Whether nothing of the transaction was committed and the same transaction can succeed when
+    /// it runs again.
+    ///
+    /// Also true for an error that wraps this one.
+    pub fn is_retryable(&self) -> bool {
+        self.any(Self::calls_for_another_run)
+            && !self.any(|error| matches!(error, Self::RetriesExhausted { .. }))
+            && !self.maybe_committed()
+    }
+
+    fn calls_for_another_run(&self) -> bool {
+        match self {
+            Self::Conflict { .. } => true,
+            Self::Lmdb(error) => error.calls_for_another_run(),
+            Self::Server(error) => error.calls_for_another_run(),
+            Self::Storage(error) => error.calls_for_another_run(),
+            _ => false,
+        }
+    }
+
+    /// Whether the writes of the transaction may be in the store although it returned an error.
+    ///
+    /// Also true for an error that wraps this one.
+    pub fn maybe_committed(&self) -> bool {
+        self.any(|error| matches!(error, Self::CommitUnknown { .. }))
+    }
+
+    /// Whether the transaction was too large or too long for the store, and nothing of it was
+    /// committed: the same work can succeed in smaller transactions.
+    ///
+    /// Also true for an error that wraps this one.
+    ///
+    /// ```
+    /// use keyloom::{Error, key::pack};
+    /// let error = Error::TooOld { age_ms: 6_000, limit_ms: 5_000 }.at(&pack(&"users"));
+    /// assert!(error.is_batch_too_large() && !error.is_retryable());
+    /// ```
+    pub fn is_batch_too_large(&self) -> bool {
+        let is_too_much =
+            |error: &Self| matches!(error, Self::TransactionTooLarge { .. } | Self::TooOld { .. });
+        self.any(is_too_much) && !self.maybe_committed()
+    }
+
+    /// Whether a snapshot or a transaction has become too old to be read: [`TooOld`](Self::TooOld)
+    /// or [`ServerError::Compacted`]. [`Snapshots`](crate::Snapshots) read for longer.
+    ///
+    /// Also true for an error that wraps this one.
+    ///
+    /// ```
+    /// use keyloom::Error;
+    /// let error = Error::other(Error::TooOld { age_ms: 6_000, limit_ms: 5_000 });
+    /// assert!(error.is_outdated());
+    /// ```
+    pub fn is_outdated(&self) -> bool {
+        self.any(|error| {
+            let is_compacted = matches!(error, Self::Server(ServerError::Compacted { .. }));
+            is_compacted || matches!(error, Self::TooOld { .. })
+        })
+    }
+
+    /// Whether a query was stopped because of its [`Budget`](crate::Budget).
+    ///
+    /// Also true for an error that wraps this one.
+    pub fn is_over_budget(&self) -> bool {
+        self.any(|error| matches!(error, Self::OverBudget { .. }))
+    }
+
+    /// Whether `test` holds for this error or a keyloom error that it wraps.
+    fn any(&self, test: impl Fn(&Self) -> bool) -> bool {
+        self.chain().filter_map(|error| error.downcast_ref()).any(test)
+    }
+
+    /// This error and the chain of errors that it wraps.
+    fn chain(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+        let first: &(dyn StdError + 'static) = self;
+        std::iter::successors(Some(first), |&error| {
+            // A transparent variant hides its content from `source`.
+            let next = match error.downcast_ref() {
+                Some(Self::Other(inner)) => Some(&**inner as &(dyn StdError + 'static)),
+                Some(Self::Storage(inner)) => Some(inner as _),
+                Some(Self::Lmdb(inner)) => Some(inner as _),
+                Some(Self::Server(inner)) => Some(inner as _),
+                _ => error.source(),
+            };
+            // The source of a variant that boxes an error is the box.
+            next.map(|next| match next.downcast_ref::<Box<Self>>() {
+                Some(inner) => &**inner,
+                None => next,
+            })
+        })
+    }
+}
+
+/// The holder of the write lock, for a message.
+fn writer(holder: Option<u32>) -> String {
+    match holder {
+        Some(process) if process == std::process::id() => "another thread of this process".into(),
+        Some(process) => format!("process {process}"),
+        None => "another writer".into(),
+    }
+}
+
+/// A value in a message, unless it has no readable form.
+fn quoted(value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(" {value:?}") }
+}
+
+/// A key in a message: as a tuple if it is one, otherwise as bytes; at most 96 characters.
+pub(crate) fn shown(key: &[u8]) -> Box<str> {
+    const MOST_CHARS: usize = 96;
+    let mut text = crate::key::display_named(key).to_string();
+    if let Some((cut, _)) = text.char_indices().nth(MOST_CHARS) {
+        text.truncate(cut);
+        text.push('…');
+    }
+    text.into()
+}
