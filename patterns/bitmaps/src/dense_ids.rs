@@ -39,11 +39,11 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Subspace, Writer, pack, unpack};
+use keyloom_kit::derived::SortedWrites;
+use keyloom_kit::{RecordKey, get_many};
 
 use super::bitmap::{Bitmap, place_of};
 use super::{ChunkChanges, InvertedIndexError};
-use keyloom_tables::derived::SortedWrites;
-use keyloom_tables::table::{RecordKey, get_many};
 
 /// Dense ids for keys of type `K`; see the [module](self).
 ///

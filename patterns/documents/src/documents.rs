@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_tables::kit::Elsewhere;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
+use keyloom_tables::derived::Elsewhere;
 use keyloom_tables::{Attached, Schema, Table};
 use keyloom_text::TextIndex;
 

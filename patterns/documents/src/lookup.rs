@@ -63,8 +63,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use keyloom::{KeyBuf, Pack, Reader, Result};
-use keyloom_tables::index::pack_one;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::{RecordKey, pack_one};
 use keyloom_text::TextIndex;
 
 use crate::matches::Matches;

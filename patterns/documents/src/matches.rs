@@ -5,7 +5,7 @@ use std::fmt;
 
 use keyloom::{Error, Order, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 use keyloom_text::{Hit, Search, TextIndex};
 
 use crate::error::DocumentError;

@@ -81,8 +81,8 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{Error, Result, Writer};
+use keyloom_kit::RecordKey;
 use keyloom_tables::Table;
-use keyloom_tables::table::RecordKey;
 use keyloom_text::{Analyzer, Query, TextIndex};
 
 use crate::error::DocumentError;

@@ -83,8 +83,8 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{Result, Writer};
+use keyloom_kit::RecordKey;
 use keyloom_tables::Table;
-use keyloom_tables::table::RecordKey;
 use keyloom_text::{Analyzer, Near, Query, Spans, TextIndex};
 
 use crate::error::DocumentError;

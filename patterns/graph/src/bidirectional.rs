@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result};
-use keyloom_tables::Explain;
+use keyloom_kit::Explain;
 
 use crate::Path;
 use crate::graph::VertexId;

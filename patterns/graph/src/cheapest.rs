@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result};
-use keyloom_tables::Explain;
+use keyloom_kit::Explain;
 
 use crate::csr::checked_weight;
 use crate::expand::Hop;

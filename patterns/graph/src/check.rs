@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result};
-use keyloom_tables::{Inconsistency, Rule};
+use keyloom_kit::{Inconsistency, Rule};
 
 use crate::graph::{EdgeKey, Graph, VertexId, shown};
 

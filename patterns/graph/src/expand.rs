@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Deref};
 
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, unpack};
-use keyloom_tables::Explain;
+use keyloom_kit::Explain;
 
 use crate::graph::{EdgeKey, Graph, VertexId};
 use crate::incoming::{FORMAT, NotAnEdge};

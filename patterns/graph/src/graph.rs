@@ -6,9 +6,10 @@ use std::hash::Hash;
 use keyloom::key::display_named;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Pack, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::parts::{PackAs, Parts};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, Rule};
 use keyloom_tables::aggregate::Contributions;
-use keyloom_tables::parts::{PackAs, Parts};
-use keyloom_tables::{Attached, Inconsistency, Progress, RecordKey, Rule, Schema, Table, Totals};
+use keyloom_tables::{Attached, Schema, Table, Totals};
 
 use crate::GraphError;
 use crate::incoming::Incoming;

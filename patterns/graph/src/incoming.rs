@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Error, Reader, Result, Store, Subspace};
-use keyloom_tables::derived::{
-    self, AS_ENTRIES, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange, SortedWrites,
+use keyloom_kit::derived::{
+    AS_ENTRIES, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange, SortedWrites,
 };
-use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions, Table};
+use keyloom_kit::{Inconsistency, Progress, RepairOptions};
+use keyloom_tables::{Maintained, Table, derived};
 
 use crate::{EdgeKey, VertexId};
 

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyRange, Order, Pack, Reader, Result, pack};
-use keyloom_tables::{Continuation, Page};
+use keyloom_kit::{Continuation, Page};
 
 use crate::VertexId;
 use crate::neighbours::Neighbour;

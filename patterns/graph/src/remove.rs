@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Order, Pack, Reader, Result, Store, Writer};
-use keyloom_tables::{BatchSize, Progress};
+use keyloom_kit::{BatchSize, Progress};
 
 use crate::GraphError;
 use crate::graph::{EdgeKey, Graph, VertexId, shown};

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Pack, Reader, Result};
-use keyloom_tables::Explain;
+use keyloom_kit::Explain;
 
 use crate::expand::{Along, EDGES, Hop, expand};
 use crate::graph::{VertexId, shown};

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Error, Pack, Reader, Result};
-use keyloom_tables::Explain;
+use keyloom_kit::Explain;
 
 use crate::GraphError;
 use crate::expand::{Along, EDGES, Hop, expand};

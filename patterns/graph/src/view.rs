@@ -6,8 +6,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, pack};
-use keyloom_tables::kit::Untyped;
-use keyloom_tables::{Continuation, Page};
+use keyloom_kit::{Continuation, Page, Untyped};
 
 use crate::graph::{EdgeKey, Graph, VertexId};
 use crate::neighbours::Neighbour;

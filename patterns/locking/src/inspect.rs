@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Order, Reader, Result, Store, Writer};
-use keyloom_tables::{BatchSize, Inconsistency, Rule};
+use keyloom_kit::{BatchSize, Inconsistency, Rule};
 
 #[cfg(doc)]
 use crate::LockError;

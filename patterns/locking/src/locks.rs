@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyloom::{Error, Order, Reader, Result, Store, Writer};
+use keyloom_kit::Inconsistency;
 use keyloom_tables::schema::Attached;
-use keyloom_tables::{Inconsistency, Index, Schema, Table};
+use keyloom_tables::{Index, Schema, Table};
 
 use crate::claims::{self, ClaimParts};
 use crate::clock::millis;

@@ -3,16 +3,12 @@
 use std::ops::Deref;
 
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+use keyloom_kit::{Explain, Reading, RecordKey, Walk, within};
+use keyloom_tables::index::Found;
 
 use super::cover::{Cover, Run};
 use super::located::{Located, Place, code_of};
 use super::query::MOST_RANGES;
-use keyloom_tables::Explain;
-use keyloom_tables::index::Found;
-use keyloom_tables::kit::Reading;
-use keyloom_tables::kit::Walk;
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::within;
 
 /// After this many entries in a row outside the region, the walk seeks to the next entry that may
 /// be inside. A seek costs about as much as these entries did.
@@ -322,7 +318,7 @@ where
 }
 
 impl<R: Reader> Reading for CodeWalk<'_, R> {
-    fn explain(&self) -> Explain {
+    fn reads(&self) -> Explain {
         self.walk.explain
     }
 }

@@ -4,16 +4,16 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use keyloom::{Result, Subspace};
+use keyloom_kit::RecordKey;
+use keyloom_kit::parts::{AnyParts, PackAs};
+use keyloom_tables::index::Index;
+use keyloom_tables::stands_on_index;
 
 use super::area::BoundingBox;
 use super::extent_query::ExtentQuery;
 use super::group::{Group, entries, shape};
 use super::position::LatLng;
 use super::xz::{Wanted, code};
-use keyloom_tables::index::Index;
-use keyloom_tables::kit::stands_on_index;
-use keyloom_tables::parts::{AnyParts, PackAs};
-use keyloom_tables::table::RecordKey;
 
 /// An index of the records of a [`Table`](keyloom_tables::Table) by their extents: which of them
 /// overlap a box?

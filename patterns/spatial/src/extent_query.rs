@@ -3,6 +3,7 @@
 use std::fmt;
 
 use keyloom::{Reader, Result, Subspace};
+use keyloom_kit::{Continuation, Page, RecordKey, Scan, scan};
 
 use super::area::BoundingBox;
 use super::code_walk::{CodeWalk, Only};
@@ -11,10 +12,6 @@ use super::located::Located;
 use super::page::page;
 use super::query::{RANGES, at_most, count};
 use super::xz::{Wanted, cover};
-use keyloom_tables::Scan;
-use keyloom_tables::kit::scan;
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Continuation, Page};
 
 /// A query for extents; see [`ExtentIndex::overlapping`](super::ExtentIndex::overlapping).
 pub struct ExtentQuery<'q, K> {

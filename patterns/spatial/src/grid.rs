@@ -1,13 +1,11 @@
 //! Counts the points in each cell, and finds the cells with points.
 
 use keyloom::{Error, Reader, Result};
+use keyloom_kit::{Explain, Reading, RecordKey};
 
 use super::area::Area;
 use super::cell::GeoCell;
 use super::query::Points;
-use keyloom_tables::Explain;
-use keyloom_tables::kit::Reading;
-use keyloom_tables::table::RecordKey;
 
 /// A walk through points, cell by cell.
 pub(super) struct InCells<'r, 'q, R: Reader, K, A> {
@@ -73,7 +71,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> InCells<'r, 'q, R, K, A> {
 }
 
 impl<R: Reader, K, A> Reading for InCells<'_, '_, R, K, A> {
-    fn explain(&self) -> Explain {
-        self.points.explain()
+    fn reads(&self) -> Explain {
+        self.points.reads()
     }
 }

@@ -2,8 +2,8 @@
 
 use keyloom::Pack;
 use keyloom::key::pack_into;
+use keyloom_kit::parts::AnyParts;
 use keyloom_tables::index::IndexEntries;
-use keyloom_tables::parts::AnyParts;
 
 pub use keyloom_tables::parts::Group;
 pub(super) use keyloom_tables::parts::shape_of_group as shape;

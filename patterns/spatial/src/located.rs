@@ -4,11 +4,11 @@ use std::ops::Deref;
 
 use keyloom::key::Unpacker;
 use keyloom::{Error, Result, Subspace, Unpack};
+use keyloom_kit::RecordKey;
+use keyloom_tables::index::Found;
 
 use super::area::BoundingBox;
 use super::position::{Haversine, LatLng};
-use keyloom_tables::index::Found;
-use keyloom_tables::table::RecordKey;
 
 /// An entry that a query found, with its place `P`: the [`LatLng`] of a point, the position of a
 /// point and a measure of its distance, the [`BoundingBox`] of an extent, the position and the time

@@ -3,10 +3,9 @@
 use std::ops::Deref;
 
 use keyloom::{Order, Result, Subspace, Unpack};
+use keyloom_kit::{Continuation, Page, RecordKey};
 
 use super::located::Located;
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Continuation, Page};
 
 /// At most `limit` results of a query on the entries of `space`, beginning after `after`.
 ///

@@ -4,6 +4,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use keyloom::{Order, Pack, Reader, Result, Subspace};
+use keyloom_kit::parts::{AnyParts, PackAs};
+use keyloom_kit::{RecordKey, Scan, within};
+use keyloom_tables::index::{Found, Index};
+use keyloom_tables::stands_on_index;
 
 use super::area::Area;
 use super::cell::{GeoCell, code};
@@ -12,12 +16,6 @@ use super::located::Located;
 use super::nearest::NearestPoint;
 use super::position::LatLng;
 use super::query::AreaQuery;
-use keyloom_tables::Scan;
-use keyloom_tables::index::{Found, Index};
-use keyloom_tables::kit::stands_on_index;
-use keyloom_tables::parts::{AnyParts, PackAs};
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::within;
 
 /// An index of the records of a [`Table`](keyloom_tables::Table) by position; see the
 /// [module](super).

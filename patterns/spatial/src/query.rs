@@ -4,6 +4,8 @@ use std::fmt;
 
 use keyloom::value::Codec;
 use keyloom::{Error, Order, Reader, Result, Subspace};
+use keyloom_kit::{Continuation, Explain, Page, Reading, RecordKey, Scan, scan};
+use keyloom_tables::Table;
 
 use super::area::Area;
 use super::cell::{GeoCell, OnSphere};
@@ -15,10 +17,6 @@ use super::located::Located;
 use super::nearest::{Nearest, NearestPoint, Rank};
 use super::page::page;
 use super::position::LatLng;
-use keyloom_tables::kit::{Reading, scan};
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Continuation, Page, Table};
-use keyloom_tables::{Explain, Scan};
 
 /// A query for the points in an area; see [`PointIndex::within`](super::PointIndex::within).
 pub struct AreaQuery<'q, K, A> {
@@ -361,7 +359,7 @@ impl<'r, R: Reader, K: RecordKey, A: Area> Points<'r, '_, R, K, A> {
 }
 
 impl<R: Reader, K, A> Reading for Points<'_, '_, R, K, A> {
-    fn explain(&self) -> Explain {
-        self.walk.explain()
+    fn reads(&self) -> Explain {
+        self.walk.reads()
     }
 }

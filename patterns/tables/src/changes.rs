@@ -1,8 +1,7 @@
 //! The changes of one call, and their order.
 
 use keyloom::{Pack, Result, Subspace, check_key};
-
-use crate::derived::word;
+use keyloom_kit::derived::word;
 
 /// The change of one record.
 pub(crate) struct Change<'c, K, V> {

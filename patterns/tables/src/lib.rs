@@ -52,76 +52,42 @@
 //! | `conformance` (feature) | | does a kind of derived data satisfy the laws that a schema relies on? |
 
 pub mod aggregate;
-mod batch;
 mod changes;
-mod check_in_steps;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod continuation;
 pub mod denormalize;
 pub mod derived;
 #[cfg(feature = "entities")]
 pub mod entity;
-mod explain;
-mod fnv;
-mod inconsistency;
 pub mod index;
 pub mod join;
-pub mod parts;
-mod progress;
 pub mod property_index;
 pub mod schema;
-mod select;
 pub mod sequence;
-mod shortened;
 pub mod table;
 mod upkeep;
 pub mod versioned;
-mod walk;
 
 #[cfg(feature = "sketches")]
 pub use aggregate::Sketches;
 pub use aggregate::{Grouping, RankedIndex, RollUp, Totals};
-pub use batch::BatchSize;
-pub use check_in_steps::check_in_steps;
-pub use continuation::{Continuation, Page, UnreadableEntry};
 pub use denormalize::DenormalizedFields;
 pub use derived::{Derived, DerivedEntries, RecordChange};
 #[cfg(feature = "entities")]
 pub use entity::Aggregates;
 #[cfg(feature = "entities")]
 pub use entity::wide_column::WideColumns;
-pub use explain::{Explain, Scan};
-pub use inconsistency::{Inconsistency, Rule};
 pub use index::{Index, IndexEntries, IndexError, IndexQuery, entry};
 pub use join::{Joins, Links};
+#[doc(inline)]
+pub use keyloom_kit::{
+    BatchSize, Continuation, Explain, Inconsistency, Page, Progress, RepairOptions, RepairPosition,
+    Rule, Scan, Select, SelectValues, SelectedValues, StartingWith, UnreadableEntry, Within,
+    check_in_steps, impl_parts, parts, shortened, starting_with, within,
+};
 pub use parts::{AnyParts, PackAs, Parts, PrefixOf};
-pub use progress::{Progress, RepairOptions, RepairPosition};
 pub use property_index::PropertyIndex;
 pub use schema::{Attached, Maintained, Schema, SchemaError};
-pub use select::{
-    Select, SelectValues, SelectedValues, StartingWith, Within, starting_with, within,
-};
 pub use sequence::{AppendLog, IdBlocks, Sequence, TimeBuckets};
-pub use shortened::shortened;
 pub use table::{RecordKey, Table, Undecodable};
 pub use versioned::{Counters, RecordConflict, VersionedTable};
-
-/// Internals that the other crates of patterns share. Not part of the public API: they may change
-/// with any version.
-#[doc(hidden)]
-pub mod kit {
-    pub use crate::derived::{
-        Elsewhere, is_undecodable, page_behind, refuse_foreign, repair_in_batches,
-        unless_undecodable,
-    };
-    pub use crate::explain::{Reading, scan};
-    pub use crate::fnv::Fnv;
-    pub use crate::index::pack_one;
-    pub use crate::select::Untyped;
-    pub use crate::shortened::digest;
-    pub use crate::table::{get_many, record};
-    pub use crate::walk::{Walk, until_error};
-
-    pub use crate::{described, stands_on_index};
-}

@@ -88,31 +88,20 @@ use std::sync::{Arc, OnceLock};
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{
-    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack,
-    Writer,
+    DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Writer,
 };
+use keyloom_kit::derived::{Attach, LostRecords, RecordChange, SortedWrites};
+use keyloom_kit::{Continuation, Page, Select, answers, get_many};
 
 use smallvec::{SmallVec, smallvec};
 
 #[cfg(doc)]
 use crate::UnreadableEntry;
 use crate::changes::{Change, PackedKeys, last_of_each};
-use crate::continuation::{Continuation, Page, answers};
-use crate::derived::{Attach, LostRecords, RecordChange, SortedWrites};
-use crate::parts::Parts;
 use crate::schema::{Follow, Followed, Owned, queue_key, write_queued};
-use crate::select::Select;
 use crate::upkeep::Upkeep;
-
-/// The bound of a record key: it can be packed, and unpacked into an owned value. Every owned
-/// tuple, number and string is a record key; a type of your own becomes one with
-/// `#[derive(Key)]` of the crate `keyloom-patterns`, or with [`impl_parts!`](crate::impl_parts).
-///
-/// If it implements [`Borrow`] for another type, both must be packed alike, as `str` and `String`
-/// are.
-pub trait RecordKey: Pack + for<'k> Unpack<'k> + Parts + 'static {}
-
-impl<K: Pack + for<'k> Unpack<'k> + Parts + 'static> RecordKey for K {}
+#[doc(inline)]
+pub use keyloom_kit::RecordKey;
 
 /// Typed records in a subspace; see the [module](self).
 ///
@@ -1018,15 +1007,6 @@ impl<V> Met<V> {
 )]
 pub struct Undecodable {
     source: Error,
-}
-
-/// [`Reader::get_many`], but without keys it costs no round trip.
-#[doc(hidden)]
-pub fn get_many<'r, R: Reader>(
-    reader: &'r R,
-    keys: &[impl AsRef<[u8]>],
-) -> Result<Vec<Option<R::Bytes<'r>>>> {
-    if keys.is_empty() { Ok(Vec::new()) } else { reader.get_many(keys) }
 }
 
 /// A record of a table, and some of another, in one round trip. `entries` are those of the tables

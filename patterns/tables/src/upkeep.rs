@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use keyloom::{Error, KeyBuf, Result, Subspace};
+use keyloom_kit::derived::Derived;
 
-use crate::derived::Derived;
 use crate::schema::{Follow, Followed, Owned, is_of_schemas, overlaps_definitions};
 
 /// The data derived from the records of a table.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Reader, Result, Store, Subspace};
-use keyloom_tables::derived::{Derived, LostRecords, RecordChange, SortedWrites};
+use keyloom_kit::derived::{Derived, LostRecords, RecordChange, SortedWrites};
+use keyloom_kit::{Inconsistency, Progress, RepairOptions};
 use keyloom_tables::schema::OWNER;
-use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions, Schema, Table};
+use keyloom_tables::{Maintained, Schema, Table};
 
 use crate::{NodeCodec, NodeId, NodeRecord, TreeModel};
 

@@ -26,6 +26,7 @@ const AREAS: &[(&str, &[&str])] = &[
     (
         "derived",
         &[
+            "patterns/kit/src/derived/",
             "patterns/tables/src/derived/",
             "patterns/tables/src/table",
             "patterns/tables/src/index/",
@@ -54,6 +55,7 @@ const AFFINITY: &[(&str, &[&str])] = &[
     ("src/remote/", &["postgres", "etcd", "conformance"]),
     ("src/postgres/", &["postgres"]),
     ("src/etcd/", &["etcd"]),
+    ("patterns/kit/", &["tables", "keyloom_kit", "schema"]),
     ("patterns/tables/src/schema/", &["schema", "tables"]),
     ("patterns/tables/src/derived/", &["tables", "schema"]),
     ("patterns/tables/", &["tables", "keyloom_tables"]),

@@ -22,13 +22,14 @@ pub fn messages(output: &[u8]) -> impl Iterator<Item = Value> {
 }
 
 /// The packages whose tests may catch a bug.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "keyloom",
     "keyloom-bitmaps",
     "keyloom-list-append",
     "keyloom-on-servers",
     "keyloom-patterns",
     "keyloom-graph",
+    "keyloom-kit",
     "keyloom-spatial",
     "keyloom-tables",
     "keyloom-text",

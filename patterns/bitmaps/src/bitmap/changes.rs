@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use keyloom::{KeyBuf, Reader, Result};
+use keyloom_kit::derived::SortedWrites;
+use keyloom_kit::get_many;
 
 use crate::{Container, Words};
-use keyloom_tables::derived::SortedWrites;
-use keyloom_tables::table::get_many;
 
 /// Ids to be set or cleared in chunks of any bitmaps. If an id of a chunk is changed more than
 /// once, the last change counts.

@@ -4,9 +4,9 @@ use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 use keyloom::{KeyRange, Order, Result, Subspace};
+use keyloom_kit::{Continuation, Page};
 
 use crate::{CHUNK_IDS, Words};
-use keyloom_tables::{Continuation, Page};
 
 /// Chunks in ascending or descending order.
 pub(crate) trait Chunks {

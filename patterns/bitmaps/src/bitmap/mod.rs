@@ -10,15 +10,12 @@ use std::iter::FusedIterator;
 use std::ops::{RangeBounds, RangeInclusive};
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+use keyloom_kit::{Continuation, Inconsistency, Page, within};
 
 pub(crate) use changes::{Change, ChunkChanges};
 pub(crate) use ids::{Chunks, IdWalk, id_at, id_range, page, place_of};
 pub(crate) use roaring::{to_roaring, to_treemap};
 use stored::{StoredChunks, container_at};
-
-use keyloom_tables::Inconsistency;
-use keyloom_tables::within;
-use keyloom_tables::{Continuation, Page};
 
 /// A set of ids, numbers of 64 bits, in chunks of [`CHUNK_IDS`](super::CHUNK_IDS); see the
 /// [module](crate).

@@ -3,12 +3,12 @@
 use std::iter::Peekable;
 
 use keyloom::{Error, Result, Writer};
+use keyloom_kit::derived::SortedWrites;
 
 use super::changes::put;
 use super::ids::{Chunks, id_at, place_of};
 use super::{Bitmap, ChunkChanges};
 use crate::Words;
-use keyloom_tables::derived::SortedWrites;
 
 impl Bitmap {
     /// Adds `id`, and returns whether it is new. Costs one get, and one key written if it is.

@@ -22,10 +22,10 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use keyloom::{KeyBuf, Result};
+use keyloom_kit::Fnv;
 
 use super::bits::{self, Bits, width_of};
 use super::{BLOCK_IDS, LISTS, SINGLE, damaged, merge, refuse};
-use keyloom_tables::kit::Fnv;
 
 /// The maximum width of a code or an end.
 const MOST_BITS: u8 = 32;

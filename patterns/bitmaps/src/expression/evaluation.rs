@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use keyloom::{Error, Order, Reader, Result};
+use keyloom_kit::Explain;
 
 use super::BitmapExpr;
 use super::leaf::Span;
@@ -10,7 +11,6 @@ use super::machine::Machine;
 use super::plan::{Plan, Shape};
 use super::walks::{END, Next, Walks, source};
 use crate::{CHUNK_IDS, ChunkIds, Chunks, Words};
-use keyloom_tables::Explain;
 
 /// The chunks of an expression that have ids, in order.
 ///

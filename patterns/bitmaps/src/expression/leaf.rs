@@ -4,13 +4,11 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, Subspace, Unpack};
+use keyloom_kit::{Explain, Walk, within};
 
 use crate::bitmap::place_of;
 use crate::container::{most_ids, run};
 use crate::{CHUNK_IDS, Container};
-use keyloom_tables::Explain;
-use keyloom_tables::kit::Walk;
-use keyloom_tables::within;
 
 /// The chunk of the last id.
 pub(crate) const LAST_CHUNK: u64 = u64::MAX / CHUNK_IDS;

@@ -6,11 +6,11 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use keyloom::Subspace;
+use keyloom_kit::Fnv;
 
 use super::held::Held;
 use super::{BitmapExpr, Tree};
 use crate::integers::Comparison;
-use keyloom_tables::kit::Fnv;
 
 /// A leaf of an expression.
 #[derive(Debug)]

@@ -4,15 +4,13 @@ use std::iter::FusedIterator;
 use std::ops::RangeBounds;
 
 use keyloom::{Order, Reader, Result, Subspace, Writer};
+use keyloom_kit::{Continuation, Explain, Fnv, Page};
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use super::evaluation::Stretch;
 use super::{BitmapExpr, Evaluation, Held};
 use crate::bitmap::{Bitmap, IdWalk, id_at, id_range, page, to_roaring, to_treemap};
 use crate::{CHUNK_IDS, InvertedIndexError, Words};
-use keyloom_tables::Explain;
-use keyloom_tables::kit::Fnv;
-use keyloom_tables::{Continuation, Page};
 
 impl BitmapExpr {
     /// Returns the number of ids, at most [`u64::MAX`]. Costs one range for each stored operand.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 
 use keyloom::{Memory, Order, Store, Subspace};
+use keyloom_kit::Fnv;
 
 use super::{BitmapExpr, Evaluation};
-use keyloom_tables::kit::Fnv;
 
 /// An expression, and its truth table over the leaves: one bit for each set of leaves that may
 /// contain an id.

@@ -1,6 +1,7 @@
 //! Positions of an expression: the walks over its leaves, and their intersections and unions.
 
 use keyloom::{Reader, Result};
+use keyloom_kit::Explain;
 
 use super::held::HeldWalk;
 use super::leaf::{ChunkWalk, RangeWalk, Span};
@@ -9,7 +10,6 @@ use super::plan::{LeafExpr, Node, Shape};
 use crate::container::most_ids;
 use crate::integers::ComparisonWalk;
 use crate::{ChunkIds, Container};
-use keyloom_tables::Explain;
 
 /// A position after all others.
 pub(super) const END: u64 = u64::MAX;

@@ -8,6 +8,8 @@ use std::ops::Deref;
 
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyBuf, Reader, Result};
+use keyloom_kit::{Inconsistency, RecordKey, Rule, page_behind};
+use keyloom_tables::table::Table;
 
 use super::InvertedIndex;
 use super::counts::Counted;
@@ -16,9 +18,6 @@ use super::ids::Ids;
 use super::span::Span;
 use crate::CHUNK_IDS;
 use crate::dense_ids::State;
-use keyloom_tables::derived::page_behind;
-use keyloom_tables::table::{RecordKey, Table};
-use keyloom_tables::{Inconsistency, Rule};
 
 /// How many stored entries a check reads together.
 const ENTRIES: usize = 1_000;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, RangeInclusive};
 
 use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result, Subspace};
+use keyloom_kit::derived::SortedWrites;
+use keyloom_kit::within;
 
 use super::fields::Held;
 use crate::column::{Integers, Values, block_of};
-use keyloom_tables::derived::SortedWrites;
-use keyloom_tables::within;
 
 /// New values of ids in the columns of any fields.
 ///

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use keyloom::{KeyBuf, Reader, Result};
+use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many};
 
 use super::columns::OfColumn;
 use super::fields::Held;
@@ -10,8 +11,6 @@ use super::for_reports::FieldKind;
 use super::span::Fault;
 use super::{Field, InvertedIndex};
 use crate::column::{BLOCK_IDS, block_of, id_in_block};
-use keyloom_tables::table::{RecordKey, get_many};
-use keyloom_tables::{Inconsistency, Rule};
 
 impl FieldKind {
     /// Empty changes for a column of such a field.

@@ -1,10 +1,10 @@
 //! The number of containers of the fields.
 
 use keyloom::{KeyBuf, Reader, Result, Writer};
+use keyloom_kit::{Inconsistency, Rule};
 
 use super::fields::Function;
 use super::{Field, InvertedIndex};
-use keyloom_tables::{Inconsistency, Rule};
 
 /// The stored number of containers of a field, and the actual one.
 #[derive(Clone, Debug, PartialEq, Eq)]

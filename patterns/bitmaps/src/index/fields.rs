@@ -4,12 +4,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use keyloom::KeyBuf;
+use keyloom_kit::pack_one;
+use keyloom_kit::parts::{AnyParts, KeyShape, Parts};
 use smallvec::SmallVec;
 
 use super::for_reports::FieldKind;
-use keyloom_tables::Parts;
-use keyloom_tables::index::pack_one;
-use keyloom_tables::parts::{AnyParts, KeyShape};
 
 /// The values of a field for a record: the result of the function of a
 /// [field](super::InvertedIndex::field).

@@ -1,9 +1,9 @@
 //! The parts of an index that reports use.
 
 use keyloom::{KeyRange, Reader, Result, Subspace};
+use keyloom_kit::RecordKey;
 
 use super::{Field, InvertedIndex, SelectValues, SelectedValues};
-use keyloom_tables::table::RecordKey;
 
 /// The kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

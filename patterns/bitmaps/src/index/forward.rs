@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use keyloom::key::{Unpacker, display};
 use keyloom::{KeyBuf, Order, Reader, Result, Unpack};
+use keyloom_kit::{RecordKey, get_many, pack_one, until_error};
 use smallvec::SmallVec;
 
 use super::InvertedIndex;
@@ -15,9 +16,6 @@ use super::for_reports::FieldKind;
 use crate::Container;
 use crate::bitmap::{id_range, place_of};
 use crate::column::{Integers, Values, block_of};
-use keyloom_tables::index::pack_one;
-use keyloom_tables::kit::until_error;
-use keyloom_tables::table::{RecordKey, get_many};
 
 /// The packed values of a field.
 type Packed = SmallVec<[KeyBuf; 1]>;

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 
 use keyloom::{KeyBuf, Order, Reader, Result, pack, unpack};
+use keyloom_kit::derived::SortedWrites;
+use keyloom_kit::{RecordKey, get_many};
 
 use super::InvertedIndex;
 use super::ids::Ids;
@@ -10,8 +12,6 @@ use super::span::sound;
 use crate::bitmap::{id_at, place_of};
 use crate::dense_ids::{State, read_id};
 use crate::{ChunkChanges, DenseIds};
-use keyloom_tables::derived::SortedWrites;
-use keyloom_tables::table::{RecordKey, get_many};
 
 /// The missing part of a record's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use std::fmt;
 
 use keyloom::key::display;
 use keyloom::{Reader, Result, Subspace, pack};
+use keyloom_kit::RecordKey;
+use keyloom_kit::derived::SortedWrites;
 
 use super::InvertedIndexError;
 use crate::bitmap::beyond_universe;
 use crate::dense_ids::Given;
 use crate::{ChunkChanges, DenseIds};
-use keyloom_tables::derived::SortedWrites;
-use keyloom_tables::table::RecordKey;
 
 /// How keys map to ids.
 pub(super) enum Ids<K> {

@@ -5,6 +5,8 @@ use std::ops::Bound;
 
 use keyloom::key::pack_into;
 use keyloom::{DynWriter, KeyBuf, Limits, MAX_KEY_BYTES, Result, Subspace, Writer};
+use keyloom_kit::derived::{Derived, RecordChange, SortedWrites};
+use keyloom_kit::{RecordKey, get_many};
 
 use super::columns::ColumnChanges;
 use super::error::{InvertedIndexError, value_too_long};
@@ -13,8 +15,6 @@ use super::{Field, InvertedIndex};
 use crate::bitmap::place_of;
 use crate::dense_ids::Given;
 use crate::{BitSliced, ChunkChanges};
-use keyloom_tables::derived::{Derived, RecordChange, SortedWrites};
-use keyloom_tables::table::{RecordKey, get_many};
 
 /// The maximum length of a chunk number in a key.
 const CHUNK_BYTES: usize = 8;

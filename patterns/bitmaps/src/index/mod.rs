@@ -88,14 +88,12 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Reader, Result, Store, Subspace};
+use keyloom_kit::parts::KeyShape;
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
+use keyloom_tables::table::Table;
+use keyloom_tables::{Maintained, described};
 
 use crate::{BitSliced, Bitmap, BitmapExpr, DenseIds};
-use keyloom_tables::Inconsistency;
-use keyloom_tables::Maintained;
-use keyloom_tables::kit::described;
-use keyloom_tables::parts::KeyShape;
-use keyloom_tables::table::{RecordKey, Table};
-use keyloom_tables::{Progress, RepairOptions};
 
 pub(crate) use columns::{ColumnWalk, block_at};
 pub use error::InvertedIndexError;

@@ -1,18 +1,14 @@
 //! Queries of an index.
 
 use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
+use keyloom_kit::{RecordKey, Scan, Select, pack_one, scan};
+use keyloom_tables::aggregate::Grouping;
 
 use super::fields::{Function, null};
 use super::ids::Ids;
 use super::values::{self, Union};
 use super::{InvertedIndex, SelectValues};
 use crate::{BitSliced, BitmapExpr};
-use keyloom_tables::Scan;
-use keyloom_tables::Select;
-use keyloom_tables::aggregate::Grouping;
-use keyloom_tables::index::pack_one;
-use keyloom_tables::kit::scan;
-use keyloom_tables::table::RecordKey;
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// Returns the id of the record of `key`, if it has one. Costs one get. If keys are ids, it

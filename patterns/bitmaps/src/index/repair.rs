@@ -4,6 +4,11 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Reader, Result, Store, Writer};
+use keyloom_kit::derived::SortedWrites;
+use keyloom_kit::{
+    BatchSize, Progress, RecordKey, RepairOptions, Rule, page_behind, refuse_foreign,
+};
+use keyloom_tables::table::Table;
 
 use super::InvertedIndex;
 use super::check::record_keys;
@@ -12,11 +17,6 @@ use super::ids::Ids;
 use super::span::{Fault, Span};
 use crate::dense_ids::State;
 use crate::{CHUNK_IDS, DenseIds};
-use keyloom_tables::BatchSize;
-use keyloom_tables::Rule;
-use keyloom_tables::derived::{SortedWrites, page_behind, refuse_foreign};
-use keyloom_tables::table::{RecordKey, Table};
-use keyloom_tables::{Progress, RepairOptions};
 
 pub(super) fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     index: &InvertedIndex<K, V>,

@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, Order, Reader, Result, unpack};
+use keyloom_kit::{Inconsistency, RecordKey, Rule, Untyped, get_many, within};
+use keyloom_tables::table::Table;
 
 use super::InvertedIndex;
 use super::fields::Held;
@@ -12,10 +14,6 @@ use super::ids::{Ids, SameIds};
 use crate::bitmap::place_of;
 use crate::dense_ids::read_id;
 use crate::{CHUNK_IDS, Container, DenseIds, Words};
-use keyloom_tables::kit::Untyped;
-use keyloom_tables::table::{RecordKey, Table, get_many};
-use keyloom_tables::within;
-use keyloom_tables::{Inconsistency, Rule};
 
 /// The minimum number of ids compared together; it divides the number of ids in a chunk. If one id
 /// of a container is explained by its record, the whole block has been compared.

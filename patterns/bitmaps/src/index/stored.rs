@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use keyloom::value::Codec;
 use keyloom::{Element, Entry, KeyBuf, Reader, Result, unpack};
+use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many};
+use keyloom_tables::table::Table;
 
 use super::for_reports::FieldKind;
 use super::ids::Ids;
@@ -14,8 +16,6 @@ use super::{Field, InvertedIndex};
 use crate::bitmap::{id_at, place_of};
 use crate::column::{Integers, Values, block_of, id_in_block};
 use crate::{Container, DenseIds};
-use keyloom_tables::table::{RecordKey, Table, get_many};
-use keyloom_tables::{Inconsistency, Rule};
 
 /// The result of examining some stored entries.
 pub(super) struct Superfluous {

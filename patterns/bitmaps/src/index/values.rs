@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Reader, Result, Subspace, Unpack};
+use keyloom_kit::until_error;
 
 use crate::{BitmapExpr, ChunkIds, Chunks, Container, Words};
-use keyloom_tables::kit::until_error;
 
 /// The distinct values in `entries` of a field, each with its number of records.
 pub(super) fn value_counts<B: Deref<Target = [u8]>, P: for<'k> Unpack<'k>>(

@@ -1,10 +1,10 @@
 //! The values of a field for many given ids.
 
 use keyloom::{KeyBuf, Reader, Result};
+use keyloom_kit::{RecordKey, get_many};
 
 use super::InvertedIndex;
 use crate::column::{Values, block_of};
-use keyloom_tables::table::{RecordKey, get_many};
 
 /// The number of columns that are read together.
 const TOGETHER: usize = 1_024;

@@ -1,12 +1,12 @@
 //! The check of stored integers.
 
 use keyloom::{Order, Reader, Result};
+use keyloom_kit::{Inconsistency, Rule};
 
 use super::BitSliced;
 use super::slices::{EXISTS, LOWEST, SIGN, SliceWalk, Slices};
 use crate::Words;
 use crate::expression::leaf::Span;
-use keyloom_tables::{Inconsistency, Rule};
 
 impl BitSliced {
     /// Returns all faulty chunks: ids out of order, or with a sign or a bit but no value, or with a

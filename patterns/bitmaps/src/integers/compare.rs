@@ -3,13 +3,12 @@
 use std::ops::RangeInclusive;
 
 use keyloom::{Reader, Result, Subspace};
+use keyloom_kit::{Explain, Fnv};
 
 use super::slices::SliceWalk;
 use crate::expression::leaf::Span;
 use crate::expression::machine::Op;
 use crate::{ChunkIds, Words};
-use keyloom_tables::Explain;
-use keyloom_tables::kit::Fnv;
 
 /// The ids whose value is in a range.
 #[derive(Clone, Debug)]

@@ -79,6 +79,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 use keyloom::{Order, Reader, Result, Subspace, Writer};
+use keyloom_kit::derived::SortedWrites;
 
 pub(crate) use aggregates::{nearest_rank, turned};
 pub(crate) use compare::{Comparison, ComparisonWalk};
@@ -87,7 +88,6 @@ use slices::{EXISTS, LOWEST, SIGN, SLICES, SliceWalk};
 use super::bitmap::{Change, place_of};
 use super::expression::leaf::Span;
 use super::{BitmapExpr, ChunkChanges};
-use keyloom_tables::derived::SortedWrites;
 
 /// An integer for each of some ids, as bit slices; see the [module](self).
 ///

@@ -4,10 +4,10 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use keyloom::{Entry, Error, Reader, Result, Subspace};
+use keyloom_kit::Explain;
 
 use crate::expression::leaf::{ChunkWalk, Span};
 use crate::{Container, Words};
-use keyloom_tables::Explain;
 
 /// The slice of the ids that have a value.
 pub(super) const EXISTS: u8 = 0;

@@ -6,6 +6,7 @@ use std::hash::BuildHasherDefault;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Subspace, pack};
+use keyloom_kit::{Fnv, Progress, RecordKey};
 use roaring::RoaringTreemap;
 
 use crate::bitmap::id_at;
@@ -13,9 +14,6 @@ use crate::column::{Integers, Values, blocks_of, place_in_block};
 use crate::expression::{ChunkExpr, ChunkMachine, Leaf};
 use crate::index::{ColumnWalk, FieldKind, null};
 use crate::{BitmapExpr, ChunkIds, Chunks, Evaluation, InvertedIndex, Words};
-use keyloom_tables::Progress;
-use keyloom_tables::kit::Fnv;
-use keyloom_tables::table::RecordKey;
 
 /// Many audiences, computed together from the forward index; returned by [`InvertedIndex::batch`].
 ///

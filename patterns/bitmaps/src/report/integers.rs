@@ -1,6 +1,7 @@
 //! Reports on a field of integers: sums, extremes, percentiles, ranks, and ids in order.
 
 use keyloom::{Order, Reader, Result};
+use keyloom_kit::{Explain, RecordKey};
 
 use super::Report;
 use super::plan::{Known, Way};
@@ -10,8 +11,6 @@ use super::window::Audience;
 use crate::column::{Integers, id_in_block};
 use crate::integers::{nearest_rank, turned};
 use crate::{BitSliced, BitmapExpr};
-use keyloom_tables::Explain;
-use keyloom_tables::table::RecordKey;
 
 /// The assumed number of passes for percentiles: 1 for few distinct values, 20 for many of 30 bits.
 const PASSES: u64 = 4;

@@ -1,11 +1,10 @@
 //! Reports from the inverted index: one scan intersects an audience with every value of a field.
 
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Subspace, unpack};
+use keyloom_kit::{Explain, Walk};
 
 use super::window::Window;
 use crate::Container;
-use keyloom_tables::Explain;
-use keyloom_tables::kit::Walk;
 
 /// The containers of a field.
 pub(super) struct Containers<'f> {

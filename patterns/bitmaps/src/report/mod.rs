@@ -59,6 +59,7 @@ mod window;
 use std::fmt;
 
 use keyloom::{Reader, Result, Unpack};
+use keyloom_kit::RecordKey;
 
 pub use batch::{Batch, BatchError};
 pub use rows::{Breakdown, ValueSum};
@@ -66,7 +67,6 @@ pub use rows::{Breakdown, ValueSum};
 use super::{BitmapExpr, InvertedIndex, SelectValues};
 #[cfg(doc)]
 use crate::BitSliced;
-use keyloom_tables::table::RecordKey;
 use plan::Way;
 use rows::{Gathered, Rows, in_order};
 use run::Run;

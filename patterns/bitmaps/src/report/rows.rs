@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use keyloom::{Error, Result, Unpack, unpack};
-
-use keyloom_tables::Explain;
-use keyloom_tables::kit::Fnv;
+use keyloom_kit::{Explain, Fnv};
 
 /// An audience broken down by the values of a field; the result of a report.
 #[derive(Clone, Debug, PartialEq)]

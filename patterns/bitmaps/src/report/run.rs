@@ -1,6 +1,7 @@
 //! A report in progress.
 
 use keyloom::{Error, KeyBuf, Reader, Result, Subspace};
+use keyloom_kit::{Explain, RecordKey};
 
 use super::Report;
 use super::intersect::Containers;
@@ -10,8 +11,6 @@ use super::tally::Tally;
 use super::walk::Columns;
 use super::window::{Audience, Window};
 use crate::{BitmapExpr, InvertedIndex, SelectedValues};
-use keyloom_tables::Explain;
-use keyloom_tables::table::RecordKey;
 
 /// A report of an audience over some fields.
 pub(super) struct Run<'r, R: Reader, K, V> {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use keyloom::{Reader, Result};
+use keyloom_kit::Fnv;
 use smallvec::SmallVec;
 
 use super::rows::{Rows, ValueSum};
 use super::walk::{Block, Columns};
 use super::window::Window;
 use crate::column::{Integers, Values};
-use keyloom_tables::kit::Fnv;
 
 /// The numbers of values, one per field.
 type Group = SmallVec<[u32; 4]>;

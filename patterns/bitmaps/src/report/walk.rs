@@ -1,13 +1,11 @@
 //! Reports from the forward index: the values of each id of an audience.
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+use keyloom_kit::{Explain, get_many, within};
 
 use super::window::Window;
 use crate::column::{blocks_of, place_in_block};
 use crate::index::block_at;
-use keyloom_tables::Explain;
-use keyloom_tables::table::get_many;
-use keyloom_tables::within;
 
 /// The number of blocks that are read together.
 const TOGETHER: usize = 1_024;

@@ -1,9 +1,9 @@
 //! Parts of an audience in memory.
 
 use keyloom::{Order, Reader, Result};
+use keyloom_kit::Explain;
 
 use crate::{BitmapExpr, ChunkIds, Chunks, Container, Evaluation, Words};
-use keyloom_tables::Explain;
 
 /// The number of chunks of an audience that are in memory together: at most 16 MiB, for 133 million
 /// ids.

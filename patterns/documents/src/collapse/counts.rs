@@ -6,8 +6,7 @@ use std::hash::BuildHasherDefault;
 
 use keyloom::key::Element;
 use keyloom::{KeyBuf, Reader, Result, Unpack, unpack};
-use keyloom_tables::kit::{Fnv, pack_one};
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::{Fnv, RecordKey, pack_one};
 
 use super::Collapse;
 use super::evaluate::several;

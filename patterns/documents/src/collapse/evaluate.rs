@@ -2,7 +2,7 @@
 
 use keyloom::{Error, KeyBuf, Reader, Result};
 use keyloom_bitmaps::{BitmapExpr, InvertedIndex};
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 use keyloom_text::{Ranked, RankedMatches, Ranking};
 
 use super::found::{Candidate, Found};

@@ -2,7 +2,7 @@
 
 use keyloom::{Error, KeyBuf, Reader, Result, Unpack};
 use keyloom_bitmaps::InvertedIndex;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 use keyloom_text::{Hit, Ranked, SearchError};
 
 use super::GroupContinuation;

@@ -119,8 +119,7 @@ mod group;
 
 use keyloom::{Error, Order, Reader, Result};
 use keyloom_bitmaps::InvertedIndex;
-use keyloom_tables::kit::Fnv;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::{Fnv, RecordKey};
 use keyloom_text::{Search, SearchContinuation};
 
 pub use counts::GroupCounts;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use keyloom::value::Postcard;
 use keyloom::{KeyBuf, Order, Reader, Result, Writer};
-use keyloom_tables::kit::{record, unless_undecodable};
-use keyloom_tables::{Inconsistency, Rule};
+use keyloom_kit::derived::unless_undecodable;
+use keyloom_kit::{Inconsistency, Rule};
+use keyloom_tables::table::record;
 
 use super::entry::{Entry, Kind};
 use super::{Files, ROOT, TRASH};

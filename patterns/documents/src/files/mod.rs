@@ -105,8 +105,9 @@ use std::fmt;
 
 use keyloom::{Reader, Result, Store};
 use keyloom_bitmaps::single;
+use keyloom_kit::{Inconsistency, Progress};
 use keyloom_tables::schema::Attached;
-use keyloom_tables::{Inconsistency, Index, Progress, Schema, Table, entry as place};
+use keyloom_tables::{Index, Schema, Table, entry as place};
 use keyloom_text::{Analyzer, TextIndex};
 
 pub use contents::PIECE_BYTES;

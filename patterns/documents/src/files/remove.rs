@@ -1,7 +1,7 @@
 //! Removal of files and directories.
 
 use keyloom::{Reader, Result, Store, Writer};
-use keyloom_tables::BatchSize;
+use keyloom_kit::BatchSize;
 
 use super::{Entry, Files, FilesError, Kind, TRASH};
 

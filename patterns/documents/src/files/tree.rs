@@ -1,8 +1,7 @@
 //! Directories: paths, lists and renames.
 
 use keyloom::{Reader, Result, Writer};
-use keyloom_tables::kit::Fnv;
-use keyloom_tables::{Continuation, Page};
+use keyloom_kit::{Continuation, Fnv, Page};
 
 use super::entry::{names, split};
 use super::{Entry, Files, FilesError, Kind, ROOT, TRASH};

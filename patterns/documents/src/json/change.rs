@@ -2,7 +2,7 @@
 
 use keyloom::key::display;
 use keyloom::{Result, Writer, pack};
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 use serde_json::Value;
 
 use super::collection::Collection;

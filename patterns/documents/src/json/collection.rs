@@ -4,9 +4,11 @@ use std::fmt;
 
 use keyloom::value::Json;
 use keyloom::{Reader, Result, Store};
+use keyloom_kit::parts::AnyParts;
+use keyloom_kit::{Inconsistency, Progress, RecordKey};
 use keyloom_tables::schema::Attached;
-use keyloom_tables::table::{RecordKey, Table};
-use keyloom_tables::{AnyParts, Inconsistency, Index, Progress, Schema};
+use keyloom_tables::table::Table;
+use keyloom_tables::{Index, Schema};
 use keyloom_text::{Analyzer, TextIndex};
 use serde_json::Value;
 

@@ -2,7 +2,8 @@
 
 use keyloom::key::display;
 use keyloom::{Error, KeyBuf, List, Pack, Result, pack};
-use keyloom_tables::{AnyParts, IndexEntries};
+use keyloom_kit::parts::AnyParts;
+use keyloom_tables::IndexEntries;
 use serde_json::Value;
 
 use super::order::JsonKey;

@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use keyloom::{List, Order, Reader, Result, pack};
+use keyloom_kit::{Continuation, Page, RecordKey, UnreadableEntry};
 use keyloom_tables::schema::State;
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Continuation, Page, UnreadableEntry};
 use serde_json::Value;
 
 use super::collection::{Collection, PathIndex};

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use keyloom::{KeyBuf, Reader, Result};
-use keyloom_tables::Page;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::{Page, RecordKey};
 
 use super::query::JsonQuery;
 

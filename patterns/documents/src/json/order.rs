@@ -1,8 +1,7 @@
 //! The order of JSON values in keys.
 
 use keyloom::key::{Pack, Packer, pack};
-use keyloom_tables::kit::digest;
-use keyloom_tables::shortened;
+use keyloom_kit::{digest, shortened};
 use serde_json::{Number, Value};
 
 /// The kinds of values, in their order.

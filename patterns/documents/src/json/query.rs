@@ -7,10 +7,10 @@ use std::ops::{Bound, RangeBounds};
 use keyloom::key::pack;
 use keyloom::value::Json;
 use keyloom::{Error, KeyBuf, KeyRange, List, Order, Reader, Result, Subspace};
+use keyloom_kit::parts::AnyParts;
+use keyloom_kit::{Continuation, Page, RecordKey, Select, UnreadableEntry, get_many};
 use keyloom_tables::index::IndexQuery;
-use keyloom_tables::kit::record;
-use keyloom_tables::table::{RecordKey, get_many};
-use keyloom_tables::{AnyParts, Continuation, Page, Select, UnreadableEntry};
+use keyloom_tables::table::record;
 use serde_json::Value;
 
 use super::collection::{DocumentIndex, PathIndex};

@@ -129,9 +129,9 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom_kit::RecordKey;
 use keyloom_tables::Schema;
-use keyloom_tables::kit::record;
-use keyloom_tables::table::RecordKey;
+use keyloom_tables::table::record;
 use keyloom_text::TextIndex;
 
 use crate::documents::{Documents, PATH, ReadEntries};

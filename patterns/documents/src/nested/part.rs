@@ -2,8 +2,8 @@
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Result};
-use keyloom_tables::kit::record;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
+use keyloom_tables::table::record;
 
 use super::align::align;
 use super::{Nested, too_many};

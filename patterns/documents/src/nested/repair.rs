@@ -6,9 +6,9 @@ use std::slice::{from_mut, from_ref};
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, Order, Reader, Result, Store};
-use keyloom_tables::kit::{page_behind, record, repair_in_batches};
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Inconsistency, Progress, RepairOptions, Rule};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Rule, page_behind};
+use keyloom_tables::derived::repair_in_batches;
+use keyloom_tables::table::record;
 
 use super::Nested;
 use crate::documents::Part;

@@ -108,9 +108,9 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Store, Writer};
-use keyloom_tables::kit::record;
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Progress, RepairOptions, Schema};
+use keyloom_kit::{Progress, RecordKey, RepairOptions};
+use keyloom_tables::Schema;
+use keyloom_tables::table::record;
 use keyloom_text::TextIndex;
 
 pub use link::{Link, OnDelete};

@@ -2,7 +2,7 @@
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Error, Reader, Result};
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 use super::{Children, OnDelete, shown};
 use crate::documents::Part;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, KeyBuf, Reader, Result, Store};
+use keyloom_kit::RecordKey;
 use keyloom_tables::Schema;
-use keyloom_tables::table::RecordKey;
 use keyloom_text::TextIndex;
 
 use super::{Children, Link, MAX_DEPTH, OnDelete, record, shown, with_parent};

@@ -56,9 +56,8 @@ use std::sync::Arc;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Reader, Result, Unpack};
 use keyloom_bitmaps::{BitmapExpr, single};
+use keyloom_kit::{RecordKey, pack_one};
 use keyloom_tables::Attached;
-use keyloom_tables::index::pack_one;
-use keyloom_tables::table::RecordKey;
 use keyloom_text::{Query, RecordHit, Search, TextIndex};
 
 use crate::matches::Matches;

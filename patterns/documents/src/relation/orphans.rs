@@ -4,9 +4,11 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, KeyBuf, Order, Reader, Result, Store};
-use keyloom_tables::kit::{page_behind, record, repair_in_batches};
-use keyloom_tables::table::{RecordKey, get_many};
-use keyloom_tables::{Continuation, Inconsistency, Progress, RepairOptions, Rule};
+use keyloom_kit::{
+    Continuation, Inconsistency, Progress, RecordKey, RepairOptions, Rule, get_many, page_behind,
+};
+use keyloom_tables::derived::repair_in_batches;
+use keyloom_tables::table::record;
 
 use super::Relation;
 

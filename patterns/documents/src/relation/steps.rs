@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use keyloom::key::Unpacker;
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Unpack};
 use keyloom_bitmaps::InvertedIndex;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 use keyloom_text::TextIndex;
 
 use crate::matches::Matches;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Order, Reader, Result, Store, Subspace, Writer, pack};
-use keyloom_tables::derived::{Derived, LostRecords, RecordChange, SortedWrites, is_undecodable};
-use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions, Rule, Table};
+use keyloom_kit::derived::{Derived, LostRecords, RecordChange, SortedWrites, is_undecodable};
+use keyloom_kit::{Inconsistency, Progress, RepairOptions, Rule};
+use keyloom_tables::{Maintained, Table};
 
 use super::keys::Keys;
 use crate::csr::{Adjacency, Source};

@@ -12,7 +12,8 @@ use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace};
-use keyloom_tables::{Attached, Inconsistency, Progress, Schema};
+use keyloom_kit::{Inconsistency, Progress};
+use keyloom_tables::{Attached, Schema};
 
 use self::changes::{EdgeChanges, VertexChanges};
 use self::keys::{Keys, Side, Stored};

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Writer};
-use keyloom_tables::{BatchSize, Progress};
+use keyloom_kit::{BatchSize, Progress};
 
 use super::Blocks;
 use super::keys::{Keys, Side, Stored};

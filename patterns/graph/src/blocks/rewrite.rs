@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Writer, pack, unpack};
-use keyloom_tables::Explain;
+use keyloom_kit::Explain;
 
 use super::Blocks;
 use super::keys::{Keys, Side, Stored};

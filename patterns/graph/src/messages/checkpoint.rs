@@ -2,7 +2,7 @@
 
 use keyloom::value::{Codec, Postcard, Versioned};
 use keyloom::{KeyBuf, Reader, Result, Subspace};
-use keyloom_tables::kit::Fnv;
+use keyloom_kit::Fnv;
 use serde::{Deserialize, Serialize};
 
 use super::program::Aggregate;

@@ -9,7 +9,8 @@ use keyloom::value::{Codec, Postcard};
 use keyloom::{
     EntryPage, Error, KeyRange, Order, Pack, Reader, Result, Store, Subspace, Writer, pack,
 };
-use keyloom_tables::{BatchSize, Progress, Schema, Table};
+use keyloom_kit::{BatchSize, Progress};
+use keyloom_tables::{Schema, Table};
 
 use super::checkpoint::{Checkpoint, Header, Layout, Pass};
 use super::program::VertexProgram;

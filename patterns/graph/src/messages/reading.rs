@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Entry, Error, KeyBuf, Reader, Result, Subspace, pack, unpack};
-use keyloom_tables::kit::Fnv;
+use keyloom_kit::Fnv;
 
 use super::checkpoint::{Checkpoint, Layout, Pass};
 use super::program::VertexProgram;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Reader, Result, Store, Writer, pack};
-use keyloom_tables::{BatchSize, Progress};
+use keyloom_kit::{BatchSize, Progress};
 
 use super::batch::{Batch, Bounds, Job};
 use super::checkpoint::{Checkpoint, Pass, Until};

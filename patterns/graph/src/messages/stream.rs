@@ -1,7 +1,7 @@
 //! A scan of one kind of entries, in the order of their vertices.
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
-use keyloom_tables::kit::Walk;
+use keyloom_kit::Walk;
 
 /// The entries of a range, with the next one at hand.
 pub(super) struct Stream<'r, R: Reader> {

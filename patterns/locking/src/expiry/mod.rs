@@ -90,9 +90,8 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Writer};
-use keyloom_tables::{
-    Attached, Index, IndexEntries, RecordKey, Schema, Select, Table, entry, within,
-};
+use keyloom_kit::{RecordKey, Select, within};
+use keyloom_tables::{Attached, Index, IndexEntries, Schema, Table, entry};
 
 type Deadline<K, V> = dyn Fn(&K, &V) -> Option<u64> + Send + Sync;
 

@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
+use keyloom_kit::derived::{is_undecodable, unless_undecodable};
+use keyloom_kit::{Progress, RecordKey, RepairOptions, within};
+use keyloom_tables::derived::repair_in_batches;
 use keyloom_tables::index::Found;
-use keyloom_tables::kit::{is_undecodable, repair_in_batches, unless_undecodable};
-use keyloom_tables::{Progress, RecordKey, RepairOptions, within};
 
 use super::Expiry;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Writer};
-use keyloom_tables::{Continuation, Page};
+use keyloom_kit::{Continuation, Page};
 
 use super::error::{QueueError, Stale};
 use super::job::{DEAD, Delivery, Failed, Job, JobState, StoredJob};

@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyloom::value::Codec;
 use keyloom::{EntryPage, KeyRange, Reader, Result, Store, Writer};
+use keyloom_kit::within;
+use keyloom_tables::Index;
 use keyloom_tables::index::Found;
-use keyloom_tables::{Index, within};
 
 use super::job::{Delivery, JobState, LEASED, Priority, StateParts, StoredJob, WAITING};
 use super::{JobId, WorkQueue};

@@ -2,7 +2,7 @@
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store, Writer};
-use keyloom_tables::Progress;
+use keyloom_kit::Progress;
 use serde::{Deserialize, Serialize};
 
 use super::job::{Enqueued, NewJob, StoredJob};

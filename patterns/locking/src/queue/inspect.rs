@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
+use keyloom_kit::derived::unless_undecodable;
+use keyloom_kit::{Inconsistency, Progress, Rule, Select};
 use keyloom_tables::index::Found;
-use keyloom_tables::kit::unless_undecodable;
-use keyloom_tables::{Inconsistency, Progress, Rule, Select};
 
 use super::dequeue::due_ranges;
 use super::job::{DEAD, Job, LEASED, StateParts, StoredJob, WAITING};

@@ -6,8 +6,9 @@
 
 use keyloom::value::Postcard;
 use keyloom::{Error, Reader, Result, Store, Writer};
+use keyloom_kit::within;
 use keyloom_tables::index::Found;
-use keyloom_tables::{Attached, Index, Schema, Table, entry, within};
+use keyloom_tables::{Attached, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
 use super::random;

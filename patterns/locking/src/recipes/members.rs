@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Error, Order, Reader, Result, Store, Writer};
-use keyloom_tables::{BatchSize, Table};
+use keyloom_kit::BatchSize;
+use keyloom_tables::Table;
 use serde::{Deserialize, Serialize};
 
 use super::Of;

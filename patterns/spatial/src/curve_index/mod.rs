@@ -71,15 +71,14 @@ use std::ops::{Deref, RangeBounds};
 
 use keyloom::key::{DecodeError, Packer, Unpacker};
 use keyloom::{Error, Pack, Result, Subspace, Unpack};
+use keyloom_kit::parts::{AnyParts, PackAs};
+use keyloom_kit::{Fnv, RecordKey};
+use keyloom_tables::index::{Found, Index, IndexEntries};
+use keyloom_tables::stands_on_index;
 
 use super::curve::{Dimension, Morton};
 use super::group::{Group, entries, shape};
 use super::located::Place;
-use keyloom_tables::index::{Found, Index, IndexEntries};
-use keyloom_tables::kit::Fnv;
-use keyloom_tables::kit::stands_on_index;
-use keyloom_tables::parts::{AnyParts, PackAs};
-use keyloom_tables::table::RecordKey;
 
 pub use query::CurveQuery;
 

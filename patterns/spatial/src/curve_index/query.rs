@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use keyloom::{Error, Reader, Result, Subspace};
+use keyloom_kit::{Continuation, Page, RecordKey, Scan, scan};
 
 use super::super::area::Relation;
 use super::super::code_walk::{CodeWalk, Only, first_ranges, refuse_others};
@@ -14,10 +15,6 @@ use super::super::located::Located;
 use super::super::page::page;
 use super::super::query::{at_most, count};
 use super::Quantizer;
-use keyloom_tables::Scan;
-use keyloom_tables::kit::scan;
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::{Continuation, Page};
 
 /// A query for the records with numbers in a box; see
 /// [`CurveIndex::within`](super::CurveIndex::within).

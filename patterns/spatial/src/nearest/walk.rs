@@ -1,6 +1,8 @@
 //! The search: a walk through points in the order of their distance.
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+use keyloom_kit::{Explain, Reading, RecordKey, within};
+use keyloom_tables::index::Found;
 
 use super::super::area::{Area, Relation};
 use super::super::cell::{GeoCell, code};
@@ -11,11 +13,6 @@ use super::super::sides::{farthest, nearest};
 use super::part::{Crowd, Part, Stretch, Typical};
 use super::queue::{Next, Queue};
 use super::{NearestPoint, Rank};
-use keyloom_tables::Explain;
-use keyloom_tables::index::Found;
-use keyloom_tables::kit::Reading;
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::within;
 
 /// The number of entries of a run that are read before the rest is divided, and that a run should
 /// have. On a remote store a read of a few runs may return more.
@@ -349,7 +346,7 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
 
 impl<R: Reader, K, A> Reading for Nearest<'_, '_, R, K, A> {
     /// Reports the whole index as one range.
-    fn explain(&self) -> Explain {
+    fn reads(&self) -> Explain {
         self.explain
     }
 }

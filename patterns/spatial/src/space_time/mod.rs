@@ -83,6 +83,10 @@ use std::ops::RangeBounds;
 use std::time::Duration;
 
 use keyloom::{Error, Result, Subspace};
+use keyloom_kit::RecordKey;
+use keyloom_kit::parts::{AnyParts, PackAs};
+use keyloom_tables::index::Index;
+use keyloom_tables::stands_on_index;
 
 use super::area::{Area, Relation};
 use super::cell::{OnSphere, coordinates};
@@ -91,10 +95,6 @@ use super::curve::Morton;
 use super::group::{Group, entries, shape};
 use super::interval::{Interval, all_of};
 use super::position::LatLng;
-use keyloom_tables::index::Index;
-use keyloom_tables::kit::stands_on_index;
-use keyloom_tables::parts::{AnyParts, PackAs};
-use keyloom_tables::table::RecordKey;
 
 pub use query::SpaceTimeQuery;
 

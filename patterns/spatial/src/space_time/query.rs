@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use keyloom::{Error, Reader, Result, Subspace};
+use keyloom_kit::{Continuation, Explain, Page, Reading, RecordKey, Scan, scan, within};
+use keyloom_tables::index::Found;
 
 use super::super::area::Area;
 use super::super::cell::OnSphere;
@@ -15,12 +17,6 @@ use super::super::page::page;
 use super::super::position::LatLng;
 use super::super::query::{at_most, count};
 use super::{Bins, InBin, LAST_CELL};
-use keyloom_tables::index::Found;
-use keyloom_tables::kit::{Reading, scan};
-use keyloom_tables::table::RecordKey;
-use keyloom_tables::within;
-use keyloom_tables::{Continuation, Page};
-use keyloom_tables::{Explain, Scan};
 
 /// A query for the events in an area at some times; see
 /// [`SpaceTimeIndex::within`](super::SpaceTimeIndex::within).
@@ -202,8 +198,8 @@ struct Events<'r, 'q, R: Reader, K, A> {
 }
 
 impl<R: Reader, K, A> Reading for Events<'_, '_, R, K, A> {
-    fn explain(&self) -> Explain {
-        self.walk.explain()
+    fn reads(&self) -> Explain {
+        self.walk.reads()
     }
 }
 

@@ -7,9 +7,10 @@ use std::ops::Deref;
 
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result};
+use keyloom_kit::RecordKey;
+use keyloom_kit::derived::is_undecodable;
 
-use crate::derived::is_undecodable;
-use crate::table::{RecordKey, Table, record};
+use crate::table::{Table, record};
 
 /// The number of keys that one pass over a table keeps in memory, each with its gathered value.
 pub(super) const KEPT: usize = 100_000;

@@ -6,13 +6,11 @@ use std::ops::Deref;
 use keyloom::{
     Entry, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack, pack, unpack,
 };
+use keyloom_kit::parts::AnyParts;
+use keyloom_kit::{Scan, Select, Walk, scan};
 
 use super::group_by::{Member, folded};
 use super::skip_scan::{Groups, InEach};
-use crate::explain::{Scan, scan};
-use crate::parts::AnyParts;
-use crate::select::Select;
-use crate::walk::Walk;
 
 /// Groups the entries of a subspace by the leading elements of their keys; see the
 /// [module](crate::aggregate).

@@ -6,19 +6,17 @@ use std::ops::{Bound, ControlFlow};
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, KeyBuf, Reader, Result, Store, Subspace, Writer, check_key, successor};
+use keyloom_kit::derived::{
+    Derived, DerivedEntry, LostRecords, RecordChange, SortedWrites, entries_if, entries_made_by,
+};
+use keyloom_kit::parts::{KeyShape, PrefixOf};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Select};
 
 use super::ranked_counts::{Counted, Counts};
 use super::ranked_repair;
-use crate::derived::{
-    Derived, DerivedEntry, LostRecords, RecordChange, SortedWrites, entries_if, entries_made_by,
-};
-use crate::inconsistency::Inconsistency;
 use crate::index::{Found, Index, IndexEntries};
-use crate::parts::{KeyShape, PrefixOf};
-use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
-use crate::select::Select;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// An [`Index`] with several levels of counts above it. It finds ranks, counts of any range and the
 /// n-th entry without reading the entries in between; see the [module](crate::aggregate).

@@ -1,9 +1,9 @@
 //! The counts above the entries of a ranked index: a skip list whose node heights come from a hash.
 
 use keyloom::{DynWriter, Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
+use keyloom_kit::Fnv;
 
 use super::totals::read;
-use crate::fnv::Fnv;
 
 /// The number of levels of counts above the entries. Part of the layout.
 pub(super) const LEVELS: u8 = 4;

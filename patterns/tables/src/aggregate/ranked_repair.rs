@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom_kit::{
+    BatchSize, Inconsistency, Progress, RecordKey, RepairOptions, RepairPosition, Rule,
+};
 
 use super::expected::SideBySide;
 use super::ranked_counts::{Counts, Level, height};
 use super::totals::decode;
-use crate::batch::BatchSize;
-use crate::inconsistency::{Inconsistency, Rule};
-use crate::progress::{Progress, RepairOptions, RepairPosition};
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// Compares each level with the one below it and adds the faults of the counts to `found`.
 pub(super) fn check(

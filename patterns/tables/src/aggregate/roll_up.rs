@@ -8,18 +8,17 @@ use std::sync::Arc;
 use keyloom::key::{Unpacker, pack_into};
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Store, Subspace, Unpack, pack};
+use keyloom_kit::derived::{Derived, DerivedEntries, RecordChange, SortedWrites};
+use keyloom_kit::parts::{AnyParts, KeyShape, PackAs, Parts};
+use keyloom_kit::{
+    Explain, Inconsistency, Progress, RecordKey, RepairOptions, RepairPosition, Rule, within,
+};
 use smallvec::SmallVec;
 
 use super::totals::{Contributions, Totals, read};
-use crate::derived::{Derived, DerivedEntries, RecordChange, SortedWrites};
-use crate::explain::Explain;
-use crate::inconsistency::{Inconsistency, Rule};
 use crate::index::{Index, IndexEntries};
-use crate::parts::{AnyParts, KeyShape, PackAs, Parts};
-use crate::progress::{Progress, RepairOptions, RepairPosition};
 use crate::schema::Maintained;
-use crate::select::within;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// The contribution of a record to a [`RollUp`]: its group, time and amount. `G` is the
 /// [type](crate::parts) of the group.

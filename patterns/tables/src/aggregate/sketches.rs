@@ -13,16 +13,14 @@ use keyloom::value::Codec;
 use keyloom::{
     DynWriter, Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer, check_key, pack,
 };
+use keyloom_kit::derived::{Derived, LostRecords, RecordChange, SortedWrites};
+use keyloom_kit::parts::{KeyShape, PackAs, Parts};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Rule, Select, get_many};
 use smallvec::SmallVec;
 
 use super::expected::{self, SideBySide};
-use crate::derived::{Derived, LostRecords, RecordChange, SortedWrites};
-use crate::inconsistency::{Inconsistency, Rule};
-use crate::parts::{KeyShape, PackAs, Parts};
-use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
-use crate::select::Select;
-use crate::table::{RecordKey, Table, get_many};
+use crate::table::Table;
 
 /// The number of groups that one pass over a table keeps in memory, with their sketches.
 const KEPT: usize = 4_096;

@@ -1,10 +1,9 @@
 //! The walks of skip scans.
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Unpack};
+use keyloom_kit::{Explain, Left, Reading, Walk};
 
 use super::grouping::Grouping;
-use crate::explain::{Explain, Reading};
-use crate::walk::{Left, Walk};
 
 /// A walk that returns one entry per group.
 pub(crate) struct Groups<'r, R: Reader> {
@@ -82,7 +81,7 @@ impl<R: Reader> Groups<'_, R> {
 }
 
 impl<R: Reader> Reading for Groups<'_, R> {
-    fn explain(&self) -> Explain {
+    fn reads(&self) -> Explain {
         self.walk.explain
     }
 }
@@ -123,7 +122,7 @@ impl<'r, R: Reader> InEach<'r, R> {
 }
 
 impl<R: Reader> Reading for InEach<'_, R> {
-    fn explain(&self) -> Explain {
+    fn reads(&self) -> Explain {
         self.walk.explain
     }
 }

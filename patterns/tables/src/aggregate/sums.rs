@@ -1,8 +1,7 @@
 //! Amounts per key, most of them summed as soon as they are collected.
 
 use keyloom::{KeyBuf, Result, Subspace};
-
-use crate::derived::SortedWrites;
+use keyloom_kit::derived::SortedWrites;
 
 /// Collects amounts for keys of one subspace.
 ///

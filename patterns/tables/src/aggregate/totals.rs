@@ -10,17 +10,15 @@ use keyloom::{
     DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Unpack,
     Writer, check_key, key::pack_into,
 };
+use keyloom_kit::derived::{Derived, LostRecords, RecordChange, SortedWrites};
+use keyloom_kit::parts::{KeyShape, PackAs, Parts};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Select};
 use smallvec::SmallVec;
 
 use super::sums::Sums;
 use super::totals_repair;
-use crate::derived::{Derived, LostRecords, RecordChange, SortedWrites};
-use crate::inconsistency::Inconsistency;
-use crate::parts::{KeyShape, PackAs, Parts};
-use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
-use crate::select::Select;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// The amounts that a record adds to totals; returned by the function of [`Totals`]. `P` is the
 /// [types](crate::parts) of their parts.

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom_kit::{
+    BatchSize, Inconsistency, Progress, RecordKey, RepairOptions, RepairPosition, Rule,
+    refuse_foreign,
+};
 
 use super::expected::{self, KEPT, SideBySide};
 use super::totals::{self, Totals};
-use crate::batch::BatchSize;
-use crate::derived::refuse_foreign;
-use crate::inconsistency::{Inconsistency, Rule};
-use crate::progress::{Progress, RepairOptions, RepairPosition};
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// A wrong total.
 struct Fault {

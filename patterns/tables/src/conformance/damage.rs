@@ -3,12 +3,11 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Faulty, KeyBuf, Result, Store, Writer, pack};
+use keyloom_kit::{Inconsistency, RepairOptions, Rule};
 
 use super::field::{Dump, Field, Random, difference, dump, dump_all, restore};
 use super::{Fidelity, Outcome, Subject, ensure};
 use crate::check_in_steps;
-use crate::inconsistency::{Inconsistency, Rule};
-use crate::progress::RepairOptions;
 
 pub(super) fn quiet<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
     for seed in seed..seed + 8 {

@@ -2,10 +2,10 @@
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Fault, Faulty, Result, Store, Writer};
+use keyloom_kit::derived::{RecordChange, SortedWrites};
 
 use super::field::{Change, Dump, Field, RECORDS, Random, difference, dump_all};
 use super::{Fidelity, Outcome, Subject, ensure};
-use crate::derived::{RecordChange, SortedWrites};
 use crate::schema::Maintained;
 
 pub(super) fn answers<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {

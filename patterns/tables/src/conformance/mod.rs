@@ -118,11 +118,11 @@ use std::fmt;
 
 use keyloom::conformance::Fixture;
 use keyloom::{BoxedError, Error, Reader, Result, Store, Subspace};
+use keyloom_kit::RecordKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::schema::Maintained;
-use crate::table::RecordKey;
 
 /// Checks every law for a kind, each on a store of its own.
 ///

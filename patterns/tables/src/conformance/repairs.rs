@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Cost, Faulty, Metered, Result, Store};
+use keyloom_kit::{RepairOptions, RepairPosition};
 
 use super::damage::Damage;
 use super::field::{Change, Field, RECORDS};
 use super::{Fidelity, Outcome, Subject, ensure};
-use crate::progress::{RepairOptions, RepairPosition};
 
 /// Damage for two repairs to find. Writers can work despite it.
 fn damage<T: Subject>(field: &mut Field<'_, T>, store: &impl Store) -> Result<()> {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{EntryPage, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::derived::{Attach as _, Derived};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Rule, page_behind};
 
 use super::DenormalizedFields;
-use crate::derived::{self, Attach as _, Derived};
-use crate::inconsistency::{Inconsistency, Rule};
-use crate::progress::{Progress, RepairOptions};
+use crate::derived;
 use crate::schema::Maintained;
-use crate::table::{RecordKey, Table, record};
+use crate::table::{Table, record};
 
 /// The number of targets that [`DenormalizedFields::check`] reads at a time.
 const CHUNK: usize = 1_000;
@@ -97,7 +97,7 @@ where
     fn repair_batch(&self, txn: &mut impl Writer, batch: usize, done: &mut Progress) -> Result<()> {
         let space = self.targets.space();
         let EntryPage { entries, last } =
-            derived::page_behind(done.position.last.as_deref(), txn, space, batch)?;
+            page_behind(done.position.last.as_deref(), txn, space, batch)?;
         let old = entries.into_iter().map(|entry| record::<_, K, V, C>(space, entry));
         let old = old.collect::<Result<Vec<(K, V)>>>()?;
         let values: Vec<V> = old.iter().map(|(_, target)| target.clone()).collect();

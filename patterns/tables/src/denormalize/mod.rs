@@ -117,12 +117,13 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
+use keyloom_kit::RecordKey;
+use keyloom_kit::derived::{Derived, RecordChange, SortedWrites};
+use keyloom_kit::parts::AnyParts;
 
-use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::index::{Found, Index};
-use crate::parts::AnyParts;
 use crate::schema::{Attached, SchemaError};
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// A declared copy: part of each source record, stored in other records; see the [module](self).
 ///

@@ -5,14 +5,10 @@ use std::ops::ControlFlow;
 use keyloom::key::display_named;
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, KeyRange, Order, Result, Store, Writer};
+use keyloom_kit::{BatchSize, Continuation, Page, Progress, RecordKey, RepairOptions, Select};
 
 use super::DenormalizedFields;
-use crate::batch::BatchSize;
-use crate::continuation::{Continuation, Page};
 use crate::index::Found;
-use crate::progress::{Progress, RepairOptions};
-use crate::select::Select;
-use crate::table::RecordKey;
 
 /// The format of the marks that this version writes.
 const FORMAT: u8 = 1;

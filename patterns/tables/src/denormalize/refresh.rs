@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, Reader, Result, unpack};
+use keyloom_kit::{RecordKey, get_many};
 
 use super::DenormalizedFields;
-use crate::table::{RecordKey, Table, get_many};
+use crate::table::Table;
 
 /// The sources of some targets, by the parts of their index entries.
 type Known<S> = HashMap<KeyBuf, Option<S>>;

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use keyloom::key::display_named;
 use keyloom::value::Codec;
-use keyloom::{Entry, EntryPage, Error, KeyBuf, Order, Reader, Result, Subspace, pack};
+use keyloom::{Entry, KeyBuf, Reader, Result, Subspace, pack};
+use keyloom_kit::derived::{DerivedEntries, EntryValue, entries_of, unless_undecodable};
+use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many, page_behind};
 
-use super::{DerivedEntries, EntryValue, entries_of, unless_undecodable};
-use crate::inconsistency::{Inconsistency, Rule};
-use crate::table::{RecordKey, Table, get_many, record};
+use crate::table::{Table, record};
 
 /// The number of records or entries that [`check`] reads at a time.
 const CHUNK: usize = 1_000;
@@ -53,34 +52,6 @@ fn walk<'r, R: Reader>(
         visit(page.entries)?;
         let Some(key) = page.last else { return Ok(()) };
         last = Some(key);
-    }
-}
-
-/// At most `limit` entries of `space` after `last`, which must be in it.
-pub fn page_behind<'r, R: Reader>(
-    last: Option<&[u8]>,
-    reader: &'r R,
-    space: &Subspace,
-    limit: usize,
-) -> Result<EntryPage<R::Bytes<'r>>> {
-    refuse_foreign(space, last)?;
-    let all = space.self_and_children();
-    let rest = match last {
-        None => all,
-        Some(last) => all.resume(Order::Ascending, last),
-    };
-    reader.page(rest, Order::Ascending, limit)
-}
-
-/// Refuses a position that is outside of the repaired subspace.
-pub fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
-    match last.filter(|last| !space.self_and_children().contains(last)) {
-        None => Ok(()),
-        Some(last) => Err(Error::InvalidArgument {
-            what: "the position to resume at",
-            value: display_named(last).to_string(),
-            why: "it belongs to another repair; begin this one again",
-        }),
     }
 }
 

@@ -6,12 +6,11 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Reader, Result, Store, Subspace};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
 
 use super::{Derived, LostRecords, RecordChange, SortedWrites};
-use crate::inconsistency::Inconsistency;
-use crate::progress::{Progress, RepairOptions};
 use crate::schema::Maintained;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// Derived data without keys of its own, which stands for data that the writers of a table maintain
 /// in other tables: the elements of documents, their children.
@@ -24,7 +23,7 @@ use crate::table::{RecordKey, Table};
 /// ```
 /// use keyloom::{Memory, Store};
 /// use keyloom_tables::Schema;
-/// use keyloom_tables::kit::Elsewhere;
+/// use keyloom_tables::derived::Elsewhere;
 /// let store = Memory::new();
 /// let schema = Schema::open(&store, "blog")?;
 /// let posts = schema.table::<u32, String>("posts")?;

@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{EntryPage, Result, Store, Writer};
+use keyloom_kit::{
+    BatchSize, Progress, RecordKey, RepairOptions, RepairPosition, Rule, page_behind,
+};
 
 use super::DerivedEntries;
-use super::check::{missing_or_wrong, page_behind, superfluous};
-use crate::batch::BatchSize;
-use crate::inconsistency::Rule;
-use crate::progress::{Progress, RepairOptions, RepairPosition};
-use crate::table::{RecordKey, Table};
+use super::check::{missing_or_wrong, superfluous};
+use crate::table::Table;
 
 /// Makes the entries of `derived` consistent with the records of `table`, in bounded transactions,
 /// while other transactions read and write. Also the way to build an index over existing records.

@@ -1,13 +1,12 @@
 //! Checks a collection of aggregates.
 
 use keyloom::{KeyBuf, Order, Reader, Result, Subspace};
+use keyloom_kit::{Inconsistency, RecordKey, Rule};
 
 use super::collection::Aggregates;
 use super::entities::entity_of;
 use super::path::{Step, steps};
 use super::tree::{Kind, decode};
-use crate::inconsistency::{Inconsistency, Rule};
-use crate::table::RecordKey;
 
 /// A list or a map, and the number of steps that lead to it.
 struct Parent {

@@ -6,14 +6,14 @@ use std::marker::PhantomData;
 use ciborium::Value;
 use keyloom::key::Pack;
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Subspace, Writer};
+use keyloom_kit::derived::write_difference;
+use keyloom_kit::{RecordKey, get_many};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::merge::merge;
 use super::path::{Step, keys_along, path_of};
 use super::tree::{Kind, Node, decode, encode, from_value, to_value};
-use crate::derived::write_difference;
-use crate::table::{RecordKey, get_many};
 
 /// A collection of entities, each a set of records under one key; see the [module](super).
 ///

@@ -5,13 +5,12 @@ use std::ops::Deref;
 
 use keyloom::key::{Pack, Unpacker};
 use keyloom::{Entry, Error, Order, Reader, Result, Subspace};
+use keyloom_kit::{RecordKey, Select};
 use serde::de::DeserializeOwned;
 
 use super::collection::Aggregates;
 use super::path::path_of;
 use super::tree::{Node, from_value};
-use crate::select::Select;
-use crate::table::RecordKey;
 
 impl<K: RecordKey> Aggregates<K> {
     /// The entities with selected keys, in key order. Costs one range.

@@ -2,6 +2,7 @@
 
 use keyloom::key::Pack;
 use keyloom::{Error, Reader, Result, Subspace, Writer};
+use keyloom_kit::RecordKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -10,7 +11,6 @@ use super::merge::NoRoom;
 use super::path::{Step, path_of, steps};
 use super::position::ListPosition;
 use super::tree::{Kind, Node, from_value, to_value};
-use crate::table::RecordKey;
 
 /// The place in a list where an item is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::ops::Deref;
 
 use ciborium::Value;
 use keyloom::{Entry, Error, KeyBuf, Result, SharedError, Subspace};
+use keyloom_kit::derived::DerivedEntry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::path::{Step, steps};
 use super::position::ListPosition;
-use crate::derived::DerivedEntry;
 
 /// A part of an entity. It has a value, and children if the value is an empty list or map.
 #[derive(Clone, Debug, PartialEq)]

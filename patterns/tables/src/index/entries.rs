@@ -3,9 +3,8 @@
 use std::marker::PhantomData;
 
 use keyloom::{KeyBuf, Pack, pack};
+use keyloom_kit::parts::{AnyParts, Parts};
 use smallvec::SmallVec;
-
-use crate::parts::{AnyParts, Parts};
 
 /// The parts of the entries of a record, and the covered fields: the result of the function of an
 /// [`Index`](super::Index). `P` is the [type](crate::parts) of the parts.

@@ -2,9 +2,9 @@
 
 use keyloom::key::{Unpacker, display, display_named, elements};
 use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Result, Subspace};
+use keyloom_kit::RecordKey;
 
 use super::IndexEntry;
-use crate::table::RecordKey;
 
 /// An error of an [`Index`](crate::Index). It is wrapped in an [`Error::Other`]; unwrap it with
 /// [`Error::downcast_ref`].

@@ -5,10 +5,10 @@ use std::ops::Deref;
 
 use keyloom::key::Unpacker;
 use keyloom::{Entry, Error, Result, Subspace, Unpack, unpack};
+use keyloom_kit::RecordKey;
+use keyloom_kit::parts::{AnyParts, Parts};
 
 use super::maintain::Header;
-use crate::parts::{AnyParts, Parts};
-use crate::table::RecordKey;
 
 /// An entry of an [`Index`](super::Index) that a query found.
 ///

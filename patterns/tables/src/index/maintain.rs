@@ -1,13 +1,12 @@
 //! The stored form of entries, and their maintenance.
 
-use keyloom::key::Packer;
-use keyloom::{KeyBuf, MAX_KEY_BYTES, Pack, Result, Subspace};
+use keyloom::{KeyBuf, MAX_KEY_BYTES, Result, Subspace};
+use keyloom_kit::derived::{DerivedEntry, EntryValue, RecordChange, SortedWrites};
+use keyloom_kit::parts::AnyParts;
+use keyloom_kit::{RecordKey, pack_one};
 
 use super::error::{refused, too_long};
 use super::{Index, IndexEntries, IndexEntry};
-use crate::derived::{DerivedEntry, EntryValue, RecordChange, SortedWrites};
-use crate::parts::AnyParts;
-use crate::table::RecordKey;
 
 /// The format of the entries that this code writes.
 const FORMAT: u16 = 1;
@@ -65,15 +64,6 @@ impl Header {
         }
         .unwrap_or_default()
     }
-}
-
-/// A record key as exactly one element: a composite key is a nested tuple after the parts. So the
-/// entry of parts `("a",)` and key `("b", "c")` differs from that of parts `("a", "b")` and key
-/// `("c",)`.
-pub fn pack_one<K: Pack>(key: &K) -> KeyBuf {
-    let mut packer = Packer::new();
-    key.pack_element(&mut packer);
-    packer.finish()
 }
 
 impl<K: RecordKey, V> Index<K, V, AnyParts> {

@@ -95,27 +95,24 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace};
+use keyloom_kit::derived::{
+    AS_ENTRIES, AS_INDEX, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange, SortedWrites,
+};
+use keyloom_kit::parts::{AnyParts, KeyShape, PackAs, Parts};
+use keyloom_kit::{
+    Continuation, Inconsistency, Page, Progress, RecordKey, RepairOptions, Scan, Select,
+    UnreadableEntry, answers, pack_one, scan,
+};
 
 use crate::aggregate::{Grouping, Groups};
-use crate::continuation::{Continuation, Page, UnreadableEntry, answers};
-use crate::derived::{
-    self, AS_ENTRIES, AS_INDEX, Attach, Derived, DerivedEntries, DerivedEntry, RecordChange,
-    SortedWrites,
-};
-use crate::explain::{Scan, scan};
-use crate::inconsistency::Inconsistency;
-use crate::parts::{AnyParts, KeyShape, PackAs, Parts};
-use crate::progress::{Progress, RepairOptions};
+use crate::derived;
 use crate::schema::Maintained;
-use crate::select::Select;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 pub(super) use entries::IndexEntry;
 pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
 pub use found::{Found, FoundEntries};
-#[doc(hidden)]
-pub use maintain::pack_one;
 pub use query::IndexQuery;
 
 use found::no_entry;

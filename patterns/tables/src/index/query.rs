@@ -6,15 +6,15 @@ use std::ops::{Bound, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyRange, Order, Reader, Result};
+use keyloom_kit::parts::{KeyShape, PrefixOf};
+use keyloom_kit::{
+    Continuation, Explain, Page, RecordKey, Select, answers, key_range_between, starting_with,
+};
 
 use super::found::Dangling;
 use super::{Found, FoundEntries, Index};
-use crate::continuation::{Continuation, Page, answers};
-use crate::explain::Explain;
-use crate::parts::{KeyShape, PrefixOf};
 use crate::schema::Attached;
-use crate::select::{Select, key_range_between, starting_with};
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// A query of an [`Index`]: which entries, in which order, how many, after which.
 ///

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use keyloom::{KeyBuf, Reader, Result};
+use keyloom_kit::derived::{RecordChange, SortedWrites};
+use keyloom_kit::parts::AnyParts;
+use keyloom_kit::{RecordKey, get_many, pack_one};
 
 use super::error::NotUnique;
 use super::found::no_entry;
-use super::maintain::{Header, pack_one};
+use super::maintain::Header;
 use super::{Index, IndexEntries, IndexError};
-use crate::derived::{RecordChange, SortedWrites};
-use crate::parts::AnyParts;
-use crate::table::{RecordKey, get_many};
 
 /// The value stored under a key now, and the value that it should have after the changes.
 struct Place {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::derived::{AS_ENTRIES, Attach, Derived, DerivedEntries, DerivedEntry};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
 
-use crate::derived::{self, AS_ENTRIES, Attach, Derived, DerivedEntries, DerivedEntry};
-use crate::inconsistency::Inconsistency;
-use crate::progress::{Progress, RepairOptions};
+use crate::derived;
 use crate::schema::{Attached, Maintained, Schema};
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// The format of the entries of the reverse direction.
 const FORMAT: u8 = 1;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyBuf, Reader, Result};
+use keyloom_kit::{RecordKey, until_error};
 
-use crate::table::{RecordKey, Table};
-use crate::walk::until_error;
+use crate::table::Table;
 
 /// The right side of a lookup join: a table and the options of its reads. A reference to a table
 /// converts to a lookup with the default options.

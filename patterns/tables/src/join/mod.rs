@@ -101,14 +101,13 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{Order, Pack, Reader, Result};
+use keyloom_kit::{RecordKey, until_error};
 
 pub use hash::{BuildSide, KeySet};
 pub use links::{Links, Reversed};
 pub use lookup::Lookup;
 
 use self::nested::pairs;
-use crate::table::RecordKey;
-use crate::walk::until_error;
 
 /// The joins, for every iterator of `Result<T>`; see the [module](self).
 pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {

@@ -1,8 +1,7 @@
 //! The nested-loop join: for each row, the rows that a function returns for it.
 
 use keyloom::Result;
-
-use crate::walk::until_error;
+use keyloom_kit::until_error;
 
 /// Each row paired with each row that `open` returns for it, or with `None`.
 pub(super) fn pairs<T: Clone, U, J: Iterator<Item = Result<U>>>(

@@ -3,15 +3,14 @@
 use std::ops::{ControlFlow, Deref};
 
 use keyloom::{Entry, EntryPage, Error, KeyBuf, Reader, Result, Snapshots, Store};
+use keyloom_kit::{
+    Inconsistency, Progress, RecordKey, RepairOptions, RepairPosition, Rule, page_behind,
+};
 
 use super::list::Place;
 use super::stamps::Stamps;
 use super::update::{delete, put};
 use super::{FORMAT, PropertyIndex};
-use crate::derived::page_behind;
-use crate::inconsistency::{Inconsistency, Rule};
-use crate::progress::{Progress, RepairOptions, RepairPosition};
-use crate::table::RecordKey;
 
 /// The number of keys that [`PropertyIndex::check`] reads at a time.
 const CHUNK: usize = 1_000;

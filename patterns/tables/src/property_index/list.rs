@@ -4,10 +4,10 @@ use std::ops::Deref;
 
 use keyloom::key::display_named;
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Reader, Result, pack, unpack};
+use keyloom_kit::RecordKey;
 
 use super::stamps::Stamp;
 use super::{FORMAT, PropertyIndex, bucket, key_of};
-use crate::table::RecordKey;
 
 /// The progress of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -112,10 +112,9 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use keyloom::{KeyBuf, Subspace};
+use keyloom_kit::Fnv;
 
 pub use stamps::Stamps;
-
-use crate::fnv::Fnv;
 
 /// The format of entries, levels and updates that this version writes.
 const FORMAT: u8 = 1;

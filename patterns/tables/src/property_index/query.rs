@@ -4,12 +4,11 @@ use std::collections::HashSet;
 use std::ops::{Bound, Deref, RangeBounds};
 
 use keyloom::{Entry, Error, KeyBuf, Order, Reader, Result, Subspace, pack, unpack};
+use keyloom_kit::{RecordKey, within};
 
 use super::list::Place;
 use super::stamps::Stamp;
 use super::{LAST_LEVEL, PropertyIndex, key_of};
-use crate::select::within;
-use crate::table::RecordKey;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// The value of an item.

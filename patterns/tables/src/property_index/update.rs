@@ -2,12 +2,11 @@
 //! point.
 
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Writer, check_key, pack};
+use keyloom_kit::{Fnv, RecordKey};
 
 use super::list::{Place, State, Update};
 use super::stamps::{Stamp, Stamps};
 use super::{FORMAT, LAST_LEVEL, PropertyIndex, bucket, key_of};
-use crate::fnv::Fnv;
-use crate::table::RecordKey;
 
 impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// Sets the value of an item of a container.

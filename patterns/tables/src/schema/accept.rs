@@ -6,6 +6,8 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::value::shape::{Difference, Reads, Shape};
 use keyloom::{Error, KeyBuf, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::parts::join_shapes;
+use keyloom_kit::{Progress, RecordKey, page_behind};
 
 use super::build::BATCH;
 use super::deferred::read_queued;
@@ -15,10 +17,7 @@ use super::rename::{former_table, gone, refuse_former};
 use super::sample::sample;
 use super::stored::{PLAIN, StoredTable, TableDefinition, space_of, write_entry};
 use super::{Schema, new_id};
-use crate::derived::page_behind;
-use crate::parts::join_shapes;
-use crate::progress::Progress;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// The name of the codec [`Upgrading`](keyloom::value::Upgrading).
 const UPGRADING: &str = "Upgrading";

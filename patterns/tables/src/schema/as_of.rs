@@ -6,9 +6,9 @@ use std::iter::Peekable;
 use std::ops::Deref;
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
+use keyloom_kit::{Inconsistency, Rule};
 
 use super::deferred::{read_queued, record_key};
-use crate::inconsistency::{Inconsistency, Rule};
 
 /// A reader that returns the queued records of a table as stored in the queue.
 pub(super) struct AsOf<'a, R> {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::parts::{AnyParts, KeyShape};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
 
 use super::as_of::AsOf;
 use super::error::SchemaError;
@@ -13,11 +15,8 @@ use super::maintained::Maintained;
 use super::owned::{Declared, Owned};
 use super::stored::{State, repair_key, space_of};
 use crate::check_in_steps;
-use crate::inconsistency::Inconsistency;
 use crate::index::{Index, IndexQuery};
-use crate::parts::{AnyParts, KeyShape};
-use crate::progress::{Progress, RepairOptions};
-use crate::table::{RecordKey, RepairGuard, Table};
+use crate::table::{RepairGuard, Table};
 
 /// Derived data of a table in a [`Schema`](super::Schema): the pattern `D`, and the methods that
 /// check, repair, build, disable and drop the data.

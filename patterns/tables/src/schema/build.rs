@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, KeyBuf, Result, Store, Subspace, Writer};
+use keyloom_kit::derived::{RecordChange, SortedWrites};
+use keyloom_kit::{BatchSize, Progress, page_behind};
 
 use super::attached::Attached;
 #[cfg(doc)]
@@ -13,9 +15,6 @@ use super::maintained::Maintained;
 use super::new_id;
 use super::owned::Declared;
 use super::stored::{Id, State, StoredDerived, StoredTable, repair_key, space_of, write_entry};
-use crate::batch::BatchSize;
-use crate::derived::{RecordChange, SortedWrites, page_behind};
-use crate::progress::Progress;
 use crate::table::record;
 
 /// Default number of records or keys of a batch.

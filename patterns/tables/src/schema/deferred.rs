@@ -4,6 +4,10 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, Error, KeyBuf, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::derived::{
+    LostRecords, RecordChange, SortedWrites, is_undecodable, unless_undecodable,
+};
+use keyloom_kit::{BatchSize, Progress, get_many, page_behind};
 
 use super::Schema;
 use super::attached::Attached;
@@ -12,11 +16,7 @@ use super::error::SchemaError;
 use super::maintained::Maintained;
 use super::owned::Stage;
 use super::stored::{State, StoredDerived, space_of};
-use crate::derived::{
-    LostRecords, RecordChange, SortedWrites, is_undecodable, page_behind, unless_undecodable,
-};
-use crate::progress::Progress;
-use crate::table::{Table, get_many};
+use crate::table::Table;
 
 /// The format of the entries of a queue: format, whether there was a record (0 or 1), the record.
 const FORMAT: u8 = 1;
@@ -144,7 +144,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         let (mut after, mut reached) = (None::<KeyBuf>, None);
         let mut progress = progress;
         let mut done = Progress::default();
-        let mut size = crate::batch::BatchSize::new(batch);
+        let mut size = BatchSize::new(batch);
         while !done.finished {
             let step = size.transact(store, |txn, batch| {
                 txn.guarded(|txn| {

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{Error, Result, Store, Subspace, Writer};
+use keyloom_kit::RecordKey;
+use keyloom_kit::parts::KeyShape;
 
 use super::attached::Attached;
 use super::error::SchemaError;
@@ -15,8 +17,7 @@ use super::stored::{Definition, Id, State, StoredDerived, StoredTable, space_of}
 use super::{Known, Schema, new_id};
 use crate::aggregate::{Contributions, Totals};
 use crate::index::{Index, IndexEntries};
-use crate::parts::KeyShape;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 impl<S: Store> Schema<'_, S> {
     /// Declares data derived from the records of `table`, and adds it to the schema if it is new.

@@ -15,8 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
 use keyloom::{Error, Result, Store};
-
-use crate::batch::BatchSize;
+use keyloom_kit::BatchSize;
 
 /// The longest fence, in milliseconds. A fence that ends later is ignored: the clock of its program
 /// is wrong.

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::{Progress, RecordKey, page_behind};
 
 use super::accept::define_table;
 use super::build::{BATCH, delete_some, in_batches};
@@ -12,9 +13,7 @@ use super::stored::{
     StoredTable, TableDefinition, definitions, is_of_schemas, overlaps_definitions,
 };
 use super::{Schema, entries_of};
-use crate::derived::page_behind;
-use crate::progress::Progress;
-use crate::table::{RecordKey, Table, record};
+use crate::table::{Table, record};
 
 impl<S: Store> Schema<'_, S> {
     /// Takes over the records of a [`Table`] with an explicit subspace. The records stay in place.

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store, Subspace};
+use keyloom_kit::derived::Derived;
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
 
-use crate::derived::Derived;
-use crate::inconsistency::Inconsistency;
-use crate::progress::{Progress, RepairOptions};
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// A kind of derived data that a [`Schema`](super::Schema) can hold.
 ///

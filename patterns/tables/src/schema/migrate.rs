@@ -8,6 +8,7 @@ use keyloom::{
     DynWriter, EntryPage, Error, KeyBuf, Order, Reader, Result, Store, Subspace, Writer, pack,
     unpack,
 };
+use keyloom_kit::{Progress, RecordKey, page_behind};
 
 use super::build::{BATCH, in_batches};
 use super::deferred::read_queued;
@@ -15,9 +16,7 @@ use super::error::SchemaError;
 use super::owned::{Declared, Owned};
 use super::sample::sample;
 use super::stored::{Id, StoredTable, space_of};
-use crate::derived::page_behind;
-use crate::progress::Progress;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// The position of a migration, which every batch reads and moves.
 #[derive(Default)]

@@ -264,8 +264,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyloom::value::{Codec, Postcard, Upgrade, Upgrading};
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::RecordKey;
 
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 pub use attached::Attached;
 pub use error::SchemaError;

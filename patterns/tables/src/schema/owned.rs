@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use keyloom::key::KeyName;
 use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
+use keyloom_kit::derived::{Derived, RecordChange, SortedWrites};
 use smallvec::SmallVec;
 
 use super::accept::Declaration;
@@ -14,7 +15,6 @@ use super::fence;
 use super::stored::{
     Definition, Id, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
-use crate::derived::{Derived, RecordChange, SortedWrites};
 use crate::upkeep::holds;
 
 /// Derived data as the program declares it.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store};
+use keyloom_kit::{Progress, RecordKey};
 
 use super::attached::Attached;
 use super::build::BATCH;
@@ -16,8 +17,7 @@ use super::maintained::Maintained;
 use super::steps::{Plan, Step};
 use super::stored::{Definition, State, StoredDerived, StoredTable};
 use super::{Known, Schema, read_tables};
-use crate::progress::Progress;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// The progress of a step, which may stop it.
 pub(super) type OnProgress<'p> = &'p mut dyn FnMut(&Progress) -> ControlFlow<()>;

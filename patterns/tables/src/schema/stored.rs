@@ -6,10 +6,10 @@ use keyloom::key::{List, Unpacker};
 use keyloom::value::Codec;
 use keyloom::value::shape::{Shape, type_name};
 use keyloom::{Error, KeyBuf, Result, Subspace, Unpack, Writer, pack, unpack};
+use keyloom_kit::RecordKey;
+use keyloom_kit::parts::join_shapes;
 
 use super::error::SchemaError;
-use crate::parts::join_shapes;
-use crate::table::RecordKey;
 
 /// The format of the entry of a table whose records are in the subspace of its id, without the
 /// shape of its records: as programs wrote it before shapes were stored.

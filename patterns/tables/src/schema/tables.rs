@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::{KeyBuf, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::{BatchSize, Progress};
 
 use super::Schema;
 use super::build::{BATCH, delete_some, drop_some, forget_repairs, in_batches};
@@ -13,8 +14,6 @@ use super::rename::forget_former;
 use super::stored::{
     Definition, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
-use crate::batch::BatchSize;
-use crate::progress::Progress;
 
 /// A table of a schema, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::collections::hash_map::Entry;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result};
+use keyloom_kit::parts::KeyShape;
+use keyloom_kit::{RecordKey, pack_one};
 
 use super::attached::Attached;
-use crate::index::{Index, NotUnique, pack_one};
-use crate::parts::KeyShape;
-use crate::table::RecordKey;
+use crate::index::{Index, NotUnique};
 
 /// Number of records read together.
 const CHUNK: usize = 1_000;

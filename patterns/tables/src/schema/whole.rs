@@ -1,9 +1,10 @@
 //! Records of which a part is stored elsewhere, for their readers.
 
 use keyloom::{KeyBuf, Result};
+use keyloom_kit::RecordKey;
 
 use super::owned::Owned;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 impl<K, V> Owned<K, V> {
     fn refuse_undeclared_kind(&self, entry: &[u8], kind: &str) -> Result<()> {
@@ -36,7 +37,7 @@ impl<K: RecordKey, V, C> Table<K, V, C> {
     /// ```
     /// use keyloom::{Memory, Reader, Store};
     /// use keyloom_tables::Schema;
-    /// use keyloom_tables::kit::Elsewhere;
+    /// use keyloom_tables::derived::Elsewhere;
     /// let store = Memory::new();
     /// let declared = || Schema::open(&store, "blog")?.table::<u32, String>("posts");
     /// let before = declared()?;

@@ -5,14 +5,12 @@ use std::ops::RangeBounds;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyRange, Order, Reader, Result, Subspace, Writer};
+use keyloom_kit::derived::Attach;
+use keyloom_kit::{Continuation, Inconsistency, Page, RecordKey, Rule, Select};
 
 use super::Sequence;
 use super::walk::ids;
-use crate::continuation::{Continuation, Page};
-use crate::derived::Attach;
-use crate::inconsistency::{Inconsistency, Rule};
-use crate::select::Select;
-use crate::table::{RecordKey, Records, Table};
+use crate::table::{Records, Table};
 
 /// Records of a container under the numbers 1, 2, 3 ...; see the [module](super).
 ///

@@ -5,11 +5,12 @@ use std::num::NonZeroU32;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, Order, Reader, Result, Subspace, Writer};
+use keyloom_kit::RecordKey;
 use serde::{Deserialize, Serialize};
 
 use super::Sequence;
 use super::walk::ids;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// Records of a container under the numbers of several sequences; see the [module](super).
 ///

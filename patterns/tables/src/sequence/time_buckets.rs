@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace, Writer};
+use keyloom_kit::RecordKey;
+
+use crate::table::{Records, Table};
 
 #[cfg(feature = "time-ordered-ids")]
 use super::time_ordered::time_ordered_id;
 use super::time_ordered::{Uuid, id_time_ms};
 use super::walk::ids;
-use crate::table::{RecordKey, Records, Table};
 
 /// Records of a container under time-ordered ids, in buckets; see the [module](super).
 ///

@@ -6,9 +6,10 @@ use std::ops::{Bound, RangeBounds};
 use keyloom::key::Versionstamp;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyBuf, Order, Reader, Result, Subspace, VersionstampedKey, Writer};
+use keyloom_kit::RecordKey;
 
 use super::walk::ids;
-use crate::table::{RecordKey, Records, Table};
+use crate::table::{Records, Table};
 
 /// Records of a container under the versionstamps of their commits; see the [module](super).
 ///

@@ -3,8 +3,7 @@
 use std::ops::{Bound, RangeBounds};
 
 use keyloom::{KeyRange, Pack, Subspace};
-
-use crate::select::{Select, within};
+use keyloom_kit::{Select, within};
 
 /// The keys of one container between two ids. Either bound may be open.
 pub(super) struct Ids<'c, C, I> {

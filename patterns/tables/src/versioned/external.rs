@@ -4,10 +4,10 @@ use std::fmt;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, Order, Result, Store, Writer};
+use keyloom_kit::RecordKey;
 
 use super::{Expected, RecordConflict, VersionedRecord, VersionedTable};
 use crate::BatchSize;
-use crate::table::RecordKey;
 
 /// The largest external version. Greater ones would leave no versions for later changes, and
 /// negative numbers of other systems would become such ones.

@@ -2,9 +2,9 @@
 
 use keyloom::value::Codec;
 use keyloom::{Error, Result, Store};
+use keyloom_kit::RecordKey;
 
 use super::{RecordConflict, VersionedRecord, VersionedTable};
-use crate::table::RecordKey;
 
 impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C> {
     /// Reads a record, lets `decide` return the new one, and writes it if the record still has the

@@ -6,10 +6,11 @@ use std::fmt;
 use keyloom::key::display_named;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, Pack, Reader, Result, Subspace, Writer};
+use keyloom_kit::RecordKey;
+use keyloom_kit::derived::Attach;
 
 use super::{Expected, Full, RecordConflict, VersionedRecord, WithVersion};
-use crate::derived::Attach;
-use crate::table::{RecordKey, Table};
+use crate::table::Table;
 
 /// Records with versions; see the [module](super).
 ///

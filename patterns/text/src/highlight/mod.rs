@@ -55,7 +55,7 @@ mod spans;
 use std::ops::Range;
 
 use keyloom::Result;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 use crate::analysis::Analyzer;
 use crate::index::TextIndex;

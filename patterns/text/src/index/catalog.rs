@@ -2,7 +2,7 @@
 
 use keyloom::{KeyBuf, Result, Subspace};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 use super::TextIndex;
 use super::group::Groups;

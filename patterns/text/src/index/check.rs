@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Subspace, prefix_end};
-use keyloom_tables::table::{RecordKey, Table};
-use keyloom_tables::{Inconsistency, Maintained, Rule};
+use keyloom_kit::{Inconsistency, RecordKey, Rule};
+use keyloom_tables::Maintained;
+use keyloom_tables::table::Table;
 
 use super::TextIndex;
 use super::edit::divide;

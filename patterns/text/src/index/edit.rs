@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use keyloom::{Reader, Result};
-use keyloom_tables::derived::SortedWrites;
+use keyloom_kit::derived::SortedWrites;
 
 use super::fetch::{StoredBlock, end_before, few_in};
 use super::lists::{ListChanges, PostingChange};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result};
-use keyloom_tables::kit::{record, unless_undecodable};
-use keyloom_tables::table::{RecordKey, Table};
+use keyloom_kit::RecordKey;
+use keyloom_kit::derived::unless_undecodable;
+use keyloom_tables::table::{Table, record};
 
 use super::gather::{FieldTerms, LENGTHS, Terms};
 use super::keys::Scope;

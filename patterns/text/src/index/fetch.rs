@@ -1,7 +1,7 @@
 //! Reads of the blocks that changes need.
 
 use keyloom::{Error, KeyBuf, Order, Reader, Result};
-use keyloom_tables::table::get_many;
+use keyloom_kit::get_many;
 
 use super::keys::ListKeys;
 use super::lists::ListChanges;

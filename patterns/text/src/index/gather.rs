@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use keyloom_tables::derived::RecordChange;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
+use keyloom_kit::derived::RecordChange;
 
 use super::keys::Scope;
 use super::{Field, TextFunction, TextIndex};

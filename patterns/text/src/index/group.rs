@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use keyloom::{Error, KeyBuf, Result, Subspace, pack};
 use keyloom_bitmaps::{BitmapExpr, InvertedIndex, single};
-use keyloom_tables::parts::{Group, PackAs};
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
+use keyloom_kit::parts::{Group, PackAs};
 
 use super::{TextError, TextIndex, keys};
 

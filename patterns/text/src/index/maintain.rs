@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use keyloom::{DynWriter, KeyBuf, MAX_KEY_BYTES, Reader, Result, Subspace, Writer};
 use keyloom_bitmaps::dense_ids::Given;
-use keyloom_tables::derived::{Derived, RecordChange, SortedWrites};
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
+use keyloom_kit::derived::{Derived, RecordChange, SortedWrites};
 
 use super::edit::Edit;
 use super::fetch::blocks;

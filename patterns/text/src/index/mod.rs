@@ -127,10 +127,11 @@ use std::sync::Arc;
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store, Subspace};
 use keyloom_bitmaps::{FieldValues, InvertedIndex, SingleValue};
-use keyloom_tables::kit::described;
-use keyloom_tables::parts::{KeyShape, shape_of_group};
-use keyloom_tables::table::{RecordKey, Table};
-use keyloom_tables::{Inconsistency, Maintained, Progress, RepairOptions};
+use keyloom_kit::parts::KeyShape;
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
+use keyloom_tables::parts::shape_of_group;
+use keyloom_tables::table::Table;
+use keyloom_tables::{Maintained, described};
 
 pub use error::TextError;
 pub(crate) use gather::LENGTHS;

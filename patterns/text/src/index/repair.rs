@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Store, Writer};
-use keyloom_tables::derived::{SortedWrites, page_behind, refuse_foreign};
-use keyloom_tables::kit::record;
-use keyloom_tables::table::{RecordKey, Table, get_many};
-use keyloom_tables::{BatchSize, Maintained, Progress, RepairOptions};
+use keyloom_kit::derived::SortedWrites;
+use keyloom_kit::{
+    BatchSize, Progress, RecordKey, RepairOptions, get_many, page_behind, refuse_foreign,
+};
+use keyloom_tables::Maintained;
+use keyloom_tables::table::{Table, record};
 
 use super::TextIndex;
 use super::check::{Fault, KEPT, Remedy, entries_of, faults};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::value::Codec;
 use keyloom::{Reader, Result};
-use keyloom_tables::kit::get_many;
-use keyloom_tables::table::{RecordKey, Table};
+use keyloom_kit::{RecordKey, get_many};
+use keyloom_tables::table::Table;
 
 use super::{Field, TextIndex};
 use crate::Query;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result};
-use keyloom_tables::derived::SortedWrites;
+use keyloom_kit::derived::SortedWrites;
 
 use super::keys::{ListKeys, MAX_LAYERS, after_id, with_id};
 use crate::postings::{

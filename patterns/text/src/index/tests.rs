@@ -1,8 +1,8 @@
 //! A check in many passes over the records finds the faults that one pass finds.
 
 use keyloom::{KeyRange, Memory, Order, Reader, Store, Subspace, Writer};
+use keyloom_kit::parts::Group;
 use keyloom_tables::Table;
-use keyloom_tables::parts::Group;
 
 use super::TextIndex;
 use super::check::{KEPT, faults};

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use keyloom::{Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_bitmaps::expression::IdCursor;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 use super::by_group::{self, Group};
 use super::by_score::List;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use keyloom::{Entry, Error, KeyRange, Order, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_tables::kit::Walk;
+use keyloom_kit::Walk;
 
 use super::bm25::{Bm25, Weight};
 use super::catalog::{Catalog, FieldInfo};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use keyloom::{Entry, EntryPage, Error, KeyRange, Order, Reader, Result};
-use keyloom_tables::kit::Walk;
+use keyloom_kit::Walk;
 
 use super::bm25::Weight;
 use super::skips::Skips;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 
 use keyloom::{Error, KeyRange, Order, Reader, Result};
-use keyloom_tables::kit::Walk;
+use keyloom_kit::Walk;
 
 use super::catalog::{Catalog, FieldInfo};
 use super::error::SearchError;

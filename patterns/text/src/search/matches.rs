@@ -5,7 +5,7 @@ use std::vec::IntoIter;
 
 use keyloom::{Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 use super::by_score::{ByScore, List};
 use super::node::Node;

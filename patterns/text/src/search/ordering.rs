@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keyloom::{Error, Order, Reader, Result};
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 use super::continuation::After;
 use super::request::{Prepared, Request, Scores, Top};

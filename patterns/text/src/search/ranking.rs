@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use keyloom::{Order, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 use super::continuation::{After, SearchContinuation};
 use super::ordering::{Ordering, of_rank};

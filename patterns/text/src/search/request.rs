@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use keyloom::{Budget, Budgeted, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_tables::kit::Fnv;
+use keyloom_kit::Fnv;
 
 use super::bm25::Bm25;
 use super::build::Builder;

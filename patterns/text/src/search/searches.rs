@@ -6,7 +6,8 @@ use std::sync::Arc;
 use keyloom::value::Codec;
 use keyloom::{Error, Order, Reader, Result, Unpack};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_tables::table::{RecordKey, Table};
+use keyloom_kit::RecordKey;
+use keyloom_tables::table::Table;
 
 use super::bm25::Bm25;
 use super::continuation::SearchContinuation;

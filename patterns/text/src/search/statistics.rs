@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Reader, Result};
+use keyloom_kit::get_many;
 
 use super::bm25::FieldStatistics;
 use super::catalog::Catalog;
 use super::plan::Plan;
 use crate::index::LENGTHS;
-use keyloom_tables::kit::get_many;
 
 /// The statistics of the terms of a query, and of their fields, at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use keyloom::{Reader, Result};
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 use super::scan::Dictionary;
 use super::{Similarity, Suggestion};

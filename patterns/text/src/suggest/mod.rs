@@ -56,7 +56,7 @@ mod correct;
 mod scan;
 
 use keyloom::{Reader, Result};
-use keyloom_tables::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 use crate::index::TextIndex;
 use crate::terms::TermMatcher;

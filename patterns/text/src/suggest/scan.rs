@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use keyloom::{Error, KeyRange, Order, Reader, Result};
-use keyloom_tables::kit::{Walk, get_many};
+use keyloom_kit::{Walk, get_many};
 
 use super::Suggestion;
 use crate::index::Spaces;

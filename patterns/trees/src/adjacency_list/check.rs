@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Entry, Order, Reader, Result};
+use keyloom_kit::{Inconsistency, Rule};
 
 use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
 use crate::rank::Rank;
 use crate::tree::Findings;
 use crate::{NodeId, TreeNode};
-use keyloom_tables::{Inconsistency, Rule};
 
 /// The number of records that are compared per round trip.
 pub(super) const AT_ONCE: usize = 1_000;

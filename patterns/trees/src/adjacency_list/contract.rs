@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{MAX_KEY_BYTES, Order, Reader, Result, Store, Subspace, Writer, check_key};
+use keyloom_kit::{Inconsistency, Progress};
 
 use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
@@ -12,7 +13,6 @@ use crate::tree::{
     NodeOf, VisitOf, encode_node, exists, first_named, not_below, stoppable, unknown,
 };
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
-use keyloom_tables::{Inconsistency, Progress};
 
 impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     type Value = V;

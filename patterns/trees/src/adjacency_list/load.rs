@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Reader, Result, Writer};
+use keyloom_kit::derived::SortedWrites;
 
 use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
@@ -11,7 +12,6 @@ use super::room::Room;
 use crate::rank::{self, Rank};
 use crate::tree::{TreeError, encode_node, exists, unknown};
 use crate::{InsertAt, Nested, NodeId};
-use keyloom_tables::derived::SortedWrites;
 
 impl<V, C: Codec<V>> AdjacencyList<V, C> {
     pub(super) fn add_all(

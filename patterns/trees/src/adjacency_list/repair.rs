@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Order, Reader, Result, Snapshots, Store, Writer};
+use keyloom_kit::{BatchSize, Inconsistency, Progress, Rule};
 
 use super::AdjacencyList;
 use super::check::AT_ONCE;
@@ -12,7 +13,6 @@ use super::link::{Link, TOMBSTONE};
 use crate::rank::Rank;
 use crate::tree::placeholder;
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
-use keyloom_tables::{BatchSize, Inconsistency, Progress, Rule};
 
 /// The number of faults that are repaired in one transaction.
 const BATCH: usize = 500;

@@ -10,12 +10,12 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Writer};
+use keyloom_kit::{BatchSize, Progress};
 
 use super::AdjacencyList;
 use super::descendants::{Sibling, find_leaves};
 use super::link::{Link, TOMBSTONE};
 use crate::{NodeId, TreeError};
-use keyloom_tables::{BatchSize, Progress};
 
 /// The maximum number of nodes deleted in one transaction.
 const NODES_AT_ONCE: usize = 500;

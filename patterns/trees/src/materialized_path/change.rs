@@ -2,6 +2,8 @@
 
 use keyloom::value::Codec;
 use keyloom::{KeyRange, Order, Reader, Result, Writer};
+use keyloom_kit::Progress;
+use keyloom_kit::derived::SortedWrites;
 
 use super::super::rank;
 use super::super::tree::{encode_node, exists};
@@ -11,8 +13,6 @@ use super::layout::{Layout, Located, foreign};
 use super::path::{Path, by_rank, replanted};
 use super::place::{Placed, Placing};
 use super::steps::Steps;
-use keyloom_tables::Progress;
-use keyloom_tables::derived::SortedWrites;
 
 /// Subtrees to remove, and the writes that follow.
 #[derive(Default)]

@@ -8,6 +8,8 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
+use keyloom_kit::derived::SortedWrites;
+use keyloom_kit::{BatchSize, Inconsistency, Progress, Rule, get_many, page_behind};
 
 use super::super::rank;
 use super::super::tree::{Findings, fresh_id, named_placeholder, placeholder, unless_newer};
@@ -17,9 +19,6 @@ use super::change::Rewrite;
 use super::layout::Layout;
 use super::path::{Path, by_name, by_rank, is_within};
 use super::steps::Steps;
-use keyloom_tables::derived::{SortedWrites, page_behind};
-use keyloom_tables::table::get_many;
-use keyloom_tables::{BatchSize, Inconsistency, Progress, Rule};
 
 /// The number of keys that are read together.
 const CHUNK: usize = 1_000;

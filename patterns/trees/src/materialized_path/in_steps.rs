@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{EntryPage, MAX_KEY_BYTES, Order, Reader, Result, Store, Writer};
+use keyloom_kit::derived::SortedWrites;
+use keyloom_kit::{BatchSize, Progress};
 
 use super::super::tree::TreeError;
 use super::super::{InsertAt, NodeId};
@@ -11,8 +13,6 @@ use super::MaterializedPath;
 use super::change::Rewrite;
 use super::path::{Path, replanted};
 use super::steps::{Phase, Steps};
-use keyloom_tables::derived::SortedWrites;
-use keyloom_tables::{BatchSize, Progress};
 
 /// The maximum number of nodes copied or cleared per transaction; each takes two writes.
 const NODES_AT_ONCE: usize = 1_000;

@@ -159,6 +159,7 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::{Inconsistency, Progress, get_many};
 
 use super::tree::{
     NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, not_below, stoppable,
@@ -168,9 +169,6 @@ use layout::Layout;
 use path::{Path, Segments, by_name, is_below, is_within};
 use steps::Steps;
 use walk::{BoundedWalk, Descendants, Origin};
-
-use keyloom_tables::table::get_many;
-use keyloom_tables::{Inconsistency, Progress};
 
 /// A tree whose keys are the paths of its nodes; see the [module](self).
 ///

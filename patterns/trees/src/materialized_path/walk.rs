@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result};
+use keyloom_kit::Walk;
 
 use super::super::tree::depth_bounds;
 use super::super::{NodeId, TreeNode, Visit};
 use super::layout::{Layout, foreign};
 use super::path::{ESCAPE, Measured, Segments, is_within};
-use keyloom_tables::kit::Walk;
 
 /// The start of a walk and the depths that it returns.
 pub(super) struct Origin {

@@ -3,13 +3,13 @@
 use std::ops::Deref;
 
 use keyloom::{KeyBuf, Limits, Reader, Result, Writer};
+use keyloom_kit::Progress;
+use keyloom_kit::derived::SortedWrites;
 
 use super::labels::{Gap, Label, Span};
 use super::layout::{Keys, Position, Positions, Row, disagreement, row_bytes};
 use super::view::View;
 use crate::NodeId;
-use keyloom_tables::Progress;
-use keyloom_tables::derived::SortedWrites;
 
 /// A node to be placed; its descendants follow it.
 pub(super) struct Going<B> {

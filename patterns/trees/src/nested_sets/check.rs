@@ -7,6 +7,7 @@ use std::ops::{ControlFlow, Deref};
 
 use keyloom::value::Codec;
 use keyloom::{Entry, KeyBuf, Order, Reader, Result, Store, Writer};
+use keyloom_kit::{BatchSize, Inconsistency, Rule};
 
 use super::labels::{Label, Span};
 use super::layout::{Keys, Kind, Position, Positions, header, split_header};
@@ -14,8 +15,6 @@ use super::restore;
 use super::steps::Steps;
 use crate::tree::{Findings, unless_newer};
 use crate::{NodeId, TreeNode};
-use keyloom_tables::BatchSize;
-use keyloom_tables::{Inconsistency, Rule};
 
 /// The number of keys that are read together.
 const BATCH: usize = 1_000;

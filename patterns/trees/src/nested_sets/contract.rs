@@ -5,6 +5,7 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::{Inconsistency, Progress, get_many};
 use smallvec::SmallVec;
 
 use super::NestedSets;
@@ -20,8 +21,6 @@ use crate::tree::{
     NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, not_below, stoppable, unknown,
 };
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree, TreeNode};
-use keyloom_tables::table::get_many;
-use keyloom_tables::{Inconsistency, Progress};
 
 /// The place of the row of a node.
 struct RowKey {

@@ -1,13 +1,13 @@
 //! Walks down the tree: one range, and a stack of right labels for the depth of each row.
 
 use keyloom::{Entry, Error, Order, Reader, Result};
+use keyloom_kit::Walk;
 use smallvec::SmallVec;
 
 use super::labels::{Label, Span};
 use super::layout::{Header, Keys, no_row, row_node, split_header};
 use super::view::{RowOf, View, between};
 use crate::{NodeId, TreeNode, Visit};
-use keyloom_tables::kit::Walk;
 
 /// A stored row, with its depth and its header.
 type Found<'r, R> = (u32, Header, Entry<<R as Reader>::Bytes<'r>>);

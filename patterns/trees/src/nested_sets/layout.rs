@@ -4,10 +4,10 @@ use std::ops::Deref;
 
 use keyloom::key::display_named;
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Result, Subspace};
+use keyloom_kit::within;
 
 use super::labels::{Label, LabelSpace, Span, WIDE};
 use crate::{NodeId, TreeNode};
-use keyloom_tables::within;
 
 /// The first byte of a position: the format. Labels have 8 bytes in the first format, 16 in the
 /// second.

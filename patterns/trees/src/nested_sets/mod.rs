@@ -155,6 +155,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Limits, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::Progress;
 
 use change::Change;
 use descend::Descend;
@@ -169,7 +170,6 @@ use super::tree::NodeTable;
 use super::{InsertAt, NodeId, TreeModel, TreeNode};
 #[cfg(doc)]
 use super::{Tree, TreeError};
-use keyloom_tables::Progress;
 
 /// A tree whose nodes are intervals; see the [module](self).
 ///

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Writer};
+use keyloom_kit::{BatchSize, Progress};
 
 use super::change::Change;
 use super::labels::{Gap, Label, Span};
@@ -17,7 +18,6 @@ use super::place::Placed;
 use super::room::{End, Used, most_nodes, too_many_nodes};
 use super::view::View;
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
-use keyloom_tables::{BatchSize, Progress};
 
 /// The number of labels that one transaction changes, if the store accepts that many. Each takes at
 /// most three keys.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Writer};
+use keyloom_kit::BatchSize;
 
 use super::change::Going;
 use super::check::{Open, dangling};
@@ -16,7 +17,6 @@ use super::place::Placed;
 use super::view::View;
 use crate::tree::{fresh_id, placeholder};
 use crate::{InsertAt, NodeId, TreeNode};
-use keyloom_tables::BatchSize;
 
 /// The number of keys that are read together.
 const CHUNK: usize = 1_000;

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{Error, Order, Reader, Result, Store, Writer};
+use keyloom_kit::{BatchSize, Progress};
 
 use super::change::{Change, intervals, with_depths};
 use super::labels::{Label, Span};
@@ -18,7 +19,6 @@ use super::room::labels_of;
 use super::view::{View, between};
 use crate::tree::{NodeRecords, unless_newer};
 use crate::{InsertAt, NodeId, TreeNode};
-use keyloom_tables::{BatchSize, Progress};
 
 /// The first byte of the record: the format. In the first format labels had 8 bytes.
 const FORMAT: u8 = 2;

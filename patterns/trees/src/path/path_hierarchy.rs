@@ -3,20 +3,17 @@
 use std::fmt;
 
 use keyloom::{Order, Reader, Result, Subspace, pack};
+use keyloom_kit::parts::AnyParts;
+use keyloom_kit::{Continuation, Page, RecordKey, Scan, scan, starting_with};
+use keyloom_tables::aggregate::Grouping;
+use keyloom_tables::index::{Found, FoundEntries, Index, IndexEntries, IndexQuery};
+use keyloom_tables::stands_on_index;
+use keyloom_tables::table::Table;
 
 use super::label_path::LabelPath;
 use super::pattern::PathPattern;
 use super::scan::Paths;
 use super::tokenizer::PathTokenizer;
-use keyloom_tables::Scan;
-use keyloom_tables::aggregate::Grouping;
-use keyloom_tables::index::{Found, FoundEntries, Index, IndexEntries, IndexQuery};
-use keyloom_tables::kit::scan;
-use keyloom_tables::kit::stands_on_index;
-use keyloom_tables::parts::AnyParts;
-use keyloom_tables::starting_with;
-use keyloom_tables::table::{RecordKey, Table};
-use keyloom_tables::{Continuation, Page};
 
 /// An index of the records of a [`Table`] by paths in their texts: the records below a path are one
 /// range, at any depth.

@@ -6,15 +6,11 @@ use std::ops::Deref;
 use keyloom::key::{Unpacker, display};
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
+use keyloom_kit::{Continuation, Explain, Fnv, Page, Reading, Scan, Walk, scan};
 
 use super::label_path::LabelPath;
 use super::pattern::PathPattern;
 use super::trail::{Outcome, Trail, literal_range};
-use keyloom_tables::kit::Fnv;
-use keyloom_tables::kit::Walk;
-use keyloom_tables::kit::{Reading, scan};
-use keyloom_tables::{Continuation, Page};
-use keyloom_tables::{Explain, Scan};
 
 /// The keys of a subspace that begin with a path, one string per label; see the [module](super).
 ///
@@ -201,7 +197,7 @@ impl<'r, R: Reader> PathMatches<'r, R> {
 }
 
 impl<R: Reader> Reading for PathMatches<'_, R> {
-    fn explain(&self) -> Explain {
+    fn reads(&self) -> Explain {
         self.walk.explain
     }
 }

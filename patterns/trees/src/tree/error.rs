@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Error, KeyBuf, Result, Subspace};
+use keyloom_kit::{Inconsistency, Rule};
 
 use super::NodeId;
-use keyloom_tables::{Inconsistency, Rule};
 
 /// An error of a tree. It is returned as an [`Error::Other`]; get it with [`Error::downcast_ref`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -24,7 +24,7 @@ use std::ops::{ControlFlow, Deref, RangeBounds};
 use keyloom::Error;
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_tables::{Continuation, Inconsistency, Page, Progress};
+use keyloom_kit::{Continuation, Inconsistency, Page, Progress};
 
 pub use children::Children;
 pub use error::TreeError;

@@ -6,10 +6,10 @@ use std::ops::{Bound, Deref, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{Error, Result};
+use keyloom_kit::Rule;
 
 use super::NodeId;
 use crate::number;
-use keyloom_tables::Rule;
 
 /// The first byte of a stored node: the format.
 const FORMAT: u8 = 1;

@@ -1,7 +1,7 @@
 //! Pages of children and of descendants. A continuation holds the id of the last node of a page.
 
 use keyloom::{Order, Reader, Result, Subspace};
-use keyloom_tables::{Continuation, Page};
+use keyloom_kit::{Continuation, Page};
 
 use super::{NodeId, NodeOf, Tree, VisitOf};
 

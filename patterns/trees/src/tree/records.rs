@@ -44,14 +44,12 @@ use std::ops::ControlFlow;
 use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
+use keyloom_kit::derived::{Attach, is_undecodable, unless_undecodable};
+use keyloom_kit::{BatchSize, Inconsistency, Rule};
+use keyloom_tables::table::Table;
 
 use super::node::stored_name;
 use super::{Findings, Nested, NodeId, Tree, TreeNode, encode_node};
-use keyloom_tables::BatchSize;
-use keyloom_tables::derived::Attach;
-use keyloom_tables::kit::{is_undecodable, unless_undecodable};
-use keyloom_tables::table::Table;
-use keyloom_tables::{Inconsistency, Rule};
 
 /// The number of ids that a repair compares in one transaction.
 const BATCH: usize = 500;

@@ -5,13 +5,12 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Snapshots, Store, Writer};
+use keyloom_kit::{BatchSize, Inconsistency, Rule};
 
 use super::TreeDocument;
 use super::encoding::decode;
 use super::head::Head;
 use crate::tree::unless_newer;
-use keyloom_tables::BatchSize;
-use keyloom_tables::{Inconsistency, Rule};
 
 /// The number of unneeded pieces that are removed in one transaction.
 const STEP_KEYS: usize = 1_000;

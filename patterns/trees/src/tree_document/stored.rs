@@ -5,14 +5,13 @@ use std::ops::Range;
 
 use keyloom::key::display_named;
 use keyloom::{Error, KeyBuf, Reader, Result, Store, Writer};
+use keyloom_kit::{BatchSize, Inconsistency, Rule};
+use keyloom_tables::versioned::{Expected, RecordConflict, VersionedRecord};
 
 use super::TreeDocument;
 use super::document::Document;
 use super::encoding::{decode, encode};
 use super::head::{Head, Piece};
-use keyloom_tables::BatchSize;
-use keyloom_tables::versioned::{Expected, RecordConflict, VersionedRecord};
-use keyloom_tables::{Inconsistency, Rule};
 
 /// The bytes of pieces that a [write in steps](TreeDocument::write_in_steps) puts in one
 /// transaction: etcd accepts 1.3 MiB, FoundationDB 10 MB.

@@ -4,13 +4,13 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::Inconsistency;
 
 use super::TreeDocument;
 use super::document::Document;
 use super::preorder::{DocumentBytes, owned, visits};
 use crate::tree::{NodeOf, VisitOf, not_below};
 use crate::{InsertAt, Nested, NodeId, OnDelete, Tree};
-use keyloom_tables::Inconsistency;
 
 impl<V, C: Codec<V>> TreeDocument<V, C> {
     /// Reads the document, applies `change`, and writes it.

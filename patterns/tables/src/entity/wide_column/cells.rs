@@ -5,8 +5,7 @@ use std::ops::Deref;
 
 use keyloom::key::Unpacker;
 use keyloom::{Desc, Entry, Error, KeyBuf, Result, Subspace, Unpack};
-
-use crate::table::RecordKey;
+use keyloom_kit::RecordKey;
 
 /// The format that this code writes, in the upper half of the first byte.
 const FORMAT: u8 = 1;

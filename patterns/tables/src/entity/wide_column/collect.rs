@@ -6,13 +6,10 @@ use std::ops::{ControlFlow, Deref};
 #[cfg(doc)]
 use keyloom::Error;
 use keyloom::{EntryPage, KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom_kit::{BatchSize, Progress, RecordKey, RepairOptions, refuse_foreign};
 
 use super::WideColumns;
 use super::cells::{DELETED, Found};
-use crate::batch::BatchSize;
-use crate::derived::refuse_foreign;
-use crate::progress::{Progress, RepairOptions};
-use crate::table::RecordKey;
 
 /// Which versions of each column to keep. To apply both rules, collect twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -63,9 +63,8 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
 use keyloom::{Desc, KeyBuf, KeyRange, Order, Reader, Result, Subspace, Writer};
+use keyloom_kit::{RecordKey, within};
 
-use crate::select::within;
-use crate::table::RecordKey;
 use cells::{DELETED, Found, value_of};
 
 pub use cells::{Cell, Version};

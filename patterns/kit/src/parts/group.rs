@@ -33,7 +33,6 @@ impl Group<()> {
 
 impl<G> Group<G> {
     /// The packed parts.
-    #[doc(hidden)]
     pub fn into_packed(self) -> KeyBuf {
         self.parts
     }
@@ -70,7 +69,6 @@ impl<G> fmt::Debug for Group<G> {
 }
 
 /// The types of the leading parts, for the definition in a schema; empty if there are none.
-#[doc(hidden)]
 pub fn shape_of_group<G: KeyShape>() -> String {
     let shape = G::key_shape();
     // The definitions of indexes without leading parts have never had a shape.

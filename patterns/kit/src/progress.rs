@@ -60,30 +60,26 @@ pub struct Progress {
 
 impl Progress {
     /// Progress of work that is already complete.
-    #[doc(hidden)]
     pub fn complete() -> Self {
         Self { finished: true, ..Self::default() }
     }
 
     /// No work done yet, at the position in the options.
-    #[doc(hidden)]
     pub fn beginning(options: &RepairOptions) -> Self {
         Self::at(options.resume.clone().unwrap_or_default())
     }
 
     /// No work done yet, at `position`.
-    pub(crate) fn at(position: RepairPosition) -> Self {
+    pub fn at(position: RepairPosition) -> Self {
         Self { position, ..Self::default() }
     }
 
     /// Keys written and removed.
-    #[doc(hidden)]
     pub fn changed(&self) -> u64 {
         self.written + self.removed
     }
 
     /// The sum of this work and a second one after it, at the position of the second one.
-    #[doc(hidden)]
     #[must_use]
     pub fn followed_by(&self, second: &Self) -> Self {
         Self {

@@ -53,7 +53,7 @@ impl BatchSize {
     }
 
     /// Sets the number of items of the next transaction.
-    pub(crate) fn set(&mut self, items: usize) {
+    pub fn set(&mut self, items: usize) {
         self.now = items.clamp(1, self.most);
     }
 

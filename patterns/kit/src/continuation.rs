@@ -5,7 +5,7 @@ use std::ops::{Bound, Deref};
 use keyloom::key::display_named;
 use keyloom::{Error, KeyRange, Order, Result};
 
-use crate::fnv::Fnv;
+use crate::Fnv;
 
 /// The format that this code writes.
 const FORMAT: u8 = 1;
@@ -27,7 +27,6 @@ pub struct Continuation(Vec<u8>);
 
 impl Continuation {
     /// The continuation of a query over `range` after the key `last`.
-    #[doc(hidden)]
     pub fn behind(last: &[u8], range: &KeyRange<'_>, order: Order) -> Self {
         Self([&[FORMAT, order_code(order)], &hash(range)[..], last].concat())
     }
@@ -44,7 +43,6 @@ impl Continuation {
     }
 
     /// The rest of `range` after `after`, or all of `range` without one.
-    #[doc(hidden)]
     pub fn resume<'k>(
         after: Option<&'k Self>,
         range: KeyRange<'k>,
@@ -59,7 +57,7 @@ impl Continuation {
     ///
     /// # Errors
     /// [`Error::NewerFormat`].
-    pub(crate) fn of_query(self, range: &KeyRange<'_>, order: Order) -> Result<Option<Self>> {
+    pub fn of_query(self, range: &KeyRange<'_>, order: Order) -> Result<Option<Self>> {
         match self.last_key(range, order) {
             Ok(_) => Ok(Some(self)),
             Err(Error::InvalidArgument { .. }) => Ok(None),
@@ -68,7 +66,6 @@ impl Continuation {
     }
 
     /// The key after which to resume, if it belongs to a query over `range` in `order`.
-    #[doc(hidden)]
     pub fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         let refused = |why| Error::InvalidArgument {
             what: "the continuation",
@@ -131,7 +128,7 @@ pub struct UnreadableEntry {
 impl UnreadableEntry {
     /// Wraps `error`, the reason why the entry of `key` cannot be read, with the continuation after
     /// it.
-    pub(crate) fn error(error: Error, key: &[u8], next: Continuation) -> Error {
+    pub fn error(error: Error, key: &[u8], next: Continuation) -> Error {
         let (key, source) = match error {
             Error::At { key, source } => (key, *source),
             source => (display_named(key).to_string().into(), source),
@@ -145,7 +142,7 @@ impl UnreadableEntry {
 ///
 /// # Errors
 /// [`UnreadableEntry`] if the first answer is an error.
-pub(crate) fn answers<T, Q: Deref<Target = [u8]>>(
+pub fn answers<T, Q: Deref<Target = [u8]>>(
     entries: impl IntoIterator<Item = (Q, Result<Option<T>>)>,
     next: Option<Continuation>,
     behind: impl Fn(&[u8]) -> Continuation,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{AnyParts, Parts};
 
-/// The elements as which a type is packed, in words that a [schema](crate::schema) stores and
+/// The elements as which a type is packed, in words that a schema stores and
 /// compares. Integers of all widths share one encoding, and so do all kinds of strings.
 ///
 /// A type of your own has its name and the elements that it delegates to, as
@@ -75,7 +75,6 @@ macro_rules! tuples {
 tuples!(A B C D E F G H I J K L);
 
 /// The shape of a type that delegates to a `P`: the name of the type, and the shape of `P`.
-#[doc(hidden)]
 pub fn delegates_to<T, P: Parts>() -> String {
     let name = keyloom::value::shape::type_name::<T>();
     match P::key_shape() {

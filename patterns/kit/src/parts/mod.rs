@@ -1,7 +1,7 @@
 //! Typed parts: which queries fit the parts of an index?
 //!
 //! The types of the parts of an index come from its function:
-//! `entry((&city.country, Desc(city.population)))` makes an [`Index`](crate::Index) whose parts are
+//! `entry((&city.country, Desc(city.population)))` makes an `Index` whose parts are
 //! `(String, Desc<u64>)`. A query gives leading parts in these types. Strings and bytes may be
 //! borrowed, and literals take the type of their part. A query of another type does not compile,
 //! since it could find nothing:
@@ -26,7 +26,7 @@
 //! a number that the part cannot hold.
 //!
 //! In an entry, the record key follows the parts. A selection that includes elements of the record
-//! key needs [`Index::untyped`](crate::Index::untyped), whose parts are [`AnyParts`].
+//! key needs `Index::untyped`, whose parts are [`AnyParts`].
 //!
 //! # A type of your own
 //!
@@ -68,13 +68,10 @@ use keyloom::{Desc, Element, List, Pack, Unpack};
 use uuid::Uuid;
 
 pub use group::Group;
-#[doc(hidden)]
 pub use group::shape_of_group;
 pub use shape::KeyShape;
-#[doc(hidden)]
 pub use shape::delegates_to;
-pub(crate) use variants::join as join_shapes;
-#[doc(hidden)]
+pub use variants::join as join_shapes;
 pub use variants::shape_of_enum;
 
 mod group;
@@ -263,7 +260,7 @@ tuple!(A QA B QB C QC D QD E QE F QF G QG H QH I QI J QJ K QK L QL);
 ///
 /// `impl_parts!(Isbn as u64)` says that an `Isbn` is packed like a `u64`, or like a tuple with only
 /// that; `impl_parts!(Batch as (String, u32))` that a `Batch` is packed like this tuple. A
-/// [schema](crate::schema) stores these types with the name of yours, and refuses a program in which
+/// schema stores these types with the name of yours, and refuses a program in which
 /// they differ ([`KeyShape`]). So say what [`Pack`] does, and change both together.
 ///
 /// The types must be [`Pack`] and [`Unpack`](keyloom::Unpack) without borrowing. A query gives such

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use keyloom::key::{Element, elements};
 use keyloom::{KeyBuf, KeyRange, Pack, Subspace, pack};
 
-use crate::index::pack_one;
+use crate::pack_one;
 use crate::parts::{AnyParts, PrefixOf};
 
 /// Which keys of a subspace a query reads.
@@ -64,7 +64,6 @@ pub fn starting_with<Q: Pack>(prefix: Q) -> StartingWith<Q> {
 
 impl<Q: Pack> StartingWith<Q> {
     /// The selected keys of `space`, whatever their types are.
-    #[doc(hidden)]
     pub fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         space.string_prefix(&self.0)
     }
@@ -101,7 +100,6 @@ pub fn within<Q: Pack + Clone>(range: impl RangeBounds<Q>) -> Within<Q> {
 
 impl<Q: Pack> Within<Q> {
     /// The selected keys of `space`, whatever their types are.
-    #[doc(hidden)]
     pub fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         key_range_between(space, self.start.as_ref(), self.end.as_ref())
     }
@@ -117,7 +115,7 @@ impl<P, S: Select> Select<P> for Untyped<S> {
 }
 
 /// The keys of `space` between two bounds; a bound also covers the keys that begin with it.
-pub(crate) fn key_range_between<Q: Pack>(
+pub fn key_range_between<Q: Pack>(
     space: &Subspace,
     start: Bound<&Q>,
     end: Bound<&Q>,

@@ -31,13 +31,13 @@ pub struct Walk<'r, R: Reader> {
 }
 
 /// The state of a scan after it has skipped some entries.
-pub(crate) struct Left<B> {
+pub struct Left<B> {
     /// The last entry that was stepped over.
-    pub(crate) passed: Option<Entry<B>>,
+    pub passed: Option<Entry<B>>,
     /// Whether a new range began, so that there may be other skipped entries after `passed`.
-    pub(crate) sought: bool,
+    pub sought: bool,
     /// The first entry that was not skipped.
-    pub(crate) next: Option<Entry<B>>,
+    pub next: Option<Entry<B>>,
 }
 
 impl<'r, R: Reader> Walk<'r, R> {
@@ -89,7 +89,7 @@ impl<'r, R: Reader> Walk<'r, R> {
     }
 
     /// [`leave`](Self::leave), with the last entry that was stepped over.
-    pub(crate) fn left(&mut self, rest: KeyRange<'_>) -> Result<Left<R::Bytes<'r>>> {
+    pub fn left(&mut self, rest: KeyRange<'_>) -> Result<Left<R::Bytes<'r>>> {
         let mut passed = None;
         for _ in 0..self.allowance() {
             match self.step()? {

@@ -6,7 +6,7 @@
 use keyloom::{Result, Writer, check_key, check_value};
 
 use super::DerivedEntry;
-use crate::progress::Progress;
+use crate::Progress;
 
 /// Collects writes, and makes them in the order of their keys. If a key is written twice, only the
 /// later write is made.
@@ -74,7 +74,6 @@ impl SortedWrites {
     }
 
     /// The number of keys that the writes put and delete.
-    #[doc(hidden)]
     pub fn progress(&self) -> Progress {
         let written = self.writes.iter().filter(|write| write.is_put).count();
         let removed = (self.writes.len() - written) as u64;
@@ -82,7 +81,6 @@ impl SortedWrites {
     }
 
     /// Collects a put, or a delete if there is no value.
-    #[doc(hidden)]
     pub fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let mut write = self.begin(key)?;
         if let Some(value) = value {
@@ -94,7 +92,6 @@ impl SortedWrites {
     }
 
     /// Collects a put of the value that `encode` appends.
-    #[doc(hidden)]
     pub fn put_with(
         &mut self,
         key: &[u8],
@@ -110,7 +107,7 @@ impl SortedWrites {
 
     /// Collects the difference between the entries `old` and the entries `new`, which must both be
     /// in the order of their keys.
-    pub(super) fn difference(&mut self, old: &[DerivedEntry], new: &[DerivedEntry]) -> Result<()> {
+    pub fn difference(&mut self, old: &[DerivedEntry], new: &[DerivedEntry]) -> Result<()> {
         let has_key = |key| new.binary_search_by(|(other, _)| other.cmp(key)).is_ok();
         for (key, _) in old.iter().filter(|(key, _)| !has_key(key)) {
             self.delete(key)?;
@@ -122,13 +119,13 @@ impl SortedWrites {
     }
 
     /// The number of bytes of the collected keys and values: where the next key will be.
-    pub(crate) fn bytes_len(&self) -> usize {
+    pub fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Adds `amount` to the put of 8 bytes, little-endian, whose key is at this place of the
     /// collected bytes. Returns whether the key begins with `key`; the caller knows its length.
-    pub(crate) fn add_to(&mut self, at: usize, key: &[u8], amount: i64) -> bool {
+    pub fn add_to(&mut self, at: usize, key: &[u8], amount: i64) -> bool {
         let there =
             self.bytes.get_mut(at..).and_then(|bytes| bytes.split_at_mut_checked(key.len()));
         let Some((_, value)) = there.filter(|(there, _)| *there == key) else { return false };
@@ -140,10 +137,7 @@ impl SortedWrites {
 
     /// Calls `visit` with each key in order and with the sum of the amounts that were collected for
     /// it as [`put`](SortedWrites::put)s of 8 bytes, little-endian.
-    pub(crate) fn each_sum(
-        &mut self,
-        mut visit: impl FnMut(&[u8], i64) -> Result<()>,
-    ) -> Result<()> {
+    pub fn each_sum(&mut self, mut visit: impl FnMut(&[u8], i64) -> Result<()>) -> Result<()> {
         let Self { bytes, writes } = self;
         sort(bytes, writes, 0);
         for equal in writes.chunk_by(|a, b| a.has_key_of(b, bytes)) {
@@ -174,7 +168,7 @@ impl SortedWrites {
     /// both. The two must not write a common key.
     ///
     /// Each is sorted by itself: the records of a load are in order already.
-    pub(crate) fn apply_with(&mut self, other: &mut Self, txn: &mut impl Writer) -> Result<()> {
+    pub fn apply_with(&mut self, other: &mut Self, txn: &mut impl Writer) -> Result<()> {
         txn.guarded(|txn| {
             let (mut puts, mut one, mut two) = (Vec::new(), self.in_order(), other.in_order());
             while let Some(next) = two.writes.first() {
@@ -325,7 +319,7 @@ fn common_prefix(bytes: &[u8], writes: &[Write], depth: usize) -> usize {
 
 /// The first sixteen of `len` bytes as a number that compares as they do; fewer bytes are padded
 /// with zeros. More bytes may follow the `len` bytes.
-pub(crate) fn word(bytes: &[u8], len: usize) -> u128 {
+pub fn word(bytes: &[u8], len: usize) -> u128 {
     let mut last = [0; 16];
     let chunk = bytes.first_chunk().unwrap_or_else(|| {
         last.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);

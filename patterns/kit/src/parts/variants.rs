@@ -10,7 +10,7 @@ type Variants = BTreeMap<u32, (String, String)>;
 /// number belongs to another variant, a variant to another number, or anything else differs.
 ///
 /// A variant that has another name only looks like two that were exchanged.
-pub(crate) fn join(stored: &str, declared: &str) -> Option<String> {
+pub fn join(stored: &str, declared: &str) -> Option<String> {
     let (Some((head, stored)), Some((other_head, declared))) =
         (stored.split_once('{'), declared.split_once('{'))
     else {
@@ -90,7 +90,6 @@ fn write(variants: Variants) -> String {
 ///
 /// In parentheses if a variant has fields: each variant is then a tuple, also one without fields.
 /// So an enum that gets its first variant with fields does not join with what it was.
-#[doc(hidden)]
 pub fn shape_of_enum<T>(variants: &[(u32, &str, &[String])]) -> String {
     let name = keyloom::value::shape::type_name::<T>();
     let of = |(number, name, fields): &(u32, &str, &[String])| {

@@ -57,7 +57,7 @@ pub enum Rule {
     /// The node is its own descendant.
     Cycle,
     /// A denormalized field is older than its source, and a
-    /// [propagation](crate::denormalize::DenormalizedFields::propagate) will refresh it.
+    /// propagation will refresh it.
     Pending,
 }
 
@@ -91,14 +91,13 @@ impl Inconsistency {
     }
 
     /// A key of another kind of data, or a damaged one, with the reason.
-    #[doc(hidden)]
     pub fn foreign(key: KeyBuf, error: Error) -> Self {
         let error = if let Error::At { source, .. } = error { *source } else { error };
         Self::new(key, Rule::Foreign).with_text(format!("is wrong: {error}"))
     }
 
     /// An entry that two records make, and that does not belong to `record`.
-    pub(crate) fn contested(entry: KeyBuf, record: KeyBuf) -> Self {
+    pub fn contested(entry: KeyBuf, record: KeyBuf) -> Self {
         let text =
             format!("belongs to another record, but {} also produces it", display_named(&record));
         Self { record: Some(record), ..Self::new(entry, Rule::Contested).with_text(text) }

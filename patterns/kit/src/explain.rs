@@ -53,15 +53,15 @@ pub trait Scan: FusedIterator {
     fn explain(&self) -> Explain;
 }
 
-/// The reader of a scan, which counts its reads.
+/// What a [`scan`] steps: it counts its reads, as a [`Walk`](crate::Walk) does.
 pub trait Reading {
     /// The reads so far.
-    fn explain(&self) -> Explain;
+    fn reads(&self) -> Explain;
 }
 
 impl<S: Scan> Reading for S {
-    fn explain(&self) -> Explain {
-        Scan::explain(self)
+    fn reads(&self) -> Explain {
+        self.explain()
     }
 }
 
@@ -97,6 +97,6 @@ impl<W, T, F: FnMut(&mut W) -> Result<Option<T>>> FusedIterator for Steps<W, F> 
 
 impl<W: Reading, T, F: FnMut(&mut W) -> Result<Option<T>>> Scan for Steps<W, F> {
     fn explain(&self) -> Explain {
-        self.walk.explain()
+        self.walk.reads()
     }
 }

@@ -1,0 +1,94 @@
+//! What the patterns of keyloom have in common, between the store and all families. A program needs
+//! it only to define a pattern of its own: the crates of the families re-export what their callers
+//! name.
+//!
+//! | for | there is |
+//! |---|---|
+//! | data that follows from records | [`derived`]: [`Derived`](derived::Derived), [`DerivedEntries`](derived::DerivedEntries), [`SortedWrites`](derived::SortedWrites) |
+//! | typed keys and parts of entries | [`RecordKey`], [`parts`], [`pack_one`], [`shortened`] |
+//! | which keys a query reads | [`Select`], [`within`], [`starting_with`], [`SelectValues`] |
+//! | pages of a query | [`Page`], [`Continuation`], [`answers`] |
+//! | scans that skip entries and count what they read | [`Walk`], [`scan`], [`Reading`], [`Explain`] |
+//! | checks | [`Inconsistency`], [`Rule`], [`check_in_steps`] |
+//! | work in bounded transactions | [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
+//!
+//! A scan over the first entry of each group, which steps over the other entries or begins a new
+//! range, whichever is cheaper:
+//!
+//! ```
+//! use keyloom::{Memory, Order, Reader, Result, Store, Subspace, Writer};
+//! use keyloom_kit::{Explain, Reading, Scan, Walk, scan};
+//!
+//! struct Firsts<'r, R: Reader> {
+//!     space: Subspace,
+//!     group: Option<u32>,
+//!     walk: Walk<'r, R>,
+//! }
+//!
+//! impl<R: Reader> Reading for Firsts<'_, R> {
+//!     fn reads(&self) -> Explain {
+//!         self.walk.explain
+//!     }
+//! }
+//!
+//! impl<R: Reader> Firsts<'_, R> {
+//!     fn step(&mut self) -> Result<Option<(u32, u32)>> {
+//!         let entry = match self.group {
+//!             None => self.walk.step()?,
+//!             Some(group) => {
+//!                 let all = self.space.self_and_children();
+//!                 let behind = keyloom::KeyRange::behind(&self.space.pack(&group));
+//!                 self.walk.leave(all.intersect(behind))?
+//!             }
+//!         };
+//!         let Some((key, _)) = entry else { return Ok(None) };
+//!         let first: (u32, u32) = self.space.unpack(&key)?;
+//!         self.group = Some(first.0);
+//!         Ok(Some(first))
+//!     }
+//! }
+//!
+//! let space = Subspace::new("log");
+//! let store = Memory::new();
+//! store.transact(|txn| {
+//!     (0..900_u32).try_for_each(|n| txn.put(&space.pack(&(n / 300, n)), b""))
+//! })?;
+//! let snapshot = store.snapshot()?;
+//! let walk = Walk::open(&snapshot, space.self_and_children(), Order::Ascending)?;
+//! let mut firsts = scan(Firsts { space, group: None, walk }, Firsts::step);
+//! let all = firsts.by_ref().collect::<Result<Vec<_>>>()?;
+//! assert_eq!(all, [(0, 0), (1, 300), (2, 600)]);
+//! assert!(firsts.explain().keys_scanned < 60);
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+
+mod batch;
+mod check_in_steps;
+mod continuation;
+pub mod derived;
+mod explain;
+mod fnv;
+mod inconsistency;
+pub mod parts;
+mod positions;
+mod progress;
+mod record_key;
+mod select;
+mod shortened;
+mod walk;
+
+pub use batch::BatchSize;
+pub use check_in_steps::check_in_steps;
+pub use continuation::{Continuation, Page, UnreadableEntry, answers};
+pub use explain::{Explain, Reading, Scan, scan};
+pub use fnv::Fnv;
+pub use inconsistency::{Inconsistency, Rule};
+pub use positions::{page_behind, refuse_foreign};
+pub use progress::{Progress, RepairOptions, RepairPosition};
+pub use record_key::{RecordKey, get_many, pack_one};
+pub use select::{
+    Select, SelectValues, SelectedValues, StartingWith, Untyped, Within, key_range_between,
+    starting_with, within,
+};
+pub use shortened::{digest, shortened};
+pub use walk::{Left, Walk, until_error};
