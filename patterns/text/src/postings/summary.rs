@@ -42,6 +42,8 @@ pub(crate) fn decode_summary(bytes: &[u8], last: u32) -> Result<(IdRange, Vec<Un
 }
 
 /// Passes the last id and the bounds of each unit of a summary to `visit`. Returns the range.
+// A visitor, since a search reduces the bounds to scores at once: a vector for each of the 16 units
+// took 10 % of a query for a common term in 100,000 documents.
 pub(crate) fn each_unit(
     mut bytes: &[u8],
     last: u32,

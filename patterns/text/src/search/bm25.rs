@@ -124,6 +124,8 @@ impl Weight {
 
     /// A bound of the scores of postings that these pairs of frequency and length bound.
     pub(crate) fn bound(&self, bounds: impl Iterator<Item = (u32, u32)>) -> f64 {
+        // Frequency and length are scaled before the formula, as in a score: with another order of
+        // multiplications a common word in 12,000 texts read 103 keys instead of fewer than 90.
         let scaled = |number: u32| self.scale * f64::from(number);
         let of_each = bounds.map(|(freq, length)| self.score_of(scaled(freq), scaled(length)));
         // A score of the block that equals the bound is computed in the same way: without rounding,

@@ -39,6 +39,8 @@ pub(crate) struct MatchedTerm {
 
 impl Default for Expansion {
     fn default() -> Self {
+        // 1,024 is Lucene's limit of clauses. It counts the terms of the whole query: with a limit
+        // of each pattern alone, a text of a megabyte made a cursor for each of its clauses.
         let (max_terms, max_scanned_terms) = (1_024, 1_000_000);
         Self { max_terms, max_states: DEFAULT_MAX_STATES, max_scanned_terms }
     }

@@ -47,6 +47,9 @@ fn by_windows<R: Reader>(root: &mut Node<'_, R>, layers: usize, top: &mut TopK) 
         }
         let window = root.window(target, depth)?;
         if window.score <= top.least() {
+            // One layer at a time: to begin at the highest layer after each window costs a bound
+            // per layer and block. That took 1,226 instead of 1,055 µs for the AND of two common
+            // terms in 100,000 documents.
             (target, depth) = (window.last.saturating_add(1), (depth + 1).min(layers));
             continue;
         }
@@ -83,6 +86,8 @@ fn max_score<R: Reader>(any: &mut AtLeast<'_, R>, layers: usize, top: &mut TopK)
             depth = 0;
         }
         let Window { last, score: most } = bounds(any, target, depth, &mut order)?;
+        // Windows are visited in the order of the ids, and of equal scores the smaller id is the
+        // better hit. So a window that can only tie is skipped, too.
         if most <= top.least() {
             (target, depth) = (last.saturating_add(1), (depth + 1).min(layers));
             continue;

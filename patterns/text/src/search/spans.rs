@@ -35,6 +35,7 @@ pub(crate) const MAX_UNORDERED: usize = 8;
 
 /// The greatest number of combinations that are tried in a document. Each of them is at most one
 /// entry of 16 bytes, so this also bounds the memory.
+// 200,000 repeated words of three parts take 1.8 million steps with any slop.
 const MAX_STEPS: usize = 1 << 22;
 
 impl<T> SpanShape<T> {

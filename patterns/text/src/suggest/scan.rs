@@ -11,6 +11,8 @@ use crate::search::count_of;
 use crate::terms::{TermMatcher, TermStep};
 
 /// The greatest number of terms that a suggestion reads.
+// The most frequent terms with a prefix are known only after all of them are read. So a call that
+// would read more is refused: some of the terms would be a wrong answer.
 const MAX_TERMS: usize = 100_000;
 
 /// The number of characters of a word in an error.

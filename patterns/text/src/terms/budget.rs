@@ -7,6 +7,8 @@ use crate::query::{Query, QueryError};
 
 /// The greatest number of states of all automata of a query, if it is not set: tables of 16 MiB.
 /// One expression takes up to 8,192, a fuzzy term of ten letters up to some 700.
+// A limit of each automaton alone is not sufficient: 13 kB of regular expressions in one query took
+// seconds to compile.
 pub(crate) const DEFAULT_MAX_STATES: usize = 32_768;
 
 /// What an automaton counts in addition to its states. To compile the smallest expression takes
