@@ -141,6 +141,8 @@ impl Shape {
     /// is computed first.
     fn add_all(&mut self, with: &[usize], without: &[usize]) -> usize {
         let (_, of_with) = self.deepest(with);
+        // Sorted once. A recursion for each deep operand copies the others each time: 3,000 of them
+        // overflowed a stack of 128 KiB.
         let mut deepest_first = without.to_vec();
         deepest_first.sort_by_key(|number| Reverse(self.need(*number)));
         // In this order, at most two operands determine how many buffers all of them need.
@@ -232,6 +234,8 @@ impl BitmapExpr {
 
     /// The operands of nested operators of one kind, in order.
     fn flat<'e>(&'e self, operands: fn(&'e Tree) -> Option<&'e [Self]>) -> Vec<&'e Self> {
+        // A fold of terms with `|` is one union, not a level for each: with levels, 100,000 terms
+        // took 108 s, and a recursion over 1,500 of them overflowed the stack of a thread.
         let (mut flat, mut rest) = (Vec::new(), vec![self]);
         while let Some(expr) = rest.pop() {
             match operands(expr.tree()) {

