@@ -144,11 +144,15 @@ impl<R: Reader> Around<'_, '_, '_, R> {
     /// Widens the window as long as at most twice as many labels are in use, and relabelling stays
     /// within `limit`. The resulting gap is many times as large.
     fn widen(&mut self, limit: Most) -> Result<()> {
+        // With this and the half of the window that the gap gets, inserts that are always before
+        // one node write 10.92 keys on average, without both 24.85.
         let most = (limit.keys / 2).min(2 * self.used() as usize);
         for level in self.level + 1..=self.view.keys.labels.levels {
             let window = self.view.keys.labels.window(self.window.first, level);
             let is_known = self.view.refuse_in_steps(window).is_ok() && self.grow(window, most)?;
             let is_small = || self.labels_in(window).count() <= most;
+            // The limit counts bytes, too: with a limit of keys alone, an insert beside long values
+            // failed with `NoRoom` although the smallest window fits the bytes of a transaction.
             if !is_known || !is_small() || !limit.takes(self.most_cost(window)) {
                 break;
             }
