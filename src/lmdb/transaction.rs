@@ -165,6 +165,8 @@ impl<'s> LmdbTransaction<'s> {
     /// append itself.
     #[allow(unsafe_code)]
     fn append_all<'e>(&mut self, entries: &'e [Put<'e>]) -> heed::Result<&'e [Put<'e>]> {
+        // In raw LMDB, a million edges with two entries of 13 bytes each take 119 ns per edge by
+        // one cursor, and 219 ns by single appends.
         let mut cursor = self.shared.database.iter_mut(&mut self.txn)?;
         let mut rest = entries;
         while let Some(((key, value), behind)) = rest.split_first() {
@@ -191,6 +193,8 @@ impl<'s> LmdbTransaction<'s> {
         let (mut rest, mut tries) = (entries, Tries::EACH);
         while rest.len() >= FEWEST_TOGETHER {
             if tries.is_due() {
+                // Single puts between two stored keys leave the pages that overflow a quarter to a
+                // half empty.
                 if let Some((together, behind, next)) = self.together(rest)? {
                     tries.succeeded();
                     sorted::lay(&self.shared.database, &mut self.txn, together, &next)?;

@@ -36,6 +36,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// How long a process may write repeatedly before it checks whether another one waits. A check is a
 /// system call. Without it, a process that writes in a loop would starve the others.
+// 20 puts beside such a process take 51 s without the check, and 0.2 s with it. A check before each
+// transaction would be a third system call of a begin that needs two.
 const MOST_IMPATIENT: Duration = Duration::from_millis(1);
 
 /// The lock of the writing process. One thread at a time may take it.
