@@ -140,6 +140,9 @@ impl Shared {
                 let client = client.clone();
                 side_by_side(parts, move |part| ask_part(client.clone(), part, at, local))
             };
+            // The first read of a transaction has no revision. To ask for one first would cost each
+            // of them a round trip: so all requests go together, and again only if another writer
+            // commits between them.
             let answers = ask(revision, local).await?;
             let newest = answers.iter().map(|(_, at)| *at).max().unwrap_or(0);
             self.newest_seen.fetch_max(newest, Relaxed);

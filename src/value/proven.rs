@@ -44,6 +44,8 @@ pub(super) fn write<F: Format, V: Serialize + DeserializeOwned>(
     })
 }
 
+// The price: `put_many` of records of 100 bytes into LMDB takes 1.22 times as long, with an index
+// 1.11 times. Reads take as long as before.
 fn prove<F: Format, V: Serialize + DeserializeOwned>(
     value: &V,
     bytes: &[u8],

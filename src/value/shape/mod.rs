@@ -316,6 +316,8 @@ impl Shape {
 }
 
 /// The shapes of the types that this program has traced.
+// To trace one type for each of ten tables took most of the 949 µs in which their schema opened.
+// Before there were shapes it opened in 127 µs.
 static KNOWN: Mutex<BTreeMap<(std::any::TypeId, bool, bool), Shape>> = Mutex::new(BTreeMap::new());
 
 /// [`Shape::of`], traced once for each type: a schema that is opened again pays for a copy.
