@@ -119,6 +119,8 @@ impl Locks {
         self.claims.at(reader).map_err(not_built)?;
         let (mut all, has_own_work) = self.first_claims(reader, asker, &questions, pages)?;
         let mut found = InTheWay { has_own_work, ..InTheWay::default() };
+        // One predecessor first, more only if it does not block: to read all requests in the way
+        // costs n^2 keys for n waiters. So a poll costs as much beside 10 waiters as beside 10,000.
         let (mut own, mut predecessors) = (None, 1);
         loop {
             if own.is_none() && all.iter().any(|some| !some.waiting.is_empty()) {

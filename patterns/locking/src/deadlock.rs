@@ -32,6 +32,8 @@ impl Locks {
         locks: &[Lock],
         blockers: &[Blocker],
     ) -> Result<()> {
+        // A search by each waiter at each poll reads n^3 keys for n waiters of one lock: 100 of
+        // them took 28 s to enter on the memory store, in a debug build.
         if !self.is_awaited(reader, session, ticket)? {
             return Ok(());
         }

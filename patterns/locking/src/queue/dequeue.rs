@@ -252,6 +252,8 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             return job;
         }
         job.state = JobState::Leased { until: now.saturating_add(self.visibility()) };
+        // Of a batch, only jobs that are begun count an attempt. Otherwise a job that kills its
+        // consumer would use up the attempts of the others.
         job.attempts += u32::from(counts);
         job.token += 1;
         job
