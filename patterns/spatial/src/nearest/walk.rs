@@ -24,6 +24,8 @@ const RUNS_PER_PAGE: usize = 4;
 /// The number of runs in the second round trip to a server, the factor by which the following ones
 /// read more of them, and their largest number.
 const SECOND_BATCH: usize = 16;
+// With one run in each round trip, the 1,000 nearest points took 129 of them. With these factors it
+// is at most 4 among points that are spread evenly, and at most 6 among cities.
 const BATCH_GROWTH: usize = 4;
 const LARGEST_BATCH: usize = 256;
 /// The factor by which the next read of a crowd is larger, and the largest number of its entries.
@@ -168,6 +170,9 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
             (size, found) = (size + stretch.size(), found + entries.len());
             self.take_beginning(stretch, entries, limit)?;
         }
+        // By area, and not by the bits of the code: at a pole of an even sphere of one million
+        // points, the ten nearest took 184 reads and 1,600 keys by bits, and take 66 reads and 663
+        // keys.
         let implied = Typical::of_points(size, found, ENTRIES_PER_READ);
         self.typical = match stretches.len() {
             1 => self.typical.unless_sparse(implied),
@@ -328,6 +333,9 @@ impl<'r, 'q, R: Reader, K: RecordKey, A: Area> Nearest<'r, 'q, R, K, A> {
         entries: KeyRange<'_>,
         limit: usize,
     ) {
+        // The distance of one entry is that of all others at the position, so these need not be
+        // read before a farther point: of 50,000 points at one position, the nearest one costs 32
+        // to 65 keys.
         let haversine = self.centre.haversine(position);
         let mut begin = KeyBuf::from_slice(after);
         if let Some(past) = &self.after {
