@@ -90,6 +90,8 @@ impl Union {
         while !ranges.is_empty() {
             let mut rest = Vec::new();
             for some in ranges.chunks(RANGES) {
+                // As an OR of terms, a list of 300 values would cost 300 round trips on a remote
+                // store: each term is a range of its own.
                 let pages = reader.range_many(some, TOGETHER / some.len())?;
                 for (range, page) in some.iter().zip(pages) {
                     self.add(page.entries.into_iter().map(Ok), space)?;

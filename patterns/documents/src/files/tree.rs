@@ -7,6 +7,8 @@ use super::entry::{names, split};
 use super::{Entry, Files, FilesError, Kind, ROOT, TRASH};
 
 /// How many shards take blocks of ids.
+// With one counter, all concurrent creations conflict. `IdBlocks` is no alternative: it takes
+// numbers in a transaction of its own, and these methods have no store.
 const SHARDS: u64 = 16;
 
 /// The number of ids of a block.

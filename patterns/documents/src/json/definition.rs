@@ -63,6 +63,8 @@ impl Definition {
 
     /// The greatest number of bytes of the beginning of a long string.
     pub(super) fn longest_beginning(&self) -> usize {
+        // A beginning as long as possible was rejected: then two strings of 300 bytes do not fit in
+        // one entry, and the key of the document comes after them.
         (ENTRY_BYTES / self.paths.len()).saturating_sub(PART_BYTES).clamp(4, 192)
     }
 

@@ -138,6 +138,8 @@ pub fn page_rank(graph: &Adjacency<'_>, options: &PageRank) -> Result<Vec<f64>> 
     let (incoming, degrees) = (graph.incoming(), graph.out().degrees());
     let ranges = incoming.ranges();
     // Decoded once: each iteration reads all of them.
+    // On RMAT scale 20, beside two builds, ten iterations that decode the lists take 1.94 times as
+    // long as the crate graph, with lists that are decoded once 1.50 times.
     let lists = collect(Threads::all(), ranges.clone(), |range| Lists::of(&incoming, range));
     let restart = options.restart(vertices);
     let (mut ranks, mut shares) = (restart.clone(), vec![0.0; vertices]);

@@ -52,6 +52,7 @@ impl<M: Clone + Serialize + DeserializeOwned> Outbox<M> {
     pub(super) fn add(&mut self, payload: &Payload<M>, to: Vec<KeyBuf>) {
         for to in to {
             // It is in a map at first, and then in a list of entries.
+            // A lower estimate was exceeded: PageRank took 365 kB with a bound of 262 kB.
             let size = to.len() + 6 * OVERHEAD;
             match payload {
                 Payload::Combined(message, combine) => {

@@ -175,6 +175,8 @@ impl<K, V> Follow<K, V> {
 }
 
 /// The derived data that a transaction maintains: shared, since each write needs it.
+// With a list of its own, which moves from result to result, a put took 1.026 of the instructions
+// of a put before records had versions. With the shared list it takes 0.951.
 pub(crate) type Followed<K, V> = Arc<[Follow<K, V>]>;
 
 impl<K, V> Owned<K, V> {

@@ -9,6 +9,7 @@ use super::occurrences::{Occurrences, Place};
 use super::plan::{Arrangement, NearPlan, SpanPlan};
 
 /// The most steps per token of a text.
+// Without a limit, the backtracking for twelve common words with a slop of 1,000 would never end.
 const STEPS_PER_TOKEN: usize = 256;
 
 /// Additional steps, for short texts.
