@@ -4,14 +4,15 @@ use syn::ext::IdentExt;
 use syn::{Error, Ident, Result};
 
 /// The methods of `Table`, which a method of the generated type would hide.
-const OF_TABLE: [&str; 27] = [
+const OF_TABLE: [&str; 28] = [
     "check_repair",
     "clone",
     "count",
     "delete",
     "delete_many",
     "delete_record_only",
-    "entry",
+    "entry_key",
+    "expect_declared",
     "expect_writable",
     "find_many",
     "get",

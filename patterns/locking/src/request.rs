@@ -325,7 +325,7 @@ impl Locks {
     pub(crate) fn held_without_work(&self, txn: &mut impl Writer, grant: Grant) -> Result<Request> {
         let key = (grant.session, grant.ticket);
         let work = (&self.work, [&key]);
-        let written = [self.requests.entry()];
+        let written = [self.requests.entry_key()];
         let (request, work) = get_with(txn, (&self.requests, &key), work, &written)?;
         let request = grant.expect_held(request)?;
         match work.into_iter().flatten().next() {

@@ -49,7 +49,7 @@ impl Locks {
             return Ok((self.sessions.get(txn, &session)?, self.last_of_all(txn)?));
         }
         let tokens = (&self.tokens, &with_root(&shards));
-        let written = [self.tokens.entry(), self.requests.entry()];
+        let written = [self.tokens.entry_key(), self.requests.entry_key()];
         let (record, tokens) = get_with(txn, (&self.sessions, &session), tokens, &written)?;
         Ok((record, largest(tokens)))
     }
@@ -57,7 +57,8 @@ impl Locks {
     /// The keys that a request of these locks reads, except its claims. For a request of the root,
     /// the counters are not among them.
     pub(crate) fn keys_of_request(&self, session: u64, locks: &[Lock]) -> Result<Vec<KeyBuf>> {
-        let entries = [self.tokens.entry(), self.requests.entry()].into_iter().flatten().cloned();
+        let entries =
+            [self.tokens.entry_key(), self.requests.entry_key()].into_iter().flatten().cloned();
         let mut keys: Vec<KeyBuf> = entries.collect();
         keys.push(self.sessions.space().pack(&session));
         let shards = shards(locks)?;

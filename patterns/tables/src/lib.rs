@@ -52,20 +52,19 @@
 //! | `conformance` (feature) | | does a kind of derived data satisfy the laws that a schema relies on? |
 
 pub mod aggregate;
-mod changes;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod denormalize;
 pub mod derived;
 #[cfg(feature = "entities")]
 pub mod entity;
+mod grouping;
 pub mod index;
 pub mod join;
 pub mod property_index;
 pub mod schema;
 pub mod sequence;
 pub mod table;
-mod upkeep;
 pub mod versioned;
 
 #[cfg(feature = "sketches")]

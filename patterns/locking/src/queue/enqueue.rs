@@ -47,7 +47,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
             job.check()?;
             let now = self.now()?;
             let id = new_id(now);
-            self.prefetch(txn, [], Some(&job.tenant), self.payloads.entry().cloned())?;
+            self.prefetch(txn, [], Some(&job.tenant), self.payloads.entry_key().cloned())?;
             if let Some(key) = &job.key
                 && let Some(id) = self.known(txn, &job.tenant, key, now)?
             {

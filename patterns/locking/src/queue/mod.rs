@@ -296,14 +296,14 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         }
         let mut keys: Vec<KeyBuf> = ids.into_iter().map(|id| self.jobs.space().pack(&id)).collect();
         keys.extend(tenant.map(|tenant| self.tenants.packed(tenant)));
-        keys.extend(self.jobs.entry().cloned());
+        keys.extend(self.jobs.entry_key().cloned());
         keys.extend(others);
         reader.prefetch(&keys.iter().map(|key| &**key).collect::<Vec<_>>())
     }
 
     /// Fetches the states of the indexes in one round trip.
     fn prefetch_entries(&self, reader: &impl Reader) -> Result<()> {
-        let entries = [self.jobs.entry(), self.tenants.entry()];
+        let entries = [self.jobs.entry_key(), self.tenants.entry_key()];
         reader.prefetch(&entries.into_iter().flatten().map(|key| &**key).collect::<Vec<_>>())
     }
 }

@@ -107,8 +107,8 @@ impl Tenants {
     }
 
     /// The key of the table's entry in the schema.
-    pub(super) fn entry(&self) -> Option<&keyloom::KeyBuf> {
-        self.table.entry()
+    pub(super) fn entry_key(&self) -> Option<&keyloom::KeyBuf> {
+        self.table.entry_key()
     }
 
     /// Those of the tenants that were active for at least `linger`. Costs 1 get for each.

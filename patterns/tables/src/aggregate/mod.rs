@@ -99,24 +99,20 @@
 //! *HyperLogLog* (2007), by the crate of [Apache DataSketches](https://datasketches.apache.org).
 
 mod expected;
-mod group_by;
-mod grouping;
 mod ranked;
 mod ranked_counts;
 mod ranked_repair;
 mod roll_up;
 #[cfg(feature = "sketches")]
 mod sketches;
-mod skip_scan;
 mod sums;
 mod totals;
 mod totals_repair;
 
-pub use group_by::{Member, Summary};
-pub use grouping::Grouping;
+#[doc(inline)]
+pub use crate::grouping::{Grouping, Member, Summary};
 pub use ranked::RankedIndex;
 pub use roll_up::{Event, RollUp};
 #[cfg(feature = "sketches")]
 pub use sketches::{Seen, Sketches};
-pub(crate) use skip_scan::Groups;
 pub use totals::{Contributions, Totals, contribution};

@@ -14,8 +14,8 @@ use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Select};
 
 use super::ranked_counts::{Counted, Counts};
 use super::ranked_repair;
+use crate::derived::Maintained;
 use crate::index::{Found, Index, IndexEntries};
-use crate::schema::Maintained;
 use crate::table::Table;
 
 /// An [`Index`] with several levels of counts above it. It finds ranks, counts of any range and the

@@ -16,8 +16,8 @@ use keyloom_kit::{
 use smallvec::SmallVec;
 
 use super::totals::{Contributions, Totals, read};
+use crate::derived::Maintained;
 use crate::index::{Index, IndexEntries};
-use crate::schema::Maintained;
 use crate::table::Table;
 
 /// The contribution of a record to a [`RollUp`]: its group, time and amount. `G` is the

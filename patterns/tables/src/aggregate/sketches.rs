@@ -19,7 +19,7 @@ use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Rule, Selec
 use smallvec::SmallVec;
 
 use super::expected::{self, SideBySide};
-use crate::schema::Maintained;
+use crate::derived::Maintained;
 use crate::table::Table;
 
 /// The number of groups that one pass over a table keeps in memory, with their sketches.

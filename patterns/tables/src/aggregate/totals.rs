@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::sums::Sums;
 use super::totals_repair;
-use crate::schema::Maintained;
+use crate::derived::Maintained;
 use crate::table::Table;
 
 /// The amounts that a record adds to totals; returned by the function of [`Totals`]. `P` is the

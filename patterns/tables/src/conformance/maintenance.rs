@@ -6,7 +6,7 @@ use keyloom_kit::derived::{RecordChange, SortedWrites};
 
 use super::field::{Change, Dump, Field, RECORDS, Random, difference, dump_all};
 use super::{Fidelity, Outcome, Subject, ensure};
-use crate::schema::Maintained;
+use crate::derived::Maintained;
 
 pub(super) fn answers<T: Subject>(subject: &T, store: &impl Store, seed: u64) -> Outcome {
     histories(subject, store, seed, 0)

@@ -122,7 +122,7 @@ use keyloom_kit::RecordKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::schema::Maintained;
+use crate::derived::Maintained;
 
 /// Checks every law for a kind, each on a store of its own.
 ///

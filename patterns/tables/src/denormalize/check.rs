@@ -10,7 +10,7 @@ use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Rule, page_
 
 use super::DenormalizedFields;
 use crate::derived;
-use crate::schema::Maintained;
+use crate::derived::Maintained;
 use crate::table::{Table, record};
 
 /// The number of targets that [`DenormalizedFields::check`] reads at a time.

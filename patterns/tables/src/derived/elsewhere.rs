@@ -9,7 +9,7 @@ use keyloom::{DynWriter, Reader, Result, Store, Subspace};
 use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
 
 use super::{Derived, LostRecords, RecordChange, SortedWrites};
-use crate::schema::Maintained;
+use crate::derived::Maintained;
 use crate::table::Table;
 
 /// Derived data without keys of its own, which stands for data that the writers of a table maintain

@@ -30,6 +30,7 @@
 
 mod check;
 mod elsewhere;
+mod maintained;
 mod repair;
 
 pub use check::check;
@@ -39,4 +40,5 @@ pub use keyloom_kit::derived::{
     Attach, Derived, DerivedEntries, DerivedEntry, LostRecords, RecordChange, SortedWrites,
 };
 pub use keyloom_kit::{RepairOptions, RepairPosition};
+pub use maintained::Maintained;
 pub use repair::{repair, repair_in_batches};

@@ -94,8 +94,7 @@ impl<P> IndexEntries<P> {
 }
 
 impl IndexEntries<AnyParts> {
-    /// Entries whose parts are packed already.
-    #[doc(hidden)]
+    /// Entries whose parts are packed already, for patterns that stand on an index.
     pub fn packed(parts: impl IntoIterator<Item = KeyBuf>) -> Self {
         let entry = |parts| IndexEntry { parts, covered: KeyBuf::new() };
         Self::of(parts.into_iter().map(entry))

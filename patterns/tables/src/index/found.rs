@@ -25,8 +25,11 @@ pub struct Found<B, K, P = AnyParts, Q = B> {
 }
 
 impl<B: Deref<Target = [u8]>, K, P, Q: Deref<Target = [u8]>> Found<B, K, P, Q> {
+    /// The entry of an index in `space`, for patterns that read entries themselves.
+    ///
+    /// # Errors
+    /// An error with the key if the bytes are not an entry of an index.
     #[inline]
-    #[doc(hidden)]
     pub fn new(space: &Subspace, entry: (Q, B)) -> Result<Self> {
         Self::try_new(space, entry).map_err(|key| no_entry(&key))
     }

@@ -85,7 +85,7 @@ impl<K: RecordKey, V> Index<K, V, AnyParts> {
     }
 
     /// Whether a record has the entry of this key.
-    pub(super) fn has_entry(&self, key: &K, value: &V, entry: &[u8]) -> bool {
+    pub(crate) fn has_entry(&self, key: &K, value: &V, entry: &[u8]) -> bool {
         let record_key = pack_one(key);
         let entries = self.entries_of(key, Some(value));
         entries.iter().any(|made| *self.stored(made, &record_key).0 == *entry)

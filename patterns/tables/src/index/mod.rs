@@ -104,9 +104,9 @@ use keyloom_kit::{
     UnreadableEntry, answers, pack_one, scan,
 };
 
-use crate::aggregate::{Grouping, Groups};
 use crate::derived;
-use crate::schema::Maintained;
+use crate::derived::Maintained;
+use crate::grouping::{Grouping, Groups};
 use crate::table::Table;
 
 pub(super) use entries::IndexEntry;
@@ -114,6 +114,7 @@ pub use entries::{IndexEntries, entry};
 pub use error::{IndexError, NotUnique};
 pub use found::{Found, FoundEntries};
 pub use query::IndexQuery;
+pub(crate) use query::{QuerySource, existing, nothing};
 
 use found::no_entry;
 

@@ -2,7 +2,6 @@
 
 /// `check`, `repair` and [`DerivedEntries`]($crate::DerivedEntries), for a type with a field
 /// `index`. `$group` is a type parameter for the leading parts of its entries.
-#[doc(hidden)]
 #[macro_export]
 macro_rules! stands_on_index {
     ($name:ident $(<$group:ident>)? $(, $constant:ident)?; $($described:tt)*) => {

@@ -6,19 +6,18 @@ use std::ops::{Bound, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{Error, KeyRange, Order, Reader, Result};
-use keyloom_kit::parts::{KeyShape, PrefixOf};
+use keyloom_kit::parts::PrefixOf;
 use keyloom_kit::{
     Continuation, Explain, Page, RecordKey, Select, answers, key_range_between, starting_with,
 };
 
 use super::found::Dangling;
 use super::{Found, FoundEntries, Index};
-use crate::schema::Attached;
 use crate::table::Table;
 
 /// A query of an [`Index`]: which entries, in which order, how many, after which.
 ///
-/// [`Index::query`] begins a query. [`Attached::query`] begins one that also reads the table and
+/// [`Index::query`] begins a query. [`Attached::query`](crate::Attached::query) begins one that also reads the table and
 /// checks that the index is readable. Several selecting clauses select the intersection.
 ///
 /// ```
@@ -55,16 +54,16 @@ use crate::table::Table;
 /// | [`entries`](IndexQuery::entries), [`page`](IndexQuery::page), [`keys`](IndexQuery::keys) | 1 range; reads the entries that it returns | 1 |
 /// | [`records`](IndexQuery::records), [`first`](IndexQuery::first) | the same, and 1 get per entry | 2 |
 /// | [`count`](IndexQuery::count) | 1 range; reads all entries, or the store counts them | 1 |
-/// | each of these, of an [`Attached`] index | 1 get more | 1 more |
+/// | each of these, of an [`Attached`](crate::Attached) index | 1 get more | 1 more |
 #[must_use = "a query does nothing before it is run"]
 pub struct IndexQuery<'q, K, V, P, T = &'q Index<K, V, P>> {
-    index: &'q Index<K, V, P>,
+    pub(crate) index: &'q Index<K, V, P>,
     /// The index that runs the query, in its schema if it has one.
-    source: T,
-    range: KeyRange<'static>,
-    order: Order,
-    limit: usize,
-    after: Option<&'q Continuation>,
+    pub(crate) source: T,
+    pub(crate) range: KeyRange<'static>,
+    pub(crate) order: Order,
+    pub(crate) limit: usize,
+    pub(crate) after: Option<&'q Continuation>,
 }
 
 impl<K, V, P, T: Copy> Clone for IndexQuery<'_, K, V, P, T> {
@@ -158,7 +157,7 @@ pub trait QuerySource: Copy {
     ///
     /// # Errors
     /// [`SchemaError::NotReadable`](crate::SchemaError::NotReadable), and the other errors of
-    /// [`Attached::at`].
+    /// [`Attached::at`](crate::Attached::at).
     fn require_readable(&self, reader: &impl Reader) -> Result<()>;
 }
 
@@ -168,20 +167,12 @@ impl<K, V, P> QuerySource for &Index<K, V, P> {
     }
 }
 
-impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> QuerySource
-    for &Attached<Index<K, V, P>, C>
-{
-    fn require_readable(&self, reader: &impl Reader) -> Result<()> {
-        self.at(reader).map(drop)
-    }
-}
-
 impl<K: RecordKey, V, P, T: QuerySource> IndexQuery<'_, K, V, P, T> {
     /// The entries, one after the other.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for a token of another query;
-    /// the errors of [`Attached::at`]; any error of the store. The iterator also reports entries
+    /// the errors of [`Attached::at`](crate::Attached::at); any error of the store. The iterator also reports entries
     /// that cannot be read.
     pub fn entries<'r, R: Reader>(
         &self,
@@ -256,127 +247,8 @@ impl<'q, K: RecordKey, V, P> IndexQuery<'q, K, V, P> {
     }
 }
 
-impl<'q, K, V, P, C> IndexQuery<'q, K, V, P, &'q Attached<Index<K, V, P>, C>>
-where
-    K: RecordKey,
-    V: 'static,
-    P: KeyShape + 'static,
-    C: Codec<V>,
-{
-    /// The records, in the order of the index, and a continuation for the next page.
-    ///
-    /// # Errors
-    /// The errors of [`page`](IndexQuery::page). An [`UnreadableEntry`](crate::UnreadableEntry) is
-    /// also returned for an entry whose record does not decode or, unless the index is deferred,
-    /// does not exist.
-    pub fn records(&self, reader: &impl Reader) -> Result<Page<(K, V)>> {
-        self.joined(reader, nothing, |key, value, ()| Ok(Some((key, value))))
-    }
-
-    /// A page of the results of `answer` for the records, each with what `others` returns for its
-    /// key.
-    fn joined<M, T>(
-        &self,
-        reader: &impl Reader,
-        others: impl FnOnce(&[&K]) -> Result<Vec<M>>,
-        answer: impl Fn(K, V, M) -> Result<Option<T>>,
-    ) -> Result<Page<T>> {
-        let Self { index, source, range, order, limit, after } = self;
-        source.require_readable(reader)?;
-        let untyped = source.is_deferred().then(|| index.untyped());
-        let answer = |key: K, value: Option<V>, other: M, entry: &[u8]| match (&untyped, value) {
-            // Of a deferred index, the record may not exist or have the entry any more.
-            (Some(untyped), Some(value)) if untyped.has_entry(&key, &value, entry) => {
-                answer(key, value, other)
-            }
-            (Some(_), _) => Ok(None),
-            (None, value) => {
-                let (key, value) = existing(key, value, entry)?;
-                answer(key, value, other)
-            }
-        };
-        index.records_of(reader, source.table(), range, *order, *limit, *after, others, answer)
-    }
-
-    /// Like [`records`](IndexQuery::records), each with the record of the same key in another
-    /// table, if it has one: a join of two tables with one key, such as states and contents.
-    /// `answer` makes the items of the page, and may leave out some.
-    ///
-    /// ```
-    /// use keyloom::{Memory, Store};
-    /// use keyloom_tables::{Schema, entry};
-    /// let store = Memory::new();
-    /// let schema = Schema::open(&store, "shop")?;
-    /// let books = schema.table::<u32, String>("books")?;
-    /// let covers = schema.table::<u32, Vec<u8>>("covers")?;
-    /// let by_title = schema.index(&books, "by_title", 1, |_, title| entry(title))?;
-    /// store.transact(|txn| {
-    ///     books.put_many(txn, [(1, "Persuasion".to_owned()), (2, "Emma".to_owned())])?;
-    ///     covers.put(txn, &1, &vec![7; 3])
-    /// })?;
-    /// let page = by_title.query().records_with(&store.snapshot()?, &covers, |id, title, cover| {
-    ///     Some((id, title, cover.map_or(0, |cover| cover.len())))
-    /// })?;
-    /// assert_eq!(page.items, [(2, "Emma".to_owned(), 0), (1, "Persuasion".to_owned(), 3)]);
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// Costs one get more for each record, in one round trip more.
-    ///
-    /// # Errors
-    /// The errors of [`records`](IndexQuery::records), and an
-    /// [`UnreadableEntry`](crate::UnreadableEntry) also for a record of the other table that does
-    /// not decode.
-    pub fn records_with<W, D: Codec<W>, T>(
-        &self,
-        reader: &impl Reader,
-        other: &Table<K, W, D>,
-        answer: impl Fn(K, V, Option<W>) -> Option<T>,
-    ) -> Result<Page<T>> {
-        self.joined(
-            reader,
-            |keys| other.find_many(reader, keys.iter().copied()),
-            |key, value, other| Ok(answer(key, value, other?)),
-        )
-    }
-
-    /// The first record, in the order of the index: the one record of a unique index.
-    ///
-    /// ```
-    /// use keyloom::{Memory, Store};
-    /// use keyloom_tables::{Schema, entry};
-    /// let store = Memory::new();
-    /// let schema = Schema::open(&store, "shop")?;
-    /// let books = schema.table::<u32, String>("books")?;
-    /// let by_title = schema.unique_index(&books, "by_title", 1, |_, title| entry(title))?;
-    /// store.transact(|txn| books.put(txn, &7, &"Emma".to_owned()))?;
-    /// let snapshot = store.snapshot()?;
-    /// let emma = by_title.query().prefix("Emma").first(&snapshot)?;
-    /// assert_eq!(emma, Some((7, "Emma".to_owned())));
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// Costs 2 gets and 1 range, in 3 round trips. Of a deferred index, also those of each entry
-    /// whose record no longer has it.
-    ///
-    /// # Errors
-    /// The errors of [`records`](IndexQuery::records).
-    pub fn first(&self, reader: &impl Reader) -> Result<Option<(K, V)>> {
-        let mut next = None;
-        loop {
-            let after = next.as_ref().or(self.after);
-            let page = IndexQuery { limit: 1, after, ..self.clone() }.records(reader)?;
-            next = page.next;
-            let first = page.items.into_iter().next();
-            if first.is_some() || next.is_none() {
-                return Ok(first);
-            }
-        }
-    }
-}
-
 /// The record of an entry, or an error if it does not exist.
-fn existing<K, V>(key: K, value: Option<V>, entry: &[u8]) -> Result<(K, V)> {
+pub(crate) fn existing<K, V>(key: K, value: Option<V>, entry: &[u8]) -> Result<(K, V)> {
     let value = value.ok_or_else(|| Error::other(Dangling).at(entry))?;
     Ok((key, value))
 }
@@ -386,6 +258,6 @@ fn record_of<K, V>(key: K, value: Option<V>, _: (), entry: &[u8]) -> Result<Opti
 }
 
 /// Nothing beside the records.
-fn nothing<K>(keys: &[&K]) -> Result<Vec<()>> {
+pub(crate) fn nothing<K>(keys: &[&K]) -> Result<Vec<()>> {
     Ok(vec![(); keys.len()])
 }

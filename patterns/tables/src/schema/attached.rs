@@ -11,11 +11,11 @@ use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
 
 use super::as_of::AsOf;
 use super::error::SchemaError;
-use super::maintained::Maintained;
-use super::owned::{Declared, Owned};
+use super::owned::{Declared, Owned, owned_by};
 use super::stored::{State, repair_key, space_of};
 use crate::check_in_steps;
-use crate::index::{Index, IndexQuery};
+use crate::derived::Maintained;
+use crate::index::Index;
 use crate::table::{RepairGuard, Table};
 
 /// Derived data of a table in a [`Schema`](super::Schema): the pattern `D`, and the methods that
@@ -56,8 +56,8 @@ impl<D: Maintained, C> Attached<D, C> {
         Self { derived, declared, table }
     }
 
-    /// The pattern, whatever its state is.
-    #[doc(hidden)]
+    /// The pattern, whatever its state is: for what does not depend on the data, such as its
+    /// options. Queries need [`at`](Attached::at).
     pub fn pattern(&self) -> &D {
         &self.derived
     }
@@ -181,11 +181,12 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
             txn.put(&key, &token.to_le_bytes())?;
             Ok(token)
         })?;
-        let (owned, declared) = (Arc::clone(self.owned()?), Arc::clone(&self.declared));
+        let this = self.clone();
         Ok(Arc::new(move |txn| {
+            let (owned, declared) = (this.owned()?, &this.declared);
             let mut stored = owned.read(txn)?;
-            let one = owned.find(&mut stored, &declared)?;
-            owned.refuse_change(&declared, one)?;
+            let one = owned.find(&mut stored, declared)?;
+            owned.refuse_change(declared, one)?;
             let (table, name) = (owned.name.to_string(), declared.name.to_string());
             if one.state != State::Readable {
                 return Err(SchemaError::NotReadable { table, name, state: one.state }.into());
@@ -215,9 +216,9 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         self.build_with(store, options.batch, progress)
     }
 
-    pub(super) fn owned(&self) -> Result<&Arc<Owned<D::Key, D::Value>>> {
+    pub(super) fn owned(&self) -> Result<&Owned<D::Key, D::Value>> {
         let gone = || SchemaError::Gone { name: self.declared.name.to_string() }.into();
-        self.table.owner().ok_or_else(gone)
+        owned_by(&self.table).ok_or_else(gone)
     }
 }
 
@@ -227,29 +228,5 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C> Attached<Index<K, V, P>
     pub fn untyped(&self) -> Attached<Index<K, V, AnyParts>, C> {
         let (derived, declared) = (self.derived.untyped(), Arc::clone(&self.declared));
         Attached::new(derived, declared, self.table.clone())
-    }
-}
-
-impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> Attached<Index<K, V, P>, C> {
-    /// Begins a query over the index and its table. It fails if the index is not readable.
-    ///
-    /// The records of a [deferred](super::Schema::derive_deferred) index leave out those that no
-    /// longer have the entry. So a page may have fewer records than its limit, even none, and not
-    /// be the last.
-    ///
-    /// ```
-    /// use keyloom::{Desc, Memory, Store};
-    /// use keyloom_tables::{Schema, entry};
-    /// let store = Memory::new();
-    /// let schema = Schema::open(&store, "game")?;
-    /// let scores = schema.table::<String, u32>("scores")?;
-    /// let by_score = schema.index(&scores, "by_score", 1, |_, score| entry(Desc(*score)))?;
-    /// store.transact(|txn| scores.put_many(txn, [("Ada".to_owned(), 80), ("Bob".to_owned(), 95)]))?;
-    /// let best = by_score.query().limit(1).records(&store.snapshot()?)?;
-    /// assert_eq!(best.items, [("Bob".to_owned(), 95)]);
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    pub fn query(&self) -> IndexQuery<'_, K, V, P, &Self> {
-        IndexQuery::new(&self.derived, self)
     }
 }

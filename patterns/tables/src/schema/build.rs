@@ -11,10 +11,10 @@ use super::attached::Attached;
 #[cfg(doc)]
 use super::error::SchemaError;
 use super::fence::{self, Batches};
-use super::maintained::Maintained;
 use super::new_id;
 use super::owned::Declared;
 use super::stored::{Id, State, StoredDerived, StoredTable, repair_key, space_of, write_entry};
+use crate::derived::Maintained;
 use crate::table::record;
 
 /// Default number of records or keys of a batch.

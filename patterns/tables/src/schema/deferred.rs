@@ -13,34 +13,14 @@ use super::Schema;
 use super::attached::Attached;
 use super::build::BATCH;
 use super::error::SchemaError;
-use super::maintained::Maintained;
-use super::owned::Stage;
+use super::owned::stage_of;
 use super::stored::{State, StoredDerived, space_of};
-use crate::table::Table;
-
-/// The format of the entries of a queue: format, whether there was a record (0 or 1), the record.
-const FORMAT: u8 = 1;
-
-/// The key of a record in a queue.
-pub(crate) fn queue_key(queue: &Subspace, table: &Subspace, record: &[u8]) -> KeyBuf {
-    let mut key = KeyBuf::from_slice(queue.prefix());
-    key.extend_from_slice(record.get(table.prefix().len()..).unwrap_or_default());
-    key
-}
+use crate::derived::Maintained;
+use crate::table::{QUEUE_FORMAT, Stage, Table, queue_key};
 
 /// The key of a queued record in its table.
 pub(super) fn record_key(queue: &Subspace, table: &Subspace, queued: &[u8]) -> KeyBuf {
     queue_key(table, queue, queued)
-}
-
-/// Encodes the value of an entry of a queue.
-pub(crate) fn write_queued<V>(
-    record: Option<&V>,
-    encode: impl FnOnce(&V, &mut Vec<u8>) -> Result<()>,
-    bytes: &mut Vec<u8>,
-) -> Result<()> {
-    bytes.extend_from_slice(&[FORMAT, u8::from(record.is_some())]);
-    record.map_or(Ok(()), |record| encode(record, bytes))
 }
 
 /// The record in an entry of a queue, encoded; `None` if there was no record.
@@ -49,12 +29,12 @@ pub(crate) fn write_queued<V>(
 /// [`Error::NewerFormat`]; [`SchemaError::Damaged`].
 pub(super) fn read_queued(bytes: &[u8]) -> Result<Option<&[u8]>> {
     match bytes {
-        [FORMAT, 0] => Ok(None),
-        [FORMAT, 1, record @ ..] => Ok(Some(record)),
-        [format, ..] if *format > FORMAT => Err(Error::NewerFormat {
+        [QUEUE_FORMAT, 0] => Ok(None),
+        [QUEUE_FORMAT, 1, record @ ..] => Ok(Some(record)),
+        [format, ..] if *format > QUEUE_FORMAT => Err(Error::NewerFormat {
             what: "the queue of deferred data".into(),
             found: (*format).into(),
-            supported: FORMAT.into(),
+            supported: QUEUE_FORMAT.into(),
         }),
         _ => Err(SchemaError::Damaged.into()),
     }
@@ -261,7 +241,7 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         let changes: Vec<_> = changes.collect();
         let mut writes = SortedWrites::default();
         // As long as a build has visited no record, the queue is empty.
-        let stage = Stage::of(&one).unwrap_or(Stage::Readable);
+        let stage = stage_of(&one).unwrap_or(Stage::Readable);
         stage.update(self.declared.derived(), &mut DynWriter::new(txn), &changes, &mut writes)?;
         queued.iter().try_for_each(|(.., at)| writes.delete(at))?;
         writes.apply(txn)?;

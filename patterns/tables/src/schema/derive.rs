@@ -9,13 +9,13 @@ use keyloom_kit::parts::KeyShape;
 
 use super::attached::Attached;
 use super::error::SchemaError;
-use super::maintained::Maintained;
 use super::migrate::refuse_changed_sample;
-use super::owned::{Declared, Owned};
+use super::owned::{Declared, Owned, owned_by};
 use super::rename::{former_derived, refuse_former};
 use super::stored::{Definition, Id, State, StoredDerived, StoredTable, space_of};
 use super::{Known, Schema, new_id};
 use crate::aggregate::{Contributions, Totals};
+use crate::derived::Maintained;
 use crate::index::{Index, IndexEntries};
 use crate::table::Table;
 
@@ -73,7 +73,7 @@ impl<S: Store> Schema<'_, S> {
         make: impl Fn(&Subspace) -> Result<D>,
     ) -> Result<Attached<D, C>> {
         let define = |derived: &D| define(derived, version, is_deferred);
-        let owned = table.owner().filter(|owned| owned.schema == self.name);
+        let owned = owned_by(table).filter(|owned| owned.schema == self.name);
         let Some(owned) = owned else {
             let (schema, name) = (self.name.to_string(), name.into());
             return Err(SchemaError::NotOwned { schema, name }.into());

@@ -9,11 +9,10 @@ use keyloom_kit::{Progress, RecordKey, page_behind};
 use super::accept::define_table;
 use super::build::{BATCH, delete_some, in_batches};
 use super::error::SchemaError;
-use super::stored::{
-    StoredTable, TableDefinition, definitions, is_of_schemas, overlaps_definitions,
-};
+use super::stored::{StoredTable, TableDefinition};
 use super::{Schema, entries_of};
 use crate::table::{Table, record};
+use crate::table::{definitions, is_of_schemas, overlaps_definitions};
 
 impl<S: Store> Schema<'_, S> {
     /// Takes over the records of a [`Table`] with an explicit subspace. The records stay in place.

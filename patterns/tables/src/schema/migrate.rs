@@ -13,7 +13,7 @@ use keyloom_kit::{Progress, RecordKey, page_behind};
 use super::build::{BATCH, in_batches};
 use super::deferred::read_queued;
 use super::error::SchemaError;
-use super::owned::{Declared, Owned};
+use super::owned::{Declared, Owned, owned_by};
 use super::sample::sample;
 use super::stored::{Id, StoredTable, space_of};
 use crate::table::Table;
@@ -129,7 +129,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Table<K, V, C> {
         batch: usize,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let owned = self.owner().ok_or_else(|| Error::InvalidArgument {
+        let owned = owned_by(self).ok_or_else(|| Error::InvalidArgument {
             what: "the table",
             value: self.space().named(),
             why: "it belongs to no schema, which knows the versions of its records",

@@ -246,7 +246,7 @@ mod dry_run;
 mod error;
 mod fence;
 mod import;
-mod maintained;
+mod index_query;
 mod migrate;
 mod owned;
 mod plan;
@@ -266,23 +266,22 @@ use keyloom::value::{Codec, Postcard, Upgrade, Upgrading};
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::RecordKey;
 
-use crate::table::Table;
+use crate::table::{Table, definitions};
 
+#[doc(inline)]
+pub use crate::derived::Maintained;
 pub use attached::Attached;
 pub use error::SchemaError;
-pub use maintained::Maintained;
 pub use owned::OWNER;
 pub use steps::{Plan, Step};
 pub use stored::{Definition, State, TableDefinition};
 pub use tables::{DerivedInfo, TableInfo};
 
 use accept::{Declaration, define_table, enter_table};
-pub(crate) use deferred::{queue_key, write_queued};
 use dry_run::DryRun;
-pub(crate) use owned::{Follow, Followed, Owned};
+use owned::Owned;
 use plan::Works;
 use stored::{Id, StoredTable, space_of};
-pub(crate) use stored::{is_of_schemas, overlaps_definitions};
 
 /// A named set of tables and derived data; see the [module](self).
 ///
@@ -529,7 +528,7 @@ fn read_tables(reader: &impl Reader, name: &str) -> Result<BTreeMap<String, Stor
 
 /// The names of the schemas of a store. Costs one range for each.
 fn schema_names(reader: &impl Reader) -> Result<Vec<String>> {
-    let all = stored::definitions().child("schema");
+    let all = definitions().child("schema");
     let mut names = Vec::new();
     let mut rest = all.self_and_children();
     while let Some((key, _)) = reader.first(rest.clone())? {

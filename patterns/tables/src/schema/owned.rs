@@ -1,12 +1,14 @@
 //! The state that a table of a schema shares with its handles.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use keyloom::key::KeyName;
-use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Subspace, Writer};
-use keyloom_kit::derived::{Derived, RecordChange, SortedWrites};
+use keyloom::{Error, KeyBuf, Reader, Result, Subspace, Writer};
+use keyloom_kit::RecordKey;
+use keyloom_kit::derived::Derived;
 use smallvec::SmallVec;
 
 use super::accept::Declaration;
@@ -15,7 +17,7 @@ use super::fence;
 use super::stored::{
     Definition, Id, State, StoredDerived, StoredTable, TableDefinition, space_of, write_entry,
 };
-use crate::upkeep::holds;
+use crate::table::{Follow, Followed, Owner, Stage, Table, holds};
 
 /// Derived data as the program declares it.
 pub(super) struct Declared<K, V> {
@@ -74,6 +76,13 @@ pub(crate) struct Owned<K, V> {
     _key_name: KeyName,
 }
 
+/// The state of a table that a schema owns, `None` for another table.
+pub(super) fn owned_by<K: RecordKey, V: 'static, C>(
+    table: &Table<K, V, C>,
+) -> Option<&Owned<K, V>> {
+    table.owner()?.as_any().downcast_ref()
+}
+
 /// Names the keys with this id, as long as a program has declared their data.
 fn key_name(id: Id, name: &str) -> KeyName {
     KeyName::new(space_of(id).prefix(), name)
@@ -104,80 +113,16 @@ struct Steady<K, V> {
     followed: Followed<K, V>,
 }
 
-/// The progress of the build of the derived data.
-#[derive(Clone)]
-pub(super) enum Stage {
-    Readable,
-    /// A build has visited the records up to this key.
-    Visiting(KeyBuf),
-    /// A build has visited all records, and has reached this position of its last phase.
-    Finishing(KeyBuf),
-}
-
-impl Stage {
-    /// `None` if a build has visited no record yet.
-    pub(super) fn of(stored: &StoredDerived) -> Option<Self> {
-        match (stored.state, &stored.built_to) {
-            (State::Building, built_to) => built_to.clone().map(match stored.all_visited {
-                true => Self::Finishing,
-                false => Self::Visiting,
-            }),
-            _ => Some(Self::Readable),
-        }
-    }
-
-    pub(super) fn update<K, V>(
-        &self,
-        derived: &dyn Derived<K, V>,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
-        match self {
-            _ if changes.is_empty() => Ok(()),
-            Self::Readable => derived.update(txn, changes, writes),
-            Self::Visiting(_) => derived.update_in_build(None, txn, changes, writes),
-            Self::Finishing(at) => derived.update_in_build(Some(at), txn, changes, writes),
-        }
+/// The stage of derived data, `None` if a build has visited no record yet.
+pub(super) fn stage_of(stored: &StoredDerived) -> Option<Stage> {
+    match (stored.state, &stored.built_to) {
+        (State::Building, built_to) => built_to.clone().map(match stored.all_visited {
+            true => Stage::Finishing,
+            false => Stage::Visiting,
+        }),
+        _ => Some(Stage::Readable),
     }
 }
-
-/// Derived data that a transaction maintains.
-pub(crate) struct Follow<K, V> {
-    pub(crate) derived: Arc<dyn Derived<K, V>>,
-    stage: Stage,
-    /// The queue for changed records, if the data is deferred.
-    pub(crate) queue: Option<Subspace>,
-}
-
-impl<K, V> Follow<K, V> {
-    /// Derived data that is updated with each change.
-    pub(crate) fn always(derived: &Arc<dyn Derived<K, V>>) -> Self {
-        Self { derived: Arc::clone(derived), stage: Stage::Readable, queue: None }
-    }
-
-    /// The key of the last record that a build has visited, unless it has visited all of them.
-    pub(crate) fn visited(&self) -> Option<&KeyBuf> {
-        match &self.stage {
-            Stage::Visiting(last) => Some(last),
-            Stage::Readable | Stage::Finishing(_) => None,
-        }
-    }
-
-    pub(crate) fn update(
-        &self,
-        txn: &mut DynWriter<'_>,
-        changes: &[RecordChange<'_, K, V>],
-        writes: &mut SortedWrites,
-    ) -> Result<()> {
-        self.stage.update(&*self.derived, txn, changes, writes)
-    }
-}
-
-/// The derived data that a transaction maintains: shared, since each write needs it.
-// With a list of its own, which moves from result to result, a put took 1.026 of the instructions
-// of a put before records had versions. With the shared list it takes 0.951.
-pub(crate) type Followed<K, V> = Arc<[Follow<K, V>]>;
 
 impl<K, V> Owned<K, V> {
     pub(super) fn new(
@@ -243,64 +188,6 @@ impl<K, V> Owned<K, V> {
         self.declared.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error of a write if [`Table::with`](crate::Table::with) has attached derived data to the
-    /// table.
-    #[cold]
-    pub(crate) fn refused(&self) -> Error {
-        SchemaError::GivenToOwned { table: self.name.to_string() }.into()
-    }
-
-    /// The key that each writing transaction must read.
-    pub(crate) fn entry(&self) -> &KeyBuf {
-        &self.entry
-    }
-
-    /// The bytes of the entry: those by which it is recognized, without a copy, if they are equal.
-    pub(crate) fn entry_bytes(&self, entry: &[u8]) -> Arc<[u8]> {
-        match &self.declared().steady {
-            Some(steady) if *steady.entry == *entry => Arc::clone(&steady.entry),
-            _ => entry.into(),
-        }
-    }
-
-    /// Whether the program has declared derived data in `space`.
-    pub(crate) fn includes(&self, space: &Subspace) -> bool {
-        self.declared().all.iter().any(|one| holds(&*one.derived, space))
-    }
-
-    /// Whether the program has declared no derived data.
-    pub(crate) fn is_bare(&self) -> bool {
-        self.declared().all.is_empty()
-    }
-
-    /// The queues of the deferred data that the program declares.
-    pub(crate) fn queues(&self) -> SmallVec<[Subspace; 1]> {
-        if !self.defers.load(Ordering::Relaxed) {
-            return SmallVec::new();
-        }
-        let declared = self.declared();
-        declared.all.iter().filter_map(|one| one.queue.map(space_of)).collect()
-    }
-
-    /// The derived data that a transaction must maintain if `entry` is the table's entry.
-    ///
-    /// # Errors
-    /// [`SchemaError`] if this program cannot maintain all of the data.
-    pub(crate) fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
-        let declared = self.declared();
-        let is_steady = |steady: &&Steady<K, V>| entry.is_some_and(|entry| *entry == *steady.entry);
-        if let Some(steady) = declared.steady.as_ref().filter(is_steady) {
-            return Ok(Arc::clone(&steady.followed));
-        }
-        let stored = self.decode(entry)?;
-        let followed = self.followed_of(&declared, &stored)?;
-        drop(declared);
-        if let Some(entry) = entry {
-            self.renew_steady(entry, &stored);
-        }
-        Ok(followed)
-    }
-
     fn followed_of(
         &self,
         declared: &AllDeclared<K, V>,
@@ -318,7 +205,7 @@ impl<K, V> Owned<K, V> {
                 let what = format!("the build of {}, which has priority", self.name_of(&one.name));
                 return Err(Error::Conflict { what: what.into() });
             }
-            if let Some(stage) = Stage::of(one) {
+            if let Some(stage) = stage_of(one) {
                 let (derived, queue) = (Arc::clone(&declared.derived), one.queue.map(space_of));
                 followed.push(Follow { derived, stage, queue });
             }
@@ -390,7 +277,7 @@ impl<K, V> Owned<K, V> {
     ) -> Vec<(Arc<Declared<K, V>>, Option<KeyBuf>)> {
         let is_maintained = |one: &Arc<Declared<K, V>>| {
             let stored = stored.get(&one.name).filter(|stored| one.is(stored))?;
-            let up_to = match Stage::of(stored)? {
+            let up_to = match stage_of(stored)? {
                 _ if stored.queue.is_some() || stored.state == State::Disabled => return None,
                 Stage::Visiting(last) => Some(last),
                 Stage::Readable | Stage::Finishing(_) => None,
@@ -442,6 +329,69 @@ impl<K, V> Owned<K, V> {
     /// The name of derived data, qualified by the name of the table.
     pub(super) fn name_of(&self, derived: &str) -> String {
         format!("{}.{derived}", self.name)
+    }
+}
+
+impl<K: 'static, V: 'static> Owner<K, V> for Owned<K, V> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    #[cold]
+    fn refused(&self) -> Error {
+        SchemaError::GivenToOwned { table: self.name.to_string() }.into()
+    }
+
+    fn entry(&self) -> &KeyBuf {
+        &self.entry
+    }
+
+    fn entry_bytes(&self, entry: &[u8]) -> Arc<[u8]> {
+        match &self.declared().steady {
+            Some(steady) if *steady.entry == *entry => Arc::clone(&steady.entry),
+            _ => entry.into(),
+        }
+    }
+
+    fn includes(&self, space: &Subspace) -> bool {
+        self.declared().all.iter().any(|one| holds(&*one.derived, space))
+    }
+
+    fn is_bare(&self) -> bool {
+        self.declared().all.is_empty()
+    }
+
+    fn queues(&self) -> SmallVec<[Subspace; 1]> {
+        if !self.defers.load(Ordering::Relaxed) {
+            return SmallVec::new();
+        }
+        let declared = self.declared();
+        declared.all.iter().filter_map(|one| one.queue.map(space_of)).collect()
+    }
+
+    fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>> {
+        let declared = self.declared();
+        let is_steady = |steady: &&Steady<K, V>| entry.is_some_and(|entry| *entry == *steady.entry);
+        if let Some(steady) = declared.steady.as_ref().filter(is_steady) {
+            return Ok(Arc::clone(&steady.followed));
+        }
+        let stored = self.decode(entry)?;
+        let followed = self.followed_of(&declared, &stored)?;
+        drop(declared);
+        if let Some(entry) = entry {
+            self.renew_steady(entry, &stored);
+        }
+        Ok(followed)
+    }
+
+    fn refuse_undeclared_kind(&self, entry: &[u8], kind: &str) -> Result<()> {
+        if self.is_steady(entry) {
+            return Ok(());
+        }
+        let stored = self.decode_any(Some(entry))?;
+        self.refuse_undeclared_of(&stored, |one| one.definition.kind == kind)?;
+        self.renew_steady(entry, &stored);
+        Ok(())
     }
 }
 

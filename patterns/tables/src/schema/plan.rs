@@ -13,10 +13,11 @@ use super::build::BATCH;
 use super::dry_run::DryRun;
 #[cfg(doc)]
 use super::error::SchemaError;
-use super::maintained::Maintained;
+use super::owned::owned_by;
 use super::steps::{Plan, Step};
 use super::stored::{Definition, State, StoredDerived, StoredTable};
 use super::{Known, Schema, read_tables};
+use crate::derived::Maintained;
 use crate::table::Table;
 
 /// The progress of a step, which may stop it.
@@ -71,7 +72,7 @@ impl<S: Store, K: RecordKey, V: 'static, C: Codec<V>> Work<S> for Table<K, V, C>
     }
 
     fn refuse_newer(&self, stored: &StoredTable) -> Result<()> {
-        self.owner().map_or(Ok(()), |owned| owned.refuse_other(stored))
+        owned_by(self).map_or(Ok(()), |owned| owned.refuse_other(stored))
     }
 
     fn run(&self, store: &S, progress: OnProgress<'_>) -> Result<Progress> {

@@ -178,22 +178,6 @@ pub(super) fn space_of(id: Id) -> Subspace {
     Subspace::new(&-i128::from(id))
 }
 
-/// Whether a schema assigned the subspace: its first element is a negative integer.
-pub(crate) fn is_of_schemas(space: &Subspace) -> bool {
-    matches!(space.prefix(), [0x0B..=0x13, ..])
-}
-
-/// Whether a subspace overlaps with the definitions and counters of the schemas.
-pub(crate) fn overlaps_definitions(space: &Subspace) -> bool {
-    let root = definitions();
-    space.contains(root.prefix()) || root.contains(space.prefix())
-}
-
-/// The subspace of the definitions and counters of all schemas.
-pub(super) fn definitions() -> Subspace {
-    Subspace::new("keyloom")
-}
-
 /// The key of the counter of repairs, whose value is the fencing token of the last repair.
 pub(super) fn repair_key(id: Id) -> KeyBuf {
     pack(&("keyloom", "repair", id))

@@ -3,20 +3,7 @@
 use keyloom::{KeyBuf, Result};
 use keyloom_kit::RecordKey;
 
-use super::owned::Owned;
 use crate::table::Table;
-
-impl<K, V> Owned<K, V> {
-    fn refuse_undeclared_kind(&self, entry: &[u8], kind: &str) -> Result<()> {
-        if self.is_steady(entry) {
-            return Ok(());
-        }
-        let stored = self.decode_any(Some(entry))?;
-        self.refuse_undeclared_of(&stored, |one| one.definition.kind == kind)?;
-        self.renew_steady(entry, &stored);
-        Ok(())
-    }
-}
 
 impl<K: RecordKey, V, C> Table<K, V, C> {
     /// The key of the table's entry in the schema, for a reader that

@@ -3,7 +3,7 @@
 use keyloom::{Entry, KeyBuf, KeyRange, Order, Reader, Result, Unpack};
 use keyloom_kit::{Explain, Left, Reading, Walk};
 
-use super::grouping::Grouping;
+use super::Grouping;
 
 /// A walk that returns one entry per group.
 pub(crate) struct Groups<'r, R: Reader> {

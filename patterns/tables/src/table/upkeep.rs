@@ -1,18 +1,60 @@
 //! The derived data that a table maintains.
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use keyloom::{Error, KeyBuf, Result, Subspace};
 use keyloom_kit::derived::Derived;
+use smallvec::SmallVec;
 
-use crate::schema::{Follow, Followed, Owned, is_of_schemas, overlaps_definitions};
+use super::follow::{Follow, Followed};
+
+/// The owner of a table: a schema, which states in an entry what is derived from the table's
+/// records. Each transaction that writes reads this entry.
+pub(crate) trait Owner<K, V>: fmt::Debug + Send + Sync {
+    /// The value, for the schema that made it. (With `Any` as a supertrait, each use of a table
+    /// would ask for records without borrows.)
+    fn as_any(&self) -> &dyn Any;
+
+    /// The error of a write if [`Table::with`](crate::Table::with) has attached derived data to the
+    /// table.
+    fn refused(&self) -> Error;
+
+    /// The key of the entry.
+    fn entry(&self) -> &KeyBuf;
+
+    /// The bytes of the entry: those by which it is recognized, without a copy, if they are equal.
+    fn entry_bytes(&self, entry: &[u8]) -> Arc<[u8]>;
+
+    /// Whether the program has declared derived data in `space`.
+    fn includes(&self, space: &Subspace) -> bool;
+
+    /// Whether the program has declared no derived data.
+    fn is_bare(&self) -> bool;
+
+    /// The queues of the deferred data that the program declares.
+    fn queues(&self) -> SmallVec<[Subspace; 1]>;
+
+    /// The derived data that a transaction must maintain if `entry` is the table's entry.
+    ///
+    /// # Errors
+    /// The reason if this program cannot maintain all of the data.
+    fn followed(&self, entry: Option<&[u8]>) -> Result<Followed<K, V>>;
+
+    /// Refuses an entry with derived data of this kind that the program does not declare.
+    ///
+    /// # Errors
+    /// The name of the data; an error with the key if the entry does not decode.
+    fn refuse_undeclared_kind(&self, entry: &[u8], kind: &str) -> Result<()>;
+}
 
 /// The data derived from the records of a table.
 pub(crate) enum Upkeep<K, V> {
     /// The data that the program has attached.
     Given(Followed<K, V>),
     /// The data that the schema declares.
-    Owned(Arc<Owned<K, V>>),
+    Owned(Arc<dyn Owner<K, V>>),
     /// None: every write is refused, since it could leave other data inconsistent.
     Refused(Error),
 }
@@ -140,4 +182,20 @@ fn refuse_schemas(space: &Subspace) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Whether a schema assigned the subspace: its first element is a negative integer.
+pub(crate) fn is_of_schemas(space: &Subspace) -> bool {
+    matches!(space.prefix(), [0x0B..=0x13, ..])
+}
+
+/// Whether a subspace overlaps with the definitions and counters of the schemas.
+pub(crate) fn overlaps_definitions(space: &Subspace) -> bool {
+    let root = definitions();
+    space.contains(root.prefix()) || root.contains(space.prefix())
+}
+
+/// The subspace of the definitions and counters of all schemas.
+pub(crate) fn definitions() -> Subspace {
+    Subspace::new("keyloom")
 }

@@ -1,5 +1,8 @@
 //! Groups of entries by the leading elements of their keys, and the queries on them.
 
+mod group_by;
+mod skip_scan;
+
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -9,8 +12,11 @@ use keyloom::{
 use keyloom_kit::parts::AnyParts;
 use keyloom_kit::{Scan, Select, Walk, scan};
 
-use super::group_by::{Member, folded};
-use super::skip_scan::{Groups, InEach};
+pub use group_by::{Member, Summary};
+pub(crate) use skip_scan::Groups;
+
+use group_by::folded;
+use skip_scan::InEach;
 
 /// Groups the entries of a subspace by the leading elements of their keys; see the
 /// [module](crate::aggregate).

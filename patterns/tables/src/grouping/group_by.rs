@@ -5,7 +5,7 @@ use std::ops::Deref;
 use keyloom::{Entry, KeyBuf, Result, Subspace, Unpack, unpack};
 use keyloom_kit::until_error;
 
-use super::grouping::Grouping;
+use super::Grouping;
 
 /// An entry of a group, as [`Grouping::fold`] passes it to its function.
 #[derive(Clone, Copy, Debug)]

@@ -10,10 +10,10 @@ use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
 
 use crate::table::Table;
 
-/// A kind of derived data that a [`Schema`](super::Schema) can hold.
+/// A kind of derived data that a [`Schema`](crate::Schema) can hold.
 ///
 /// All kinds are built, disabled, drained and dropped in the same way: see
-/// [`Attached`](super::Attached).
+/// [`Attached`](crate::Attached).
 ///
 /// These patterns are not kinds. The ids in stand-alone bit-sliced integers and bitmaps are set by
 /// the program; instead declare an inverted index with integer fields, which assigns ids to
@@ -44,7 +44,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         String::new()
     }
 
-    /// Whether [`Schema::derive_deferred`](super::Schema::derive_deferred) may defer the updates.
+    /// Whether [`Schema::derive_deferred`](crate::Schema::derive_deferred) may defer the updates.
     /// `true` by default.
     fn can_be_deferred(&self) -> bool {
         true
@@ -56,7 +56,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
         true
     }
 
-    /// The subspace of the data, or of a part of it. [`Schema::derive`](super::Schema::derive)
+    /// The subspace of the data, or of a part of it. [`Schema::derive`](crate::Schema::derive)
     /// checks that it is within the assigned subspace.
     fn space(&self) -> &Subspace;
 
@@ -78,7 +78,7 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     /// Fixes every inconsistency in bounded transactions, concurrently with other writers; also
     /// builds the data. Attach the data to the table that writers use before the repair begins.
     ///
-    /// Without a [`Schema`](super::Schema), do not run two concurrent repairs of data that is not
+    /// Without a [`Schema`](crate::Schema), do not run two concurrent repairs of data that is not
     /// idempotent, such as [`Totals`](crate::Totals): both would add a missing contribution.
     ///
     /// # Errors
@@ -107,9 +107,9 @@ pub trait Maintained: Clone + Send + Sync + 'static {
     ) -> Result<Progress>;
 }
 
-/// Implements the methods of [`Maintained`] that describe a kind, with the inherent methods of the
-/// type.
-#[doc(hidden)]
+/// The methods of [`Maintained`]($crate::Maintained) that describe a kind of data derived from
+/// records `V` with keys `K`: `described!("word index", format 2, options |it| it.options())`. They
+/// delegate to the inherent method `space` of the type.
 #[macro_export]
 macro_rules! described {
     (

@@ -1,0 +1,252 @@
+//! Writes of records, with the data derived from them.
+
+use std::borrow::Borrow;
+
+#[cfg(doc)]
+use keyloom::Error;
+use keyloom::value::Codec;
+use keyloom::{DynWriter, Result, Writer};
+use keyloom_kit::RecordKey;
+use keyloom_kit::derived::{RecordChange, SortedWrites};
+use smallvec::SmallVec;
+
+use super::Table;
+use super::before::{Met, Queued};
+use super::changes::{Change, PackedKeys, last_of_each};
+use super::follow::Follow;
+#[cfg(doc)]
+use crate::Undecodable;
+
+impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
+    /// Sets the record of `key` and updates the derived data.
+    ///
+    /// Costs one key written; with derived data attached, also one get and the writes of the
+    /// changed derived data.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a record that has [another key](Table::keyed_by);
+    /// [`Error::At`] with an [`Error::Value`] if the codec cannot encode the record; with
+    /// [`Undecodable`] in an [`Error::Other`] if the record that it replaces [does not
+    /// decode](crate::table#records-that-do-not-decode) and the derived data depends on it; any error of
+    /// the derived data; any error of the store.
+    pub fn put(&self, txn: &mut impl Writer, key: &K, value: &V) -> Result<()> {
+        txn.guarded(|txn| {
+            let packed = self.space.pack(key);
+            self.make_all(txn, &[Change::setting(key, &packed, value)?]).map(drop)
+        })
+    }
+
+    /// Sets many records and updates the derived data. The effect is that of one
+    /// [`put`](Table::put) after another. But the records that they replace are read in one round
+    /// trip, and all writes are made in the order of their keys. So it is also the way to load many
+    /// records.
+    ///
+    /// Takes pairs or references to pairs. If a key occurs twice, its last record is written.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Index, Table, entry};
+    /// let by_price = Index::new(&Subspace::new("by_price"), |_, price: &u32| entry(price));
+    /// let prices = Table::<String, u32>::new(&Subspace::new("prices")).with(&by_price);
+    /// let store = Memory::new();
+    /// let list = vec![("tea".to_owned(), 250), ("milk".to_owned(), 120)];
+    /// store.transact(|txn| prices.put_many(txn, &list))?;
+    /// assert_eq!(prices.get(&store.snapshot()?, "milk")?, Some(120));
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// Costs one key written per record. With derived data attached, also one get per record, all
+    /// in one round trip, and the writes of the changed derived data. Keeps in memory the records,
+    /// the encoded bytes of their keys, of the records and of their derived entries, and the
+    /// records that they replace.
+    ///
+    /// # Errors
+    /// The errors of [`put`](Table::put). A key that is too long, and an old or new record that the
+    /// codec cannot encode or decode, is reported before anything is written.
+    pub fn put_many(
+        &self,
+        txn: &mut impl Writer,
+        records: impl IntoIterator<Item: Borrow<(K, V)>>,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let records: Vec<_> = records.into_iter().collect();
+            let records = || records.iter().map(Borrow::borrow);
+            let packed = PackedKeys::of(&self.space, records().map(|(key, _)| key));
+            let changes = records()
+                .zip(packed.iter())
+                .map(|((key, value), packed)| Change::setting(key, packed, value));
+            let changes = changes.collect::<Result<Vec<_>>>()?;
+            self.make_all(txn, &last_of_each(changes)).map(drop)
+        })
+    }
+
+    /// Removes the record of `key` and the data derived from it, and returns whether there was a
+    /// record.
+    ///
+    /// Also removes a record that does not decode, as far as the [derived
+    /// data](crate::table#records-that-do-not-decode) allows.
+    ///
+    /// # Errors
+    /// The errors of [`put`](Table::put).
+    pub fn delete(&self, txn: &mut impl Writer, key: &K) -> Result<bool> {
+        txn.guarded(|txn| {
+            let packed = self.space.pack(key);
+            Ok(self.make_all(txn, &[Change::removing(key, &packed)])? > 0)
+        })
+    }
+
+    /// Removes the record of `key` without reading it, and leaves the derived data unchanged.
+    ///
+    /// Use it to remove a record that does not decode if [`delete`](Table::delete) depends on the
+    /// old record. Afterwards the derived data is inconsistent until it is
+    /// [repaired](crate::Maintained::repair). Costs one key written.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn delete_record_only(&self, txn: &mut impl Writer, key: &K) -> Result<()> {
+        txn.guarded(|txn| txn.delete(&self.space.pack(key)))
+    }
+
+    /// Removes the records of many keys and the data derived from them, and returns how many
+    /// records there were. The effect is that of one [`delete`](Table::delete) after another, but
+    /// the records are read in one round trip.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// let squares = Table::<u32, u32>::new(&Subspace::new("squares"));
+    /// let store = Memory::new();
+    /// store.transact(|txn| squares.put_many(txn, (0..5).map(|n| (n, n * n))))?;
+    /// let there = store.transact(|txn| squares.delete_many(txn, &[3, 4, 5, 4]))?;
+    /// assert_eq!(there, 2);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`put_many`](Table::put_many).
+    pub fn delete_many<'k>(
+        &self,
+        txn: &mut impl Writer,
+        keys: impl IntoIterator<Item = &'k K>,
+    ) -> Result<usize> {
+        txn.guarded(|txn| {
+            let keys: Vec<&K> = keys.into_iter().collect();
+            let packed = PackedKeys::of(&self.space, keys.iter().copied());
+            let changes =
+                keys.iter().zip(packed.iter()).map(|(key, packed)| Change::removing(*key, packed));
+            self.make_all(txn, &last_of_each(changes.collect()))
+        })
+    }
+
+    /// Changes the record of `key` from `old`, which the caller has read in this transaction, to
+    /// `new`; `None` stands for no record. Saves [`put`](Table::put) and [`delete`](Table::delete)
+    /// the get. With another `old` than the stored one, derived data becomes wrong.
+    ///
+    /// # Errors
+    /// The errors of [`put`](Table::put), except for the old record.
+    pub fn replace(
+        &self,
+        txn: &mut impl Writer,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        txn.guarded(|txn| {
+            let packed = self.space.pack(key);
+            let change = match new {
+                Some(value) => Change::setting(key, &packed, value)?,
+                None => Change::removing(key, &packed),
+            };
+            let followed = self.follow(txn)?;
+            self.make(txn, &[change], &[Met::of(old)], &followed, &Queued::new())
+        })
+    }
+
+    /// Changes many records with distinct keys, each from the first value of its pair to the
+    /// second. The caller has read the first values in this transaction. Reads only what the
+    /// derived data needs.
+    pub(crate) fn replace_many<'c>(
+        &self,
+        txn: &mut impl Writer,
+        records: impl IntoIterator<Item = (&'c K, [&'c V; 2])>,
+    ) -> Result<()>
+    where
+        V: 'c,
+    {
+        let records: Vec<_> = records.into_iter().collect();
+        let packed = PackedKeys::of(&self.space, records.iter().map(|(key, _)| *key));
+        let (mut changes, mut before) = (Vec::new(), Vec::new());
+        for ((key, [old, new]), packed) in records.iter().zip(packed.iter()) {
+            changes.push(Change::setting(*key, packed, *new)?);
+            before.push(Met::Record(*old));
+        }
+        let followed = self.follow(txn)?;
+        self.make(txn, &changes, &before, &followed, &Queued::new())
+    }
+
+    /// Makes changes of distinct records, and returns how many of them had an old record. Reads all
+    /// old records at once.
+    fn make_all(&self, txn: &mut impl Writer, changes: &[Change<'_, K, V>]) -> Result<usize> {
+        let (met, followed, queued) = self.replaced_by(txn, changes)?;
+        let before: SmallVec<[Met<&V>; 1]> = met.iter().map(Met::as_ref).collect();
+        self.make(txn, changes, &before, &followed, &queued)?;
+        Ok(met.iter().filter(|met| !matches!(met, Met::Nothing)).count())
+    }
+
+    /// Makes changes of distinct records, whose old records are in `met`; if it is empty, there are
+    /// no old records. Writes the records and the derived data together in the order of their keys.
+    fn make(
+        &self,
+        txn: &mut impl Writer,
+        changes: &[Change<'_, K, V>],
+        met: &[Met<&V>],
+        followed: &[Follow<K, V>],
+        queued: &Queued,
+    ) -> Result<()> {
+        let mut records = SortedWrites::default();
+        let mut changed = SmallVec::<[_; 1]>::with_capacity(changes.len());
+        for (n, change) in changes.iter().enumerate() {
+            let met = met.get(n).copied().unwrap_or(Met::Nothing);
+            match change.new {
+                Some(value) => {
+                    let key = change.packed;
+                    self.refuse_other_key(key, value)?;
+                    records.put_with(key, |bytes| Self::encode(key, value, bytes))?;
+                }
+                None if matches!(met, Met::Nothing) => continue,
+                None => records.delete(change.packed)?,
+            }
+            let old = met.record();
+            if old.is_some() || change.new.is_some() {
+                let Change { key, packed: stored_key, new } = *change;
+                changed.push(RecordChange { key, stored_key, old, new });
+            }
+        }
+        // Derived data is updated before the records: it may write immediately, and it may refuse
+        // the change.
+        let mut writes = SortedWrites::default();
+        for follow in followed {
+            let visited: SmallVec<[_; 1]>;
+            let changed = match follow.visited() {
+                None => &changed,
+                Some(last) => {
+                    visited = changed.iter().filter(|c| c.stored_key <= &**last).copied().collect();
+                    &visited
+                }
+            };
+            match &follow.queue {
+                _ if changed.is_empty() => {}
+                None => follow.update(&mut DynWriter::new(txn), changed, &mut writes)?,
+                Some(queue) => {
+                    follow.derived.validate(changed)?;
+                    self.queue(txn, queue, changed, queued, &mut writes)?;
+                }
+            }
+        }
+        writes.apply_with(&mut records, txn)
+    }
+
+    pub(super) fn encode(key: &[u8], value: &V, bytes: &mut Vec<u8>) -> Result<()> {
+        C::encode(value, bytes).map_err(|error| error.at(key))
+    }
+}
