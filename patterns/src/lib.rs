@@ -65,6 +65,7 @@
 //! `keyloom-bitmaps`, `keyloom-documents`, `keyloom-graph`, `keyloom-locking`, `keyloom-spatial`,
 //! `keyloom-text`, `keyloom-trees`.
 
+// Hidden: only the code that the macros generate names it.
 #[cfg(feature = "derive")]
 #[doc(hidden)]
 pub mod derive_support;

@@ -256,7 +256,7 @@ impl<'s> WriteFn<'s> {
         let is_contract = source.contains("> Tree for ");
         let heads =
             source.match_indices('\n').filter_map(|(at, _)| source.split_at_checked(at + 1));
-        let functions = heads.filter_map(|(above, rest)| {
+        let functions = heads.filter_map(|(_, rest)| {
             let inner = rest.trim_start_matches(' ');
             let indent = rest.len() - inner.len();
             let (head, after) = inner.split_once("fn ")?;
@@ -265,10 +265,8 @@ impl<'s> WriteFn<'s> {
             let end = format!("\n{}}}", " ".repeat(indent));
             let body = body.split(&end).next()?.trim();
             let name = signature.split(['(', '<']).next()?;
-            // What is hidden is called by other writes of patterns.
-            let is_hidden = above.trim_end().ends_with("#[doc(hidden)]");
             let is_of_contract = is_contract && indent == 4 && signature.contains("impl Writer");
-            let is_public = head == "pub " && !is_hidden || head.is_empty() && is_of_contract;
+            let is_public = head == "pub " || head.is_empty() && is_of_contract;
             let writers = [
                 "txn: &mut impl Writer",
                 "txn: &mut W",
@@ -302,6 +300,13 @@ impl<'s> WriteFn<'s> {
         end.is_some_and(|end| !guarded[end..].contains("txn") && !guarded[end..].contains('?'))
     }
 
+    /// Whether the body only reads with the transaction, and passes it to no other function.
+    fn only_reads(&self) -> bool {
+        const READS: [&str; 4] = [".get(", ".get_many(", ".first(", ".state()"];
+        let mut uses = self.body.split("txn").skip(1);
+        uses.all(|rest| READS.iter().any(|read| rest.starts_with(read)))
+    }
+
     /// The function that the body hands the transaction to, if it does nothing else with it and
     /// nothing after it.
     fn hands_over_to(&self) -> Option<&'s str> {
@@ -321,7 +326,8 @@ fn bare<'s>(writes: &[WriteFn<'s>]) -> Vec<&'s str> {
     let of_guarded = writes.iter().filter(|write| write.is_guarded()).map(|write| write.name);
     let guarded: BTreeSet<&str> = of_guarded.collect();
     let is_safe = |write: &&WriteFn<'_>| {
-        write.is_guarded() || write.hands_over_to().is_some_and(|to| guarded.contains(to))
+        let hands_over = || write.hands_over_to().is_some_and(|to| guarded.contains(to));
+        write.is_guarded() || write.only_reads() || hands_over()
     };
     let bare = writes.iter().filter(|write| write.is_public && !is_safe(write));
     bare.map(|write| write.name).collect()
@@ -378,6 +384,16 @@ fn a_public_write_without_a_guard_is_found() {
         }
     }
 
+    pub fn read(&self, txn: &mut impl Writer) {
+        txn.get(1)?;
+        txn.state().remember()
+    }
+
+    pub fn read_and_hand_over(&self, txn: &mut impl Writer) {
+        txn.get(1)?;
+        self.half(txn)
+    }
+
     pub fn put_and_refuse(&self, txn: &mut impl Writer) {
         self.put(txn)?;
         self.refuse()
@@ -419,6 +435,7 @@ pub fn free(txn: &mut impl Writer) {
         "put_twice",
         "put_each",
         "put_in_a_loop",
+        "read_and_hand_over",
         "put_and_refuse",
         "guard_a_part",
         "guard_and_refuse",

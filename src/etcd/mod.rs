@@ -181,6 +181,7 @@ use std::time::Duration;
 pub use options::EtcdOptions;
 
 /// The parts of an address, without the password. Opens no connection.
+// Hidden: for the fuzz targets of this repository alone.
 #[cfg(feature = "_fuzz")]
 #[doc(hidden)]
 pub fn shown_address(address: &str) -> crate::Result<String> {

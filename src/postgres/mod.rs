@@ -123,6 +123,7 @@ pub use options::PostgresOptions;
 pub use sql::Engine;
 
 /// The parts of an address, without user and password. Opens no connection.
+// Hidden: for the fuzz targets of this repository alone.
 #[cfg(feature = "_fuzz")]
 #[doc(hidden)]
 pub fn shown_address(address: &str) -> crate::Result<String> {

@@ -116,6 +116,7 @@ pub trait Upgrade: Serialize + DeserializeOwned + 'static {
 
 /// The version before another one, and all before it. Implemented for each type with [`Upgrade`],
 /// for [`Plain`] and for [`Nothing`].
+// Its functions are hidden: codecs alone call them, in the order that they need.
 pub trait Older {
     /// The record type.
     type Record;

@@ -125,7 +125,6 @@ impl State {
 }
 
 /// The outcome for the id of a key.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     /// The key got this id.

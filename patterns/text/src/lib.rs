@@ -42,6 +42,7 @@
 //! queries*. The kinds of queries are those of Lucene.
 
 pub mod analysis;
+// Hidden: for the fuzz targets of this repository alone.
 #[cfg(feature = "_fuzz")]
 #[doc(hidden)]
 pub mod fuzz;

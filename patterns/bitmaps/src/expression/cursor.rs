@@ -23,7 +23,6 @@ impl BitmapExpr {
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count).
-    #[doc(hidden)]
     pub fn cursor<'r, R: Reader>(&self, reader: &'r R) -> Result<IdCursor<'r, R>> {
         let chunks = Some(Evaluation::all(self, reader, Order::Ascending)?);
         Ok(IdCursor { chunks, chunk: 0, offsets: Vec::new(), at: 0 })
@@ -34,7 +33,6 @@ impl BitmapExpr {
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count).
-    #[doc(hidden)]
     pub fn to_vec<I: TryFrom<u64>>(
         &self,
         reader: &impl Reader,

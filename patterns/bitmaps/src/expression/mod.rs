@@ -88,7 +88,6 @@ mod tree;
 mod walks;
 mod within_chunk;
 
-#[doc(hidden)]
 pub use cursor::IdCursor;
 pub(crate) use evaluation::Evaluation;
 pub(crate) use held::Held;

@@ -200,7 +200,6 @@ impl BitmapExpr {
     }
 
     /// A hash of the expression and of the contents of its bitmaps in memory.
-    #[doc(hidden)]
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::new();
         self.hash(&mut hash);

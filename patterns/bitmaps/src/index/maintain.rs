@@ -145,8 +145,20 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// [`update`](Derived::update) that returns the id of each changed record, for data that
     /// another index keeps under the same ids. The numbers of `changes` that `also` selects get an
     /// id even if no field changes; the others may be [`Given::Never`].
-    #[doc(hidden)]
+    ///
+    /// # Errors
+    /// The errors of `update`.
     pub fn follow(
+        &self,
+        txn: &mut DynWriter<'_>,
+        changes: &[RecordChange<'_, K, V>],
+        also: impl Fn(usize) -> bool,
+        writes: &mut SortedWrites,
+    ) -> Result<Vec<Given>> {
+        txn.guarded(|txn| self.give_ids(txn, changes, also, writes))
+    }
+
+    fn give_ids(
         &self,
         txn: &mut DynWriter<'_>,
         changes: &[RecordChange<'_, K, V>],

@@ -363,7 +363,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
 
     /// The options that determine the stored bytes, as stored by a schema: the kind of ids, and the
     /// fields by name.
-    #[doc(hidden)]
     pub fn options(&self) -> String {
         let ids = if self.reuses_ids() { "dense ids" } else { "keys as ids" };
         let field = |field: &Field<K, V>| match field.function {
@@ -376,7 +375,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// The types of the fields by name, as stored by a schema.
-    #[doc(hidden)]
     pub fn parts(&self) -> String {
         let fields = self.fields.iter().filter(|field| !field.values.is_empty());
         let mut fields: Vec<_> =

@@ -38,7 +38,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///
     /// # Errors
     /// Any error of the store; if the stored bytes are not an id, an error with the key.
-    #[doc(hidden)]
     pub fn ids_of<'k>(
         &self,
         reader: &impl Reader,
@@ -59,7 +58,6 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     }
 
     /// An expression of ids of this index in memory. They must ascend.
-    #[doc(hidden)]
     pub fn of_sorted_ids(&self, ids: impl IntoIterator<Item = u64>) -> BitmapExpr {
         BitmapExpr::of_sorted(ids).of_reused_ids(self.reuses_ids())
     }
