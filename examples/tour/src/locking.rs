@@ -113,7 +113,7 @@ impl Step for LocksAndWork {
 
     /// Replaces the data in each run, so that there is something to move.
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
-        self.locks.clean_up(store)?;
+        self.locks.sweep(store)?;
         let snapshot = store.snapshot()?;
         let mut of_france = Vec::new();
         for region in [FROM, TO] {

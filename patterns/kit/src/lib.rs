@@ -10,7 +10,7 @@
 //! | pages of a query | [`Page`], [`Continuation`], [`answers`] |
 //! | scans that skip entries and count what they read | [`Walk`], [`scan`], [`Reading`], [`Explain`] |
 //! | checks | [`Inconsistency`], [`Rule`], [`check_in_steps`] |
-//! | work in bounded transactions | [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
+//! | work in bounded transactions | [`in_batches`], [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
 //!
 //! A scan over the first entry of each group, which steps over the other entries or begins a new
 //! range, whichever is cheaper:
@@ -68,6 +68,7 @@ mod continuation;
 pub mod derived;
 mod explain;
 mod fnv;
+mod in_batches;
 mod inconsistency;
 pub mod parts;
 mod positions;
@@ -82,6 +83,7 @@ pub use check_in_steps::check_in_steps;
 pub use continuation::{Continuation, Page, UnreadableEntry, answers};
 pub use explain::{Explain, Reading, Scan, scan};
 pub use fnv::Fnv;
+pub use in_batches::in_batches;
 pub use inconsistency::{Inconsistency, Rule};
 pub use positions::{page_behind, refuse_foreign};
 pub use progress::{Progress, RepairOptions, RepairPosition};

@@ -30,8 +30,8 @@ pub struct RepairPosition {
 }
 
 /// The work done so far in bounded transactions: by a repair, a build, a drain, a drop, a
-/// propagation of denormalized fields, a garbage collection of versions, or a move or a deletion in
-/// a tree.
+/// propagation of denormalized fields, a sweep of what is no longer needed, or a move or a deletion
+/// in a tree.
 ///
 /// A function that takes a `progress` calls it after each commit and stops if that returns
 /// [`ControlFlow::Break`](std::ops::ControlFlow::Break).

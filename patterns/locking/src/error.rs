@@ -118,9 +118,9 @@ pub enum LockError {
         session: u64,
     },
     /// Sessions ended without a release, and more of their requests are in the way than one request
-    /// removes. Remove them with [`Locks::clean_up`](crate::Locks::clean_up).
+    /// removes. Remove them with [`Locks::sweep`](crate::Locks::sweep).
     #[error(
-        "more than {limit} requests of sessions that have ended exclude {lock}; call `Locks::clean_up`, then request again"
+        "more than {limit} requests of sessions that have ended exclude {lock}; call `Locks::sweep`, then request again"
     )]
     ManyEnded {
         /// The requested locks.

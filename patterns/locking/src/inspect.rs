@@ -1,9 +1,10 @@
 //! Who holds what, who waits for whom, and how locks of ended sessions are removed.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use keyloom::{Order, Reader, Result, Store, Writer};
-use keyloom_kit::{BatchSize, Inconsistency, Rule};
+use keyloom_kit::{BatchSize, Inconsistency, Progress, RepairOptions, Rule};
 
 #[cfg(doc)]
 use crate::LockError;
@@ -13,8 +14,9 @@ use crate::records::{Request, SessionRecord};
 use crate::tokens::TICKETS;
 use crate::{Blocker, Grant};
 
-/// How many requests one transaction of a clean-up visits.
-const BATCH: usize = 100;
+/// How many requests one transaction of a sweep visits: few, since it may conflict with requests
+/// for the same locks.
+pub(crate) const SWEPT: usize = 100;
 
 /// A request with its session, as [`Locks::requests`] reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,26 +90,50 @@ impl Locks {
     }
 
     /// Removes sessions whose lease and grace period are over, and their requests, except those
-    /// with unfinished work. Works in bounded transactions, and returns the number of requests
-    /// removed. Requests that are in the way of another one are also removed by that one; call it
-    /// now and then for the others.
+    /// with unfinished work, in bounded transactions. Requests that are in the way of another one
+    /// are also removed by that one; call it now and then for the others. In the progress,
+    /// `records` is the number of ended sessions, and `removed` that of their requests.
     ///
     /// # Errors
     /// Any error of the store.
-    pub fn clean_up(&self, store: &impl Store) -> Result<u64> {
-        let (mut removed, mut size) = (0, BatchSize::new(BATCH));
+    pub fn sweep(&self, store: &impl Store) -> Result<Progress> {
+        let options = RepairOptions { batch: SWEPT, ..RepairOptions::default() };
+        self.sweep_with(store, &options, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`sweep`](Locks::sweep) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. The next sweep removes the rest; it needs no position.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn sweep_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let (mut done, mut size) = (Progress::default(), BatchSize::new(options.batch));
+        // Listed in a snapshot: a transaction that reads all sessions would conflict with each of
+        // their heartbeats.
+        let now = self.clock.now()?;
         let sessions = self.sessions(&store.snapshot()?)?;
-        for (session, _) in sessions {
+        for (session, _) in sessions.iter().filter(|(_, session)| now >= session.dead_at()) {
             loop {
                 let (some, is_complete) =
-                    size.transact(store, |txn, batch| self.remove_ended(txn, session, batch))?;
-                removed += some;
+                    size.transact(store, |txn, batch| self.remove_ended(txn, *session, batch))?;
+                done.removed += some;
+                done.records += u64::from(is_complete);
+                if progress(&done).is_break() {
+                    return Ok(done);
+                }
                 if is_complete {
                     break;
                 }
             }
         }
-        Ok(removed)
+        done.finished = true;
+        let _ = progress(&done);
+        Ok(done)
     }
 
     /// Removes some requests of a session if it has ended, and its record after the last.

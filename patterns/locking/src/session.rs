@@ -263,13 +263,13 @@ impl<S: Store + Clone> Session<S> {
         })
     }
 
-    /// Calls `request`, and once more after a clean-up if too many ended requests are in the way.
+    /// Calls `request`, and once more after a sweep if too many ended requests are in the way.
     fn tidying<T>(&self, request: impl Fn() -> Result<T>) -> Result<T> {
         let answer = request();
         if !is_many_ended(&answer) {
             return answer;
         }
-        self.locks.clean_up(&self.store)?;
+        self.locks.sweep(&self.store)?;
         request()
     }
 

@@ -1,12 +1,11 @@
 //! Removal of files and directories.
 
+use std::ops::ControlFlow;
+
 use keyloom::{Reader, Result, Store, Writer};
-use keyloom_kit::BatchSize;
+use keyloom_kit::{Progress, RepairOptions, in_batches};
 
 use super::{Entry, Files, FilesError, Kind, TRASH};
-
-/// How many records are removed in a transaction, unless that exceeds a limit of the store.
-const BATCH: usize = 1_000;
 
 impl Files {
     /// Removes a file, or a directory that is empty.
@@ -25,35 +24,48 @@ impl Files {
     }
 
     /// Removes a file, or a directory with all that is in it. It disappears in one transaction;
-    /// the records are removed in further ones. If these do not run,
-    /// [`empty_trash`](Files::empty_trash) completes the removal. Returns the number of entries and
-    /// pieces that were removed, also those of other removals that were not complete.
+    /// the records are removed in further ones. If these do not run, [`sweep`](Files::sweep)
+    /// completes the removal. Its progress counts the entries and pieces that were removed, also
+    /// those of other removals that were not complete.
     ///
     /// # Errors
     /// [`FilesError::BadPath`], [`FilesError::NotFound`], [`FilesError::NotADirectory`]; any error
     /// of the store.
-    pub fn remove_all(&self, store: &impl Store, path: &str) -> Result<u64> {
+    pub fn remove_all(&self, store: &impl Store, path: &str) -> Result<Progress> {
         store.transact(|txn| {
             let (id, mut entry) = self.required(txn, path)?;
             (entry.directory, entry.name) = (TRASH, id.to_string());
             self.entries.put(txn, &id, &entry)
         })?;
-        self.empty_trash(store)
+        self.sweep(store)
     }
 
-    /// Completes removals that were stopped, in bounded transactions. Returns the number of entries
-    /// and pieces that were removed.
+    /// Completes removals that were stopped, in bounded transactions. `removed` of the progress is
+    /// the number of entries and pieces.
     ///
     /// # Errors
     /// Any error of the store.
-    pub fn empty_trash(&self, store: &impl Store) -> Result<u64> {
-        let (mut all, mut size) = (0, BatchSize::new(BATCH));
-        loop {
-            match size.transact(store, |txn, batch| self.remove_some(txn, batch as u64))? {
-                0 => return Ok(all),
-                some => all += some,
-            }
-        }
+    pub fn sweep(&self, store: &impl Store) -> Result<Progress> {
+        self.sweep_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`sweep`](Files::sweep) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. The next sweep removes the rest; it needs no position.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn sweep_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        in_batches(store, options, progress, |txn, batch, done| {
+            let removed = self.remove_some(txn, batch as u64)?;
+            done.removed += removed;
+            done.finished = removed < batch as u64;
+            Ok(())
+        })
     }
 
     /// Removes a batch from the trash.

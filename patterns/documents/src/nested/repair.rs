@@ -6,8 +6,8 @@ use std::slice::{from_mut, from_ref};
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, Order, Reader, Result, Store};
+use keyloom_kit::in_batches;
 use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Rule, page_behind};
-use keyloom_tables::derived::repair_in_batches;
 use keyloom_tables::table::record;
 
 use super::Nested;
@@ -53,7 +53,7 @@ where
         let options = RepairOptions::default();
         let indexed = self.relation.children.repair(store)?;
         let parents = self.relation.parents.table();
-        let moved = repair_in_batches(store, &options, to_the_end, |txn, batch, next| {
+        let moved = in_batches(store, &options, to_the_end, |txn, batch, next| {
             let last = next.position.last.as_deref();
             let EntryPage { entries, last } = page_behind(last, txn, parents.space(), batch)?;
             next.records += entries.len() as u64;

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, KeyBuf, Order, Reader, Result, Store};
+use keyloom_kit::in_batches;
 use keyloom_kit::{
     Continuation, Inconsistency, Progress, RecordKey, RepairOptions, Rule, get_many, page_behind,
 };
-use keyloom_tables::derived::repair_in_batches;
 use keyloom_tables::table::record;
 
 use super::Relation;
@@ -81,7 +81,7 @@ where
         resolve: impl Fn(&mut DynWriter<'_>, &[K], &mut Progress) -> Result<()>,
     ) -> Result<Progress> {
         let space = self.children.table().space();
-        repair_in_batches(store, options, progress, |txn, batch, next| {
+        in_batches(store, options, progress, |txn, batch, next| {
             let EntryPage { entries, last } =
                 page_behind(next.position.last.as_deref(), txn, space, batch)?;
             next.records += entries.len() as u64;

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
 use keyloom_kit::derived::{is_undecodable, unless_undecodable};
+use keyloom_kit::in_batches;
 use keyloom_kit::{Progress, RecordKey, RepairOptions, within};
-use keyloom_tables::derived::repair_in_batches;
 use keyloom_tables::index::Found;
 
 use super::Expiry;
@@ -57,7 +57,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        repair_in_batches(store, options, progress, |txn, batch, progress| {
+        in_batches(store, options, progress, |txn, batch, progress| {
             txn.guarded(|txn| self.sweep_batch(txn, now, batch, progress))
         })
     }

@@ -1,8 +1,10 @@
 //! Enqueueing, and the keys that make it idempotent.
 
+use std::ops::ControlFlow;
+
 use keyloom::value::Codec;
 use keyloom::{Reader, Result, Store, Writer};
-use keyloom_kit::Progress;
+use keyloom_kit::{Progress, RepairOptions};
 use serde::{Deserialize, Serialize};
 
 use super::job::{Enqueued, NewJob, StoredJob};
@@ -105,7 +107,21 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// # Errors
     /// The errors of [`Expiry::sweep`](crate::Expiry::sweep).
     pub fn sweep<S: Store>(&self, store: &S) -> Result<Progress> {
-        self.done.sweep(store, self.now()?)
+        self.sweep_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`sweep`](WorkQueue::sweep) with options. Calls `progress` after each transaction and stops
+    /// if that breaks. The next sweep removes the rest, with or without the position.
+    ///
+    /// # Errors
+    /// The errors of [`sweep`](WorkQueue::sweep).
+    pub fn sweep_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        self.done.sweep_with(store, self.now()?, options, progress)
     }
 }
 

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Error, Order, Reader, Result, Store, Writer};
-use keyloom_kit::BatchSize;
+use keyloom::value::Postcard;
+use keyloom::{EntryPage, Error, Order, Reader, Result, Writer};
+use keyloom_kit::derived::unless_undecodable;
+use keyloom_kit::{Progress, page_behind};
 use keyloom_tables::Table;
+use keyloom_tables::table::record;
 use serde::{Deserialize, Serialize};
 
 use super::Of;
 use crate::path::PathPart;
 use crate::records::SessionRecord;
 use crate::{Blocker, Locks};
-
-/// How many members one transaction of a clean-up visits.
-const BATCH: usize = 100;
 
 /// A member, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,28 +166,33 @@ impl Members {
         }
     }
 
-    /// Removes the members of all resources whose sessions have ended.
-    pub(super) fn clean_up(&self, store: &impl Store) -> Result<u64> {
-        let (mut removed, mut after) = (0, None);
-        let mut size = BatchSize::new(BATCH);
-        loop {
-            let (some, next) = size.transact(store, |txn, batch| {
-                let page = self.table.page(txn, (), Order::Ascending, batch, after.as_ref())?;
-                let sessions = page.items.iter().map(|(_, member)| member.session);
-                let (sessions, now) = (self.sessions(txn, sessions)?, self.locks.clock.now()?);
-                let mut some = 0;
-                for (key, member) in &page.items {
-                    if sessions.get(&member.session).is_none_or(|owner| now >= owner.dead_at()) {
-                        some += u64::from(self.table.delete(txn, key)?);
-                    }
-                }
-                Ok((some, page.next))
-            })?;
-            removed += some;
-            match next {
-                Some(next) => after = Some(next),
-                None => return Ok(removed),
+    /// Removes some members whose sessions have ended, behind the position of `done`.
+    pub(super) fn sweep_batch(
+        &self,
+        txn: &mut impl Writer,
+        batch: usize,
+        done: &mut Progress,
+    ) -> Result<()> {
+        let space = self.table.space();
+        let EntryPage { entries, last } =
+            page_behind(done.position.last.as_deref(), txn, space, batch)?;
+        done.position.last = last;
+        done.entries += entries.len() as u64;
+        let mut members: Vec<((PathPart, u64), Member)> = Vec::new();
+        for entry in entries {
+            // A damaged record must not stop the sweep of all others.
+            match unless_undecodable(record::<_, _, _, Postcard>(space, entry))? {
+                Some(member) => members.push(member),
+                None => done.undecodable += 1,
             }
         }
+        let sessions = members.iter().map(|(_, member)| member.session);
+        let (sessions, now) = (self.sessions(txn, sessions)?, self.locks.clock.now()?);
+        for (key, member) in &members {
+            if sessions.get(&member.session).is_none_or(|owner| now >= owner.dead_at()) {
+                done.removed += u64::from(self.table.delete(txn, key)?);
+            }
+        }
+        Ok(())
     }
 }

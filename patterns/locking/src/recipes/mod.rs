@@ -97,9 +97,13 @@ mod members;
 mod semaphore;
 mod wait;
 
+use std::ops::ControlFlow;
+
 use keyloom::{Error, Result, Store};
+use keyloom_kit::{Progress, RepairOptions, in_batches};
 use keyloom_tables::{Schema, Table};
 
+use crate::inspect::SWEPT;
 use crate::path::PathPart;
 use crate::{Lock, LockPath, Locks};
 
@@ -187,14 +191,36 @@ impl Recipes {
         Ok(Election { of: Of::new(path)?, locks, leaders })
     }
 
-    /// Removes the permits and entries of sessions that have ended, in bounded transactions, and
-    /// returns how many. Requests for the same resource remove them as well; call it now and then
-    /// for the others.
+    /// Removes the permits and entries of sessions that have ended, in bounded transactions.
+    /// Requests for the same resource remove them as well; call it now and then for the others.
     ///
     /// # Errors
     /// Any error of the store.
-    pub fn clean_up(&self, store: &impl Store) -> Result<u64> {
-        Ok(self.permits.clean_up(store)? + self.entries.clean_up(store)?)
+    pub fn sweep(&self, store: &impl Store) -> Result<Progress> {
+        let options = RepairOptions { batch: SWEPT, ..RepairOptions::default() };
+        self.sweep_with(store, &options, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`sweep`](Recipes::sweep) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. The next sweep removes the rest, with or without the position.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub fn sweep_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        in_batches(store, options, progress, |txn, batch, done| {
+            // The permits, then the entries.
+            let members = if done.position.entries { &self.entries } else { &self.permits };
+            members.sweep_batch(txn, batch, done)?;
+            let is_over = done.position.last.is_none();
+            done.finished = is_over && done.position.entries;
+            done.position.entries |= is_over;
+            Ok(())
+        })
     }
 }
 

@@ -114,7 +114,7 @@ fn recover(store: &Lmdb, drive: &Drive, on_takeover: OnTakeover) -> u64 {
 /// Nothing of the dead sessions remains.
 fn judge_locks(store: &Lmdb, drive: &Drive, text: &str) {
     let locks = &drive.locks;
-    locks.clean_up(store).unwrap();
+    locks.sweep(store).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert!(locks.check(&snapshot).unwrap().is_empty(), "{text}");
     assert!(locks.unfinished(&snapshot).unwrap().is_empty(), "{text}");

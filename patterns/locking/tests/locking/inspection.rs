@@ -59,14 +59,14 @@ fn ended_sessions_are_cleaned_up<S: Store>(store: &S) {
     for n in 0..250 {
         bench.try_lock(ada, &exclusive(&format!("a/{n}"))).unwrap();
     }
-    let early = bench.locks.clean_up(store).unwrap();
+    let early = bench.locks.sweep(store).unwrap().removed;
     assert_eq!(early, 0);
     bench.let_leases_end();
     let bob = bench.session("bob");
     let text = refused(bench.try_lock(bob, &exclusive("a"))).to_string();
     // A request removes only some of them.
-    assert!(text.contains("clean_up"), "{text}");
-    assert_eq!(bench.locks.clean_up(store).unwrap(), 250);
+    assert!(text.contains("Locks::sweep"), "{text}");
+    assert_eq!(bench.locks.sweep(store).unwrap().removed, 250);
     bench.try_lock(bob, &exclusive("a")).unwrap();
     let sessions = bench.locks.sessions(&store.snapshot().unwrap()).unwrap();
     assert_eq!(sessions.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [bob]);

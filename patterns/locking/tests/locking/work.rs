@@ -117,7 +117,7 @@ fn unfinished_work_keeps_its_lock<S: Store>(store: &S) {
     let taken = store.transact(|txn| bench.locks.take_over(txn, bob, key, on)).unwrap();
     assert_eq!(taken, None);
     bench.let_leases_end();
-    bench.locks.clean_up(store).unwrap();
+    bench.locks.sweep(store).unwrap();
     let bob = bench.session("bob");
     let error = refused(bench.try_lock(bob, &exclusive("a/b"))).to_string();
     assert!(error.contains(r#"session "ada" has ended with unfinished work under X on /"a""#));

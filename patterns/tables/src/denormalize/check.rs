@@ -6,10 +6,11 @@ use std::sync::Arc;
 use keyloom::value::Codec;
 use keyloom::{EntryPage, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::derived::{Attach as _, Derived};
-use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Rule, page_behind};
+use keyloom_kit::{
+    Inconsistency, Progress, RecordKey, RepairOptions, Rule, in_batches, page_behind,
+};
 
 use super::DenormalizedFields;
-use crate::derived;
 use crate::derived::Maintained;
 use crate::table::{Table, record};
 
@@ -89,9 +90,7 @@ where
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        derived::repair_in_batches(store, options, progress, |txn, batch, done| {
-            self.repair_batch(txn, batch, done)
-        })
+        in_batches(store, options, progress, |txn, batch, done| self.repair_batch(txn, batch, done))
     }
 
     fn repair_batch(&self, txn: &mut impl Writer, batch: usize, done: &mut Progress) -> Result<()> {

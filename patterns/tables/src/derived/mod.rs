@@ -41,4 +41,4 @@ pub use keyloom_kit::derived::{
 };
 pub use keyloom_kit::{RepairOptions, RepairPosition};
 pub use maintained::Maintained;
-pub use repair::{repair, repair_in_batches};
+pub use repair::repair;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::{EntryPage, Result, Store, Writer};
 use keyloom_kit::{
-    BatchSize, Progress, RecordKey, RepairOptions, RepairPosition, Rule, page_behind,
+    Progress, RecordKey, RepairOptions, RepairPosition, Rule, in_batches, page_behind,
 };
 
 use super::DerivedEntries;
@@ -41,37 +41,13 @@ pub fn repair<S: Store, K: RecordKey, V, C: Codec<V>>(
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Progress> {
     table.refuse_unless_attached(derived.space())?;
-    repair_in_batches(store, options, progress, |txn, batch, next| {
+    in_batches(store, options, progress, |txn, batch, next| {
         table.check_repair(txn)?;
         match next.position.entries {
             false => write_missing(derived, table, txn, batch, next),
             true => remove_superfluous(derived, table, txn, batch, next),
         }
     })
-}
-
-/// The loop of every repair: `body` does a part of the work in one transaction and records its
-/// position in the [`Progress`].
-pub fn repair_in_batches<S: Store>(
-    store: &S,
-    options: &RepairOptions,
-    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
-    mut body: impl FnMut(&mut S::Transaction<'_>, usize, &mut Progress) -> Result<()>,
-) -> Result<Progress> {
-    let mut size = BatchSize::new(options.batch);
-    let mut done = Progress::beginning(options);
-    while !done.finished {
-        // The body may run more than once, so each run starts from the last committed progress.
-        done = size.transact(store, |txn, batch| {
-            let mut next = done.clone();
-            body(txn, batch, &mut next)?;
-            Ok(next)
-        })?;
-        if progress(&done).is_break() {
-            break;
-        }
-    }
-    Ok(done)
 }
 
 fn write_missing<K: RecordKey, V, C: Codec<V>>(

@@ -22,7 +22,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     /// ([`Rule::Foreign`]). Run it while there are no updates.
     ///
     /// Stale entries that are listed are not faults:
-    /// [`collect_garbage`](PropertyIndex::collect_garbage) removes them.
+    /// [`sweep`](PropertyIndex::sweep) removes them.
     ///
     /// # Errors
     /// Any error of the store; an error for an update that does not decode, since updates are the

@@ -84,7 +84,7 @@
 //! | [`value`](PropertyIndex::value) | 1 range, usually of 1 key; 3 while an update is in progress or after one died | 1 to 3 |
 //! | [`items_with`](PropertyIndex::items_with), [`items_within`](PropertyIndex::items_within) | 2 ranges for the level, 1 for each of 2ˡ⁺¹ − 1 buckets, and a [`value`](PropertyIndex::value) for each entry | as many |
 //! | [`items`](PropertyIndex::items) | 1 range of all updates, and a `value` for each item | 1 + items |
-//! | [`collect_garbage`](PropertyIndex::collect_garbage) | 1 range, 2 keys written for each stale update | 1 + 2 for each |
+//! | [`sweep`](PropertyIndex::sweep) | 1 range, 2 keys written for each stale update | 1 + 2 for each |
 //! | [`check`](PropertyIndex::check) | all updates and entries, and one get or more for each | as many |
 //! | [`repair`](PropertyIndex::repair) | the same, and a commit for each repaired key | as many |
 //!

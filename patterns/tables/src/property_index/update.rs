@@ -2,7 +2,7 @@
 //! point.
 
 use keyloom::{Error, KeyBuf, Order, Reader, Result, Store, Writer, check_key, pack};
-use keyloom_kit::{Fnv, RecordKey};
+use keyloom_kit::{Fnv, Progress, RecordKey};
 
 use super::list::{Place, State, Update};
 use super::stamps::{Stamp, Stamps};
@@ -31,7 +31,7 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
     }
 
     /// Removes the value of an item. The item then no longer belongs to the container. Its last
-    /// update is removed by the next [`collect_garbage`](PropertyIndex::collect_garbage) after the
+    /// update is removed by the next [`sweep`](PropertyIndex::sweep) after the
     /// grace.
     ///
     /// # Errors
@@ -122,18 +122,20 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
 
     /// Removes the stale updates of an item with their entries: those that lost a race and, after
     /// the grace, those that died. Every [`set`](PropertyIndex::set) does the same, so this is for
-    /// items that are no longer updated. `stamps` provides the time.
+    /// items that are no longer updated. `stamps` provides the time. `removed` of the progress is
+    /// the number of updates. The work is bounded by those of one item, so it takes no options.
     ///
     /// # Errors
     /// Any error of the store; an error for an update that does not decode.
-    pub fn collect_garbage(
+    pub fn sweep(
         &self,
         store: &impl Store,
         stamps: &Stamps,
         container: &C,
         item: &I,
-    ) -> Result<()> {
-        self.tidy_place(store, stamps.now_us(), &Self::place(container, item)).map(drop)
+    ) -> Result<Progress> {
+        let removed = self.tidy_place(store, stamps.now_us(), &Self::place(container, item))?;
+        Ok(Progress { removed, ..Progress::complete() })
     }
 
     /// Returns how many updates were removed from the list.

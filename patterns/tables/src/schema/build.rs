@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, KeyBuf, Result, Store, Subspace, Writer};
 use keyloom_kit::derived::{RecordChange, SortedWrites};
-use keyloom_kit::{BatchSize, Progress, page_behind};
+use keyloom_kit::{Progress, RepairOptions, page_behind};
 
 use super::attached::Attached;
 #[cfg(doc)]
@@ -309,8 +309,11 @@ pub(super) fn in_batches<S: Store>(
     progress: impl FnMut(&Progress) -> ControlFlow<()>,
     mut step: impl FnMut(&mut S::Transaction<'_>, usize) -> Result<Progress>,
 ) -> Result<Progress> {
-    let mut size = BatchSize::new(batch);
-    repeated(progress, || size.transact(store, &mut step))
+    let options = RepairOptions { batch, ..RepairOptions::default() };
+    keyloom_kit::in_batches(store, &options, progress, |txn, batch, done| {
+        *done = done.followed_by(&step(txn, batch)?);
+        Ok(())
+    })
 }
 
 /// Runs `step` until it has finished or `progress` breaks.

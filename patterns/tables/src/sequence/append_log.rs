@@ -1,12 +1,14 @@
 //! Records under consecutive numbers.
 
 use std::fmt;
-use std::ops::RangeBounds;
+use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{KeyRange, Order, Reader, Result, Subspace, Writer};
+use keyloom::{KeyRange, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::derived::Attach;
-use keyloom_kit::{Continuation, Inconsistency, Page, RecordKey, Rule, Select};
+use keyloom_kit::{
+    Continuation, Inconsistency, Page, Progress, RecordKey, RepairOptions, Rule, Select, in_batches,
+};
 
 use super::Sequence;
 use super::walk::ids;
@@ -75,7 +77,7 @@ impl<C: RecordKey + Clone, V, K> AppendLog<C, V, K> {
     /// The same log, but each append removes the record whose number is smaller by `keep`. So each
     /// container holds at most its last `keep` records. `keep` is at least 1.
     ///
-    /// If a bound is set or lowered, older records stay until [`trim`](AppendLog::trim).
+    /// If a bound is set or lowered, older records stay until [`sweep`](AppendLog::sweep).
     #[must_use]
     pub fn bounded(self, keep: u64) -> Self {
         Self { keep: Some(keep.max(1)), ..self }
@@ -165,31 +167,44 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         self.records.page(reader, ids(container, numbers), order, limit, after)
     }
 
-    /// Removes at most `most` records that are older than the last `keep` numbers, the oldest
-    /// first, and returns how many. Run it in transactions of its own until it returns 0.
+    /// Removes the records that are older than the last `keep` numbers, the oldest first, in
+    /// bounded transactions.
     ///
-    /// For n removed records it costs one get, one range of n records, n gets and n keys written,
-    /// in three round trips.
+    /// For n records removed by a transaction it costs one get, one range of n records, n gets and
+    /// n keys written, in three round trips.
     ///
     /// # Errors
     /// Errors of [`Table::delete_many`].
-    pub fn trim(
+    pub fn sweep(&self, store: &impl Store, container: &C, keep: u64) -> Result<Progress> {
+        let options = RepairOptions::default();
+        self.sweep_with(store, container, keep, &options, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`sweep`](AppendLog::sweep) with options. Calls `progress` after each transaction and stops
+    /// if that breaks. The next sweep removes the rest; it needs no position.
+    ///
+    /// # Errors
+    /// The errors of [`sweep`](AppendLog::sweep).
+    pub fn sweep_with<S: Store>(
         &self,
-        txn: &mut impl Writer,
+        store: &S,
         container: &C,
         keep: u64,
-        most: usize,
-    ) -> Result<usize> {
-        txn.guarded(|txn| {
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        in_batches(store, options, progress, |txn, batch, done| {
             let last = self.numbers.last(txn, container)?;
             let old = ids(container, ..=last.saturating_sub(keep));
             // Reads only the keys, so a record that does not decode can be deleted.
             let range = Select::<(C, u64)>::key_range(&old, self.records.space());
-            let page = txn.page(range, Order::Ascending, most)?;
+            let page = txn.page(range, Order::Ascending, batch)?;
             let keys = page.entries.iter().map(|(key, _)| self.unpack(key));
             let keys = keys.collect::<Result<Vec<(C, u64)>>>()?;
+            done.finished = page.last.is_none();
             drop(page);
-            self.records.delete_many(txn, &keys)
+            done.removed += self.records.delete_many(txn, &keys)? as u64;
+            Ok(())
         })
     }
 

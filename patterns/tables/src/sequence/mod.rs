@@ -61,7 +61,7 @@
 //! | [`VersionstampedLog::read_new`] | | 1, reads what it returns | | 1 |
 //! | a walk of n records: [`AppendLog::range`], [`TimeBuckets::range`] | | 1, reads n | | 1 |
 //! | [`TimeBuckets::buckets`], which returns n | | n + 1, reads n | | n + 1 |
-//! | [`TimeBuckets::drop_before`] | | | 1 | 0 |
+//! | [`TimeBuckets::delete_before`] | | | 1 | 0 |
 //! | [`Sharded::read_new`] of s shards | | s, reads what it returns | | s |
 //! | [`AppendLog::check`], per container | 1 | 2, reads 2 | | 3 |
 //! | [`AppendLog::repair`] | | 1, reads 1 | 1 | 1 |

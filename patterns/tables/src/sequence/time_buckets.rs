@@ -38,7 +38,7 @@ use super::walk::ids;
 /// assert_eq!(two, [29.0, 28.0]);
 /// drop(snapshot);
 ///
-/// store.transact(|txn| readings.drop_before(txn, &7, 2))?;
+/// store.transact(|txn| readings.delete_before(txn, &7, 2))?;
 /// assert_eq!(readings.buckets(&store.snapshot()?, &7)?, [2]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -202,7 +202,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
     ///
     /// # Errors
     /// Any error of the store.
-    pub fn drop_before(&self, txn: &mut impl Writer, container: &C, bucket: u64) -> Result<()> {
+    pub fn delete_before(&self, txn: &mut impl Writer, container: &C, bucket: u64) -> Result<()> {
         txn.guarded(|txn| {
             let space = self.records.space().child(&(container,));
             txn.delete_range(space.range().before(&space.pack(&bucket)))

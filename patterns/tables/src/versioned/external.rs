@@ -1,20 +1,18 @@
 //! Versions that another system gives.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, Order, Result, Store, Writer};
-use keyloom_kit::RecordKey;
+use keyloom::{EntryPage, Error, Result, Store, Writer};
+use keyloom_kit::{Progress, RecordKey, RepairOptions, in_batches, page_behind};
 
 use super::{Expected, RecordConflict, VersionedRecord, VersionedTable};
-use crate::BatchSize;
+use crate::table::record;
 
 /// The largest external version. Greater ones would leave no versions for later changes, and
 /// negative numbers of other systems would become such ones.
 const LARGEST: u64 = i64::MAX.cast_unsigned();
-
-/// How many tombstones one transaction removes.
-const BATCH: usize = 1_000;
 
 /// A version given by another system, such as a time, a position in a log or the version of a row
 /// in another database. At most 2^63 - 1.
@@ -118,7 +116,7 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     /// changes may arrive later. Returns whether there was a record.
     ///
     /// A tombstone stays until a newer record is put, or until
-    /// [`forget_deletions`](VersionedTable::forget_deletions) removes it.
+    /// [`sweep`](VersionedTable::sweep) removes it.
     ///
     /// # Errors
     /// Errors of [`put_external`](VersionedTable::put_external), with the same effect on the
@@ -141,32 +139,44 @@ impl<K: RecordKey, V: Send + Sync + 'static, C: Codec<V>> VersionedTable<K, V, C
     }
 
     /// Removes the tombstones of external deletions with versions smaller than `before`, in bounded
-    /// transactions. Returns how many. Call it with the version of the oldest change that may
-    /// still arrive: changes older than a removed tombstone are no longer refused.
+    /// transactions. Call it with the version of the oldest change that may still arrive: changes
+    /// older than a removed tombstone are no longer refused.
     ///
     /// # Errors
-    /// Errors of [`Table::page`](crate::Table::page). Those of earlier transactions stay removed.
-    pub fn forget_deletions(&self, store: &impl Store, before: u64) -> Result<u64> {
-        let (mut removed, mut after) = (0, None);
-        let mut size = BatchSize::new(BATCH);
-        loop {
-            let (some, next) = size.transact(store, |txn, batch| {
-                let last = after.as_ref();
-                let page = self.tombstones.page(txn, (), Order::Ascending, batch, last)?;
-                let old = page.items.iter().filter(|(_, version)| *version < before);
-                let mut some = 0;
-                for (key, version) in old {
-                    self.tombstones.replace(txn, key, Some(version), None)?;
-                    some += 1;
-                }
-                Ok((some, page.next))
-            })?;
-            removed += some;
-            match next {
-                Some(next) => after = Some(next),
-                None => return Ok(removed),
+    /// Any error of the store, and [`Error::At`] for a tombstone that does not decode. Those of
+    /// earlier transactions stay removed.
+    pub fn sweep(&self, store: &impl Store, before: u64) -> Result<Progress> {
+        self.sweep_with(store, before, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`sweep`](VersionedTable::sweep) with options. Calls `progress` after each transaction and
+    /// stops if that breaks. The next sweep removes the rest, with or without the position.
+    ///
+    /// # Errors
+    /// The errors of [`sweep`](VersionedTable::sweep); [`Error::InvalidArgument`] for a position of
+    /// other data.
+    pub fn sweep_with<S: Store>(
+        &self,
+        store: &S,
+        before: u64,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let space = self.tombstones.space();
+        in_batches(store, options, progress, |txn, batch, done| {
+            let EntryPage { entries, last } =
+                page_behind(done.position.last.as_deref(), txn, space, batch)?;
+            (done.finished, done.position.last) = (last.is_none(), last);
+            done.entries += entries.len() as u64;
+            let tombstones = entries.into_iter();
+            let tombstones = tombstones.map(|entry| record::<_, K, u64, Postcard>(space, entry));
+            let tombstones = tombstones.collect::<Result<Vec<_>>>()?;
+            for (key, version) in tombstones.iter().filter(|(_, version)| *version < before) {
+                self.tombstones.replace(txn, key, Some(version), None)?;
+                done.removed += 1;
             }
-        }
+            Ok(())
+        })
     }
 
     /// What the change replaces, if it is newer.

@@ -103,12 +103,12 @@ pub fn a_directory_is_removed_in_steps(store: &impl Store) {
             .unwrap();
     }
     // 600 files with one piece each, and two directories.
-    assert_eq!(files.remove_all(store, "/gone").unwrap(), 1_202);
+    assert_eq!(files.remove_all(store, "/gone").unwrap().removed, 1_202);
     let snapshot = store.snapshot().unwrap();
     let left: Vec<String> =
         files.walk(&snapshot, "/").unwrap().map(|entry| entry.unwrap().0).collect();
     assert_eq!(left, ["/kept", "/kept/file"]);
     assert_eq!(pieces(&files, &snapshot, "gone"), []);
     assert_eq!(files.check(&snapshot).unwrap(), []);
-    assert_eq!(files.empty_trash(store).unwrap(), 0);
+    assert_eq!(files.sweep(store).unwrap().removed, 0);
 }

@@ -84,10 +84,10 @@ fn a_removal_that_was_stopped_is_completed() {
         let found = query.page(&snapshot).unwrap().files.len();
         assert_eq!(found, usize::from(is_there));
         drop(snapshot);
-        let left = files.empty_trash(&store).unwrap();
+        let left = files.sweep(&store).unwrap().removed;
         match removed {
             Ok(removed) => {
-                assert_eq!((removed, left, is_there), (3, 0, false));
+                assert_eq!((removed.removed, left, is_there), (3, 0, false));
                 break;
             }
             Err(error) => {

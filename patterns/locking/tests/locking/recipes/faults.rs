@@ -55,7 +55,7 @@ fn with_fault(n: u64, fault: Fault, name: &str, using: Use) -> bool {
         assert!(keys(&store).iter().all(|key| before.contains(key)), "{name}, {n}: {error}");
     }
     session.end().unwrap();
-    kitchen.recipes.clean_up(&faulty).unwrap();
+    kitchen.recipes.sweep(&faulty).unwrap();
     let other = kitchen.session("bob");
     using(&kitchen.recipes, &other).expect(name);
     assert_eq!(keys(&store).len(), before.len(), "{name}, {n}: {error}");

@@ -121,8 +121,8 @@ fn permits_of_dead_sessions_are_freed<S: Store + Clone>(store: &S) {
     // Without another request the clean-up frees them.
     let _held = semaphore.acquire(&carol).unwrap();
     kitchen.let_leases_end(&[]);
-    assert_eq!(kitchen.recipes.clean_up(store).unwrap(), 1);
-    assert_eq!(kitchen.recipes.clean_up(store).unwrap(), 0);
+    assert_eq!(kitchen.recipes.sweep(store).unwrap().removed, 1);
+    assert_eq!(kitchen.recipes.sweep(store).unwrap().removed, 0);
     assert_eq!(semaphore.sessions(&store.snapshot().unwrap()).unwrap(), []);
 }
 

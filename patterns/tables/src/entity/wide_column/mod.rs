@@ -3,7 +3,7 @@
 //! The data model of BigTable, HBase and the first versions of Cassandra: a cell is identified by
 //! row, family, column and timestamp. Rows need not have the same columns; a column exists once a
 //! value was written to it. Every write adds a version, so the row can be read *as of* any time,
-//! until [`collect`](WideColumns::collect) removes old versions.
+//! until [`sweep`](WideColumns::sweep) removes old versions.
 //!
 //! # Layout
 //!
@@ -41,7 +41,7 @@
 //! | [`versions`](WideColumns::versions) | | 1, reads what it returns | | 1 |
 //! | [`columns`](WideColumns::columns), [`row`](WideColumns::row) | | 1, reads all versions | | 1 |
 //! | [`delete_row`](WideColumns::delete_row) | | | 1 | 0 |
-//! | [`collect`](WideColumns::collect), per transaction | | 1, reads a batch | 1 per removed version | 1 |
+//! | [`sweep`](WideColumns::sweep), per transaction | | 1, reads a batch | 1 per removed version | 1 |
 //! | additionally, per deletion that may be removed | 1 | 1 | | 2 |
 //! | additionally, on resuming | | 1, reads the kept versions of a column | | 1 |
 //!
@@ -56,7 +56,7 @@
 //! in Bigtable, collecting by age keeps the current value, however old it is.
 
 mod cells;
-mod collect;
+mod sweep;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -68,7 +68,7 @@ use keyloom_kit::{RecordKey, within};
 use cells::{DELETED, Found, value_of};
 
 pub use cells::{Cell, Version};
-pub use collect::Keep;
+pub use sweep::Keep;
 
 /// The time after all timestamps, for reads of the newest version.
 pub const NOW: u64 = u64::MAX;

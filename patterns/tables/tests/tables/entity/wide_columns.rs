@@ -176,7 +176,7 @@ pub fn collecting_keeps_what_it_should_and_changes_no_read_that_is_promised(
         // In one call, or interrupted after each transaction and resumed.
         loop {
             let mut told = None;
-            let done = web.collect(store, keep, &options, |progress| {
+            let done = web.sweep_with(store, keep, &options, |progress| {
                 told = Some(progress.clone());
                 if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
@@ -265,7 +265,7 @@ pub fn wide_columns_cost_what_the_documentation_says(store: &(impl Store + Clone
     let one = Keep::Versions(NonZeroUsize::MIN);
     let options = RepairOptions { batch: 7, resume: None };
     let going_on = |_: &_| ControlFlow::Continue(());
-    let (done, cost) = store.measure(|store| web.collect(store, one, &options, going_on));
+    let (done, cost) = store.measure(|store| web.sweep_with(store, one, &options, going_on));
     // Three pages; nine and nine old versions and two tombstones, each checked by a get and a
     // range.
     assert_eq!(done.unwrap().removed, 20);
@@ -292,7 +292,7 @@ pub fn wide_columns_refuse_bad_input(store: &(impl Store + Clone)) {
         store.transact(|txn| txn.put(&key("x"), value)).unwrap();
         let error = web.get(&store.snapshot().unwrap(), &r, "f", "x", NOW).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
-        let collected = web.collect(store, Keep::Since(5), &options, going_on);
+        let collected = web.sweep_with(store, Keep::Since(5), &options, going_on);
         assert!(collected.unwrap_err().to_string().contains(words));
     }
     store.transact(|txn| txn.delete(&key("x"))).unwrap();
@@ -304,13 +304,13 @@ pub fn wide_columns_refuse_bad_input(store: &(impl Store + Clone)) {
 
     // A position of another collection, and one that is not a cell.
     let one = RepairOptions { batch: 1, resume: None };
-    let done = web.collect(store, Keep::Since(9), &one, |_| ControlFlow::Break(())).unwrap();
+    let done = web.sweep_with(store, Keep::Since(9), &one, |_| ControlFlow::Break(())).unwrap();
     let elsewhere = WideColumns::<Row>::new(&Subspace::new("elsewhere"));
     let mut resumed = RepairOptions { batch: 1, resume: Some(done.position) };
-    let error = elsewhere.collect(store, Keep::Since(9), &resumed, going_on).unwrap_err();
+    let error = elsewhere.sweep_with(store, Keep::Since(9), &resumed, going_on).unwrap_err();
     assert!(error.to_string().contains("another repair"), "{error}");
     resumed.resume.as_mut().unwrap().last = Some(web.space().pack(&("r", 1, "f")));
-    let error = web.collect(store, Keep::Since(9), &resumed, going_on).unwrap_err();
+    let error = web.sweep_with(store, Keep::Since(9), &resumed, going_on).unwrap_err();
     assert!(matches!(error, Error::At { .. }), "{error}");
 
     // A fault in a write or in a collection leaves complete versions.
@@ -372,7 +372,7 @@ fn going<S: Store>(
     keep: Keep,
     options: &RepairOptions,
 ) -> Result<u64> {
-    web.collect(store, keep, options, |_| ControlFlow::Continue(())).map(|done| done.removed)
+    web.sweep_with(store, keep, options, |_| ControlFlow::Continue(())).map(|done| done.removed)
 }
 
 /// Another writer overwrites a tombstone between two transactions of a collection.
@@ -388,7 +388,7 @@ fn a_value_that_replaces_a_deletion_is_not_collected_with_it() {
         })
         .unwrap();
     let options = RepairOptions { batch: 1, resume: None };
-    web.collect(&store, Keep::Since(9), &options, |progress| {
+    web.sweep_with(&store, Keep::Since(9), &options, |progress| {
         if progress.entries == 1 {
             store.transact(|txn| web.put(txn, &r, "f", "c", 5, b"new")).unwrap();
         }
@@ -399,7 +399,7 @@ fn a_value_that_replaces_a_deletion_is_not_collected_with_it() {
     assert_eq!(found.unwrap().value, b"new");
     // And a deletion is kept if an older version is written after the collection has begun.
     store.transact(|txn| web.delete(txn, &r, "f", "c", 5)).unwrap();
-    web.collect(&store, Keep::Since(9), &options, |progress| {
+    web.sweep_with(&store, Keep::Since(9), &options, |progress| {
         if progress.entries == 1 {
             store.transact(|txn| web.put(txn, &r, "f", "c", 2, b"late")).unwrap();
         }

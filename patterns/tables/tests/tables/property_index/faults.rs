@@ -39,7 +39,7 @@ pub fn a_fault_at_any_operation_is_repaired(store: &(impl Store + Clone)) {
                     index.set(store, &mut stamps, &of, &item, &"Lyon".into()).unwrap();
                 }
                 let later = Stamps::with_clock(1, || 10_000_000_000);
-                index.collect_garbage(store, &later, &of, &item).unwrap();
+                index.sweep(store, &later, &of, &item).unwrap();
                 assert_eq!(keys(store), before, "after {fault:?} at {n}");
                 if outcome.is_ok() {
                     assert!(n > 15, "{n} operations can fail");

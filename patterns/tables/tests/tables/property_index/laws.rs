@@ -138,8 +138,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     cost_is(cost, 5, (2, 3, 5, 0, 0));
     drop(snapshot);
     let stamps = Stamps::with_clock(1, || 1_000);
-    let (_, cost) =
-        metered.measure(|store| index.collect_garbage(store, &stamps, &of, &item).unwrap());
+    let (_, cost) = metered.measure(|store| index.sweep(store, &stamps, &of, &item).unwrap());
     cost_is(cost, 1, (0, 1, 1, 0, 0));
 }
 

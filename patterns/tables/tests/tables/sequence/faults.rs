@@ -1,11 +1,12 @@
 //! Costs, faults, conflicts, damage and bad input.
 
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use keyloom::{DynWriter, Error, Metered, Order, Result, Store, Subspace, Writer};
 use keyloom_tables::sequence::{IdBlocks, Sequence, Sharded, Uuid, first_id_at};
-use keyloom_tables::{AppendLog, Rule, TimeBuckets};
+use keyloom_tables::{AppendLog, Progress, RepairOptions, Rule, TimeBuckets};
 
 use keyloom_testing::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, faults_leave_nothing_half_done, refused,
@@ -44,11 +45,10 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     for _ in 0..8 {
         writing(&store, |txn| mail.append(txn, &ada, &text).map(drop));
     }
-    let trim = |txn: &mut DynWriter<'_>| {
-        assert_eq!(mail.trim(txn, &ada, 5, 3)?, 3);
-        Ok(())
-    };
-    assert_eq!(writing(&store, trim), [4, 1, 7, 3]);
+    let three = RepairOptions { batch: 3, ..RepairOptions::default() };
+    let stop = |_: &Progress| ControlFlow::Break(());
+    let (swept, cost) = store.measure(|store| mail.sweep_with(store, &ada, 5, &three, stop));
+    assert_eq!((swept.unwrap().removed, counts(cost)), (3, [4, 1, 7, 3]));
 
     let days = TimeBuckets::<String, String>::daily(&Subspace::new("days"));
     assert_eq!(writing(&store, |txn| days.append(txn, &ada, &text).map(drop)), [0, 0, 0, 1]);
@@ -86,7 +86,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     };
     assert_eq!(reading(&new), [0, 3, 3, 0]);
     drop(snapshot);
-    assert_eq!(writing(&store, |txn| days.drop_before(txn, &ada, 3)), [0, 0, 0, 1]);
+    assert_eq!(writing(&store, |txn| days.delete_before(txn, &ada, 3)), [0, 0, 0, 1]);
     assert_eq!(writing(&store, |txn| mail.repair(txn, &ada)), [0, 1, 1, 1]);
 }
 
@@ -99,11 +99,11 @@ fn operations_wait_as_often_as_the_documentation_says() {
     assert_eq!(waits(&store, |txn| mail.append(txn, &ada, &text).map(drop)), 2);
     assert_eq!(waits(&store, |txn| full.append(txn, &ada, &text).map(drop)), 3);
     assert_eq!(waits(&store, |txn| mail.append(txn, &ada, &text).map(drop)), 2);
-    assert_eq!(waits(&store, |txn| mail.trim(txn, &ada, 1, 9).map(drop)), 4);
+    assert_eq!(store.measure(|store| mail.sweep(store, &ada, 1).unwrap()).1.round_trips, 4);
     assert_eq!(waits(&store, |txn| mail.repair(txn, &ada)), 2);
     assert_eq!(waits(&store, |txn| sharded(3).append(txn, &1, 0, &7).map(drop)), 2);
     assert_eq!(waits(&store, |txn| days().append(txn, &1, &7).map(drop)), 1);
-    assert_eq!(waits(&store, |txn| days().drop_before(txn, &1, 1)), 1);
+    assert_eq!(waits(&store, |txn| days().delete_before(txn, &1, 1)), 1);
     let snapshot = store.snapshot().unwrap();
     let reading = |work: &dyn Fn()| store.measure(|_| work()).1.round_trips;
     assert_eq!(reading(&|| drop(mail.check(&snapshot).unwrap())), 3 + 1, "and one at the end");
@@ -135,10 +135,9 @@ fn change(txn: &mut DynWriter<'_>) -> Result<()> {
     mail.clone().bounded(3).append(txn, &ada, &"more".into())?;
     mail.append(txn, &"bob".into(), &"hello".into())?;
     mail.delete(txn, &ada, 2)?;
-    mail.trim(txn, &ada, 1, 10)?;
     sharded(2).append(txn, &1, 1, &7)?;
     Sequence::<u8>::new(&Subspace::new("numbers")).reserve(txn, &1, 10)?;
-    days().drop_before(txn, &1, 1)?;
+    days().delete_before(txn, &1, 1)?;
     days().put(txn, &1, first_id_at(1 << 40), &1)
 }
 

@@ -53,7 +53,7 @@ pub fn records_of_time_lie_in_the_buckets_of_their_ids(store: &(impl Store + Clo
         assert!(records.buckets(&snapshot, &ours).unwrap().iter().eq(&days));
         drop(snapshot);
 
-        store.transact(|txn| records.drop_before(txn, &ours, day)).unwrap();
+        store.transact(|txn| records.delete_before(txn, &ours, day)).unwrap();
         let snapshot = store.snapshot().unwrap();
         let left = |container| {
             let all = records.range(&snapshot, container, .., Order::Ascending).unwrap();

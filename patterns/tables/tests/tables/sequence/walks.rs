@@ -1,10 +1,10 @@
 //! Containers of random records, and walks through them, compared with a map.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, ControlFlow, RangeBounds};
 
 use keyloom::{Order, Result, Store, Subspace, Writer};
-use keyloom_tables::{AppendLog, Index, Maintained, entry};
+use keyloom_tables::{AppendLog, Index, Maintained, Progress, RepairOptions, entry};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ const USERS: [&str; 3] = ["", "ada", "ada\0"];
 enum Step {
     Append(usize, u32),
     Delete(usize, u64),
-    Trim(usize, u64, usize),
+    Sweep(usize, u64, usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -25,7 +25,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (0..3usize, any::<u32>()).prop_map(|(user, value)| Step::Append(user, value)),
         2 => (0..3usize, 0..12u64).prop_map(|(user, number)| Step::Delete(user, number)),
         1 => (0..3usize, 0..6u64, 1..4usize)
-            .prop_map(|(user, keep, most)| Step::Trim(user, keep, most)),
+            .prop_map(|(user, keep, most)| Step::Sweep(user, keep, most)),
     ];
     vec(step, 0..40)
 }
@@ -53,12 +53,14 @@ fn apply(store: &impl Store, mail: &AppendLog<String, u32>, keep: u64, steps: &[
                 let was_there = store.transact(|txn| mail.delete(txn, &name, number)).unwrap();
                 assert_eq!(was_there, model.remove(&(name, number)).is_some());
             }
-            Step::Trim(user, keep, most) => {
+            Step::Sweep(user, keep, most) => {
                 let name = USERS[user].to_owned();
-                let gone = store.transact(|txn| mail.trim(txn, &name, keep, most)).unwrap();
+                let options = RepairOptions { batch: most, ..RepairOptions::default() };
+                let stop = |_: &Progress| ControlFlow::Break(());
+                let gone = mail.sweep_with(store, &name, keep, &options, stop).unwrap().removed;
                 let old = |key: &&(String, u64)| key.0 == name && key.1 + keep <= last[user];
                 let old: Vec<_> = model.keys().filter(old).take(most).cloned().collect();
-                assert_eq!(gone, old.len());
+                assert_eq!(gone, old.len() as u64);
                 model.retain(|key, _| !old.contains(key));
             }
         }

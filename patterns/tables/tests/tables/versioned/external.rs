@@ -250,13 +250,13 @@ pub fn forgotten_deletions_are_gone(store: &(impl Store + Clone)) {
         store.transact(|txn| change(txn, id, Greater(10 + u64::from(id)), None)).unwrap();
     }
     let Lists { table, .. } = Lists::new();
-    assert_eq!(table.forget_deletions(store, 15).unwrap(), 5);
-    assert_eq!(table.forget_deletions(store, 15).unwrap(), 0);
+    assert_eq!(table.sweep(store, 15).unwrap().removed, 5);
+    assert_eq!(table.sweep(store, 15).unwrap().removed, 0);
     for id in 0..10 {
         let put = store.transact(|txn| change(txn, id, Greater(9), Some(vec![])));
         assert_eq!(put.is_ok(), id < 5, "{id}");
     }
-    assert_eq!(table.forget_deletions(store, u64::MAX).unwrap(), 5);
+    assert_eq!(table.sweep(store, u64::MAX).unwrap().removed, 5);
 }
 
 fn prepare(store: &impl Store) {

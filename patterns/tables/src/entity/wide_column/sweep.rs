@@ -11,7 +11,7 @@ use keyloom_kit::{BatchSize, Progress, RecordKey, RepairOptions, refuse_foreign}
 use super::WideColumns;
 use super::cells::{DELETED, Found};
 
-/// Which versions of each column to keep. To apply both rules, collect twice.
+/// Which versions of each column to keep. To apply both rules, sweep twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// This number of newest versions, counting deletions.
@@ -73,22 +73,13 @@ impl<R: RecordKey> WideColumns<R> {
     /// transactions read and write. Also removes deletions that hide nothing any more, but not
     /// those after the time of [`Keep::Since`]: they hide writes that arrive late.
     ///
-    /// Calls `progress` after each transaction, and stops if it returns `ControlFlow::Break`. Each
-    /// batch is committed by then. So a collection that was stopped, or whose process died, can
-    /// resume at the last reported [`Progress::position`] ([`RepairOptions::resume`]). Resuming
-    /// costs one more range, which reads at most the kept versions of one column. Beginning again
-    /// is always safe, too. [`Progress::entries`] counts the versions visited.
-    ///
     /// ```
     /// use keyloom::{Memory, Store, Subspace};
-    /// use keyloom_tables::RepairOptions;
     /// use keyloom_tables::entity::wide_column::{Keep, WideColumns};
-    /// use std::ops::ControlFlow;
     /// let readings = WideColumns::<u32>::new(&Subspace::new("readings"));
     /// let store = Memory::new();
     /// store.transact(|txn| (0..50).try_for_each(|t| readings.put(txn, &7, "roof", "°C", t, b"21")))?;
-    /// let options = RepairOptions::default();
-    /// let done = readings.collect(&store, Keep::Since(40), &options, |_| ControlFlow::Continue(()))?;
+    /// let done = readings.sweep(&store, Keep::Since(40))?;
     /// assert_eq!((done.entries, done.removed), (50, 40));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -97,7 +88,21 @@ impl<R: RecordKey> WideColumns<R> {
     /// Any error of the store; [`Error::InvalidArgument`] for a position outside the subspace;
     /// [`Error::At`] for an entry, or a position, that is not a cell; [`Error::NewerFormat`] for a
     /// cell of a newer program.
-    pub fn collect<S: Store>(
+    pub fn sweep(&self, store: &impl Store, keep: Keep) -> Result<Progress> {
+        self.sweep_with(store, keep, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`sweep`](WideColumns::sweep) with options.
+    ///
+    /// Calls `progress` after each transaction, and stops if it returns `ControlFlow::Break`. Each
+    /// batch is committed by then. So a collection that was stopped, or whose process died, can
+    /// resume at the last reported [`Progress::position`] ([`RepairOptions::resume`]). Resuming
+    /// costs one more range, which reads at most the kept versions of one column. Beginning again
+    /// is always safe, too. [`Progress::entries`] counts the versions visited.
+    ///
+    /// # Errors
+    /// The errors of [`sweep`](WideColumns::sweep).
+    pub fn sweep_with<S: Store>(
         &self,
         store: &S,
         keep: Keep,
@@ -115,7 +120,7 @@ impl<R: RecordKey> WideColumns<R> {
             // The body may run more than once, so each run starts from the committed progress.
             (done, column) = size.transact(store, |txn, batch| {
                 let (mut next, mut column) = (done.clone(), column.clone());
-                self.collect_batch(txn, keep, batch, &mut column, &mut next)?;
+                self.sweep_batch(txn, keep, batch, &mut column, &mut next)?;
                 Ok((next, column))
             })?;
             if progress(&done).is_break() {
@@ -125,7 +130,7 @@ impl<R: RecordKey> WideColumns<R> {
         Ok(done)
     }
 
-    fn collect_batch(
+    fn sweep_batch(
         &self,
         txn: &mut impl Writer,
         keep: Keep,

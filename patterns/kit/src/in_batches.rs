@@ -1,0 +1,66 @@
+//! The driver of all work in bounded transactions.
+
+use std::ops::ControlFlow;
+
+use keyloom::{Result, Store};
+
+use crate::{BatchSize, Progress, RepairOptions};
+
+/// Runs `body` in one transaction after the other until it says that the work is finished: a
+/// repair, a sweep, a migration. `body` gets the number of keys to visit, and the progress of the
+/// committed transactions, which it advances: with the position at which the next one continues.
+///
+/// Calls `progress` after each commit, and stops if that breaks. A transaction that is too large
+/// for the store, or that loses against other writers, runs again with fewer keys; see
+/// [`BatchSize`].
+///
+/// ```
+/// use keyloom::{KeyBuf, Memory, Store, Subspace, Writer};
+/// use keyloom_kit::{RepairOptions, in_batches, page_behind};
+/// use std::ops::ControlFlow;
+/// let space = Subspace::new("log");
+/// let store = Memory::new();
+/// store.transact(|txn| (0..250).try_for_each(|n| txn.put(&space.pack(&n), b"line")))?;
+///
+/// // Removes all entries, 100 in a transaction.
+/// let options = RepairOptions { batch: 100, ..RepairOptions::default() };
+/// let mut commits = 0;
+/// let on_commit = |_: &_| {
+///     commits += 1;
+///     ControlFlow::Continue(())
+/// };
+/// let done = in_batches(&store, &options, on_commit, |txn, batch, done| {
+///     let page = page_behind(done.position.last.as_deref(), txn, &space, batch)?;
+///     let keys: Vec<_> = page.entries.iter().map(|(key, _)| KeyBuf::from_slice(key)).collect();
+///     done.position.last = page.last;
+///     done.finished = done.position.last.is_none();
+///     done.removed += keys.len() as u64;
+///     keys.iter().try_for_each(|key| txn.delete(key))
+/// })?;
+/// assert_eq!((done.removed, commits), (250, 3));
+/// # Ok::<(), keyloom::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of `body` and of the store. What was committed before stays.
+pub fn in_batches<S: Store>(
+    store: &S,
+    options: &RepairOptions,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    mut body: impl FnMut(&mut S::Transaction<'_>, usize, &mut Progress) -> Result<()>,
+) -> Result<Progress> {
+    let mut size = BatchSize::new(options.batch);
+    let mut done = Progress::beginning(options);
+    while !done.finished {
+        // The body may run more than once, so each run starts from the last committed progress.
+        done = size.transact(store, |txn, batch| {
+            let mut next = done.clone();
+            body(txn, batch, &mut next)?;
+            Ok(next)
+        })?;
+        if progress(&done).is_break() {
+            break;
+        }
+    }
+    Ok(done)
+}
