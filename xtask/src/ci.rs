@@ -206,6 +206,11 @@ const STEPS: &[Step] = &[
     ),
 ];
 
+#[cfg(test)]
+pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
+    STEPS.iter().map(|step| step.command)
+}
+
 /// Prints the steps.
 pub(crate) fn list() {
     for step in STEPS {

@@ -3,6 +3,8 @@
 mod ci;
 #[cfg(test)]
 mod contributing;
+#[cfg(test)]
+mod filters;
 mod words;
 
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! A file system.
 
 mod bad_input;
-mod check;
 mod contents;
 mod costs;
+mod damage;
 mod faults;
 mod model;
 mod races;
@@ -29,9 +29,9 @@ keyloom_testing::on_every_store_and_server! {
     contents::contents_of_many_pieces_are_read_and_found,
     contents::a_directory_is_removed_in_steps,
     contents::a_repair_writes_the_index_again,
-    check::missing_and_surplus_pieces_are_found,
-    check::entries_without_a_directory_are_found,
-    check::circles_of_directories_are_found,
-    check::a_lost_last_id_is_repaired,
+    damage::missing_and_surplus_pieces_are_found,
+    damage::entries_without_a_directory_are_found,
+    damage::circles_of_directories_are_found,
+    damage::a_lost_last_id_is_repaired,
     bad_input::refused_changes_leave_everything_as_it_is,
 }

@@ -1,7 +1,7 @@
 //! Nested sets: their properties beyond the contract of all trees.
 
 mod costs;
-mod repair;
+mod damage;
 mod room;
 mod steps;
 

@@ -6,7 +6,7 @@ use keyloom::{Fault, Faulty, Limits, Memory, Metered, Order, Reader, Store, Writ
 use keyloom_tables::Progress;
 use keyloom_trees::{InsertAt, Nested, NestedSets, NodeId, Tree, TreeError};
 
-use super::repair::row;
+use super::damage::row;
 use super::{bushy, faults, insert, preorder, tree};
 use keyloom_testing::laws::{dump_all, refused};
 
