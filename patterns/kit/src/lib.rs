@@ -10,7 +10,7 @@
 //! | pages of a query | [`Page`], [`Continuation`], [`answers`] |
 //! | scans that skip entries and count what they read | [`Walk`], [`scan`], [`Reading`], [`Explain`] |
 //! | checks | [`Inconsistency`], [`Rule`], [`check_in_steps`] |
-//! | work in bounded transactions | [`in_batches`], [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
+//! | work in bounded transactions | [`in_batches`], [`Stages`], [`BatchSize`], [`RepairOptions`], [`Progress`], [`page_behind`] |
 //!
 //! A scan over the first entry of each group, which steps over the other entries or begins a new
 //! range, whichever is cheaper:
@@ -76,6 +76,7 @@ mod progress;
 mod record_key;
 mod select;
 mod shortened;
+mod stages;
 mod walk;
 
 pub use batch::BatchSize;
@@ -93,4 +94,5 @@ pub use select::{
     starting_with, within,
 };
 pub use shortened::{digest, shortened};
+pub use stages::Stages;
 pub use walk::{Left, Walk, until_error};

@@ -13,6 +13,15 @@ pub struct RepairOptions {
     pub resume: Option<RepairPosition>,
 }
 
+impl RepairOptions {
+    /// The options of a part of a work, of those of the whole; see [`Stages`](crate::Stages). The
+    /// part begins at its beginning.
+    #[must_use]
+    pub fn of_part(&self) -> Self {
+        Self { batch: self.batch, resume: None }
+    }
+}
+
 impl Default for RepairOptions {
     fn default() -> Self {
         Self { batch: 1_000, resume: None }

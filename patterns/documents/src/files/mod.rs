@@ -102,10 +102,11 @@ mod tree;
 mod walk;
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use keyloom::{Reader, Result, Store};
 use keyloom_bitmaps::single;
-use keyloom_kit::{Inconsistency, Progress};
+use keyloom_kit::{Inconsistency, Progress, RepairOptions, Stages};
 use keyloom_tables::schema::Attached;
 use keyloom_tables::{Index, Schema, Table, entry as place};
 use keyloom_text::{Analyzer, TextIndex};
@@ -184,9 +185,29 @@ impl Files {
     /// # Errors
     /// The errors of [`Attached::repair`].
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
-        let (places, names) = (self.by_place.repair(store)?, self.by_name.repair(store)?);
-        store.transact(|txn| self.repair_last(txn))?;
-        Ok(places.followed_by(&names).followed_by(&self.contents.repair(store)?))
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Files::repair) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](Files::repair).
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
+        stages.run(|progress| self.by_place.repair_with(store, options, progress))?;
+        stages.run(|progress| self.by_name.repair_with(store, options, progress))?;
+        stages.run(|_| {
+            store.transact(|txn| self.repair_last(txn))?;
+            Ok(Progress::complete())
+        })?;
+        stages.run(|progress| self.contents.repair_with(store, options, progress))?;
+        Ok(stages.end())
     }
 
     /// Reports every inconsistency between the records and what is derived from them, and of the

@@ -1,11 +1,12 @@
 //! A collection: a table of documents, and its indexes.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use keyloom::value::Json;
 use keyloom::{Reader, Result, Store};
 use keyloom_kit::parts::AnyParts;
-use keyloom_kit::{Inconsistency, Progress, RecordKey};
+use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Stages};
 use keyloom_tables::schema::Attached;
 use keyloom_tables::table::Table;
 use keyloom_tables::{Index, Schema};
@@ -233,9 +234,28 @@ impl<K: RecordKey> Collection<K> {
     /// # Errors
     /// The errors of [`Attached::repair`].
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
-        let indexes = self.indexes.iter().map(|one| one.index.repair(store));
-        let mut repaired = indexes.chain(self.texts.iter().map(|(_, index)| index.repair(store)));
-        repaired.try_fold(Progress::complete(), |before, next| Ok(before.followed_by(&next?)))
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Collection::repair) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](Collection::repair).
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
+        for one in &self.indexes {
+            stages.run(|progress| one.index.repair_with(store, options, progress))?;
+        }
+        for (_, index) in &self.texts {
+            stages.run(|progress| index.repair_with(store, options, progress))?;
+        }
+        Ok(stages.end())
     }
 
     /// The paths of the indexes.

@@ -6,8 +6,9 @@ use std::slice::{from_mut, from_ref};
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, Order, Reader, Result, Store};
-use keyloom_kit::in_batches;
-use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions, Rule, page_behind};
+use keyloom_kit::{
+    Inconsistency, Progress, RecordKey, RepairOptions, Rule, Stages, in_batches, page_behind,
+};
 use keyloom_tables::table::record;
 
 use super::Nested;
@@ -50,10 +51,41 @@ where
     /// # Errors
     /// As [`Attached::repair`](keyloom_tables::Attached::repair), and as [`Documents::put`].
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
-        let options = RepairOptions::default();
-        let indexed = self.relation.children.repair(store)?;
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Nested::repair) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](Nested::repair).
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
+        stages.run(|progress| self.relation.children.repair_with(store, options, progress))?;
+        stages.run(|progress| self.move_elements(store, options, progress))?;
+        stages.run(|progress| {
+            self.relation.resolve_orphans(store, options, progress, |txn, keys, done| {
+                done.removed += self.elements.delete_at(txn, keys, 0)? as u64;
+                Ok(())
+            })
+        })?;
+        Ok(stages.end())
+    }
+
+    /// Makes records of the elements that the records of documents hold.
+    fn move_elements<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let parents = self.relation.parents.table();
-        let moved = in_batches(store, &options, to_the_end, |txn, batch, next| {
+        in_batches(store, options, progress, |txn, batch, next| {
             let last = next.position.last.as_deref();
             let EntryPage { entries, last } = page_behind(last, txn, parents.space(), batch)?;
             next.records += entries.len() as u64;
@@ -74,16 +106,6 @@ where
             next.finished = last.is_none();
             next.position.last = last.or_else(|| next.position.last.take());
             Ok(())
-        })?;
-        let orphans =
-            self.relation.resolve_orphans(store, &options, to_the_end, |txn, keys, done| {
-                done.removed += self.elements.delete_at(txn, keys, 0)? as u64;
-                Ok(())
-            })?;
-        Ok(indexed.followed_by(&moved).followed_by(&orphans))
+        })
     }
-}
-
-fn to_the_end(_: &Progress) -> ControlFlow<()> {
-    ControlFlow::Continue(())
 }

@@ -108,7 +108,7 @@ use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Store, Writer};
-use keyloom_kit::{Progress, RecordKey, RepairOptions};
+use keyloom_kit::{Progress, RecordKey, RepairOptions, Stages};
 use keyloom_tables::Schema;
 use keyloom_tables::table::record;
 use keyloom_text::TextIndex;
@@ -263,7 +263,22 @@ where
     /// The other errors of [`move_to`](Self::move_to) for [`OnDelete::Reparent`]; as
     /// [`Attached::repair`](keyloom_tables::Attached::repair).
     pub fn repair(&self, store: &impl Store, rule: &OnDelete<P>) -> Result<Progress> {
-        let repaired = self.relation.children.repair(store)?;
+        let to_the_end = |_: &_| ControlFlow::Continue(());
+        self.repair_with(store, rule, &RepairOptions::default(), to_the_end)
+    }
+
+    /// [`repair`](Self::repair) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](Self::repair).
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        rule: &OnDelete<P>,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let resolve = |txn: &mut DynWriter<'_>, keys: &[K], done: &mut Progress| match rule {
             OnDelete::Delete => {
                 done.removed += self.records.delete_at(txn, keys, 0)? as u64;
@@ -275,9 +290,10 @@ where
             }),
             OnDelete::Keep | OnDelete::Refuse => Ok(()),
         };
-        let (options, to_the_end) = (RepairOptions::default(), |_: &_| ControlFlow::Continue(()));
-        let orphans = self.relation.resolve_orphans(store, &options, to_the_end, resolve)?;
-        Ok(repaired.followed_by(&orphans))
+        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
+        stages.run(|progress| self.relation.children.repair_with(store, options, progress))?;
+        stages.run(|progress| self.relation.resolve_orphans(store, options, progress, resolve))?;
+        Ok(stages.end())
     }
 
     fn some_keys_of(&self, reader: &impl Reader, parent: &P, most: usize) -> Result<Vec<K>> {

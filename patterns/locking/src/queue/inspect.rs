@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyBuf, KeyRange, Order, Reader, Result, Snapshots, Store, Subspace, Writer};
 use keyloom_kit::derived::unless_undecodable;
-use keyloom_kit::{Inconsistency, Progress, Rule, Select};
+use keyloom_kit::{Inconsistency, Progress, RepairOptions, Rule, Select, Stages};
 use keyloom_tables::index::Found;
 
 use super::dequeue::due_ranges;
@@ -121,24 +122,59 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     /// # Errors
     /// The errors of [`Attached::repair`](keyloom_tables::Attached::repair).
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
-        let mut done = Progress::default();
-        let damaged = self.damaged_payloads(&Snapshots::lasting(store))?;
-        for (key, _) in damaged.iter().filter(|(_, rule)| *rule != Rule::Undecodable) {
-            done.removed += u64::from(store.transact(|txn| self.remove_unpaired(txn, key))?);
-        }
-        done = done.followed_by(&self.by_state.repair(store)?);
-        done = done.followed_by(&self.by_key.repair(store)?);
-        done = done.followed_by(&self.done.index().repair(store)?);
-        done = done.followed_by(&self.tenants.by_turn().repair(store)?);
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](WorkQueue::repair) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](WorkQueue::repair).
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
+        stages.run(|progress| self.remove_all_unpaired(store, progress))?;
+        stages.run(|progress| self.by_state.repair_with(store, options, progress))?;
+        stages.run(|progress| self.by_key.repair_with(store, options, progress))?;
+        stages.run(|progress| self.done.index().repair_with(store, options, progress))?;
+        stages.run(|progress| self.tenants.by_turn().repair_with(store, options, progress))?;
+        stages.run(|progress| self.announce_lost(store, progress))?;
+        Ok(stages.end())
+    }
+
+    /// Removes jobs without a payload, and payloads without a job, each in a transaction.
+    fn remove_all_unpaired(
+        &self,
+        store: &impl Store,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let damaged = self.damaged_payloads(&Snapshots::lasting(store))?.into_iter();
+        let unpaired = damaged.filter(|(_, rule)| *rule != Rule::Undecodable);
+        one_by_one(unpaired, progress, |(key, _), done| {
+            done.removed += u64::from(store.transact(|txn| self.remove_unpaired(txn, &key))?);
+            Ok(())
+        })
+    }
+
+    /// Announces the next jobs of lost tenants, each in a transaction.
+    fn announce_lost(
+        &self,
+        store: &impl Store,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
         let lost = self.lost_tenants(&Snapshots::lasting(store))?;
-        for (tenant, _) in &lost {
-            store.transact(|txn| match self.next_of(txn, tenant)? {
-                Some(at) => self.tenants.announce(txn, tenant, at, self.now()?),
+        one_by_one(lost, progress, |(tenant, _), done| {
+            store.transact(|txn| match self.next_of(txn, &tenant)? {
+                Some(at) => self.tenants.announce(txn, &tenant, at, self.now()?),
                 None => Ok(()),
             })?;
             done.written += 1;
-        }
-        Ok(done)
+            Ok(())
+        })
     }
 
     /// The keys of payloads that are missing, since a job has none, of those of no job, and of
@@ -232,6 +268,23 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         }
         Ok(tenants)
     }
+}
+
+/// Calls `work` with each item, until `progress` breaks.
+fn one_by_one<T>(
+    items: impl IntoIterator<Item = T>,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    mut work: impl FnMut(T, &mut Progress) -> Result<()>,
+) -> Result<Progress> {
+    let mut done = Progress::default();
+    for item in items {
+        work(item, &mut done)?;
+        if progress(&done).is_break() {
+            return Ok(done);
+        }
+    }
+    done.finished = true;
+    Ok(done)
 }
 
 /// The keys of a table without its prefix, and what `read` reads of their values.

@@ -208,40 +208,80 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         })
     }
 
-    /// Reports the containers whose sequence is behind their last record, so that an append would
-    /// overwrite a record. Each comes with the fault of its sequence, of [`Rule::Wrong`]. The cause
-    /// is records that were put under numbers that were not assigned.
+    /// Reports the sequences that are behind the last record of their container, so that an append
+    /// would overwrite a record: each as a fault of [`Rule::Wrong`]. The cause is records that were
+    /// put under numbers that were not assigned.
     ///
     /// # Errors
     /// Any error of the store, and [`Error::At`](keyloom::Error::At) for a key of another form.
-    pub fn check(&self, reader: &impl Reader) -> Result<Vec<(C, Inconsistency)>> {
-        let all = self.records.space().self_and_children();
-        let mut found = Vec::new();
-        let mut rest = all.clone();
-        while let Some((key, _)) = reader.first(rest)? {
-            let (container, _) = self.unpack(&key)?;
-            let space = self.records.space().child(&(&container,));
-            rest = all.clone().intersect(KeyRange::behind(space.prefix()));
+    pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let (mut found, mut next) = (Vec::new(), self.container_behind(reader, None)?);
+        while let Some(container) = next {
             let last = self.last_record(reader, &container)?;
             let counted = self.numbers.last(reader, &container)?;
             if counted < last {
                 let fault = Inconsistency::new(self.numbers.key(&container), Rule::Wrong);
                 let text = format!("has come to {counted}, but there is a record {last}");
-                found.push((container, fault.with_text(text)));
+                found.push(fault.with_text(text));
             }
+            next = self.container_behind(reader, Some(&container))?;
         }
         Ok(found)
     }
 
-    /// Advances the sequence of a container to the number of its last record.
+    /// Advances each sequence that is behind to the number of its last record, in bounded
+    /// transactions.
     ///
     /// # Errors
     /// Any error of the store, and [`Error::At`](keyloom::Error::At) for a key of another form.
-    pub fn repair(&self, txn: &mut impl Writer, container: &C) -> Result<()> {
-        txn.guarded(|txn| {
-            let last = self.last_record(txn, container)?;
-            self.numbers.advance_to(txn, container, last)
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](AppendLog::repair) with options, whose batch is a number of containers. Calls
+    /// `progress` after each transaction and stops if that breaks.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](AppendLog::repair).
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        in_batches(store, options, progress, |txn, batch, done| {
+            for _ in 0..batch {
+                let last = done.position.last.take();
+                let before = last.map(|key| self.unpack(&key)).transpose()?;
+                let container = before.as_ref().map(|(container, _)| container);
+                let Some(container) = self.container_behind(txn, container)? else {
+                    done.finished = true;
+                    return Ok(());
+                };
+                let last = self.last_record(txn, &container)?;
+                if self.numbers.last(txn, &container)? < last {
+                    self.numbers.advance_to(txn, &container, last)?;
+                    done.written += 1;
+                }
+                done.records += 1;
+                done.position.last = Some(self.records.space().pack(&(&container, last)));
+            }
+            Ok(())
         })
+    }
+
+    /// The first container with records, or the first behind another one.
+    fn container_behind(&self, reader: &impl Reader, last: Option<&C>) -> Result<Option<C>> {
+        let all = self.records.space().self_and_children();
+        let rest = match last {
+            None => all,
+            Some(last) => {
+                let space = self.records.space().child(&(last,));
+                all.intersect(KeyRange::behind(space.prefix()))
+            }
+        };
+        let first = reader.first(rest)?;
+        first.map(|(key, _)| Ok(self.unpack(&key)?.0)).transpose()
     }
 
     fn last_record(&self, reader: &impl Reader, container: &C) -> Result<u64> {

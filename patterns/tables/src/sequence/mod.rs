@@ -64,7 +64,7 @@
 //! | [`TimeBuckets::delete_before`] | | | 1 | 0 |
 //! | [`Sharded::read_new`] of s shards | | s, reads what it returns | | s |
 //! | [`AppendLog::check`], per container | 1 | 2, reads 2 | | 3 |
-//! | [`AppendLog::repair`] | | 1, reads 1 | 1 | 1 |
+//! | [`AppendLog::repair`], per container | 1 | 2, reads 2 | 1 if it is behind | 3 |
 //!
 //! # When not to use it
 //!

@@ -228,7 +228,7 @@ impl Workload for Parts {
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = super::reported(&self.by_length.check(txn, self.mail.records())?);
-        wrong.extend(self.mail.check(txn)?.iter().map(|(_, fault)| fault.to_string()));
+        wrong.extend(self.mail.check(txn)?.iter().map(ToString::to_string));
         wrong.extend(super::reported(&self.entities.check(txn)?));
         Ok(wrong)
     }
