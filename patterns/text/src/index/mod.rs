@@ -103,6 +103,7 @@
 
 mod catalog;
 mod check;
+mod counters;
 mod edit;
 mod error;
 mod expected;
@@ -133,6 +134,8 @@ use keyloom_tables::parts::shape_of_group;
 use keyloom_tables::table::Table;
 use keyloom_tables::{Maintained, described};
 
+pub(crate) use catalog::{Catalog, FieldInfo, PlacedTerm, TermKeys};
+pub(crate) use counters::{FieldStatistics, count_of};
 pub use error::TextError;
 pub(crate) use gather::LENGTHS;
 pub use group::TextGroup;

@@ -7,9 +7,9 @@ use keyloom::{Reader, Result};
 use keyloom_kit::{RecordKey, get_many};
 use keyloom_tables::table::Table;
 
+use super::counters::{FieldStatistics, count_of};
 use super::{Field, TextIndex};
 use crate::Query;
-use crate::search::FieldStatistics;
 
 /// Which words of a record a [`TextIndex::more_like_this`] query has.
 ///
@@ -119,10 +119,7 @@ impl<K: RecordKey, V: 'static> TextIndex<K, V> {
         let terms = candidates.iter().map(|one| self.spaces.term(&one.field.into(), &one.term));
         let keys: Vec<_> = fields.chain(terms).collect();
         let stored = get_many(reader, &keys)?;
-        let counts = keys
-            .iter()
-            .zip(stored)
-            .map(|(key, stored)| crate::search::count_of(key, stored.as_deref()));
+        let counts = keys.iter().zip(stored).map(|(key, stored)| count_of(key, stored.as_deref()));
         let counts = counts.collect::<Result<Vec<u64>>>()?;
         let (fields, terms) = counts.split_at_checked(self.fields.len()).unwrap_or_default();
         let weight = |(candidate, with_term): (Candidate, &u64)| {

@@ -2,6 +2,8 @@
 
 use keyloom::{Error, Result};
 
+use crate::index::FieldStatistics;
+
 /// The parameters of [BM25](https://en.wikipedia.org/wiki/Okapi_BM25).
 ///
 /// The score of a document is the sum over the terms of the query of
@@ -45,27 +47,6 @@ impl Bm25 {
                 why: "k1 must be finite and at least 0, and b from 0 to 1",
             }),
         }
-    }
-}
-
-/// The statistics of a field.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FieldStatistics {
-    /// The number of documents with the field.
-    pub(crate) documents: u64,
-    /// The sum of the lengths of the field.
-    pub(crate) tokens: u64,
-}
-
-impl FieldStatistics {
-    pub(crate) fn average(self) -> f64 {
-        self.tokens as f64 / self.documents.max(1) as f64
-    }
-
-    /// The inverse document frequency of a term in `with_term` documents.
-    pub(crate) fn idf(self, with_term: u64) -> f64 {
-        let (all, with_term) = (self.documents.max(with_term) as f64, with_term as f64);
-        (1.0 + (all - with_term + 0.5) / (with_term + 0.5)).ln()
     }
 }
 

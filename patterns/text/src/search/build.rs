@@ -7,7 +7,6 @@ use keyloom_bitmaps::BitmapExpr;
 use keyloom_kit::Walk;
 
 use super::bm25::{Bm25, Weight};
-use super::catalog::{Catalog, FieldInfo};
 use super::combined::{Combined, CombinedField, CombinedStatistics, FieldLists};
 use super::cursor::Cursor;
 use super::expand::MatchedTerm;
@@ -16,7 +15,7 @@ use super::plan::{BooleanPlan, Plan};
 use super::spans::{SpanShape, SpansNode};
 use super::statistics::Statistics;
 use super::union::Union;
-use crate::index::{LENGTHS, ListKeys};
+use crate::index::{Catalog, FieldInfo, LENGTHS, ListKeys};
 use crate::postings::{BLOCK_POSTINGS, Block};
 
 /// How many lists a remote store reads together,

@@ -6,10 +6,10 @@
 
 use keyloom::{Reader, Result};
 
-use super::bm25::{Bm25, FieldStatistics, ROUNDING, Weight};
-use super::catalog::FieldInfo;
+use super::bm25::{Bm25, ROUNDING, Weight};
 use super::cursor::{Cursor, END, Window};
 use super::statistics::Statistics;
+use crate::index::{FieldInfo, FieldStatistics};
 
 /// A field of a combined query, and the terms of the word there.
 #[derive(Clone, Debug, PartialEq)]

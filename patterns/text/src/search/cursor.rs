@@ -7,8 +7,8 @@ use keyloom_kit::Walk;
 
 use super::bm25::Weight;
 use super::skips::Skips;
-use crate::index::ListKeys;
-use crate::postings::{BLOCK_POSTINGS, Block, Detail, Layout, Occurrences};
+use crate::index::{ListKeys, TermKeys};
+use crate::postings::{BLOCK_POSTINGS, Block, Layout, Occurrences};
 
 /// The document of a cursor after its end. No document has this id.
 pub(crate) const END: u32 = u32::MAX;
@@ -18,13 +18,6 @@ const SHORT_LIST: u64 = 1_024;
 
 /// If a block has so many times more postings than are needed, they are read one by one.
 const FEW_NUMBERS: usize = 8;
-
-/// The place of the stored blocks of a term.
-#[derive(Clone, Debug)]
-pub(crate) struct TermKeys {
-    pub(crate) list: ListKeys,
-    pub(crate) detail: Detail,
-}
 
 /// A bound of the scores of the documents up to `last`.
 #[derive(Clone, Copy, Debug, PartialEq)]

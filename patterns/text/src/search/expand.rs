@@ -6,9 +6,9 @@ use std::cell::Cell;
 use keyloom::{Error, KeyRange, Order, Reader, Result};
 use keyloom_kit::Walk;
 
-use super::catalog::{Catalog, FieldInfo};
 use super::error::SearchError;
 use crate::Query;
+use crate::index::{Catalog, FieldInfo};
 use crate::terms::{DEFAULT_MAX_STATES, StateBudget, TermStep};
 
 /// How much the patterns of a query may take.

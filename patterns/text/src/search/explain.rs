@@ -5,11 +5,10 @@ use std::fmt;
 use keyloom::{Reader, Result};
 
 use super::build::Builder;
-use super::catalog::{Catalog, FieldInfo};
 use super::combined::{CombinedField, CombinedStatistics};
 use super::node::Node;
 use super::plan::{BooleanPlan, Plan};
-use crate::index::LENGTHS;
+use crate::index::{Catalog, FieldInfo, LENGTHS};
 
 /// How the score of a document is computed, as a tree: [`Display`](fmt::Display) prints one line
 /// per part.

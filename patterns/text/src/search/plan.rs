@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use keyloom::{Error, Reader, Result};
 
-use super::catalog::{Catalog, FieldInfo, PlacedTerm};
 use super::combined::CombinedField;
 use super::error::SearchError;
 use super::expand::{Expanding, Expansion, MatchedTerm};
 use super::proximity::{Arrangement, Proximity};
 use super::spans::{MAX_UNORDERED, SpanShape};
-use crate::index::LENGTHS;
+use crate::index::{Catalog, FieldInfo, LENGTHS, PlacedTerm};
 use crate::postings::Detail;
 use crate::{BooleanQuery, Near, Query, Spans};
 

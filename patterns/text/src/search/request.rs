@@ -8,7 +8,6 @@ use keyloom_kit::Fnv;
 
 use super::bm25::Bm25;
 use super::build::Builder;
-use super::catalog::Catalog;
 use super::continuation::{After, SearchContinuation};
 use super::counting::SearchExplain;
 use super::cursor::END;
@@ -20,6 +19,7 @@ use super::rank::{count, rank};
 use super::statistics::Statistics;
 use super::top_k::{ScoredDoc, TopK};
 use crate::Query;
+use crate::index::Catalog;
 
 /// A query with its options.
 #[derive(Clone, Debug)]

@@ -6,11 +6,10 @@ use keyloom::{KeyBuf, Memory, Result, Store, Subspace, Writer};
 use keyloom_bitmaps::{Bitmap, BitmapExpr};
 use proptest::prelude::*;
 
-use super::catalog::{Catalog, FieldInfo, PlacedTerm};
-use super::cursor::TermKeys;
 use super::request::Request;
 use super::tests::{Texts, keys, naive, postings, stored, texts};
 use super::{tests, top_k::ScoredDoc};
+use crate::index::{Catalog, FieldInfo, PlacedTerm, TermKeys};
 use crate::postings::Detail;
 use crate::terms::TermMatcher;
 use crate::{Analyzer, BooleanQuery, Near, Query};

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Error, KeyBuf, MAX_KEY_BYTES, Reader, Result};
+use keyloom::{KeyBuf, MAX_KEY_BYTES, Reader, Result};
 use keyloom_kit::get_many;
 
-use super::bm25::FieldStatistics;
-use super::catalog::Catalog;
 use super::plan::Plan;
-use crate::index::LENGTHS;
+use crate::index::{Catalog, FieldStatistics, LENGTHS, count_of};
 
 /// The statistics of the terms of a query, and of their fields, at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,18 +95,4 @@ impl Statistics {
     pub(crate) fn idf(&self, field: u32, term: &str) -> f64 {
         self.field(field).idf(self.documents(field, term))
     }
-}
-
-/// The number in a counter. A repair of an index that is in use may leave a counter below 0 for a
-/// while, between two of its transactions: it counts as 0.
-///
-/// # Errors
-/// [`Error::NotACounter`].
-pub(crate) fn count_of(key: &[u8], stored: Option<&[u8]>) -> Result<u64> {
-    let Some(stored) = stored else { return Ok(0) };
-    let count = stored.try_into().ok().map(i64::from_le_bytes);
-    count.map(|count| u64::try_from(count).unwrap_or(0)).ok_or_else(|| Error::NotACounter {
-        key: keyloom::key::display_named(key).to_string().into(),
-        bytes: stored.len(),
-    })
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use keyloom::{Memory, Reader, Store, Writer};
 use proptest::prelude::*;
 
-use super::bm25::{Bm25, FieldStatistics, Weight};
-use super::cursor::{Cursor, TermKeys};
+use super::bm25::{Bm25, Weight};
+use super::cursor::Cursor;
 use super::node::{AtLeast, Boolean, Ids, Near, Node, Slot};
 use super::proximity::{Arrangement, Proximity};
 use super::rank::{count, rank};
 use super::top_k::{ScoredDoc, TopK};
-use crate::index::ListKeys;
+use crate::index::{FieldStatistics, ListKeys, TermKeys};
 use crate::postings::{
     BLOCK_POSTINGS, Detail, IdRange, Occurrence, Posting, Postings, PostingsSlice, encode,
 };

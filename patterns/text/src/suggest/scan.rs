@@ -6,8 +6,7 @@ use keyloom::{Error, KeyRange, Order, Reader, Result};
 use keyloom_kit::{Walk, get_many};
 
 use super::Suggestion;
-use crate::index::Spaces;
-use crate::search::count_of;
+use crate::index::{Spaces, count_of};
 use crate::terms::{TermMatcher, TermStep};
 
 /// The greatest number of terms that a suggestion reads.
