@@ -6,22 +6,21 @@
 use std::ops::{ControlFlow, Deref};
 
 use keyloom::value::Codec;
-use keyloom::{Entry, KeyBuf, Order, Reader, Result, Store, Writer};
-use keyloom_kit::{BatchSize, Inconsistency, Rule};
+use keyloom::{Entry, KeyBuf, Order, Reader, Result};
+use keyloom_kit::{Inconsistency, Rule};
 
-use super::labels::{Label, Span};
+use super::labels::Span;
 use super::layout::{Keys, Kind, Position, Positions, header, split_header};
-use super::restore;
 use super::steps::Steps;
 use crate::tree::{Findings, unless_newer};
 use crate::{NodeId, TreeNode};
 
 /// The number of keys that are read together.
-const BATCH: usize = 1_000;
+pub(super) const BATCH: usize = 1_000;
 
 /// The nodes that enclose the next row: their labels and ids.
 #[derive(Clone, Default)]
-pub(super) struct Open(Vec<(Span, NodeId)>);
+pub(super) struct Open(pub(super) Vec<(Span, NodeId)>);
 
 impl Open {
     /// Adds the next row, and returns its parent; an error if its interval crosses another.
@@ -39,14 +38,14 @@ impl Open {
 }
 
 /// The result of checking a page of rows.
-struct Rows {
+pub(super) struct Rows {
     /// The position that each node should have.
-    expected: Vec<(NodeId, Position)>,
+    pub(super) expected: Vec<(NodeId, Position)>,
     /// The faults of rows that do not decode or cross others.
     faults: Vec<Inconsistency>,
 }
 
-fn read_rows<B: Deref<Target = [u8]>>(
+pub(super) fn read_rows<B: Deref<Target = [u8]>>(
     keys: &Keys,
     entries: Vec<Entry<B>>,
     hidden: Option<Span>,
@@ -153,7 +152,7 @@ fn unreadable_node<B: Deref<Target = [u8]>, V, C: Codec<V>>(
 }
 
 /// The positions that differ from the rows, and their right values.
-fn wrong_positions<R: Reader>(
+pub(super) fn wrong_positions<R: Reader>(
     keys: &Keys,
     reader: &R,
     steps: Option<&Steps>,
@@ -215,99 +214,4 @@ fn place_of(at: &Positions, steps: Option<&Steps>) -> Position {
         Some(next) if steps.is_some_and(Steps::has_switched) => next,
         _ => at.now,
     }
-}
-
-/// Makes all rows readable, and writes the positions from them. Work in steps must have ended.
-pub(super) fn repair<S: Store>(keys: &Keys, store: &S) -> Result<u64> {
-    let mut size = BatchSize::new(BATCH);
-    let mut repaired = restore::rows(keys, store, &mut size)?;
-    let mut rows = Some(From { last: None, open: Open::default() });
-    while let Some(from) = rows {
-        let (written, next) =
-            size.transact(store, |txn, batch| repair_rows(keys, txn, from.clone(), batch))?;
-        repaired += written;
-        rows = next;
-    }
-    repaired += restore::places(keys, store, &mut size)?;
-    let mut last = Some(None);
-    while let Some(from) = last {
-        let (removed, next) =
-            size.transact(store, |txn, batch| remove_dangling(keys, txn, from.as_ref(), batch))?;
-        repaired += removed;
-        last = next.map(Some);
-    }
-    Ok(repaired)
-}
-
-/// The position at which a repair continues in the rows.
-#[derive(Clone)]
-struct From {
-    last: Option<KeyBuf>,
-    open: Open,
-}
-
-fn repair_rows(
-    keys: &Keys,
-    txn: &mut impl Writer,
-    mut from: From,
-    batch: usize,
-) -> Result<(u64, Option<From>)> {
-    if !is_as_it_was(keys, txn, &from.open)? {
-        // Other writers have changed the nodes that enclose the next row. Earlier repairs stay;
-        // start again from the first row.
-        return Ok((0, Some(From { last: None, open: Open::default() })));
-    }
-    let (faults, next) = {
-        let all = keys.lefts(Span { first: 0, last: Label::MAX });
-        let range = match &from.last {
-            None => all,
-            Some(last) => all.resume(Order::Ascending, last),
-        };
-        let page = txn.page(range, Order::Ascending, batch)?;
-        let rows = read_rows(keys, page.entries, None, &mut from.open);
-        (wrong_positions(keys, txn, None, &rows.expected)?, page.last)
-    };
-    for (fault, at) in &faults {
-        txn.put(&fault.key, &Positions::from(*at).encode())?;
-    }
-    let next = next.map(|last| From { last: Some(last), open: from.open });
-    Ok((faults.len() as u64, next))
-}
-
-/// Whether the nodes that enclosed the last row are still at their places.
-fn is_as_it_was<R: Reader>(keys: &Keys, reader: &R, open: &Open) -> Result<bool> {
-    let lefts: Vec<KeyBuf> = open.0.iter().map(|(span, _)| keys.left(span.first)).collect();
-    let rows = reader.get_many(&lefts)?;
-    Ok(rows.iter().zip(&open.0).all(|(row, (span, id))| {
-        row.as_ref().is_some_and(|bytes| {
-            header(span.first, bytes).is_ok_and(|found| (found.right, found.id) == (span.last, *id))
-        })
-    }))
-}
-
-fn remove_dangling(
-    keys: &Keys,
-    txn: &mut impl Writer,
-    last: Option<&KeyBuf>,
-    batch: usize,
-) -> Result<(u64, Option<KeyBuf>)> {
-    let (faults, next) = {
-        let all = keys.nodes();
-        let range = match last {
-            None => all,
-            Some(last) => all.resume(Order::Ascending, last),
-        };
-        let page = txn.page(range, Order::Ascending, batch)?;
-        let mut nodes = Vec::new();
-        for entry in page.entries {
-            if let Some(Kind::Node(id)) = keys.kind(&entry.0) {
-                nodes.push((id, entry));
-            }
-        }
-        (dangling(keys, txn, None, nodes)?, page.last)
-    };
-    for fault in &faults {
-        txn.delete(&fault.key)?;
-    }
-    Ok((faults.len() as u64, next))
 }

@@ -16,7 +16,7 @@ use super::layout::{Header, Keys, Position, disagreement, header, row_node};
 use super::place::Placed;
 use super::relabel::{Wanted, lacks_room, make_room};
 use super::view::{View, between};
-use super::{check, steps};
+use super::{check, in_steps, repair};
 use crate::tree::{
     NodeOf, NodeRecords, VisitOf, depth_bounds, encode_node, exists, not_below, stoppable, unknown,
 };
@@ -364,7 +364,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         loop {
             let begun = store.transact(|txn| {
                 self.records.expect_writable(txn)?;
-                steps::begin_move(&self.keys, txn, id, place)
+                in_steps::begin_move(&self.keys, txn, id, place)
             });
             match begun {
                 Err(error) if lacks_room(&error) => {
@@ -376,7 +376,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
                 }
                 begun => {
                     let done = done.followed_by(&begun?);
-                    return steps::resume_from(self.nodes_in_steps(), store, done, progress);
+                    return in_steps::resume_from(self.nodes_in_steps(), store, done, progress);
                 }
             }
         }
@@ -390,10 +390,10 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     ) -> Result<Progress> {
         store.transact(|txn| {
             self.records.expect_writable(txn)?;
-            steps::begin_deletion(&self.keys, txn, id)
+            in_steps::begin_deletion(&self.keys, txn, id)
         })?;
         let done = Progress { written: 1, ..Progress::default() };
-        steps::resume_from(self.nodes_in_steps(), store, done, progress)
+        in_steps::resume_from(self.nodes_in_steps(), store, done, progress)
     }
 
     fn resume<S: Store>(
@@ -401,7 +401,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         store: &S,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        steps::resume(self.nodes_in_steps(), store, Progress::default(), progress)
+        in_steps::resume(self.nodes_in_steps(), store, Progress::default(), progress)
     }
 
     fn check(
@@ -416,8 +416,8 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     }
 
     fn repair<S: Store>(&self, store: &S) -> Result<u64> {
-        let ended = steps::end(self.nodes_in_steps(), store)?;
-        let repaired = check::repair(&self.keys, store)?;
+        let ended = in_steps::end(self.nodes_in_steps(), store)?;
+        let repaired = repair::repair(&self.keys, store)?;
         let records = self.records.repair(self, self.keys.positions(), store)?;
         Ok(ended + repaired + records)
     }
