@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{Reader, Result};
+use keyloom::{Pack, Reader, Result};
 use keyloom_kit::Explain;
 
 use crate::Path;
@@ -40,10 +40,7 @@ impl<I: VertexId> Half<I> {
     }
 }
 
-pub(crate) fn shortest<I, V, E, C, R>(
-    search: &Search<'_, '_, '_, I, V, E, C, R>,
-    target: I,
-) -> Result<Searched<Option<Path<I>>>>
+impl<I, V, E, C, R> Search<'_, '_, '_, I, V, E, C, R>
 where
     I: VertexId,
     V: 'static,
@@ -51,56 +48,78 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    let mut explain = Explain::default();
-    let (mut forward, mut backward) = (Half::new(search.from.clone()), Half::new(target.clone()));
-    let mut best = (search.from == target).then_some((0, target));
-    // A whole level at a time: the vertex at which the halves meet first need not be on a shortest
-    // path, but one that was met on the same level is.
-    while best.is_none()
-        && !forward.open.is_empty()
-        && !backward.open.is_empty()
-        && forward.depth + backward.depth < search.max_depth
+    /// Whether `target` can be reached, along the labels and the edges that are allowed.
+    ///
+    /// # Errors
+    /// Errors of [`breadth_first`](Search::breadth_first).
+    pub fn reaches<Q>(&self, target: &Q) -> Result<Searched<bool>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
     {
-        let is_forward = forward.open.len() <= backward.open.len();
-        let (own, other) = match is_forward {
-            true => (&mut forward, &mut backward),
-            false => (&mut backward, &mut forward),
-        };
-        own.depth += 1;
-        let level = std::mem::take(&mut own.open);
-        let mut reach = |vertex: &I, before: &I, label: &str| {
-            if !own.reached.contains_key(vertex) {
-                let way = Some((before.clone(), label.to_owned()));
-                own.reached.insert(vertex.clone(), (own.depth, way));
-                if let Some(rest) = other.depth_of(vertex) {
-                    let edges = own.depth + rest;
-                    if best.as_ref().is_none_or(|(fewest, _)| edges < *fewest) {
-                        best = Some((edges, vertex.clone()));
-                    }
-                }
-                own.open.push(vertex.clone());
-            }
-            search.refuse_more(own.reached.len() + other.reached.len())?;
-            Ok(ControlFlow::Continue(()))
-        };
-        match is_forward {
-            true => {
-                search.expand(&level, &mut explain, |_, hop| reach(hop.to, hop.from, hop.label))?;
-            }
-            false => search.expand_backward(&level, &mut explain, |_, hop| {
-                reach(hop.from, hop.to, hop.label)
-            })?,
-        }
+        let Searched { found, explain } = self.shortest_path(target)?;
+        Ok(Searched { found: found.is_some(), explain })
     }
-    let found = best.map(|(edges, middle)| {
-        let mut before = forward.back(&middle);
-        before.reverse();
-        let after = backward.back(&middle);
-        let labels = before.iter().chain(&after).map(|(_, label)| label.clone()).collect();
-        let mut vertices: Vec<I> = before.into_iter().map(|(vertex, _)| vertex).collect();
-        vertices.push(middle);
-        vertices.extend(after.into_iter().map(|(vertex, _)| vertex));
-        Path { vertices, labels, cost: edges as f64 }
-    });
-    Ok(Searched { found, explain })
+
+    /// A path with the fewest edges, `None` if there is none. Searches from both ends, each time
+    /// from the one with fewer open vertices.
+    ///
+    /// # Errors
+    /// Errors of [`breadth_first`](Search::breadth_first).
+    pub fn shortest_path<Q>(&self, target: &Q) -> Result<Searched<Option<Path<I>>>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        let (target, mut explain) = (target.to_owned(), Explain::default());
+        let (mut forward, mut backward) = (Half::new(self.from.clone()), Half::new(target.clone()));
+        let mut best = (self.from == target).then_some((0, target));
+        // A whole level at a time: the vertex at which the halves meet first need not be on a
+        // shortest path, but one that was met on the same level is.
+        while best.is_none()
+            && !forward.open.is_empty()
+            && !backward.open.is_empty()
+            && forward.depth + backward.depth < self.max_depth
+        {
+            let is_forward = forward.open.len() <= backward.open.len();
+            let (own, other) = match is_forward {
+                true => (&mut forward, &mut backward),
+                false => (&mut backward, &mut forward),
+            };
+            own.depth += 1;
+            let level = std::mem::take(&mut own.open);
+            let mut reach = |vertex: &I, before: &I, label: &str| {
+                if !own.reached.contains_key(vertex) {
+                    let way = Some((before.clone(), label.to_owned()));
+                    own.reached.insert(vertex.clone(), (own.depth, way));
+                    if let Some(rest) = other.depth_of(vertex) {
+                        let edges = own.depth + rest;
+                        if best.as_ref().is_none_or(|(fewest, _)| edges < *fewest) {
+                            best = Some((edges, vertex.clone()));
+                        }
+                    }
+                    own.open.push(vertex.clone());
+                }
+                self.refuse_more(own.reached.len() + other.reached.len())?;
+                Ok(ControlFlow::Continue(()))
+            };
+            match is_forward {
+                true => {
+                    self.expand(&level, &mut explain, |_, hop| reach(hop.to, hop.from, hop.label))?;
+                }
+                false => self.expand_backward(&level, &mut explain, |_, hop| {
+                    reach(hop.from, hop.to, hop.label)
+                })?,
+            }
+        }
+        let found = best.map(|(edges, middle)| {
+            let mut before = forward.back(&middle);
+            before.reverse();
+            let after = backward.back(&middle);
+            let labels = before.iter().chain(&after).map(|(_, label)| label.clone()).collect();
+            let mut vertices: Vec<I> = before.into_iter().map(|(vertex, _)| vertex).collect();
+            vertices.push(middle);
+            vertices.extend(after.into_iter().map(|(vertex, _)| vertex));
+            Path { vertices, labels, cost: edges as f64 }
+        });
+        Ok(Searched { found, explain })
+    }
 }

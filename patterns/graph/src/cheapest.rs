@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{Reader, Result};
+use keyloom::{Pack, Reader, Result};
 use keyloom_kit::Explain;
 
 use crate::csr::checked_weight;
@@ -18,7 +18,7 @@ use crate::{GraphError, Path};
 const TOGETHER: usize = 64;
 
 /// Vertices and edges that a search must not use: what Yen's algorithm takes out of the graph.
-pub(crate) struct Avoid<I> {
+struct Avoid<I> {
     vertices: HashSet<I>,
     edges: HashSet<(I, String, I)>,
 }
@@ -79,7 +79,7 @@ struct Costed<I> {
 type Ways<I> = HashMap<State<I>, (f64, Option<(State<I>, String)>)>;
 
 /// Where a search begins and ends, and what it must not use.
-pub(crate) struct Task<'t, I> {
+struct Task<'t, I> {
     from: &'t I,
     /// The cost of the way that leads to `from`. The costs of a path are added in its order:
     /// another order rounds otherwise, so equal paths would have unequal costs.
@@ -89,13 +89,7 @@ pub(crate) struct Task<'t, I> {
     avoid: &'t Avoid<I>,
 }
 
-pub(crate) fn cheapest<I, V, E, C, R>(
-    search: &Search<'_, '_, '_, I, V, E, C, R>,
-    target: &I,
-    weight: &impl Fn(&Hop<'_, I, E>) -> f64,
-    estimate: &impl Fn(&I) -> f64,
-    explain: &mut Explain,
-) -> Result<Option<Path<I>>>
+impl<I, V, E, C, R> Search<'_, '_, '_, I, V, E, C, R>
 where
     I: VertexId,
     V: 'static,
@@ -103,9 +97,90 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    let (from, max_edges, avoid) = (&search.from, search.max_depth, &Avoid::default());
-    let task = Task { from, cost: 0.0, target, max_edges, avoid };
-    Ok(run(search, &task, weight, estimate, explain)?.map(|found| found.path))
+    /// A path with the smallest sum of weights, `None` if there is none (Dijkstra's algorithm).
+    /// With [`max_depth`](Search::max_depth), the cheapest one among those with at most so many
+    /// edges. A store behind a network reads the edges of up to 64 open vertices in one round trip.
+    ///
+    /// # Errors
+    /// [`GraphError::BadWeight`] for a weight that is negative or not a finite number;
+    /// [`GraphError::CostOverflow`] if the cost of all paths is more than an `f64` can hold; errors
+    /// of [`breadth_first`](Search::breadth_first).
+    pub fn cheapest_path<Q>(
+        &self,
+        target: &Q,
+        weight: impl Fn(&Hop<'_, I, E>) -> f64,
+    ) -> Result<Searched<Option<Path<I>>>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        self.cheapest_path_with(target, weight, |_| 0.0)
+    }
+
+    /// [`cheapest_path`](Search::cheapest_path) with an estimate of the rest of the way from a
+    /// vertex to the target (A\*). The estimate must never be greater than the true rest: then the
+    /// path is the cheapest one, and vertices that lead away from the target are not expanded.
+    ///
+    /// # Errors
+    /// Errors of [`cheapest_path`](Search::cheapest_path); [`GraphError::BadEstimate`] for an
+    /// estimate that is not a number.
+    pub fn cheapest_path_with<Q>(
+        &self,
+        target: &Q,
+        weight: impl Fn(&Hop<'_, I, E>) -> f64,
+        estimate: impl Fn(&I) -> f64,
+    ) -> Result<Searched<Option<Path<I>>>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        let (target, mut explain) = (&target.to_owned(), Explain::default());
+        let (from, max_edges, avoid) = (&self.from, self.max_depth, &Avoid::default());
+        let task = Task { from, cost: 0.0, target, max_edges, avoid };
+        let found = run(self, &task, &weight, &estimate, &mut explain)?.map(|found| found.path);
+        Ok(Searched { found, explain })
+    }
+
+    /// The `k` cheapest paths without a repeated vertex, the cheapest first (Yen's algorithm).
+    /// Costs up to k searches per vertex of a path.
+    ///
+    /// # Errors
+    /// Errors of [`cheapest_path`](Search::cheapest_path).
+    pub fn k_cheapest_paths<Q>(
+        &self,
+        target: &Q,
+        k: usize,
+        weight: impl Fn(&Hop<'_, I, E>) -> f64,
+    ) -> Result<Searched<Vec<Path<I>>>>
+    where
+        Q: ToOwned<Owned = I> + Pack + ?Sized,
+    {
+        let (target, mut explain) = (&target.to_owned(), Explain::default());
+        let (mut found, mut candidates) = (Vec::<Costed<I>>::new(), Vec::<Costed<I>>::new());
+        let (from, max_edges, avoid) = (&self.from, self.max_depth, &Avoid::default());
+        let task = Task { from, cost: 0.0, target, max_edges, avoid };
+        candidates.extend(run(self, &task, &weight, &|_| 0.0, &mut explain)?);
+        while found.len() < k {
+            let cheaper = |a: &&Costed<I>, b: &&Costed<I>| {
+                let (a, b) = (&a.path, &b.path);
+                a.cost
+                    .total_cmp(&b.cost)
+                    .then_with(|| (&a.vertices, &a.labels).cmp(&(&b.vertices, &b.labels)))
+            };
+            let Some(next) = candidates.iter().min_by(cheaper).cloned() else { break };
+            candidates.retain(|path| *path != next);
+            // Each further path leaves one of those found before at some vertex, the spur, and does
+            // not come back to the vertices before it.
+            for spur in 0..next.path.labels.len() {
+                let path = spur_path(self, target, &weight, &found, &next, spur, &mut explain)?;
+                if let Some(path) =
+                    path.filter(|path| !candidates.contains(path) && !found.contains(path))
+                {
+                    candidates.push(path);
+                }
+            }
+            found.push(next);
+        }
+        Ok(Searched { found: found.into_iter().map(|found| found.path).collect(), explain })
+    }
 }
 
 /// A state is expanded again when a cheaper way to it is found, so several can be expanded at once.
@@ -217,47 +292,6 @@ fn path<I: VertexId>(ways: &Ways<I>, end: State<I>) -> Costed<I> {
     labels.reverse();
     costs.reverse();
     Costed { path: Path { vertices, labels, cost }, costs }
-}
-
-/// Yen's algorithm: each further path leaves one of those found before at some vertex, the spur,
-/// and does not come back to the vertices before it.
-pub(crate) fn k_cheapest<I, V, E, C, R>(
-    search: &Search<'_, '_, '_, I, V, E, C, R>,
-    target: &I,
-    k: usize,
-    weight: &impl Fn(&Hop<'_, I, E>) -> f64,
-) -> Result<Searched<Vec<Path<I>>>>
-where
-    I: VertexId,
-    V: 'static,
-    E: 'static,
-    C: Codec<V> + Codec<E> + 'static,
-    R: Reader,
-{
-    let mut explain = Explain::default();
-    let (mut found, mut candidates) = (Vec::<Costed<I>>::new(), Vec::<Costed<I>>::new());
-    let (from, max_edges, avoid) = (&search.from, search.max_depth, &Avoid::default());
-    let task = Task { from, cost: 0.0, target, max_edges, avoid };
-    candidates.extend(run(search, &task, weight, &|_| 0.0, &mut explain)?);
-    while found.len() < k {
-        let cheaper = |Costed { path: a, .. }: &&Costed<I>, Costed { path: b, .. }: &&Costed<I>| {
-            a.cost
-                .total_cmp(&b.cost)
-                .then_with(|| (&a.vertices, &a.labels).cmp(&(&b.vertices, &b.labels)))
-        };
-        let Some(next) = candidates.iter().min_by(cheaper).cloned() else { break };
-        candidates.retain(|path| *path != next);
-        for spur in 0..next.path.labels.len() {
-            let path = spur_path(search, target, weight, &found, &next, spur, &mut explain)?;
-            if let Some(path) =
-                path.filter(|path| !candidates.contains(path) && !found.contains(path))
-            {
-                candidates.push(path);
-            }
-        }
-        found.push(next);
-    }
-    Ok(Searched { found: found.into_iter().map(|found| found.path).collect(), explain })
 }
 
 /// The cheapest path that begins like `path` up to its vertex number `spur`, and then takes an edge
