@@ -8,7 +8,7 @@ use keyloom::{Pack, Reader, Result};
 use keyloom_kit::Explain;
 
 use crate::Path;
-use crate::graph::VertexId;
+use crate::keys::VertexId;
 use crate::search::{Search, Searched};
 
 /// One half of the search: the vertices that it reached, each with its depth and the edge that it

@@ -10,7 +10,7 @@ use keyloom_kit::Explain;
 
 use crate::csr::checked_weight;
 use crate::expand::Hop;
-use crate::graph::{VertexId, shown};
+use crate::keys::{VertexId, shown};
 use crate::search::{Search, Searched};
 use crate::{GraphError, Path};
 

@@ -6,7 +6,8 @@ use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result};
 use keyloom_kit::{Inconsistency, Rule};
 
-use crate::graph::{EdgeKey, Graph, VertexId, shown};
+use crate::graph::Graph;
+use crate::keys::{EdgeKey, VertexId, shown};
 
 /// Edges whose ends are looked up together.
 const TOGETHER: usize = 1_000;

@@ -7,9 +7,11 @@ use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyRange, Order, Reader, Result, unpack};
 use keyloom_kit::Explain;
 
-use crate::graph::{EdgeKey, Graph, VertexId};
-use crate::incoming::{FORMAT, NotAnEdge};
-use crate::view::{Direction, GraphView, range};
+use crate::direction::Direction;
+use crate::graph::Graph;
+use crate::incoming::decode_properties;
+use crate::keys::{EdgeKey, VertexId};
+use crate::view::{GraphView, range};
 
 /// How many ranges are read together, and how many edges of each at first.
 const RANGES: usize = 1_024;
@@ -207,16 +209,4 @@ where
     explain.keys_returned += 1;
     let (from, is_backward) = (side.from, side.is_mirror);
     visit(side.place, Hop { from, label: &label, to: &to, is_backward, properties })
-}
-
-/// The properties in the value of an edge. In the mirror, the format comes first.
-pub(crate) fn decode_properties<E>(
-    is_mirror: bool,
-    value: &[u8],
-    decode: impl FnOnce(&[u8]) -> Result<E>,
-) -> Result<E> {
-    match (is_mirror, value) {
-        (false, bytes) | (true, [FORMAT, bytes @ ..]) => decode(bytes),
-        (true, _) => Err(Error::other(NotAnEdge)),
-    }
 }

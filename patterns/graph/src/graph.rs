@@ -1,35 +1,18 @@
 //! A graph in a schema: declaration and writes.
 
 use std::fmt;
-use std::hash::Hash;
 
-use keyloom::key::display_named;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Pack, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::parts::{PackAs, Parts};
-use keyloom_kit::{Inconsistency, Progress, RecordKey, Rule};
+use keyloom_kit::{Inconsistency, Progress, Rule};
 use keyloom_tables::aggregate::Contributions;
 use keyloom_tables::{Attached, Schema, Table, Totals};
 
 use crate::GraphError;
+use crate::direction::Direction;
 use crate::incoming::Incoming;
+use crate::keys::{EdgeKey, VertexId, shown};
 use crate::order::in_order;
-use crate::view::{Direction, GraphView};
-
-/// What the id of a vertex must be: a number, a string, or another record key that can be compared
-/// and hashed.
-pub trait VertexId:
-    RecordKey + Parts<Owned = Self> + PackAs<Self> + Clone + Ord + Hash + fmt::Debug + Send + Sync
-{
-}
-
-impl<I> VertexId for I where
-    I: RecordKey + Parts<Owned = I> + PackAs<I> + Clone + Ord + Hash + fmt::Debug + Send + Sync
-{
-}
-
-/// The key of an edge: source, label, target.
-pub type EdgeKey<I> = (I, String, I);
 
 /// The parts of a degree: 0 for outgoing and 1 for incoming edges, the vertex, the label.
 type DegreeKey<I> = (u8, I, String);
@@ -172,19 +155,6 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
     /// The subspaces of what is derived from the edges: the incoming edges, and the degrees.
     pub fn derived_spaces(&self) -> [Subspace; 2] {
         [self.incoming.space(), self.degrees.space()]
-    }
-
-    /// The graph in a snapshot or a transaction, for reading. Costs one get, and checks that the
-    /// incoming edges are readable.
-    ///
-    /// # Errors
-    /// Errors of [`Attached::at`].
-    pub fn at<'g, 'r, R: Reader>(
-        &'g self,
-        reader: &'r R,
-    ) -> Result<GraphView<'g, 'r, I, V, E, C, R>> {
-        self.incoming.at(reader)?;
-        Ok(GraphView::new(self, reader))
     }
 
     /// Sets an edge and its properties. The ends of an undirected edge may come in either order.
@@ -375,8 +345,4 @@ impl<I: VertexId, V, E, C: Codec<E>> Graph<I, V, E, C> {
             true => &self.incoming.pattern().space,
         }
     }
-}
-
-pub(crate) fn shown(key: &[u8]) -> String {
-    display_named(key).to_string()
 }

@@ -101,6 +101,18 @@ impl<I: VertexId, E, C: Codec<E>> DerivedEntries<EdgeKey<I>, E> for Incoming<I, 
 )]
 pub(crate) struct NotAnEdge;
 
+/// The properties in the value of an edge. In the mirror, the format comes first.
+pub(crate) fn decode_properties<E>(
+    is_mirror: bool,
+    value: &[u8],
+    decode: impl FnOnce(&[u8]) -> Result<E>,
+) -> Result<E> {
+    match (is_mirror, value) {
+        (false, bytes) | (true, [FORMAT, bytes @ ..]) => decode(bytes),
+        (true, _) => Err(Error::other(NotAnEdge)),
+    }
+}
+
 impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for Incoming<I, E, C> {
     type Key = EdgeKey<I>;
     type Value = E;

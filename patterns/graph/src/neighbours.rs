@@ -6,8 +6,8 @@ use std::ops::Deref;
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, Result, unpack};
 
-use crate::VertexId;
-use crate::expand::decode_properties;
+use crate::incoming::decode_properties;
+use crate::keys::VertexId;
 
 /// An edge as one of its ends sees it: its label, the vertex at the other end, and its properties.
 /// It keeps the bytes of the entry, and copies nothing but the id of the vertex.

@@ -6,56 +6,85 @@ use keyloom::value::Codec;
 use keyloom::{KeyRange, Order, Pack, Reader, Result, pack};
 use keyloom_kit::{Continuation, Page};
 
-use crate::VertexId;
+use crate::direction::Direction;
+use crate::keys::VertexId;
 use crate::neighbours::Neighbour;
-use crate::view::{Direction, GraphView, is_loop, range};
+use crate::view::{GraphView, is_loop, range};
 
-/// See [`GraphView::page`]. The continuation belongs to the range of one side, which it names by
-/// its bounds.
-pub(crate) fn page<I, V, E, C, R, Q>(
-    view: &GraphView<'_, '_, I, V, E, C, R>,
-    id: &Q,
-    direction: Direction,
-    label: Option<&str>,
-    limit: usize,
-    after: Option<&Continuation>,
-) -> Result<Page<(String, I, E)>>
+impl<I, V, E, C, R> GraphView<'_, '_, I, V, E, C, R>
 where
-    I: VertexId + Borrow<Q>,
+    I: VertexId,
     V: 'static,
     E: 'static,
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
-    Q: Pack + ?Sized,
 {
-    let graph = view.graph;
-    let sides = graph.sides(direction);
-    let ranges: Vec<KeyRange<'_>> =
-        sides.iter().map(|is_mirror| range(graph.side(*is_mirror), id, label)).collect();
-    let begin = match after {
-        None => 0,
-        Some(after) => side_of(after, &ranges)?,
-    };
-    let (mut items, mut next) = (Vec::new(), None);
-    for (n, (side, whole)) in sides.iter().zip(&ranges).enumerate().skip(begin) {
-        let (own, prefix) = (pack(&(id,)), graph.side(*side).pack(&(id,)).len());
-        let after = after.filter(|_| n == begin);
-        let rest = Continuation::resume(after, whole.clone(), Order::Ascending)?;
-        for entry in view.reader.range(rest, Order::Ascending)? {
-            let entry = entry?;
-            if items.len() == limit.max(1) {
-                return Ok(Page { items, next });
-            }
-            let behind = Continuation::behind(&entry.0, whole, Order::Ascending);
-            let found = Neighbour::<_, I, E>::decode::<C>(entry, prefix, *side)?;
-            if graph.is_directed() || !side || !is_loop(&found, &own) {
-                let properties = found.properties()?;
-                items.push((found.label().into_owned(), found.into_vertex(), properties));
-                next = Some(behind);
+    /// A page of the [`neighbours`](GraphView::neighbours) of a vertex, for vertices with more
+    /// edges than an answer may have. It holds label, vertex and properties of each. Costs one
+    /// range per direction.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store};
+    /// use keyloom_graph::{Direction, Graph};
+    /// use keyloom_tables::Schema;
+    /// let store = Memory::new();
+    /// let follows = Graph::<u32>::directed(&Schema::open(&store, "social")?, "follows")?;
+    /// store.transact(|txn| follows.put_edges(txn, (0..5).map(|n| ((n, "follows".to_owned(), 9), ()))))?;
+    /// let snapshot = store.snapshot()?;
+    /// let view = follows.at(&snapshot)?;
+    /// let one = view.page(&9, Direction::In, None, 3, None)?;
+    /// let two = view.page(&9, Direction::In, None, 3, one.next.as_ref())?;
+    /// assert_eq!((one.items.len(), two.items.len()), (3, 2));
+    /// assert_eq!(two.items[1], ("follows".to_owned(), 4, ()));
+    /// assert!(two.next.is_none());
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`neighbours`](GraphView::neighbours);
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the continuation of another
+    /// query.
+    pub fn page<Q: Pack + ?Sized>(
+        &self,
+        id: &Q,
+        direction: Direction,
+        label: Option<&str>,
+        limit: usize,
+        after: Option<&Continuation>,
+    ) -> Result<Page<(String, I, E)>>
+    where
+        I: Borrow<Q>,
+    {
+        // A continuation belongs to the range of one side, which it names by its bounds.
+        let graph = self.graph;
+        let sides = graph.sides(direction);
+        let ranges: Vec<KeyRange<'_>> =
+            sides.iter().map(|is_mirror| range(graph.side(*is_mirror), id, label)).collect();
+        let begin = match after {
+            None => 0,
+            Some(after) => side_of(after, &ranges)?,
+        };
+        let (mut items, mut next) = (Vec::new(), None);
+        for (n, (side, whole)) in sides.iter().zip(&ranges).enumerate().skip(begin) {
+            let (own, prefix) = (pack(&(id,)), graph.side(*side).pack(&(id,)).len());
+            let after = after.filter(|_| n == begin);
+            let rest = Continuation::resume(after, whole.clone(), Order::Ascending)?;
+            for entry in self.reader.range(rest, Order::Ascending)? {
+                let entry = entry?;
+                if items.len() == limit.max(1) {
+                    return Ok(Page { items, next });
+                }
+                let behind = Continuation::behind(&entry.0, whole, Order::Ascending);
+                let found = Neighbour::<_, I, E>::decode::<C>(entry, prefix, *side)?;
+                if graph.is_directed() || !side || !is_loop(&found, &own) {
+                    let properties = found.properties()?;
+                    items.push((found.label().into_owned(), found.into_vertex(), properties));
+                    next = Some(behind);
+                }
             }
         }
+        Ok(Page { items, next: None })
     }
-    Ok(Page { items, next: None })
 }
 
 /// Which of the ranges a continuation belongs to.

@@ -7,9 +7,11 @@ use keyloom::{Order, Pack, Reader, Result, Store, Writer};
 use keyloom_kit::{BatchSize, Progress};
 
 use crate::GraphError;
-use crate::graph::{EdgeKey, Graph, VertexId, shown};
+use crate::direction::Direction;
+use crate::graph::Graph;
+use crate::keys::{EdgeKey, VertexId, shown};
 use crate::neighbours::Neighbour;
-use crate::view::{Direction, range};
+use crate::view::range;
 
 /// The largest number of edges that a transaction deletes.
 const BATCH: usize = 1_000;

@@ -22,9 +22,10 @@ use keyloom::value::Codec;
 use keyloom::{Pack, Reader, Result};
 use keyloom_kit::Explain;
 
+use crate::direction::Direction;
 use crate::expand::{Along, EDGES, Hop, expand};
-use crate::graph::{VertexId, shown};
-use crate::view::{Direction, GraphView};
+use crate::keys::{VertexId, shown};
+use crate::view::GraphView;
 use crate::{GraphError, Path};
 
 /// How many vertices a search visits at most by default.

@@ -13,10 +13,11 @@ use keyloom::{Error, Pack, Reader, Result};
 use keyloom_kit::Explain;
 
 use crate::GraphError;
+use crate::direction::Direction;
 use crate::expand::{Along, EDGES, Hop, expand};
-use crate::graph::VertexId;
+use crate::keys::VertexId;
 use crate::search::Searched;
-use crate::view::{Direction, GraphView};
+use crate::view::GraphView;
 
 /// How many walks a query keeps at most by default.
 const WALKS: usize = 1_000_000;

@@ -6,22 +6,12 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, pack};
-use keyloom_kit::{Continuation, Page, Untyped};
+use keyloom_kit::Untyped;
 
-use crate::graph::{EdgeKey, Graph, VertexId};
+use crate::direction::Direction;
+use crate::graph::Graph;
+use crate::keys::{EdgeKey, VertexId};
 use crate::neighbours::Neighbour;
-
-/// Which edges of a vertex. An undirected graph gives all of them, whatever the direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// Those that begin at the vertex.
-    Out,
-    /// Those that end at it.
-    In,
-    /// Both: first those that begin there, then those that end there. A loop of a directed graph
-    /// comes twice.
-    Both,
-}
 
 /// A graph in a snapshot or a transaction: what [`Graph::at`] returns.
 pub struct GraphView<'g, 'r, I: VertexId, V, E: 'static, C: Codec<E> + 'static, R> {
@@ -43,6 +33,21 @@ impl<I: VertexId, V, E, C: Codec<E>, R> fmt::Debug for GraphView<'_, '_, I, V, E
     }
 }
 
+impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Graph<I, V, E, C> {
+    /// The graph in a snapshot or a transaction, for reading. Costs one get, and checks that the
+    /// incoming edges are readable.
+    ///
+    /// # Errors
+    /// Errors of [`Attached::at`](keyloom_tables::Attached::at).
+    pub fn at<'g, 'r, R: Reader>(
+        &'g self,
+        reader: &'r R,
+    ) -> Result<GraphView<'g, 'r, I, V, E, C, R>> {
+        self.incoming.at(reader)?;
+        Ok(GraphView { graph: self, reader })
+    }
+}
+
 impl<'g, 'r, I, V, E, C, R> GraphView<'g, 'r, I, V, E, C, R>
 where
     I: VertexId,
@@ -51,10 +56,6 @@ where
     C: Codec<V> + Codec<E> + 'static,
     R: Reader,
 {
-    pub(crate) fn new(graph: &'g Graph<I, V, E, C>, reader: &'r R) -> Self {
-        Self { graph, reader }
-    }
-
     /// The properties of a vertex, `None` if the table of vertices does not have it. Costs one get.
     ///
     /// # Errors
@@ -113,45 +114,6 @@ where
             }));
         }
         Ok(both.into_iter().flatten().flatten())
-    }
-
-    /// A page of the [`neighbours`](GraphView::neighbours) of a vertex, for vertices with more
-    /// edges than an answer may have. It holds label, vertex and properties of each. Costs one
-    /// range per direction.
-    ///
-    /// ```
-    /// use keyloom::{Memory, Store};
-    /// use keyloom_graph::{Direction, Graph};
-    /// use keyloom_tables::Schema;
-    /// let store = Memory::new();
-    /// let follows = Graph::<u32>::directed(&Schema::open(&store, "social")?, "follows")?;
-    /// store.transact(|txn| follows.put_edges(txn, (0..5).map(|n| ((n, "follows".to_owned(), 9), ()))))?;
-    /// let snapshot = store.snapshot()?;
-    /// let view = follows.at(&snapshot)?;
-    /// let one = view.page(&9, Direction::In, None, 3, None)?;
-    /// let two = view.page(&9, Direction::In, None, 3, one.next.as_ref())?;
-    /// assert_eq!((one.items.len(), two.items.len()), (3, 2));
-    /// assert_eq!(two.items[1], ("follows".to_owned(), 4, ()));
-    /// assert!(two.next.is_none());
-    /// # Ok::<(), keyloom::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Errors of [`neighbours`](GraphView::neighbours);
-    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) for the continuation of another
-    /// query.
-    pub fn page<Q: Pack + ?Sized>(
-        &self,
-        id: &Q,
-        direction: Direction,
-        label: Option<&str>,
-        limit: usize,
-        after: Option<&Continuation>,
-    ) -> Result<Page<(String, I, E)>>
-    where
-        I: Borrow<Q>,
-    {
-        crate::page::page(self, id, direction, label, limit, after)
     }
 
     /// The number of edges of a vertex, of one label or of all. A loop counts twice in an

@@ -1,7 +1,7 @@
 //! Statistics of degrees.
 
 use crate::csr::Adjacency;
-use crate::view::Direction;
+use crate::direction::Direction;
 
 /// How the edges are distributed over the vertices.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -20,7 +20,8 @@ use self::keys::{Keys, Side, Stored};
 pub use self::options::BlockOptions;
 use crate::GraphError;
 use crate::csr::{Adjacency, Bytes, Csr, Source};
-use crate::graph::{Graph, VertexId};
+use crate::graph::Graph;
+use crate::keys::VertexId;
 
 /// The [compressed sparse rows](Csr) of a graph, kept in the store in blocks.
 ///
@@ -189,8 +190,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     pub fn at<'r, R: Reader>(&self, reader: &'r R) -> Result<Csr<'r, I>> {
         self.changes.at(reader)?;
         self.vertex_changes.at(reader)?;
-        let stale =
-            || GraphError::StaleBlocks { blocks: crate::graph::shown(self.keys().prefix()) };
+        let stale = || GraphError::StaleBlocks { blocks: crate::keys::shown(self.keys().prefix()) };
         let stored = self.keys().stored(reader)?.filter(|stored| stored.is_complete);
         let changed = reader.range(self.keys().marks(), Order::Ascending)?.next();
         match (stored, changed.transpose()?) {

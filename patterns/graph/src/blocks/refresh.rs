@@ -11,7 +11,7 @@ use super::keys::{Keys, Side, Stored};
 use super::layout::{Layout, Relaid};
 use crate::GraphError;
 use crate::csr::{Adjacency, first_of};
-use crate::graph::VertexId;
+use crate::keys::VertexId;
 
 /// Changed vertices of one transaction.
 const VERTICES: usize = 1_000;

@@ -12,9 +12,9 @@ use super::keys::{Keys, Side, Stored};
 use super::layout::{Layout, Relaid};
 use super::refresh::{BLOCKS, Replacement, Step, keyed};
 use crate::csr::{BlockWriter, Rows, checked_weight};
+use crate::direction::Direction;
 use crate::expand::{Along, EDGES, expand};
-use crate::graph::{VertexId, shown};
-use crate::view::Direction;
+use crate::keys::{VertexId, shown};
 
 /// The neighbours of a vertex by number, and the weights of the edges.
 type List = Vec<(u32, f64)>;

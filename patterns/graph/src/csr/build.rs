@@ -8,7 +8,8 @@ use keyloom::{Entry, Error, Order, Reader, Result, Subspace, pack, unpack};
 use super::intern::Interner;
 use super::{Adjacency, BlockWriter, Bytes, Labels};
 use crate::GraphError;
-use crate::graph::{Graph, VertexId, shown};
+use crate::graph::Graph;
+use crate::keys::{VertexId, shown};
 
 /// Where the edges and the vertices of a graph are stored, and which edges are taken.
 #[derive(Clone, Debug)]

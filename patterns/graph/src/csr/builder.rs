@@ -6,7 +6,7 @@ use keyloom::value::Codec;
 use keyloom::{Reader, Result};
 
 use super::{Csr, Labels, Source};
-use crate::graph::VertexId;
+use crate::keys::VertexId;
 use crate::view::GraphView;
 
 /// Options of [compressed sparse rows](Csr) that are made of ordered keys: what

@@ -28,9 +28,9 @@ pub(crate) use labels::Labels;
 pub use number::VertexNumber;
 pub(crate) use rows::Rows;
 
-use crate::graph::VertexId;
+use crate::direction::Direction;
+use crate::keys::VertexId;
 use crate::parallel::{Threads, collect};
-use crate::view::Direction;
 
 /// A block: bytes of the store, or of this process.
 pub(crate) type Bytes<'r> = Box<dyn Deref<Target = [u8]> + 'r>;
@@ -149,7 +149,7 @@ impl Adjacency<'_> {
     /// The ids of vertices, for errors.
     pub(crate) fn shown(&self, vertices: &[u32]) -> String {
         let shown = vertices.iter();
-        let shown = shown.map(|vertex| crate::graph::shown(packed_id(&self.ids, *vertex)));
+        let shown = shown.map(|vertex| crate::keys::shown(packed_id(&self.ids, *vertex)));
         shown.collect::<Vec<_>>().join(", ")
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::program::Aggregate;
 use crate::GraphError;
-use crate::graph::shown;
+use crate::keys::shown;
 
 type Format = Versioned<Postcard, 1>;
 

@@ -16,7 +16,8 @@ use super::checkpoint::{Checkpoint, Header, Layout, Pass};
 use super::program::VertexProgram;
 use super::stored_state::StoredState;
 use super::stream::joined;
-use crate::graph::{Graph, shown};
+use crate::graph::Graph;
+use crate::keys::shown;
 use crate::{GraphError, VertexId};
 
 /// The largest number of keys that a transaction of [`Computation::clear`] deletes.

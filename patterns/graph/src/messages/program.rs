@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::vertex::Vertex;
 use crate::VertexId;
-use crate::view::Direction;
+use crate::direction::Direction;
 
 /// Makes one message of two to the same vertex. It must be commutative and associative.
 pub type Combiner<M> = fn(M, M) -> M;

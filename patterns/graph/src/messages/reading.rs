@@ -14,8 +14,8 @@ use super::source::Source;
 use super::stored_state::StoredState;
 use super::stream::{Stream, between, vertex_in};
 use super::vertex::Edge;
-use crate::expand::decode_properties;
-use crate::graph::shown;
+use crate::incoming::decode_properties;
+use crate::keys::shown;
 use crate::{GraphError, VertexId};
 
 /// Estimate of the memory that an entry takes besides its bytes.

@@ -11,7 +11,7 @@ use super::checkpoint::{Checkpoint, Pass, Until};
 use super::computation::Computation;
 use super::program::VertexProgram;
 use super::source::Source;
-use crate::graph::shown;
+use crate::keys::shown;
 use crate::{GraphError, VertexId};
 
 impl<P, I, V, E, C> Computation<P, I, V, E, C>

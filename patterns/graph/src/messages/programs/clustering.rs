@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::VertexId;
+use crate::direction::Direction;
 use crate::messages::{Vertex, VertexProgram};
-use crate::view::Direction;
 
 /// The local clustering coefficient: which fraction of the possible edges between the neighbours of
 /// a vertex exist; 0 with fewer than two neighbours.

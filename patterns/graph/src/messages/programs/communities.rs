@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::VertexId;
+use crate::direction::Direction;
 use crate::messages::{Combiner, Vertex, VertexProgram};
-use crate::view::Direction;
 
 /// Weakly connected components: the smallest vertex of the component of each vertex. Edges count in
 /// both directions.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use keyloom::{Result, pack};
 
 use crate::csr::checked_weight;
-use crate::graph::shown;
+use crate::keys::shown;
 use crate::messages::{Combiner, Edge, Vertex, VertexProgram};
 use crate::{GraphError, VertexId};
 
