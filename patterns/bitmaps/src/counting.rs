@@ -1,6 +1,4 @@
-//! Counts the ids that two chunks share, without storing the intersection.
-
-use super::container::{bounds, from};
+//! Counts the bits that two slices of words share, without storing the intersection.
 
 /// A word, in memory or in stored bytes.
 pub(super) trait Word: Copy {
@@ -67,28 +65,4 @@ fn add(sum: &mut Lanes, b: Lanes, c: Lanes) -> Lanes {
 
 fn bits(lanes: Lanes) -> u32 {
     lanes.iter().map(|word| word.count_ones()).sum()
-}
-
-/// If one list is this many times longer than the other, it is searched for each id of the other.
-const MANY_TIMES: usize = 32;
-
-/// How many ids two ascending lists share; `None` unless one is so much longer that searching it is
-/// best.
-pub(super) fn shared_ids(a: &[[u8; 2]], b: &[[u8; 2]]) -> Option<u32> {
-    let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
-    let has = |id: &[u8; 2]| many.binary_search_by_key(&from(*id), |id| from(*id)).is_ok();
-    (few.len() * MANY_TIMES < many.len()).then(|| few.iter().map(|id| u32::from(has(id))).sum())
-}
-
-/// How many ids two ascending lists of runs share.
-pub(super) fn shared_of_runs(a: &[[u8; 4]], b: &[[u8; 4]]) -> u32 {
-    let (mut shared, mut at, mut at_other) = (0, 0, 0);
-    while let (Some(run), Some(other)) = (a.get(at), b.get(at_other)) {
-        let ((first, last), (other_first, other_last)) = (bounds(*run), bounds(*other));
-        let (from, to) = (first.max(other_first), last.min(other_last));
-        shared += (u32::from(to) + 1).saturating_sub(from.into());
-        at += usize::from(last <= other_last);
-        at_other += usize::from(other_last <= last);
-    }
-    shared
 }

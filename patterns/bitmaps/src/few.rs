@@ -3,8 +3,8 @@
 use std::cell::Cell;
 
 use super::Container;
-use super::container::{BITMAP, Form, block_contains, bounds, from};
-use super::words::{BLOCKS, block_of_each};
+use super::container::{BITMAP, Form, block_contains, block_of_each, bounds, from};
+use super::words::BLOCKS;
 
 /// The maximum length of a list: 2 bytes per id take less space than plain words.
 pub(crate) const LISTED: usize = 1_024;

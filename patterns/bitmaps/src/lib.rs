@@ -161,6 +161,7 @@ pub mod expression;
 mod few;
 pub mod index;
 pub mod integers;
+mod operations;
 pub mod report;
 mod words;
 

@@ -1,11 +1,8 @@
-//! A chunk as plain words, and set operations on chunks.
+//! A chunk as plain words.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use smallvec::SmallVec;
-
-use super::container::{BITMAP, Container, Form, bits_of, blocks_of, bounds, encode, from};
 use super::counting::shared_bits;
 
 /// The number of words in a chunk.
@@ -14,12 +11,9 @@ pub(super) const WORDS: usize = 508;
 pub(super) const BLOCKS: usize = 127;
 pub(super) const WORDS_OF_BLOCK: usize = WORDS / BLOCKS;
 
-/// AND with an array of up to this many ids collects the kept ids on the stack.
-const FEW_IDS: usize = 256;
-
 /// The ids of one chunk, one bit each. 4 KiB, so a value is reused.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Words([u64; WORDS]);
+pub(crate) struct Words(pub(super) [u64; WORDS]);
 
 impl fmt::Debug for Words {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,7 +31,7 @@ impl Words {
         self.0.fill(0);
     }
 
-    fn bit(&mut self, offset: u16) -> Option<(&mut u64, u64)> {
+    pub(super) fn bit(&mut self, offset: u16) -> Option<(&mut u64, u64)> {
         Some((self.0.get_mut(usize::from(offset / 64))?, 1 << (offset % 64)))
     }
 
@@ -73,79 +67,8 @@ impl Words {
         self.and_words(&kept);
     }
 
-    /// Replaces the ids by those of a container.
-    pub(crate) fn set(&mut self, container: Container<'_>) {
-        self.clear();
-        self.or(container);
-    }
-
-    pub(crate) fn or(&mut self, container: Container<'_>) {
-        self.combine(container, |word, mask| *word |= mask);
-    }
-
-    pub(crate) fn and_not(&mut self, container: Container<'_>) {
-        self.combine(container, |word, mask| *word &= !mask);
-    }
-
-    pub(crate) fn xor(&mut self, container: Container<'_>) {
-        self.combine(container, |word, mask| *word ^= mask);
-    }
-
-    pub(crate) fn and(&mut self, container: Container<'_>) {
-        match container.form() {
-            Form::Bitset(_) => self.combine(container, |word, mask| *word &= mask),
-            _ if container.is_full() => {}
-            Form::Array(ids) if ids.len() <= FEW_IDS => self.keep_some(ids),
-            _ => self.and_words(&container.words()),
-        }
-    }
-
-    /// Keeps only those of a few ids that are present.
-    fn keep_some(&mut self, ids: &[[u8; 2]]) {
-        let ids = ids.iter().map(|id| from(*id));
-        let kept: SmallVec<[u16; FEW_IDS]> = ids.filter(|id| self.contains(*id)).collect();
-        self.clear();
-        for id in kept {
-            self.insert(id);
-        }
-    }
-
-    /// Combines words with the ids of a container. Only a bitset visits all words: with other
-    /// containers, `op` must leave a word unchanged where the container has no ids.
-    fn combine(&mut self, container: Container<'_>, op: impl Fn(&mut u64, u64)) {
-        match container.form() {
-            Form::Bitset(masks) => {
-                let masks = masks.iter().map(|mask| u64::from_le_bytes(*mask));
-                self.0.iter_mut().zip(masks).for_each(|(word, mask)| op(word, mask));
-            }
-            Form::Array(ids) => ids.iter().for_each(|id| {
-                if let Some((word, bit)) = self.bit(from(*id)) {
-                    op(word, bit);
-                }
-            }),
-            Form::Runs(runs) => runs.iter().for_each(|run| {
-                let (first, last) = bounds(*run);
-                self.combine_range(first..=last, &op);
-            }),
-            Form::Blocks(sizes, content) if sizes.contains(&BITMAP) => {
-                let (blocks, _) = self.0.as_chunks_mut::<WORDS_OF_BLOCK>();
-                for (words, block) in blocks.iter_mut().zip(blocks_of(sizes, content)) {
-                    combine_block(words, block, &op);
-                }
-            }
-            Form::Blocks(sizes, content) => {
-                for (block, id) in block_of_each(sizes).iter().zip(content) {
-                    let (at, bit) = place_in_words(*block, *id);
-                    if let Some(word) = self.0.get_mut(at) {
-                        op(word, 1 << bit);
-                    }
-                }
-            }
-        }
-    }
-
     /// Combines words with all ids of a range.
-    fn combine_range(&mut self, range: RangeInclusive<u16>, op: impl Fn(&mut u64, u64)) {
+    pub(super) fn combine_range(&mut self, range: RangeInclusive<u16>, op: impl Fn(&mut u64, u64)) {
         let (first, last) = (*range.start(), *range.end());
         for n in first / 64..=last / 64 {
             let mut mask = u64::MAX;
@@ -189,27 +112,6 @@ impl Words {
     /// The number of common ids.
     pub(crate) fn and_count(&self, other: &Self) -> u32 {
         shared_bits(&self.0, &other.0)
-    }
-
-    /// The number of common ids.
-    pub(super) fn and_count_of(&self, container: Container<'_>) -> u32 {
-        let has = |id: u16| u32::from(self.contains(id));
-        match container.form() {
-            Form::Bitset(masks) => shared_bits(&self.0, masks),
-            Form::Array(ids) => ids.iter().map(|id| has(from(*id))).sum(),
-            Form::Runs(_) => self.and_count(&container.words()),
-            Form::Blocks(sizes, content) if sizes.contains(&BITMAP) => {
-                let blocks = self.blocks().zip(blocks_of(sizes, content));
-                blocks.map(|(words, block)| count_in_block(words, block)).sum()
-            }
-            Form::Blocks(sizes, content) => {
-                let has = |(block, id): (&u8, &u8)| {
-                    let (at, bit) = place_in_words(*block, *id);
-                    self.0.get(at).map_or(0, |word| word >> bit & 1)
-                };
-                block_of_each(sizes).iter().zip(content).map(|id| has(id) as u32).sum()
-            }
-        }
     }
 
     /// The number of ids below an offset.
@@ -313,53 +215,6 @@ impl Words {
         let (bytes, _) = out.get_mut(from..).unwrap_or_default().as_chunks_mut::<8>();
         bytes.iter_mut().zip(&self.0).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
     }
-
-    /// Appends the smallest form of the ids; nothing if there are none.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        encode(self, out);
-    }
-}
-
-/// For content without bitmaps: the block of each byte.
-///
-/// A loop over the ids of each block would mispredict its end at nearly every block. So each block
-/// number is written to as many bytes as a block can have, and the next block overwrites the
-/// excess. A single loop then processes all of the content, in half the time.
-pub(super) fn block_of_each(sizes: &[u8; BLOCKS]) -> [u8; BLOCKS * BITMAP as usize] {
-    let (mut block_of, mut at) = ([0; BLOCKS * BITMAP as usize], 0);
-    for (block, size) in (0_u8..).zip(sizes) {
-        if let Some(bytes) = block_of.get_mut(at..at + usize::from(BITMAP)) {
-            bytes.fill(block);
-        }
-        at += usize::from(*size);
-    }
-    block_of
-}
-
-/// The word of an id of a block, and the bit in it.
-fn place_in_words(block: u8, id: u8) -> (usize, u8) {
-    // The block number is always in range; `min` lets the compiler omit a branch.
-    ((usize::from(block) * WORDS_OF_BLOCK + usize::from(id / 64)).min(WORDS - 1), id % 64)
-}
-
-fn combine_block(words: &mut [u64; WORDS_OF_BLOCK], block: &[u8], op: impl Fn(&mut u64, u64)) {
-    if block.len() == usize::from(BITMAP) {
-        words.iter_mut().zip(bits_of(block)).for_each(|(word, mask)| op(word, mask));
-        return;
-    }
-    for id in block {
-        if let Some(word) = words.get_mut(usize::from(id / 64)) {
-            op(word, 1 << (id % 64));
-        }
-    }
-}
-
-fn count_in_block(words: &[u64; WORDS_OF_BLOCK], block: &[u8]) -> u32 {
-    if block.len() == usize::from(BITMAP) {
-        return words.iter().zip(bits_of(block)).map(|(a, b)| (a & b).count_ones()).sum();
-    }
-    let has = |id: &u8| words.get(usize::from(id / 64)).map_or(0, |word| word >> (id % 64) & 1);
-    block.iter().map(|id| has(id) as u32).sum()
 }
 
 /// The ids of a block, as offsets from its start.
