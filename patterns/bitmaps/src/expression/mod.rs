@@ -78,7 +78,8 @@ mod cursor;
 mod evaluation;
 mod held;
 pub(crate) mod leaf;
-pub(crate) mod machine;
+mod machine;
+pub(crate) mod op;
 mod plan;
 mod read;
 #[cfg(test)]

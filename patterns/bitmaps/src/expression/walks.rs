@@ -5,7 +5,8 @@ use keyloom_kit::Explain;
 
 use super::held::HeldWalk;
 use super::leaf::{ChunkWalk, RangeWalk, Span};
-use super::machine::{Leaves, Op};
+use super::machine::Leaves;
+use super::op::Op;
 use super::plan::{LeafExpr, Node, Shape};
 use crate::container::most_ids;
 use crate::integers::ComparisonWalk;

@@ -7,7 +7,8 @@ use keyloom::{Result, Subspace};
 
 use super::BitmapExpr;
 use super::held::Held;
-use super::machine::{Leaves, Machine, Op};
+use super::machine::{Leaves, Machine};
+use super::op::Op;
 use super::plan::{LeafExpr, Plan, Shape};
 use crate::bitmap::id_at;
 use crate::container::run;

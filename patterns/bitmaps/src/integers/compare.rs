@@ -7,7 +7,7 @@ use keyloom_kit::{Explain, Fnv};
 
 use super::slices::SliceWalk;
 use crate::expression::leaf::Span;
-use crate::expression::machine::Op;
+use crate::expression::op::Op;
 use crate::{ChunkIds, Words};
 
 /// The ids whose value is in a range.
