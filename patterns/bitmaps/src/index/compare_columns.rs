@@ -6,8 +6,7 @@ use keyloom::{KeyBuf, Reader, Result};
 use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many};
 
 use super::columns::OfColumn;
-use super::fields::Held;
-use super::for_reports::FieldKind;
+use super::fields::{FieldKind, Held};
 use super::span::Fault;
 use super::{Field, InvertedIndex};
 use crate::column::{BLOCK_IDS, block_of, id_in_block};

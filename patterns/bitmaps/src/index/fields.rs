@@ -8,8 +8,6 @@ use keyloom_kit::pack_one;
 use keyloom_kit::parts::{AnyParts, KeyShape, Parts};
 use smallvec::SmallVec;
 
-use super::for_reports::FieldKind;
-
 /// The values of a field for a record: the result of the function of a
 /// [field](super::InvertedIndex::field).
 ///
@@ -133,6 +131,13 @@ pub(crate) fn null() -> KeyBuf {
 
 type Values<K, V> = dyn Fn(&K, &V) -> PackedValues + Send + Sync;
 type Integer<K, V> = dyn Fn(&K, &V) -> Option<i64> + Send + Sync;
+
+/// The kind of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    Values,
+    Integers,
+}
 
 /// The function of a field.
 pub(super) enum Function<K, V> {

@@ -3,14 +3,8 @@
 use keyloom::{KeyRange, Reader, Result, Subspace};
 use keyloom_kit::RecordKey;
 
+use super::fields::FieldKind;
 use super::{Field, InvertedIndex, SelectValues, SelectedValues};
-
-/// The kind of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldKind {
-    Values,
-    Integers,
-}
 
 impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// The kinds of the fields, the key prefixes of their chunks, and the subspaces of their

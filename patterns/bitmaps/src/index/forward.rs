@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::InvertedIndex;
 use super::columns::ColumnWalk;
-use super::for_reports::FieldKind;
+use super::fields::FieldKind;
 use crate::Container;
 use crate::bitmap::{id_range, place_of};
 use crate::column::{Integers, Values, block_of};

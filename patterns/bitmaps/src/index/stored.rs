@@ -9,7 +9,7 @@ use keyloom::{Element, Entry, KeyBuf, Reader, Result, unpack};
 use keyloom_kit::{Inconsistency, RecordKey, Rule, get_many};
 use keyloom_tables::table::Table;
 
-use super::for_reports::FieldKind;
+use super::fields::FieldKind;
 use super::ids::Ids;
 use super::span::{COMPARED_TOGETHER, Fault, encoded, sound};
 use super::{Field, InvertedIndex};
