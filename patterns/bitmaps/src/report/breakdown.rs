@@ -1,0 +1,173 @@
+//! Counts and sums by the values of fields.
+
+use keyloom::{Reader, Result, Unpack};
+use keyloom_kit::RecordKey;
+
+use super::Report;
+use super::plan::Way;
+use super::rows::{Breakdown, Gathered, Rows, ValueSum, in_order};
+use super::run::Run;
+use super::tally::Tally;
+use crate::SelectValues;
+
+impl<K: RecordKey, V> Report<'_, K, V> {
+    /// Returns how many ids of the audience have each value of a field. An id with several values
+    /// counts for each of them, an id without values for none.
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::UnknownField`](crate::InvertedIndexError::UnknownField);
+    /// [`InvertedIndexError::OtherKind`](crate::InvertedIndexError::OtherKind); an error if a value
+    /// is not a `P`; if stored bytes are damaged, an error with the key; any error of the store.
+    pub fn breakdown<P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+    ) -> Result<Breakdown<P>> {
+        let (counts, run) = self.counts(reader, &[field])?;
+        let rows = in_order::<(P,), u64>(counts)?;
+        Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
+    }
+
+    /// Returns how many ids of the audience have each of the selected values of a field: the values
+    /// of a facet that begin with what a user has typed, or those of a range. See
+    /// [`SelectValues`].
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Table, starting_with};
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
+    ///     .field("town", |_: &u32, town: &String| one(town));
+    /// let users = Table::<u32, String>::new(&Subspace::new("users")).with(&index);
+    /// let store = Memory::new();
+    /// let towns = ["Oslo", "Paris", "Parma", "Paris"].map(String::from);
+    /// store.transact(|txn| users.put_many(txn, (0..).zip(towns.clone())))?;
+    /// let snapshot = store.snapshot()?;
+    /// let report = index.report(index.all());
+    /// let found = report.breakdown_of::<String>(&snapshot, "town", starting_with("Par"))?;
+    /// assert_eq!(found.rows, [("Paris".into(), 2), ("Parma".into(), 1)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvertedIndexError::OtherType`](crate::InvertedIndexError::OtherType) if the selection is
+    /// of another type than the values; otherwise as [`breakdown`](Report::breakdown).
+    pub fn breakdown_of<P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+        select: impl SelectValues,
+    ) -> Result<Breakdown<P>> {
+        let run = Run::of_values(self, reader, field, &select.selected())?;
+        let (counts, run) = self.counts_of(run, 1)?;
+        let rows = counts.into_iter().filter(|(value, _)| run.selects(value)).collect();
+        let rows = in_order::<(P,), u64>(rows)?;
+        Ok(run.finish(rows.into_iter().map(|((value,), count)| (value, count)).collect()))
+    }
+
+    /// Returns how many ids of the audience have each combination of the values of several fields;
+    /// `P` is the tuple of these values.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_bitmaps::{InvertedIndex, one};
+    /// let index = InvertedIndex::new(&Subspace::new("index"))
+    ///     .field("even", |_id, n: &u64| one(n % 2 == 0))
+    ///     .field("digits", |_, n| one(n.to_string().len()));
+    /// let numbers = Table::<u32, u64>::new(&Subspace::new("numbers")).with(&index);
+    /// let store = Memory::new();
+    /// store.transact(|txn| numbers.put_many(txn, (0..).zip([1, 2, 3, 10, 12])))?;
+    /// let all = index.report(index.all());
+    /// let both = all.breakdown_by::<(bool, u64)>(&store.snapshot()?, &["even", "digits"])?;
+    /// assert_eq!(both.rows, [((false, 1), 2), ((true, 1), 1), ((true, 2), 2)]);
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](keyloom::Error::InvalidArgument) without fields; otherwise as
+    /// [`breakdown`](Report::breakdown).
+    pub fn breakdown_by<P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &impl Reader,
+        fields: &[&str],
+    ) -> Result<Breakdown<P>> {
+        let (counts, run) = self.counts(reader, fields)?;
+        Ok(run.finish(in_order(counts)?))
+    }
+
+    /// Returns, for each value of a field, the sum of a field of integers over the ids of the
+    /// audience with this value, and how many of them have an integer. Values without any integer
+    /// are left out.
+    ///
+    /// ```
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::Table;
+    /// use keyloom_bitmaps::{InvertedIndex, ValueSum, one};
+    /// let index = InvertedIndex::new(&Subspace::new("index"))
+    ///     .field("shop", |_id, (shop, _): &(String, i64)| one(shop))
+    ///     .integers("cents", |_, (_, cents)| Some(*cents));
+    /// let sales = Table::<u32, (String, i64)>::new(&Subspace::new("sales")).with(&index);
+    /// let store = Memory::new();
+    /// let three = [("a".to_owned(), 250), ("a".to_owned(), -50), ("b".to_owned(), 90)];
+    /// store.transact(|txn| sales.put_many(txn, (0..).zip(three.clone())))?;
+    /// let sums = index.report(index.all()).sums::<String>(&store.snapshot()?, "shop", "cents")?;
+    /// assert_eq!(
+    ///     sums.rows,
+    ///     [
+    ///         ("a".into(), ValueSum { sum: 200, count: 2 }),
+    ///         ("b".into(), ValueSum { sum: 90, count: 1 })
+    ///     ]
+    /// );
+    /// # Ok::<(), keyloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`breakdown`](Report::breakdown), and
+    /// [`InvertedIndexError::OtherKind`](crate::InvertedIndexError::OtherKind) if `integers` is not
+    /// a field of integers.
+    pub fn sums<P: for<'k> Unpack<'k>>(
+        &self,
+        reader: &impl Reader,
+        field: &str,
+        integers: &str,
+    ) -> Result<Breakdown<P, ValueSum>> {
+        let (mut sums, mut tally) = (Gathered::default(), Tally::new(1));
+        let mut run = Run::open(self, reader, &[field], Some(integers))?;
+        while let Some(window) = run.next_window()? {
+            match run.way() {
+                Way::Intersect => {
+                    run.intersect_sums(&window, field, integers, &mut sums)?;
+                }
+                Way::Walk => run.walk_sums(&window, &mut tally)?,
+            }
+        }
+        let sums = sums.into_iter().chain(tally.rows());
+        let sums: Rows<ValueSum> = sums.filter(|(_, sum)| sum.count > 0).collect();
+        let rows = in_order::<(P,), ValueSum>(sums)?;
+        Ok(run.finish(rows.into_iter().map(|((value,), sum)| (value, sum)).collect()))
+    }
+
+    fn counts<'r, R: Reader>(
+        &'r self,
+        reader: &'r R,
+        fields: &[&str],
+    ) -> Result<(Rows<u64>, Run<'r, R, K, V>)> {
+        self.counts_of(Run::open(self, reader, fields, None)?, fields.len())
+    }
+
+    fn counts_of<'r, R: Reader>(
+        &'r self,
+        mut run: Run<'r, R, K, V>,
+        fields: usize,
+    ) -> Result<(Rows<u64>, Run<'r, R, K, V>)> {
+        let (mut counts, mut tally) = (Gathered::default(), Tally::new(fields));
+        while let Some(window) = run.next_window()? {
+            match run.way() {
+                Way::Intersect => run.intersect(&window, &mut counts)?,
+                Way::Walk => run.walk(&window, &mut tally)?,
+            }
+        }
+        Ok((counts.into_iter().chain(tally.rows()).collect(), run))
+    }
+}
