@@ -4,9 +4,10 @@
 use keyloom::{Reader, Result};
 
 use super::bm25::{ROUNDING, Weight};
-use super::cursor::{Cursor, END, Window};
+use super::cursor::Cursor;
 use super::node::Node;
 use super::top_k::{ScoredDoc, TopK};
+use super::window::{END, Window};
 use crate::postings::BLOCK_POSTINGS;
 
 /// A list of candidates that is so many times shorter than a block is searched for in the block;

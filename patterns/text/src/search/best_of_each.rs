@@ -10,11 +10,11 @@ use keyloom_kit::RecordKey;
 
 use super::by_group::{self, Group};
 use super::by_score::List;
-use super::cursor::END;
 use super::matches::RankedMatches;
 use super::ordering::Ordering;
 use super::ranking::{Ranked, Ranking};
 use super::top_k::{ScoredDoc, TopK};
+use super::window::END;
 
 /// A group with fewer ids than one for so many postings is sought in the list without a read of
 /// the bounds of blocks. A list has about one summary for so many.

@@ -7,11 +7,12 @@ use keyloom_bitmaps::BitmapExpr;
 use keyloom_kit::Walk;
 
 use super::bm25::{Bm25, Weight};
-use super::combined::{Combined, CombinedField, CombinedStatistics, FieldLists};
+use super::combined::{Combined, CombinedStatistics, FieldLists};
 use super::cursor::Cursor;
 use super::expand::MatchedTerm;
-use super::node::{AtLeast, Boolean, Expression, Ids, Near, Node, Slot};
-use super::plan::{BooleanPlan, Plan};
+use super::node::{AtLeast, Boolean, Expression, Ids, Near, Node};
+use super::plan::{BooleanPlan, CombinedField, Plan};
+use super::slot::Slot;
 use super::spans::{SpanShape, SpansNode};
 use super::statistics::Statistics;
 use super::union::Union;

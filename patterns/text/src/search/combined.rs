@@ -7,18 +7,11 @@
 use keyloom::{Reader, Result};
 
 use super::bm25::{Bm25, ROUNDING, Weight};
-use super::cursor::{Cursor, END, Window};
+use super::cursor::Cursor;
+use super::plan::CombinedField;
 use super::statistics::Statistics;
-use crate::index::{FieldInfo, FieldStatistics};
-
-/// A field of a combined query, and the terms of the word there.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CombinedField {
-    pub(crate) field: FieldInfo,
-    pub(crate) weight: f64,
-    /// Alternatives, of which the frequencies are added. None if the analyzer drops the word.
-    pub(crate) terms: Vec<String>,
-}
+use super::window::{END, Window};
+use crate::index::FieldStatistics;
 
 /// The statistics of the fields as if they were one.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,29 +7,15 @@ use keyloom_kit::Walk;
 
 use super::bm25::Weight;
 use super::skips::Skips;
+use super::window::{END, Window};
 use crate::index::{ListKeys, TermKeys};
 use crate::postings::{BLOCK_POSTINGS, Block, Layout, Occurrences};
-
-/// The document of a cursor after its end. No document has this id.
-pub(crate) const END: u32 = u32::MAX;
 
 /// A list with fewer documents has so few blocks that its summaries are not read.
 const SHORT_LIST: u64 = 1_024;
 
 /// If a block has so many times more postings than are needed, they are read one by one.
 const FEW_NUMBERS: usize = 8;
-
-/// A bound of the scores of the documents up to `last`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Window {
-    pub(crate) last: u32,
-    pub(crate) score: f64,
-}
-
-impl Window {
-    /// No document follows.
-    pub(crate) const NONE: Self = Self { last: END, score: 0.0 };
-}
 
 /// Blocks that were read before the cursor began.
 struct FirstBlocks<B> {

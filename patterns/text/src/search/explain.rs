@@ -5,9 +5,9 @@ use std::fmt;
 use keyloom::{Reader, Result};
 
 use super::build::Builder;
-use super::combined::{CombinedField, CombinedStatistics};
+use super::combined::CombinedStatistics;
 use super::node::Node;
-use super::plan::{BooleanPlan, Plan};
+use super::plan::{BooleanPlan, CombinedField, Plan};
 use crate::index::{Catalog, FieldInfo, LENGTHS};
 
 /// How the score of a document is computed, as a tree: [`Display`](fmt::Display) prints one line

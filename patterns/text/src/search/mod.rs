@@ -58,6 +58,7 @@ mod build;
 mod by_group;
 mod by_score;
 mod combined;
+mod common;
 mod continuation;
 mod counting;
 mod cursor;
@@ -78,6 +79,7 @@ mod request_tests;
 mod results;
 mod searches;
 mod skips;
+mod slot;
 mod spans;
 mod statistics;
 #[cfg(test)]
@@ -85,6 +87,7 @@ mod statistics;
 mod tests;
 mod top_k;
 mod union;
+mod window;
 
 pub use bm25::Bm25;
 pub use continuation::SearchContinuation;

@@ -7,9 +7,12 @@ use keyloom_bitmaps::expression::IdCursor;
 
 use super::bm25::Weight;
 use super::combined::Combined;
-use super::cursor::{Cursor, END, Window};
+use super::common::common;
+use super::cursor::Cursor;
 use super::proximity::Proximity;
+use super::slot::Slot;
 use super::spans::SpansNode;
+use super::window::{END, Window};
 use crate::postings::SUMMARY_UNITS;
 
 /// An operator over the documents that match it.
@@ -59,12 +62,6 @@ pub(crate) struct Near<'r, R: Reader> {
     doc: u32,
     frequency: f64,
     positions: Vec<Vec<u32>>,
-}
-
-/// A place of a phrase: alternative terms.
-pub(crate) struct Slot<'r, R: Reader> {
-    terms: Vec<Cursor<'r, R>>,
-    positions: Vec<u32>,
 }
 
 /// All of `required`, none of `excluded`; `optional` adds to the score.
@@ -335,79 +332,6 @@ impl<'r, R: Reader> Near<'r, R> {
         }
         Ok(least)
     }
-}
-
-impl<'r, R: Reader> Slot<'r, R> {
-    pub(crate) fn new(terms: Vec<Cursor<'r, R>>) -> Self {
-        Self { terms, positions: Vec::new() }
-    }
-
-    pub(super) fn seek(&mut self, target: u32) -> Result<u32> {
-        let mut doc = END;
-        for term in &mut self.terms {
-            doc = doc.min(term.seek(target)?);
-        }
-        Ok(doc)
-    }
-
-    /// Sets `all` to the positions of all terms in a document.
-    pub(super) fn positions(&mut self, doc: u32, all: &mut Vec<u32>) -> Result<()> {
-        if let [term] = &mut self.terms[..] {
-            return term.positions(all);
-        }
-        all.clear();
-        for term in self.terms.iter_mut().filter(|term| term.doc() == doc) {
-            term.positions(&mut self.positions)?;
-            all.append(&mut self.positions);
-        }
-        all.sort_unstable();
-        all.dedup();
-        Ok(())
-    }
-
-    /// The length of the field in a document.
-    pub(super) fn length(&mut self, doc: u32) -> Result<u32> {
-        let term = self.terms.iter_mut().find(|term| term.doc() == doc);
-        Ok(term.map(Cursor::frequency_and_length).transpose()?.map_or(0, |(_, length)| length))
-    }
-
-    /// A bound of the score of a phrase that contains one of the terms. The alternatives together
-    /// may occur as often as the field has tokens, so only a single term has a bound of its own.
-    fn window(&mut self, target: u32, depth: usize) -> Result<Window> {
-        if let [term] = &mut self.terms[..] {
-            return term.window(target, depth);
-        }
-        let mut union = Window::NONE;
-        for term in &mut self.terms {
-            let window = term.window(target, depth)?;
-            union.last = union.last.min(window.last);
-            if window != Window::NONE {
-                union.score = term.weight.limit();
-            }
-        }
-        Ok(union)
-    }
-}
-
-/// The first document at or after `target` that all operands have.
-pub(super) fn common<T>(
-    operands: &mut [T],
-    target: u32,
-    mut seek: impl FnMut(&mut T, u32) -> Result<u32>,
-) -> Result<u32> {
-    let Some((first, others)) = operands.split_first_mut() else { return Ok(END) };
-    let mut doc = seek(first, target)?;
-    'candidates: while doc != END {
-        for other in others.iter_mut() {
-            let next = seek(other, doc)?;
-            if next > doc {
-                doc = seek(first, next)?;
-                continue 'candidates;
-            }
-        }
-        return Ok(doc);
-    }
-    Ok(END)
 }
 
 impl<'r, R: Reader> Boolean<'r, R> {

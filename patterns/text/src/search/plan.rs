@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use keyloom::{Error, Reader, Result};
 
-use super::combined::CombinedField;
 use super::error::SearchError;
 use super::expand::{Expanding, Expansion, MatchedTerm};
 use super::proximity::{Arrangement, Proximity};
@@ -50,6 +49,15 @@ pub(crate) struct BooleanPlan {
     pub(crate) should: Vec<Plan>,
     pub(crate) must_not: Vec<Plan>,
     pub(crate) least: usize,
+}
+
+/// A field of a combined query, and the terms of the word there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CombinedField {
+    pub(crate) field: FieldInfo,
+    pub(crate) weight: f64,
+    /// Alternatives, of which the frequencies are added. None if the analyzer drops the word.
+    pub(crate) terms: Vec<String>,
 }
 
 /// The greatest number of parts of a near-query, and of positions of a phrase with slop.

@@ -4,9 +4,9 @@ use keyloom::{Reader, Result};
 
 use super::batch::{Common, collect};
 use super::bm25::ROUNDING;
-use super::cursor::{END, Window};
 use super::node::{AtLeast, Node};
 use super::top_k::{ScoredDoc, TopK};
+use super::window::{END, Window};
 
 /// Collects the best documents of a query.
 ///

@@ -10,7 +10,6 @@ use super::bm25::Bm25;
 use super::build::Builder;
 use super::continuation::{After, SearchContinuation};
 use super::counting::SearchExplain;
-use super::cursor::END;
 use super::expand::Expansion;
 use super::explain::Explanation;
 use super::node::{Boolean, Node};
@@ -18,6 +17,7 @@ use super::plan::{Plan, Planner};
 use super::rank::{count, rank};
 use super::statistics::Statistics;
 use super::top_k::{ScoredDoc, TopK};
+use super::window::END;
 use crate::Query;
 use crate::index::Catalog;
 

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use keyloom::{Entry, Error, KeyRange, Order, Reader, Result};
 
 use super::bm25::Weight;
-use super::cursor::Window;
+use super::window::Window;
 use crate::index::ListKeys;
 use crate::postings::{SUMMARY_UNITS, each_unit};
 

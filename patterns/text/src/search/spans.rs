@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use keyloom::{Reader, Result};
 
 use super::bm25::Weight;
-use super::cursor::{END, Window};
+use super::common::common;
 use super::error::SearchError;
-use super::node::{Slot, common};
+use super::slot::Slot;
+use super::window::{END, Window};
 
 /// The positions `start` to `end` of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

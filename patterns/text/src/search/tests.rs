@@ -8,9 +8,10 @@ use proptest::prelude::*;
 
 use super::bm25::{Bm25, Weight};
 use super::cursor::Cursor;
-use super::node::{AtLeast, Boolean, Ids, Near, Node, Slot};
+use super::node::{AtLeast, Boolean, Ids, Near, Node};
 use super::proximity::{Arrangement, Proximity};
 use super::rank::{count, rank};
+use super::slot::Slot;
 use super::top_k::{ScoredDoc, TopK};
 use crate::index::{FieldStatistics, ListKeys, TermKeys};
 use crate::postings::{
