@@ -4,9 +4,8 @@ use keyloom::{KeyBuf, Result, Subspace};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_kit::RecordKey;
 
-use super::TextIndex;
-use super::group::Groups;
 use super::keys::ListKeys;
+use super::{Groups, TextIndex};
 use crate::Query;
 use crate::postings::Detail;
 use crate::terms::TermMatcher;

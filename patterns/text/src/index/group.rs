@@ -10,33 +10,7 @@ use keyloom_bitmaps::{BitmapExpr, InvertedIndex, single};
 use keyloom_kit::RecordKey;
 use keyloom_kit::parts::{Group, PackAs};
 
-use super::{TextError, TextIndex, keys};
-
-/// The field of the ids in which each record has its group, as bytes.
-pub(super) const GROUP: &str = "(group)";
-
-/// Returns the packed group of a record.
-type GroupFunction<K, V> = dyn Fn(&K, &V) -> KeyBuf + Send + Sync;
-
-/// The leading parts of the keys of an index.
-pub(super) enum Groups<K, V> {
-    /// None: all records are one group.
-    All,
-    /// Those of the group that a function returns for each record.
-    Of(Arc<GroupFunction<K, V>>),
-    /// Those of one packed group, which is only read.
-    One(KeyBuf),
-}
-
-impl<K, V> Clone for Groups<K, V> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::All => Self::All,
-            Self::Of(function) => Self::Of(Arc::clone(function)),
-            Self::One(group) => Self::One(group.clone()),
-        }
-    }
-}
+use super::{GROUP, GroupFunction, Groups, TextError, TextIndex, keys};
 
 impl<K: RecordKey, V: 'static, G: 'static> TextIndex<K, V, G> {
     /// Creates an index in `space` whose entries begin with the [`Group`] of each record, such as

@@ -113,6 +113,7 @@ mod group;
 mod keys;
 mod lists;
 mod maintain;
+mod maintained;
 mod repair;
 mod similar;
 mod summaries;
@@ -122,24 +123,19 @@ mod tests;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use keyloom::value::Codec;
-use keyloom::{Reader, Result, Store, Subspace};
+use keyloom::{KeyBuf, Result, Subspace};
 use keyloom_bitmaps::{FieldValues, InvertedIndex, SingleValue};
+use keyloom_kit::RecordKey;
 use keyloom_kit::parts::KeyShape;
-use keyloom_kit::{Inconsistency, Progress, RecordKey, RepairOptions};
 use keyloom_tables::parts::shape_of_group;
-use keyloom_tables::table::Table;
-use keyloom_tables::{Maintained, described};
 
 pub(crate) use catalog::{Catalog, FieldInfo, PlacedTerm, TermKeys};
 pub(crate) use counters::{FieldStatistics, count_of};
 pub use error::TextError;
 pub(crate) use gather::LENGTHS;
 pub use group::TextGroup;
-use group::{GROUP, Groups};
 pub(crate) use keys::{ListKeys, Spaces, with_id};
 pub use similar::MoreLikeThis;
 
@@ -149,13 +145,16 @@ use crate::postings::Detail;
 /// Ids fit into 32 bits, and the largest one marks the end of a list.
 const UNIVERSE: u64 = u32::MAX as u64;
 
+/// The field of the ids in which each record has its group, as bytes.
+const GROUP: &str = "(group)";
+
 /// The texts of a field: called with a record, it passes them to a visitor.
 pub(crate) type TextFunction<K, V> = dyn Fn(&K, &V, &mut dyn FnMut(&str)) + Send + Sync;
 
 /// An index of the words in the texts of a table; see the [module](self).
 ///
-/// Derived data of a [`Table`]: declare it in a [`Schema`](keyloom_tables::Schema), or
-/// [attach](Table::with) it. Cheap to clone.
+/// Derived data of a [`Table`](keyloom_tables::Table): declare it in a
+/// [`Schema`](keyloom_tables::Schema), or [attach](keyloom_tables::Table::with) it. Cheap to clone.
 ///
 /// `G` are the [types](keyloom_tables::parts) of the leading parts, if the index is
 /// [`grouped`](TextIndex::grouped). An index without them is a `TextIndex<K, V>`.
@@ -169,6 +168,29 @@ pub struct TextIndex<K, V, G = ()> {
     /// Whether a field to filter by has replaced that of the groups.
     group_is_replaced: bool,
     of: PhantomData<fn() -> G>,
+}
+
+/// Returns the packed group of a record.
+type GroupFunction<K, V> = dyn Fn(&K, &V) -> KeyBuf + Send + Sync;
+
+/// The leading parts of the keys of an index.
+enum Groups<K, V> {
+    /// None: all records are one group.
+    All,
+    /// Those of the group that a function returns for each record.
+    Of(Arc<GroupFunction<K, V>>),
+    /// Those of one packed group, which is only read.
+    One(KeyBuf),
+}
+
+impl<K, V> Clone for Groups<K, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::All => Self::All,
+            Self::Of(function) => Self::Of(Arc::clone(function)),
+            Self::One(group) => Self::One(group.clone()),
+        }
+    }
 }
 
 /// A field of texts.
@@ -417,36 +439,5 @@ impl<K: RecordKey, V, G> TextIndex<K, V, G> {
             fields.join(", "),
             self.records.options()
         )
-    }
-}
-
-impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for TextIndex<K, V, G> {
-    described!(|_| "text index", parts | index | index.parts(), options | index | index.options());
-
-    /// Returns all differences between the stored bytes and those that follow from `table`.
-    ///
-    /// # Errors
-    /// An error if a record does not decode; [`Error::InvalidArgument`](keyloom::Error) if the
-    /// table does not maintain this index.
-    fn check<C: Codec<V>>(
-        &self,
-        reader: &impl Reader,
-        table: &Table<K, V, C>,
-    ) -> Result<Vec<Inconsistency>> {
-        check::check(self, reader, table)
-    }
-
-    /// Repairs or builds the index; see [above](self#check-and-repair).
-    ///
-    /// # Errors
-    /// As [`check`](Maintained::check).
-    fn repair_with<S: Store, C: Codec<V>>(
-        &self,
-        store: &S,
-        table: &Table<K, V, C>,
-        options: &RepairOptions,
-        progress: impl FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<Progress> {
-        repair::repair(self, store, table, options, progress)
     }
 }
