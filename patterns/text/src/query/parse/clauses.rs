@@ -1,10 +1,14 @@
 //! Clauses: signs, operators and groups.
 
-use super::error::ParseError;
+use super::error::{ParseError, ParseErrorKind};
+use super::parser::{Operator, QueryParser};
+use super::refused::ClauseKind;
 use super::scan::Scanner;
-use super::{Operator, QueryParser};
 use crate::query::check::MAX_DEPTH;
 use crate::query::{BooleanQuery, Query, QueryError};
+
+/// The number of characters of a clause in an error.
+const SHOWN_CHARS: usize = 80;
 
 /// The state of parsing a text.
 pub(super) struct Parsing<'p> {
@@ -222,6 +226,18 @@ impl<'p> Parsing<'p> {
             Sign::None => Ok(query),
             Sign::MustNot => Ok(Query::none_of([query])),
             _ => Err(self.scan.expected_at(at, "a clause without a sign after `NOT`")),
+        }
+    }
+
+    /// The query of a clause that begins at a place, unless its kind is refused.
+    pub(super) fn allowed(&self, at: usize, query: Query) -> Result<Query, ParseError> {
+        match ClauseKind::of(&query).filter(|kind| self.parser.refused.contains(kind)) {
+            None => Ok(query),
+            Some(clause_kind) => {
+                let clause = query.to_string().chars().take(SHOWN_CHARS).collect();
+                let kind = ParseErrorKind::RefusedClause { kind: clause_kind, clause };
+                Err(self.scan.error_at(at, kind))
+            }
         }
     }
 }

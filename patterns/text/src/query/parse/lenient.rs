@@ -1,6 +1,6 @@
 //! What people type into a search box, as a text of the query language.
 
-use super::QueryParser;
+use super::parser::QueryParser;
 
 /// Characters that begin and end a phrase.
 const QUOTES: [char; 6] = ['"', '“', '”', '„', '«', '»'];

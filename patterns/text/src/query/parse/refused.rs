@@ -2,12 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::clauses::Parsing;
-use super::error::{ParseError, ParseErrorKind};
 use crate::query::Query;
-
-/// The number of characters of a clause in an error.
-const SHOWN_CHARS: usize = 80;
 
 /// A kind of clauses that can take long: see [`QueryParser::refuse`](super::QueryParser::refuse).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +20,7 @@ pub enum ClauseKind {
 
 impl ClauseKind {
     /// The kind of a query without parts.
-    fn of(query: &Query) -> Option<Self> {
+    pub(super) fn of(query: &Query) -> Option<Self> {
         match query {
             Query::Regex { .. } => Some(Self::Regex),
             Query::Wildcard { pattern, .. } if pattern.starts_with(['*', '?']) => {
@@ -47,19 +42,5 @@ impl Display for ClauseKind {
             Self::Fuzzy => "fuzzy terms",
             Self::Proximity => "near-queries and phrases with slop",
         })
-    }
-}
-
-impl Parsing<'_> {
-    /// The query of a clause that begins at a place, unless its kind is refused.
-    pub(super) fn allowed(&self, at: usize, query: Query) -> Result<Query, ParseError> {
-        match ClauseKind::of(&query).filter(|kind| self.parser.refused.contains(kind)) {
-            None => Ok(query),
-            Some(clause_kind) => {
-                let clause = query.to_string().chars().take(SHOWN_CHARS).collect();
-                let kind = ParseErrorKind::RefusedClause { kind: clause_kind, clause };
-                Err(self.scan.error_at(at, kind))
-            }
-        }
     }
 }
