@@ -63,19 +63,7 @@ use crate::terms::TermMatcher;
 
 pub use correct::{CorrectedText, CorrectedWord};
 use scan::Dictionary;
-pub use scan::SuggestError;
-
-/// A term of an index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Suggestion {
-    /// The term, in the form of the index.
-    pub term: String,
-    /// The number of documents that contain it.
-    pub documents: u64,
-    /// The number of edits between the word and the term; 0 for a completion.
-    pub distance: u8,
-}
+pub use scan::{SuggestError, Suggestion};
 
 /// How similar a term must be to a word.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use keyloom::{Error, KeyRange, Order, Reader, Result};
 use keyloom_kit::{Walk, get_many};
 
-use super::Suggestion;
 use crate::index::{Spaces, count_of};
 use crate::terms::{TermMatcher, TermStep};
 
@@ -40,6 +39,18 @@ impl From<SuggestError> for Error {
     fn from(error: SuggestError) -> Self {
         Self::other(error)
     }
+}
+
+/// A term of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Suggestion {
+    /// The term, in the form of the index.
+    pub term: String,
+    /// The number of documents that contain it.
+    pub documents: u64,
+    /// The number of edits between the word and the term; 0 for a completion.
+    pub distance: u8,
 }
 
 /// The terms of a field.
