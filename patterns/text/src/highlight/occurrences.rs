@@ -2,11 +2,8 @@
 
 use std::ops::Range;
 
-use super::plan::Plan;
+use super::plan::{Plan, TermId};
 use crate::analysis::Analyzer;
-
-/// The number of a term or pattern of a plan.
-pub(super) type TermId = usize;
 
 /// A token of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]

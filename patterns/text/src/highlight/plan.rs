@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::occurrences::TermId;
 use crate::analysis::{Analyzer, TokenBuf};
 use crate::query::{Near, Query, QueryError, Spans};
 use crate::terms::{StateBudget, TermMatcher};
+
+/// The number of a term or pattern of a plan.
+pub(super) type TermId = usize;
 
 /// What is marked in the texts of a field.
 #[derive(Clone, Debug, Default)]
