@@ -12,8 +12,8 @@ use keyloom_kit::derived::{Derived, LostRecords, RecordChange, SortedWrites, is_
 use keyloom_kit::{Inconsistency, Progress, RepairOptions, Rule};
 use keyloom_tables::{Maintained, Table};
 
-use super::keys::Keys;
-use crate::csr::{Adjacency, Source};
+use super::keys::{Keys, Side, Stored};
+use crate::csr::{Adjacency, Bytes, Source};
 use crate::{EdgeKey, VertexId};
 
 /// The blocks as derived data of the table of edges: an update marks the ends of the edge.
@@ -27,6 +27,29 @@ pub(crate) struct EdgeChanges<I, E, C> {
 impl<I, E, C> EdgeChanges<I, E, C> {
     pub(super) fn new(space: &Subspace, source: Source, weight: Option<fn(&E) -> f64>) -> Self {
         Self { keys: Keys::new(space), source, weight, types: PhantomData }
+    }
+
+    /// The blocks in a snapshot, whether or not the graph changed since. Checks every list.
+    pub(super) fn load<'r, R: Reader>(
+        &self,
+        reader: &'r R,
+        stored: &Stored,
+    ) -> Result<Adjacency<'r>> {
+        let blocks = |side: Side| -> Result<Vec<Bytes<'r>>> {
+            let entries = reader.range(self.keys.side(side), Order::Ascending)?;
+            entries.map(|entry| Ok(Box::new(entry?.1) as Bytes<'r>)).collect()
+        };
+        let adjacency = Adjacency {
+            vertices: stored.vertices,
+            edges: 0,
+            is_directed: self.source.is_directed,
+            is_weighted: self.weight.is_some(),
+            sorted: stored.sorted,
+            ids: blocks(Side::Ids)?,
+            out: blocks(Side::Out)?,
+            incoming: blocks(Side::Incoming)?,
+        };
+        adjacency.check()
     }
 }
 
@@ -124,7 +147,7 @@ impl<I: VertexId, E: 'static, C: Codec<E> + 'static> Maintained for EdgeChanges<
             return Ok(Vec::new());
         };
         let fault = |key: &[u8], rule| vec![Inconsistency::new(key.into(), rule)];
-        let Ok(rows) = super::load(&self.keys, reader, &stored, self) else {
+        let Ok(rows) = self.load(reader, &stored) else {
             return Ok(fault(&self.keys.state(), Rule::Wrong));
         };
         let (mut faults, mut unknown) = (Vec::new(), BTreeSet::new());

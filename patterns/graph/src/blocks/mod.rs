@@ -16,10 +16,10 @@ use keyloom_kit::{Inconsistency, Progress};
 use keyloom_tables::{Attached, Schema};
 
 use self::changes::{EdgeChanges, VertexChanges};
-use self::keys::{Keys, Side, Stored};
+use self::keys::{Keys, Stored};
 pub use self::options::BlockOptions;
 use crate::GraphError;
-use crate::csr::{Adjacency, Bytes, Csr, Source};
+use crate::csr::{Adjacency, Csr, Source};
 use crate::graph::Graph;
 use crate::keys::VertexId;
 
@@ -200,7 +200,7 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     }
 
     fn load<'r, R: Reader>(&self, reader: &'r R, stored: &Stored) -> Result<Adjacency<'r>> {
-        load(self.keys(), reader, stored, self.changes.pattern())
+        self.changes.pattern().load(reader, stored)
     }
 
     /// Brings the blocks up to date: rewrites those of changed vertices, in transactions of at most
@@ -239,29 +239,4 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         let found = self.changes.repair(store)?;
         Ok(found.followed_by(&self.refresh(store)?))
     }
-}
-
-/// The blocks in a snapshot, whether or not the graph changed since. Checks every
-/// list.
-fn load<'r, I, E, C, R: Reader>(
-    keys: &Keys,
-    reader: &'r R,
-    stored: &Stored,
-    changes: &EdgeChanges<I, E, C>,
-) -> Result<Adjacency<'r>> {
-    let blocks = |side: Side| -> Result<Vec<Bytes<'r>>> {
-        let entries = reader.range(keys.side(side), Order::Ascending)?;
-        entries.map(|entry| Ok(Box::new(entry?.1) as Bytes<'r>)).collect()
-    };
-    let adjacency = Adjacency {
-        vertices: stored.vertices,
-        edges: 0,
-        is_directed: changes.source.is_directed,
-        is_weighted: changes.weight.is_some(),
-        sorted: stored.sorted,
-        ids: blocks(Side::Ids)?,
-        out: blocks(Side::Out)?,
-        incoming: blocks(Side::Incoming)?,
-    };
-    adjacency.check()
 }
