@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::error::PathError;
-use super::label_path::{LabelPath, MAX_LABELS, within_limit};
+use super::label_path::{LabelPath, within_limit};
+use super::syntax::MAX_LABELS;
 
 impl LabelPath {
     /// Whether `other` is this path or a descendant of it: `self @> other`.

@@ -6,13 +6,7 @@ use std::str::FromStr;
 use keyloom::key::{DecodeError, Pack, Packer, Unpack, Unpacker};
 
 use super::error::{Notation, PathError, SyntaxError};
-use super::syntax::{Cursor, write_label};
-
-/// The maximum number of labels in a path.
-pub const MAX_LABELS: usize = 65_535;
-
-/// The maximum number of characters in a label.
-pub const MAX_LABEL_CHARS: usize = 1_000;
+use super::syntax::{Cursor, MAX_LABEL_CHARS, MAX_LABELS, write_label};
 
 /// The path from the root of a hierarchy to one of its nodes: a sequence of labels. The empty path
 /// is the root itself.

@@ -6,9 +6,9 @@ use std::str::FromStr;
 use smallvec::SmallVec;
 
 use super::error::{Notation, PathError, SyntaxError, SyntaxProblem};
-use super::label_path::{LabelPath, MAX_LABELS};
+use super::label_path::LabelPath;
 use super::next::NextLabel;
-use super::syntax::Cursor;
+use super::syntax::{Cursor, MAX_LABELS};
 use super::word::Word;
 
 /// A pattern of labels, as PostgreSQL's `lquery`: items joined by `.`, each of which matches a run

@@ -118,11 +118,12 @@ mod word;
 
 pub use error::{Notation, PathError, SyntaxError, SyntaxProblem};
 pub use functions::{first_ancestor, first_descendant, first_match, lca};
-pub use label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
+pub use label_path::LabelPath;
 pub use lquery::Lquery;
 pub use ltxtquery::Ltxtquery;
 pub use path_hierarchy::PathHierarchy;
 pub use pattern::PathPattern;
 pub use regex::PathRegex;
 pub use scan::{PathMatch, Paths};
+pub use syntax::{MAX_LABEL_CHARS, MAX_LABELS};
 pub use tokenizer::PathTokenizer;

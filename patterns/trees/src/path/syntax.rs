@@ -1,10 +1,16 @@
-//! The common parts of the notations: characters with their positions, and labels.
+//! The common parts of the notations: characters with their positions, and labels with their
+//! limits.
 
 use std::fmt::{self, Write};
 use std::str::Chars;
 
 use super::error::{Notation, SyntaxError, SyntaxProblem};
-use super::{MAX_LABEL_CHARS, MAX_LABELS};
+
+/// The maximum number of labels in a path.
+pub const MAX_LABELS: usize = 65_535;
+
+/// The maximum number of characters in a label.
+pub const MAX_LABEL_CHARS: usize = 1_000;
 
 /// The number of characters of a text that an error shows.
 pub(super) const SHOWN_CHARS: usize = 80;

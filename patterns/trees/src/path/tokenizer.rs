@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::label_path::{LabelPath, MAX_LABEL_CHARS, MAX_LABELS};
+use super::label_path::LabelPath;
+use super::syntax::{MAX_LABEL_CHARS, MAX_LABELS};
 
 /// Converts a text to a path and its tokens: the path itself and all its ancestors. It has the
 /// options of the `path_hierarchy` tokenizer of Elasticsearch.
