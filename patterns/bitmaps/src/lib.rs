@@ -157,6 +157,7 @@ mod column;
 mod container;
 mod counting;
 pub mod dense_ids;
+mod error;
 pub mod expression;
 mod few;
 pub mod index;
@@ -171,11 +172,11 @@ pub(crate) use chunk_ids::ChunkIds;
 pub use container::CHUNK_IDS;
 pub(crate) use container::Container;
 pub use dense_ids::DenseIds;
+pub use error::InvertedIndexError;
 pub use expression::BitmapExpr;
 pub(crate) use expression::Evaluation;
 pub use index::{
-    FieldValues, InvertedIndex, InvertedIndexError, SelectValues, SelectedValues, SingleValue,
-    many, one, single,
+    FieldValues, InvertedIndex, SelectValues, SelectedValues, SingleValue, many, one, single,
 };
 pub use integers::BitSliced;
 pub use report::{Batch, Breakdown, Report, ValueSum};

@@ -9,11 +9,11 @@ use keyloom_kit::derived::{Derived, RecordChange, SortedWrites};
 use keyloom_kit::{RecordKey, get_many};
 
 use super::columns::ColumnChanges;
-use super::error::{InvertedIndexError, value_too_long};
 use super::fields::{Function, Held, null};
 use super::{Field, InvertedIndex};
 use crate::bitmap::place_of;
 use crate::dense_ids::Given;
+use crate::error::{InvertedIndexError, value_too_long};
 use crate::{BitSliced, ChunkChanges};
 
 /// The maximum length of a chunk number in a key.

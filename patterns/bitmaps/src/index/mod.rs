@@ -67,7 +67,6 @@ mod check;
 mod columns;
 mod compare_columns;
 mod counts;
-mod error;
 mod fields;
 mod for_reports;
 mod forward;
@@ -90,10 +89,10 @@ use keyloom::{KeyBuf, Result, Subspace};
 use keyloom_kit::RecordKey;
 use keyloom_kit::parts::KeyShape;
 
+pub use crate::error::InvertedIndexError;
 use crate::{BitSliced, Bitmap, BitmapExpr, DenseIds};
 
 pub(crate) use columns::{ColumnWalk, block_at};
-pub use error::InvertedIndexError;
 pub(super) use fields::{FieldKind, null};
 pub use fields::{FieldValues, SingleValue, many, one, single};
 pub use forward::ForwardEntry;

@@ -1,4 +1,4 @@
-//! Errors of an inverted index.
+//! Errors of an inverted index and of its ids.
 
 use keyloom::key::display;
 use keyloom::{Error, MAX_KEY_BYTES, Subspace};
@@ -52,9 +52,9 @@ pub enum InvertedIndexError {
     },
     /// [`store_in`](crate::BitmapExpr::store_in) was called with an expression of an index that
     /// assigns ids. Such ids are reused after a deletion, so a stored bitmap would soon contain
-    /// other records. Evaluate the expression again, store the [keys](super::InvertedIndex::keys)
+    /// other records. Evaluate the expression again, store the [keys](crate::InvertedIndex::keys)
     /// of the records, or use an index whose [keys are
-    /// ids](super::InvertedIndex::with_keys_as_ids).
+    /// ids](crate::InvertedIndex::with_keys_as_ids).
     #[error(
         "the ids of this index are reused after a deletion, so a stored bitmap would soon contain other records; evaluate the expression again, store the keys of the records, or use an index whose keys are ids"
     )]
@@ -92,7 +92,7 @@ pub enum InvertedIndexError {
         /// The maximum size of a value: [`Limits::max_value_bytes`](keyloom::Limits).
         limit: usize,
     },
-    /// For an index whose [keys are ids](super::InvertedIndex::with_keys_as_ids): a key is not
+    /// For an index whose [keys are ids](crate::InvertedIndex::with_keys_as_ids): a key is not
     /// packed as its number, so the record could not be found by its id. Pack the key as this
     /// number, or let the index assign ids.
     #[error(
@@ -128,7 +128,7 @@ impl From<InvertedIndexError> for Error {
 const SHOWN_CHARS: usize = 60;
 
 #[cold]
-pub(super) fn value_too_long(index: &Subspace, field: &str, value: &[u8], bytes: usize) -> Error {
+pub(crate) fn value_too_long(index: &Subspace, field: &str, value: &[u8], bytes: usize) -> Error {
     let mut shown = display(value).to_string();
     if let Some((cut, _)) = shown.char_indices().nth(SHOWN_CHARS) {
         shown.truncate(cut);
