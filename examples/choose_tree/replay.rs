@@ -52,7 +52,7 @@ pub fn replay<T: Tree<Value = u64>>(
     }
     let snapshot = store.snapshot()?;
     let mut wrong = None;
-    tree.check(&snapshot, |found| {
+    tree.check_each(&snapshot, |found| {
         wrong = Some(found);
         ControlFlow::Break(())
     })?;

@@ -95,7 +95,7 @@ queries! {
     "descendants": |data, reader| all(data.list.descendants(reader, 1, ..)?)?.len();
     "descendants by path": |data, reader| all(data.paths.descendants(reader, 1, ..)?)?.len();
     "ancestors": |data, reader| data.paths.ancestors(reader, 40)?.len();
-    "check of a tree": |data, reader| data.paths.check(reader, |_| ControlFlow::Continue(()))?;
+    "check of a tree": |data, reader| data.paths.check_each(reader, |_| ControlFlow::Continue(()))?;
     "find": |data, reader| {
         data.orders.find(["city", "total"])?.equal("Oslo").range(json!(10)..).page(reader)?.items
     };

@@ -1,10 +1,11 @@
 //! A graph in a schema: declaration and writes.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Pack, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::{Inconsistency, Progress, Rule};
+use keyloom_kit::{Inconsistency, Progress, RepairOptions, Rule, Stages};
 use keyloom_tables::aggregate::Contributions;
 use keyloom_tables::{Attached, Schema, Table, Totals};
 
@@ -253,15 +254,32 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         Ok(found)
     }
 
-    /// Fixes the incoming edges and the degrees, in bounded transactions, and returns what was
-    /// written for each of the two. Both are repaired although the other one fails. Edges that were
-    /// written past the graph stay: delete them, or put them again.
+    /// Fixes the incoming edges and the degrees, in bounded transactions. Both are repaired
+    /// although the other one fails. Edges that were written past the graph stay: delete them, or
+    /// put them again.
     ///
     /// # Errors
     /// Errors of [`Attached::repair`].
-    pub fn repair(&self, store: &impl Store) -> Result<[Progress; 2]> {
-        let (incoming, degrees) = (self.incoming.repair(store), self.degrees.repair(store));
-        Ok([incoming?, degrees?])
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Graph::repair) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](Graph::repair).
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
+        let incoming = stages.run(|progress| self.incoming.repair_with(store, options, progress));
+        let degrees = stages.run(|progress| self.degrees.repair_with(store, options, progress));
+        incoming.and(degrees)?;
+        Ok(stages.end())
     }
 
     /// The key under which an edge is stored.

@@ -102,12 +102,7 @@ where
         reader: &impl Reader,
         _nodes: &Table<NodeId, Self::Value, C>,
     ) -> Result<Vec<Inconsistency>> {
-        let mut faults = Vec::new();
-        self.0.check(reader, |fault| {
-            faults.push(fault);
-            ControlFlow::Continue(())
-        })?;
-        Ok(faults)
+        self.0.check(reader)
     }
 
     fn repair_with<S: Store, C: Codec<Self::Value>>(

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace};
-use keyloom_kit::{Inconsistency, Progress};
+use keyloom_kit::{Inconsistency, Progress, RepairOptions, Stages};
 use keyloom_tables::{Attached, Schema};
 
 use self::changes::{EdgeChanges, VertexChanges};
@@ -236,7 +236,23 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
     /// # Errors
     /// Errors of [`check`](Blocks::check) and of [`refresh`](Blocks::refresh).
     pub fn repair(&self, store: &impl Store) -> Result<Progress> {
-        let found = self.changes.repair(store)?;
-        Ok(found.followed_by(&self.refresh(store)?))
+        self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Blocks::repair) with options. Calls `progress` after each transaction and stops if
+    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](Blocks::repair).
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
+        stages.run(|progress| self.changes.repair_with(store, options, progress))?;
+        stages.run(|progress| self.refresh_with(store, progress))?;
+        Ok(stages.end())
     }
 }

@@ -301,7 +301,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
         self.resume(store, Progress::default(), progress)
     }
 
-    fn check(
+    fn check_each(
         &self,
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,

@@ -533,7 +533,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
         self.resume(store, Progress::default(), progress)
     }
 
-    fn check(
+    fn check_each(
         &self,
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,

@@ -404,7 +404,7 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
         in_steps::resume(self.nodes_in_steps(), store, Progress::default(), progress)
     }
 
-    fn check(
+    fn check_each(
         &self,
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,

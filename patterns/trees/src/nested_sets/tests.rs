@@ -144,7 +144,7 @@ fn same(tree: &NestedSets<u32>, store: &Memory, naive: &Naive) {
         }
         assert_eq!(tree.parent(&snapshot, *id).unwrap(), naive.parent(*id));
     }
-    tree.check(&snapshot, |found| -> ControlFlow<()> { panic!("{found}") }).unwrap();
+    tree.check_each(&snapshot, |found| -> ControlFlow<()> { panic!("{found}") }).unwrap();
 }
 
 proptest! {
@@ -406,7 +406,7 @@ fn tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
                     if steps == 20 {
                         let snapshot = store.snapshot().unwrap();
                         changed.push(wide(&store));
-                        tree.check(&snapshot, |found| panic!("{found}")).unwrap();
+                        tree.check_each(&snapshot, |found| panic!("{found}")).unwrap();
                         assert_eq!(tree.child_count(&snapshot, 0).unwrap(), CHILDREN + id);
                         assert_eq!(tree.parent(&snapshot, CHILDREN).unwrap(), Some(0));
                         let above = tree.ancestors(&snapshot, CHILDREN).unwrap();
@@ -421,7 +421,7 @@ fn tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
         assert_eq!(steps > 50, most.is_some(), "{steps} steps");
         assert!(wide(&store) > CHILDREN as usize / 2);
         let snapshot = store.snapshot().unwrap();
-        tree.check(&snapshot, |found| panic!("{found}")).unwrap();
+        tree.check_each(&snapshot, |found| panic!("{found}")).unwrap();
         let children = tree.children(&snapshot, 0, Order::Ascending).unwrap();
         let children: Vec<NodeId> = children.map(|child| child.unwrap().id()).collect();
         let expected =

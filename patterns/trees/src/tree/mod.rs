@@ -754,11 +754,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
         Ok(at_once(progress))
     }
 
-    /// Checks the tree. Calls `found` for each fault until it breaks, and returns the number of
-    /// keys read.
+    /// Reports every inconsistency of the tree.
     ///
     /// ```
-    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom::{Memory, Store, Subspace, Writer};
     /// use keyloom_tables::Rule;
     /// use keyloom_trees::{AdjacencyList, Nested, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
@@ -766,18 +765,10 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// let two = Nested::new(2, "two", ()).with(Nested::new(3, "three", ()));
     /// let trees = [Nested::new(1, "one", ()).with(two)];
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
-    /// use std::ops::ControlFlow;
-    /// use keyloom::Writer;
     /// store.transact(|txn| txn.put(&tree.space().pack("other"), b"foreign"))?;
-    /// let mut found = Vec::new();
-    /// tree.check(&store.snapshot()?, |fault| {
-    ///     found.push((fault.to_string(), fault.rule));
-    ///     ControlFlow::Continue(())
-    /// })?;
-    /// assert_eq!(
-    ///     found,
-    ///     [(r#"the key ("tree", "other") is of another kind of data"#.into(), Rule::Foreign)]
-    /// );
+    /// let found = tree.check(&store.snapshot()?)?;
+    /// assert_eq!(found[0].to_string(), r#"the key ("tree", "other") is of another kind of data"#);
+    /// assert_eq!(found[0].rule, Rule::Foreign);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -785,7 +776,21 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`Error::NewerFormat`] if a definition has a newer format. Definitions are the head of a
     /// document and the record of work in steps; all other keys are read according to them. Any
     /// other entry that does not decode is a fault, whatever its format byte.
-    fn check(
+    fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
+        let mut found = Vec::new();
+        self.check_each(reader, |fault| {
+            found.push(fault);
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+
+    /// [`check`](Tree::check) that calls `found` for each fault until it breaks, and returns the
+    /// number of keys read.
+    ///
+    /// # Errors
+    /// The errors of [`check`](Tree::check).
+    fn check_each(
         &self,
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,

@@ -205,7 +205,7 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
         txn.guarded(|txn| self.update(txn, |document| document.import(parent, trees)))
     }
 
-    fn check(
+    fn check_each(
         &self,
         reader: &impl Reader,
         found: impl FnMut(Inconsistency) -> ControlFlow<()>,

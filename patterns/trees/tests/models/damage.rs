@@ -100,7 +100,7 @@ fn damaged_nodes(whole: &Nodes, before: &[u8], after: &[u8]) -> usize {
 
 pub fn faults(model: &impl Tree, store: &impl Store) -> Result<Vec<Inconsistency>> {
     let mut found = Vec::new();
-    model.check(&store.snapshot()?, |fault| {
+    model.check_each(&store.snapshot()?, |fault| {
         found.push(fault);
         Continue(())
     })?;

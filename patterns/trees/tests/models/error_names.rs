@@ -33,7 +33,7 @@ fn walk(store: &Memory, tree: &impl TreeModel<Value = u64>) {
     let texts_of = |store: &Memory| {
         let snapshot = store.snapshot().unwrap();
         let mut all = Vec::new();
-        let checked = tree.check(&snapshot, |fault| {
+        let checked = tree.check_each(&snapshot, |fault| {
             all.push(fault.to_string());
             ControlFlow::Continue(())
         });

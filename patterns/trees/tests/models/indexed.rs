@@ -460,7 +460,7 @@ fn damage_is_repaired<T: TreeModel<Value = u32, Codec = Postcard>>(
         faults.push((fault.key, fault.rule));
         Continue(())
     };
-    tree.check(&store.snapshot().unwrap(), note).unwrap();
+    tree.check_each(&store.snapshot().unwrap(), note).unwrap();
     assert_eq!(faults.len(), 4, "{faults:?}");
     for (key, rule) in [
         (undecodable, Rule::Wrong),

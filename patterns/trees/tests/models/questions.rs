@@ -35,7 +35,7 @@ pub fn findings(model: &impl Tree, reader: &impl Reader) -> Vec<String> {
         findings.push(found.to_string());
         std::ops::ControlFlow::Continue(())
     };
-    model.check(reader, note).unwrap();
+    model.check_each(reader, note).unwrap();
     findings
 }
 

@@ -50,7 +50,7 @@ fn text(id: NodeId) -> String {
 
 fn findings(tree: &Comments, store: &impl Store) -> Vec<Inconsistency> {
     let mut found = Vec::new();
-    tree.check(&store.snapshot().unwrap(), |wrong| {
+    tree.check_each(&store.snapshot().unwrap(), |wrong| {
         found.push(wrong);
         ControlFlow::Continue(())
     })

@@ -178,7 +178,7 @@ impl<T: Tree<Value = u32>> Workload for Trees<T> {
 
     fn check(&self, txn: &DynWriter<'_>) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        self.model.check(txn, |found| {
+        self.model.check_each(txn, |found| {
             wrong.push(found.to_string());
             ControlFlow::Continue(())
         })?;

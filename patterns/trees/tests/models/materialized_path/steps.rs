@@ -292,7 +292,7 @@ fn damage_in_the_middle_of_work_in_steps_is_repaired() {
                         left.push(fault);
                         Continue(())
                     };
-                    model.check(&store.snapshot().unwrap(), note).unwrap();
+                    model.check_each(&store.snapshot().unwrap(), note).unwrap();
                     assert!(left.iter().all(|f| f.rule == Rule::Undecodable), "{what}: {left:?}");
                     assert_eq!(model.repair(&store).unwrap(), 0, "{what}");
                 }

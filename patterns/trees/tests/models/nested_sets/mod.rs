@@ -25,7 +25,7 @@ fn faults(tree: &impl Tree, store: &impl Store) -> Vec<String> {
         found.push(fault.to_string());
         std::ops::ControlFlow::Continue(())
     };
-    tree.check(&store.snapshot().unwrap(), note).unwrap();
+    tree.check_each(&store.snapshot().unwrap(), note).unwrap();
     found
 }
 

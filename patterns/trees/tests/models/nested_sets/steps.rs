@@ -296,7 +296,7 @@ fn repair_deletes_a_damaged_record_of_steps_and_keeps_all_nodes() {
     // A record of a newer program is left unchanged.
     store.transact(|txn| txn.put(&record, &[3])).unwrap();
     let before = dump_all(&store);
-    let newer = tree.check(&store.snapshot().unwrap(), |_| ControlFlow::Continue(()));
+    let newer = tree.check_each(&store.snapshot().unwrap(), |_| ControlFlow::Continue(()));
     for error in [newer.unwrap_err(), tree.repair(&store).unwrap_err()] {
         assert!(error.to_string().contains("has format 3") && error.to_string().contains(shown));
     }
