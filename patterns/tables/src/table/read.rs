@@ -260,6 +260,7 @@ where
 ///
 /// # Errors
 /// An error with the key if it or the record does not decode.
+#[inline]
 pub fn record<B: Deref<Target = [u8]>, K: RecordKey, V, C: Codec<V>>(
     space: &Subspace,
     (key, value): Entry<B>,
