@@ -281,6 +281,10 @@ fn errors_of_engines_keep_their_meaning_in_every_wrapper() {
     });
     let busy = Error::from(ServerError::Busy { store: "db".into(), source: source() });
     let compacted = Error::from(ServerError::Compacted { revision: 7, source: source() });
+    // Wrapped by a program without the variant that nests it.
+    assert!(Error::other(lost()).is_retryable() && !Error::other(lost()).is_outdated());
+    let bare = ServerError::Compacted { revision: 7, source: source() };
+    assert!(Error::other(bare).at(b"key").is_outdated());
     let answers = [Error::from(lost()), busy, compacted, full]
         .map(|error| Error::other(error.at(b"key")))
         .map(|error| (error.is_retryable(), error.is_outdated(), error.maybe_committed()));

@@ -61,6 +61,43 @@
 //! | [`parts`] | which queries fit the parts of an index? |
 //! | `conformance` (feature) | does a kind of derived data satisfy the laws that a schema relies on? |
 //!
+//! # Upkeep
+//!
+//! What can be damaged, or is left over, is looked after by three verbs:
+//!
+//! * `check(reader)` returns each [`Inconsistency`], in one snapshot; [`check_in_steps`] runs any
+//!   check where a snapshot does not last.
+//! * `repair(store)` fixes them in bounded transactions, beside other writers;
+//!   `repair_with(store, &options, progress)` reports each commit, and can be stopped.
+//! * `sweep(store, ..)` removes what is no longer needed, and `sweep_with` is to it as
+//!   `repair_with` is to `repair`.
+//!
+//! | pattern | check | repair | sweep |
+//! |---|---|---|---|
+//! | [`Attached`], any derived data of a schema | yes | yes | |
+//! | [`Links`] | yes | yes | |
+//! | [`DenormalizedFields`] | yes | yes | |
+//! | [`PropertyIndex`] | yes | yes, with the time | yes, of one item: so it needs no options |
+//! | [`AppendLog`] | yes | yes | yes, of a container |
+//! | [`VersionedTable`] | | | yes, old tombstones |
+//! | [`Aggregates`] | yes | no: a part follows from no other | |
+//! | [`WideColumns`] | | | yes, old versions |
+//! | [`Bitmap`] | yes | no: the program knows the ids | |
+//! | [`BitSliced`] | yes | no: the program knows the values | |
+//! | [`documents::Nested`] | yes | yes | |
+//! | [`documents::Children`] | that of its relation | yes, with a rule for orphans | |
+//! | [`documents::files::Files`] | yes | yes | yes, unfinished removals |
+//! | `documents::json::Collection` | yes | yes | |
+//! | [`graph::Graph`] | yes | yes | |
+//! | [`graph::Blocks`] | yes | yes | |
+//! | [`locking::Locks`] | yes | yes, but for two holders of one lock | yes, what ended sessions leave |
+//! | [`locking::recipes::Recipes`] | | | yes |
+//! | [`locking::WorkQueue`] | yes | yes | yes, keys of completed jobs |
+//! | [`locking::Expiry`] | that of its index | that of its index | yes, expired records |
+//! | [`trees::Tree`] | yes | yes, without options, and returns a number | |
+//!
+//! # Crates
+//!
 //! Each family is a crate of its own, which a program may depend on instead: `keyloom-tables`,
 //! `keyloom-bitmaps`, `keyloom-documents`, `keyloom-graph`, `keyloom-locking`, `keyloom-spatial`,
 //! `keyloom-text`, `keyloom-trees`.

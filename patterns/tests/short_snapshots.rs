@@ -4,15 +4,20 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+use std::ops::ControlFlow;
+
 use keyloom::key::Subspace;
 use keyloom::{Faulty, KeyBuf, KeyRange, Memory, Reader, Result, Snapshots, Store, Writer};
+use keyloom_patterns::aggregate::contribution;
 use keyloom_patterns::documents::files::Files;
 use keyloom_patterns::documents::json::Collection;
 use keyloom_patterns::graph::{Blocks, Graph};
 use keyloom_patterns::locking::WorkQueue;
 use keyloom_patterns::property_index::Stamps;
 use keyloom_patterns::trees::{AdjacencyList, InsertAt, MaterializedPath, NestedSets, Tree};
-use keyloom_patterns::{Inconsistency, Links, PropertyIndex, Rule, Schema, check_in_steps};
+use keyloom_patterns::{
+    Inconsistency, Links, Progress, PropertyIndex, RepairOptions, Rule, Schema, check_in_steps,
+};
 use keyloom_testing::laws::{Dump, dump_all};
 use serde_json::json;
 
@@ -48,11 +53,61 @@ fn sorted(faults: Result<Vec<Inconsistency>>) -> Vec<(KeyBuf, Rule)> {
     all
 }
 
-/// Requires that checks and repairs have the same result as with snapshots that last.
+type OnCommit<'p> = &'p mut dyn FnMut(&Progress) -> ControlFlow<()>;
+
+/// Requires that checks and repairs have the same result as with snapshots that last, and that
+/// repairs which stop after each commit, each resuming where the one before was, are one repair.
 fn holds(
     store: &Memory,
     check: impl Fn(&Snapshots<'_, Short>) -> Result<Vec<Inconsistency>>,
-    repair: impl Fn(&Short) -> Result<()>,
+    repair: impl Fn(&Short, &RepairOptions, OnCommit<'_>) -> Result<Progress>,
+) {
+    let repair_with = |short: &Short, batch, resume| {
+        let mut calls = 0;
+        let done = repair(short, &RepairOptions { batch, resume }, &mut |_| {
+            calls += 1;
+            if batch < 1_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let done = done.unwrap();
+        assert!(calls > 0, "the repair told of no progress");
+        assert!(done.finished || batch < 1_000);
+        done
+    };
+    holds_with(store, &check, |short| drop(repair_with(short, 1_000, None)));
+    let whole = dump_all(store);
+    let short = Faulty::new(store.clone());
+    damage(store, 7, 2);
+    let damaged = dump_all(store);
+    repair_with(&short, 1_000, None);
+    let left = sorted(check_in_steps(&short, &check));
+    for resumes in [true, false] {
+        restore(store, &damaged);
+        let (mut resume, mut stops) = (None, 0);
+        loop {
+            let done = repair_with(&short, 50, resume.take().filter(|_| resumes));
+            if done.finished {
+                break;
+            }
+            stops += 1;
+            assert!(stops < 1_000, "the repair never ends");
+            resume = Some(done.position);
+            if !resumes && stops > 3 {
+                // Without a position, only one that is not stopped ends.
+                repair_with(&short, 1_000, None);
+                break;
+            }
+        }
+        assert!(stops > 2, "{stops} stops");
+        let now = sorted(check_in_steps(&short, &check));
+        assert_eq!(now, left, "stopped {stops} times, resumed: {resumes}");
+    }
+    restore(store, &whole);
+}
+
+fn holds_with(
+    store: &Memory,
+    check: impl Fn(&Snapshots<'_, Short>) -> Result<Vec<Inconsistency>>,
+    repair: impl Fn(&Short),
 ) {
     let (short, whole) = (Faulty::new(store.clone()), dump_all(store));
     assert!(whole.len() as u64 > 2 * REPAIR, "{} keys", whole.len());
@@ -68,11 +123,11 @@ fn holds(
         assert_eq!(sorted(check_in_steps(&short, &check)), wanted, "every {n}th from {from}");
 
         short.expire_after(u64::MAX);
-        repair(&short).unwrap();
+        repair(&short);
         let left = sorted(check_in_steps(&short, &check));
         restore(store, &damaged);
         short.expire_after(REPAIR);
-        repair(&short).unwrap();
+        repair(&short);
         short.expire_after(u64::MAX);
         assert_eq!(sorted(check_in_steps(&short, &check)), left, "every {n}th from {from}");
     }
@@ -95,7 +150,13 @@ fn tree_holds(tree: &impl Tree<Value = u32>) {
             })
             .unwrap();
     }
-    holds(&store, |reader| tree.check(reader), |store| tree.repair(store).map(drop));
+    holds_with(
+        &store,
+        |reader| tree.check(reader),
+        |store| {
+            tree.repair(store).unwrap();
+        },
+    );
 }
 
 #[test]
@@ -113,6 +174,27 @@ fn nested_sets() {
     tree_holds(&NestedSets::<u32>::new(&Subspace::new("tree")));
 }
 
+/// Totals that cannot be compared with their records in one snapshot are built. A repair that was
+/// stopped leaves them unreadable, and the next one goes on with the build.
+#[test]
+fn a_stopped_repair_by_a_build_is_continued() {
+    let store = Memory::new();
+    let short = Faulty::new(store.clone());
+    let schema = Schema::open(&store, "s").unwrap();
+    let numbers = schema.table::<u32, u32>("numbers").unwrap();
+    let by_rest = |_: &u32, n: &u32| contribution(n % 7, 1);
+    let totals = schema.totals(&numbers, "by_rest", 1, by_rest).unwrap();
+    store.transact(|txn| numbers.put_many(txn, (0..2_000).map(|n| (n, n)))).unwrap();
+    store.transact(|txn| txn.add(&totals.space().pack(&3_u32), 5)).unwrap();
+    short.expire_after(REPAIR);
+    let options = RepairOptions { batch: 100, ..RepairOptions::default() };
+    let stopped = totals.repair_with(&short, &options, |_| ControlFlow::Break(())).unwrap();
+    assert!(!stopped.finished);
+    assert!(totals.at(&store.snapshot().unwrap()).is_err(), "it is being built");
+    assert!(totals.repair(&short).unwrap().finished);
+    assert_eq!(totals.check(&store.snapshot().unwrap()).unwrap(), []);
+}
+
 #[test]
 fn graphs() {
     let store = Memory::new();
@@ -120,7 +202,11 @@ fn graphs() {
         Graph::<u32, u32, u32>::directed(&Schema::open(&store, "g").unwrap(), "graph").unwrap();
     let edges = (0..400_u32).map(|n| ((n % 40, "to".to_owned(), n), n));
     store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
-    holds(&store, |reader| graph.check(reader), |store| graph.repair(store).map(drop));
+    holds(
+        &store,
+        |reader| graph.check(reader),
+        |store, options, on_commit| graph.repair_with(store, options, on_commit),
+    );
 }
 
 #[test]
@@ -132,7 +218,8 @@ fn blocks() {
     let edges = (0..400_u32).map(|n| ((n % 40, "to".to_owned(), n), n));
     store.transact(|txn| graph.put_edges(txn, edges.clone())).unwrap();
     blocks.refresh(&store).unwrap();
-    holds(&store, |reader| blocks.check(reader), |store| blocks.repair(store).map(drop));
+    // A build that was stopped begins again: with a stop after each commit it never ends.
+    holds_with(&store, |reader| blocks.check(reader), |store| drop(blocks.repair(store).unwrap()));
 }
 
 #[test]
@@ -147,7 +234,11 @@ fn files() {
             })
             .unwrap();
     }
-    holds(&store, |reader| files.check(reader), |store| files.repair(store).map(drop));
+    holds(
+        &store,
+        |reader| files.check(reader),
+        |store, options, on_commit| files.repair_with(store, options, on_commit),
+    );
 }
 
 #[test]
@@ -158,7 +249,11 @@ fn json_documents() {
     let posts = posts.with_index(&schema, ["tags"]).unwrap();
     let documents = (0..300).map(|n| (n, json!({ "tags": [n % 7, n], "n": n })));
     store.transact(|txn| posts.put_many(txn, documents.clone())).unwrap();
-    holds(&store, |reader| posts.check(reader), |store| posts.repair(store).map(drop));
+    holds(
+        &store,
+        |reader| posts.check(reader),
+        |store, options, on_commit| posts.repair_with(store, options, on_commit),
+    );
 }
 
 #[test]
@@ -168,7 +263,11 @@ fn work_queues() {
     for n in 0..300 {
         store.transact(|txn| queue.enqueue(txn, (format!("tenant {}", n % 60), n))).unwrap();
     }
-    holds(&store, |reader| queue.check(reader), |store| queue.repair(store).map(drop));
+    holds(
+        &store,
+        |reader| queue.check(reader),
+        |store, options, on_commit| queue.repair_with(store, options, on_commit),
+    );
 }
 
 #[test]
@@ -176,7 +275,11 @@ fn links() {
     let store = Memory::new();
     let links = Links::<u32, u32>::new(&Subspace::new("links"));
     store.transact(|txn| (0..500).try_for_each(|n| links.link(txn, &(n % 50), &n))).unwrap();
-    holds(&store, |reader| links.check(reader), |store| links.repair(store).map(drop));
+    holds(
+        &store,
+        |reader| links.check(reader),
+        |store, options, on_commit| links.repair_with(store, options, on_commit),
+    );
 }
 
 #[test]
@@ -187,6 +290,9 @@ fn indexes_without_transactions() {
     for n in 0..400 {
         index.set(&store, &mut stamps, &(n % 3), &n, &(n % 10)).unwrap();
     }
-    let repair = |store: &Short| index.repair(store, &stamps).map(drop);
-    holds(&store, |reader| index.check(reader), repair);
+    holds(
+        &store,
+        |reader| index.check(reader),
+        |store, options, on_commit| index.repair_with(store, &stamps, options, on_commit),
+    );
 }

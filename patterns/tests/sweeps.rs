@@ -19,7 +19,7 @@ use keyloom_patterns::locking::{
 };
 use keyloom_patterns::versioned::ExternalVersion::Greater;
 use keyloom_patterns::{
-    AppendLog, Progress, RepairOptions, Schema, Table, VersionedTable, WideColumns,
+    AppendLog, Progress, RepairOptions, RepairPosition, Schema, Table, VersionedTable, WideColumns,
 };
 use keyloom_testing::laws::{Dump, dump_all};
 
@@ -88,6 +88,18 @@ fn violation(
         let removed = stopped.unwrap().removed + in_one(3).unwrap().removed;
         require!(removed == done.removed, "stopped after {most}, all remove {removed}");
         require!(dump_all(store) == after, "stopped after {most}, something else is left");
+    }
+
+    // A position of other data is refused, or not used; nothing is skipped.
+    for last in [&b"\0"[..], b"\xFF\xFF"] {
+        restore(store, &before);
+        let position =
+            RepairPosition { last: Some(KeyBuf::from_slice(last)), ..Default::default() };
+        let options = RepairOptions { resume: Some(position), ..RepairOptions::default() };
+        match sweep(&faulty, &options, &mut |_| ControlFlow::Continue(())) {
+            Err(_) => require!(dump_all(store) == before, "it refuses {last:?} too late"),
+            Ok(some) => require!(some.removed == done.removed, "{last:?}: {some:?}"),
+        }
     }
 
     let mut faults = 0;

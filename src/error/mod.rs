@@ -273,8 +273,9 @@ impl Error {
     /// use keyloom::{Error, Memory, Store};
     /// #[derive(Debug, thiserror::Error)]
     /// #[error("sold out")]
-    /// struct SoldOut; let store = Memory::new(); let error = store.transact(|_txn| ->
-    /// keyloom::Result<()> { Err(Error::other(SoldOut)) }).unwrap_err();
+    /// struct SoldOut;
+    /// let store = Memory::new();
+    /// let error = store.transact(|_txn| -> keyloom::Result<()> { Err(Error::other(SoldOut)) }).unwrap_err();
     /// assert!(error.downcast_ref::<SoldOut>().is_some());
     /// ```
     pub fn other(error: impl Into<BoxedError>) -> Self {
@@ -410,7 +411,17 @@ impl Error {
 
     /// Whether `test` holds for this error or a keyloom error that it wraps.
     fn any(&self, test: impl Fn(&Self) -> bool) -> bool {
-        self.chain().filter_map(|error| error.downcast_ref()).any(test)
+        // What an engine reports may also be wrapped without the variant that nests it.
+        let bare = |error: &(dyn StdError + 'static)| -> Option<Self> {
+            let storage = || error.downcast_ref::<StorageError>().cloned().map(Self::from);
+            let lmdb = || error.downcast_ref::<LmdbError>().cloned().map(Self::from);
+            let server = || error.downcast_ref::<ServerError>().cloned().map(Self::from);
+            storage().or_else(lmdb).or_else(server)
+        };
+        self.chain().any(|error| match error.downcast_ref() {
+            Some(error) => test(error),
+            None => bare(error).is_some_and(|error| test(&error)),
+        })
     }
 
     /// This error and the chain of errors that it wraps.

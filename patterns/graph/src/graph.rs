@@ -265,7 +265,7 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
     }
 
     /// [`repair`](Graph::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    /// that breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Graph::repair).
@@ -275,9 +275,11 @@ impl<I: VertexId, V: 'static, E: 'static, C: Codec<V> + Codec<E> + 'static> Grap
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
-        let incoming = stages.run(|progress| self.incoming.repair_with(store, options, progress));
-        let degrees = stages.run(|progress| self.degrees.repair_with(store, options, progress));
+        let mut stages = Stages::new(options, progress);
+        let incoming =
+            stages.run(|options, progress| self.incoming.repair_with(store, options, progress));
+        let degrees =
+            stages.run(|options, progress| self.degrees.repair_with(store, options, progress));
         incoming.and(degrees)?;
         Ok(stages.end())
     }

@@ -44,6 +44,7 @@
 //!         let Some((key, _)) = entry else { return Ok(None) };
 //!         let first: (u32, u32) = self.space.unpack(&key)?;
 //!         self.group = Some(first.0);
+//!         self.walk.explain.keys_returned += 1;
 //!         Ok(Some(first))
 //!     }
 //! }
@@ -58,7 +59,8 @@
 //! let mut firsts = scan(Firsts { space, group: None, walk }, Firsts::step);
 //! let all = firsts.by_ref().collect::<Result<Vec<_>>>()?;
 //! assert_eq!(all, [(0, 0), (1, 300), (2, 600)]);
-//! assert!(firsts.explain().keys_scanned < 60);
+//! let Explain { keys_scanned, keys_returned, .. } = firsts.explain();
+//! assert!(keys_scanned < 60 && keys_returned == 3);
 //! # Ok::<(), keyloom::Error>(())
 //! ```
 

@@ -13,15 +13,6 @@ pub struct RepairOptions {
     pub resume: Option<RepairPosition>,
 }
 
-impl RepairOptions {
-    /// The options of a part of a work, of those of the whole; see [`Stages`](crate::Stages). The
-    /// part begins at its beginning.
-    #[must_use]
-    pub fn of_part(&self) -> Self {
-        Self { batch: self.batch, resume: None }
-    }
-}
-
 impl Default for RepairOptions {
     fn default() -> Self {
         Self { batch: 1_000, resume: None }
@@ -31,6 +22,8 @@ impl Default for RepairOptions {
 /// The position of work in bounded transactions: everything up to `last` is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairPosition {
+    /// The part of a work that consists of several, from 0; see [`Stages`](crate::Stages).
+    pub stage: u32,
     /// Whether the work visits the entries, to remove those that no record makes. Before that it
     /// visits the records, to write entries that are missing or wrong.
     pub entries: bool,

@@ -4,75 +4,114 @@ use std::ops::ControlFlow;
 
 use keyloom::Result;
 
-use crate::{Progress, RepairPosition};
+use crate::{Progress, RepairOptions, RepairPosition};
 
-/// Runs works in bounded transactions one after the other, with the progress of all of them
-/// together: a repair of a pattern that consists of several indexes and tables.
-///
-/// Such a work resumes from the beginning: a position would be one of some part. What is done is
-/// found done, and only read again.
+/// Runs works in bounded transactions one after the other, as one work: a repair of a pattern that
+/// consists of several indexes and tables. Its progress is that of all parts together, and its
+/// position names the part, so it resumes in the part at which it was stopped.
 ///
 /// ```
-/// use keyloom_kit::{Progress, Stages};
+/// use keyloom_kit::{Progress, RepairOptions, Stages};
 /// use std::ops::ControlFlow;
-/// let part = |removed| Progress { removed, ..Progress::complete() };
-/// let mut stages = Stages::new(|done: &Progress| match done.removed > 4 {
-///     true => ControlFlow::Break(()),
-///     false => ControlFlow::Continue(()),
-/// });
-/// for removed in [2, 3, 7] {
-///     stages.run(|progress| {
-///         let _ = progress(&part(removed));
-///         Ok(part(removed))
-///     })?;
-/// }
-/// let done = stages.end();
-/// assert_eq!((done.removed, done.finished), (5, false), "stopped after the second part");
+/// let work = |options: &RepairOptions| -> keyloom::Result<Progress> {
+///     // Stops after three keys.
+///     let mut stages = Stages::new(options, |done: &Progress| match done.removed < 3 {
+///         true => ControlFlow::Continue(()),
+///         false => ControlFlow::Break(()),
+///     });
+///     for removed in [2, 1, 7] {
+///         stages.run(|_, progress| {
+///             let done = Progress { removed, ..Progress::complete() };
+///             let _ = progress(&done);
+///             Ok(done)
+///         })?;
+///     }
+///     Ok(stages.end())
+/// };
+/// let stopped = work(&RepairOptions::default())?;
+/// assert_eq!((stopped.removed, stopped.finished), (3, false));
+/// let resumed = RepairOptions { resume: Some(stopped.position), ..RepairOptions::default() };
+/// let done = work(&resumed)?;
+/// assert_eq!((done.removed, done.finished), (7, true), "the third part alone");
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Stages<F> {
-    done: Progress,
+    batch: usize,
     progress: F,
+    /// The place of the next part.
+    next: u32,
+    /// The part to resume in, and the position in it.
+    from: RepairPosition,
+    done: Progress,
+    /// Whether `progress` has broken.
+    is_broken: bool,
+    /// Whether a part is not finished, or was not begun.
     is_stopped: bool,
 }
 
 impl<F: FnMut(&Progress) -> ControlFlow<()>> Stages<F> {
-    /// No work done yet; `progress` is called after each commit of each part, and stops all of them
-    /// if it breaks.
-    pub fn new(progress: F) -> Self {
-        Self { done: Progress::complete(), progress, is_stopped: false }
+    /// No work done yet. `progress` is called after each commit of each part, and once at the end;
+    /// if it breaks, no other part begins.
+    pub fn new(options: &RepairOptions, progress: F) -> Self {
+        Self {
+            batch: options.batch,
+            progress,
+            next: 0,
+            from: options.resume.clone().unwrap_or_default(),
+            done: Progress::default(),
+            is_broken: false,
+            is_stopped: false,
+        }
     }
 
-    /// Runs a part, unless an earlier one was stopped. It calls its argument after each commit, and
-    /// returns what it did.
+    /// Runs the next part, unless the work was stopped before it or resumes after it. `part` gets
+    /// the options for it, calls its second argument after each commit, and returns what it did.
     ///
     /// # Errors
     /// Those of the part.
     pub fn run(
         &mut self,
-        part: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<Progress>,
+        part: impl FnOnce(
+            &RepairOptions,
+            &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+        ) -> Result<Progress>,
     ) -> Result<()> {
-        if self.is_stopped {
+        let stage = self.next;
+        self.next += 1;
+        if stage < self.from.stage || self.is_stopped {
             return Ok(());
         }
-        let Self { done, progress, is_stopped } = self;
+        if self.is_broken {
+            self.is_stopped = true;
+            self.done.position = RepairPosition { stage, ..RepairPosition::default() };
+            return Ok(());
+        }
+        let is_resumed = stage == self.from.stage;
+        let resume = is_resumed.then(|| RepairPosition { stage: 0, ..self.from.clone() });
+        let options = RepairOptions { batch: self.batch, resume };
+        let Self { done, progress, is_broken, .. } = self;
         let of_all = |part: &Progress| {
-            let position = RepairPosition::default();
+            let position = RepairPosition { stage, ..part.position.clone() };
             Progress { finished: false, position, ..done.followed_by(part) }
         };
-        let part = part(&mut |part| {
+        let part = part(&options, &mut |part| {
             let flow = progress(&of_all(part));
-            *is_stopped |= flow.is_break();
+            *is_broken |= flow.is_break();
             flow
         })?;
-        *is_stopped |= !part.finished;
-        *done = of_all(&part);
+        let all = of_all(&part);
+        self.is_stopped = !part.finished;
+        self.done = all;
         Ok(())
     }
 
-    /// What all parts did; finished unless one of them was stopped.
-    pub fn end(self) -> Progress {
-        Progress { finished: !self.is_stopped, ..self.done }
+    /// What all parts did; finished if each of them is.
+    pub fn end(mut self) -> Progress {
+        if !self.is_stopped {
+            self.done = Progress { finished: true, ..self.done };
+            let _ = (self.progress)(&self.done);
+        }
+        self.done
     }
 }

@@ -14,8 +14,8 @@ use crate::records::{Request, SessionRecord};
 use crate::tokens::TICKETS;
 use crate::{Blocker, Grant};
 
-/// How many requests one transaction of a sweep visits: few, since it may conflict with requests
-/// for the same locks.
+/// How many requests one transaction of a sweep removes at most: few, since it may conflict with
+/// requests for the same locks.
 pub(crate) const SWEPT: usize = 100;
 
 /// A request with its session, as [`Locks::requests`] reports it.
@@ -97,8 +97,7 @@ impl Locks {
     /// # Errors
     /// Any error of the store.
     pub fn sweep(&self, store: &impl Store) -> Result<Progress> {
-        let options = RepairOptions { batch: SWEPT, ..RepairOptions::default() };
-        self.sweep_with(store, &options, |_| ControlFlow::Continue(()))
+        self.sweep_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
     /// [`sweep`](Locks::sweep) with options. Calls `progress` after each transaction and stops if
@@ -112,27 +111,27 @@ impl Locks {
         options: &RepairOptions,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let (mut done, mut size) = (Progress::default(), BatchSize::new(options.batch));
+        let mut size = BatchSize::new(options.batch.min(SWEPT));
+        let mut done = Progress::default();
         // Listed in a snapshot: a transaction that reads all sessions would conflict with each of
         // their heartbeats.
         let now = self.clock.now()?;
         let sessions = self.sessions(&store.snapshot()?)?;
-        for (session, _) in sessions.iter().filter(|(_, session)| now >= session.dead_at()) {
-            loop {
-                let (some, is_complete) =
-                    size.transact(store, |txn, batch| self.remove_ended(txn, *session, batch))?;
-                done.removed += some;
-                done.records += u64::from(is_complete);
-                if progress(&done).is_break() {
-                    return Ok(done);
-                }
-                if is_complete {
-                    break;
-                }
+        let mut ended = sessions.iter().filter(|(_, session)| now >= session.dead_at()).peekable();
+        done.finished = ended.peek().is_none();
+        while let Some((session, _)) = ended.peek() {
+            let (some, is_complete) =
+                size.transact(store, |txn, batch| self.remove_ended(txn, *session, batch))?;
+            done.removed += some;
+            if is_complete {
+                done.records += 1;
+                ended.next();
+            }
+            done.finished = ended.peek().is_none();
+            if progress(&done).is_break() {
+                break;
             }
         }
-        done.finished = true;
-        let _ = progress(&done);
         Ok(done)
     }
 

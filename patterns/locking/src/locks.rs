@@ -1,11 +1,12 @@
 //! The locks of a schema, and their sessions.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use keyloom::{Error, Order, Reader, Result, Store, Writer};
-use keyloom_kit::Inconsistency;
+use keyloom_kit::{Inconsistency, Progress, RepairOptions};
 use keyloom_tables::schema::Attached;
 use keyloom_tables::{Index, Schema, Table};
 
@@ -240,5 +241,28 @@ impl Locks {
         let mut faults = self.claims.check(reader)?;
         faults.extend(self.check_holders(reader)?);
         Ok(faults)
+    }
+
+    /// Fixes the claims, which follow from the requests, in bounded transactions. Of two sessions
+    /// that hold the same lock, none is right: [revoke](Locks::revoke) one of the two.
+    ///
+    /// # Errors
+    /// The errors of [`Attached::repair`](keyloom_tables::Attached::repair).
+    pub fn repair(&self, store: &impl Store) -> Result<Progress> {
+        self.claims.repair(store)
+    }
+
+    /// [`repair`](Locks::repair) with options. Calls `progress` after each transaction and stops if
+    /// that breaks.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](Locks::repair).
+    pub fn repair_with<S: Store>(
+        &self,
+        store: &S,
+        options: &RepairOptions,
+        progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Progress> {
+        self.claims.repair_with(store, options, progress)
     }
 }

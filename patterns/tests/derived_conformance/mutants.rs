@@ -275,7 +275,8 @@ fn add_what_is_missing<S: Store, C: Codec<Sale>>(
             missing(space, txn, table)
         })?;
         let last = Some(keyloom::pack(&(missing[0], missing[1], missing[2])));
-        let position = RepairPosition { entries: false, last: last.clone() };
+        let position =
+            RepairPosition { entries: false, last: last.clone(), ..RepairPosition::default() };
         let done = Progress { position, ..Progress::default() };
         if progress(&done).is_break() {
             return Ok(done);

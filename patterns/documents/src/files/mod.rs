@@ -189,7 +189,7 @@ impl Files {
     }
 
     /// [`repair`](Files::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    /// that breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Files::repair).
@@ -199,14 +199,16 @@ impl Files {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
-        stages.run(|progress| self.by_place.repair_with(store, options, progress))?;
-        stages.run(|progress| self.by_name.repair_with(store, options, progress))?;
-        stages.run(|_| {
+        let mut stages = Stages::new(options, progress);
+        stages.run(|options, progress| self.by_place.repair_with(store, options, progress))?;
+        stages.run(|options, progress| self.by_name.repair_with(store, options, progress))?;
+        stages.run(|_, progress| {
             store.transact(|txn| self.repair_last(txn))?;
-            Ok(Progress::complete())
+            let done = Progress::complete();
+            let _ = progress(&done);
+            Ok(done)
         })?;
-        stages.run(|progress| self.contents.repair_with(store, options, progress))?;
+        stages.run(|options, progress| self.contents.repair_with(store, options, progress))?;
         Ok(stages.end())
     }
 

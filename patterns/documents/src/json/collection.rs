@@ -238,7 +238,7 @@ impl<K: RecordKey> Collection<K> {
     }
 
     /// [`repair`](Collection::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    /// that breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Collection::repair).
@@ -248,12 +248,12 @@ impl<K: RecordKey> Collection<K> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
+        let mut stages = Stages::new(options, progress);
         for one in &self.indexes {
-            stages.run(|progress| one.index.repair_with(store, options, progress))?;
+            stages.run(|options, progress| one.index.repair_with(store, options, progress))?;
         }
         for (_, index) in &self.texts {
-            stages.run(|progress| index.repair_with(store, options, progress))?;
+            stages.run(|options, progress| index.repair_with(store, options, progress))?;
         }
         Ok(stages.end())
     }

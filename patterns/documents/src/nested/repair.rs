@@ -55,7 +55,7 @@ where
     }
 
     /// [`repair`](Nested::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    /// that breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Nested::repair).
@@ -65,10 +65,12 @@ where
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
-        stages.run(|progress| self.relation.children.repair_with(store, options, progress))?;
-        stages.run(|progress| self.move_elements(store, options, progress))?;
-        stages.run(|progress| {
+        let mut stages = Stages::new(options, progress);
+        stages.run(|options, progress| {
+            self.relation.children.repair_with(store, options, progress)
+        })?;
+        stages.run(|options, progress| self.move_elements(store, options, progress))?;
+        stages.run(|options, progress| {
             self.relation.resolve_orphans(store, options, progress, |txn, keys, done| {
                 done.removed += self.elements.delete_at(txn, keys, 0)? as u64;
                 Ok(())

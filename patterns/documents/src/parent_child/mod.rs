@@ -268,7 +268,7 @@ where
     }
 
     /// [`repair`](Self::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    /// that breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](Self::repair).
@@ -290,9 +290,13 @@ where
             }),
             OnDelete::Keep | OnDelete::Refuse => Ok(()),
         };
-        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
-        stages.run(|progress| self.relation.children.repair_with(store, options, progress))?;
-        stages.run(|progress| self.relation.resolve_orphans(store, options, progress, resolve))?;
+        let mut stages = Stages::new(options, progress);
+        stages.run(|options, progress| {
+            self.relation.children.repair_with(store, options, progress)
+        })?;
+        stages.run(|options, progress| {
+            self.relation.resolve_orphans(store, options, progress, resolve)
+        })?;
         Ok(stages.end())
     }
 

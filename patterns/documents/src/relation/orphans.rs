@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
 use keyloom::{DynWriter, EntryPage, KeyBuf, Order, Reader, Result, Store};
-use keyloom_kit::in_batches;
 use keyloom_kit::{
-    Continuation, Inconsistency, Progress, RecordKey, RepairOptions, Rule, get_many, page_behind,
+    Continuation, Inconsistency, Progress, RecordKey, RepairOptions, Rule, get_many, in_batches,
+    page_behind,
 };
 use keyloom_tables::table::record;
 

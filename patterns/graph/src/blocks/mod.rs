@@ -239,8 +239,9 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         self.repair_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`repair`](Blocks::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    /// [`repair`](Blocks::repair) with options. Calls `progress` after each transaction and stops
+    /// if that breaks. A build of all blocks that was stopped begins again, and a refresh has
+    /// batches of its own.
     ///
     /// # Errors
     /// The errors of [`repair`](Blocks::repair).
@@ -250,9 +251,9 @@ impl<I: VertexId, V, E, C: Codec<V> + Codec<E>> Blocks<I, V, E, C> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
-        stages.run(|progress| self.changes.repair_with(store, options, progress))?;
-        stages.run(|progress| self.refresh_with(store, progress))?;
+        let mut stages = Stages::new(options, progress);
+        stages.run(|options, progress| self.changes.repair_with(store, options, progress))?;
+        stages.run(|_, progress| self.refresh_with(store, progress))?;
         Ok(stages.end())
     }
 }

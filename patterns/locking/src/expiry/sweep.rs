@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Writer};
 use keyloom_kit::derived::{is_undecodable, unless_undecodable};
-use keyloom_kit::in_batches;
-use keyloom_kit::{Progress, RecordKey, RepairOptions, within};
+use keyloom_kit::{Progress, RecordKey, RepairOptions, in_batches, refuse_foreign, within};
 use keyloom_tables::index::Found;
 
 use super::Expiry;
@@ -87,6 +86,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         progress: &mut Progress,
     ) -> Result<(Vec<K>, Option<KeyBuf>)> {
         let index = self.by_deadline.at(reader)?;
+        refuse_foreign(index.space(), progress.position.last.as_deref())?;
         let mut range = within(..=now).key_range(index.space());
         if let Some(last) = &progress.position.last {
             range = range.resume(Order::Ascending, last).into_owned();

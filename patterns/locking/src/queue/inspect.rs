@@ -126,7 +126,7 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
     }
 
     /// [`repair`](WorkQueue::repair) with options. Calls `progress` after each transaction and stops if
-    /// that breaks. It has no position to resume at: the next repair finds done what is done.
+    /// that breaks.
     ///
     /// # Errors
     /// The errors of [`repair`](WorkQueue::repair).
@@ -136,13 +136,15 @@ impl<J: 'static, C: Codec<J>> WorkQueue<J, C> {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let (options, mut stages) = (&RepairOptions::of_part(options), Stages::new(progress));
-        stages.run(|progress| self.remove_all_unpaired(store, progress))?;
-        stages.run(|progress| self.by_state.repair_with(store, options, progress))?;
-        stages.run(|progress| self.by_key.repair_with(store, options, progress))?;
-        stages.run(|progress| self.done.index().repair_with(store, options, progress))?;
-        stages.run(|progress| self.tenants.by_turn().repair_with(store, options, progress))?;
-        stages.run(|progress| self.announce_lost(store, progress))?;
+        let mut stages = Stages::new(options, progress);
+        stages.run(|_, progress| self.remove_all_unpaired(store, progress))?;
+        stages.run(|options, progress| self.by_state.repair_with(store, options, progress))?;
+        stages.run(|options, progress| self.by_key.repair_with(store, options, progress))?;
+        stages.run(|options, progress| self.done.index().repair_with(store, options, progress))?;
+        stages.run(|options, progress| {
+            self.tenants.by_turn().repair_with(store, options, progress)
+        })?;
+        stages.run(|_, progress| self.announce_lost(store, progress))?;
         Ok(stages.end())
     }
 
@@ -277,13 +279,15 @@ fn one_by_one<T>(
     mut work: impl FnMut(T, &mut Progress) -> Result<()>,
 ) -> Result<Progress> {
     let mut done = Progress::default();
-    for item in items {
+    let mut items = items.into_iter().peekable();
+    done.finished = items.peek().is_none();
+    while let Some(item) = items.next() {
         work(item, &mut done)?;
+        done.finished = items.peek().is_none();
         if progress(&done).is_break() {
-            return Ok(done);
+            break;
         }
     }
-    done.finished = true;
     Ok(done)
 }
 

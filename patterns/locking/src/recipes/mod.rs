@@ -197,8 +197,7 @@ impl Recipes {
     /// # Errors
     /// Any error of the store.
     pub fn sweep(&self, store: &impl Store) -> Result<Progress> {
-        let options = RepairOptions { batch: SWEPT, ..RepairOptions::default() };
-        self.sweep_with(store, &options, |_| ControlFlow::Continue(()))
+        self.sweep_with(store, &RepairOptions::default(), |_| ControlFlow::Continue(()))
     }
 
     /// [`sweep`](Recipes::sweep) with options. Calls `progress` after each transaction and stops if
@@ -212,7 +211,8 @@ impl Recipes {
         options: &RepairOptions,
         progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        in_batches(store, options, progress, |txn, batch, done| {
+        let options = RepairOptions { batch: options.batch.min(SWEPT), ..options.clone() };
+        in_batches(store, &options, progress, |txn, batch, done| {
             // The permits, then the entries.
             let members = if done.position.entries { &self.entries } else { &self.permits };
             members.sweep_batch(txn, batch, done)?;

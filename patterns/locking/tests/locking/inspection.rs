@@ -97,10 +97,15 @@ fn planted_damage_is_found() {
         keyloom::Transaction::commit(txn).unwrap();
         found += usize::from(!bench.faults().is_empty());
         // Without its claim the lock is no longer in the way of a second one.
-        if bench.try_lock(bench.session("bob"), &exclusive("a/b")).is_ok() {
+        let is_held_twice = bench.try_lock(bench.session("bob"), &exclusive("a/b")).is_ok();
+        if is_held_twice {
             let faults = bench.faults();
             assert!(faults.iter().any(|fault| fault.contains("missing")), "{faults:?}");
         }
+        assert_eq!(bench.locks.repair(&store).unwrap().written, 1);
+        let left = bench.faults();
+        assert!(!left.iter().any(|fault| fault.contains("missing")), "{left:?}");
+        assert_eq!(left.is_empty(), !is_held_twice, "of two holders none is right: {left:?}");
         keyloom_testing::laws::clear(&store);
         store
             .transact(|txn| clean.iter().try_for_each(|(k, v)| keyloom::Writer::put(txn, k, v)))

@@ -130,7 +130,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, C>(
             done.written += part.written;
             done.removed += part.removed;
             let last = Some(level.key(part.from.as_deref().unwrap_or_default()));
-            done.position = RepairPosition { entries: true, last };
+            done.position = RepairPosition { entries: true, last, ..RepairPosition::default() };
             done.finished = is_top && part.from.is_none();
             if progress(done).is_break() {
                 return Ok(());

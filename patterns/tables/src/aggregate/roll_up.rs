@@ -226,7 +226,7 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> RollUp<K, V, G> {
 
     fn buckets_begin(&self) -> RepairPosition {
         let last = Some(KeyBuf::from_slice(self.buckets.space().prefix()));
-        RepairPosition { entries: true, last }
+        RepairPosition { entries: true, last, ..RepairPosition::default() }
     }
 }
 

@@ -106,7 +106,7 @@ pub(super) fn repair<S: Store, K: RecordKey, V, P, C: Codec<V>>(
         Some(last) => totals.all().after(last).into_owned(),
         None => totals.all(),
     });
-    let position = RepairPosition { entries: true, last };
+    let position = RepairPosition { entries: true, last, ..RepairPosition::default() };
     let mut done = Progress::at(position);
     let mut size = BatchSize::new(options.batch);
     while let Some(range) = left {

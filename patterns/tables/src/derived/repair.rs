@@ -70,7 +70,7 @@ fn write_missing<K: RecordKey, V, C: Codec<V>>(
             }
         }
     }
-    done.position = RepairPosition { entries: last.is_none(), last };
+    done.position = RepairPosition { entries: last.is_none(), last, ..RepairPosition::default() };
     Ok(())
 }
 

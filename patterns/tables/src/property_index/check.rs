@@ -105,7 +105,8 @@ impl<C: RecordKey, I: RecordKey, V: RecordKey> PropertyIndex<C, I, V> {
             done.removed += self.tidy_place(store, now_us, &place)?;
             done.written += u64::from(self.restore_entry(store, &place)?);
         }
-        done.position = RepairPosition { entries: last.is_none(), last };
+        done.position =
+            RepairPosition { entries: last.is_none(), last, ..RepairPosition::default() };
         Ok(())
     }
 

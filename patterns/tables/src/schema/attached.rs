@@ -130,7 +130,8 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
     ///
     /// Totals, roll-ups, sketches and the counts of bitmaps are compared with all their records in
     /// one snapshot. If a store's snapshots do not last so long, as on FoundationDB, these kinds
-    /// are cleared and built, too: until the end, queries of them are refused.
+    /// are cleared and built, too: until the end, queries of them are refused. A repair of data
+    /// that is being built continues the build.
     ///
     /// # Errors
     /// [`SchemaError::NotReadable`], [`SchemaError::Changed`], [`SchemaError::Gone`],
@@ -150,6 +151,10 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         options: &RepairOptions,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
+        // A repair that clears and builds the data may have been stopped.
+        if self.state(&store.snapshot()?)? == State::Building {
+            return self.build_with(store, options.batch, progress);
+        }
         let derived = self.at(&store.snapshot()?)?;
         if self.is_deferred() {
             let faults = match self.check(&store.snapshot()?) {

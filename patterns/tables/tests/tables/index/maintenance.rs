@@ -68,7 +68,7 @@ fn a_repair_continues_only_where_it_was_itself() {
     fill(&cities, &store, 1..=5);
     for entries in [false, true] {
         let last = Some(keyloom::key::pack(&("elsewhere", 1)));
-        let resume = Some(RepairPosition { entries, last });
+        let resume = Some(RepairPosition { entries, last, ..RepairPosition::default() });
         let options = RepairOptions { batch: 10, resume };
         let repaired = cities
             .by_name

@@ -199,7 +199,7 @@ fn go_too_far(
 impl Position {
     fn to_repair(&self) -> RepairPosition {
         let last = self.last.as_deref().map(KeyBuf::from_slice);
-        RepairPosition { entries: self.in_entries, last }
+        RepairPosition { entries: self.in_entries, last, ..RepairPosition::default() }
     }
 
     /// Whether a fault that a check found lies in what is done at this position.
