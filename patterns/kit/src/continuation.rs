@@ -43,6 +43,9 @@ impl Continuation {
     }
 
     /// The rest of `range` after `after`, or all of `range` without one.
+    ///
+    /// # Errors
+    /// The errors of [`last_key`](Continuation::last_key).
     pub fn resume<'k>(
         after: Option<&'k Self>,
         range: KeyRange<'k>,
@@ -66,6 +69,10 @@ impl Continuation {
     }
 
     /// The key after which to resume, if it belongs to a query over `range` in `order`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a continuation of another query or order, and for bytes that
+    /// are none; [`Error::NewerFormat`].
     pub fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
         let refused = |why| Error::InvalidArgument {
             what: "the continuation",

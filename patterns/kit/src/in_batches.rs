@@ -4,11 +4,17 @@ use std::ops::ControlFlow;
 
 use keyloom::{Result, Store};
 
+#[cfg(doc)]
+use crate::page_behind;
 use crate::{BatchSize, Progress, RepairOptions};
 
 /// Runs `body` in one transaction after the other until it says that the work is finished: a
 /// repair, a sweep, a migration. `body` gets the number of keys to visit, and the progress of the
 /// committed transactions, which it advances: with the position at which the next one continues.
+///
+/// `body` must advance the position, or remove what it has visited, or say that the work is
+/// finished: otherwise it is called forever. It may run more than once for one commit, each time
+/// from the committed progress. It refuses a position of other data, as [`page_behind`] does.
 ///
 /// Calls `progress` after each commit, and stops if that breaks. A transaction that is too large
 /// for the store, or that loses against other writers, runs again with fewer keys; see

@@ -4,6 +4,9 @@ use keyloom::key::display_named;
 use keyloom::{EntryPage, Error, Order, Reader, Result, Subspace};
 
 /// At most `limit` entries of `space` after `last`, which must be in it.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for a key of another subspace; any error of the store.
 pub fn page_behind<'r, R: Reader>(
     last: Option<&[u8]>,
     reader: &'r R,
@@ -19,7 +22,10 @@ pub fn page_behind<'r, R: Reader>(
     reader.page(rest, Order::Ascending, limit)
 }
 
-/// Refuses a position that is outside of the repaired subspace.
+/// Refuses a position that is outside of the subspace in which a work resumes.
+///
+/// # Errors
+/// [`Error::InvalidArgument`].
 pub fn refuse_foreign(space: &Subspace, last: Option<&[u8]>) -> Result<()> {
     match last.filter(|last| !space.self_and_children().contains(last)) {
         None => Ok(()),

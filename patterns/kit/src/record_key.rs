@@ -25,6 +25,9 @@ pub fn pack_one<K: Pack>(key: &K) -> KeyBuf {
 }
 
 /// [`Reader::get_many`], but without keys it costs no round trip.
+///
+/// # Errors
+/// Any error of the store.
 pub fn get_many<'r, R: Reader>(
     reader: &'r R,
     keys: &[impl AsRef<[u8]>],

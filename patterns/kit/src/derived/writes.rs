@@ -48,9 +48,10 @@ impl SortedWrites {
     /// Collects a put.
     ///
     /// # Errors
-    /// [`Error::EmptyKey`](keyloom::Error::EmptyKey) and
-    /// [`Error::KeyTooLong`](keyloom::Error::KeyTooLong), so that an invalid key is reported before
-    /// anything is written.
+    /// [`Error::EmptyKey`](keyloom::Error::EmptyKey),
+    /// [`Error::KeyTooLong`](keyloom::Error::KeyTooLong) and
+    /// [`Error::ValueTooLong`](keyloom::Error::ValueTooLong), so that an invalid entry is reported
+    /// before anything is written.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.push(key, Some(value))
     }
@@ -81,6 +82,9 @@ impl SortedWrites {
     }
 
     /// Collects a put, or a delete if there is no value.
+    ///
+    /// # Errors
+    /// The errors of [`put`](SortedWrites::put).
     pub fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let mut write = self.begin(key)?;
         if let Some(value) = value {
@@ -92,6 +96,9 @@ impl SortedWrites {
     }
 
     /// Collects a put of the value that `encode` appends.
+    ///
+    /// # Errors
+    /// The errors of [`put`](SortedWrites::put) and of `encode`.
     pub fn put_with(
         &mut self,
         key: &[u8],
