@@ -1,6 +1,7 @@
-//! What a pattern no longer needs is removed by a sweep. All of them keep one law: whatever stops
-//! or breaks a sweep, the next one removes the rest, with or without the position, and the counts
-//! of all together are those of one that was not stopped.
+//! What a pattern no longer needs is removed by a sweep. Each sweep in bounded transactions keeps
+//! one law: whatever stops or breaks it, the next one removes the rest, with or without the
+//! position, and the counts of all together are those of one that was not stopped. (That of a
+//! property index is of one item, in no batches.)
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
@@ -14,8 +15,9 @@ use keyloom_kit::{in_batches, page_behind};
 use keyloom_patterns::documents::files::Files;
 use keyloom_patterns::entity::wide_column::Keep;
 use keyloom_patterns::locking::queue::{NewJob, QueueOptions};
+use keyloom_patterns::locking::recipes::Recipes;
 use keyloom_patterns::locking::{
-    Expiry, LeaseOptions, Lock, LockPath, Locks, ManualClock, WorkQueue,
+    Expiry, LeaseOptions, Lock, LockPath, Locks, ManualClock, Session, WorkQueue,
 };
 use keyloom_patterns::versioned::ExternalVersion::Greater;
 use keyloom_patterns::{
@@ -255,6 +257,30 @@ fn locks() {
     holds(&store, |store, options, on_commit| locks.sweep_with(store, options, on_commit));
     let left = locks.sessions(&store.snapshot().unwrap()).unwrap();
     assert_eq!(left.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [lives]);
+}
+
+#[test]
+fn recipes() {
+    let (store, clock) = (Memory::new(), ManualClock::at(1_000_000));
+    let schema = Schema::open(&store, "s").unwrap();
+    let locks = Locks::open(&schema, "locks").unwrap().with_clock(clock.clone());
+    let recipes = Recipes::open(&schema, &locks, "recipes").unwrap();
+    let session = |name: &str| {
+        Session::without_heartbeat(&store, &locks, name, LeaseOptions::default()).unwrap()
+    };
+    let semaphore = |n: u32| recipes.semaphore(&LockPath::of([n]), 2).unwrap();
+    let dead = session("ada");
+    for n in 0..12 {
+        std::mem::forget(semaphore(n).try_acquire(&dead).unwrap());
+    }
+    // As if the process were killed.
+    std::mem::forget(dead);
+    clock.advance(Duration::from_secs(86_400));
+    let lives = session("bob");
+    let _held = semaphore(3).try_acquire(&lives).unwrap();
+    holds(&store, |store, options, on_commit| recipes.sweep_with(store, options, on_commit));
+    let left = semaphore(3).sessions(&store.snapshot().unwrap()).unwrap();
+    assert_eq!(left.len(), 1, "{left:?}");
 }
 
 /// The controls: each of these sweeps of the records up to the number 16 breaks the law.

@@ -77,7 +77,7 @@ impl<K: RecordKey, V: 'static> Maintained for InvertedIndex<K, V> {
     /// In one snapshot it reads all records twice, all of the index once, and once more the entries
     /// that the records should have. It keeps one chunk of ids in memory, with its records. Costs 3
     /// round trips per 32,512 records, 4 per chunk of ids, and 4 per 1,000 containers and columns;
-    /// see [above](super#check-and-repair).
+    /// see the [module](super#check-and-repair).
     ///
     /// # Errors
     /// Any error of the store; an error if a record does not decode;

@@ -151,11 +151,13 @@ impl<D: Maintained, C: Codec<D::Value>> Attached<D, C> {
         options: &RepairOptions,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        // A repair that clears and builds the data may have been stopped.
-        if self.state(&store.snapshot()?)? == State::Building {
-            return self.build_with(store, options.batch, progress);
-        }
-        let derived = self.at(&store.snapshot()?)?;
+        let state = self.state(&store.snapshot()?)?;
+        let derived = match state {
+            State::Readable => &self.derived,
+            // A repair that clears and builds the data may have been stopped.
+            State::Building => return self.build_with(store, options.batch, progress),
+            State::Disabled => return Err(self.not_readable(state)?),
+        };
         if self.is_deferred() {
             let faults = match self.check(&store.snapshot()?) {
                 Err(error) if error.is_outdated() => {

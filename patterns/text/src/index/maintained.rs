@@ -29,7 +29,7 @@ impl<K: RecordKey, V: 'static, G: KeyShape + 'static> Maintained for TextIndex<K
         check(self, reader, table)
     }
 
-    /// Repairs or builds the index; see [above](super#check-and-repair).
+    /// Repairs or builds the index; see the [module](super#check-and-repair).
     ///
     /// # Errors
     /// As [`check`](Maintained::check).

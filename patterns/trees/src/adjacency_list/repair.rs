@@ -11,7 +11,7 @@ use super::AdjacencyList;
 use super::check::AT_ONCE;
 use super::link::{Link, TOMBSTONE};
 use crate::rank::Rank;
-use crate::tree::placeholder;
+use crate::tree::{in_batches, placeholder};
 use crate::{InsertAt, NodeId, TreeError, TreeNode};
 
 /// The number of faults that are repaired in one transaction.
@@ -55,7 +55,9 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
             self.report_faults(&Snapshots::lasting(store), note)?;
             // Entries before names: a name is looked up among them.
             keys.sort();
-            written += in_batches(store, &mut size, &keys, |txn, key| self.fix_one(txn, key))?;
+            written += in_batches(store, &mut size, &keys, |txn, key| {
+                self.fix_one(txn, key).map(u64::from)
+            })?;
         }
         Ok(written)
     }
@@ -65,7 +67,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
     /// written there.
     fn restore_from_entries<S: Store>(&self, store: &S, size: &mut BatchSize) -> Result<u64> {
         let lost = self.entries_to_restore(&Snapshots::lasting(store))?;
-        in_batches(store, size, &lost, |txn, key| self.restore_from_entry(txn, key))
+        in_batches(store, size, &lost, |txn, key| self.restore_from_entry(txn, key).map(u64::from))
     }
 
     /// The child entries of nodes whose record is missing or cannot be read, and keys that are not
@@ -137,7 +139,7 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
                 lost.push(KeyBuf::from_slice(&key));
             }
         }
-        in_batches(store, size, &lost, |txn, key| self.write_placeholder(txn, key))
+        in_batches(store, size, &lost, |txn, key| self.write_placeholder(txn, key).map(u64::from))
     }
 
     /// The node of a record whose name cannot be read, and its place if that can.
@@ -190,12 +192,12 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         }
         drop(snapshot);
         in_batches(store, size, &twice, |txn, id| {
-            let Some((link, node)) = self.find(txn, *id)? else { return Ok(false) };
+            let Some((link, node)) = self.find(txn, *id)? else { return Ok(0) };
             let short: String = node.name()?.chars().take(SHORT_CHARS).collect();
             let stored = node.renamed(&format!("{short} ({id})"))?;
             drop(node);
             self.write(txn, *id, &link, &stored)?;
-            Ok(true)
+            Ok(1)
         })
     }
 
@@ -300,29 +302,6 @@ impl<V: 'static, C: Codec<V>> AdjacencyList<V, C> {
         }
         Ok(None)
     }
-}
-
-/// Repairs faults in batches, one transaction each; returns how many were repaired.
-fn in_batches<S: Store, I>(
-    store: &S,
-    size: &mut BatchSize,
-    mut rest: &[I],
-    mut repair: impl FnMut(&mut S::Transaction<'_>, &I) -> Result<bool>,
-) -> Result<u64> {
-    let mut repaired = 0;
-    while !rest.is_empty() {
-        let (behind, done) = size.transact(store, |txn, batch| {
-            let (some, behind) = rest.split_at(batch.min(rest.len()));
-            let mut done = 0;
-            for item in some {
-                done += u64::from(repair(txn, item)?);
-            }
-            Ok((behind, done))
-        })?;
-        rest = behind;
-        repaired += done;
-    }
-    Ok(repaired)
 }
 
 /// Whether a path ended because of a fault in the tree, not in the store.

@@ -15,7 +15,7 @@ use super::labels::{Label, Span};
 use super::layout::{Header, Keys, Kind, Positions, row_bytes, split_header};
 use super::place::Placed;
 use super::view::View;
-use crate::tree::{fresh_id, placeholder};
+use crate::tree::{fresh_id, in_batches, placeholder};
 use crate::{InsertAt, NodeId, TreeNode};
 
 /// The number of keys that are read together.
@@ -97,28 +97,6 @@ fn in_chunks<R: Reader>(
         }
         each(some.iter().map(|(key, bytes)| (KeyBuf::from_slice(key), bytes.to_vec())).collect())?;
     }
-}
-
-fn in_batches<S: Store, I>(
-    store: &S,
-    size: &mut BatchSize,
-    mut rest: &[I],
-    mut repair: impl FnMut(&mut S::Transaction<'_>, &I) -> Result<u64>,
-) -> Result<u64> {
-    let mut repaired = 0;
-    while !rest.is_empty() {
-        let (next, done) = size.transact(store, |txn, batch| {
-            let (some, next) = rest.split_at(batch.min(rest.len()));
-            let mut done = 0;
-            for item in some {
-                done += repair(txn, item)?;
-            }
-            Ok((next, done))
-        })?;
-        rest = next;
-        repaired += done;
-    }
-    Ok(repaired)
 }
 
 /// The ids whose position points to a row of another id, by the row's label.

@@ -9,6 +9,7 @@
 //!
 //! Every walk is in depth-first preorder: a node before its children.
 
+mod batches;
 mod children;
 mod error;
 mod names;
@@ -26,6 +27,7 @@ use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::{Continuation, Inconsistency, Page, Progress};
 
+pub(crate) use batches::in_batches;
 pub use children::Children;
 pub use error::TreeError;
 pub(crate) use error::{Findings, exists, not_below, stoppable, unknown, unless_newer};

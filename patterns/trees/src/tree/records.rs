@@ -48,6 +48,7 @@ use keyloom_kit::derived::{Attach, is_undecodable, unless_undecodable};
 use keyloom_kit::{BatchSize, Inconsistency, Rule};
 use keyloom_tables::table::Table;
 
+use super::in_batches;
 use super::node::stored_name;
 use super::{Findings, Nested, NodeId, Tree, TreeNode, encode_node};
 
@@ -313,20 +314,10 @@ impl<V, C: Codec<V>> NodeRecords<V, C> {
             let mut from: Option<KeyBuf> = None;
             loop {
                 let (ids, last) = ids_of(&Snapshots::lasting(store), space, from.as_deref())?;
-                let mut rest = &ids[..];
                 let mut size = BatchSize::new(BATCH);
-                while !rest.is_empty() {
-                    let (done, count) = size.transact(store, |txn, batch| {
-                        let (some, _) = rest.split_at(batch.clamp(1, rest.len()));
-                        let mut count = 0;
-                        for id in some {
-                            count += u64::from(self.repair_one(tree, nodes, table, txn, *id)?);
-                        }
-                        Ok((some.len(), count))
-                    })?;
-                    written += count;
-                    rest = rest.get(done..).unwrap_or_default();
-                }
+                written += in_batches(store, &mut size, &ids, |txn, id| {
+                    self.repair_one(tree, nodes, table, txn, *id).map(u64::from)
+                })?;
                 let Some(last) = last else { break };
                 from = Some(last);
             }
