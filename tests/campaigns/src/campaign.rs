@@ -42,7 +42,7 @@ pub trait Campaign: Sync {
         None
     }
 
-    /// Attacks for as long as [`Context::goes_on`] says so.
+    /// Attacks for as long as [`Context::continues`] says so.
     ///
     /// # Errors
     /// What keeps the campaign from running. What it *finds* is in the tally.
