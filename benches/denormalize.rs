@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Order, Result, Store};
+use keyloom::{Lmdb, Memory, Result, Store};
 use keyloom_patterns::denormalize::DenormalizedFields;
 use keyloom_patterns::join::Joins;
 use keyloom_patterns::{Attached, Schema, Table, entry};
@@ -60,7 +60,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     let mut group = c.benchmark_group(format!("denormalization/{name}"));
     group.throughput(Throughput::Elements(PAGE as u64));
     let snapshot = store.snapshot().unwrap();
-    let page = || posts.range(&snapshot, (), Order::Ascending).unwrap().take(PAGE);
+    let page = || posts.range(&snapshot, ..).unwrap().take(PAGE);
     group.bench_function("a page with the copies", |b| {
         b.iter(|| black_box(page().collect::<Result<Vec<_>>>().unwrap()));
     });

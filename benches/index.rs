@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Order, Store};
+use keyloom::{Lmdb, Memory, Store};
 use keyloom_patterns::{Schema, entry};
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.bench_function("entries of a city", |b| {
         b.iter(|| {
             let by_city = by_city.at(&snapshot).unwrap();
-            let found = by_city.range(&snapshot, (7, 3), Order::Ascending).unwrap();
+            let found = by_city.range(&snapshot, (7, 3)).unwrap();
             found.map(|found| found.unwrap().record_key().unwrap()).fold(0, u32::wrapping_add)
         });
     });

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Order, Store, Subspace};
+use keyloom::{Lmdb, Memory, Store, Subspace};
 use keyloom_patterns::{Attached, BatchSize, Index, IndexEntries, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
@@ -88,7 +88,7 @@ fn queries(group: &mut Group<'_>, people: &People, store: &impl Store) {
     group.throughput(Throughput::Elements(by_city.count(&snapshot, (7, 3)).unwrap()));
     group.bench_function("names in a city, covered", |b| {
         b.iter(|| {
-            let found = by_city.range(&snapshot, (7, 3), Order::Ascending).unwrap();
+            let found = by_city.range(&snapshot, (7, 3)).unwrap();
             found.map(|found| found.unwrap().covered::<&str>().unwrap().len()).sum::<usize>()
         });
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Order, Reader, Result, Store};
+use keyloom::{Lmdb, Reader, Result, Store};
 use keyloom_patterns::join::{BuildSide, Joins, KeySet, Lookup};
 use keyloom_patterns::{Attached, BatchSize, Index, Schema, Table, entry};
 
@@ -46,7 +46,7 @@ impl Blog {
 
     fn johns<R: Reader>(&self, reader: &R) -> impl Iterator<Item = Result<u32>> {
         let by_name = self.by_name.at(reader).unwrap();
-        let johns = by_name.range(reader, "John", Order::Ascending).unwrap();
+        let johns = by_name.range(reader, "John").unwrap();
         johns.map(|found| found?.record_key())
     }
 }
@@ -75,33 +75,33 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.bench_function("posts of 400,000 Johns, merge join", |b| {
         b.iter(|| {
             let by_author = blog.by_author.at(&snapshot).unwrap();
-            let posts = by_author.range(&snapshot, (), Order::Ascending).unwrap();
+            let posts = by_author.range(&snapshot, ..).unwrap();
             let posts = posts.map(|found| {
                 let found = found?;
                 Ok((found.parts()?, found.record_key()?))
             });
             let johns = blog.johns(&snapshot);
-            count(johns.merge_join(posts, Order::Ascending, |user| *user, |(author, _)| *author))
+            count(johns.merge_join(posts, |user| *user, |(author, _)| *author))
         });
     });
     group.bench_function("posts of 400,000 Johns, semi-join", |b| {
         b.iter(|| {
             let johns = KeySet::read(blog.johns(&snapshot), USERS as usize).unwrap();
-            let posts = blog.posts.range(&snapshot, (), Order::Ascending).unwrap();
+            let posts = blog.posts.range(&snapshot, ..).unwrap();
             count(posts.semi_join(&johns, |(_, post)| post.0))
         });
     });
     group.bench_function("posts with their authors, hash join", |b| {
         b.iter(|| {
-            let users = blog.users.range(&snapshot, (), Order::Ascending).unwrap();
+            let users = blog.users.range(&snapshot, ..).unwrap();
             let users = BuildSide::read(users, USERS as usize).unwrap();
-            let posts = blog.posts.range(&snapshot, (), Order::Ascending).unwrap();
+            let posts = blog.posts.range(&snapshot, ..).unwrap();
             count(posts.hash_join(&users, |(_, post)| post.0))
         });
     });
     const SOME: usize = 200_000;
     group.throughput(Throughput::Elements(SOME as u64));
-    let posts = || blog.posts.range(&snapshot, (), Order::Ascending).unwrap().take(SOME);
+    let posts = || blog.posts.range(&snapshot, ..).unwrap().take(SOME);
     group.bench_function("200,000 posts with their authors, one get each", |b| {
         b.iter(|| {
             count(posts().map(|row| {

@@ -31,7 +31,7 @@ fn filled(store: &impl Store) -> Paths {
 }
 
 fn sought(paths: &Paths, reader: &impl Reader, pattern: &PathPattern) -> usize {
-    let found = paths.matching(reader, pattern, Order::Ascending).unwrap();
+    let found = paths.matching(reader, pattern).unwrap();
     found.map(Result::unwrap).count()
 }
 

@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Order, Store, Subspace};
+use keyloom::{Lmdb, Memory, Store, Subspace};
 use keyloom_patterns::property_index::{PropertyIndex, Stamps};
 use keyloom_patterns::{Index, Table, entry};
 
@@ -25,7 +25,7 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.throughput(Throughput::Elements(u64::from(ITEMS / VALUES)));
     group.bench_function("find 100 items, Index", |b| {
         b.iter(|| {
-            let found = by_value.range(&snapshot, 7, Order::Ascending).unwrap();
+            let found = by_value.range(&snapshot, 7).unwrap();
             found.map(|found| found.unwrap().record_key().unwrap()).fold(0, u32::wrapping_add)
         });
     });

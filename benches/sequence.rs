@@ -5,11 +5,11 @@ use std::num::NonZeroU32;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Order, Store, Subspace};
+use keyloom::{Lmdb, Memory, Store, Subspace};
 use keyloom_patterns::sequence::{
     IdBlocks, Sequence, Sharded, VersionstampedLog, first_id_at, time_ordered_id,
 };
-use keyloom_patterns::{AppendLog, TimeBuckets};
+use keyloom_patterns::{AppendLog, TimeBuckets, descending};
 
 const RECORDS: u64 = 50_000;
 const EACH_MS: u64 = 60_000;
@@ -58,13 +58,13 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.throughput(Throughput::Elements(50));
     group.bench_function("the newest 50 of 50,000", |b| {
         b.iter(|| {
-            let newest = mail.range(&snapshot, &1, .., Order::Descending).unwrap().take(50);
+            let newest = mail.range(&snapshot, &1, descending(..)).unwrap().take(50);
             newest.map(|record| record.unwrap().1.len()).sum::<usize>()
         });
     });
     group.bench_function("50 before a known number", |b| {
         b.iter(|| {
-            let back = mail.range(&snapshot, &1, ..25_000, Order::Descending).unwrap().take(50);
+            let back = mail.range(&snapshot, &1, descending(..25_000)).unwrap().take(50);
             back.map(|record| record.unwrap().1.len()).sum::<usize>()
         });
     });

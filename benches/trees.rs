@@ -15,7 +15,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use keyloom::lmdb::Durability;
-use keyloom::{Memory, Order, Store, Subspace};
+use keyloom::{Memory, Store, Subspace};
 use keyloom_patterns::trees::{InsertAt, Nested, NodeId, Tree};
 
 /// Ten roots, each with ten children, and so on, on four levels: ids 0..11,110, in preorder.
@@ -56,12 +56,12 @@ fn on_a_store<T: Tree<Value = u32>>(c: &mut Criterion, name: &str, tree: &T, sto
     let snapshot = store.snapshot().unwrap();
     group.bench_function("get", |b| b.iter(|| black_box(tree.get(&snapshot, next()).unwrap())));
     group.bench_function("children", |b| {
-        b.iter(|| tree.children(&snapshot, next(), Order::Ascending).unwrap().count());
+        b.iter(|| tree.children(&snapshot, next()).unwrap().count());
     });
     // Of the first root: the second half of its children.
     group.bench_function("page of 5 children after a known one", |b| {
         b.iter(|| {
-            let rest = tree.children_after(&snapshot, 0, 445, Order::Ascending).unwrap();
+            let rest = tree.children_after(&snapshot, 0, 445).unwrap();
             assert_eq!(rest.take(5).map(|node| node.unwrap().id()).last(), Some(1_000));
         });
     });

@@ -6,6 +6,7 @@ use criterion::{Criterion, Throughput};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Order, Store, Subspace};
 use keyloom_patterns::bitmaps::Bitmap;
+use keyloom_patterns::in_order;
 use roaring::RoaringBitmap;
 
 const UNIVERSE: u64 = 10_000_000;
@@ -71,7 +72,7 @@ fn reads(c: &mut Criterion, name: &str, store: &impl Store, bitmap: &Bitmap) {
     group.bench_function("page of 100", |b| {
         b.iter(|| {
             let from = numbers.next().unwrap();
-            black_box(bitmap.page(&snapshot, from.., Order::Ascending, 100, None).unwrap())
+            black_box(bitmap.page(&snapshot, from.., 100, None).unwrap())
         });
     });
     group.throughput(Throughput::Elements(bitmap.len(&snapshot).unwrap()));
@@ -79,7 +80,7 @@ fn reads(c: &mut Criterion, name: &str, store: &impl Store, bitmap: &Bitmap) {
     for (order, name) in [(Order::Ascending, "ids"), (Order::Descending, "ids, descending")] {
         group.bench_function(name, |b| {
             b.iter(|| {
-                let ids = bitmap.ids(&snapshot, .., order).unwrap();
+                let ids = bitmap.ids(&snapshot, in_order(.., order)).unwrap();
                 ids.fold(0, |sum: u64, id| sum.wrapping_add(id.unwrap()))
             });
         });

@@ -4,6 +4,7 @@ use criterion::{Criterion, Throughput};
 use keyloom::lmdb::Durability;
 use keyloom::{Lmdb, Memory, Order, Store, Subspace};
 use keyloom_patterns::bitmaps::{Bitmap, BitmapExpr};
+use keyloom_patterns::in_order;
 
 const IDS: u64 = 10_000_000;
 
@@ -52,14 +53,16 @@ fn operations(c: &mut Criterion, name: &str, store: &impl Store) {
     group.throughput(Throughput::Elements(both.count(&snapshot).unwrap()));
     group.bench_function("AND of two dense: ids", |b| {
         b.iter(|| {
-            let ids = both.ids(&snapshot, .., Order::Ascending).unwrap();
+            let ids = both.ids(&snapshot, ..).unwrap();
             ids.map(Result::unwrap).fold(0, u64::wrapping_add)
         });
     });
     group.throughput(Throughput::Elements(100));
     for order in [Order::Ascending, Order::Descending] {
         group.bench_function(format!("AND of two dense: page of 100, {order:?}"), |b| {
-            b.iter(|| both.page(&snapshot, IDS / 3..2 * IDS / 3, order, 100, None).unwrap());
+            b.iter(|| {
+                both.page(&snapshot, in_order(IDS / 3..2 * IDS / 3, order), 100, None).unwrap()
+            });
         });
     }
     group.finish();

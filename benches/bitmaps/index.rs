@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use criterion::{BatchSize as Batches, Criterion, Throughput};
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Order, Store, Subspace, Writer};
+use keyloom::{Lmdb, Memory, Store, Subspace, Writer};
 use keyloom_patterns::bitmaps::{InvertedIndex, one};
 use keyloom_patterns::{BatchSize, Table};
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,7 @@ fn reads(c: &mut Criterion, name: &str, store: &impl Store, index: &InvertedInde
     });
     group.bench_function("value_counts of 300 cities", |b| {
         b.iter(|| {
-            let counts = index.value_counts::<_, u16, _>(&snapshot, "city", (), Order::Ascending);
+            let counts = index.value_counts::<_, u16, _>(&snapshot, "city", ..);
             black_box(counts.unwrap().map(|count| count.unwrap().1).sum::<u64>())
         });
     });
@@ -144,7 +144,7 @@ fn reads(c: &mut Criterion, name: &str, store: &impl Store, index: &InvertedInde
     group.throughput(Throughput::Elements(VISITORS.into()));
     group.bench_function("walk of the forward index", |b| {
         b.iter(|| {
-            let all = index.forward_range(&snapshot, .., Order::Ascending).unwrap();
+            let all = index.forward_range(&snapshot, ..).unwrap();
             let cities = all.map(|entry| entry.unwrap().1.packed("city").count());
             black_box(cities.sum::<usize>())
         });

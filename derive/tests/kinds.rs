@@ -189,7 +189,7 @@ fn each_kind_answers_its_queries() -> Result<()> {
     store.transact(|txn| (0..10).try_for_each(|id| shops.put_record(txn, &shop(id))))?;
     shops.per_tag.drain(&store)?;
     let snapshot = store.snapshot()?;
-    let newest = shops.by_town(&snapshot)?.range(&snapshot, "Rome", Order::Ascending)?;
+    let newest = shops.by_town(&snapshot)?.range(&snapshot, "Rome")?;
     let names = newest.map(|found| Ok(found?.covered::<(String, u32)>()?.1));
     assert_eq!(names.collect::<Result<Vec<_>>>()?, [100, 300, 500, 700, 900]);
     assert_eq!(shops.by_tag(&snapshot)?.count(&snapshot, "shoes")?, 9);

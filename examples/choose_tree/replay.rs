@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Metered, Order, Reader, Result, Store};
+use keyloom::{Lmdb, Metered, Reader, Result, Store};
 use keyloom_patterns::trees::{InsertAt, Nested, Tree};
 
 use crate::operations::Operation;
@@ -86,7 +86,7 @@ fn ask<T: Tree<Value = u64>>(tree: &T, reader: &impl Reader, operation: &Operati
     let mut sum = 0;
     match *operation {
         Operation::Children(id) => {
-            for node in tree.children(reader, id, Order::Ascending)? {
+            for node in tree.children(reader, id)? {
                 sum += 1 + node?.name()?.len() as u64;
             }
         }

@@ -84,7 +84,7 @@ pub fn print(store: &FarStore, space: &Subspace) -> FarResult {
     BatchSize::new(1_000).transact_all(store, rest, |txn, some| people.put_many(txn, some))?;
     let snapshot = store.snapshot()?;
     let ids = || -> Result<Vec<u32>> {
-        let found = by_town.range(&snapshot, "town 1", Order::Ascending)?;
+        let found = by_town.range(&snapshot, "town 1")?;
         found.map(|found| found?.record_key()).collect()
     };
     line("1,000 records of an index, one get each", &|| {

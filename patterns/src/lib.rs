@@ -6,7 +6,7 @@
 //! any number of patterns work in one atomic transaction, on any store.
 //!
 //! ```
-//! use keyloom::{Memory, Order, Store, Subspace};
+//! use keyloom::{Memory, Store, Subspace};
 //! use keyloom_tables::{Index, Table, entry};
 //! use serde::{Deserialize, Serialize};
 //!
@@ -22,7 +22,7 @@
 //! store.transact(|txn| cities.put(txn, &2_988_507, &paris))?;
 //!
 //! let snapshot = store.snapshot()?;
-//! for found in by_name.range(&snapshot, "FR", Order::Ascending)? {
+//! for found in by_name.range(&snapshot, "FR")? {
 //!     let id = found?.record_key()?;
 //!     assert_eq!(cities.get(&snapshot, &id)?.as_ref(), Some(&paris));
 //! }

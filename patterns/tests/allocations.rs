@@ -14,6 +14,7 @@ use keyloom::{
     KeyRange, Lmdb, Memory, Metered, Order, Reader, Store, Subspace, Transaction, Writer,
 };
 use keyloom_patterns::bitmaps::{BitSliced, Bitmap, BitmapExpr, CHUNK_IDS};
+use keyloom_patterns::in_order;
 
 /// The system's allocator, counting the allocations of each thread.
 struct Counting;
@@ -154,7 +155,7 @@ fn allocations_of_bitmaps(store: &impl Store, chunks: u64) -> Vec<u64> {
     let exprs =
         [&a & &b, &a | &b, &b - (&a & &c), (&a ^ &c) & (&held | values.ge(7)), values.lt(0)];
     let of_exprs = exprs.iter().map(|expr| allocations(|| expr.count(&snapshot).unwrap()));
-    let ids = |order| allocations(|| exprs[3].ids(&snapshot, .., order).unwrap().count());
+    let ids = |order| allocations(|| exprs[3].ids(&snapshot, in_order(.., order)).unwrap().count());
     let mut all: Vec<u64> =
         of_exprs.chain([Order::Ascending, Order::Descending].map(ids)).collect();
     all.push(allocations(|| values.count_and_sum(&snapshot, Some(&a)).unwrap()));

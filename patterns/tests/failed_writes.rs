@@ -62,7 +62,7 @@ fn a_caught_not_unique_is_not_committed() {
     assert!(error.to_string().contains("read first whether the write is possible"), "{error}");
     let snapshot = store.snapshot().unwrap();
     assert_eq!(sites.totals.get(&snapshot, "bytes").unwrap(), 5);
-    assert_eq!(sites.table.count(&snapshot, ()).unwrap(), 1);
+    assert_eq!(sites.table.count(&snapshot, ..).unwrap(), 1);
 }
 
 /// The remedy that the error names.
@@ -71,7 +71,7 @@ fn a_look_in_the_transaction_avoids_the_failed_write() {
     let (store, sites) = (Memory::new(), Sites::new());
     let add = |id: u32, site: &Site| {
         store.transact(|txn| {
-            let is_taken = sites.by_name.range(txn, &site.0, Order::Ascending)?.next().is_some();
+            let is_taken = sites.by_name.range(txn, &site.0)?.next().is_some();
             if !is_taken {
                 sites.table.put(txn, &id, site)?;
             }

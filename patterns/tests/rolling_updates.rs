@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use keyloom::lmdb::Durability;
 use keyloom::value::{Codec, Nothing, Plain, Postcard, Upgrade, Upgrading};
-use keyloom::{BoxedError, Lmdb, Order, Result, Store, Writer};
+use keyloom::{BoxedError, Lmdb, Result, Store, Writer};
 use keyloom_patterns::schema::Step;
 use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
@@ -307,7 +307,7 @@ fn faults(store: &impl Store, puts: &Puts) -> Vec<String> {
     let tickets = after.upgraded_table::<u32, Ticket3>("tickets").unwrap();
     let snapshot = store.snapshot().unwrap();
     let mut all = 0_u32;
-    for found in tickets.range(&snapshot, (), Order::Ascending).unwrap() {
+    for found in tickets.range(&snapshot, ..).unwrap() {
         let (id, one) = match found {
             Ok(found) => found,
             Err(error) => {

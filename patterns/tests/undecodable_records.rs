@@ -8,7 +8,7 @@ use keyloom::{Error, KeyBuf, Memory, Order, Reader, Result, Store, Subspace, Wri
 use keyloom_patterns::aggregate::{Event, RollUp, Seen, Sketches, contribution};
 use keyloom_patterns::{
     AppendLog, Continuation, Index, Maintained, Page, RankedIndex, RepairOptions, Schema, Table,
-    Totals, UnreadableEntry, entry,
+    Totals, UnreadableEntry, entry, in_order,
 };
 use keyloom_patterns::{Inconsistency, Rule};
 
@@ -69,7 +69,8 @@ fn a_scan_continues_after_a_record_that_does_not_decode() {
     let store = damaged(&table);
     let snapshot = store.snapshot().unwrap();
     for order in [Order::Ascending, Order::Descending] {
-        let records: Vec<Result<_>> = table.range(&snapshot, (), order).unwrap().collect();
+        let records: Vec<Result<_>> =
+            table.range(&snapshot, in_order(.., order)).unwrap().collect();
         let [Ok(_), Err(error), Ok(_)] = &records[..] else { unreachable!("{records:?}") };
         assert!(error.to_string().contains(r#"("words", 2)"#), "{error}");
     }
@@ -270,7 +271,7 @@ fn pages_continue_after_records_that_do_not_decode() {
     for (order, limit) in
         [1, 2, 3, 4, 20].into_iter().flat_map(|n| [(Order::Ascending, n), (Order::Descending, n)])
     {
-        let of_table = all_pages(|after| table.page(&snapshot, (), order, limit, after));
+        let of_table = all_pages(|after| table.page(&snapshot, in_order(.., order), limit, after));
         let of_index = all_pages(|after| {
             by_text.query().order(order).limit(limit).after(after).records(&snapshot, &table)
         });
@@ -317,12 +318,7 @@ fn a_trim_deletes_records_that_do_not_decode() {
     store
         .transact(|txn| (0..5).try_for_each(|_| log.append(txn, &1, &"x".into()).map(drop)))
         .unwrap();
-    let (key, _) = log
-        .range(&store.snapshot().unwrap(), &1, .., Order::Ascending)
-        .unwrap()
-        .nth(1)
-        .unwrap()
-        .unwrap();
+    let (key, _) = log.range(&store.snapshot().unwrap(), &1, ..).unwrap().nth(1).unwrap().unwrap();
     store.transact(|txn| txn.put(&log.records().space().pack(&key), b"\xFF")).unwrap();
     assert_eq!(log.sweep(&store, &1, 1).unwrap().removed, 4);
 }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Plain, Postcard, Upgrade, Upgrading};
-use keyloom::{BoxedError, Error, Fault, Faulty, Memory, Order, Result, Store};
+use keyloom::{BoxedError, Error, Fault, Faulty, Memory, Result, Store};
 use keyloom_patterns::{Attached, Index, Schema, Table, entry};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,7 @@ impl<V: Record, C: Codec<V>> Program for Running<'_, V, C> {
 
     fn all(&self) -> Result<All> {
         let snapshot = self.store.snapshot()?;
-        let records = self.table.range(&snapshot, (), Order::Ascending)?;
+        let records = self.table.range(&snapshot, ..)?;
         let records = records.map(|one| one.map(|(id, record)| (id, record.content())));
         let records = records.collect::<Result<_>>()?;
         let index = self.index.at(&snapshot)?;

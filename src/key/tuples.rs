@@ -1,5 +1,7 @@
 //! Tuples of up to twelve elements; more go into a nested tuple or a struct.
 
+use std::ops::RangeFull;
+
 use super::{DecodeError, Pack, Packer, Unpack, Unpacker};
 
 macro_rules! tuple {
@@ -24,6 +26,13 @@ macro_rules! tuple {
 }
 
 tuple!();
+
+/// `..` is packed like `()`: as a prefix, it selects all.
+impl Pack for RangeFull {
+    #[inline]
+    fn pack(&self, _: &mut Packer) {}
+}
+
 tuple!(A);
 tuple!(A B);
 tuple!(A B C);

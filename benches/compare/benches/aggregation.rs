@@ -83,14 +83,14 @@ fn reading(store: &Lmdb, sqlite: &Connection, entries: u64) {
     let snapshot = store.snapshot().unwrap();
     let by_shop = Grouping::new(&space, 1);
     let distinct = || {
-        let shops = by_shop.values::<_, u32, _>(&snapshot, (), Order::Ascending).unwrap();
+        let shops = by_shop.values::<_, u32, _>(&snapshot, ..).unwrap();
         assert_eq!(shops.map(Result::unwrap).count(), SHOPS as usize);
     };
     let mut query = sqlite.prepare(DISTINCT).unwrap();
     let mut of_sqlite = || assert_eq!(rows(&mut query), SHOPS);
     compare("distinct", 1, 30, &mut [("keyloom", &mut || distinct()), ("SQLite", &mut of_sqlite)]);
 
-    let scan = by_shop.values::<_, u32, _>(&snapshot, (), Order::Ascending);
+    let scan = by_shop.values::<_, u32, _>(&snapshot, ..);
     let mut scan = scan.unwrap();
     scan.by_ref().for_each(drop);
     println!("    {}", scan.explain());

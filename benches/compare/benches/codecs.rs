@@ -14,7 +14,7 @@ use std::hint::black_box;
 use keyloom::lmdb::Durability;
 use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Lmdb, Order, Result, Store, Subspace, Writer};
+use keyloom::{Lmdb, Result, Store, Subspace, Writer};
 use keyloom_compare::compare;
 use keyloom_patterns::{Index, Table, entry};
 use serde::de::DeserializeOwned;
@@ -121,7 +121,7 @@ fn get_all<V, C: Codec<V>>(store: &Lmdb, table: &Table<u64, V, C>) {
 
 fn scan<V, C: Codec<V>>(store: &Lmdb, table: &Table<u64, V, C>) {
     let snapshot = store.snapshot().unwrap();
-    let records = table.range(&snapshot, (), Order::Ascending).unwrap();
+    let records = table.range(&snapshot, ..).unwrap();
     assert_eq!(records.map(|record| drop(black_box(record.unwrap()))).count(), RECORDS as usize);
 }
 

@@ -100,7 +100,7 @@ impl<V: 'static, C: Codec<V>> Contender<V, C> {
 
     fn scan(&self, store: &Lmdb) {
         let snapshot = store.snapshot().unwrap();
-        let all = self.table.range(&snapshot, (), Order::Ascending).unwrap();
+        let all = self.table.range(&snapshot, ..).unwrap();
         let all = all.map(|one| drop(black_box(one.unwrap()))).count();
         assert_eq!(all as u64, RECORDS);
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use keyloom::{Desc, Order, Result, Store};
+use keyloom::{Desc, Result, Store};
 use keyloom_patterns::aggregate::{Contributions, RankedIndex, Totals};
 use keyloom_patterns::schema::State;
 use keyloom_patterns::{Attached, Grouping, entry};
@@ -63,17 +63,12 @@ impl Step for Aggregation {
     fn ask(&self, store: &TourStore) -> TourResult {
         ask(store, "Which countries are there? (by_size, skip scan)", |snapshot| {
             let by_size = self.cities.by_size.at(snapshot)?;
-            let countries = by_size.grouped_by(1).values(snapshot, (), Order::Ascending)?;
+            let countries = by_size.grouped_by(1).values(snapshot, ..)?;
             let countries = countries.collect::<Result<Vec<String>>>()?;
             Ok((some_of(&countries, 3, "countries"), ()))
         })?;
         ask(store, "The largest city of each country? (first of each group)", |snapshot| {
-            let found = self.ranked.at(snapshot)?.index().first_of_each(
-                snapshot,
-                (),
-                1,
-                Order::Ascending,
-            )?;
+            let found = self.ranked.at(snapshot)?.index().first_of_each(snapshot, .., 1)?;
             let ids = found.map(|found| found?.record_key()).collect::<Result<Vec<u32>>>()?;
             let cities = self.cities.table.get_many(snapshot, &ids)?;
             let mut cities: Vec<_> = cities.into_iter().flatten().collect();
@@ -83,7 +78,7 @@ impl Step for Aggregation {
         ask(store, "How many divisions has each country? (skip scan, folded)", |snapshot| {
             let by_size = self.cities.by_size.at(snapshot)?;
             let (by_country, both) = (by_size.grouped_by(1), by_size.grouped_by(2));
-            let divisions = both.first_of_each(snapshot, (), Order::Ascending)?;
+            let divisions = both.first_of_each(snapshot, ..)?;
             let counted = by_country.fold(divisions, 0_u64, |count, _| {
                 *count += 1;
                 Ok(())

@@ -166,8 +166,7 @@ impl Step for Inverted {
             store,
             "Where was most damage done at night? (an audience per state, in one pass)",
             |snapshot| {
-                let states =
-                    index.values::<_, String, _>(snapshot, "state", (), Order::Ascending)?;
+                let states = index.values::<_, String, _>(snapshot, "state", ..)?;
                 let states = states.collect::<Result<Vec<String>>>()?;
                 let night = index.term("time of day", "Night")? & &damaged;
                 let of = |state: &String| Ok(&night & index.term("state", state)?);

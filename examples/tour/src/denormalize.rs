@@ -1,6 +1,6 @@
 //! Cities with a copy of the name of their country, and a country that changes its name.
 
-use keyloom::{Order, Result, Store};
+use keyloom::{Result, Store};
 use keyloom_patterns::denormalize::DenormalizedFields;
 use keyloom_patterns::{Attached, Table, entry};
 use serde::{Deserialize, Serialize};
@@ -54,8 +54,7 @@ impl Denormalization {
 
     /// The name in the first place after a refresh, and the number of copies that were stale.
     fn names(&self, reader: &impl keyloom::Reader) -> Result<Vec<String>> {
-        let mut places =
-            self.places.range(reader, (), Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+        let mut places = self.places.range(reader, ..)?.collect::<Result<Vec<_>>>()?;
         let first = places.first().map_or(String::new(), |(_, place)| place.country_name.clone());
         let stale = self.names.at(reader)?.refresh(reader, &mut places)?;
         let stale = stale.iter().filter(|stale| **stale).count();
@@ -76,7 +75,7 @@ impl Step for Denormalization {
         self.names.build(store)?;
         let snapshot = store.snapshot()?;
         let mut places = Vec::new();
-        for row in self.cities.range(&snapshot, (), Order::Ascending)? {
+        for row in self.cities.range(&snapshot, ..)? {
             let (id, City { name, country, .. }) = row?;
             if country == COUNTRY {
                 places.push((id, Place { name, country, country_name: String::new() }));

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Reader, Result, Store, Subspace, Writer};
 use keyloom_patterns::{BatchSize, Continuation, starting_with};
 
 use crate::cities::{self, Cities};
@@ -77,9 +77,7 @@ impl Step for CompositeKeyIndex {
             "Which cities are in France? (by_place, one range, names from the entries)",
             |snapshot| {
                 let mut names = Vec::new();
-                for found in
-                    self.cities.by_place.at(snapshot)?.range(snapshot, "FR", Order::Ascending)?
-                {
+                for found in self.cities.by_place.at(snapshot)?.range(snapshot, "FR")? {
                     let found = found?;
                     let (_country, admin1, name) = found.parts()?;
                     names.push(format!("{name} in region {admin1}"));
@@ -89,11 +87,7 @@ impl Step for CompositeKeyIndex {
         )?;
         ask(store, "And in Île-de-France, France's region 11?", |snapshot| {
             let mut names = Vec::new();
-            for found in self.cities.by_place.at(snapshot)?.range(
-                snapshot,
-                ("FR", "11"),
-                Order::Ascending,
-            )? {
+            for found in self.cities.by_place.at(snapshot)?.range(snapshot, ("FR", "11"))? {
                 let found = found?;
                 let (_country, _admin1, name) = found.parts()?;
                 names.push(name.to_owned());
@@ -101,11 +95,11 @@ impl Step for CompositeKeyIndex {
             Ok((some_of(&names, 3, "cities"), ()))
         })?;
         ask(store, "Which cities of California begin with \"San \"?", |snapshot| {
-            let found = self.cities.by_place.at(snapshot)?.range(
-                snapshot,
-                starting_with(("US", "CA", "San ")),
-                Order::Ascending,
-            )?;
+            let found = self
+                .cities
+                .by_place
+                .at(snapshot)?
+                .range(snapshot, starting_with(("US", "CA", "San ")))?;
             let ids = found.map(|found| found?.record_key()).collect::<Result<Vec<_>>>()?;
             let cities = self.cities.table.get_many(snapshot, &ids)?;
             let cities: Vec<_> = cities.iter().flatten().collect();

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use keyloom::{Desc, Order, Result};
+use keyloom::{Desc, Result};
 use keyloom_patterns::{Schema, entry};
 
 use crate::cities::{City, CityIndex};
@@ -57,7 +57,7 @@ impl Step for IndexTable {
             "Which places are called San José, the largest first? (covered: no record is read)",
             |snapshot| {
                 let mut places = Vec::new();
-                for found in by_name.at(snapshot)?.range(snapshot, "San José", Order::Ascending)? {
+                for found in by_name.at(snapshot)?.range(snapshot, "San José")? {
                     let found = found?;
                     let (_name, Desc(population)) = found.parts()?;
                     let (country, region) = found.covered::<(&str, &str)>()?;

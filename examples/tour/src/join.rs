@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keyloom::{Order, Result, Store};
+use keyloom::{Result, Store};
 use keyloom_patterns::Table;
 use keyloom_patterns::join::{BuildSide, Joins, KeySet, Lookup};
 
@@ -44,7 +44,7 @@ impl Step for JoinsStep {
             store,
             "In which countries are the cities of more than 13 million? (lookup join)",
             |snapshot| {
-                let cities = self.cities.range(snapshot, (), Order::Ascending)?;
+                let cities = self.cities.range(snapshot, ..)?;
                 let large = cities
                     .filter(|row| row.as_ref().map_or(true, |(_, c)| c.population > 13_000_000));
                 let lookup = Lookup::new(&self.countries).remember(MOST_COUNTRIES);
@@ -57,9 +57,9 @@ impl Step for JoinsStep {
             },
         )?;
         ask(store, "How many cities does each continent have? (hash join)", |snapshot| {
-            let countries = self.countries.range(snapshot, (), Order::Ascending)?;
+            let countries = self.countries.range(snapshot, ..)?;
             let countries = BuildSide::read(countries, MOST_COUNTRIES)?;
-            let cities = self.cities.range(snapshot, (), Order::Ascending)?;
+            let cities = self.cities.range(snapshot, ..)?;
             let codes = cities.map(|row| Ok(row?.1.country));
             let mut continents = BTreeMap::<String, u64>::new();
             for row in codes.hash_join(&countries, String::clone) {
@@ -70,9 +70,9 @@ impl Step for JoinsStep {
             Ok((continents.iter().map(line).collect(), ()))
         })?;
         ask(store, "Which countries have no city? (anti-join)", |snapshot| {
-            let cities = self.cities.range(snapshot, (), Order::Ascending)?;
+            let cities = self.cities.range(snapshot, ..)?;
             let codes = KeySet::read(cities.map(|row| Ok(row?.1.country)), MOST_COUNTRIES)?;
-            let countries = self.countries.range(snapshot, (), Order::Ascending)?;
+            let countries = self.countries.range(snapshot, ..)?;
             let without = countries.anti_join(&codes, |(code, _)| code.clone());
             let names = without.map(|row| Ok(row?.1.name)).collect::<Result<Vec<_>>>()?;
             Ok((vec![names.join("; ")], ()))

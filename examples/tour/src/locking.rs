@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use keyloom::{DynWriter, Order, Result, Store};
+use keyloom::{DynWriter, Result, Store};
 use keyloom_patterns::Table;
 use keyloom_patterns::locking::work::{Operation, Operations, Step as Done, Work};
 use keyloom_patterns::locking::{
@@ -35,7 +35,7 @@ impl Operation for Merge {
     }
 
     fn step(&self, txn: &mut DynWriter<'_>, _: &Work) -> Result<Done> {
-        let cities = self.0.page(txn, FROM, Order::Ascending, BATCH, None)?.items;
+        let cities = self.0.page(txn, FROM, BATCH, None)?.items;
         for ((region, id), name) in &cities {
             self.0.delete(txn, &(region.clone(), *id))?;
             self.0.put(txn, &(TO.into(), *id), name)?;

@@ -1,6 +1,6 @@
 //! The cities of Andorra by size, in a store that commits one key at a time.
 
-use keyloom::{Order, Result, Store, Subspace};
+use keyloom::{Result, Store, Subspace};
 use keyloom_patterns::Table;
 use keyloom_patterns::property_index::{PropertyIndex, Stamps};
 
@@ -30,7 +30,7 @@ impl Step for IndexWithoutTransactions {
 
     fn load(&self, store: &TourStore, _: &Options) -> TourResult {
         let snapshot = store.snapshot()?;
-        let cities = self.cities.range(&snapshot, (), Order::Ascending)?;
+        let cities = self.cities.range(&snapshot, ..)?;
         let cities = cities.filter(|row| row.as_ref().map_or(true, |(_, c)| c.country == COUNTRY));
         let cities = cities.collect::<Result<Vec<_>>>()?;
         drop(snapshot);

@@ -1,7 +1,7 @@
 //! The next version of a program, on the store of the first one: another record type, another
 //! index, and totals.
 
-use keyloom::{Order, Store};
+use keyloom::Store;
 use keyloom_patterns::{Key, Record, Schema};
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ impl Step for SchemaChange {
         let nations = NationTable::declare(&Schema::open(store, "tour")?)?;
         ask(store, "How many nations has each continent?", |snapshot| {
             let per_continent = nations.per_continent(snapshot)?;
-            let totals = per_continent.range(snapshot, (), Order::Ascending)?;
+            let totals = per_continent.range(snapshot, ..)?;
             let lines = totals.map(|total| {
                 let (continent, count) = total?;
                 Ok(format!("{continent:?}: {count}"))

@@ -1,9 +1,9 @@
 //! A journal of the cities of Île-de-France, by number and by day.
 
 use keyloom::value::Postcard;
-use keyloom::{Order, Result, Store, Subspace, Writer};
+use keyloom::{Result, Store, Subspace, Writer};
 use keyloom_patterns::sequence::{VersionstampedLog, first_id_at, ids_between};
-use keyloom_patterns::{AppendLog, TimeBuckets};
+use keyloom_patterns::{AppendLog, TimeBuckets, descending};
 
 use crate::cities::Cities;
 use crate::options::Options;
@@ -68,23 +68,23 @@ impl Step for EnumerableKeys {
 
     fn ask(&self, store: &TourStore) -> TourResult {
         ask(store, "Which are the newest three lines of the journal?", |snapshot| {
-            let lines = self.journal.range(snapshot, &paris(), .., Order::Descending)?;
+            let lines = self.journal.range(snapshot, &paris(), descending(..))?;
             let lines = lines.take(3).map(|line| line.map(|((_, n), city)| format!("{n} {city}")));
             Ok((lines.collect::<Result<_>>()?, ()))
         })?;
         ask(store, "And the three before number 100?", |snapshot| {
-            let lines = self.journal.range(snapshot, &paris(), ..100, Order::Descending)?;
+            let lines = self.journal.range(snapshot, &paris(), descending(..100))?;
             let lines = lines.take(3).map(|line| line.map(|((_, n), city)| format!("{n} {city}")));
             Ok((lines.collect::<Result<_>>()?, ()))
         })?;
         ask(store, "What was written on 2026-01-10, the tenth day?", |snapshot| {
-            let lines = self.by_day.bucket(snapshot, &paris(), FIRST_DAY + 9, Order::Ascending)?;
+            let lines = self.by_day.bucket(snapshot, &paris(), FIRST_DAY + 9)?;
             let lines = lines.map(|line| line.map(|(_, city)| city)).collect::<Result<Vec<_>>>()?;
             Ok((some_of(&lines, 2, "lines"), ()))
         })?;
         ask(store, "And last before six o'clock of that day?", |snapshot| {
             let before = ids_between(..(FIRST_DAY + 9) * DAY_MS + 6 * HOUR_MS);
-            let lines = self.by_day.range(snapshot, &paris(), before, Order::Descending)?;
+            let lines = self.by_day.range(snapshot, &paris(), descending(before))?;
             let lines = lines.take(1).map(|line| line.map(|(_, city)| city));
             Ok((lines.collect::<Result<_>>()?, ()))
         })?;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use keyloom::value::Postcard;
-use keyloom::{Order, Reader, Result, Store, Subspace};
+use keyloom::{Reader, Result, Store, Subspace};
 use keyloom_patterns::trees::{
     DeclareTree, MaterializedPath, Nested, NodeCodec, NodeId, NodeRecord, Tree, TreeDocument,
     TreeModel,
@@ -96,9 +96,8 @@ impl Step for Hierarchies {
             },
         )?;
         ask(store, "What is on the second page, of five, of the root? (by a token)", |snapshot| {
-            let page = |after: Option<&Continuation>| {
-                self.files.children_page(snapshot, None, Order::Ascending, 5, after)
-            };
+            let page =
+                |after: Option<&Continuation>| self.files.children_page(snapshot, None, 5, after);
             let second = page(page(None)?.next.as_ref())?;
             let names = second.items.iter().map(|node| Ok(node.name()?.to_owned()));
             Ok((names.collect::<Result<Vec<_>>>()?, ()))

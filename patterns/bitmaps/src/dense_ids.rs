@@ -38,7 +38,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Subspace, Writer, pack, unpack};
+use keyloom::{Error, KeyBuf, Reader, Result, Subspace, Writer, pack, unpack};
 use keyloom_kit::derived::SortedWrites;
 use keyloom_kit::{RecordKey, get_many};
 
@@ -343,7 +343,7 @@ impl<K: RecordKey> DenseIds<K> {
         if wanted > 0 && state.free > 0 {
             // After the universe was made smaller, free ids may be beyond its end.
             let end = state.next.min(self.universe);
-            let free = self.free.ids(txn, ..end, Order::Ascending)?;
+            let free = self.free.ids(txn, ..end)?;
             let most = usize::try_from(wanted.min(state.free)).unwrap_or(usize::MAX);
             for id in free.take(most) {
                 ids.push(id?);

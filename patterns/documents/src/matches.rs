@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use keyloom::{Error, Order, Reader, Result};
+use keyloom::{Error, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
 use keyloom_kit::RecordKey;
 use keyloom_text::{Hit, Search, TextIndex};
@@ -63,7 +63,7 @@ impl<K: RecordKey, V> Matches<K, V> {
         reader: &impl Reader,
     ) -> Result<Self> {
         let ids = ids & index.records().all();
-        let ids = ids.ids(reader, .., Order::Ascending)?;
+        let ids = ids.ids(reader, ..)?;
         let all = ids.map(|id| Ok((id?, score))).collect::<Result<_>>()?;
         Ok(Self::new(index, all))
     }

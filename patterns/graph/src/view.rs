@@ -139,8 +139,7 @@ where
             sum += match label {
                 Some(label) => self.reader.counter(&degrees.space().pack(&(side, id, label)))?,
                 None => {
-                    let labels =
-                        degrees.range(self.reader, Untyped((side, id)), Order::Ascending)?;
+                    let labels = degrees.range(self.reader, Untyped((side, id)))?;
                     labels.map(|total| total.map(|(_, count)| count)).sum::<Result<i64>>()?
                 }
             };
@@ -154,7 +153,7 @@ where
     /// # Errors
     /// Any error of the store; if an edge does not decode.
     pub fn each_edge(&self, mut visit: impl FnMut(EdgeKey<I>, E) -> ControlFlow<()>) -> Result<()> {
-        for edge in self.graph.edges.range(self.reader, (), Order::Ascending)? {
+        for edge in self.graph.edges.range(self.reader, ..)? {
             let (key, properties) = edge?;
             if visit(key, properties).is_break() {
                 break;

@@ -22,7 +22,7 @@ use keyloom::{Result, Store};
 /// let store = Memory::builder().limits(Limits::etcd()).build();
 /// let mut size = BatchSize::new(10_000);
 /// size.transact_all(&store, &list, |txn, batch| words.put_many(txn, batch))?;
-/// assert_eq!(words.count(&store.snapshot()?, ())?, 5_000);
+/// assert_eq!(words.count(&store.snapshot()?, ..)?, 5_000);
 /// assert_eq!(size.get(), 2_048); // each item makes two writes
 /// # Ok::<(), keyloom::Error>(())
 /// ```

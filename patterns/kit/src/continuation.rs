@@ -100,12 +100,12 @@ impl Continuation {
 /// A part of the results of a query, and where the next part begins.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom::{Memory, Store, Subspace};
 /// use keyloom_tables::{Page, Table};
 /// let squares = Table::<u32, u32>::new(&Subspace::new("squares"));
 /// let store = Memory::new();
 /// store.transact(|txn| squares.put_many(txn, (0..5).map(|n| (n, n * n))))?;
-/// let Page { items, next } = squares.page(&store.snapshot()?, (), Order::Ascending, 3, None)?;
+/// let Page { items, next } = squares.page(&store.snapshot()?, .., 3, None)?;
 /// assert_eq!(items, [(0, 0), (1, 1), (2, 4)]);
 /// assert!(next.is_some());
 /// # Ok::<(), keyloom::Error>(())

@@ -37,13 +37,13 @@ impl fmt::Display for Explain {
 /// The results of a query that counts its reads.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Store, Subspace, Writer};
+/// use keyloom::{Memory, Store, Subspace, Writer};
 /// use keyloom_tables::{Grouping, Scan};
 /// let log = Subspace::new("log"); // machine, second
 /// let store = Memory::new();
 /// store.transact(|txn| (0..9).try_for_each(|n| txn.put(&log.pack(&(n % 3, n)), b"")))?;
 /// let snapshot = store.snapshot()?;
-/// let mut machines = Grouping::new(&log, 1).values(&snapshot, (), Order::Ascending)?;
+/// let mut machines = Grouping::new(&log, 1).values(&snapshot, ..)?;
 /// assert_eq!(machines.by_ref().collect::<keyloom::Result<Vec<u8>>>()?, [0, 1, 2]);
 /// assert_eq!(machines.explain().keys_scanned, 9);
 /// # Ok::<(), keyloom::Error>(())

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | data that follows from records | [`derived`]: [`Derived`](derived::Derived), [`DerivedEntries`](derived::DerivedEntries), [`SortedWrites`](derived::SortedWrites) |
 //! | typed keys and parts of entries | [`RecordKey`], [`parts`], [`pack_one`], [`shortened`] |
-//! | which keys a query reads | [`Select`], [`within`], [`starting_with`], [`SelectValues`] |
+//! | which keys a query reads, and in which order | [`Select`], [`within`], [`starting_with`], [`SelectValues`], [`OrderedRange`], [`descending`] |
 //! | pages of a query | [`Page`], [`Continuation`], [`answers`] |
 //! | scans that skip entries and count what they read | [`Walk`], [`scan`], [`Reading`], [`Explain`] |
 //! | checks | [`Inconsistency`], [`Rule`], [`check_in_steps`] |
@@ -71,6 +71,7 @@ pub mod derived;
 mod explain;
 mod fnv;
 mod in_batches;
+mod in_order;
 mod inconsistency;
 pub mod parts;
 mod positions;
@@ -87,6 +88,7 @@ pub use continuation::{Continuation, Page, UnreadableEntry, answers};
 pub use explain::{Explain, Reading, Scan, scan};
 pub use fnv::Fnv;
 pub use in_batches::in_batches;
+pub use in_order::{InOrder, OrderedRange, descending, in_order};
 pub use inconsistency::{Inconsistency, Rule};
 pub use positions::{page_behind, refuse_foreign};
 pub use progress::{Progress, RepairOptions, RepairPosition};

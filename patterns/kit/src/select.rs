@@ -3,26 +3,27 @@
 use std::ops::{Bound, RangeBounds};
 
 use keyloom::key::{Element, elements};
-use keyloom::{KeyBuf, KeyRange, Pack, Subspace, pack};
+use keyloom::{KeyBuf, KeyRange, Order, Pack, Subspace, pack};
 
-use crate::pack_one;
 use crate::parts::{AnyParts, PrefixOf};
+use crate::{InOrder, pack_one};
 
 /// Which keys of a subspace a query reads.
 ///
 /// | given | selected keys |
 /// |---|---|
 /// | `"FR"`, `("FR", "11")` | those that begin with these elements |
-/// | `()` | all |
+/// | `..`, `()` | all |
 /// | [`starting_with`]`(("FR", "Par"))` | those that begin with these elements, where the last one is a prefix of a string |
 /// | [`within`]`(18..30)`, `(..=30)`, `(18..)` | those in the range, compared by their leading elements |
+/// | [`descending`](crate::descending)`(7)`, of any of these | the same keys, read in descending order |
 ///
 /// `P` is the type of the parts of an index or of a record key. With the [types](crate::parts) of
 /// an index, a selection of another type does not compile; with [`AnyParts`], any value can be
 /// given.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom::{Memory, Store, Subspace};
 /// use keyloom_tables::{Index, Table, entry, within};
 /// let by_age = Index::new(&Subspace::new("by_age"), |_id, age: &u8| entry(age));
 /// let people = Table::<u32, u8>::new(&Subspace::new("people")).with(&by_age);
@@ -38,11 +39,26 @@ use crate::parts::{AnyParts, PrefixOf};
 #[diagnostic::on_unimplemented(
     message = "mismatched parts: `{Self}` does not select from `{P}`",
     label = "the parts are `{P}`",
-    note = "give leading parts in their types: one alone, several in a tuple, `()` for all, `within(18..30)` for a range"
+    note = "give leading parts in their types: one alone, several in a tuple, `..` for all, `within(18..30)` for a range"
 )]
 pub trait Select<P = AnyParts> {
     /// The keys of `space` that are selected.
     fn key_range(&self, space: &Subspace) -> KeyRange<'static>;
+
+    /// The order in which a scan or a page reads them.
+    fn order(&self) -> Order {
+        Order::Ascending
+    }
+}
+
+impl<P, S: Select<P>> Select<P> for InOrder<S> {
+    fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
+        self.of.key_range(space)
+    }
+
+    fn order(&self) -> Order {
+        self.order
+    }
 }
 
 impl<P, Q: PrefixOf<P>> Select<P> for Q {
@@ -112,6 +128,10 @@ impl<P, S: Select> Select<P> for Untyped<S> {
     fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         self.0.key_range(space)
     }
+
+    fn order(&self) -> Order {
+        self.0.order()
+    }
 }
 
 /// The keys of `space` between two bounds; a bound also covers the keys that begin with it.
@@ -148,9 +168,10 @@ impl<P, Q: PrefixOf<P>> Select<P> for Within<Q> {
 /// |---|---|
 /// | `"Oslo"`, `5` | this value |
 /// | `(2020,)`, `(2020, 6)` | the tuples that begin with these elements |
-/// | `()` | all |
+/// | `..`, `()` | all |
 /// | [`starting_with`]`("Par")`, `(("FR", "Par"))` | the strings with this prefix; the tuples that begin with these elements, where the last one is a prefix of a string |
 /// | [`within`]`(18..30)`, `(..=(2020, 6))` | the values in the range, of the type of the bounds |
+/// | [`descending`](crate::descending)`(5)`, of any of these | the same values, read in descending order |
 ///
 /// A selection of another type than the values of the field is an error: a number if the field has
 /// strings, `(2020, 6)` if it has numbers, `((2020, 6),)` if it has tuples of numbers. A field
@@ -159,6 +180,21 @@ impl<P, Q: PrefixOf<P>> Select<P> for Within<Q> {
 pub trait SelectValues {
     /// The selected values.
     fn selected(&self) -> SelectedValues;
+
+    /// The order in which a scan reads them.
+    fn order(&self) -> Order {
+        Order::Ascending
+    }
+}
+
+impl<S: SelectValues> SelectValues for InOrder<S> {
+    fn selected(&self) -> SelectedValues {
+        self.of.selected()
+    }
+
+    fn order(&self) -> Order {
+        self.order
+    }
 }
 
 /// The values selected by a [`SelectValues`].

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use keyloom::{Order, Reader, Result};
+use keyloom::{Reader, Result};
 
 use crate::conflicts::Asker;
 use crate::locks::Locks;
@@ -61,7 +61,7 @@ impl Locks {
     /// there are many such requests.
     fn is_awaited(&self, reader: &impl Reader, session: u64, ticket: Option<u64>) -> Result<bool> {
         let (mut locks, mut requests) = (Vec::new(), 0);
-        for found in self.requests.range(reader, session, Order::Ascending)? {
+        for found in self.requests.range(reader, session)? {
             let ((_, other), request) = found?;
             if Some(other) != ticket {
                 locks.extend(request.locks);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{Order, Reader, Result, Store, Writer};
+use keyloom::{Reader, Result, Store, Writer};
 use keyloom_kit::{BatchSize, Inconsistency, Progress, RepairOptions, Rule};
 
 #[cfg(doc)]
@@ -52,7 +52,7 @@ impl Locks {
     /// # Errors
     /// Any error of the store.
     pub fn sessions(&self, reader: &impl Reader) -> Result<Vec<(u64, SessionRecord)>> {
-        self.sessions.range(reader, (), Order::Ascending)?.collect()
+        self.sessions.range(reader, ..)?.collect()
     }
 
     /// All requests, granted and waiting, and for whom they wait. Costs a range of the requests,
@@ -64,7 +64,7 @@ impl Locks {
         let now = self.clock.now()?;
         let owners: BTreeMap<_, _> = self.sessions(reader)?.into_iter().collect();
         let mut all = Vec::new();
-        for found in self.requests.range(reader, (), Order::Ascending)? {
+        for found in self.requests.range(reader, ..)? {
             let ((session, ticket), request) = found?;
             let waits_for = match request.is_granted() {
                 true => Vec::new(),
@@ -174,7 +174,7 @@ impl Locks {
             }
         }
         let last = self.last_of_all(reader)?;
-        for found in self.requests.range(reader, (), Order::Ascending)? {
+        for found in self.requests.range(reader, ..)? {
             let (key, request) = found?;
             let stored = self.requests.space().pack(&key);
             if request.token.max(key.1 / TICKETS) > last {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyloom::{Error, Order, Reader, Result, Store, Writer};
+use keyloom::{Error, Reader, Result, Store, Writer};
 use keyloom_kit::{Inconsistency, Progress, RepairOptions};
 use keyloom_tables::schema::Attached;
 use keyloom_tables::{Index, Schema, Table};
@@ -228,7 +228,7 @@ impl Locks {
         reader: &impl Reader,
         session: u64,
     ) -> Result<Vec<(u64, Request)>> {
-        let requests = self.requests.range(reader, session, Order::Ascending)?;
+        let requests = self.requests.range(reader, session)?;
         requests.map(|found| found.map(|((_, ticket), request)| (ticket, request))).collect()
     }
 

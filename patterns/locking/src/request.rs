@@ -1,6 +1,6 @@
 //! Requests: made, granted, withdrawn, released.
 
-use keyloom::{KeyBuf, Order, Reader, Result, Writer};
+use keyloom::{KeyBuf, Reader, Result, Writer};
 use keyloom_tables::table::get_with;
 
 use crate::claims::Claims;
@@ -398,7 +398,7 @@ impl Locks {
     /// may be half changed.
     fn refuse_own_work(&self, reader: &impl Reader, session: u64, locks: &[Lock]) -> Result<()> {
         let wanted = Claims::of(locks)?;
-        for found in self.work.range(reader, session, Order::Ascending)? {
+        for found in self.work.range(reader, session)? {
             let (key, Work { operation, .. }) = found?;
             let Some(request) = self.requests.get(reader, &key)? else { continue };
             if wanted.exclude(&Claims::of(&request.locks)?) {

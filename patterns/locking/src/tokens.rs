@@ -9,7 +9,7 @@
 //! taken for a new one.
 
 use keyloom::key::Element;
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Writer, pack};
+use keyloom::{Error, KeyBuf, Reader, Result, Writer, pack};
 use keyloom_tables::table::get_with;
 
 use crate::Lock;
@@ -86,7 +86,7 @@ impl Locks {
 
     /// The last number of any request.
     pub(crate) fn last_of_all(&self, reader: &impl Reader) -> Result<u64> {
-        let all = self.tokens.range(reader, (), Order::Ascending)?;
+        let all = self.tokens.range(reader, ..)?;
         all.map(|found| found.map(|(_, last)| last)).try_fold(0, |last, next| Ok(last.max(next?)))
     }
 }

@@ -56,7 +56,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use keyloom::{DynWriter, Order, Reader, Result, Store, Writer};
+use keyloom::{DynWriter, Reader, Result, Store, Writer};
 use serde::{Deserialize, Serialize};
 
 use crate::deferred::{Released, Shared};
@@ -310,7 +310,7 @@ impl Locks {
     /// # Errors
     /// Any error of the store.
     pub fn unfinished(&self, reader: &impl Reader) -> Result<Vec<(RequestKey, Work)>> {
-        self.work.range(reader, (), Order::Ascending)?.collect()
+        self.work.range(reader, ..)?.collect()
     }
 
     /// Takes a lock with unfinished work over from a session that has ended: gives it to `session`,

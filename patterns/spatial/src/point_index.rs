@@ -161,7 +161,7 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
     /// [`as_index`](PointIndex::as_index) lists the groups, by a skip scan over its leading parts:
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_spatial::{Group, LatLng, PointIndex};
     /// use keyloom_tables::Table;
     /// let by_place = PointIndex::grouped(&Subspace::new("by_place"), |_: &u32, tenant: &String| {
@@ -171,7 +171,7 @@ impl<K: RecordKey, V, G: 'static> PointIndex<K, V, G> {
     /// let store = Memory::new();
     /// store.transact(|txn| vans.put_many(txn, [(1, "acme".into()), (2, "globex".into())]))?;
     /// let tenants = by_place.as_index().grouped_by(1)
-    ///     .values::<_, String, _>(&store.snapshot()?, (), Order::Ascending)?
+    ///     .values::<_, String, _>(&store.snapshot()?, ..)?
     ///     .collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(tenants, ["acme", "globex"]);
     /// # Ok::<(), keyloom::Error>(())

@@ -7,7 +7,7 @@
 //! any number of patterns work in one atomic transaction, on any store.
 //!
 //! ```
-//! use keyloom::{Memory, Order, Store, Subspace};
+//! use keyloom::{Memory, Store, Subspace};
 //! use keyloom_tables::{Index, Table, entry};
 //! use serde::{Deserialize, Serialize};
 //!
@@ -23,7 +23,7 @@
 //! store.transact(|txn| cities.put(txn, &2_988_507, &paris))?;
 //!
 //! let snapshot = store.snapshot()?;
-//! for found in by_name.range(&snapshot, "FR", Order::Ascending)? {
+//! for found in by_name.range(&snapshot, "FR")? {
 //!     let id = found?.record_key()?;
 //!     assert_eq!(cities.get(&snapshot, &id)?.as_ref(), Some(&paris));
 //! }
@@ -80,9 +80,10 @@ pub use index::{Index, IndexEntries, IndexError, IndexQuery, entry};
 pub use join::{Joins, Links};
 #[doc(inline)]
 pub use keyloom_kit::{
-    BatchSize, Continuation, Explain, Inconsistency, Page, Progress, RepairOptions, RepairPosition,
-    Rule, Scan, Select, SelectValues, SelectedValues, StartingWith, UnreadableEntry, Within,
-    check_in_steps, impl_parts, parts, shortened, starting_with, within,
+    BatchSize, Continuation, Explain, InOrder, Inconsistency, OrderedRange, Page, Progress,
+    RepairOptions, RepairPosition, Rule, Scan, Select, SelectValues, SelectedValues, StartingWith,
+    UnreadableEntry, Within, check_in_steps, descending, impl_parts, in_order, parts, shortened,
+    starting_with, within,
 };
 pub use parts::{AnyParts, PackAs, Parts, PrefixOf};
 pub use property_index::PropertyIndex;

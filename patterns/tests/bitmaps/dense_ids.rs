@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use keyloom::key::Subspace;
-use keyloom::{DynWriter, Metered, Order, Result, Store, Writer};
+use keyloom::{DynWriter, Metered, Result, Store, Writer};
 use keyloom_bitmaps::{Bitmap, DenseIds, InvertedIndexError};
 use proptest::prelude::*;
 
@@ -95,7 +95,7 @@ pub fn ids_are_those_of_a_map_and_a_set_of_free_ones(store: &(impl Store + Clone
         }
         assert_eq!(ids.of(&snapshot, &"never".into()).unwrap(), None);
         let free = Bitmap::new(&ids.space().child("free"));
-        let free = free.ids(&snapshot, .., Order::Ascending).unwrap();
+        let free = free.ids(&snapshot, ..).unwrap();
         assert_eq!(free.collect::<Result<BTreeSet<u64>>>().unwrap(), model.free);
     });
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use keyloom::key::{KeyName, pack};
-use keyloom::{Memory, Order, Store, Writer};
+use keyloom::{Memory, Store, Writer};
 use keyloom_patterns::conformance::Subject;
 use keyloom_patterns::{Attached, Schema, Table};
 use keyloom_testing::errors::{alone, assert_names, reported, texts};
@@ -88,8 +88,8 @@ fn texts_of<T: Subject<Key = u32, Value = Sale>>(
     let answers = kind.at(&snapshot).and_then(|kind| subject.answers(kind, &snapshot));
     all.extend(texts([answers]));
     all.extend(texts(RECORDS.map(|n| sales.get(&snapshot, &n))));
-    all.extend(texts(sales.range(&snapshot, (), Order::Ascending).unwrap()));
-    all.extend(texts([sales.page(&snapshot, (), Order::Ascending, 2, None)]));
+    all.extend(texts(sales.range(&snapshot, ..).unwrap()));
+    all.extend(texts([sales.page(&snapshot, .., 2, None)]));
     drop(snapshot);
     all.extend(texts(RECORDS.map(|n| store.transact(|txn| sales.put(txn, &n, &sale(n, 2).1)))));
     all.extend(texts(RECORDS.map(|n| store.transact(|txn| sales.delete(txn, &n)))));

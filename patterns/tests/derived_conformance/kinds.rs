@@ -194,7 +194,7 @@ kind! {
     Composite, index, Index<u32, Sale, (String, Desc<i64>)>, Ids;
     make |space| Ok(Index::new(space, town_and_cents));
     answers |index, reader| of_towns(|town| {
-        sorted(index.range(reader, town, Order::Ascending)?.map(|found| found?.record_key()))
+        sorted(index.range(reader, town)?.map(|found| found?.record_key()))
     });
     model by_town;
 }
@@ -208,7 +208,7 @@ kind! {
     Unique, unique_index, Index<u32, Sale, u32>, (Vec<(u32, u32)>, Vec<Option<u32>>);
     make |space| Ok(Index::new(space, |_, sale: &Sale| sale.serial.iter().collect()).unique());
     answers |index, reader| {
-        let all = index.range(reader, (), Order::Ascending)?;
+        let all = index.range(reader, ..)?;
         let all = all.map(|found| { let found = found?; Ok((found.parts()?, found.record_key()?)) });
         let one = |serial| index.get(reader, serial)?.map(|found| found.record_key()).transpose();
         Ok((all.collect::<Result<_>>()?, serials().map(one).collect::<Result<_>>()?))
@@ -228,7 +228,7 @@ kind! {
         None => IndexEntries::none(),
     }));
     answers |index, reader| {
-        let found = index.range(reader, (), Order::Ascending)?;
+        let found = index.range(reader, ..)?;
         let mut all = found
             .map(|found| { let found = found?; Ok((found.record_key()?, found.covered::<i64>()?)) })
             .collect::<Result<Vec<_>>>()?;
@@ -242,7 +242,7 @@ kind! {
     ManyValued, many_valued_index, Index<u32, Sale, String>, Vec<(String, u32)>;
     make |space| Ok(Index::new(space, |_, sale: &Sale| sale.tags.iter().collect()));
     answers |index, reader| index
-        .range(reader, (), Order::Ascending)?
+        .range(reader, ..)?
         .map(|found| { let found = found?; Ok((found.parts()?.to_owned(), found.record_key()?)) })
         .collect();
     model |sales| {
@@ -331,7 +331,7 @@ kind! {
 
 fn of_terms(index: &InvertedIndex<u32, Sale>, reader: &impl Reader) -> Result<(Ids, i128)> {
     let ids = of_towns(|town| {
-        let ids = index.term("town", town)?.ids(reader, .., Order::Ascending)?;
+        let ids = index.term("town", town)?.ids(reader, ..)?;
         let keys = index.keys(reader, ids.collect::<Result<Vec<_>>>()?)?;
         sorted(keys.into_iter().map(|key| Ok(key.unwrap_or(u32::MAX))))
     })?;
@@ -453,7 +453,7 @@ kind! {
     answers |index, reader| ["/tag/1", "/tag/3", "/tag"]
         .into_iter()
         .map(|token| {
-            let found = index.below(reader, token, Order::Ascending)?;
+            let found = index.below(token).entries(reader)?;
             sorted(found.map(|found| found?.record_key()))
         })
         .collect();

@@ -308,7 +308,7 @@ fn missing<C: Codec<Sale>>(
     reader: &impl Reader,
     table: &Table<u32, Sale, C>,
 ) -> Result<[i64; 3]> {
-    let sales: Sales = table.range(reader, (), Order::Ascending)?.collect::<Result<_>>()?;
+    let sales: Sales = table.range(reader, ..)?.collect::<Result<_>>()?;
     let mut missing = [0; 3];
     for ((town, wanted), missing) in TOWNS.into_iter().zip(Sums.model(&sales)).zip(&mut missing) {
         *missing = wanted - reader.counter(&space.pack(town))?;

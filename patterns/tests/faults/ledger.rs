@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use keyloom::key::Subspace;
-use keyloom::{KeyBuf, Order, Reader, Result, Writer};
+use keyloom::{KeyBuf, Reader, Result, Writer};
 use keyloom_tables::{Inconsistency, Index, Maintained, Table, entry};
 use serde::{Deserialize, Serialize};
 
@@ -92,11 +92,8 @@ impl Ledger {
         let counters = (0..Self::COUNTERS).map(|n| reader.counter(&self.counter(n)));
         Ok(Seen {
             counted: counters.sum::<Result<_>>()?,
-            transfers: self
-                .transfers
-                .range(reader, (), Order::Ascending)?
-                .collect::<Result<_>>()?,
-            accounts: self.accounts.range(reader, (), Order::Ascending)?.collect::<Result<_>>()?,
+            transfers: self.transfers.range(reader, ..)?.collect::<Result<_>>()?,
+            accounts: self.accounts.range(reader, ..)?.collect::<Result<_>>()?,
             faults: self.by_account.check(reader, &self.transfers)?,
         })
     }

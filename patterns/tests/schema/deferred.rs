@@ -55,7 +55,7 @@ pub fn a_record_is_queued_once_until_it_is_drained(store: &(impl Store + Clone))
     assert_eq!(by_value.pending(&snapshot).unwrap(), 10);
     assert!(by_value.is_pending(&snapshot, &1).unwrap());
     assert!(!by_value.is_pending(&snapshot, &11).unwrap());
-    assert_eq!(by_value.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 0);
+    assert_eq!(by_value.at(&snapshot).unwrap().count(&snapshot, ..).unwrap(), 0);
     drop(snapshot);
     // The entry, ten queued records, nine of which exist; nine entries and ten positions.
     let (done, cost) = metered.measure(|store| by_value.drain(store).unwrap());
@@ -63,7 +63,7 @@ pub fn a_record_is_queued_once_until_it_is_drained(store: &(impl Store + Clone))
     assert_eq!(counts(cost), [1 + 10, 1, 1 + 10 + 9, 9 + 10]);
     let snapshot = metered.snapshot().unwrap();
     assert_eq!(by_value.pending(&snapshot).unwrap(), 0);
-    assert_eq!(by_value.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 9);
+    assert_eq!(by_value.at(&snapshot).unwrap().count(&snapshot, ..).unwrap(), 9);
     assert_eq!(by_value.check(&snapshot).unwrap(), []);
     assert!(queue(store, &by_value).is_empty());
 }
@@ -122,7 +122,7 @@ pub fn records_by_a_deferred_index_are_current(store: &(impl Store + Clone)) {
         let snapshot = store.snapshot().unwrap();
         let index = by_value.at(&snapshot).unwrap();
         let wanted = model.values().filter(|value| **value > 0).count();
-        assert_eq!(index.count(&snapshot, ()).unwrap(), wanted as u64);
+        assert_eq!(index.count(&snapshot, ..).unwrap(), wanted as u64);
     });
 }
 
@@ -151,7 +151,7 @@ pub fn a_drain_beside_writers_leaves_what_a_build_leaves(store: &(impl Store + C
         writer.join().unwrap();
     });
     let snapshot = store.snapshot().unwrap();
-    let records = shop.sales.range(&snapshot, (), Order::Ascending).unwrap();
+    let records = shop.sales.range(&snapshot, ..).unwrap();
     let records: Vec<_> = records.collect::<Result<_>>().unwrap();
     drop(snapshot);
     let fresh = Memory::new();
@@ -193,7 +193,7 @@ pub fn damage_of_deferred_data_is_found_and_repaired(store: &(impl Store + Clone
     assert_eq!(check(), []);
     let snapshot = store.snapshot().unwrap();
     assert_eq!(by_value.pending(&snapshot).unwrap(), 0);
-    assert_eq!(by_value.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 8);
+    assert_eq!(by_value.at(&snapshot).unwrap().count(&snapshot, ..).unwrap(), 8);
 }
 
 pub fn a_damaged_queue_is_found_and_repaired(store: &(impl Store + Clone)) {

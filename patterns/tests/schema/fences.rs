@@ -77,7 +77,7 @@ fn a_build_that_meets_a_writer_in_every_batch_ends() {
     let [committed, refused] = [&rival.committed, &rival.refused].map(|count| count.load(Relaxed));
     assert!(committed > 1 && refused > 1, "{committed} writes, {refused} refused");
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(index.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), u64::from(RECORDS));
+    assert_eq!(index.at(&snapshot).unwrap().count(&snapshot, ..).unwrap(), u64::from(RECORDS));
     assert!(index.check(&snapshot).unwrap().is_empty());
 }
 

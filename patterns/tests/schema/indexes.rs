@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Desc, KeyBuf, Memory, Metered, Order, Result, Store, Subspace, Transaction, Writer};
+use keyloom::{Desc, KeyBuf, Memory, Metered, Result, Store, Subspace, Transaction, Writer};
 use keyloom_patterns::derived::RepairOptions;
 use keyloom_patterns::{
     AnyParts, Attached, Index, IndexEntries, IndexError, Maintained, Schema, Table, entry,
@@ -191,7 +191,7 @@ pub fn queries_of_any_index_find_what_a_filter_finds(store: &(impl Store + Clone
         let mut wanted: Vec<_> = wanted.collect();
         wanted.sort();
         let by_city = people.by_city.at(&snapshot).unwrap();
-        let found = by_city.range(&snapshot, (), Order::Ascending).unwrap().map(|found| {
+        let found = by_city.range(&snapshot, ..).unwrap().map(|found| {
             let found = found.unwrap();
             let (city, Desc(age)) = found.owned_parts().unwrap();
             let (name, tags) = found.covered::<(String, usize)>().unwrap();
@@ -229,7 +229,7 @@ pub fn many_at_once_leave_what_one_by_one_leaves(store: &(impl Store + Clone)) {
             });
             people.is_clean(store);
             let snapshot = store.snapshot().unwrap();
-            let records = people.table.range(&snapshot, (), Order::Ascending).unwrap();
+            let records = people.table.range(&snapshot, ..).unwrap();
             let records: People16 = records.map(Result::unwrap).collect();
             (outcome.is_ok(), records, dump_all(store))
         };
@@ -494,7 +494,7 @@ fn of_entries_with_equal_parts_the_smallest_covered_stays() {
     for fields in [vec![3, 1, 2], vec![2, 1], vec![5]] {
         store.transact(|txn| table.put(txn, &1, &fields)).unwrap();
         let snapshot = store.snapshot().unwrap();
-        let found = index.at(&snapshot).unwrap().range(&snapshot, (), Order::Ascending).unwrap();
+        let found = index.at(&snapshot).unwrap().range(&snapshot, ..).unwrap();
         let covered: Vec<u8> = found.map(|found| found.unwrap().covered().unwrap()).collect();
         assert_eq!(covered, [*fields.iter().min().unwrap()]);
         assert_eq!(index.check(&snapshot).unwrap(), []);
@@ -516,7 +516,7 @@ fn an_entry_of_the_other_kind_of_index_is_recognized() {
     assert_eq!(unique.get(&snapshot, "a").unwrap().unwrap().record_key().unwrap(), 1);
     assert!(plain.get(&snapshot, "a").is_err());
     // The entry itself contains its kind, so each index decodes it correctly.
-    let mut found = plain.range(&snapshot, "a", Order::Ascending).unwrap();
+    let mut found = plain.range(&snapshot, "a").unwrap();
     assert_eq!(found.next().unwrap().unwrap().record_key().unwrap(), 1);
 }
 

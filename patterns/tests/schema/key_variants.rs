@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use keyloom::{Order, Result, Store};
+use keyloom::{Result, Store};
 use keyloom_patterns::parts::{Parts, PrefixOf};
 use keyloom_patterns::table::RecordKey;
 use keyloom_patterns::{Attached, Index, Key, Schema, SchemaError, Table, entry};
@@ -78,7 +78,7 @@ fn try_pair<A: Genre, B: Genre>(store: &(impl Store + Clone)) -> bool {
         let found = books.get(&snapshot, &(*genre, *number)).unwrap();
         assert_eq!(found, names.get(number).map(|_| *number));
         assert!(names.get(number).is_none_or(|written| written == name));
-        let entries = by_genre.at(&snapshot).unwrap().range(&snapshot, *genre, Order::Ascending);
+        let entries = by_genre.at(&snapshot).unwrap().range(&snapshot, *genre);
         assert_eq!(entries.unwrap().count(), usize::from(found.is_some()));
     }
     both_write::<A, B>(store);
@@ -204,7 +204,7 @@ pub fn builds_of_programs_with_other_variants_join(store: &(impl Store + Clone))
         assert!(one.apply().unwrap().finished && two.apply().unwrap().finished);
     }
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(by_one.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 20);
-    assert_eq!(by_two.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 20);
+    assert_eq!(by_one.at(&snapshot).unwrap().count(&snapshot, ..).unwrap(), 20);
+    assert_eq!(by_two.at(&snapshot).unwrap().count(&snapshot, ..).unwrap(), 20);
     assert!(one.plan().unwrap().is_done() && two.plan().unwrap().is_done());
 }

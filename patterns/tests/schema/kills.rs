@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use keyloom::lmdb::Durability;
-use keyloom::{Lmdb, Memory, Order, Store};
+use keyloom::{Lmdb, Memory, Store};
 use keyloom_patterns::schema::State;
 use keyloom_patterns::{Attached, Maintained, RepairOptions, Schema};
 
@@ -77,7 +77,7 @@ fn look(path: &Path) {
 fn look_at(store: &Lmdb, is_deferred: bool) {
     let shop = Shop::try_open(store, is_deferred).unwrap();
     let snapshot = store.snapshot().unwrap();
-    let records = shop.sales.range(&snapshot, (), Order::Ascending).unwrap();
+    let records = shop.sales.range(&snapshot, ..).unwrap();
     let records: Vec<_> = records.collect::<Result<_, _>>().unwrap();
     drop(snapshot);
     let fresh = Memory::new();

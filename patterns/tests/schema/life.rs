@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Memory, Order, Store, Writer};
+use keyloom::{Memory, Store, Writer};
 use keyloom_patterns::Progress;
 use keyloom_patterns::schema::State;
 use keyloom_patterns::{Attached, Links, Maintained, RepairOptions, Schema, SchemaError};
@@ -148,7 +148,7 @@ pub fn a_build_waits_for_a_record_that_is_refused(store: &(impl Store + Clone)) 
     assert!(by_serial.build(store).unwrap().finished);
     let snapshot = store.snapshot().unwrap();
     assert_eq!(by_serial.check(&snapshot).unwrap(), []);
-    assert_eq!(by_serial.at(&snapshot).unwrap().count(&snapshot, ()).unwrap(), 4);
+    assert_eq!(by_serial.at(&snapshot).unwrap().count(&snapshot, ..).unwrap(), 4);
 }
 
 pub fn a_dropped_table_leaves_no_key(store: &(impl Store + Clone)) {
@@ -270,7 +270,7 @@ pub fn builds_beside_writers_leave_what_a_build_alone_leaves(store: &(impl Store
             is_over.store(true, Relaxed);
         });
         let snapshot = store.snapshot().unwrap();
-        let records = shop.sales.range(&snapshot, (), Order::Ascending).unwrap();
+        let records = shop.sales.range(&snapshot, ..).unwrap();
         let records: Vec<_> = records.collect::<Result<_, _>>().unwrap();
         drop(snapshot);
         let fresh = Memory::new();
@@ -294,7 +294,7 @@ pub fn links_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
     let reversed = members.reversed().unwrap();
     let groups_of = |user: u32| -> keyloom::Result<Vec<String>> {
         let snapshot = store.snapshot()?;
-        members.lefts_of(&snapshot, &user, Order::Ascending)?.collect()
+        members.lefts_of(&snapshot, &user)?.collect()
     };
     let is_refused = || {
         let error = groups_of(1).unwrap_err();

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use keyloom::value::Json;
-use keyloom::{Error, Order, Store, Subspace, Writer};
+use keyloom::{Error, Store, Subspace, Writer};
 use keyloom_patterns::aggregate::{Event, Seen, Totals, contribution};
 use keyloom_patterns::bitmaps::one;
 use keyloom_patterns::derived::RepairOptions;
@@ -27,8 +27,8 @@ pub fn a_table_and_its_index_share_no_key(store: &(impl Store + Clone)) {
     let shop = Shop::open(store);
     store.transact(|txn| shop.sales.put_many(txn, (0..50).map(|id| (id, sale(id))))).unwrap();
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(shop.sales.range(&snapshot, (), Order::Ascending).unwrap().count(), 50);
-    let found = shop.sales.range(&snapshot, (), Order::Ascending).unwrap();
+    assert_eq!(shop.sales.range(&snapshot, ..).unwrap().count(), 50);
+    let found = shop.sales.range(&snapshot, ..).unwrap();
     for (id, record) in found.map(|found| found.unwrap()) {
         assert_eq!(record, sale(id));
     }

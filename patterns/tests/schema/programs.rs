@@ -1,7 +1,7 @@
 //! Two programs with different schemas on one store: each operation is refused or correct.
 
 use keyloom::value::Json;
-use keyloom::{Order, Result, Store};
+use keyloom::{Result, Store};
 use keyloom_patterns::{Attached, Index, IndexEntries, Schema, SchemaError, Table, entry};
 
 use crate::fixture::{Sale, sale};
@@ -78,7 +78,7 @@ impl<'s, S: Store> Program<'s, S> {
             (Does::Drops, Some(index)) => index.drop_data(*store).map(drop),
             (Does::Reads, Some(index)) => {
                 let snapshot = store.snapshot()?;
-                let records = sales.range(&snapshot, (), Order::Ascending)?;
+                let records = sales.range(&snapshot, ..)?;
                 let records = records.collect::<Result<Vec<_>>>()?;
                 let wanted = records.into_iter().filter(|(_, sale)| sale.town == "Bern");
                 let found = index.query().prefix("Bern").records(&snapshot)?;

@@ -28,7 +28,7 @@ fn filled(store: &impl Store) -> (Numbers, Attached<Index<u32, u32, u32>>) {
 
 fn is_right(store: &impl Store, (numbers, index): &(Numbers, Attached<Index<u32, u32, u32>>)) {
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(numbers.count(&snapshot, ()).unwrap(), 20);
+    assert_eq!(numbers.count(&snapshot, ..).unwrap(), 20);
     assert_eq!(index.at(&snapshot).unwrap().count(&snapshot, 3).unwrap(), 3);
     assert_eq!(index.check(&snapshot).unwrap(), []);
 }

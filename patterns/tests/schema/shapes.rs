@@ -9,7 +9,7 @@ use std::thread;
 
 use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Json, MessagePack, Postcard};
-use keyloom::{Fault, Faulty, Order, Result, Store, Subspace};
+use keyloom::{Fault, Faulty, Result, Store, Subspace};
 use keyloom_patterns::aggregate::{Event, Seen, contribution};
 use keyloom_patterns::bitmaps::one;
 use keyloom_patterns::{
@@ -425,15 +425,15 @@ pub fn programs_that_declare_at_once_agree(store: &(impl Store + Clone)) {
         let snapshot = store.snapshot().unwrap();
         let count = |records: Result<Vec<()>>| assert_eq!(records.unwrap().len(), 10);
         let plain = declare::<_, ticket::Ticket, Json>(store, 1).unwrap();
-        let all = plain.range(&snapshot, (), Order::Ascending).unwrap();
+        let all = plain.range(&snapshot, ..).unwrap();
         count(all.map(|one| one.map(drop)).collect());
         if accepted[1] {
             let table = declare::<_, added::Ticket, Json>(store, 1).unwrap();
-            let all = table.range(&snapshot, (), Order::Ascending).unwrap();
+            let all = table.range(&snapshot, ..).unwrap();
             count(all.map(|one| one.map(drop)).collect());
         } else {
             let table = declare::<_, OtherTags, Json>(store, 1).unwrap();
-            let all = table.range(&snapshot, (), Order::Ascending).unwrap();
+            let all = table.range(&snapshot, ..).unwrap();
             count(all.map(|one| one.map(drop)).collect());
         }
     }
@@ -547,10 +547,7 @@ pub fn a_raised_version_is_believed_if_records_decode(store: &(impl Store + Clon
             continue;
         }
         let new = outcome.unwrap();
-        assert_eq!(
-            new.range(&store.snapshot().unwrap(), (), Order::Ascending).unwrap().count(),
-            1_000
-        );
+        assert_eq!(new.range(&store.snapshot().unwrap(), ()).unwrap().count(), 1_000);
         // The same codec of another library is not believed: its bytes may be valid by chance.
         assert!(declare::<_, ticket::Ticket, Json>(store, 3).is_err());
     }

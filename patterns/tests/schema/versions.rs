@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Nothing, Plain, Postcard, Upgrade, Upgrading};
-use keyloom::{BoxedError, Error, Fault, Faulty, Order, Reader, Store, Writer};
+use keyloom::{BoxedError, Error, Fault, Faulty, Reader, Store, Writer};
 use keyloom_patterns::schema::Step;
 use keyloom_patterns::{Attached, Index, Schema, SchemaError, Table, entry};
 use keyloom_testing::laws::{clear, dump_all, failing_operations};
@@ -101,7 +101,7 @@ fn mixed(store: &impl Store) -> (Tickets<Three>, ByPriority<Three>) {
 
 fn assert_upgraded(store: &impl Store, (tickets, index): &(Tickets<Three>, ByPriority<Three>)) {
     let snapshot = store.snapshot().unwrap();
-    let all = tickets.range(&snapshot, (), Order::Ascending).unwrap();
+    let all = tickets.range(&snapshot, ..).unwrap();
     let all: Vec<(u64, Three)> = all.collect::<Result<_, _>>().unwrap();
     let wanted = (0..30).map(|n| (n, three(n, [3, 7, 9][n as usize / 10])));
     assert_eq!(all, wanted.collect::<Vec<_>>());

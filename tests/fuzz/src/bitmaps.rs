@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use keyloom::{Memory, Order, Result, Store, Subspace, Writer};
 use keyloom_patterns::bitmaps::{Bitmap, CHUNK_IDS};
+use keyloom_patterns::in_order;
 
 use crate::records::dump;
 
@@ -76,8 +77,9 @@ fn decode(data: &[u8]) -> Option<Ids> {
 
 fn reads_find(store: &Memory, bitmap: &Bitmap, ids: &Ids) {
     let snapshot = store.snapshot().unwrap();
-    let all =
-        |order| bitmap.ids(&snapshot, .., order).unwrap().collect::<Result<Vec<u64>>>().unwrap();
+    let all = |order| {
+        bitmap.ids(&snapshot, in_order(.., order)).unwrap().collect::<Result<Vec<u64>>>().unwrap()
+    };
     assert!(all(Order::Ascending).iter().eq(ids));
     assert!(all(Order::Descending).iter().eq(ids.iter().rev()));
     assert_eq!(bitmap.len(&snapshot).unwrap(), ids.len() as u64);
@@ -110,7 +112,7 @@ fn writes_continue_from(store: &Memory, bitmap: &Bitmap, mut ids: Ids) {
 fn reads_end(store: &Memory, bitmap: &Bitmap) {
     let snapshot = store.snapshot().unwrap();
     for order in [Order::Ascending, Order::Descending] {
-        if let Ok(ids) = bitmap.ids(&snapshot, .., order) {
+        if let Ok(ids) = bitmap.ids(&snapshot, in_order(.., order)) {
             assert!(ids.flatten().all(|id| id < CHUNK_IDS));
         }
     }

@@ -4,11 +4,11 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Error, KeyBuf, Memory, Order, Store, Subspace, Writer};
-use keyloom_patterns::Maintained;
+use keyloom::{Error, KeyBuf, Memory, Store, Subspace, Writer};
 use keyloom_patterns::Table;
 use keyloom_patterns::bitmaps::{InvertedIndex, one};
 use keyloom_patterns::derived::RepairOptions;
+use keyloom_patterns::{Maintained, descending};
 
 use crate::records::dump;
 
@@ -51,7 +51,7 @@ fn reads_end(index: &Numbers, store: &Memory, key: &KeyBuf) {
         all().breakdown_by::<(u32, u32)>(walk, &["list", "some"]).err(),
         all().sums::<u32>(walk, "list", "integer").err(),
         index.forward(&snapshot, 1_011).err(),
-        index.forward_range(&snapshot, .., Order::Descending).unwrap().find_map(Result::err),
+        index.forward_range(&snapshot, descending(..)).unwrap().find_map(Result::err),
         batch.unwrap().counts(&snapshot, progress).err(),
     ];
     let named = keyloom::key::display(key).to_string();

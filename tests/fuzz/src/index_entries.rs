@@ -9,7 +9,7 @@ use keyloom::key::unpack;
 use keyloom::value::{Codec, Postcard};
 use keyloom::{MAX_KEY_BYTES, Memory, Order, Store, Subspace, Writer};
 use keyloom_patterns::derived::RepairOptions;
-use keyloom_patterns::{AnyParts, Index, Maintained, starting_with};
+use keyloom_patterns::{AnyParts, Index, Maintained, in_order, starting_with};
 
 use crate::records::{Id, Town, Towns, dump, order};
 use keyloom_patterns::{Inconsistency, Rule};
@@ -94,7 +94,7 @@ fn spoil(garbage: &Garbage, towns: &Towns, store: &Memory) {
 fn ask(index: &Index<Id, Town, AnyParts>, towns: &Towns, store: &Memory, order: Order) {
     let snapshot = store.snapshot().unwrap();
     let mut count = 0;
-    for found in index.range(&snapshot, (), order).unwrap() {
+    for found in index.range(&snapshot, in_order(.., order)).unwrap() {
         count += 1;
         let Ok(found) = found.map_err(|error| error.to_string()) else { continue };
         let _ = found.parts_as::<(u8, String)>().map_err(|error| error.to_string());
@@ -104,7 +104,7 @@ fn ask(index: &Index<Id, Town, AnyParts>, towns: &Towns, store: &Memory, order: 
             assert!(unpack::<(Id,)>(&packed).is_ok_and(|again| again.0 == id));
         }
     }
-    assert_eq!(index.count(&snapshot, ()).unwrap(), count);
+    assert_eq!(index.count(&snapshot, ..).unwrap(), count);
     let _ = index
         .query()
         .prefix(1_u8)
@@ -120,7 +120,7 @@ fn ask(index: &Index<Id, Town, AnyParts>, towns: &Towns, store: &Memory, order: 
             assert_eq!(towns.table.get(&snapshot, &id).unwrap(), Some(town));
         }
     }
-    for record in towns.table.range(&snapshot, (), order).unwrap() {
+    for record in towns.table.range(&snapshot, in_order(.., order)).unwrap() {
         let _ = record.map_err(|error| error.to_string());
     }
 }

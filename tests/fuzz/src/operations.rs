@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use keyloom::{Desc, DynWriter, Error, Memory, Store, Subspace};
 use keyloom_patterns::derived::{RecordChange, SortedWrites};
-use keyloom_patterns::{AnyParts, Derived, DerivedEntries, Index, Table, starting_with, within};
+use keyloom_patterns::{
+    AnyParts, Derived, DerivedEntries, Index, Table, in_order, starting_with, within,
+};
 
 use crate::records::{Id, Town, Towns, few, id, order, sorted};
 
@@ -172,8 +174,8 @@ fn answer(question: &Question, towns: &Towns, store: &Memory, model: &Model) {
                 expected.reverse();
             }
             let found: keyloom::Result<Vec<_>> = match of {
-                Some(of) => towns.table.range(&snapshot, *of, order).unwrap().collect(),
-                None => towns.table.range(&snapshot, (), order).unwrap().collect(),
+                Some(of) => towns.table.range(&snapshot, in_order(*of, order)).unwrap().collect(),
+                None => towns.table.range(&snapshot, in_order(.., order)).unwrap().collect(),
             };
             assert_eq!(found.unwrap(), expected);
         }
@@ -197,8 +199,10 @@ fn answer(question: &Question, towns: &Towns, store: &Memory, model: &Model) {
             loop {
                 let limit = usize::from(limit % 8) + 1;
                 let page = match of {
-                    Some(of) => towns.table.page(&snapshot, *of, order, limit, next.as_ref()),
-                    None => towns.table.page(&snapshot, (), order, limit, next.as_ref()),
+                    Some(of) => {
+                        towns.table.page(&snapshot, in_order(*of, order), limit, next.as_ref())
+                    }
+                    None => towns.table.page(&snapshot, in_order(.., order), limit, next.as_ref()),
                 }
                 .unwrap();
                 assert!(page.items.len() <= limit);
@@ -218,7 +222,7 @@ fn answer(question: &Question, towns: &Towns, store: &Memory, model: &Model) {
             let select = starting_with((*country, beginning));
             let found: Vec<(String, Id)> = towns
                 .by_name
-                .range(&snapshot, select, order)
+                .range(&snapshot, in_order(select, order))
                 .unwrap()
                 .map(|found| {
                     let found = found.unwrap();

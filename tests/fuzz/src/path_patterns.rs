@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use arbitrary::{Arbitrary, Unstructured};
 use keyloom::{Memory, Order, Store, Subspace, Writer};
+use keyloom_patterns::in_order;
 use keyloom_patterns::trees::path::{
     LabelPath, Lquery, Ltxtquery, PathError, PathPattern, PathRegex, PathTokenizer, Paths,
 };
@@ -98,7 +99,7 @@ fn scan(fixture: &Fixture, pattern: &PathPattern, matches: impl Fn(&LabelPath) -
     let expected: Vec<_> = stored.iter().filter(|path| matches(path)).collect();
     assert!(stored.iter().all(|path| pattern.matches(path) == matches(path)), "{pattern}");
     let found = |order| {
-        let found = paths.matching(&snapshot, pattern, order).unwrap();
+        let found = paths.matching(&snapshot, in_order(pattern, order)).unwrap();
         found.map(|found| found.unwrap().path().unwrap()).collect::<Vec<_>>()
     };
     assert!(found(Order::Ascending).iter().eq(expected.iter().copied()), "{pattern}");

@@ -57,7 +57,7 @@ fn show(what: &str, stored: u64, of_roaring: u64) {
 /// The bytes of the bitmaps of all values of a field as the crate writes them.
 fn serialized(reader: &impl Reader, field: &str) -> u64 {
     let index = index();
-    let values = index.values::<_, u32, _>(reader, field, (), Order::Ascending).unwrap();
+    let values = index.values::<_, u32, _>(reader, field, ()).unwrap();
     let sizes = values.map(|value| {
         let mut ids: RoaringBitmap = index.term(field, value?)?.to_roaring(reader)?;
         ids.optimize();

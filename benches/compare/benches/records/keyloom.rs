@@ -40,13 +40,13 @@ impl Peer for Ours {
 
     fn covered(&mut self, customer: u32) -> u64 {
         let snapshot = self.store.snapshot().unwrap();
-        let found = self.by_customer.range(&snapshot, customer, Order::Ascending).unwrap();
+        let found = self.by_customer.range(&snapshot, customer).unwrap();
         found.map(|found| found.unwrap().covered::<u64>().unwrap()).sum()
     }
 
     fn of_state(&mut self, state: u16) -> u64 {
         let snapshot = self.store.snapshot().unwrap();
-        let found = self.by_state.range(&snapshot, state, Order::Ascending).unwrap();
+        let found = self.by_state.range(&snapshot, state).unwrap();
         found.map(|found| found.unwrap().parts().unwrap().1).sum()
     }
 

@@ -1,10 +1,10 @@
 //! Single ids and pages of ids, from any source of chunks.
 
 use std::iter::FusedIterator;
-use std::ops::{Bound, RangeBounds, RangeInclusive};
+use std::ops::{Bound, RangeInclusive};
 
 use keyloom::{KeyRange, Order, Result, Subspace};
-use keyloom_kit::{Continuation, Page};
+use keyloom_kit::{Continuation, OrderedRange, Page};
 
 use crate::{CHUNK_IDS, Words};
 
@@ -25,13 +25,13 @@ pub(crate) fn id_at(chunk: u64, offset: u16) -> Option<u64> {
 }
 
 /// The ids between two bounds; `None` if there are none.
-pub(crate) fn id_range(ids: &impl RangeBounds<u64>) -> Option<RangeInclusive<u64>> {
-    let first = match ids.start_bound() {
+pub(crate) fn id_range((start, end): (Bound<&u64>, Bound<&u64>)) -> Option<RangeInclusive<u64>> {
+    let first = match start {
         Bound::Included(first) => *first,
         Bound::Excluded(before) => before.checked_add(1)?,
         Bound::Unbounded => 0,
     };
-    let last = match ids.end_bound() {
+    let last = match end {
         Bound::Included(last) => *last,
         Bound::Excluded(behind) => behind.checked_sub(1)?,
         Bound::Unbounded => u64::MAX,
@@ -159,13 +159,15 @@ fn offsets_in(chunk: u64, range: &RangeInclusive<u64>) -> Option<RangeInclusive<
 /// the remaining range.
 pub(crate) fn page<I: Iterator<Item = Result<u64>>>(
     query: &Subspace,
-    range: &impl RangeBounds<u64>,
-    order: Order,
+    range: &impl OrderedRange<u64>,
     limit: usize,
     after: Option<&Continuation>,
     open: impl FnOnce(RangeInclusive<u64>) -> Result<I>,
 ) -> Result<Page<u64>> {
-    let Some(range) = id_range(range) else { return Ok(Page { items: Vec::new(), next: None }) };
+    let order = range.order();
+    let Some(range) = id_range(range.bounds()) else {
+        return Ok(Page { items: Vec::new(), next: None });
+    };
     let answers = query.child(&(*range.start(), *range.end()));
     let whole = answers.range();
     let last = match after {
@@ -205,8 +207,10 @@ fn behind(
     match (last, order) {
         (None, _) => Some(range),
         (Some(last), Order::Ascending) => {
-            id_range(&(Bound::Excluded(last), Bound::Included(*range.end())))
+            id_range((Bound::Excluded(&last), Bound::Included(range.end())))
         }
-        (Some(last), Order::Descending) => id_range(&(*range.start()..last)),
+        (Some(last), Order::Descending) => {
+            id_range((Bound::Included(range.start()), Bound::Excluded(&last)))
+        }
     }
 }

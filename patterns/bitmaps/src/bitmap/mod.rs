@@ -7,10 +7,10 @@ mod stored;
 mod write;
 
 use std::iter::FusedIterator;
-use std::ops::{RangeBounds, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use keyloom::{Error, KeyBuf, KeyRange, Order, Reader, Result, Subspace};
-use keyloom_kit::{Continuation, Inconsistency, Page, within};
+use keyloom_kit::{Continuation, Inconsistency, OrderedRange, Page, descending, in_order, within};
 
 pub(crate) use changes::{Change, ChunkChanges};
 pub(crate) use ids::{Chunks, IdWalk, id_at, id_range, page, place_of};
@@ -23,7 +23,8 @@ use stored::{StoredChunks, container_at};
 /// The ids are in the store; this value only refers to them.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom::{Memory, Result, Store, Subspace};
+/// use keyloom_tables::descending;
 /// use keyloom_bitmaps::Bitmap;
 /// let members = Bitmap::new(&Subspace::new("members"));
 /// let store = Memory::new();
@@ -31,7 +32,7 @@ use stored::{StoredChunks, container_at};
 /// let snapshot = store.snapshot()?;
 /// assert!(members.contains(&snapshot, 7)?);
 /// assert_eq!(members.len(&snapshot)?, 3);
-/// let descending = members.ids(&snapshot, .., Order::Descending)?.collect::<Result<Vec<u64>>>()?;
+/// let descending = members.ids(&snapshot, descending(..))?.collect::<Result<Vec<u64>>>()?;
 /// assert_eq!(descending, [1_000_000_007, 7, 3]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -159,7 +160,7 @@ impl Bitmap {
     /// # Errors
     /// As [`contains`](Bitmap::contains).
     pub fn first(&self, reader: &impl Reader) -> Result<Option<u64>> {
-        self.ids(reader, .., Order::Ascending)?.next().transpose()
+        self.ids(reader, ..)?.next().transpose()
     }
 
     /// Returns the largest id. Costs one range, reads one chunk.
@@ -167,21 +168,21 @@ impl Bitmap {
     /// # Errors
     /// As [`contains`](Bitmap::contains).
     pub fn last(&self, reader: &impl Reader) -> Result<Option<u64>> {
-        self.ids(reader, .., Order::Descending)?.next().transpose()
+        self.ids(reader, descending(..))?.next().transpose()
     }
 
-    /// Returns the ids in `range`, in `order`. Costs one range over the chunks of `range`, as far
+    /// Returns the ids in `range`, in its order. Costs one range over the chunks of `range`, as far
     /// as the iterator is consumed.
     ///
     /// # Errors
     /// As [`contains`](Bitmap::contains); this includes the iterator.
-    pub fn ids<'r, R: Reader, B: RangeBounds<u64>>(
+    pub fn ids<'r, R: Reader, B: OrderedRange<u64>>(
         &self,
         reader: &'r R,
         range: B,
-        order: Order,
     ) -> Result<impl FusedIterator<Item = Result<u64>> + 'r + use<'r, R, B>> {
-        match id_range(&range) {
+        let order = range.order();
+        match id_range(range.bounds()) {
             Some(range) => {
                 let chunks = self.chunks(reader, &range, order)?;
                 Ok(IdWalk::new(chunks, range, order))
@@ -194,15 +195,15 @@ impl Bitmap {
     /// `after`.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_bitmaps::Bitmap;
     /// let members = Bitmap::new(&Subspace::new("members"));
     /// let store = Memory::new();
     /// store.transact(|txn| members.insert_many(txn, [2, 3, 5, 7, 11]))?;
     /// let snapshot = store.snapshot()?;
-    /// let one = members.page(&snapshot, 3.., Order::Ascending, 3, None)?;
+    /// let one = members.page(&snapshot, 3.., 3, None)?;
     /// assert_eq!(one.items, [3, 5, 7]);
-    /// let two = members.page(&snapshot, 3.., Order::Ascending, 3, one.next.as_ref())?;
+    /// let two = members.page(&snapshot, 3.., 3, one.next.as_ref())?;
     /// assert_eq!((two.items, two.next), (vec![11], None));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -213,13 +214,13 @@ impl Bitmap {
     pub fn page(
         &self,
         reader: &impl Reader,
-        range: impl RangeBounds<u64>,
-        order: Order,
+        range: impl OrderedRange<u64>,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<u64>> {
         let query = Subspace::new(&("bitmap", self.space.prefix()));
-        page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
+        let order = range.order();
+        page(&query, &range, limit, after, |rest| self.ids(reader, in_order(rest, order)))
     }
 
     /// Returns all faulty entries: keys that are not of a chunk, values that do not decode, ids out

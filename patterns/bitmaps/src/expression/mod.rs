@@ -5,7 +5,8 @@
 //! Expressions are combined with `&`, `|`, `-` and `^`, and read like a [`Bitmap`].
 //!
 //! ```
-//! use keyloom::{Memory, Order, Result, Store, Subspace};
+//! use keyloom::{Memory, Result, Store, Subspace};
+//! use keyloom_tables::descending;
 //! use keyloom_bitmaps::{BitSliced, Bitmap, BitmapExpr};
 //! let space = Subspace::new("users");
 //! let (oslo, member) = (Bitmap::new(&space.child("Oslo")), Bitmap::new(&space.child("member")));
@@ -19,7 +20,7 @@
 //! let snapshot = store.snapshot()?;
 //! let audience = BitmapExpr::from(&oslo) & &member & ages.ge(18);
 //! assert_eq!(audience.count(&snapshot)?, 2);
-//! let ids = audience.ids(&snapshot, .., Order::Descending)?.collect::<Result<Vec<u64>>>()?;
+//! let ids = audience.ids(&snapshot, descending(..))?.collect::<Result<Vec<u64>>>()?;
 //! assert_eq!(ids, [70_000, 3]);
 //! assert_eq!((audience ^ &oslo).count(&snapshot)?, 2);
 //! # Ok::<(), keyloom::Error>(())
@@ -163,7 +164,7 @@ impl BitmapExpr {
 
     /// The ids of a range; `..` means all ids. Reads nothing.
     pub fn range(ids: impl RangeBounds<u64>) -> Self {
-        match id_range(&ids) {
+        match id_range((ids.start_bound(), ids.end_bound())) {
             Some(ids) => Self::ids_between(ids),
             None => Self::none(),
         }

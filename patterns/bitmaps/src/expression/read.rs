@@ -1,10 +1,10 @@
 //! Reads of an expression.
 
 use std::iter::FusedIterator;
-use std::ops::RangeBounds;
+use std::ops::Bound;
 
 use keyloom::{Order, Reader, Result, Subspace, Writer};
-use keyloom_kit::{Continuation, Explain, Fnv, Page};
+use keyloom_kit::{Continuation, Explain, Fnv, OrderedRange, Page, descending, in_order};
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use super::evaluation::Stretch;
@@ -68,7 +68,7 @@ impl BitmapExpr {
     /// # Errors
     /// As [`count`](BitmapExpr::count).
     pub fn rank(&self, reader: &impl Reader, id: u64) -> Result<u64> {
-        match id_range(&..id) {
+        match id_range((Bound::Unbounded, Bound::Excluded(&id))) {
             Some(below) => {
                 let cut = self & Self::range(below.clone());
                 let mut evaluation = Evaluation::new(&cut, reader, &below, Order::Ascending)?;
@@ -117,7 +117,7 @@ impl BitmapExpr {
     /// # Errors
     /// As [`count`](BitmapExpr::count).
     pub fn contains(&self, reader: &impl Reader, id: u64) -> Result<bool> {
-        Ok(self.ids(reader, id..=id, Order::Ascending)?.next().transpose()?.is_some())
+        Ok(self.ids(reader, id..=id)?.next().transpose()?.is_some())
     }
 
     /// Returns the smallest id.
@@ -125,7 +125,7 @@ impl BitmapExpr {
     /// # Errors
     /// As [`count`](BitmapExpr::count).
     pub fn first(&self, reader: &impl Reader) -> Result<Option<u64>> {
-        self.ids(reader, .., Order::Ascending)?.next().transpose()
+        self.ids(reader, ..)?.next().transpose()
     }
 
     /// Returns the largest id.
@@ -133,33 +133,34 @@ impl BitmapExpr {
     /// # Errors
     /// As [`count`](BitmapExpr::count).
     pub fn last(&self, reader: &impl Reader) -> Result<Option<u64>> {
-        self.ids(reader, .., Order::Descending)?.next().transpose()
+        self.ids(reader, descending(..))?.next().transpose()
     }
 
-    /// Returns the ids in `range`, in `order`. Costs one range for each stored operand over the
+    /// Returns the ids in `range`, in its order. Costs one range for each stored operand over the
     /// chunks of `range`, as far as the iterator is consumed.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store};
+    /// use keyloom::{Memory, Result, Store};
+    /// use keyloom_tables::descending;
     /// use keyloom_bitmaps::BitmapExpr;
     /// use roaring::RoaringBitmap;
     /// let even = BitmapExpr::from(RoaringBitmap::from_iter((0..100).step_by(2)));
     /// let store = Memory::new();
     /// let snapshot = store.snapshot()?;
-    /// let ids = even.complement(..100).ids(&snapshot, 90.., Order::Descending)?;
+    /// let ids = even.complement(..100).ids(&snapshot, descending(90..))?;
     /// assert_eq!(ids.collect::<Result<Vec<u64>>>()?, [99, 97, 95, 93, 91]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`count`](BitmapExpr::count); this includes the iterator, which ends after an error.
-    pub fn ids<'r, R: Reader, B: RangeBounds<u64>>(
+    pub fn ids<'r, R: Reader, B: OrderedRange<u64>>(
         &self,
         reader: &'r R,
         range: B,
-        order: Order,
     ) -> Result<impl FusedIterator<Item = Result<u64>> + 'r + use<'r, R, B>> {
-        let Some(range) = id_range(&range) else { return Ok(IdWalk::empty()) };
+        let order = range.order();
+        let Some(range) = id_range(range.bounds()) else { return Ok(IdWalk::empty()) };
         let chunks = Evaluation::new(self, reader, &range, order)?;
         Ok(IdWalk::new(chunks, range, order))
     }
@@ -171,15 +172,15 @@ impl BitmapExpr {
     /// memory; the contents of its stored bitmaps may change in between.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store};
+    /// use keyloom::{Memory, Store};
     /// use keyloom_bitmaps::BitmapExpr;
     /// use roaring::RoaringBitmap;
     /// let primes = BitmapExpr::from(RoaringBitmap::from([2, 3, 5, 7, 11]));
     /// let store = Memory::new();
     /// let snapshot = store.snapshot()?;
-    /// let one = primes.page(&snapshot, .., Order::Ascending, 3, None)?;
+    /// let one = primes.page(&snapshot, .., 3, None)?;
     /// assert_eq!(one.items, [2, 3, 5]);
-    /// let two = primes.page(&snapshot, .., Order::Ascending, 3, one.next.as_ref())?;
+    /// let two = primes.page(&snapshot, .., 3, one.next.as_ref())?;
     /// assert_eq!((two.items, two.next), (vec![7, 11], None));
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -190,13 +191,13 @@ impl BitmapExpr {
     pub fn page(
         &self,
         reader: &impl Reader,
-        range: impl RangeBounds<u64>,
-        order: Order,
+        range: impl OrderedRange<u64>,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<u64>> {
         let query = Subspace::new(&("bitmap expression", self.fingerprint()));
-        page(&query, &range, order, limit, after, |rest| self.ids(reader, rest, order))
+        let order = range.order();
+        page(&query, &range, limit, after, |rest| self.ids(reader, in_order(rest, order)))
     }
 
     /// A hash of the expression and of the contents of its bitmaps in memory.

@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use keyloom::key::{Unpacker, display};
-use keyloom::{KeyBuf, Order, Reader, Result, Unpack};
-use keyloom_kit::{RecordKey, get_many, pack_one, until_error};
+use keyloom::{KeyBuf, Reader, Result, Unpack};
+use keyloom_kit::{OrderedRange, RecordKey, get_many, in_order, pack_one, until_error};
 use smallvec::SmallVec;
 
 use super::InvertedIndex;
@@ -129,7 +128,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// one per field over its columns.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::Table;
     /// use keyloom_bitmaps::{InvertedIndex, one};
     /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
@@ -141,7 +140,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// })?;
     /// let snapshot = store.snapshot()?;
     /// let all =
-    ///     index.forward_range(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+    ///     index.forward_range(&snapshot, ..)?.collect::<Result<Vec<_>>>()?;
     /// let ids: Vec<u64> = all.iter().map(|(id, _)| *id).collect();
     /// assert_eq!(ids, [3, 4, 9]);
     /// assert_eq!(all[0].1.values::<String>("city")?, ["Oslo"]);
@@ -150,13 +149,12 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ///
     /// # Errors
     /// Any error of the store; the iterator, as [`forward`](InvertedIndex::forward).
-    pub fn forward_range<'r, R: Reader, B: RangeBounds<u64>>(
+    pub fn forward_range<'r, R: Reader, B: OrderedRange<u64>>(
         &self,
         reader: &'r R,
         ids: B,
-        order: Order,
     ) -> Result<impl FusedIterator<Item = Result<(u64, ForwardEntry)>> + use<'r, R, B, K, V>> {
-        let range = id_range(&ids);
+        let (range, order) = (id_range(ids.bounds()), ids.order());
         let columns = range.iter().flat_map(|ids| {
             self.fields.iter().map(move |field| {
                 let (name, kind) = (Arc::clone(&field.name), field.function.kind());
@@ -165,8 +163,11 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
             })
         });
         let mut columns: Vec<FieldColumns<'r, R>> = columns.collect::<Result<_>>()?;
-        let mut ids =
-            range.map(|ids| self.all.ids(reader, ids, order)).transpose()?.into_iter().flatten();
+        let mut ids = range
+            .map(|ids| self.all.ids(reader, in_order(ids, order)))
+            .transpose()?
+            .into_iter()
+            .flatten();
         Ok(until_error(move || {
             let Some(id) = ids.next().transpose()? else { return Ok(None) };
             let (mut entry, (block, place)) = (ForwardEntry::default(), block_of(id));

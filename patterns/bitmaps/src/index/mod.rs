@@ -108,7 +108,7 @@ use ids::{Ids, SameIds};
 /// Cheap to clone.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom::{Memory, Result, Store, Subspace};
 /// use keyloom_tables::Table;
 /// use keyloom_bitmaps::{InvertedIndex, one};
 /// use serde::{Deserialize, Serialize};
@@ -132,7 +132,7 @@ use ids::{Ids, SameIds};
 /// let snapshot = store.snapshot()?;
 /// let audience = index.term("city", "Rome")? & index.term("site", "a.org")?;
 /// assert_eq!(audience.count(&snapshot)?, 1);
-/// let ids = audience.ids(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+/// let ids = audience.ids(&snapshot, ..)?.collect::<Result<Vec<u64>>>()?;
 /// assert_eq!(index.keys(&snapshot, ids)?, [Some("bob".to_owned())]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -213,7 +213,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// refused with [`InvertedIndexError::OtherPacking`].
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::Table;
     /// use keyloom_bitmaps::{InvertedIndex, one};
     /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
@@ -223,7 +223,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// store.transact(|txn| table.put_many(txn, [(3, 10), (4, 11), (7, 12)]))?;
     /// let even = index.term("even", true)?;
     /// let ids =
-    ///     even.ids(&store.snapshot()?, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    ///     even.ids(&store.snapshot()?, ..)?.collect::<Result<Vec<u64>>>()?;
     /// assert_eq!(ids, [3, 7]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```

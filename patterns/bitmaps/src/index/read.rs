@@ -1,7 +1,7 @@
 //! Queries of an index.
 
 use keyloom::{KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
-use keyloom_kit::{RecordKey, Scan, Select, pack_one, scan};
+use keyloom_kit::{RecordKey, Scan, Select, in_order, pack_one, scan};
 use keyloom_tables::aggregate::Grouping;
 
 use super::fields::{Function, null};
@@ -79,7 +79,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// [`ForwardEntry::packed`](super::ForwardEntry::packed).
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::Table;
     /// use keyloom_bitmaps::{InvertedIndex, one};
     /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
@@ -201,7 +201,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// The ids of the records without a value in this field. Reads nothing until it is evaluated.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::Table;
     /// use keyloom_bitmaps::{InvertedIndex, one};
     /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
@@ -214,7 +214,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// let snapshot = store.snapshot()?;
     /// let ids = index
     ///     .absent("city")?
-    ///     .ids(&snapshot, .., Order::Ascending)?
+    ///     .ids(&snapshot, ..)?
     ///     .collect::<Result<Vec<u64>>>()?;
     /// assert_eq!(ids, [4]);
     /// # Ok::<(), keyloom::Error>(())
@@ -233,7 +233,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// The ids of the records with a value in this field. Reads nothing until it is evaluated.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::Table;
     /// use keyloom_bitmaps::{InvertedIndex, one};
     /// let index = InvertedIndex::with_keys_as_ids(&Subspace::new("index"))
@@ -246,7 +246,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     /// let snapshot = store.snapshot()?;
     /// let ids = index
     ///     .has("city")?
-    ///     .ids(&snapshot, .., Order::Ascending)?
+    ///     .ids(&snapshot, ..)?
     ///     .collect::<Result<Vec<u64>>>()?;
     /// assert_eq!(ids, [3, 9]);
     /// # Ok::<(), keyloom::Error>(())
@@ -287,11 +287,11 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         reader: &'r R,
         field: &str,
         select: S,
-        order: Order,
     ) -> Result<impl Scan<Item = Result<P>> + 'r + use<'r, R, P, S, K, V>> {
         let field = self.values_field(field)?;
         let range = Selected(field.select_alike(reader, &select.selected(), &self.space)?);
-        let values = Grouping::new(&field.space, 1).values::<R, (P,), _>(reader, range, order)?;
+        let range = in_order(range, select.order());
+        let values = Grouping::new(&field.space, 1).values::<R, (P,), _>(reader, range)?;
         Ok(scan(values, |values| Ok(values.next().transpose()?.map(|(value,)| value))))
     }
 
@@ -308,8 +308,7 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
     ) -> Result<u64> {
         let field = self.values_field(field)?;
         let range = Selected(field.select_alike(reader, &select.selected(), &self.space)?);
-        let groups =
-            Grouping::new(&field.space, 1).first_of_each(reader, range, Order::Ascending)?;
+        let groups = Grouping::new(&field.space, 1).first_of_each(reader, range)?;
         groups.map(|found| found.map(|_| 1)).sum()
     }
 
@@ -324,11 +323,10 @@ impl<K: RecordKey, V> InvertedIndex<K, V> {
         reader: &'r R,
         field: &str,
         select: S,
-        order: Order,
     ) -> Result<impl Iterator<Item = Result<(P, u64)>> + 'r + use<'r, R, P, S, K, V>> {
         let field = self.values_field(field)?;
         let range = field.select_alike(reader, &select.selected(), &self.space)?;
-        Ok(values::value_counts(reader.range(range, order)?, field.space.clone()))
+        Ok(values::value_counts(reader.range(range, select.order())?, field.space.clone()))
     }
 
     /// Returns how many containers the values of a field have: the cost of reading all of them.

@@ -234,7 +234,7 @@ fn same_records<K: RecordKey, V, C: Codec<V>>(
     reader: &impl Reader,
     span: &Span,
 ) -> Result<Vec<(u64, K, V)>> {
-    let records = table.range(reader, Untyped(within(span.0.clone())), Order::Ascending)?;
+    let records = table.range(reader, Untyped(within(span.0.clone())))?;
     let records = records.map(|record| record.map(|(key, value)| ((ids.id)(&key), key, value)));
     records.filter(|record| !matches!(record, Ok((id, ..)) if !ids.has(*id))).collect()
 }

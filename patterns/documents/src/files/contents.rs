@@ -1,6 +1,6 @@
 //! The contents of files, in pieces.
 
-use keyloom::{Order, Reader, Result, Writer};
+use keyloom::{Reader, Result, Writer};
 use serde::{Deserialize, Serialize};
 
 use super::entry::names;
@@ -116,7 +116,7 @@ impl Files {
             return Err(FilesError::IsADirectory { path: path.to_owned() }.into());
         };
         let (mut contents, mut many) = (Vec::new(), 0);
-        for piece in self.pieces.range(reader, id, Order::Ascending)? {
+        for piece in self.pieces.range(reader, id)? {
             contents.extend_from_slice(piece?.1.bytes());
             many += 1;
         }

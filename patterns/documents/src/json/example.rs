@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use keyloom::{List, Order, Reader, Result, pack};
+use keyloom::{List, Reader, Result, pack};
 use keyloom_kit::{Continuation, Page, RecordKey, UnreadableEntry};
 use keyloom_tables::schema::State;
 use serde_json::Value;
@@ -87,7 +87,7 @@ impl<K: RecordKey> Collection<K> {
         let query = self.readable_for(reader, example)?.map(|query| query.limit(BATCH));
         let page = move |after: Option<Continuation>| match &query {
             Some(query) => query.clone().after(after).page(reader),
-            None => self.table.page(reader, (), Order::Ascending, BATCH, after.as_ref()),
+            None => self.table.page(reader, .., BATCH, after.as_ref()),
         };
         let documents = Pages { page, ready: VecDeque::new(), next: Some(None) };
         let is_like = |found: &Result<(K, Value)>| match found {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::slice::{from_mut, from_ref};
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, EntryPage, Order, Reader, Result, Store};
+use keyloom::{DynWriter, EntryPage, Reader, Result, Store};
 use keyloom_kit::{
     Inconsistency, Progress, RecordKey, RepairOptions, Rule, Stages, in_batches, page_behind,
 };
@@ -30,7 +30,7 @@ where
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let mut found = self.relation.check(reader)?;
         let parents = self.relation.parents.table();
-        for record in parents.range(reader, (), Order::Ascending)? {
+        for record in parents.range(reader, ..)? {
             let (key, document) = record?;
             if !(self.get)(&document).is_empty() {
                 let text = format!("holds elements of {}; repair the path", self.elements.name());

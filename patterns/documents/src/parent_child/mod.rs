@@ -107,7 +107,7 @@ use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{DynWriter, Error, KeyBuf, Order, Reader, Result, Store, Writer};
+use keyloom::{DynWriter, Error, KeyBuf, Reader, Result, Store, Writer};
 use keyloom_kit::{Progress, RecordKey, RepairOptions, Stages};
 use keyloom_tables::Schema;
 use keyloom_tables::table::record;
@@ -302,7 +302,7 @@ where
 
     fn some_keys_of(&self, reader: &impl Reader, parent: &P, most: usize) -> Result<Vec<K>> {
         let index = self.relation.at(reader)?;
-        let ids = self.relation.of_parent(parent)?.ids(reader, .., Order::Ascending)?;
+        let ids = self.relation.of_parent(parent)?.ids(reader, ..)?;
         let ids = ids.take(most).collect::<Result<Vec<u64>>>()?;
         let keys = if ids.is_empty() { Vec::new() } else { index.records().keys(reader, ids)? };
         Ok(keys.into_iter().flatten().collect())

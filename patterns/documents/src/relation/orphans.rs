@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::value::Codec;
-use keyloom::{DynWriter, EntryPage, KeyBuf, Order, Reader, Result, Store};
+use keyloom::{DynWriter, EntryPage, KeyBuf, Reader, Result, Store};
 use keyloom_kit::{
     Continuation, Inconsistency, Progress, RecordKey, RepairOptions, Rule, get_many, in_batches,
     page_behind,
@@ -32,7 +32,7 @@ where
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<keyloom_tables::Page<K>> {
-        let page = self.children.table().page(reader, (), Order::Ascending, limit, after)?;
+        let page = self.children.table().page(reader, .., limit, after)?;
         let items = self.without_parent(reader, page.items)?;
         Ok(keyloom_tables::Page { items, next: page.next })
     }

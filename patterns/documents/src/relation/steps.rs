@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use keyloom::key::Unpacker;
-use keyloom::{Error, KeyBuf, Order, Reader, Result, Unpack};
+use keyloom::{Error, KeyBuf, Reader, Result, Unpack};
 use keyloom_bitmaps::InvertedIndex;
 use keyloom_kit::RecordKey;
 use keyloom_text::TextIndex;
@@ -37,7 +37,7 @@ pub(crate) fn with_values<K: RecordKey, V>(
         all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         all.dedup_by_key(|(id, _)| *id);
     } else {
-        let ids = records.all().ids(reader, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+        let ids = records.all().ids(reader, ..)?.collect::<Result<Vec<u64>>>()?;
         records.visit_values(reader, field, &ids, |id, value| {
             let Some(score) = wanted.get(value) else { return Ok(()) };
             match all.last_mut() {
@@ -68,7 +68,7 @@ pub(crate) fn existing<K: RecordKey, V>(
     // If keys are ids, a key without a record has an id as well.
     let known = index.records().of_sorted_ids(all.iter().map(|(id, _)| *id));
     let known = known & index.records().all();
-    let known = known.ids(reader, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+    let known = known.ids(reader, ..)?.collect::<Result<Vec<u64>>>()?;
     let mut known = known.into_iter().peekable();
     all.retain(|(id, _)| known.next_if_eq(id).is_some());
     Ok(Matches::new(index, all))

@@ -16,8 +16,8 @@
 //!
 //! | parts of the index | queries |
 //! |---|---|
-//! | `String` | `"FR"`, `&name`, `()` |
-//! | `(String, u64)` | `"FR"`, `("FR",)`, `("FR", 7)`, `()` |
+//! | `String` | `"FR"`, `&name`, `..` |
+//! | `(String, u64)` | `"FR"`, `("FR",)`, `("FR", 7)`, `..` |
 //! | `(String, Desc<i64>)` | `"FR"`, `("FR", Desc(50))` |
 //! | `(Option<u8>, Vec<u8>)` | `Some(3)`, `(None::<u8>, b"abc")` |
 //!
@@ -61,7 +61,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::ops::Deref;
+use std::ops::{Deref, RangeFull};
 
 use keyloom::key::{BigInt, Versionstamp};
 use keyloom::{Desc, Element, List, Pack, Unpack};
@@ -105,7 +105,7 @@ pub trait PackAs<P>: Pack {}
 #[diagnostic::on_unimplemented(
     message = "mismatched parts: `{Self}` is not a prefix of `{P}`",
     label = "the parts are `{P}`",
-    note = "give leading parts in their types: one alone, several in a tuple, `()` for all"
+    note = "give leading parts in their types: one alone, several in a tuple, `..` for all"
 )]
 pub trait PrefixOf<P>: Pack {}
 
@@ -117,6 +117,7 @@ impl<Q: Pack> PackAs<AnyParts> for Q {}
 impl<Q: Pack> PrefixOf<AnyParts> for Q {}
 
 impl<P: Parts> PrefixOf<P> for () {}
+impl<P: Parts> PrefixOf<P> for RangeFull {}
 
 /// The parts of a single total over all records.
 impl Parts for () {

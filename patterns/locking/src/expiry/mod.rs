@@ -89,7 +89,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Order, Reader, Result, Store, Writer};
+use keyloom::{Reader, Result, Store, Writer};
 use keyloom_kit::{RecordKey, Select, within};
 use keyloom_tables::{Attached, Index, IndexEntries, Schema, Table, entry};
 
@@ -179,7 +179,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     /// The records whose keys `select` selects, without those that are expired at `now`.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store};
+    /// use keyloom::{Memory, Store};
     /// use keyloom_locking::Expiry;
     /// use keyloom_tables::Schema;
     /// let store = Memory::new();
@@ -188,7 +188,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     /// let expiry = Expiry::new(&schema, &pages, "by_deadline", 1, |_, until| Some(*until))?;
     /// store.transact(|txn| pages.put_many(txn, [("a".to_owned(), 10), ("b".to_owned(), 20)]))?;
     /// let snapshot = store.snapshot()?;
-    /// let live = expiry.live(&snapshot, (), Order::Ascending, 15)?;
+    /// let live = expiry.live(&snapshot, .., 15)?;
     /// assert_eq!(live.collect::<Result<Vec<_>, _>>()?, [("b".to_owned(), 20)]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
@@ -199,10 +199,9 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
         &'r self,
         reader: &'r R,
         select: impl Select<K>,
-        order: Order,
         now: u64,
     ) -> Result<impl Iterator<Item = Result<(K, V)>> + 'r> {
-        let records = self.table().range(reader, select, order)?;
+        let records = self.table().range(reader, select)?;
         Ok(records.filter(move |record| match record {
             Ok((key, value)) => !self.is_expired(key, value, now),
             Err(_) => true,
@@ -258,7 +257,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     /// The errors of [`Attached::at`].
     pub fn count_live(&self, reader: &impl Reader, now: u64) -> Result<u64> {
         let expired = self.count_expired(reader, now)?;
-        Ok(self.table().count(reader, ())?.saturating_sub(expired))
+        Ok(self.table().count(reader, ..)?.saturating_sub(expired))
     }
 
     /// The earliest deadline: a sweep before it removes nothing. `None` if no record expires.
@@ -267,7 +266,7 @@ impl<K: RecordKey, V: 'static, C: Codec<V>> Expiry<K, V, C> {
     /// The errors of [`Attached::at`]; [`Error::At`](keyloom::Error::At) for a damaged entry.
     pub fn next_deadline(&self, reader: &impl Reader) -> Result<Option<u64>> {
         let index = self.by_deadline.at(reader)?;
-        let first = index.range(reader, (), Order::Ascending)?.next().transpose()?;
+        let first = index.range(reader, ..)?.next().transpose()?;
         first.map(|found| found.owned_parts()).transpose()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::value::Postcard;
-use keyloom::{EntryPage, Error, Order, Reader, Result, Writer};
+use keyloom::{EntryPage, Error, Reader, Result, Writer};
 use keyloom_kit::derived::unless_undecodable;
 use keyloom_kit::{Progress, page_behind};
 use keyloom_tables::Table;
@@ -79,7 +79,7 @@ impl Members {
     ) -> Result<(Vec<Present>, Vec<u64>)> {
         let now = self.locks.clock.now()?;
         let mut members = Vec::new();
-        for found in self.table.range(reader, (of.path.clone(),), Order::Ascending)? {
+        for found in self.table.range(reader, (of.path.clone(),))? {
             let ((_, ticket), member) = found?;
             if ticket > up_to {
                 break;

@@ -8,7 +8,7 @@ use keyloom::lmdb::Durability;
 use keyloom::{DynWriter, Lmdb, Order, Reader, Result, Store, Writer};
 use keyloom_locking::work::{OnTakeover, Operation, Operations, Step, Work};
 use keyloom_locking::{LeaseOptions, Lock, LockPath, Locks, ManualClock};
-use keyloom_tables::{Schema, Table, starting_with};
+use keyloom_tables::{Schema, Table, in_order, starting_with};
 
 pub const OPTIONS: LeaseOptions =
     LeaseOptions { lease: Duration::from_secs(10), grace: Duration::from_secs(2) };
@@ -63,7 +63,7 @@ impl Drive {
 
     /// Where the files are. Fails if one is at both places or at none, or has another content.
     pub fn places(&self, reader: &impl Reader) -> Result<Vec<Place>, String> {
-        let records = self.files.range(reader, (), Order::Ascending).unwrap();
+        let records = self.files.range(reader, ..).unwrap();
         let mut found: BTreeMap<_, _> = records.map(|record| record.unwrap()).collect();
         let mut take = |path: &str, first: &str| match found.remove(path) {
             Some(content) if content != format!("content of {first}") => {
@@ -131,8 +131,11 @@ impl Rename {
         order: Order,
         most: usize,
     ) -> Result<usize> {
-        let some: Vec<_> =
-            self.files.range(txn, starting_with(from), order)?.take(most).collect::<Result<_>>()?;
+        let some: Vec<_> = self
+            .files
+            .range(txn, in_order(starting_with(from), order))?
+            .take(most)
+            .collect::<Result<_>>()?;
         for (path, content) in &some {
             self.files.delete(txn, path)?;
             self.files.put(txn, &path.replacen(from, to, 1), content)?;

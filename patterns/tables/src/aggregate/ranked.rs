@@ -40,7 +40,7 @@ use crate::table::Table;
 /// assert_eq!(by_score.rank(&snapshot, (), Desc(70_u32))?, 3);
 /// let third = by_score.nth(&snapshot, (), 2)?.expect("there are four");
 /// assert_eq!(third.record_key()?, "dan");
-/// assert_eq!(by_score.count(&snapshot, ())?, 4);
+/// assert_eq!(by_score.count(&snapshot, ..)?, 4);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct RankedIndex<K, V, P> {

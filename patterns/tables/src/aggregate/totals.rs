@@ -106,7 +106,7 @@ type Function<K, V> = dyn Fn(&K, Option<&V>) -> Option<Amounts> + Send + Sync;
 /// [module](crate::aggregate).
 ///
 /// ```
-/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom::{Memory, Result, Store, Subspace};
 /// use keyloom_tables::Table;
 /// use keyloom_tables::aggregate::{Contributions, Totals};
 /// // Per shop, how many sales and how many cents.
@@ -123,7 +123,7 @@ type Function<K, V> = dyn Fn(&K, Option<&V>) -> Option<Amounts> + Send + Sync;
 /// let snapshot = store.snapshot()?;
 /// assert_eq!(totals.get(&snapshot, ("a", "cents"))?, 250);
 /// let all = totals
-///     .range(&snapshot, "b", Order::Ascending)?
+///     .range(&snapshot, "b")?
 ///     .collect::<Result<Vec<((String, String), i64)>>>()?;
 /// assert_eq!(all, [(("b".into(), "cents".into()), 150), (("b".into(), "sales".into()), 1)]);
 /// # Ok::<(), keyloom::Error>(())
@@ -220,12 +220,11 @@ impl<K, V, P> Totals<K, V, P> {
         &self,
         reader: &'r R,
         select: S,
-        order: Order,
     ) -> Result<impl Iterator<Item = Result<(P, i64)>> + 'r + use<'r, R, S, K, V, P>>
     where
         P: for<'k> Unpack<'k>,
     {
-        let entries = reader.range(select.key_range(&self.space), order)?;
+        let entries = reader.range(select.key_range(&self.space), select.order())?;
         let space = self.space.clone();
         let total = move |entry: Entry<R::Bytes<'r>>| match read(&entry)? {
             0 => Ok(None),

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{EntryPage, Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{EntryPage, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::derived::{Attach as _, Derived};
 use keyloom_kit::{
     Inconsistency, Progress, RecordKey, RepairOptions, Rule, in_batches, page_behind,
@@ -37,7 +37,7 @@ where
     pub fn check(&self, reader: &impl Reader) -> Result<Vec<Inconsistency>> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = self.targets.page(reader, (), Order::Ascending, CHUNK, after.as_ref())?;
+            let page = self.targets.page(reader, .., CHUNK, after.as_ref())?;
             self.stale_among(reader, page.items, &mut found)?;
             let Some(next) = page.next else { return Ok(found) };
             after = Some(next);

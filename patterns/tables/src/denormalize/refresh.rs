@@ -39,7 +39,7 @@ where
     /// more.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::denormalize::DenormalizedFields;
     /// use keyloom_tables::{Index, Table, entry};
     /// // A city is (the code of its country, the name of its country).
@@ -60,7 +60,7 @@ where
     /// // Three cities are more than fit here: they wait.
     /// store.transact(|txn| countries.put(txn, &"TR".into(), &"Türkiye".into()))?;
     /// let snapshot = store.snapshot()?;
-    /// let mut read = cities.range(&snapshot, (), Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+    /// let mut read = cities.range(&snapshot, ..)?.collect::<Result<Vec<_>>>()?;
     /// assert_eq!(read[0].1.1, "Turkey");
     /// assert_eq!(names.refresh(&snapshot, &mut read)?, [true, true, true]);
     /// assert_eq!(read[0].1.1, "Türkiye");

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyloom::key::{Pack, Unpacker};
-use keyloom::{Entry, Error, Order, Reader, Result, Subspace};
+use keyloom::{Entry, Error, Reader, Result, Subspace};
 use keyloom_kit::{RecordKey, Select};
 use serde::de::DeserializeOwned;
 
@@ -44,7 +44,7 @@ impl<K: RecordKey> Aggregates<K> {
         reader: &'r R,
         select: S,
     ) -> Result<impl Iterator<Item = Result<(K, Entity)>> + use<'r, R, S, K>> {
-        let entries = reader.range(select.key_range(self.space()), Order::Ascending)?;
+        let entries = reader.range(select.key_range(self.space()), select.order())?;
         Ok(Entities { entries, next: None, space: self.space().clone(), key: PhantomData })
     }
 }

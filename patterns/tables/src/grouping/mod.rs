@@ -25,7 +25,7 @@ use skip_scan::InEach;
 /// [`Index`](crate::Index), or a program's own.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Result, Store, Subspace, Writer};
+/// use keyloom::{Memory, Result, Store, Subspace, Writer};
 /// use keyloom_tables::Grouping;
 /// let visits = Subspace::new("visits"); // user, site, second
 /// let by_user = Grouping::new(&visits, 1);
@@ -36,7 +36,7 @@ use skip_scan::InEach;
 ///     all.iter().try_for_each(|visit| txn.put(&visits.pack(visit), b""))
 /// })?;
 /// let snapshot = store.snapshot()?;
-/// let users = by_user.values(&snapshot, (), Order::Ascending)?.collect::<Result<Vec<String>>>()?;
+/// let users = by_user.values(&snapshot, ..)?.collect::<Result<Vec<String>>>()?;
 /// assert_eq!(users, ["ada", "bob"]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -108,8 +108,8 @@ impl<P> Grouping<P> {
         unpack(rest).map_err(|error| keyloom::Error::from(error).at(key))
     }
 
-    /// The first entry of each group with selected entries: the one with the smallest key. `order`
-    /// is the order of the groups.
+    /// The first entry of each group with selected entries: the one with the smallest key, also if
+    /// the groups are read in descending order.
     ///
     /// This is a skip scan. After each group it either steps over the remaining entries or begins a
     /// new range, depending on how long the groups have been so far. Costs 1 range, and for a group
@@ -117,14 +117,14 @@ impl<P> Grouping<P> {
     /// longer than that takes one more range.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
-    /// use keyloom_tables::{Grouping, Scan};
+    /// use keyloom::{Memory, Store, Subspace, Writer};
+    /// use keyloom_tables::{Grouping, Scan, descending};
     /// let log = Subspace::new("log"); // machine, second
     /// let store = Memory::new();
     /// store.transact(|txn| (0..1_000).try_for_each(|n| txn.put(&log.pack(&(n % 2, n)), b"")))?;
     /// let snapshot = store.snapshot()?;
     /// let by_machine = Grouping::new(&log, 1);
-    /// let mut latest = by_machine.last_of_each(&snapshot, (), Order::Descending)?;
+    /// let mut latest = by_machine.last_of_each(&snapshot, descending(..))?;
     /// let keys: Vec<(u8, u32)> = latest.by_ref().map(|entry| Ok(log.unpack(entry?.0)?)).collect::<keyloom::Result<_>>()?;
     /// assert_eq!(keys, [(1, 999), (0, 998)]);
     /// assert_eq!(latest.explain().seeks, 3); // the last one finds that there is no more
@@ -138,13 +138,12 @@ impl<P> Grouping<P> {
         &self,
         reader: &'r R,
         select: S,
-        order: Order,
     ) -> Result<impl Scan<Item = Result<Entry<R::Bytes<'r>>>> + 'r + use<'r, R, P, S>> {
-        let far = order == Order::Descending;
-        Ok(scan(self.groups(reader, select, order, far)?, Groups::one))
+        let far = select.order() == Order::Descending;
+        Ok(scan(self.groups(reader, select, far)?, Groups::one))
     }
 
-    /// The last entry of each group with selected entries: the one with the largest key. `order` is
+    /// The last entry of each group with selected entries: the one with the largest key, whatever
     /// the order of the groups. Costs the same as [`first_of_each`](Grouping::first_of_each) in the
     /// opposite order.
     ///
@@ -154,10 +153,9 @@ impl<P> Grouping<P> {
         &self,
         reader: &'r R,
         select: S,
-        order: Order,
     ) -> Result<impl Scan<Item = Result<Entry<R::Bytes<'r>>>> + 'r + use<'r, R, P, S>> {
-        let far = order == Order::Ascending;
-        Ok(scan(self.groups(reader, select, order, far)?, Groups::one))
+        let far = select.order() == Order::Ascending;
+        Ok(scan(self.groups(reader, select, far)?, Groups::one))
     }
 
     /// The groups with selected entries: the distinct values of the leading elements.
@@ -171,9 +169,8 @@ impl<P> Grouping<P> {
         &self,
         reader: &'r R,
         select: S,
-        order: Order,
     ) -> Result<impl Scan<Item = Result<T>> + 'r + use<'r, R, P, T, S>> {
-        Ok(scan(self.groups(reader, select, order, false)?, Groups::value))
+        Ok(scan(self.groups(reader, select, false)?, Groups::value))
     }
 
     /// A walk that returns one entry per group with selected entries: the first that it reaches, or
@@ -182,10 +179,10 @@ impl<P> Grouping<P> {
         &self,
         reader: &'r R,
         select: impl Select<P>,
-        order: Order,
         far: bool,
     ) -> Result<Groups<'r, R>> {
-        Groups::open(&self.untyped(), reader, select.key_range(&self.space), order, far)
+        let (range, order) = (select.key_range(&self.space), select.order());
+        Groups::open(&self.untyped(), reader, range, order, far)
     }
 
     /// The selected entries whose keys continue with `rest` after the elements of any group. An
@@ -195,14 +192,14 @@ impl<P> Grouping<P> {
     /// Costs the entries found, and per group at most 2 ranges and 32 steps.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom::{Memory, Store, Subspace, Writer};
     /// use keyloom_tables::Grouping;
     /// let tasks = Subspace::new("tasks"); // state, user, id
     /// let all = [("done", "ada", 1), ("done", "bob", 2), ("open", "ada", 3), ("open", "eve", 4)];
     /// let store = Memory::new();
     /// store.transact(|txn| all.iter().try_for_each(|task| txn.put(&tasks.pack(task), b"")))?;
     /// let snapshot = store.snapshot()?;
-    /// let of_ada = Grouping::new(&tasks, 1).in_each(&snapshot, (), "ada", Order::Ascending)?;
+    /// let of_ada = Grouping::new(&tasks, 1).in_each(&snapshot, .., "ada")?;
     /// let ids = of_ada.map(|entry| Ok(tasks.unpack::<(&str, &str, u8)>(entry?.0)?.2));
     /// assert_eq!(ids.collect::<keyloom::Result<Vec<_>>>()?, [1, 3]);
     /// # Ok::<(), keyloom::Error>(())
@@ -215,10 +212,9 @@ impl<P> Grouping<P> {
         reader: &'r R,
         select: S,
         rest: Q,
-        order: Order,
     ) -> Result<impl Scan<Item = Result<Entry<R::Bytes<'r>>>> + 'r + use<'r, R, P, S, Q>> {
         let range = select.key_range(&self.space);
-        let walk = Walk::open(reader, range.clone(), order)?;
+        let walk = Walk::open(reader, range.clone(), select.order())?;
         let walk = InEach { grouping: self.untyped(), walk, range, rest: pack(&rest) };
         Ok(scan(walk, InEach::one))
     }

@@ -69,7 +69,7 @@ impl<P> IndexEntries<P> {
     /// written again: one key.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_tables::{Index, Table, entry};
     /// use serde::{Deserialize, Serialize};
     /// #[derive(Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl<P> IndexEntries<P> {
     /// let store = Memory::new();
     /// store.transact(|txn| prices.put(txn, &1, &Price { cents: 250, name: "tea".into() }))?;
     /// let snapshot = store.snapshot()?;
-    /// let mut found = by_price.range(&snapshot, 250, Order::Ascending)?;
+    /// let mut found = by_price.range(&snapshot, 250)?;
     /// let found = found.next().expect("there is tea")?;
     /// assert_eq!(found.covered::<&str>()?, "tea");
     /// # Ok::<(), keyloom::Error>(())

@@ -148,13 +148,13 @@ impl<K, V> Clone for Function<K, V> {
 /// An index of the records of a [`Table`]; see the [module](self).
 ///
 /// ```
-/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom::{Memory, Store, Subspace};
 /// use keyloom_tables::{Index, IndexEntries, Table};
 /// let by_tag = Index::new(&Subspace::new("by_tag"), |_id, tags: &Vec<String>| tags.iter().collect());
 /// let posts = Table::<u32, Vec<String>>::new(&Subspace::new("posts")).with(&by_tag);
 /// let store = Memory::new();
 /// store.transact(|txn| posts.put(txn, &7, &vec!["rust".into(), "lmdb".into()]))?;
-/// let found = by_tag.range(&store.snapshot()?, "rust", Order::Ascending)?
+/// let found = by_tag.range(&store.snapshot()?, "rust")?
 ///     .map(|found| found?.record_key())
 ///     .collect::<Result<Vec<u32>, _>>()?;
 /// assert_eq!(found, [7]);
@@ -239,7 +239,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// let message = r#"the index ("by_score",) refuses the record ("games", 2): "#;
     /// assert!(error.to_string().starts_with(message));
     /// assert!(error.downcast_ref::<Error>().is_some());
-    /// assert_eq!(games.count(&store.snapshot()?, ())?, 1);
+    /// assert_eq!(games.count(&store.snapshot()?, ..)?, 1);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     pub fn try_new(
@@ -317,8 +317,9 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         Found::new(&self.space, entry)
     }
 
-    /// The entries whose parts `select` selects, in `order`. A prefix of parts selects the entries
-    /// that begin with it, and `()` selects all; [`Select`] lists the other forms.
+    /// The entries whose parts `select` selects, in ascending order unless it is
+    /// [`descending`](crate::descending). A prefix of parts selects the entries that begin with it,
+    /// and `..` selects all; [`Select`] lists the other forms.
     ///
     /// # Errors
     /// Any error of the store. The iterator also reports entries that cannot be read.
@@ -326,9 +327,8 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         &self,
         reader: &'r R,
         select: impl Select<P>,
-        order: Order,
     ) -> Result<FoundEntries<R::Entries<'r>, K, P>> {
-        let entries = reader.range(select.key_range(&self.space), order)?;
+        let entries = reader.range(select.key_range(&self.space), select.order())?;
         Ok(FoundEntries::new(entries, &self.space))
     }
 
@@ -414,13 +414,13 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     }
 
     /// The first selected entry of each group, in the order of the index. A group consists of the
-    /// entries whose first `parts` parts are equal; the groups are returned in `order`.
+    /// entries whose first `parts` parts are equal. The groups have the order of `select`.
     ///
     /// A skip scan, which costs about as many ranges as there are groups; see
     /// [`Grouping::first_of_each`].
     ///
     /// ```
-    /// use keyloom::{Desc, Memory, Order, Store, Subspace};
+    /// use keyloom::{Desc, Memory, Store, Subspace};
     /// use keyloom_tables::{Index, Table, entry};
     /// type City = (String, u64);
     /// let by_size = Index::new(&Subspace::new("by_size"), |_id, (country, people): &City| entry((country, Desc(*people))));
@@ -428,7 +428,7 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
     /// let store = Memory::new();
     /// let all = [(1, ("FR", 472_317)), (2, ("FR", 2_138_551)), (3, ("CH", 341_730))];
     /// store.transact(|txn| cities.put_many(txn, all.map(|(id, (country, n))| (id, (country.to_owned(), n)))))?;
-    /// let largest = by_size.first_of_each(&store.snapshot()?, (), 1, Order::Ascending)?
+    /// let largest = by_size.first_of_each(&store.snapshot()?, .., 1)?
     ///     .map(|found| found?.record_key())
     ///     .collect::<Result<Vec<u32>, _>>()?;
     /// assert_eq!(largest, [3, 2]); // the largest of each country
@@ -443,13 +443,12 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         reader: &'r R,
         select: S,
         parts: usize,
-        order: Order,
     ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K, P>>> + 'r + use<'r, R, S, K, V, P>>
     where
         P: 'r,
     {
-        let far = order == Order::Descending;
-        Ok(self.found_groups(self.grouped_by(parts).groups(reader, select, order, far)?))
+        let far = select.order() == Order::Descending;
+        Ok(self.found_groups(self.grouped_by(parts).groups(reader, select, far)?))
     }
 
     /// The last selected entry of each group; see [`first_of_each`](Index::first_of_each).
@@ -461,13 +460,12 @@ impl<K: RecordKey, V, P> Index<K, V, P> {
         reader: &'r R,
         select: S,
         parts: usize,
-        order: Order,
     ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K, P>>> + 'r + use<'r, R, S, K, V, P>>
     where
         P: 'r,
     {
-        let far = order == Order::Ascending;
-        Ok(self.found_groups(self.grouped_by(parts).groups(reader, select, order, far)?))
+        let far = select.order() == Order::Ascending;
+        Ok(self.found_groups(self.grouped_by(parts).groups(reader, select, far)?))
     }
 
     fn found_groups<'r, R: Reader>(

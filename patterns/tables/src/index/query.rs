@@ -107,8 +107,11 @@ impl<'q, K: RecordKey, V, P, T> IndexQuery<'q, K, V, P, T> {
         self
     }
 
-    /// Selects entries by a [`Select`], such as a variable.
+    /// Selects entries by a [`Select`], such as a variable, in its order if it is descending.
     pub fn select(mut self, select: impl Select<P>) -> Self {
+        if select.order() == Order::Descending {
+            self.order = Order::Descending;
+        }
         self.range = self.range.intersect(select.key_range(&self.index.space));
         self
     }

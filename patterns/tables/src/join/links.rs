@@ -24,7 +24,7 @@ const FORMAT: u8 = 1;
 /// or `()` if there is none. The reverse direction is derived from it.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom::{Memory, Result, Store, Subspace};
 /// use keyloom_tables::Table;
 /// use keyloom_tables::join::{Joins, Links};
 /// let users = Table::<u32, String>::new(&Subspace::new("users"));
@@ -38,11 +38,11 @@ const FORMAT: u8 = 1;
 /// })?;
 /// let snapshot = store.snapshot()?;
 /// let of_chess = members
-///     .rights_of(&snapshot, &"chess".into(), Order::Ascending)?
+///     .rights_of(&snapshot, &"chess".into())?
 ///     .lookup_join(&snapshot, &users, |user| *user);
 /// let names = of_chess.map(|row| row.map(|(_, name)| name.to_string())).collect::<Result<Vec<_>>>()?;
 /// assert_eq!(names, ["Ada", "Bob"]);
-/// let of_bob = members.lefts_of(&snapshot, &2, Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+/// let of_bob = members.lefts_of(&snapshot, &2)?.collect::<Result<Vec<_>>>()?;
 /// assert_eq!(of_bob, ["chess", "go"]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
@@ -86,14 +86,14 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
     /// [`reversed`](Links::reversed).
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store};
+    /// use keyloom::{Memory, Result, Store};
     /// use keyloom_tables::{Links, Schema};
     /// let store = Memory::new();
     /// let schema = Schema::open(&store, "club")?;
     /// let members = Links::<String, u32>::in_schema(&schema, "members")?;
     /// store.transact(|txn| members.link(txn, &"chess".into(), &2))?;
     /// let snapshot = store.snapshot()?;
-    /// let of_bob = members.lefts_of(&snapshot, &2, Order::Ascending)?;
+    /// let of_bob = members.lefts_of(&snapshot, &2)?;
     /// let of_bob = of_bob.collect::<Result<Vec<_>>>()?;
     /// assert_eq!(of_bob, ["chess"]);
     /// # Ok::<(), keyloom::Error>(())
@@ -121,7 +121,7 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         &self.table
     }
 
-    /// The rights of a left, in `order`.
+    /// The rights of a left, in ascending order.
     ///
     /// # Errors
     /// Any error of the store. The iterator also reports keys that are not those of a link.
@@ -129,12 +129,11 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         &self,
         reader: &'r Q,
         left: &L,
-        order: Order,
     ) -> Result<impl Iterator<Item = Result<R>> + use<'r, Q, L, R, V, C>> {
-        linked(self.table.space(), reader, left, order)
+        linked(self.table.space(), reader, left)
     }
 
-    /// The lefts of a right, in `order`. Costs one more get in a schema.
+    /// The lefts of a right, as [`rights_of`](Links::rights_of). Costs one more get in a schema.
     ///
     /// # Errors
     /// The errors of [`rights_of`](Links::rights_of); in a schema, also those of [`Attached::at`].
@@ -142,7 +141,6 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         &self,
         reader: &'r Q,
         right: &R,
-        order: Order,
     ) -> Result<impl Iterator<Item = Result<L>> + use<'r, Q, L, R, V, C>>
     where
         C: Codec<V>,
@@ -150,7 +148,7 @@ impl<L: RecordKey, R: RecordKey, V, C> Links<L, R, V, C> {
         if let Some(attached) = &self.attached {
             attached.at(reader)?;
         }
-        linked(&self.reversed.space, reader, right, order)
+        linked(&self.reversed.space, reader, right)
     }
 }
 
@@ -189,7 +187,7 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
     /// store.transact(|txn| links.table().put_many(txn, (0..2_500).map(|n| ((7, n), ()))))?;
     /// let mut size = BatchSize::new(1_000);
     /// while size.transact(&store, |txn, most| links.unlink_left(txn, &7, most))? > 0 {}
-    /// assert_eq!(links.table().count(&store.snapshot()?, ())?, 0);
+    /// assert_eq!(links.table().count(&store.snapshot()?, ..)?, 0);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
     ///
@@ -197,7 +195,7 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
     /// The errors of [`Table::delete_many`].
     pub fn unlink_left(&self, txn: &mut impl Writer, left: &L, most: usize) -> Result<usize> {
         txn.guarded(|txn| {
-            let rights = self.rights_of(txn, left, Order::Ascending)?.take(most);
+            let rights = self.rights_of(txn, left)?.take(most);
             let links =
                 rights.map(|right| Ok((left.clone(), right?))).collect::<Result<Vec<_>>>()?;
             self.table.delete_many(txn, &links)
@@ -210,7 +208,7 @@ impl<L: RecordKey + Clone, R: RecordKey + Clone, V, C: Codec<V>> Links<L, R, V, 
     /// The errors of [`Table::delete_many`] and [`lefts_of`](Links::lefts_of).
     pub fn unlink_right(&self, txn: &mut impl Writer, right: &R, most: usize) -> Result<usize> {
         txn.guarded(|txn| {
-            let lefts = self.lefts_of(txn, right, Order::Ascending)?.take(most);
+            let lefts = self.lefts_of(txn, right)?.take(most);
             let links = lefts.map(|left| Ok((left?, right.clone()))).collect::<Result<Vec<_>>>()?;
             self.table.delete_many(txn, &links)
         })
@@ -363,10 +361,9 @@ fn linked<'r, Q: Reader, A: RecordKey, B: RecordKey>(
     space: &Subspace,
     reader: &'r Q,
     end: &A,
-    order: Order,
 ) -> Result<impl Iterator<Item = Result<B>> + use<'r, Q, A, B>> {
     // Pack the end as one element: a tuple is nested in the pair.
-    let entries = reader.range(space.range_of(&(end,)), order)?;
+    let entries = reader.range(space.range_of(&(end,)), Order::Ascending)?;
     let space = space.clone();
     Ok(entries.map(move |entry| {
         let (key, _) = entry?;

@@ -1,11 +1,10 @@
 //! The merge join: two sides in the same order, each read once.
 
-use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::sync::Arc;
 
 use keyloom::key::display;
-use keyloom::{Error, KeyBuf, Order, Pack, Result, pack};
+use keyloom::{Error, KeyBuf, Pack, Result, pack};
 
 use super::nested::pairs;
 
@@ -13,12 +12,11 @@ use super::nested::pairs;
 pub(super) fn merge_join<T: Clone, U: Clone, P: Pack>(
     left: impl Iterator<Item = Result<T>>,
     right: impl Iterator<Item = Result<U>>,
-    order: Order,
     mut left_key: impl FnMut(&T) -> P,
     mut right_key: impl FnMut(&U) -> P,
 ) -> impl Iterator<Item = Result<(T, Option<U>)>> {
-    let mut left_keys = Keys { side: "left", order, last: None };
-    let mut right_keys = Keys { side: "right", order, last: None };
+    let mut left_keys = Keys { side: "left", last: None };
+    let mut right_keys = Keys { side: "right", last: None };
     let keyed = move |row: Result<U>| {
         let row = row?;
         Ok((right_keys.next(pack(&right_key(&row)))?, row))
@@ -29,7 +27,7 @@ pub(super) fn merge_join<T: Clone, U: Clone, P: Pack>(
     pairs(left, move |row| {
         let key = left_keys.next(pack(&left_key(row)))?;
         if group_key.as_ref() != Some(&key) {
-            gather(&mut right, order, &key, Arc::make_mut(&mut group))?;
+            gather(&mut right, &key, Arc::make_mut(&mut group))?;
             group_key = Some(key);
         }
         let group = Arc::clone(&group);
@@ -40,13 +38,12 @@ pub(super) fn merge_join<T: Clone, U: Clone, P: Pack>(
 /// Skips the rows before `key`, and moves the rows of `key` to `group`.
 fn gather<U>(
     rows: &mut Peekable<impl Iterator<Item = Result<(KeyBuf, U)>>>,
-    order: Order,
     key: &KeyBuf,
     group: &mut Vec<U>,
 ) -> Result<()> {
     group.clear();
     let is_due = |row: &Result<(KeyBuf, U)>| match row {
-        Ok((next, _)) => compare(order, next, key).is_le(),
+        Ok((next, _)) => next <= key,
         Err(_) => true,
     };
     while let Some((next, row)) = rows.next_if(is_due).transpose()? {
@@ -60,14 +57,13 @@ fn gather<U>(
 /// Checks that the keys of a side are in order.
 struct Keys {
     side: &'static str,
-    order: Order,
     last: Option<KeyBuf>,
 }
 
 impl Keys {
     fn next(&mut self, key: KeyBuf) -> Result<KeyBuf> {
         if let Some(last) = &self.last
-            && compare(self.order, &key, last).is_lt()
+            && key < *last
         {
             return Err(Error::other(OutOfOrder {
                 side: self.side,
@@ -77,13 +73,6 @@ impl Keys {
         }
         self.last = Some(key.clone());
         Ok(key)
-    }
-}
-
-fn compare(order: Order, one: &KeyBuf, other: &KeyBuf) -> Ordering {
-    match order {
-        Order::Ascending => one.cmp(other),
-        Order::Descending => other.cmp(one),
     }
 }
 

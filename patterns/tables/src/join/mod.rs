@@ -8,7 +8,7 @@
 //! They stream: no join reads all of its input before it returns the first row.
 //!
 //! ```
-//! use keyloom::{Memory, Order, Result, Store, Subspace};
+//! use keyloom::{Memory, Result, Store, Subspace};
 //! use keyloom_tables::Table;
 //! use keyloom_tables::join::Joins;
 //! let users = Table::<u32, String>::new(&Subspace::new("users"));
@@ -20,7 +20,7 @@
 //! })?;
 //! let snapshot = store.snapshot()?;
 //! let lines = messages
-//!     .range(&snapshot, (), Order::Ascending)?
+//!     .range(&snapshot, ..)?
 //!     .lookup_join(&snapshot, &users, |((author, _), _)| *author)
 //!     .map(|row| row.map(|((_, text), author)| format!("{author}: {text}")))
 //!     .collect::<Result<Vec<_>>>()?;
@@ -100,7 +100,7 @@ mod nested;
 use std::sync::Arc;
 
 use keyloom::value::Codec;
-use keyloom::{Order, Pack, Reader, Result};
+use keyloom::{Pack, Reader, Result};
 use keyloom_kit::{RecordKey, until_error};
 
 pub use hash::{BuildSide, KeySet};
@@ -157,14 +157,14 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// Each row paired with each row of `side` that has the same key.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::Table;
     /// use keyloom_tables::join::{BuildSide, Joins};
     /// let countries = Table::<String, String>::new(&Subspace::new("countries"));
     /// let store = Memory::new();
     /// store.transact(|txn| countries.put(txn, &"FR".into(), &"France".into()))?;
     /// let snapshot = store.snapshot()?;
-    /// let side = BuildSide::read(countries.range(&snapshot, (), Order::Ascending)?, 300)?;
+    /// let side = BuildSide::read(countries.range(&snapshot, ..)?, 300)?;
     /// let cities = [("Paris", "FR"), ("Atlantis", "??")].into_iter().map(Ok);
     /// let found = cities.hash_join(&side, |(_, country)| country.to_string());
     /// let found = found.map(|row| row.map(|((city, _), country)| format!("{city}, {country}")));
@@ -209,10 +209,10 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     }
 
     /// Each row paired with each row of `right` that has the same key. Both sides must be in the
-    /// `order` of that key, as ranges of tables and indexes are.
+    /// order of that key, as ranges of tables and indexes are.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::join::Joins;
     /// use keyloom_tables::{Index, Table, entry};
     /// // The posts of users named John. Both ranges are in the order of the user.
@@ -226,16 +226,19 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     ///     posts.put_many(txn, [(10, 3), (11, 2), (12, 1), (13, 3)])
     /// })?;
     /// let snapshot = store.snapshot()?;
-    /// let johns = by_name.range(&snapshot, "John", Order::Ascending)?.map(|found| found?.record_key());
-    /// let all = by_author.range(&snapshot, (), Order::Ascending)?.map(|found| {
+    /// let johns = by_name.range(&snapshot, "John")?.map(|found| found?.record_key());
+    /// let all = by_author.range(&snapshot, ..)?.map(|found| {
     ///     let found = found?;
     ///     Ok((found.parts()?, found.record_key()?))
     /// });
-    /// let of_johns = johns.merge_join(all, Order::Ascending, |user| *user, |(author, _)| *author);
+    /// let of_johns = johns.merge_join(all, |user| *user, |(author, _)| *author);
     /// let posts = of_johns.map(|row| row.map(|(_, (_, post))| post)).collect::<Result<Vec<_>>>()?;
     /// assert_eq!(posts, [12, 10, 13]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
+    ///
+    /// Two descending sides are in the order of [`Desc`](keyloom::Desc) of their keys:
+    /// `|user| Desc(*user)`.
     ///
     /// Keeps the right rows of one key in memory: choose the side with fewer rows per key as the
     /// right one.
@@ -246,7 +249,6 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     fn merge_join<U, J, P, F, G>(
         self,
         right: J,
-        order: Order,
         left_key: F,
         right_key: G,
     ) -> impl Iterator<Item = Result<(T, U)>>
@@ -258,7 +260,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         F: FnMut(&T) -> P,
         G: FnMut(&U) -> P,
     {
-        inner(self.left_merge_join(right, order, left_key, right_key))
+        inner(self.left_merge_join(right, left_key, right_key))
     }
 
     /// Each row paired with each row of `right` that has the same key, or with `None`; see
@@ -266,7 +268,6 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     fn left_merge_join<U, J, P, F, G>(
         self,
         right: J,
-        order: Order,
         left_key: F,
         right_key: G,
     ) -> impl Iterator<Item = Result<(T, Option<U>)>>
@@ -278,13 +279,13 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
         F: FnMut(&T) -> P,
         G: FnMut(&U) -> P,
     {
-        merge::merge_join(self, right, order, left_key, right_key)
+        merge::merge_join(self, right, left_key, right_key)
     }
 
     /// Each row paired with each row that `open` returns for it, such as a range of an index.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::Table;
     /// use keyloom_tables::join::Joins;
     /// let messages = Table::<(u32, u64), String>::new(&Subspace::new("messages"));
@@ -292,7 +293,7 @@ pub trait Joins<T>: Iterator<Item = Result<T>> + Sized {
     /// store.transact(|txn| messages.put(txn, &(2, 1), &"hello".into()))?;
     /// let snapshot = store.snapshot()?;
     /// let friends = [1, 2, 3].into_iter().map(Ok);
-    /// let heard = friends.nested_loop_join(|friend: &u32| messages.range(&snapshot, *friend, Order::Ascending));
+    /// let heard = friends.nested_loop_join(|friend: &u32| messages.range(&snapshot, *friend));
     /// let heard = heard.map(|row| row.map(|(_, (_, text))| text)).collect::<Result<Vec<_>>>()?;
     /// assert_eq!(heard, ["hello"]);
     /// # Ok::<(), keyloom::Error>(())

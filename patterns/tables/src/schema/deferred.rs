@@ -63,7 +63,7 @@ impl<S: Store> Schema<'_, S> {
     /// }
     /// let snapshot = store.snapshot()?;
     /// assert_eq!(by_word.pending(&snapshot)?, 1);
-    /// assert_eq!(by_word.at(&snapshot)?.count(&snapshot, ())?, 0);
+    /// assert_eq!(by_word.at(&snapshot)?.count(&snapshot, ..)?, 0);
     /// # drop(snapshot);
     /// assert_eq!(by_word.drain(&store)?.records, 1);
     /// let snapshot = store.snapshot()?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use keyloom::value::Codec;
-use keyloom::{KeyBuf, Order, Reader, Result};
+use keyloom::{KeyBuf, Reader, Result};
 use keyloom_kit::parts::KeyShape;
 use keyloom_kit::{RecordKey, pack_one};
 
@@ -46,7 +46,7 @@ impl<K: RecordKey, V: 'static, P: KeyShape + 'static, C: Codec<V>> Attached<Inde
         let (mut found, mut after) = (Vec::new(), None);
         let mut holders: HashMap<KeyBuf, KeyBuf> = HashMap::new();
         while found.len() < limit {
-            let page = self.table.page(reader, (), Order::Ascending, CHUNK, after.as_ref())?;
+            let page = self.table.page(reader, .., CHUNK, after.as_ref())?;
             for (key, value) in &page.items {
                 let record = pack_one(key);
                 for parts in index.parts(key, value) {

@@ -1,13 +1,14 @@
 //! Records under consecutive numbers.
 
 use std::fmt;
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::ControlFlow;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{KeyRange, Order, Reader, Result, Store, Subspace, Writer};
 use keyloom_kit::derived::Attach;
 use keyloom_kit::{
-    Continuation, Inconsistency, Page, Progress, RecordKey, RepairOptions, Rule, Select, in_batches,
+    Continuation, Inconsistency, OrderedRange, Page, Progress, RecordKey, RepairOptions, Rule,
+    Select, in_batches,
 };
 
 use super::Sequence;
@@ -19,8 +20,8 @@ use crate::table::{Records, Table};
 /// This example is a mailbox:
 ///
 /// ```
-/// use keyloom::{Memory, Order, Result, Store, Subspace};
-/// use keyloom_tables::AppendLog;
+/// use keyloom::{Memory, Result, Store, Subspace};
+/// use keyloom_tables::{AppendLog, descending};
 /// let mail = AppendLog::<String, String>::new(&Subspace::new("mail"));
 /// let ada = "ada".to_owned();
 /// let store = Memory::new();
@@ -34,9 +35,9 @@ use crate::table::{Records, Table};
 ///     records.map(|record| record.map(|((_, number), _)| number)).collect::<Result<Vec<u64>>>()
 /// };
 /// // The newest first; then back from number 2, and forward from it.
-/// assert_eq!(numbers(&mut mail.range(&snapshot, &ada, .., Order::Descending)?)?, [4, 2, 1]);
-/// assert_eq!(numbers(&mut mail.range(&snapshot, &ada, ..2, Order::Descending)?)?, [1]);
-/// assert_eq!(numbers(&mut mail.range(&snapshot, &ada, 3.., Order::Ascending)?)?, [4]);
+/// assert_eq!(numbers(&mut mail.range(&snapshot, &ada, descending(..))?)?, [4, 2, 1]);
+/// assert_eq!(numbers(&mut mail.range(&snapshot, &ada, descending(..2))?)?, [1]);
+/// assert_eq!(numbers(&mut mail.range(&snapshot, &ada, 3..)?)?, [4]);
 /// # Ok::<(), keyloom::Error>(())
 /// ```
 pub struct AppendLog<C, V, K = Postcard> {
@@ -136,8 +137,8 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), number)))
     }
 
-    /// The records of a container with numbers in `numbers`; the newest first with
-    /// [`Order::Descending`]. The bounds need not be numbers of records.
+    /// The records of a container with numbers in `numbers`: the oldest first, or the newest
+    /// with [`descending`](crate::descending). The bounds need not be numbers of records.
     ///
     /// # Errors
     /// Errors of [`Table::range`].
@@ -145,10 +146,9 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         &self,
         reader: &'r R,
         container: &C,
-        numbers: impl RangeBounds<u64>,
-        order: Order,
+        numbers: impl OrderedRange<u64>,
     ) -> Result<Records<R::Entries<'r>, (C, u64), V, K>> {
-        self.records.range(reader, ids(container, numbers), order)
+        self.records.range(reader, ids(container, numbers))
     }
 
     /// At most `limit` of the records of [`range`](AppendLog::range), beginning after `after`.
@@ -159,12 +159,11 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> AppendLog<C, V, K> {
         &self,
         reader: &impl Reader,
         container: &C,
-        numbers: impl RangeBounds<u64>,
-        order: Order,
+        numbers: impl OrderedRange<u64>,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<((C, u64), V)>> {
-        self.records.page(reader, ids(container, numbers), order, limit, after)
+        self.records.page(reader, ids(container, numbers), limit, after)
     }
 
     /// Removes the records that are older than the last `keep` numbers, the oldest first, in

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, Order, Reader, Result, Subspace, Writer};
+use keyloom::{Error, Reader, Result, Subspace, Writer};
 use keyloom_kit::RecordKey;
 use serde::{Deserialize, Serialize};
 
@@ -175,7 +175,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> Sharded<C, V, K> {
             let of = (container.clone(), shard);
             // The key is (container, shard, number); the range fixes the first two.
             let behind = ids(&of.0, (shard, *position + 1)..=(shard, u64::MAX));
-            let page = self.records.page(reader, behind, Order::Ascending, limit, None)?;
+            let page = self.records.page(reader, behind, limit, None)?;
             for ((_, shard, number), value) in page.items {
                 *position = number;
                 new.push((ShardedId { shard, number }, value));

@@ -1,12 +1,12 @@
 //! Records by time, in buckets of a day or of another length.
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::time::Duration;
 
 use keyloom::value::{Codec, Postcard};
-use keyloom::{Error, KeyRange, Order, Reader, Result, Subspace, Writer};
-use keyloom_kit::RecordKey;
+use keyloom::{Error, KeyRange, Reader, Result, Subspace, Writer};
+use keyloom_kit::{InOrder, OrderedRange, RecordKey, in_order};
 
 use crate::table::{Records, Table};
 
@@ -22,7 +22,8 @@ use super::walk::ids;
 /// dropped without reading its records.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom::{Memory, Store, Subspace};
+/// use keyloom_tables::descending;
 /// use keyloom_tables::sequence::{TimeBuckets, first_id_at, ids_between};
 /// const HOUR_MS: u64 = 3_600_000;
 /// let readings = TimeBuckets::<u32, f64>::daily(&Subspace::new("readings"));
@@ -32,8 +33,8 @@ use super::walk::ids;
 /// })?;
 /// let snapshot = store.snapshot()?;
 /// // 1970-01-02, and the last two hours before 30 hours had gone.
-/// assert_eq!(readings.bucket(&snapshot, &7, 1, Order::Ascending)?.count(), 24);
-/// let back = readings.range(&snapshot, &7, ids_between(..30 * HOUR_MS), Order::Descending)?;
+/// assert_eq!(readings.bucket(&snapshot, &7, 1)?.count(), 24);
+/// let back = readings.range(&snapshot, &7, descending(ids_between(..30 * HOUR_MS)))?;
 /// let two = back.take(2).map(|record| record.map(|(_, value)| value)).collect::<Result<Vec<_>, _>>()?;
 /// assert_eq!(two, [29.0, 28.0]);
 /// drop(snapshot);
@@ -152,8 +153,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         &self,
         reader: &'r R,
         container: &C,
-        between: impl RangeBounds<Uuid>,
-        order: Order,
+        between: impl OrderedRange<Uuid>,
     ) -> Result<Records<R::Entries<'r>, (C, u64, Uuid), V, K>> {
         let place = |bound: Bound<&Uuid>| {
             Ok::<_, Error>(match bound {
@@ -162,8 +162,9 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
                 Bound::Unbounded => Bound::Unbounded,
             })
         };
-        let between = (place(between.start_bound())?, place(between.end_bound())?);
-        self.records.range(reader, ids(container, between), order)
+        let (order, (start, end)) = (between.order(), between.bounds());
+        let between = in_order((place(start)?, place(end)?), order);
+        self.records.range(reader, ids(container, between))
     }
 
     /// The records of one bucket of a container.
@@ -174,10 +175,10 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> TimeBuckets<C, V, K> {
         &self,
         reader: &'r R,
         container: &C,
-        bucket: u64,
-        order: Order,
+        bucket: impl Into<InOrder<u64>>,
     ) -> Result<Records<R::Entries<'r>, (C, u64, Uuid), V, K>> {
-        self.records.range(reader, ids(container, bucket..=bucket), order)
+        let InOrder { of: bucket, order } = bucket.into();
+        self.records.range(reader, ids(container, in_order(bucket..=bucket, order)))
     }
 
     /// The non-empty buckets of a container. Costs one range and one key read per bucket, whatever

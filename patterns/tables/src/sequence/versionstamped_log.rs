@@ -1,12 +1,12 @@
 //! Records under versionstamps.
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 use keyloom::key::Versionstamp;
 use keyloom::value::{Codec, Postcard};
-use keyloom::{KeyBuf, Order, Reader, Result, Subspace, VersionstampedKey, Writer};
-use keyloom_kit::RecordKey;
+use keyloom::{KeyBuf, Reader, Result, Subspace, VersionstampedKey, Writer};
+use keyloom_kit::{OrderedRange, RecordKey};
 
 use super::walk::ids;
 use crate::table::{Records, Table};
@@ -135,8 +135,8 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         txn.guarded(|txn| self.records.delete(txn, &(container.clone(), stamp)))
     }
 
-    /// The records of a container with stamps in `stamps`; the newest first with
-    /// [`Order::Descending`].
+    /// The records of a container with stamps in `stamps`: the oldest first, or the newest with
+    /// [`descending`](crate::descending).
     ///
     /// # Errors
     /// Errors of [`Table::range`].
@@ -144,10 +144,9 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         &self,
         reader: &'r R,
         container: &C,
-        stamps: impl RangeBounds<Versionstamp>,
-        order: Order,
+        stamps: impl OrderedRange<Versionstamp>,
     ) -> Result<Records<R::Entries<'r>, (C, Versionstamp), V, K>> {
-        self.records.range(reader, ids(container, stamps), order)
+        self.records.range(reader, ids(container, stamps))
     }
 
     /// The records appended to a container after the stamp `seen`, or from the first with `None`.
@@ -164,8 +163,7 @@ impl<C: RecordKey + Clone, V, K: Codec<V>> VersionstampedLog<C, V, K> {
         limit: usize,
     ) -> Result<Vec<(Versionstamp, V)>> {
         let behind = (seen.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-        let page =
-            self.records.page(reader, ids(container, behind), Order::Ascending, limit, None)?;
+        let page = self.records.page(reader, ids(container, behind), limit, None)?;
         Ok(page.items.into_iter().map(|((_, stamp), value)| (stamp, value)).collect())
     }
 }

@@ -1,20 +1,20 @@
 //! The key ranges of walks through a container.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
-use keyloom::{KeyRange, Pack, Subspace};
-use keyloom_kit::{Select, within};
+use keyloom::{KeyRange, Order, Pack, Subspace};
+use keyloom_kit::{InOrder, OrderedRange, Select, in_order, within};
 
 /// The keys of one container between two ids. Either bound may be open.
 pub(super) struct Ids<'c, C, I> {
     container: &'c C,
-    start: Bound<I>,
-    end: Bound<I>,
+    ids: InOrder<(Bound<I>, Bound<I>)>,
 }
 
 /// The ids of `container` in the range `ids`.
-pub(super) fn ids<C, I: Clone>(container: &C, ids: impl RangeBounds<I>) -> Ids<'_, C, I> {
-    Ids { container, start: ids.start_bound().cloned(), end: ids.end_bound().cloned() }
+pub(super) fn ids<C, I: Clone>(container: &C, ids: impl OrderedRange<I>) -> Ids<'_, C, I> {
+    let (start, end) = ids.bounds();
+    Ids { container, ids: in_order((start.cloned(), end.cloned()), ids.order()) }
 }
 
 // The ids may be a prefix of the records' ids, such as a bucket.
@@ -22,6 +22,10 @@ impl<P, C: Pack, I: Pack + Clone> Select<P> for Ids<'_, C, I> {
     fn key_range(&self, space: &Subspace) -> KeyRange<'static> {
         // A container that is a tuple is nested in the key, so it is one element here, too.
         let container = space.child(&(self.container,));
-        within((self.start.clone(), self.end.clone())).key_range(&container)
+        within(self.ids.of.clone()).key_range(&container)
+    }
+
+    fn order(&self) -> Order {
+        self.ids.order
     }
 }

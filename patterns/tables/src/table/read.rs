@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyloom::value::Codec;
-use keyloom::{Entry, Error, KeyBuf, Order, Pack, Reader, Result, Subspace, Writer};
+use keyloom::{Entry, Error, KeyBuf, Pack, Reader, Result, Subspace, Writer};
 use keyloom_kit::{Continuation, Page, RecordKey, Select, answers, get_many};
 
 use super::Table;
@@ -57,12 +57,13 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         Self::read_many(reader, &keys)
     }
 
-    /// The records whose keys `select` selects, in `order`. A key prefix selects the keys that
-    /// begin with it, and `()` selects all; [`Select`] lists the other forms.
+    /// The records whose keys `select` selects, in ascending order unless it is
+    /// [`descending`](crate::descending). A key prefix selects the keys that begin with it, and
+    /// `..` selects all; [`Select`] lists the other forms.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace};
-    /// use keyloom_tables::Table;
+    /// use keyloom::{Memory, Store, Subspace};
+    /// use keyloom_tables::{Table, descending};
     /// let orders = Table::<(u32, u32), String>::new(&Subspace::new("orders"));
     /// let store = Memory::new();
     /// store.transact(|txn| {
@@ -71,7 +72,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     ///     orders.put(txn, &(8, 1), &"bread".into())
     /// })?;
     /// let snapshot = store.snapshot()?;
-    /// let of_customer = orders.range(&snapshot, 7, Order::Descending)?;
+    /// let of_customer = orders.range(&snapshot, descending(7))?;
     /// let of_customer = of_customer.collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(of_customer, [((7, 2), "milk".into()), ((7, 1), "tea".into())]);
     /// # Ok::<(), keyloom::Error>(())
@@ -83,9 +84,8 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         &self,
         reader: &'r R,
         select: impl Select<K>,
-        order: Order,
     ) -> Result<Records<R::Entries<'r>, K, V, C>> {
-        let entries = reader.range(select.key_range(&self.space), order)?;
+        let entries = reader.range(select.key_range(&self.space), select.order())?;
         Ok(Records { entries, space: self.space.clone(), record: PhantomData, codec: PhantomData })
     }
 
@@ -96,7 +96,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// [`UnreadableEntry`] holds the continuation after it:
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom::{Memory, Store, Subspace, Writer};
     /// use keyloom_tables::{Table, UnreadableEntry};
     /// let words = Table::<u32, String>::new(&Subspace::new("words"));
     /// let store = Memory::new();
@@ -107,7 +107,7 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// let snapshot = store.snapshot()?;
     /// let (mut found, mut damaged, mut next) = (Vec::new(), Vec::new(), None);
     /// loop {
-    ///     next = match words.page(&snapshot, (), Order::Ascending, 10, next.as_ref()) {
+    ///     next = match words.page(&snapshot, .., 10, next.as_ref()) {
     ///         Ok(page) => {
     ///             found.extend(page.items);
     ///             page.next
@@ -130,14 +130,14 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
     /// ```
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_tables::Table;
     /// let table = Table::<u32, u32>::new(&Subspace::new("squares"));
     /// let store = Memory::new();
     /// store.transact(|txn| (0..5).try_for_each(|n| table.put(txn, &n, &(n * n))))?;
     /// let snapshot = store.snapshot()?;
-    /// let one = table.page(&snapshot, (), Order::Ascending, 3, None)?;
-    /// let two = table.page(&snapshot, (), Order::Ascending, 3, one.next.as_ref())?;
+    /// let one = table.page(&snapshot, .., 3, None)?;
+    /// let two = table.page(&snapshot, .., 3, one.next.as_ref())?;
     /// assert_eq!(two.items, [(3, 9), (4, 16)]);
     /// assert!(two.next.is_none());
     /// # Ok::<(), keyloom::Error>(())
@@ -150,11 +150,10 @@ impl<K: RecordKey, V, C: Codec<V>> Table<K, V, C> {
         &self,
         reader: &impl Reader,
         select: impl Select<K>,
-        order: Order,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<(K, V)>> {
-        let query = select.key_range(&self.space);
+        let (query, order) = (select.key_range(&self.space), select.order());
         let rest = Continuation::resume(after, query.clone(), order)?;
         let page = reader.page(rest, order, limit)?;
         let behind = |last: &[u8]| Continuation::behind(last, &query, order);

@@ -2,7 +2,7 @@
 
 use keyloom::{DynWriter, Error, Fault, Faulty, Metered, Order, Result, Store, Subspace};
 use keyloom_bitmaps::{Bitmap, CHUNK_IDS};
-use keyloom_tables::Continuation;
+use keyloom_tables::{Continuation, in_order};
 use roaring::RoaringBitmap;
 
 use super::sets::{LAST_CHUNK, Set, bitmap, put};
@@ -65,15 +65,14 @@ fn reads_cost_what_the_documentation_says<S: Store>(store: &Metered<S>, bitmap: 
     assert_eq!(reading(&|| bitmap.first(&snapshot).map(drop)), [0, 1, 1, 0]);
     assert_eq!(reading(&|| bitmap.last(&snapshot).map(drop)), [0, 1, 1, 0]);
     let two = CHUNK_IDS + 7..3 * CHUNK_IDS;
-    let ids =
-        |order| bitmap.ids(&snapshot, two.clone(), order).map(|ids| assert_eq!(ids.count(), 599));
+    let ids = |order| {
+        bitmap.ids(&snapshot, in_order(two.clone(), order)).map(|ids| assert_eq!(ids.count(), 599))
+    };
     assert_eq!(reading(&|| ids(Order::Ascending)), [0, 1, 2, 0]);
     assert_eq!(reading(&|| ids(Order::Descending)), [0, 1, 2, 0]);
-    let none =
-        || bitmap.ids(&snapshot, 5..5, Order::Ascending).map(|ids| assert_eq!(ids.count(), 0));
+    let none = || bitmap.ids(&snapshot, 5..5).map(|ids| assert_eq!(ids.count(), 0));
     assert_eq!(reading(&none), [0; 4]);
-    let page =
-        |after: Option<&Continuation>| bitmap.page(&snapshot, .., Order::Ascending, 150, after);
+    let page = |after: Option<&Continuation>| bitmap.page(&snapshot, .., 150, after);
     let first = page(None).unwrap();
     assert_eq!(reading(&|| page(None).map(drop)), [0, 1, 1, 0]);
     let second = page(first.next.as_ref()).unwrap();
@@ -137,7 +136,7 @@ pub fn a_fault_while_reading_ends_a_walk(store: &(impl Store + Clone)) {
         for order in [Order::Ascending, Order::Descending] {
             let snapshot = faulty.snapshot().unwrap();
             faulty.fail_at(n, Fault::Error);
-            let ids = bitmap.ids(&snapshot, .., order);
+            let ids = bitmap.ids(&snapshot, in_order(.., order));
             let ends: Vec<bool> = ids.map_or(vec![false], |ids| ids.map(|id| id.is_ok()).collect());
             faulty.clear_fault();
             let failed = ends.iter().filter(|is_ok| !**is_ok).count();
@@ -195,18 +194,18 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
 
 fn continuations_of_other_queries_are_refused(store: &impl Store, seats: &Bitmap) {
     let snapshot = store.snapshot().unwrap();
-    let next = seats.page(&snapshot, .., Order::Ascending, 1, None).unwrap().next.unwrap();
+    let next = seats.page(&snapshot, .., 1, None).unwrap().next.unwrap();
     let refused = |bitmap: &Bitmap, order| {
-        let error = bitmap.page(&snapshot, .., order, 1, Some(&next)).unwrap_err();
+        let error = bitmap.page(&snapshot, in_order(.., order), 1, Some(&next)).unwrap_err();
         assert!(error.to_string().contains("begin"), "{error}");
     };
     refused(seats, Order::Descending);
     refused(&bitmap(), Order::Ascending);
-    let error = seats.page(&snapshot, 1.., Order::Ascending, 1, Some(&next)).unwrap_err();
+    let error = seats.page(&snapshot, 1.., 1, Some(&next)).unwrap_err();
     assert!(error.to_string().contains("another query"), "{error}");
     let cut = Continuation::from_bytes(&next.as_bytes()[..next.as_bytes().len() - 1]);
-    seats.page(&snapshot, .., Order::Ascending, 1, Some(&cut)).unwrap_err();
+    seats.page(&snapshot, .., 1, Some(&cut)).unwrap_err();
     let stored = Continuation::from_bytes(next.as_bytes());
-    let rest = seats.page(&snapshot, .., Order::Ascending, 1, Some(&stored)).unwrap();
+    let rest = seats.page(&snapshot, .., 1, Some(&stored)).unwrap();
     assert_eq!((rest.items, rest.next), (vec![399], None));
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use keyloom::{Order, Reader, Result, Store, Subspace};
 use keyloom_bitmaps::{Bitmap, CHUNK_IDS};
+use keyloom_tables::in_order;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -66,5 +67,5 @@ pub fn put(store: &impl Store, bitmap: &Bitmap, set: &Set) {
 }
 
 pub fn all(reader: &impl Reader, bitmap: &Bitmap, order: Order) -> Result<Vec<u64>> {
-    bitmap.ids(reader, .., order)?.collect()
+    bitmap.ids(reader, in_order(.., order))?.collect()
 }

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use keyloom::{Metered, Order, Reader, Store, Subspace, Writer};
 use keyloom_bitmaps::Bitmap;
+use keyloom_tables::{descending, in_order};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use roaring::{RoaringBitmap, RoaringTreemap};
@@ -131,9 +132,9 @@ fn agrees_at(reader: &impl Reader, bitmap: &Bitmap, model: &Set, id: u64) {
         let expected =
             model.iter().copied().filter(|id| std::ops::RangeBounds::contains(&range, id));
         let expected: Vec<u64> = expected.collect();
-        let found = bitmap.ids(reader, range, Order::Ascending).unwrap();
+        let found = bitmap.ids(reader, range).unwrap();
         assert_eq!(found.collect::<Result<Vec<_>, _>>().unwrap(), expected);
-        let found = bitmap.ids(reader, range, Order::Descending).unwrap();
+        let found = bitmap.ids(reader, descending(range)).unwrap();
         let found = found.collect::<Result<Vec<_>, _>>().unwrap();
         assert!(found.iter().eq(expected.iter().rev()));
     }
@@ -159,7 +160,8 @@ pub fn pages_join_to_the_whole_whatever_is_written(store: &(impl Store + Clone))
         let (mut seen, mut next) = (Vec::new(), None);
         loop {
             let snapshot = store.snapshot().unwrap();
-            let page = bitmap.page(&snapshot, from.., order, limit, next.as_ref()).unwrap();
+            let page =
+                bitmap.page(&snapshot, in_order(from.., order), limit, next.as_ref()).unwrap();
             assert!(
                 page.items.len() <= limit && (page.next.is_none() || page.items.len() == limit)
             );

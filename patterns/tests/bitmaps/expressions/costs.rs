@@ -2,6 +2,7 @@
 
 use keyloom::{Metered, Order, Result, Store};
 use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS};
+use keyloom_tables::in_order;
 
 use super::trees::bitmap;
 use crate::bitmaps::sets::{Set, put};
@@ -65,12 +66,13 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(reading(&|| (a & b).first(&snapshot).map(drop)), [0, 2, 2]);
     assert_eq!(reading(&|| (a & b).last(&snapshot).map(drop)), [0, 2, 2]);
     let range = 2 * CHUNK_IDS..4 * CHUNK_IDS;
-    let ids =
-        |order| (a & b).ids(&snapshot, range.clone(), order).map(|ids| assert_eq!(ids.count(), 6));
+    let ids = |order| {
+        (a & b).ids(&snapshot, in_order(range.clone(), order)).map(|ids| assert_eq!(ids.count(), 6))
+    };
     assert_eq!(reading(&|| ids(Order::Ascending)), [0, 2, 4]);
     assert_eq!(reading(&|| ids(Order::Descending)), [0, 2, 4]);
     // A page ends with the chunk in which it is full, and checks whether there is another id.
-    let page = || (a & b).page(&snapshot, .., Order::Ascending, 5, None).map(drop);
+    let page = || (a & b).page(&snapshot, .., 5, None).map(drop);
     assert_eq!(reading(&page), [0, 2, 4]);
 }
 

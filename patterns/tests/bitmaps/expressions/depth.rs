@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use keyloom::{Memory, Order, Result, Store, Subspace};
+use keyloom::{Memory, Result, Store, Subspace};
 use keyloom_bitmaps::{Bitmap, BitmapExpr};
+use keyloom_tables::descending;
 use roaring::RoaringBitmap;
 
 use keyloom_testing::laws::clear;
@@ -65,11 +66,11 @@ pub fn deep_expressions_are_read_on_a_small_stack(store: &impl Store) {
         let snapshot = store.snapshot().unwrap();
         let (count, explain) = expr.explain(&snapshot).unwrap();
         assert_eq!((count, explain.seeks), (ids.len() as u64, 1));
-        let found = expr.clone().ids(&snapshot, .., Order::Descending).unwrap();
+        let found = expr.clone().ids(&snapshot, descending(..)).unwrap();
         let found = found.collect::<Result<Vec<u64>>>().unwrap();
         assert!(found.iter().eq(ids.iter().rev()));
-        let one = expr.page(&snapshot, .., Order::Ascending, 2, None).unwrap();
-        let two = expr.page(&snapshot, .., Order::Ascending, 2, one.next.as_ref()).unwrap();
+        let one = expr.page(&snapshot, .., 2, None).unwrap();
+        let two = expr.page(&snapshot, .., 2, one.next.as_ref()).unwrap();
         assert!(one.items.iter().chain(&two.items).eq(ids.iter().take(4)));
         assert_eq!(expr.rank(&snapshot, u64::MAX).unwrap(), count);
         assert_eq!(expr.select(&snapshot, 1).unwrap(), Some(ids[1]));
@@ -100,7 +101,7 @@ fn deep_expressions_of_one_shape_are_read() {
             };
             let (expr, bits) = (0..LEVELS).fold(leaves[3].clone(), fold);
             assert_eq!(expr.count(&snapshot).unwrap(), u64::from(bits.count_ones()), "{shape}");
-            let found = expr.ids(&snapshot, .., Order::Ascending).unwrap();
+            let found = expr.ids(&snapshot, ..).unwrap();
             assert!(found.map(Result::unwrap).eq(ids(bits)), "{shape}");
         }
     });
@@ -148,13 +149,13 @@ fn a_page_continues_with_an_expression_put_together_otherwise() {
     let terms: Vec<BitmapExpr> = leaves().into_iter().take(3).map(|leaf| leaf.0).collect();
     let [a, b, c] = terms.as_slice() else { panic!("three") };
     let whole = BitmapExpr::any_of(&terms);
-    let page = whole.page(&snapshot, .., Order::Ascending, 5, None).unwrap();
+    let page = whole.page(&snapshot, .., 5, None).unwrap();
     for same in [a | b | c, a | (b | c), (a.clone() | b) | c.clone()] {
-        let next = same.page(&snapshot, .., Order::Ascending, 5, page.next.as_ref()).unwrap();
+        let next = same.page(&snapshot, .., 5, page.next.as_ref()).unwrap();
         assert!(next.items[0] > page.items[4]);
     }
     for other in [a | c | b, a & b & c, a | b] {
-        other.page(&snapshot, .., Order::Ascending, 5, page.next.as_ref()).unwrap_err();
+        other.page(&snapshot, .., 5, page.next.as_ref()).unwrap_err();
     }
 }
 
@@ -171,10 +172,10 @@ fn a_page_refuses_an_expression_of_another_structure() {
     let deep = &(deep ^ &leaves[2]);
     let queries = [a - b - deep, a - (deep - b), a - (b | deep), a - (b - deep), (a ^ b) - deep];
     for (n, query) in queries.iter().enumerate() {
-        let page = query.page(&snapshot, .., Order::Ascending, 1, None).unwrap();
+        let page = query.page(&snapshot, .., 1, None).unwrap();
         assert!(page.next.is_some(), "{n}");
         for (other, next) in queries.iter().enumerate() {
-            let next = next.page(&snapshot, .., Order::Ascending, 1, page.next.as_ref());
+            let next = next.page(&snapshot, .., 1, page.next.as_ref());
             assert_eq!(next.is_ok(), n == other, "{n} {other}");
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use keyloom::{Error, Memory, Order, Store, Subspace};
+use keyloom::{Error, Memory, Store, Subspace};
 use keyloom_bitmaps::{BitSliced, Bitmap, BitmapExpr, CHUNK_IDS};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -186,7 +186,7 @@ fn more_ids_than_can_be_kept_are_refused() {
         refused(expr.to_treemap(&snapshot).unwrap_err());
         refused(store.transact(|txn| expr.store_in(txn, &into)).unwrap_err());
         refused(expr.to_roaring(&snapshot).unwrap_err());
-        let ids = expr.ids(&snapshot, .., Order::Ascending).unwrap().take(3);
+        let ids = expr.ids(&snapshot, ..).unwrap().take(3);
         assert_eq!(ids.map(Result::unwrap).max(), expr.select(&snapshot, 2).unwrap());
     }
     let snapshot = store.snapshot().unwrap();

@@ -2,7 +2,7 @@
 
 use keyloom::{Error, Fault, Faulty, Order, Store, Writer};
 use keyloom_bitmaps::{BitmapExpr, CHUNK_IDS};
-use keyloom_tables::Continuation;
+use keyloom_tables::{Continuation, in_order};
 use roaring::RoaringBitmap;
 
 use super::trees::bitmap;
@@ -27,7 +27,7 @@ pub fn a_fault_while_reading_ends_a_query(store: &(impl Store + Clone)) {
         for order in [Order::Ascending, Order::Descending] {
             let snapshot = faulty.snapshot().unwrap();
             faulty.fail_at(n, Fault::Error);
-            let ids = expr.ids(&snapshot, .., order).unwrap();
+            let ids = expr.ids(&snapshot, in_order(.., order)).unwrap();
             let ends: Vec<bool> = ids.map(|id| id.is_ok()).collect();
             faulty.clear_fault();
             let failed = ends.iter().filter(|is_ok| !**is_ok).count();
@@ -64,7 +64,7 @@ pub fn damage_is_reported_with_its_key(store: &impl Store) {
         assert!(error.contains(r#"at key ("bitmap", 1, 2)"#) && error.contains(told), "{error}");
         let error = BitmapExpr::from(bitmap(1)).to_treemap(&snapshot).unwrap_err().to_string();
         assert!(error.contains(r#"at key ("bitmap", 1, 2)"#) && error.contains(told), "{error}");
-        let mut ids = expr.ids(&snapshot, .., Order::Ascending).unwrap();
+        let mut ids = expr.ids(&snapshot, ..).unwrap();
         assert!(ids.by_ref().any(|id| id.is_err()) && ids.next().is_none());
     }
     let foreign = bitmap(0).space().pack(&("not", "a chunk"));
@@ -82,15 +82,12 @@ pub fn damage_is_reported_with_its_key(store: &impl Store) {
 pub fn bad_input_is_refused(store: &impl Store) {
     let expr = prepare(store);
     let snapshot = store.snapshot().unwrap();
-    let page = |expr: &BitmapExpr, after: &Continuation| {
-        expr.page(&snapshot, .., Order::Ascending, 3, Some(after))
-    };
-    let after = expr.page(&snapshot, .., Order::Ascending, 3, None).unwrap().next.unwrap();
+    let page = |expr: &BitmapExpr, after: &Continuation| expr.page(&snapshot, .., 3, Some(after));
+    let after = expr.page(&snapshot, .., 3, None).unwrap().next.unwrap();
     assert_eq!(page(&expr, &after).unwrap().items.len(), 3);
     let [a, b] = [0, 1].map(|n| BitmapExpr::from(bitmap(n)));
     let held = |ids: [u32; 2]| &a | RoaringBitmap::from(ids);
-    let of_held =
-        held([1, 7]).page(&snapshot, .., Order::Ascending, 3, None).unwrap().next.unwrap();
+    let of_held = held([1, 7]).page(&snapshot, .., 3, None).unwrap().next.unwrap();
     page(&held([1, 7]), &of_held).unwrap();
     for (other, after) in [
         (&a & &b, &after),
@@ -103,7 +100,7 @@ pub fn bad_input_is_refused(store: &impl Store) {
         assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
         assert!(error.to_string().contains("another query"), "{error}");
     }
-    let error = expr.page(&snapshot, 1.., Order::Ascending, 3, Some(&after)).unwrap_err();
+    let error = expr.page(&snapshot, 1.., 3, Some(&after)).unwrap_err();
     assert!(error.to_string().contains("another query"), "{error}");
 
     let large = BitmapExpr::range(u64::from(u32::MAX) - 1..=1 << 32);

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use keyloom::{Order, Reader, Result, Store, Subspace};
 use keyloom_bitmaps::{BitSliced, Bitmap, BitmapExpr, CHUNK_IDS};
-use keyloom_tables::Continuation;
+use keyloom_tables::{Continuation, in_order};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use roaring::{RoaringBitmap, RoaringTreemap};
@@ -143,7 +143,8 @@ pub fn any_tree_is_what_roaring_makes_of_it(store: &impl Store) {
         assert_eq!(expr.to_treemap(&snapshot).unwrap(), expected);
         assert_eq!(expr.first(&snapshot).unwrap(), expected.min());
         assert_eq!(expr.last(&snapshot).unwrap(), expected.max());
-        let ids = |order| expr.ids(&snapshot, .., order).unwrap().collect::<Result<Vec<u64>>>();
+        let ids =
+            |order| expr.ids(&snapshot, in_order(.., order)).unwrap().collect::<Result<Vec<u64>>>();
         assert!(ids(Order::Ascending).unwrap().into_iter().eq(&expected));
         assert!(ids(Order::Descending).unwrap().into_iter().eq(expected.iter().rev()));
         let held = expr.hold(&snapshot).unwrap();
@@ -172,7 +173,7 @@ pub fn any_tree_is_read_in_part(store: &impl Store) {
                 let range = id.saturating_sub(CHUNK_IDS + 5)..=id.saturating_add(7);
                 let there = &expected & filled(&range);
                 for order in [Order::Ascending, Order::Descending] {
-                    let ids = expr.ids(&snapshot, range.clone(), order).unwrap();
+                    let ids = expr.ids(&snapshot, in_order(range.clone(), order)).unwrap();
                     let ids = ids.collect::<Result<BTreeSet<u64>>>().unwrap();
                     assert!(ids.into_iter().eq(&there));
                 }
@@ -209,7 +210,7 @@ impl ConcatSome for Vec<Set> {
 pub fn pages(reader: &impl Reader, expr: &BitmapExpr, order: Order, limit: usize) -> Vec<u64> {
     let (mut ids, mut next): (Vec<u64>, Option<Continuation>) = (Vec::new(), None);
     loop {
-        let page = expr.page(reader, .., order, limit, next.as_ref()).unwrap();
+        let page = expr.page(reader, in_order(.., order), limit, next.as_ref()).unwrap();
         ids.extend(&page.items);
         assert!(page.items.len() <= limit && (page.next.is_none() || page.items.len() == limit));
         match page.next {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Bound;
 
-use keyloom::{Desc, Order, Result, Store, Subspace, pack};
+use keyloom::{Desc, Result, Store, Subspace, pack};
 use keyloom_bitmaps::{InvertedIndex, one};
 use keyloom_tables::parts::{KeyShape, PackAs, Parts, PrefixOf};
 use keyloom_tables::{Index, Table, entry, within};
@@ -64,7 +64,7 @@ where
             let distinct = bitmaps.distinct(&snapshot, "f", within(both.clone())).unwrap();
             assert_eq!(distinct, expected.len() as u64, "{what}");
             let found = bitmaps
-                .values::<_, T, _>(&snapshot, "f", within(both.clone()), Order::Ascending)
+                .values::<_, T, _>(&snapshot, "f", within(both.clone()))
                 .unwrap()
                 .map(|value| value.map(|value| pack(&(value,))));
             let mut sorted: Vec<_> =

@@ -3,8 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::{
-    DynWriter, Error, Fault, Faulty, Limits, Memory, Metered, Order, Result, Store, Subspace,
-    Writer,
+    DynWriter, Error, Fault, Faulty, Limits, Memory, Metered, Result, Store, Subspace, Writer,
 };
 use keyloom_bitmaps::{InvertedIndex, InvertedIndexError, one};
 use keyloom_tables::Maintained;
@@ -73,11 +72,11 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let (_, cost) = metered.measure(|_| index.any_of_terms(&snapshot, "city", list()).unwrap());
     assert_eq!((cost.round_trips, counts(cost)), (1, [0, 301, 1, 0]), "one wait for a list");
     let forward_range = || {
-        assert_eq!(index.forward_range(&snapshot, 10..20, Order::Ascending).unwrap().count(), 10);
+        assert_eq!(index.forward_range(&snapshot, 10..20).unwrap().count(), 10);
     };
     assert_eq!(reading(&forward_range), [0, 1 + 4, 1 + 4, 0]);
     let values = || {
-        let values = index.value_counts::<_, String, _>(&snapshot, "city", (), Order::Ascending);
+        let values = index.value_counts::<_, String, _>(&snapshot, "city", ..);
         assert_eq!(
             values.unwrap().map(Result::unwrap).collect::<Vec<_>>(),
             [("Oslo".into(), 1_001)]
@@ -99,11 +98,10 @@ pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
     let ask = || -> Result<(u64, u64, usize, usize, usize)> {
         let snapshot = faulty.snapshot()?;
         let index = &of.index;
-        let counts = index.value_counts::<_, String, _>(&snapshot, "site", (), Order::Ascending)?;
+        let counts = index.value_counts::<_, String, _>(&snapshot, "site", ..)?;
         let counts = counts.collect::<Result<Vec<_>>>()?.len();
         let any = index.any_term(&snapshot, "city", ())?.count(&snapshot)?;
-        let direct =
-            index.forward_range(&snapshot, .., Order::Ascending)?.collect::<Result<Vec<_>>>()?;
+        let direct = index.forward_range(&snapshot, ..)?.collect::<Result<Vec<_>>>()?;
         let faults = index.check(&snapshot, &of.table)?.len();
         Ok((any, index.distinct(&snapshot, "city", ())?, counts, direct.len(), faults))
     };
@@ -253,7 +251,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
         let snapshot = store.snapshot().unwrap();
         named(index.term("member", true).unwrap().count(&snapshot).unwrap_err());
         named(index.any_term(&snapshot, "member", true).unwrap_err());
-        let counts = index.value_counts::<_, bool, _>(&snapshot, "member", (), Order::Ascending);
+        let counts = index.value_counts::<_, bool, _>(&snapshot, "member", ..);
         named(counts.unwrap().find_map(Result::err).unwrap());
         let faults = index.check(&snapshot, &of.table).unwrap();
         assert!(faults.iter().any(|fault| fault.key[..] == *key), "{faults:?}");

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::ops::ControlFlow;
 
 use keyloom::key::Subspace;
-use keyloom::{DynWriter, KeyRange, Order, Reader, Result, Store, Writer};
+use keyloom::{DynWriter, KeyRange, Reader, Result, Store, Writer};
 use keyloom_bitmaps::{BitmapExpr, InvertedIndex, one};
 use keyloom_tables::derived::RepairOptions;
 use keyloom_tables::table::RecordKey;
@@ -80,13 +80,13 @@ impl<K: RecordKey + Ord + Clone + Debug> Audience<K> {
     }
 
     pub fn records(&self, reader: &impl Reader) -> BTreeMap<K, User> {
-        let records = self.table.range(reader, (), Order::Ascending).unwrap();
+        let records = self.table.range(reader, ..).unwrap();
         records.collect::<Result<_>>().unwrap()
     }
 
     /// The keys of the records that an expression finds.
     pub fn found(&self, reader: &impl Reader, expr: &BitmapExpr) -> BTreeSet<K> {
-        let ids = expr.ids(reader, .., Order::Ascending).unwrap();
+        let ids = expr.ids(reader, ..).unwrap();
         let ids = ids.collect::<Result<Vec<u64>>>().unwrap();
         let keys = self.index.keys(reader, ids).unwrap();
         keys.into_iter().map(Option::unwrap).collect()

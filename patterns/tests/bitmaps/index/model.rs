@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use keyloom::{DynWriter, KeyRange, Order, Reader, Result, Store};
 use keyloom_tables::table::RecordKey;
-use keyloom_tables::{starting_with, within};
+use keyloom_tables::{descending, in_order, starting_with, within};
 use proptest::prelude::*;
 
 use super::fixture::{
@@ -64,10 +64,9 @@ pub fn compare<K: RecordKey + Ord + Clone + Debug>(
         for value in model.values().flat_map(|user| values(field, user)) {
             *counts.entry(value).or_default() += 1;
         }
-        let found =
-            index.value_counts::<_, String, _>(reader, field, (), Order::Ascending).unwrap();
+        let found = index.value_counts::<_, String, _>(reader, field, ()).unwrap();
         assert_eq!(found.collect::<Result<BTreeMap<_, _>>>().unwrap(), counts);
-        let found = index.values::<_, String, _>(reader, field, (), Order::Descending).unwrap();
+        let found = index.values::<_, String, _>(reader, field, descending(..)).unwrap();
         let wanted: Vec<String> = counts.keys().rev().cloned().collect();
         assert_eq!(found.collect::<Result<Vec<_>>>().unwrap(), wanted);
         assert_eq!(index.distinct(reader, field, ()).unwrap(), counts.len() as u64);
@@ -143,13 +142,13 @@ fn compare_direct<K: RecordKey + Ord + Clone + Debug>(
     }
     ids.sort_unstable();
     let forward_range = |order| {
-        let all = of.index.forward_range(reader, .., order).unwrap();
+        let all = of.index.forward_range(reader, in_order(.., order)).unwrap();
         all.map(|entry| entry.unwrap().0).collect::<Vec<u64>>()
     };
     assert_eq!(forward_range(Order::Ascending), ids);
     assert!(forward_range(Order::Descending).into_iter().rev().eq(ids.iter().copied()));
     if let [first, .., last] = ids[..] {
-        let inner = of.index.forward_range(reader, first + 1..last, Order::Ascending).unwrap();
+        let inner = of.index.forward_range(reader, first + 1..last).unwrap();
         assert_eq!(inner.count(), ids.len() - 2);
     }
 }
@@ -201,7 +200,7 @@ pub fn an_index_answers_as_a_filter_over_the_records(store: &(impl Store + Clone
         assert_eq!(of.faults(store), []);
         compare(&of, &store.snapshot().unwrap(), &model);
         let snapshot = store.snapshot().unwrap();
-        let ids = of.index.all().ids(&snapshot, .., Order::Ascending).unwrap();
+        let ids = of.index.all().ids(&snapshot, ..).unwrap();
         assert!(ids.map(Result::unwrap).eq(0..model.len() as u64), "ids are dense again");
     });
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use keyloom::key::{DecodeError, Packer, Unpacker};
-use keyloom::{Memory, Order, Pack, Result, RetryPolicy, Store, Subspace, Unpack, Writer};
+use keyloom::{Memory, Pack, Result, RetryPolicy, Store, Subspace, Unpack, Writer};
 use keyloom_bitmaps::{CHUNK_IDS, InvertedIndex, InvertedIndexError, one};
 use keyloom_tables::Maintained;
 use keyloom_tables::Table;
@@ -163,7 +163,7 @@ fn a_steady_writer_does_not_keep_a_repair_from_its_end() {
     assert!(steps > 16 * 2, "{steps}");
     let snapshot = store.snapshot().unwrap();
     assert_eq!(plain.check(&snapshot, &table.clone().with(&plain)).unwrap(), []);
-    let all = plain.all().ids(&snapshot, .., Order::Ascending).unwrap();
+    let all = plain.all().ids(&snapshot, ..).unwrap();
     let all = all.collect::<Result<Vec<u64>>>().unwrap();
     assert!(all.into_iter().eq(0..u64::from(RECORDS) + 127));
 }
@@ -269,7 +269,7 @@ fn the_largest_number_is_an_id_unless_a_universe_excludes_it() {
     store.transact(|txn| table.put_many(txn, [(3, 5), (u64::MAX, 5)])).unwrap();
     let ids = |index: &InvertedIndex<u64, u32>| {
         let (five, snapshot) = (index.term("n", 5).unwrap(), store.snapshot().unwrap());
-        five.ids(&snapshot, .., Order::Ascending).unwrap().collect::<Result<Vec<u64>>>().unwrap()
+        five.ids(&snapshot, ..).unwrap().collect::<Result<Vec<u64>>>().unwrap()
     };
     assert_eq!(ids(&index), [3, u64::MAX]);
     assert_eq!(index.check(&store.snapshot().unwrap(), &table).unwrap(), []);

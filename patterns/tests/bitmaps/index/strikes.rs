@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::LazyLock;
 
 use keyloom::key::Subspace;
-use keyloom::{Order, Result, Store};
+use keyloom::{Result, Store};
 use keyloom_bitmaps::{InvertedIndex, one};
 use keyloom_tables::{Maintained, Table, starting_with, within};
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ fn strikes_are_found_and_counted() {
         all.iter().filter(|(_, s)| is_so(s)).map(|(id, _)| u64::from(*id)).collect()
     };
     let found = |expr: &keyloom_bitmaps::BitmapExpr| {
-        let ids = expr.ids(&snapshot, .., Order::Ascending).unwrap();
+        let ids = expr.ids(&snapshot, ..).unwrap();
         ids.collect::<Result<BTreeSet<u64>>>().unwrap()
     };
     // In California, in an approach, not at night of a year, and expensive.
@@ -107,8 +107,7 @@ fn strikes_are_found_and_counted() {
     for (_, strike) in all.iter().filter(|(_, s)| !s.state.is_empty()) {
         *states.entry(strike.state.clone()).or_default() += 1;
     }
-    let counts =
-        index.value_counts::<_, String, _>(&snapshot, "state", (), Order::Ascending).unwrap();
+    let counts = index.value_counts::<_, String, _>(&snapshot, "state", ..).unwrap();
     assert_eq!(counts.collect::<Result<BTreeMap<_, _>>>().unwrap(), states);
     assert_eq!(index.check(&snapshot, &table).unwrap(), []);
 }

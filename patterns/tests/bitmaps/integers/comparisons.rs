@@ -4,6 +4,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use keyloom::{Order, Result, Store};
 use keyloom_bitmaps::BitmapExpr;
+use keyloom_tables::in_order;
 use proptest::prelude::*;
 
 use super::values::{Values, integers, store_values, value, values};
@@ -50,7 +51,8 @@ fn compare(store: &impl Store, expr: &BitmapExpr, values: &Values, takes: impl F
     let snapshot = store.snapshot().unwrap();
     let expected = values.iter().filter(|(_, value)| takes(**value)).map(|(id, _)| *id);
     let expected: Vec<u64> = expected.collect();
-    let ids = |order| expr.ids(&snapshot, .., order).unwrap().collect::<Result<Vec<u64>>>();
+    let ids =
+        |order| expr.ids(&snapshot, in_order(.., order)).unwrap().collect::<Result<Vec<u64>>>();
     assert_eq!(ids(Order::Ascending).unwrap(), expected);
     assert!(ids(Order::Descending).unwrap().iter().eq(expected.iter().rev()));
     assert_eq!(expr.count(&snapshot).unwrap(), expected.len() as u64);

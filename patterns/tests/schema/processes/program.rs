@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use keyloom::lmdb::Durability;
 use keyloom::value::shape::Shape;
 use keyloom::value::{Codec, Json, Postcard};
-use keyloom::{Lmdb, Order, Result, Store, Writer};
+use keyloom::{Lmdb, Result, Store, Writer};
 use keyloom_patterns::aggregate::contribution;
 use keyloom_patterns::parts::AnyParts;
 use keyloom_patterns::{Attached, Index, Maintained, Schema, SchemaError, Table, Totals, entry};
@@ -217,7 +217,7 @@ impl<'s, S: Store, V: Record, C: Codec<V> + Codec<f64>> Program<'s, S, V, C> {
         };
         let totals = self.totals.at(&snapshot)?;
         let totals = Some(of_towns(|town| totals.get(&snapshot, town))?);
-        let records = self.sales.range(&snapshot, (), Order::Ascending)?;
+        let records = self.sales.range(&snapshot, ..)?;
         let records = records.map(|record| record.map(|(id, record)| (id, record.sale())));
         match records.collect() {
             Ok(records) => Ok(Said::Read { records, by_town, totals }),
@@ -232,11 +232,11 @@ impl<'s, S: Store, V: Record, C: Codec<V> + Codec<f64>> Program<'s, S, V, C> {
         let space = self.by_town.as_ref().unwrap().space();
         let index = Index::new(&space, |_: &u32, record: &V| entry(&record.sale().town));
         let ids = |town: &str| {
-            let found = index.range(&snapshot, town, Order::Ascending)?;
+            let found = index.range(&snapshot, town)?;
             found.map(|found| found?.record_key()).collect::<Result<Vec<u32>>>()
         };
         let by_town = of_towns(ids).unwrap_or_default();
-        let records = self.sales.range(&snapshot, (), Order::Ascending)?;
+        let records = self.sales.range(&snapshot, ..)?;
         let records = records.map(|record| record.map(|(id, record)| (id, record.sale())));
         Ok(Said::Read {
             records: records.collect::<Result<_>>()?,

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{MAX_KEY_BYTES, Order, Reader, Result, Store, Subspace, Writer, check_key};
-use keyloom_kit::{Inconsistency, Progress};
+use keyloom_kit::{InOrder, Inconsistency, Progress};
 
 use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
@@ -34,20 +34,19 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     fn children<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
+        parent: impl Into<InOrder<Option<NodeId>>>,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
-        self.children_of(reader, parent.into(), order)
+        self.children_of(reader, parent.into())
     }
 
     fn children_after<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
+        parent: impl Into<InOrder<Option<NodeId>>>,
         last: NodeId,
-        order: Order,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
-        let (parent, (link, _)) = (parent.into(), self.known(reader, last)?);
+        let InOrder { of: parent, order } = parent.into();
+        let (link, _) = self.known(reader, last)?;
         if link.parent != parent {
             return Err(not_below(last, parent));
         }
@@ -118,7 +117,7 @@ impl<V: 'static, C: Codec<V>> Tree for AdjacencyList<V, C> {
     ) -> Result<Option<NodeId>> {
         let parent = parent.into();
         if !self.unique_names {
-            return first_named(self.children_of(reader, parent, Order::Ascending)?, name);
+            return first_named(self.children_of(reader, parent.into())?, name);
         }
         let key = self.name_key(parent, name);
         let Some(id) = parent else { return self.named(reader, &key) };

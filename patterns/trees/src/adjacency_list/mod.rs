@@ -149,7 +149,7 @@ use link::Link;
 /// A tree whose nodes store their parents.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom::{Memory, Store, Subspace};
 /// use keyloom_trees::{AdjacencyList, Nested, InsertAt, Tree};
 ///
 /// let tree = AdjacencyList::<u32>::new(&Subspace::new("goods"));
@@ -163,7 +163,7 @@ use link::Link;
 ///
 /// let snapshot = store.snapshot()?;
 /// let fruit: Vec<String> = tree
-///     .children(&snapshot, 1, Order::Ascending)?
+///     .children(&snapshot, 1)?
 ///     .map(|node| Ok(node?.name()?.to_owned()))
 ///     .collect::<keyloom::Result<_>>()?;
 /// assert_eq!(fruit, ["apples", "pears"]);

@@ -2,6 +2,7 @@
 
 use keyloom::key::{Unpack, Unpacker};
 use keyloom::{Error, KeyRange, Order, Reader, Result};
+use keyloom_kit::InOrder;
 
 use super::AdjacencyList;
 use super::link::{Link, TOMBSTONE};
@@ -69,8 +70,7 @@ impl<V, C> AdjacencyList<V, C> {
     pub(super) fn children_of<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: Option<NodeId>,
-        order: Order,
+        InOrder { of: parent, order }: InOrder<Option<NodeId>>,
     ) -> Result<impl Iterator<Item = Result<TreeNode<R::Bytes<'r>, V, C>>> + use<'r, V, C, R>> {
         self.expect_parent(reader, parent)?;
         self.children_in(reader, self.entries_of(parent), order)

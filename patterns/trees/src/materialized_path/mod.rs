@@ -159,7 +159,7 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::{Inconsistency, Progress, get_many};
+use keyloom_kit::{InOrder, Inconsistency, Progress, get_many};
 
 use super::tree::{
     NodeOf, NodeRecords, NodeTable, VisitOf, first_named, follow, not_below, stoppable,
@@ -295,10 +295,9 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
     fn children<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
+        parent: impl Into<InOrder<Option<NodeId>>>,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
-        let parent = parent.into();
+        let InOrder { of: parent, order } = parent.into();
         let (path, steps) = self.layout.expect_parent(reader, parent)?;
         let origin = Origin::new(&self.layout, (parent, &path), &(1..=1));
         let range = origin.range();
@@ -310,11 +309,10 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
     fn children_after<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
+        parent: impl Into<InOrder<Option<NodeId>>>,
         last: NodeId,
-        order: Order,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
-        let parent = parent.into();
+        let InOrder { of: parent, order } = parent.into();
         let (path, steps) = self.layout.expect(reader, last)?;
         if self.parent_id(reader, &path)? != parent {
             return Err(not_below(last, parent));
@@ -440,7 +438,7 @@ impl<V: 'static, C: Codec<V>> Tree for MaterializedPath<V, C> {
             let (path, steps) = self.layout.expect_parent(reader, parent)?;
             return self.at_path(reader, &by_name(&path, name), steps.as_ref());
         }
-        first_named(self.children(reader, parent, Order::Ascending)?, name)
+        first_named(self.children(reader, parent)?, name)
     }
 
     fn node_at<'n>(

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{KeyBuf, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::{Inconsistency, Progress, get_many};
+use keyloom_kit::{InOrder, Inconsistency, Progress, get_many};
 use smallvec::SmallVec;
 
 use super::NestedSets;
@@ -68,10 +68,9 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     fn children<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
+        parent: impl Into<InOrder<Option<NodeId>>>,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
-        let parent = parent.into();
+        let InOrder { of: parent, order } = parent.into();
         let (view, span) = self.span_of(reader, parent)?;
         let inside = match parent {
             None => span,
@@ -84,11 +83,10 @@ impl<V: 'static, C: Codec<V>> Tree for NestedSets<V, C> {
     fn children_after<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
+        parent: impl Into<InOrder<Option<NodeId>>>,
         last: NodeId,
-        order: Order,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
-        let parent = parent.into();
+        let InOrder { of: parent, order } = parent.into();
         let (view, at) = View::of_node(&self.keys, reader, last)?;
         if at.parent != parent {
             return Err(not_below(last, parent));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use keyloom::{Limits, Memory, Order, Reader, Store, Subspace, Writer};
+use keyloom_kit::in_order;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -134,7 +135,7 @@ fn same(tree: &NestedSets<u32>, store: &Memory, naive: &Naive) {
     assert_eq!(found, expected);
     for (_, id) in &expected {
         for order in [Order::Ascending, Order::Descending] {
-            let children = tree.children(&snapshot, *id, order).unwrap();
+            let children = tree.children(&snapshot, in_order(*id, order)).unwrap();
             let children: Vec<_> = children.map(|child| child.unwrap().id()).collect();
             let mut expected = naive.children(Some(*id)).to_vec();
             if order == Order::Descending {
@@ -422,7 +423,7 @@ fn tree_of_the_first_format_is_relabelled_at_once_or_in_steps() {
         assert!(wide(&store) > CHILDREN as usize / 2);
         let snapshot = store.snapshot().unwrap();
         tree.check_each(&snapshot, |found| panic!("{found}")).unwrap();
-        let children = tree.children(&snapshot, 0, Order::Ascending).unwrap();
+        let children = tree.children(&snapshot, 0).unwrap();
         let children: Vec<NodeId> = children.map(|child| child.unwrap().id()).collect();
         let expected =
             (1..CHILDREN / 2).chain(CHILDREN + 1..=CHILDREN + 60).chain(CHILDREN / 2..=CHILDREN);

@@ -4,11 +4,10 @@ use std::fmt;
 
 use keyloom::{Order, Reader, Result, Subspace, pack};
 use keyloom_kit::parts::AnyParts;
-use keyloom_kit::{Continuation, Page, RecordKey, Scan, scan, starting_with};
+use keyloom_kit::{InOrder, RecordKey, Scan, scan, starting_with};
 use keyloom_tables::aggregate::Grouping;
-use keyloom_tables::index::{Found, FoundEntries, Index, IndexEntries, IndexQuery};
+use keyloom_tables::index::{Found, Index, IndexEntries, IndexQuery};
 use keyloom_tables::stands_on_index;
-use keyloom_tables::table::Table;
 
 use super::label_path::LabelPath;
 use super::pattern::PathPattern;
@@ -29,7 +28,7 @@ use super::tokenizer::PathTokenizer;
 /// path precede those below it.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Result, Store, Subspace};
+/// use keyloom::{Memory, Result, Store, Subspace};
 /// use keyloom_tables::Table;
 /// use keyloom_trees::path::{PathHierarchy, PathTokenizer};
 /// let space = Subspace::new("files");
@@ -42,7 +41,7 @@ use super::tokenizer::PathTokenizer;
 /// let all = ["/clinton/projects/a.txt", "/clinton/projects/b.txt", "/clinton/mail", "/ada/notes"];
 /// store.transact(|txn| files.put_many(txn, (0..).zip(all.map(String::from))))?;
 /// let snapshot = store.snapshot()?;
-/// let found = by_path.below(&snapshot, "/clinton/projects", Order::Ascending)?;
+/// let found = by_path.below("/clinton/projects").entries(&snapshot)?;
 /// let found = found.map(|found| found?.record_key()).collect::<Result<Vec<u32>>>()?;
 /// assert_eq!(found, [0, 1]);
 /// let facets = by_path.facets(&snapshot, "/clinton")?;
@@ -103,42 +102,13 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
         self.tokenizer
     }
 
-    /// The entries at the path of `token` and below it; all entries for the empty token. Costs 1
-    /// range, and reads what it returns.
-    ///
-    /// # Errors
-    /// As [`Index::range`].
-    pub fn below<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        token: &str,
-        order: Order,
-    ) -> Result<FoundEntries<R::Entries<'r>, K>> {
-        self.index.range(reader, self.select(token), order)
-    }
-
-    /// At most `limit` of the entries of [`below`](PathHierarchy::below), after `after`.
-    ///
-    /// # Errors
-    /// As [`IndexQuery::page`].
-    pub fn page<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        token: &str,
-        order: Order,
-        limit: usize,
-        after: Option<&Continuation>,
-    ) -> Result<Page<Found<R::Bytes<'r>, K>>> {
-        self.query(token, order, limit, after).page(reader)
-    }
-
-    /// The records of one [`page`](PathHierarchy::page). Costs two round trips.
+    /// A query for the entries at the path of `token` and below it; for all entries if it is empty.
+    /// Costs what each [`IndexQuery`] does.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace};
-    /// use keyloom_trees::path::PathHierarchy;
+    /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_tables::Table;
-    /// use keyloom_trees::path::PathTokenizer;
+    /// use keyloom_trees::path::{PathHierarchy, PathTokenizer};
     /// let by_path = PathHierarchy::new(
     ///     &Subspace::new("by_path"),
     ///     PathTokenizer::new(),
@@ -149,35 +119,14 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// let all = ["/usr/bin/ls", "/usr/lib/libc", "/etc/hosts", "/usr/bin/cp"];
     /// store.transact(|txn| files.put_many(txn, (0..).zip(all.map(String::from))))?;
     /// let snapshot = store.snapshot()?;
-    /// let first = by_path.records(&snapshot, &files, "/usr", Order::Ascending, 2, None)?;
+    /// let first = by_path.below("/usr").limit(2).records(&snapshot, &files)?;
     /// assert_eq!(first.items, [(3, "/usr/bin/cp".into()), (0, "/usr/bin/ls".into())]);
-    /// let rest = by_path.page(&snapshot, "/usr", Order::Ascending, 2, first.next.as_ref())?;
-    /// assert_eq!(rest.items[0].record_key()?, 1);
+    /// let rest = by_path.below("/usr").limit(2).after(first.next.as_ref()).keys(&snapshot)?;
+    /// assert_eq!(rest.items, [1]);
     /// # Ok::<(), keyloom::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// As [`IndexQuery::records`].
-    pub fn records<C: keyloom::value::Codec<V>>(
-        &self,
-        reader: &impl Reader,
-        table: &Table<K, V, C>,
-        token: &str,
-        order: Order,
-        limit: usize,
-        after: Option<&Continuation>,
-    ) -> Result<Page<(K, V)>> {
-        self.query(token, order, limit, after).records(reader, table)
-    }
-
-    fn query<'q>(
-        &'q self,
-        token: &str,
-        order: Order,
-        limit: usize,
-        after: Option<&'q Continuation>,
-    ) -> IndexQuery<'q, K, V, AnyParts> {
-        self.index.query().prefix(self.select(token)).order(order).limit(limit).after(after)
+    pub fn below(&self, token: &str) -> IndexQuery<'_, K, V, AnyParts> {
+        self.index.query().prefix(self.select(token))
     }
 
     fn select(&self, token: &str) -> LabelPath {
@@ -214,7 +163,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// The entries whose paths a pattern matches; see [`Paths::matching`].
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Result, Store, Subspace};
+    /// use keyloom::{Memory, Result, Store, Subspace};
     /// use keyloom_tables::Table;
     /// use keyloom_trees::path::{Lquery, PathHierarchy, PathTokenizer};
     /// let hosts = PathTokenizer::new().delimiter('.').reverse();
@@ -226,7 +175,7 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     /// store.transact(|txn| pages.put_many(txn, (0..).zip(all.map(String::from))))?;
     /// let snapshot = store.snapshot()?;
     /// let pattern = "*{2}.www".parse::<Lquery>()?.into();
-    /// let found = by_host.matching(&snapshot, &pattern, Order::Ascending)?;
+    /// let found = by_host.matching(&snapshot, &pattern)?;
     /// let found = found.map(|found| found?.record_key()).collect::<Result<Vec<u32>>>()?;
     /// assert_eq!(found, [2, 0]);
     /// # Ok::<(), keyloom::Error>(())
@@ -234,14 +183,13 @@ impl<K: RecordKey, V> PathHierarchy<K, V> {
     ///
     /// # Errors
     /// As [`Paths::matching`].
-    pub fn matching<'r, R: Reader>(
+    pub fn matching<'r, 'p, R: Reader, N: Into<InOrder<&'p PathPattern>>>(
         &self,
         reader: &'r R,
-        pattern: &PathPattern,
-        order: Order,
-    ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K>>> + use<'r, R, K, V>> {
+        pattern: N,
+    ) -> Result<impl Scan<Item = Result<Found<R::Bytes<'r>, K>>> + use<'r, 'p, R, N, K, V>> {
         let space = self.index.space().clone();
-        let matches = Paths::new(&space).matching(reader, pattern, order)?;
+        let matches = Paths::new(&space).matching(reader, pattern)?;
         Ok(scan(matches, move |matches| {
             let found = matches.next().transpose()?;
             found.map(|found| Found::new(&space, found.into_entry())).transpose()

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use keyloom::key::{Unpacker, display};
 use keyloom::value::Codec;
 use keyloom::{Entry, Error, KeyBuf, KeyRange, Order, Pack, Reader, Result, Subspace, Unpack};
-use keyloom_kit::{Continuation, Explain, Fnv, Page, Reading, Scan, Walk, scan};
+use keyloom_kit::{Continuation, Explain, Fnv, InOrder, Page, Reading, Scan, Walk, scan};
 
 use super::label_path::LabelPath;
 use super::pattern::PathPattern;
@@ -19,7 +19,7 @@ use super::trail::{Outcome, Trail, literal_range};
 /// [`PathHierarchy`](super::PathHierarchy), or to the program.
 ///
 /// ```
-/// use keyloom::{Memory, Order, Store, Subspace};
+/// use keyloom::{Memory, Store, Subspace};
 /// use keyloom_tables::Table;
 /// use keyloom_trees::path::{LabelPath, Lquery, Paths};
 /// let topics = Table::<LabelPath, u32>::new(&Subspace::new("topics"));
@@ -31,7 +31,7 @@ use super::trail::{Outcome, Trail, literal_range};
 /// let paths = Paths::new(topics.space());
 /// let snapshot = store.snapshot()?;
 /// let pattern = "Top.*{1}.Astro*.*".parse::<Lquery>()?.into();
-/// let found = paths.matching(&snapshot, &pattern, Order::Ascending)?;
+/// let found = paths.matching(&snapshot, &pattern)?;
 /// let found =
 ///     found.map(|found| Ok(found?.path()?.to_string())).collect::<keyloom::Result<Vec<_>>>()?;
 /// assert_eq!(found, ["Top.Hobbies.Astronomy", "Top.Science.Astronomy.Stars"]);
@@ -66,7 +66,7 @@ impl Paths {
         self.space.child(path).pack(&rest)
     }
 
-    /// Returns the keys whose paths `pattern` matches, in `order`, with their values.
+    /// Returns the keys whose paths `pattern` matches, in its order, with their values.
     ///
     /// A skip scan: it reads the range of the literal prefix of the pattern. After a key that does
     /// not match, it continues at the next key that can match. Costs 1 range, the matches, and for
@@ -74,19 +74,19 @@ impl Paths {
     ///
     /// # Errors
     /// Any error of the store. The iterator also returns an error if a label is not valid text.
-    pub fn matching<'r, R: Reader>(
+    pub fn matching<'r, 'p, R: Reader, N: Into<InOrder<&'p PathPattern>>>(
         &self,
         reader: &'r R,
-        pattern: &PathPattern,
-        order: Order,
-    ) -> Result<impl Scan<Item = Result<PathMatch<R::Bytes<'r>>>> + use<'r, R>> {
+        pattern: N,
+    ) -> Result<impl Scan<Item = Result<PathMatch<R::Bytes<'r>>>> + use<'r, 'p, R, N>> {
+        let InOrder { of: pattern, order } = pattern.into();
         PathMatches::scan(reader, &self.space, pattern, literal_range(pattern, &self.space), order)
     }
 
     /// Returns at most `limit` of the keys of [`matching`](Paths::matching), after `after`.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom::{Memory, Store, Subspace, Writer};
     /// use keyloom_trees::path::{Lquery, Paths};
     /// let paths = Paths::new(&Subspace::new("paths"));
     /// let store = Memory::new();
@@ -95,8 +95,8 @@ impl Paths {
     /// }
     /// let snapshot = store.snapshot()?;
     /// let pattern = "*.x".parse::<Lquery>()?.into();
-    /// let one = paths.page(&snapshot, &pattern, Order::Ascending, 2, None)?;
-    /// let two = paths.page(&snapshot, &pattern, Order::Ascending, 2, one.next.as_ref())?;
+    /// let one = paths.page(&snapshot, &pattern, 2, None)?;
+    /// let two = paths.page(&snapshot, &pattern, 2, one.next.as_ref())?;
     /// assert_eq!(two.items[0].path()?.to_string(), "c.d.x");
     /// assert!(two.next.is_none());
     /// # Ok::<(), keyloom::Error>(())
@@ -105,14 +105,14 @@ impl Paths {
     /// # Errors
     /// [`Error::InvalidArgument`] for a continuation of another query; otherwise as
     /// [`matching`](Paths::matching).
-    pub fn page<'r, R: Reader>(
+    pub fn page<'r, 'p, R: Reader>(
         &self,
         reader: &'r R,
-        pattern: &PathPattern,
-        order: Order,
+        pattern: impl Into<InOrder<&'p PathPattern>>,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<PathMatch<R::Bytes<'r>>>> {
+        let InOrder { of: pattern, order } = pattern.into();
         // The continuation is the key, prefixed with an id of the pattern and the subspace, so that
         // no other query accepts it.
         let answers = Subspace::new(&pattern_id(pattern)).child(self.space.prefix());
@@ -137,7 +137,7 @@ impl Paths {
     /// # Errors
     /// As [`matching`](Paths::matching).
     pub fn count(&self, reader: &impl Reader, pattern: &PathPattern) -> Result<u64> {
-        let mut found = self.matching(reader, pattern, Order::Ascending)?;
+        let mut found = self.matching(reader, pattern)?;
         found.try_fold(0, |count, found| found.map(|_| count + 1))
     }
 }
@@ -237,14 +237,14 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     /// The elements after the path in the key.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace, Writer};
+    /// use keyloom::{Memory, Store, Subspace, Writer};
     /// use keyloom_trees::path::{Lquery, Paths};
     /// let paths = Paths::new(&Subspace::new("readings"));
     /// let store = Memory::new();
     /// store.transact(|txn| txn.put(&paths.key(&"hall.lamp".parse()?, 1_700), b"on"))?;
     /// let snapshot = store.snapshot()?;
     /// let pattern = "hall.*".parse::<Lquery>()?.into();
-    /// let found = paths.matching(&snapshot, &pattern, Order::Ascending)?.next().transpose()?;
+    /// let found = paths.matching(&snapshot, &pattern)?.next().transpose()?;
     /// let found = found.expect("it is there");
     /// assert_eq!((found.path()?.to_string(), found.rest::<i64>()?), ("hall.lamp".into(), 1_700));
     /// assert_eq!(found.value(), b"on");
@@ -262,7 +262,7 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     /// The value, decoded with the codec `C` of a table.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace, value::Postcard};
+    /// use keyloom::{Memory, Store, Subspace, value::Postcard};
     /// use keyloom_tables::Table;
     /// use keyloom_trees::path::{LabelPath, Lquery, Paths};
     /// let topics = Table::<LabelPath, u32>::new(&Subspace::new("topics"));
@@ -270,7 +270,7 @@ impl<B: Deref<Target = [u8]>> PathMatch<B> {
     /// store.transact(|txn| topics.put(txn, &"Top.Science".parse()?, &7))?;
     /// let snapshot = store.snapshot()?;
     /// let pattern = "*.Science".parse::<Lquery>()?.into();
-    /// let found = Paths::new(topics.space()).matching(&snapshot, &pattern, Order::Ascending)?;
+    /// let found = Paths::new(topics.space()).matching(&snapshot, &pattern)?;
     /// let records: Result<Vec<u32>, _> =
     ///     found.map(|found| found?.record::<Postcard, _>()).collect();
     /// assert_eq!(records?, [7]);

@@ -25,7 +25,7 @@ use std::ops::{ControlFlow, Deref, RangeBounds};
 use keyloom::Error;
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::{Continuation, Inconsistency, Page, Progress};
+use keyloom_kit::{Continuation, InOrder, Inconsistency, Page, Progress};
 
 pub(crate) use batches::in_batches;
 pub use children::Children;
@@ -118,15 +118,15 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`TreeError::UnknownNode`].
     fn parent(&self, reader: &impl Reader, id: NodeId) -> Result<Option<NodeId>>;
 
-    /// Returns the children of a node, or the roots, in ascending or descending order.
+    /// Returns the children of a node, or the roots: the last one first with
+    /// [`descending`](keyloom_kit::descending)`(parent)`.
     ///
     /// # Errors
     /// [`TreeError::UnknownNode`]. The iterator returns any error of the store.
     fn children<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
+        parent: impl Into<InOrder<Option<NodeId>>>,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>>;
 
     /// Returns the children of a node, or the roots, that follow the child `last` in this order.
@@ -138,9 +138,8 @@ pub trait Tree: Clone + Send + Sync + 'static {
     fn children_after<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
+        parent: impl Into<InOrder<Option<NodeId>>>,
         last: NodeId,
-        order: Order,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>>;
 
     /// Returns a page of the children of a node, or of the roots: at most `limit` of them, at least
@@ -148,16 +147,16 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// begins at the last child of the previous page.
     ///
     /// ```
-    /// use keyloom::{Memory, Order, Store, Subspace};
+    /// use keyloom::{Memory, Store, Subspace};
     /// use keyloom_trees::{AdjacencyList, Nested, Tree};
     /// let tree = AdjacencyList::<()>::new(&Subspace::new("tree"));
     /// let store = Memory::new();
     /// let trees: Vec<_> = (1..=5).map(|id| Nested::new(id, "node", ())).collect();
     /// store.transact(|txn| tree.import(txn, None, &trees))?;
     /// let snapshot = store.snapshot()?;
-    /// let first = tree.children_page(&snapshot, None, Order::Ascending, 2, None)?;
+    /// let first = tree.children_page(&snapshot, None, 2, None)?;
     /// let second =
-    ///     tree.children_page(&snapshot, None, Order::Ascending, 2, first.next.as_ref())?;
+    ///     tree.children_page(&snapshot, None, 2, first.next.as_ref())?;
     /// let ids: Vec<u64> = second.items.iter().map(|node| node.id()).collect();
     /// assert_eq!(ids, [3, 4]);
     /// # Ok::<(), keyloom::Error>(())
@@ -170,25 +169,11 @@ pub trait Tree: Clone + Send + Sync + 'static {
     fn children_page<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
+        parent: impl Into<InOrder<Option<NodeId>>>,
         limit: usize,
         after: Option<&Continuation>,
     ) -> Result<Page<NodeOf<'r, Self, R>>> {
-        pages::children(self, reader, parent.into(), order, limit, after)
-    }
-
-    /// Returns the first child of a node, or the first root ([`Order::Ascending`]), or the last.
-    ///
-    /// # Errors
-    /// [`TreeError::UnknownNode`].
-    fn first_child<'r, R: Reader>(
-        &self,
-        reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
-    ) -> Result<Option<NodeOf<'r, Self, R>>> {
-        self.children(reader, parent, order)?.next().transpose()
+        pages::children(self, reader, parent.into(), limit, after)
     }
 
     /// Returns the nodes below a node in depth-first order, limited to `depths`: `1..` excludes the
@@ -284,7 +269,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`TreeError::UnknownNode`].
     fn child_count(&self, reader: &impl Reader, parent: impl Into<Option<NodeId>>) -> Result<u64> {
-        let children = self.children(reader, parent, Order::Ascending)?;
+        let children = self.children(reader, parent.into())?;
         children.map(|child| child.map(|_| 1)).sum()
     }
 
@@ -372,7 +357,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
         parent: impl Into<Option<NodeId>>,
         name: &str,
     ) -> Result<Option<NodeId>> {
-        first_named(self.children(reader, parent, Order::Ascending)?, name)
+        first_named(self.children(reader, parent.into())?, name)
     }
 
     /// Returns the node at a path of names, which begins with the name of a root.
@@ -535,7 +520,7 @@ pub trait Tree: Clone + Send + Sync + 'static {
     /// [`TreeError::UnknownNode`]; [`TreeError::HasChildren`].
     fn delete_leaf(&self, txn: &mut impl Writer, id: NodeId) -> Result<()> {
         txn.guarded(|txn| {
-            let child = self.first_child(txn, id, Order::Ascending)?.map(|child| child.id());
+            let child = self.children(txn, id)?.next().transpose()?.map(|child| child.id());
             match child {
                 Some(child) => Err(TreeError::HasChildren { node: id, child }.into()),
                 None => self.delete_subtree(txn, id).map(drop),

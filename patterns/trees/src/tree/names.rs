@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use keyloom::{Order, Reader, Result, Writer};
+use keyloom::{Reader, Result, Writer};
 
 use super::{InsertAt, NodeId, Tree, TreeNode, unknown};
 
@@ -32,7 +32,7 @@ pub(super) fn unsorted(
     if parent == Some(id) {
         return Ok(place);
     }
-    for node in tree.children(reader, parent, Order::Ascending)? {
+    for node in tree.children(reader, parent)? {
         let node = node?;
         if node.id() != id && node.name()? > name {
             return Ok(InsertAt::Before(node.id()));

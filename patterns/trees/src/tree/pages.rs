@@ -1,7 +1,7 @@
 //! Pages of children and of descendants. A continuation holds the id of the last node of a page.
 
 use keyloom::{Order, Reader, Result, Subspace};
-use keyloom_kit::{Continuation, Page};
+use keyloom_kit::{Continuation, InOrder, Page};
 
 use super::{NodeId, NodeOf, Tree, VisitOf};
 
@@ -45,16 +45,15 @@ impl Pages {
 pub(super) fn children<'r, T: Tree, R: Reader>(
     tree: &T,
     reader: &'r R,
-    parent: Option<NodeId>,
-    order: Order,
+    parent: InOrder<Option<NodeId>>,
     limit: usize,
     after: Option<&Continuation>,
 ) -> Result<Page<NodeOf<'r, T, R>>> {
-    let pages = Pages::new(tree.space(), "children", parent, order);
+    let pages = Pages::new(tree.space(), "children", parent.of, parent.order);
     match pages.last(after)? {
-        None => pages.page(tree.children(reader, parent, order)?, limit, |node| node.id()),
+        None => pages.page(tree.children(reader, parent)?, limit, |node| node.id()),
         Some(last) => {
-            let rest = tree.children_after(reader, parent, last, order)?;
+            let rest = tree.children_after(reader, parent, last)?;
             pages.page(rest, limit, |node| node.id())
         }
     }

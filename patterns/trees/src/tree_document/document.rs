@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 
 use keyloom::value::{Codec, Postcard};
 use keyloom::{Error, Order, Result};
+use keyloom_kit::InOrder;
 
 use super::TreeDocument;
 use super::head::Head;
@@ -124,17 +125,15 @@ impl<V, C: Codec<V>> Document<V, C> {
     /// As [`parent`](Document::parent).
     pub fn children(
         &self,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
+        parent: impl Into<InOrder<Option<NodeId>>>,
     ) -> Result<impl Iterator<Item = TreeNode<DocumentBytes, V, C>>> {
-        let children = self.positions_of_children(parent.into(), order)?;
+        let children = self.positions_of_children(parent.into())?;
         Ok(children.into_iter().map(|child| self.rows.node(child)))
     }
 
     pub(super) fn positions_of_children(
         &self,
-        parent: Option<NodeId>,
-        order: Order,
+        InOrder { of: parent, order }: InOrder<Option<NodeId>>,
     ) -> Result<Vec<usize>> {
         let parent = self.position_of_parent(parent)?;
         let mut children: Vec<usize> = self.rows.children(parent).collect();
@@ -263,7 +262,7 @@ impl<V, C: Codec<V>> Document<V, C> {
         parent: impl Into<Option<NodeId>>,
         name: &str,
     ) -> Result<Option<NodeId>> {
-        first_named(self.children(parent, Order::Ascending)?.map(Ok), name)
+        first_named(self.children(parent.into())?.map(Ok), name)
     }
 
     /// Returns the node at a path of names, which begins with the name of a root.

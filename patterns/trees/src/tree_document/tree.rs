@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use keyloom::value::Codec;
 use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_kit::Inconsistency;
+use keyloom_kit::{InOrder, Inconsistency};
 
 use super::TreeDocument;
 use super::document::Document;
@@ -46,27 +46,25 @@ impl<V: 'static, C: Codec<V>> Tree for TreeDocument<V, C> {
     fn children<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
-        order: Order,
+        parent: impl Into<InOrder<Option<NodeId>>>,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
         let document = self.read(reader)?;
-        let children = document.positions_of_children(parent.into(), order)?;
+        let children = document.positions_of_children(parent.into())?;
         Ok(children.into_iter().map(move |child| Ok(document.rows.node(child))))
     }
 
     fn children_after<'r, R: Reader>(
         &self,
         reader: &'r R,
-        parent: impl Into<Option<NodeId>>,
+        parent: impl Into<InOrder<Option<NodeId>>>,
         last: NodeId,
-        order: Order,
     ) -> Result<impl Iterator<Item = Result<NodeOf<'r, Self, R>>>> {
         let (document, parent) = (self.read(reader)?, parent.into());
-        if document.parent(last)? != parent {
-            return Err(not_below(last, parent));
+        if document.parent(last)? != parent.of {
+            return Err(not_below(last, parent.of));
         }
         let at = document.position(last)?;
-        let children = document.positions_of_children(parent, order)?.into_iter();
+        let children = document.positions_of_children(parent)?.into_iter();
         let rest = children.skip_while(move |child| *child != at).skip(1);
         Ok(rest.map(move |child| Ok(document.rows.node(child))))
     }

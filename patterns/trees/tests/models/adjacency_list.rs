@@ -57,7 +57,7 @@ fn operations_cost_what_the_documentation_says() {
     }
     reads!(s, tree.get(s, 3).unwrap(), ([1, 0, 1, 0], 1));
     reads!(s, tree.parent(s, 3).unwrap(), ([1, 0, 1, 0], 1));
-    reads!(s, tree.children(s, 100, Order::Ascending).unwrap().count(), ([1, 1, 51, 0], 2));
+    reads!(s, tree.children(s, 100).unwrap().count(), ([1, 1, 51, 0], 2));
     reads!(s, tree.sibling(s, 3, Order::Ascending).unwrap(), ([1, 1, 2, 0], 2));
     reads!(s, tree.child_count(s, 100).unwrap(), ([2, 0, 2, 0], 1));
     reads!(s, tree.child_count(s, None).unwrap(), ([1, 0, 1, 0], 1));
@@ -271,7 +271,7 @@ fn put_by_hand(txn: &mut impl Writer, id: NodeId, parent: Option<NodeId>, rank: 
 
 fn order_below(tree: &AdjacencyList<u32>, store: &impl Store, parent: NodeId) -> Vec<NodeId> {
     let snapshot = store.snapshot().unwrap();
-    let children = tree.children(&snapshot, parent, Order::Ascending).unwrap();
+    let children = tree.children(&snapshot, parent).unwrap();
     children.map(|child| child.unwrap().id()).collect()
 }
 
@@ -556,7 +556,7 @@ fn nodes_without_a_way_up_are_found_and_become_roots() {
     tree.repair(&store).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(findings(&tree, &snapshot), [""; 0]);
-    let roots = tree.children(&snapshot, None, Order::Ascending).unwrap();
+    let roots = tree.children(&snapshot, None).unwrap();
     let roots: Vec<NodeId> = roots.map(|root| root.unwrap().id()).collect();
     assert_eq!(roots.first(), Some(&1));
     assert_eq!(
@@ -723,7 +723,7 @@ fn a_deletion_that_stops_anywhere_is_hidden_and_continues() {
         assert_eq!(findings(&tree, &snapshot), [""; 0]);
         assert!(tree.get(&snapshot, 10).unwrap().is_none());
         assert_eq!(tree.export(&snapshot, None).unwrap(), trees[..1]);
-        assert!(tree.children(&snapshot, 10, Order::Ascending).is_err());
+        assert!(tree.children(&snapshot, 10).is_err());
         assert!(tree.child_count(&snapshot, 10).is_err());
         drop(snapshot);
         if stops == 0 {

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fastrand::Rng;
 use keyloom::key::Subspace;
-use keyloom::{Error, KeyRange, Memory, Order, Reader, Result, Store, Writer};
+use keyloom::{Error, KeyRange, Memory, Reader, Result, Store, Writer};
 use keyloom_trees::{AdjacencyList, InsertAt, Nested, NodeId, Tree, TreeDocument};
 
 use crate::oracle::{Cost, Rules};
@@ -129,7 +129,7 @@ fn read_all<T: Tree<Value = u32>>(model: &T, store: &impl Store) -> Result<Nodes
         let above: Vec<NodeId> =
             model.ancestors(&snapshot, id)?.iter().map(|node| node.id()).collect();
         let siblings: Vec<NodeId> = model
-            .children(&snapshot, parent, Order::Ascending)?
+            .children(&snapshot, parent)?
             .map(|child| Ok(child?.id()))
             .collect::<Result<_>>()?;
         let node = model.get(&snapshot, id)?;
@@ -367,7 +367,7 @@ fn wrong_checks_and_repairs_are_caught<T: Tree<Value = u32>>(model: &T, rules: R
         let keys = model.repair(store)?;
         let root = {
             let snapshot = store.snapshot()?;
-            model.children(&snapshot, None, Order::Ascending)?.next().transpose()?.map(|n| n.id())
+            model.children(&snapshot, None)?.next().transpose()?.map(|n| n.id())
         };
         match root.filter(|_| keys > 0) {
             Some(root) => store.transact(|txn| model.delete_subtree(txn, root)),

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Memory, Order, Store};
+use keyloom::{Memory, Store};
 use keyloom_tables::Schema;
 use keyloom_testing::errors::{alone, assert_names, texts};
 use keyloom_trees::{
@@ -41,7 +41,7 @@ fn walk(store: &Memory, tree: &impl TreeModel<Value = u64>) {
         for id in 1..5 {
             all.extend(texts([tree.get(&snapshot, id).map(drop)]));
             all.extend(texts([tree.names_to(&snapshot, id)]));
-            let children = tree.children_page(&snapshot, id, Order::Ascending, 9, None);
+            let children = tree.children_page(&snapshot, id, 9, None);
             all.extend(texts([children.map(drop)]));
             all.extend(texts([tree.descendants_page(&snapshot, id, .., 9, None).map(drop)]));
             all.extend(texts([tree.export(&snapshot, id).map(drop)]));

@@ -504,7 +504,7 @@ fn index_without_schema_follows<T: TreeModel<Value = u32, Codec = Postcard>>(
     store.transact(|txn| tree.delete_subtree(txn, 5)).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(by_name.count(&snapshot, ("renamed",)).unwrap(), 1);
-    assert_eq!(by_name.count(&snapshot, ()).unwrap(), 7);
+    assert_eq!(by_name.count(&snapshot, ..).unwrap(), 7);
     assert_eq!(by_name.check(&snapshot, tree.nodes().unwrap()).unwrap(), []);
     drop(snapshot);
 

@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use fastrand::Rng;
 use keyloom::key::Subspace;
 use keyloom::{Memory, Metered, Order, Reader, Result, Store};
+use keyloom_tables::{descending, in_order};
 use keyloom_trees::{
     AdjacencyList, InsertAt, MaterializedPath, Nested, NestedSets, NodeId, Tree, TreeError,
 };
@@ -64,19 +65,20 @@ pub fn ask_for_pages<T: Tree<Value = u32>>(
                 ids
             });
             let rest = || {
-                let rest = model.children_after(reader, parent, other, order)?;
+                let rest = model.children_after(reader, in_order(parent, order), other)?;
                 rest.map(|node| Ok(node?.id())).collect::<Result<Vec<_>>>()
             };
             let wanted_rest =
                 oracle.node(other).and_then(|_| after(wanted.clone(), |id| *id, other, parent));
             same(("children_after", parent, other, order), rest(), wanted_rest);
-            let first = model.first_child(reader, parent, order);
+            let children = model.children(reader, in_order(parent, order));
+            let first = children.and_then(|mut children| children.next().transpose());
             let first = first.map(|node| node.map(|node| node.id()));
             let wanted_first = wanted.clone().map(|ids| ids.first().copied());
             same(("first_child", parent, order), first, wanted_first);
             let found = all_pages!(
                 limit,
-                after => model.children_page(reader, parent, order, limit, after),
+                after => model.children_page(reader, in_order(parent, order), limit, after),
                 |node| node.id()
             );
             same(("children_page", parent, order, limit), found, wanted);
@@ -208,7 +210,7 @@ pub fn a_move_takes_another_name<T: Tree<Value = u32>>(
     moved(11, "w", InsertAt::sorted(2)).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(tree.names_to(&snapshot, 111).unwrap(), ["b", "w", "below"]);
-    assert_eq!(tree.first_child(&snapshot, 2, Order::Ascending).unwrap().unwrap().id(), 11);
+    assert_eq!(tree.children(&snapshot, 2).unwrap().next().unwrap().unwrap().id(), 11);
 }
 
 /// The previous page ended with a node that has moved or gone, or belongs to another query.
@@ -225,14 +227,14 @@ pub fn pages_after_a_lost_node_are_refused<T: Tree<Value = u32>>(
     store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
     let page = |after: Option<&keyloom_tables::Continuation>| {
         let snapshot = store.snapshot().unwrap();
-        let page = outcome(tree.children_page(&snapshot, 1, Order::Ascending, 1, after))?;
+        let page = outcome(tree.children_page(&snapshot, 1, 1, after))?;
         let ids = page.items.iter().map(|node| node.id()).collect::<Vec<_>>();
         Ok::<_, TreeError>((ids, page.next))
     };
     let (ids, next) = page(None).unwrap();
     assert_eq!(ids, [11]);
     let snapshot = store.snapshot().unwrap();
-    let other = tree.children_page(&snapshot, 1, Order::Descending, 1, next.as_ref());
+    let other = tree.children_page(&snapshot, descending(1), 1, next.as_ref());
     assert!(matches!(other.map(drop), Err(keyloom::Error::InvalidArgument { .. })));
     let other = tree.descendants_page(&snapshot, 1, .., 1, next.as_ref());
     assert!(matches!(other.map(drop), Err(keyloom::Error::InvalidArgument { .. })));
@@ -255,7 +257,7 @@ fn costs_of_pages<T: Tree<Value = u32>>(make: impl Fn(&Subspace) -> T) -> [[u64;
     store.transact(|txn| tree.import(txn, None, &trees)).unwrap();
     let snapshot = store.snapshot().unwrap();
     let of_children = |last: NodeId| {
-        let rest = tree.children_after(&snapshot, 1, last, Order::Ascending).unwrap();
+        let rest = tree.children_after(&snapshot, 1, last).unwrap();
         assert!(rest.take(20).map(|node| node.unwrap().id()).eq((1..=20).map(|n| last + 100 * n)));
     };
     let of_descendants = |last: NodeId| {

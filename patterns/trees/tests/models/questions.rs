@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use fastrand::Rng;
 use keyloom::{Order, Reader, Result};
+use keyloom_tables::in_order;
 use keyloom_trees::{NodeId, Tree, TreeError};
 
 use crate::operations::name;
@@ -112,7 +113,7 @@ pub fn ask<T: Tree<Value = u32>>(
     for parent in [Some(one), None] {
         for order in [Order::Ascending, Order::Descending] {
             let children = || {
-                let children = model.children(reader, parent, order)?;
+                let children = model.children(reader, in_order(parent, order))?;
                 children.map(|node| Ok(show!(node?))).collect::<Result<Vec<Shown>>>()
             };
             let wanted = oracle.siblings_of(parent).map(|ids| {

@@ -112,10 +112,7 @@ fn a_small_document_is_one_key(store: &(impl Store + Clone)) {
     assert_eq!(ask(&|| assert_eq!(tree.parent(&snapshot, 7).unwrap(), Some(3))), [1, 1, 0]);
     assert_eq!(ask(&|| assert_eq!(tree.ancestors(&snapshot, 8).unwrap().len(), 2)), [1, 1, 0]);
     let count = |found: usize| assert_eq!(found, 1);
-    assert_eq!(
-        ask(&|| count(tree.children(&snapshot, 3, Order::Ascending).unwrap().count())),
-        [1, 1, 0]
-    );
+    assert_eq!(ask(&|| count(tree.children(&snapshot, 3).unwrap().count())), [1, 1, 0]);
     assert_eq!(ask(&|| count(tree.descendants(&snapshot, 3, 1..=1).unwrap().count())), [1, 1, 0]);
     assert_eq!(ask(&|| count(tree.leaves(&snapshot, 3).unwrap().count())), [1, 1, 0]);
     assert_eq!(
@@ -428,11 +425,8 @@ fn a_document_of_any_size_is_written_in_steps() {
     assert_eq!(findings(&tree, &store), []);
     // A move of a large part of it is a small change all the same.
     let snapshot = store.snapshot().unwrap();
-    let roots: Vec<NodeId> = tree
-        .children(&snapshot, 0, Order::Ascending)
-        .unwrap()
-        .map(|child| child.unwrap().id())
-        .collect();
+    let roots: Vec<NodeId> =
+        tree.children(&snapshot, 0).unwrap().map(|child| child.unwrap().id()).collect();
     drop(snapshot);
     let half = roots[roots.len() / 2];
     store.transact(|txn| tree.move_to(txn, half, InsertAt::First(None))).unwrap();

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{Metered, Order, Reader, Result, Store, Subspace};
-use keyloom_tables::{IndexError, Maintained, Table};
+use keyloom::{Metered, Reader, Result, Store, Subspace};
+use keyloom_tables::{IndexError, Maintained, Table, descending};
 use keyloom_trees::path::{
     LabelPath, MAX_LABEL_CHARS, MAX_LABELS, PathHierarchy, PathPattern, PathTokenizer,
 };
@@ -37,7 +37,7 @@ impl Fixture {
     }
 
     fn below(&self, reader: &impl Reader, token: &str) -> Vec<u16> {
-        let found = self.by_path.below(reader, token, Order::Ascending).unwrap();
+        let found = self.by_path.below(token).entries(reader).unwrap();
         let mut ids = found.map(|found| found?.record_key()).collect::<Result<Vec<u16>>>().unwrap();
         ids.sort_unstable();
         ids
@@ -200,8 +200,7 @@ pub fn queries_find_what_a_filter_over_all_records_finds(store: &impl Store) {
                 assert_eq!(facets, counts.into_iter().collect::<Vec<_>>());
             }
             for pattern in [lquery("*.lib|usr.*"), lquery("*{2}"), ltxtquery("usr & !bin")] {
-                let found =
-                    fixture.by_path.matching(&snapshot, &pattern, Order::Ascending).unwrap();
+                let found = fixture.by_path.matching(&snapshot, &pattern).unwrap();
                 let found: Vec<u16> =
                     found.map(|found| found.unwrap().record_key().unwrap()).collect();
                 let expected = entries.iter().filter(|(path, _)| pattern.matches(path));
@@ -234,16 +233,14 @@ fn costs() {
         PathPattern::from("\"/dir3\".sub1.*".parse::<keyloom_trees::path::Lquery>().unwrap());
     let matching = |store: &Metered<_>| {
         let snapshot = store.snapshot().unwrap();
-        fixture.by_path.matching(&snapshot, &pattern, Order::Descending).unwrap().count()
+        fixture.by_path.matching(&snapshot, descending(&pattern)).unwrap().count()
     };
     assert_eq!(reading(&matching), (20, 20, 1));
     let page = |store: &Metered<_>| {
         let snapshot = store.snapshot().unwrap();
-        let page =
-            fixture.by_path.records(&snapshot, &fixture.files, "/dir3", Order::Ascending, 5, None);
-        let page = page.unwrap();
-        let next =
-            fixture.by_path.page(&snapshot, "/dir3", Order::Ascending, 5, page.next.as_ref());
+        let five = fixture.by_path.below("/dir3").limit(5);
+        let page = five.records(&snapshot, &fixture.files).unwrap();
+        let next = five.clone().after(page.next.as_ref()).page(&snapshot);
         page.items.len() + next.unwrap().items.len()
     };
     assert_eq!(reading(&page), (10, 5 + 5 + 5, 2));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use keyloom::{Error, Metered, Order, Reader, Result, Store, Subspace, Writer};
-use keyloom_tables::{Continuation, Scan, Table};
+use keyloom_tables::{Continuation, Scan, Table, in_order};
 use keyloom_trees::path::{LabelPath, Lquery, PathPattern, PathRegex, Paths};
 
 use crate::language::{TOPICS, lquery, ltxtquery, path};
@@ -104,7 +104,7 @@ fn expression(rng: &mut Rng) -> Case {
 }
 
 fn found(reader: &impl Reader, pattern: &PathPattern, order: Order) -> Vec<Vec<u8>> {
-    let mut matches = paths().matching(reader, pattern, order).unwrap();
+    let mut matches = paths().matching(reader, in_order(pattern, order)).unwrap();
     let keys = matches.by_ref().map(|found| found.map(|found| found.key().to_vec()));
     let keys = keys.collect::<Result<Vec<_>>>().unwrap();
     let explain = matches.explain();
@@ -248,7 +248,9 @@ pub fn pages_join_to_the_whole_whatever_is_written_in_between(store: &impl Store
             loop {
                 let continuation = {
                     let snapshot = store.snapshot().unwrap();
-                    let page = paths().page(&snapshot, &pattern, order, 3, next.as_ref()).unwrap();
+                    let page = paths()
+                        .page(&snapshot, in_order(&pattern, order), 3, next.as_ref())
+                        .unwrap();
                     assert!(page.items.len() == 3 || page.next.is_none());
                     seen.extend(page.items.iter().map(|found| found.key().to_vec()));
                     page.next
@@ -271,11 +273,11 @@ pub fn continuations_of_other_patterns_are_refused(store: &impl Store) {
     let snapshot = store.snapshot().unwrap();
     // Both read the same range.
     let (one, other) = (lquery("*.l0001"), lquery("*.l0000"));
-    let page = paths().page(&snapshot, &one, Order::Ascending, 1, None).unwrap();
+    let page = paths().page(&snapshot, &one, 1, None).unwrap();
     let next = page.next.unwrap();
     let asked = |space: &str, pattern: &PathPattern, order| {
         Paths::new(&Subspace::new(space))
-            .page(&snapshot, pattern, order, 1, Some(&next))
+            .page(&snapshot, in_order(pattern, order), 1, Some(&next))
             .map(|page| page.items.len())
     };
     assert_eq!(asked("paths", &one, Order::Ascending).unwrap(), 1);
@@ -296,14 +298,16 @@ pub fn keys_that_are_no_paths_are_named(store: &impl Store) {
     broken.extend_from_slice(b"\x02\xFF\xFE\x00");
     store.transact(|txn| txn.put(&broken, b"")).unwrap();
     let snapshot = store.snapshot().unwrap();
-    let mut matches = paths().matching(&snapshot, &lquery("a.b.*{1}.c"), Order::Ascending).unwrap();
+    let pattern = lquery("a.b.*{1}.c");
+    let mut matches = paths().matching(&snapshot, &pattern).unwrap();
     let error = matches.next().unwrap().err().unwrap();
     let text = error.to_string();
     assert!(text.contains(r"\x02paths\x00\x02a\x00\x02b"), "{text}");
     assert!(text.contains("at byte 13: the string is not UTF-8"), "{text}");
     assert!(matches.next().is_none(), "what has failed stays finished");
     // A pattern that matches all descendants does not read them, and reports this.
-    let found = paths().matching(&snapshot, &lquery("a.*"), Order::Ascending).unwrap().next();
+    let pattern = lquery("a.*");
+    let found = paths().matching(&snapshot, &pattern).unwrap().next();
     assert!(found.unwrap().unwrap().path().is_err());
 }
 
@@ -314,14 +318,12 @@ pub fn tables_of_paths_are_searched_as_they_are(store: &impl Store) {
         .transact(|txn| table.put_many(txn, (0..).zip(TOPICS).map(|(n, topic)| (path(topic), n))))
         .unwrap();
     let snapshot = store.snapshot().unwrap();
-    let found = Paths::new(table.space())
-        .matching(&snapshot, &lquery("*.Astronomy.*"), Order::Ascending)
-        .unwrap()
-        .map(|found| {
-            let found = found?;
-            assert_eq!(found.rest::<()>()?, ());
-            Ok((found.path()?.to_string(), found.record::<keyloom::value::Postcard, u32>()?))
-        });
+    let pattern = lquery("*.Astronomy.*");
+    let found = Paths::new(table.space()).matching(&snapshot, &pattern).unwrap().map(|found| {
+        let found = found?;
+        assert_eq!(found.rest::<()>()?, ());
+        Ok((found.path()?.to_string(), found.record::<keyloom::value::Postcard, u32>()?))
+    });
     let found = found.collect::<Result<Vec<_>>>().unwrap();
     let mut expected: Vec<_> =
         [2, 3, 4, 9, 10, 11, 12].map(|n| (TOPICS[n].to_owned(), n as u32)).into();

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 use keyloom::{Order, Reader, Result, Store, Subspace};
+use keyloom_tables::in_order;
 use keyloom_trees::path::{PathPattern, Paths};
 use keyloom_trees::{InsertAt, MaterializedPath, NodeId, Tree};
 
@@ -45,7 +46,7 @@ fn fill(store: &impl Store, rng: &mut Rng) -> Nodes {
 /// The paths that a scan finds, and the ids in their values.
 fn found(reader: &impl Reader, pattern: &PathPattern, order: Order) -> Vec<(Vec<String>, NodeId)> {
     let paths = Paths::new(&tree().space().child("path"));
-    let found = paths.matching(reader, pattern, order).unwrap().map(|found| {
+    let found = paths.matching(reader, in_order(pattern, order)).unwrap().map(|found| {
         let found = found?;
         let labels = found.path()?.labels().map(str::to_owned).collect();
         Ok((labels, NodeId::from_be_bytes(*found.value().first_chunk().unwrap())))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Order, Result, Subspace, Writer};
+use keyloom::{DynWriter, Result, Subspace, Writer};
 use keyloom_patterns::entity::wide_column::{NOW, WideColumns};
 use keyloom_patterns::versioned::VersionedRecord;
 use keyloom_patterns::{
@@ -235,16 +235,16 @@ impl Workload for Parts {
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        let mail = self.mail.records().range(txn, (), Order::Ascending)?;
+        let mail = self.mail.records().range(txn, ..)?;
         super::compare(&mut wrong, "the mail", &mail.collect::<Result<_>>()?, &model.mail);
         let mut entities = BTreeMap::new();
-        for entity in self.entities.range(txn, ())? {
+        for entity in self.entities.range(txn, ..)? {
             let (id, entity) = entity?;
             entities.insert(id, entity.decode::<Entity>()?);
         }
         super::compare(&mut wrong, "the entities", &entities, &model.entities);
         let mut versions = BTreeMap::new();
-        for record in self.versions.records().range(txn, (), Order::Ascending)? {
+        for record in self.versions.records().range(txn, ..)? {
             let (id, record) = record?;
             versions.insert(id, (record.version, record.value));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Memory, Order, Result, Subspace};
+use keyloom::{DynWriter, Memory, Result, Subspace};
 use keyloom_patterns::bitmaps::{BitmapExpr, InvertedIndex, one};
 use keyloom_patterns::{Attached, Schema, Table, starting_with};
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ impl Audience {
         let (nowhere, more) = (index.absent("city")?, cents.gt(3));
         let together = &site & &nowhere & &more;
         let keys = |expr: &BitmapExpr| -> Result<Vec<u16>> {
-            let ids = expr.ids(txn, .., Order::Ascending)?.collect::<Result<Vec<u64>>>()?;
+            let ids = expr.ids(txn, ..)?.collect::<Result<Vec<u64>>>()?;
             let mut keys: Vec<u16> = index.keys(txn, ids)?.into_iter().flatten().collect();
             keys.sort_unstable();
             Ok(keys)
@@ -171,8 +171,7 @@ impl Workload for Audience {
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        let records: BTreeMap<u16, Visitor> =
-            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        let records: BTreeMap<u16, Visitor> = self.table.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.records);
         let (by_given_id, by_key) = (self.by_given_id.at(txn)?, self.by_key.at(txn)?);
         model.judge_ids(&mut wrong, by_given_id, txn)?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Memory, Order, Result, Subspace};
+use keyloom::{DynWriter, Memory, Result, Subspace};
 use keyloom_patterns::Progress;
 use keyloom_patterns::denormalize::DenormalizedFields;
 use keyloom_patterns::join::{Joins, Links, Lookup};
@@ -154,7 +154,7 @@ impl Workload for Blog {
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         // What is copied is what is joined is what the model says.
-        let posts = self.posts.range(txn, (), Order::Ascending)?;
+        let posts = self.posts.range(txn, ..)?;
         let lookup = Lookup::new(&self.users).batch(7).remember(3);
         let joined = posts.left_lookup_join(txn, lookup, |(_, post)| post.author);
         let mut found = Vec::new();
@@ -168,9 +168,8 @@ impl Workload for Blog {
         // The posts that each reader sees, through the links.
         let by_author = self.by_author.at(txn)?;
         for reader in 0..USERS {
-            let authors = self.readers.rights_of(txn, &reader, Order::Ascending)?;
-            let seen =
-                authors.nested_loop_join(|author| by_author.range(txn, *author, Order::Ascending));
+            let authors = self.readers.rights_of(txn, &reader)?;
+            let seen = authors.nested_loop_join(|author| by_author.range(txn, *author));
             let seen = seen.map(|row| row?.1.record_key()).collect::<Result<Vec<u16>>>()?;
             let mut wanted = Vec::new();
             for author in 0..USERS {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{Desc, DynWriter, Memory, Order, Result, Subspace};
+use keyloom::{Desc, DynWriter, Memory, Result, Subspace};
 use keyloom_patterns::{Attached, Index, IndexEntries, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
 
@@ -121,13 +121,12 @@ impl Workload for Cities {
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        let records: BTreeMap<u16, City> =
-            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        let records: BTreeMap<u16, City> = self.table.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, model);
         // And what a user would ask.
         for tag in ["x", "y", "z"] {
             let mut ids: Vec<u16> = Vec::new();
-            for found in self.by_tag.at(txn)?.range(txn, tag, Order::Ascending)? {
+            for found in self.by_tag.at(txn)?.range(txn, tag)? {
                 ids.push(found?.record_key()?);
             }
             let with_tag = model.iter().filter(|(_, city)| city.tags.iter().any(|one| one == tag));

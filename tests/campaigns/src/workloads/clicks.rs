@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use keyloom::{Desc, DynWriter, Memory, Order, Result, Subspace};
+use keyloom::{Desc, DynWriter, Memory, Result, Subspace};
 use keyloom_patterns::aggregate::{Contributions, Event, RankedIndex, RollUp, Totals};
 use keyloom_patterns::{Attached, Schema, Table, entry};
 use serde::{Deserialize, Serialize};
@@ -131,8 +131,7 @@ impl Workload for Clicks {
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        let records: BTreeMap<u16, Click> =
-            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        let records: BTreeMap<u16, Click> = self.table.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.records);
         // And what a user would ask.
         let (totals, ranked) = (self.totals.at(txn)?, self.ranked.at(txn)?);

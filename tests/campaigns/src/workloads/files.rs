@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use keyloom::{DynWriter, Memory, Order, Result, Subspace};
 use keyloom_patterns::trees::path::{LabelPath, PathTokenizer};
-use keyloom_patterns::{Attached, Lquery, Ltxtquery, PathHierarchy, PathPattern, Schema, Table};
+use keyloom_patterns::{
+    Attached, Lquery, Ltxtquery, PathHierarchy, PathPattern, Schema, Table, in_order,
+};
 
 use super::compare;
 use crate::Workload;
@@ -101,7 +103,7 @@ impl Workload for Files {
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        let there = self.table.range(txn, (), Order::Ascending)?.collect::<Result<Model>>()?;
+        let there = self.table.range(txn, ..)?.collect::<Result<Model>>()?;
         compare(&mut wrong, "the files", &there, model);
         let by_path = self.by_path.at(txn)?;
         let tokenizer = by_path.tokenizer();
@@ -114,7 +116,7 @@ impl Workload for Files {
         for token in ["", "/usr", "usr", "/usr/lib"] {
             let above = tokenizer.path_of_token(token);
             let below = entries.iter().filter(|(path, _)| above.is_ancestor_of(path));
-            let found = by_path.below(txn, token, Order::Ascending)?;
+            let found = by_path.below(token).entries(txn)?;
             let found = found.map(|found| found?.record_key()).collect::<Result<Vec<u8>>>()?;
             compare(&mut wrong, token, found, below.clone().map(|(_, id)| *id).collect());
             let counts = by_path.facets(txn, token)?;
@@ -126,7 +128,7 @@ impl Workload for Files {
             let matching = entries.iter().filter(|(path, _)| pattern.matches(path));
             let mut wanted: Vec<u8> = matching.map(|(_, id)| *id).collect();
             for order in [Order::Ascending, Order::Descending] {
-                let found = by_path.matching(txn, &pattern, order)?;
+                let found = by_path.matching(txn, in_order(&pattern, order))?;
                 let found = found.map(|found| found?.record_key()).collect::<Result<Vec<u8>>>()?;
                 compare(&mut wrong, &pattern.to_string(), found, wanted.clone());
                 wanted.reverse();

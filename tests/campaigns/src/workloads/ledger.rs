@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Memory, Order, Reader, Result, Subspace, Writer};
+use keyloom::{DynWriter, Memory, Reader, Result, Subspace, Writer};
 use keyloom_patterns::{Attached, Index, Schema, Table};
 use serde::{Deserialize, Serialize};
 
@@ -96,12 +96,11 @@ impl Workload for Ledger {
 
     fn judge(&self, txn: &DynWriter<'_>, books: &Books) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        let accounts: BTreeMap<u8, i64> =
-            self.accounts.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        let accounts: BTreeMap<u8, i64> = self.accounts.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the sum of all accounts", accounts.values().sum(), 0);
         super::compare(&mut wrong, "the accounts", &accounts, &books.accounts);
         let transfers: Vec<(u64, Transfer)> =
-            self.transfers.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+            self.transfers.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the transfers", transfers, books.kept());
         let counted = txn.counter(self.counter.prefix())?;
         super::compare(&mut wrong, "the counter", counted, books.transfers.len() as i64);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{Desc, DynWriter, Error, Memory, Order, Result, Subspace};
+use keyloom::{Desc, DynWriter, Error, Memory, Result, Subspace};
 use keyloom_patterns::aggregate::contribution;
 use keyloom_patterns::schema::State;
 use keyloom_patterns::{AnyParts, Attached, Index, IndexEntries, Schema, Table, Totals, entry};
@@ -236,8 +236,7 @@ impl Workload for Members {
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        let records: BTreeMap<u8, Member> =
-            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        let records: BTreeMap<u8, Member> = self.table.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.members);
         for index in &self.indexes {
             super::compare(&mut wrong, "the state", index.state(txn)?, State::Readable);
@@ -249,7 +248,7 @@ impl Workload for Members {
         // And a query: names by town, the oldest first, from the entries alone.
         let by_town = self.indexes[BY_TOWN].at(txn)?;
         let mut found = Vec::new();
-        for entry in by_town.range(txn, "Oslo", Order::Ascending)? {
+        for entry in by_town.range(txn, "Oslo")? {
             let entry = entry?;
             let (_town, Desc(age)) = entry.parts_as::<(String, Desc<u8>)>()?;
             found.push((std::cmp::Reverse(age), entry.record_key()?, entry.covered::<String>()?));

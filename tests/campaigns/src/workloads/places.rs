@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Memory, Order, Result, Subspace};
+use keyloom::{DynWriter, Memory, Result, Subspace};
 use keyloom_patterns::{
     Attached, BoundingBox, Circle, ExtentIndex, LatLng, PointIndex, Schema, SpaceTimeIndex, Table,
 };
@@ -200,8 +200,7 @@ impl Workload for Places {
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Self::Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        let records: Self::Model =
-            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        let records: Self::Model = self.table.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, model);
         let [found, wanted] = [self.asked(txn)?, wanted(model)?];
         for (number, what) in [(0, "a circle"), (1, "a box"), (3, "overlapping"), (4, "events")] {

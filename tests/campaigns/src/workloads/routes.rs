@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Memory, Order, Result, Subspace};
+use keyloom::{DynWriter, Memory, Result, Subspace};
 use keyloom_patterns::Schema;
 use keyloom_patterns::graph::{Direction, EdgeKey, Graph};
 
@@ -147,10 +147,10 @@ impl Workload for Routes {
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         let ports: BTreeMap<u8, u32> =
-            self.graph.vertices().range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+            self.graph.vertices().range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table of vertices", &ports, &model.ports);
         let routes: BTreeMap<EdgeKey<u8>, u32> =
-            self.graph.edges().range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+            self.graph.edges().range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table of edges", &routes, &model.routes);
         let view = self.graph.at(txn)?;
         for port in [0, 7, PORTS - 1] {

@@ -129,7 +129,7 @@ fn an_index_lookup_of_1000_records_waits_twice() {
     // Another snapshot: the first one does not read these records again.
     let snapshot = store.snapshot().unwrap();
     let (found, cost) = store.measure(|_| {
-        let found = by_town.range(&snapshot, "town 1", Order::Ascending).unwrap();
+        let found = by_town.range(&snapshot, "town 1").unwrap();
         let ids: Vec<u32> = found.map(|found| found.unwrap().record_key().unwrap()).collect();
         people.get_many(&snapshot, &ids).unwrap()
     });

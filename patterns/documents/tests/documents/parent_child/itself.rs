@@ -79,7 +79,7 @@ pub fn trees_stay_without_cycles_and_within_their_depth(store: &impl Store) {
     // All descendants are deleted: 3 records and the chain.
     assert!(store.transact(|txn| tree.delete(txn, &100)).unwrap());
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(tree.documents().table().count(&snapshot, ()).unwrap(), 0);
+    assert_eq!(tree.documents().table().count(&snapshot, ..).unwrap(), 0);
     assert_eq!(tree.check(&snapshot).unwrap(), []);
 }
 
@@ -113,7 +113,7 @@ pub fn a_path_is_not_moved_below_itself(store: &impl Store) {
     }
     assert_eq!(to("a/b", "d").unwrap(), "d/b");
     let snapshot = store.snapshot().unwrap();
-    let all = paths.documents().table().range(&snapshot, (), keyloom::Order::Ascending).unwrap();
+    let all = paths.documents().table().range(&snapshot, ..).unwrap();
     let all: Vec<String> = all.map(|record| record.unwrap().0).collect();
     assert_eq!(all, ["a", "d", "d/b", "d/b/c"]);
 }

@@ -11,7 +11,7 @@ use super::company::{Company, Key, guide, key};
 fn staff(company: &Company, store: &impl Store) -> Vec<Key> {
     let snapshot = store.snapshot().unwrap();
     let table = company.employees.documents().table();
-    let all = table.range(&snapshot, (), keyloom::Order::Ascending).unwrap();
+    let all = table.range(&snapshot, ..).unwrap();
     all.map(|record| record.unwrap().0).collect()
 }
 

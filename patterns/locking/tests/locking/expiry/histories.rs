@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::{AnyStore, Order, Store};
+use keyloom_tables::in_order;
 use keyloom_testing::ids::number;
 
 use super::{Login, open};
@@ -44,7 +45,7 @@ pub fn histories_agree_with_a_map(store: &AnyStore) {
             let snapshot = store.snapshot().unwrap();
             let expiry = &logins.expiry;
             for order in [Order::Ascending, Order::Descending] {
-                let found = expiry.live(&snapshot, (), order, now).unwrap();
+                let found = expiry.live(&snapshot, in_order(.., order), now).unwrap();
                 let mut found: Vec<_> = found.map(Result::unwrap).collect();
                 if order == Order::Descending {
                     found.reverse();

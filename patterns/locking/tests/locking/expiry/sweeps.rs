@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{AnyStore, Metered, Order, Store, Writer};
+use keyloom::{AnyStore, Metered, Store, Writer};
 use keyloom_tables::RepairOptions;
 use keyloom_testing::laws::{self, clear, counts, dump_all, writing};
 
@@ -42,7 +42,7 @@ pub fn costs_are_those_of_the_documentation(store: &AnyStore) {
     assert_eq!(reading(&|| drop(expiry.get(&snapshot, &1, 4))), [1, 0, 1, 0]);
     assert_eq!(reading(&|| drop(expiry.count_expired(&snapshot, 5))), [1, 1, 11, 0]);
     assert_eq!(reading(&|| drop(expiry.next_deadline(&snapshot))), [1, 1, 2, 0]);
-    let live = || assert_eq!(expiry.live(&snapshot, (), Order::Ascending, 5).unwrap().count(), 0);
+    let live = || assert_eq!(expiry.live(&snapshot, .., 5).unwrap().count(), 0);
     assert_eq!(reading(&live), [0, 1, 10, 0]);
     drop(snapshot);
     let touch = |until| {
@@ -146,7 +146,7 @@ pub fn damage_removes_no_live_record(store: &AnyStore) {
     assert_eq!((done.entries, done.removed, done.undecodable), (12, 8, 2));
     let live = logins
         .expiry
-        .live(&store.snapshot().unwrap(), (), Order::Ascending, 9)
+        .live(&store.snapshot().unwrap(), (), 9)
         .map(|live| live.filter_map(Result::ok).map(|(key, _)| key).collect::<Vec<_>>());
     assert_eq!(live.unwrap(), (10..20).collect::<Vec<_>>());
     // After the repair the rest is swept.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyloom::{Memory, Order, Store};
+use keyloom::{Memory, Store};
 use keyloom_spatial::ExtentQuery;
 use keyloom_tables::Continuation;
 use keyloom_tables::Page;
@@ -97,7 +97,7 @@ fn entry_has_the_code_of_the_smallest_cell_around_the_extent() {
     property(anywhere(), |edges| {
         things.put(&store, &[edges]);
         let snapshot = store.snapshot().unwrap();
-        let found = things.index.as_index().range(&snapshot, (), Order::Ascending).unwrap();
+        let found = things.index.as_index().range(&snapshot, ..).unwrap();
         let codes: Vec<u64> = found.map(|found| found.unwrap().parts_as().unwrap()).collect();
         assert_eq!(codes, [code(&edges, Mutation::None)], "{edges:?}");
     });

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyloom::key::display;
-use keyloom::{
-    Error, KeyRange, Memory, Metered, Order, Reader, Result, Store, Subspace, Writer, pack,
-};
+use keyloom::{Error, KeyRange, Memory, Metered, Reader, Result, Store, Subspace, Writer, pack};
 use keyloom_spatial::{BoundingBox, Circle, GeoCell, Group, LatLng, PointIndex};
 use keyloom_tables::conformance::{Subject, check_maintained};
 use keyloom_tables::{DerivedEntries, Maintained, Page, Rule, Schema, Table};
@@ -494,7 +492,7 @@ fn groups_are_listed_by_a_skip_scan() {
     things.put(&store, &records);
     let snapshot = store.snapshot().unwrap();
     let groups = things.index.as_index().grouped_by(2);
-    let found = groups.values::<_, Parts, _>(&snapshot, (), Order::Ascending).unwrap();
+    let found = groups.values::<_, Parts, _>(&snapshot, ..).unwrap();
     let mut wanted: Vec<Parts> = all_groups().collect();
     wanted.sort_unstable();
     assert_eq!(found.collect::<Result<Vec<Parts>>>().unwrap(), wanted);

@@ -27,7 +27,7 @@ pub fn the_click_stream_of_the_catalogue_is_answered_from_keys_alone(store: &(im
 
     // Distinct sites per user: a skip scan of (user, site), folded by user.
     let (by_user, by_both) = (Grouping::new(clicks.space(), 1), Grouping::new(clicks.space(), 2));
-    let mut pairs = by_both.first_of_each(&snapshot, (), Order::Ascending).unwrap();
+    let mut pairs = by_both.first_of_each(&snapshot, ..).unwrap();
     let folded = by_user.fold(pairs.by_ref(), 0u64, |sites, _| {
         *sites += 1;
         Ok(())
@@ -59,8 +59,7 @@ pub fn the_click_stream_of_the_catalogue_is_answered_from_keys_alone(store: &(im
     assert_eq!(counted, expected);
 
     // Distinct users per site, by number and by id.
-    let users =
-        by_site.grouped_by(2).values::<_, (String, u16), _>(&snapshot, "site 3", Order::Ascending);
+    let users = by_site.grouped_by(2).values::<_, (String, u16), _>(&snapshot, "site 3");
     let users: BTreeSet<u16> = users.unwrap().map(|pair| pair.unwrap().1).collect();
     let expected: BTreeSet<u16> =
         visits.iter().filter(|(_, site, _)| site == "site 3").map(|(user, ..)| *user).collect();

@@ -1,6 +1,6 @@
 //! All aggregates of one table: the shared laws, faults, conflicts and bad input.
 
-use keyloom::{Error, Fault, Faulty, KeyRange, Order, Result, Store, Transaction, Writer};
+use keyloom::{Error, Fault, Faulty, KeyRange, Result, Store, Transaction, Writer};
 
 use crate::aggregate::fixture::{Click, Clicks, sample};
 use keyloom_testing::laws::{clear, dump};
@@ -16,7 +16,7 @@ pub fn a_fault_while_reading_says_so(store: &(impl Store + Clone)) {
     fill(&clicks, store);
     let ask = || -> Result<(u64, i64, usize, f64)> {
         let snapshot = faulty.snapshot()?;
-        let groups = clicks.ranked.index().first_of_each(&snapshot, (), 1, Order::Ascending)?;
+        let groups = clicks.ranked.index().first_of_each(&snapshot, .., 1)?;
         let groups = groups.map(|found| found?.record_key()).collect::<Result<Vec<_>>>()?.len();
         let (total, _) = clicks.roll_up.total(&snapshot, "site 1", 0..100_000)?;
         let users = clicks.users.estimate_together(&snapshot, ())?;
@@ -85,7 +85,7 @@ pub fn bad_input_is_refused_with_a_reason_and_nothing_is_written(store: &(impl S
     named(clicks.totals.get(&snapshot, ("site 1", "bytes")).unwrap_err());
     named(clicks.totals.sum(&snapshot, "site 1").unwrap_err());
     {
-        let all = clicks.totals.range(&snapshot, "site 1", Order::Ascending);
+        let all = clicks.totals.range(&snapshot, "site 1");
         assert!(all.unwrap().next().unwrap().is_err());
     }
     drop(snapshot);

@@ -94,7 +94,7 @@ fn step(
 fn agrees(clicks: &Clicks, store: &impl Store, oracle: &Sorted) {
     let (ranked, snapshot) = (&clicks.ranked, store.snapshot().unwrap());
     let all: Vec<_> = oracle.iter().collect();
-    assert_eq!(ranked.count(&snapshot, ()).unwrap(), all.len() as u64);
+    assert_eq!(ranked.count(&snapshot, ..).unwrap(), all.len() as u64);
     assert_eq!(ranked.count(&snapshot, "no such site").unwrap(), 0);
     for (n, (_, _, id)) in all.iter().enumerate() {
         let found = ranked.nth(&snapshot, (), n as u64).unwrap().expect("there are as many");
@@ -300,7 +300,7 @@ fn checks_and_repairs_cost_what_the_documentation_says() {
     };
     assert_eq!(cost(&rebuild), (0, 1, 1 + 3, 1));
     // The costs of queries.
-    let ask = || assert_eq!(clicks.ranked.count(&snapshot, ()).unwrap(), 500);
+    let ask = || assert_eq!(clicks.ranked.count(&snapshot, ..).unwrap(), 500);
     assert_eq!(cost(&ask), (0, 10, 0, 0));
     let ask = || assert!(clicks.users.estimate(&snapshot, "site 1").unwrap() > 10.0);
     assert_eq!(cost(&ask), (1, 0, 0, 0));

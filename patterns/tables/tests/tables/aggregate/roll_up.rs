@@ -1,7 +1,7 @@
 //! Time-bucket roll-ups.
 
 use keyloom::key::Subspace;
-use keyloom::{Error, List, Memory, Metered, Order, Store};
+use keyloom::{Error, List, Memory, Metered, Store};
 use keyloom_tables::Maintained;
 use keyloom_tables::Table;
 use keyloom_tables::aggregate::{Event, RollUp};
@@ -83,8 +83,7 @@ fn groups_of_different_length_do_not_mix() {
         let wanted: Vec<i64> = wanted.map(|(amount, rest)| amount * count(rest)).collect();
         assert_eq!(found.map(|found| found.unwrap().0)[..], wanted, "{times:?}");
     }
-    let mut of_pair =
-        roll_up.events().range(&snapshot, (List(GROUPS[2].0),), Order::Ascending).unwrap();
+    let mut of_pair = roll_up.events().range(&snapshot, (List(GROUPS[2].0),)).unwrap();
     let first = of_pair.next().unwrap().unwrap();
     assert_eq!(first.parts_as::<(List<Vec<i64>>, i64, i64)>().unwrap(), (List(vec![2, 5]), 2, 100));
 }

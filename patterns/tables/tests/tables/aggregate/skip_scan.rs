@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use keyloom::key::Subspace;
 use keyloom::{Entry, KeyRange, Memory, Metered, Order, Reader, Result, Store, Writer};
-use keyloom_tables::{AnyParts, Explain, Grouping, Scan, Select, within};
+use keyloom_tables::{AnyParts, Explain, Grouping, Scan, Select, in_order, within};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -95,25 +95,25 @@ fn scans_are_right(
     };
     let firsts = ordered(groups.values().map(|group| group[0].clone()).collect());
     let before = metered.cost();
-    let mut scan = by.first_of_each(&snapshot, Range(select), order).unwrap();
+    let mut scan = by.first_of_each(&snapshot, in_order(Range(select), order)).unwrap();
     assert_eq!(scan.by_ref().map(decode).collect::<Vec<_>>(), firsts);
     told(before, scan.explain(), groups.len());
 
     let lasts = ordered(groups.values().map(|group| group[group.len() - 1].clone()).collect());
     let before = metered.cost();
-    let mut scan = by.last_of_each(&snapshot, Range(select), order).unwrap();
+    let mut scan = by.last_of_each(&snapshot, in_order(Range(select), order)).unwrap();
     assert_eq!(scan.by_ref().map(decode).collect::<Vec<_>>(), lasts);
     told(before, scan.explain(), groups.len());
 
     if elements == 1 {
         let words: Vec<String> = firsts.iter().map(|key| key.0.clone()).collect();
-        let values = by.values::<_, String, _>(&snapshot, Range(select), order).unwrap();
+        let values = by.values::<_, String, _>(&snapshot, in_order(Range(select), order)).unwrap();
         assert_eq!(values.map(Result::unwrap).collect::<Vec<_>>(), words);
         for part in 0..5u8 {
             let found = selected.iter().filter(|key| key.1 == part).map(|key| (*key).clone());
             let found = ordered(found.collect());
             let before = metered.cost();
-            let mut scan = by.in_each(&snapshot, Range(select), part, order).unwrap();
+            let mut scan = by.in_each(&snapshot, in_order(Range(select), order), part).unwrap();
             assert_eq!(scan.by_ref().map(decode).collect::<Vec<_>>(), found);
             told(before, scan.explain(), found.len());
         }
@@ -154,18 +154,19 @@ pub fn a_hundred_groups_cost_a_hundred_ranges_whatever_they_hold(store: &(impl S
         let snapshot = metered.snapshot().unwrap();
         let by = Grouping::new(&space, 1);
         for order in [Order::Ascending, Order::Descending] {
-            let (found, cost) =
-                metered.measure(|_| by.values::<_, u32, _>(&snapshot, (), order).unwrap().count());
+            let (found, cost) = metered.measure(|_| {
+                by.values::<_, u32, _>(&snapshot, in_order(.., order)).unwrap().count()
+            });
             // One range begins, 99 skip, and one finds the end.
             assert_eq!((found, cost.ranges), (100, 101));
             assert!(cost.keys_read <= 400, "{cost}");
-            let (found, cost) =
-                metered.measure(|_| by.first_of_each(&snapshot, (), order).unwrap().count());
+            let (found, cost) = metered
+                .measure(|_| by.first_of_each(&snapshot, in_order(.., order)).unwrap().count());
             let most = if order == Order::Ascending { 101 } else { 201 };
             assert_eq!((found, cost.ranges), (100, most));
             assert!(cost.keys_read <= 500, "{cost}");
-            let (found, cost) =
-                metered.measure(|_| by.in_each(&snapshot, (), 7u32, order).unwrap().count());
+            let (found, cost) = metered
+                .measure(|_| by.in_each(&snapshot, in_order(.., order), 7u32).unwrap().count());
             assert_eq!(found, 100);
             assert!(cost.ranges <= 202 && cost.keys_read <= 900, "{cost}");
         }
@@ -181,8 +182,7 @@ fn groups_of_few_entries_are_stepped_over() {
         .unwrap();
     let snapshot = store.snapshot().unwrap();
     let by = Grouping::new(&space, 1);
-    let (found, cost) =
-        store.measure(|_| by.values::<_, u32, _>(&snapshot, (), Order::Ascending).unwrap().count());
+    let (found, cost) = store.measure(|_| by.values::<_, u32, _>(&snapshot, ..).unwrap().count());
     assert_eq!((found, cost.ranges, cost.keys_read), (334, 1, 1_000));
 }
 
@@ -199,8 +199,7 @@ fn long_groups_are_skipped_by_seeks_and_short_ones_by_steps() {
         .unwrap();
     let snapshot = store.snapshot().unwrap();
     let by = Grouping::new(&space, 1);
-    let (found, cost) =
-        store.measure(|_| by.values::<_, u32, _>(&snapshot, (), Order::Ascending).unwrap().count());
+    let (found, cost) = store.measure(|_| by.values::<_, u32, _>(&snapshot, ..).unwrap().count());
     assert_eq!(found, 1_050);
     assert!(cost.ranges <= 60, "{cost}: eight short ones were sought before it was noticed");
     assert!(cost.keys_read <= 3_000 + 300, "{cost}");
@@ -249,7 +248,7 @@ fn fetched_page_is_used_up_before_the_next_range_begins() {
             .unwrap();
         let snapshot = store.snapshot().unwrap();
         let paged = Paged(&snapshot);
-        let mut scan = by.values::<_, u32, _>(&paged, (), Order::Ascending).unwrap();
+        let mut scan = by.values::<_, u32, _>(&paged, ..).unwrap();
         assert_eq!(scan.by_ref().count(), groups as usize);
         assert_eq!(scan.explain().seeks, seeks, "{}", scan.explain());
     }
@@ -268,14 +267,14 @@ fn a_key_that_belongs_to_no_group_is_named_and_ends_the_scan() {
         .unwrap();
     let snapshot = store.snapshot().unwrap();
     let by = Grouping::new(&space, 2);
-    let mut scan = by.first_of_each(&snapshot, (), Order::Ascending).unwrap();
+    let mut scan = by.first_of_each(&snapshot, ..).unwrap();
     assert!(scan.next().unwrap().is_ok());
     let error = scan.next().unwrap().unwrap_err();
     assert!(error.to_string().contains(r#"("keys", "b")"#), "{error}");
     assert!(scan.next().is_none());
-    let mut scan = by.last_of_each(&snapshot, (), Order::Ascending).unwrap();
+    let mut scan = by.last_of_each(&snapshot, ..).unwrap();
     assert!(scan.next().unwrap().is_ok());
     assert!(scan.next().unwrap().is_err() && scan.next().is_none());
-    let mut scan = by.in_each(&snapshot, (), 1, Order::Ascending).unwrap();
+    let mut scan = by.in_each(&snapshot, .., 1).unwrap();
     assert!(scan.next().unwrap().is_err() && scan.next().is_none());
 }

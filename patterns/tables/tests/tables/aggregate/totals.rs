@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Error, Metered, Order, Result, Store};
+use keyloom::{Error, Metered, Result, Store};
 use keyloom_tables::aggregate::{Totals, contribution};
 use keyloom_tables::derived::RepairOptions;
 
@@ -38,7 +38,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let get = || assert!(totals.get(&snapshot, ("site 0", "bytes")).unwrap() > 0);
     assert_eq!(reading(&get), (1, 0, 1));
     let all = || {
-        let all = totals.range(&snapshot, (), Order::Ascending).unwrap();
+        let all = totals.range(&snapshot, ..).unwrap();
         assert_eq!(all.map(Result::unwrap).count(), 6);
     };
     assert_eq!(reading(&all), (0, 1, 10), "six, and four that came down to 0");

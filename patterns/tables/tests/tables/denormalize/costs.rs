@@ -1,6 +1,6 @@
 //! The cost of each operation.
 
-use keyloom::{Cost, DynWriter, Memory, Metered, Order, Result, Store, Subspace, Transaction};
+use keyloom::{Cost, DynWriter, Memory, Metered, Result, Store, Subspace, Transaction};
 use keyloom_tables::denormalize::DenormalizedFields;
 use keyloom_tables::derived::RepairOptions;
 use keyloom_tables::{Schema, Table, entry};
@@ -48,8 +48,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     cost_is(cost, [1 + 8, 2, 1 + 1 + 8 + 8, 8 * 3 + 1, 5]);
     // A read while a propagation is pending: the mark, the marks of the sources, the sources.
     let snapshot = metered.snapshot().unwrap();
-    let mut read: Vec<_> =
-        blog.posts.range(&snapshot, (), Order::Ascending).unwrap().collect::<Result<_>>().unwrap();
+    let mut read: Vec<_> = blog.posts.range(&snapshot, ..).unwrap().collect::<Result<_>>().unwrap();
     let (stale, cost) = metered.measure(|_| blog.authors.refresh(&snapshot, &mut read));
     assert_eq!(stale.unwrap().iter().filter(|stale| **stale).count(), 13);
     cost_is(cost, [2, 1, 3, 0, 3]);

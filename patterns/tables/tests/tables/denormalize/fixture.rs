@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use keyloom::{Order, Reader, Result, Store, Subspace, Writer};
+use keyloom::{Reader, Result, Store, Subspace, Writer};
 use keyloom_tables::Inconsistency;
 use keyloom_tables::Progress;
 use keyloom_tables::denormalize::DenormalizedFields;
@@ -104,7 +104,7 @@ impl Blog {
     }
 
     pub fn names(&self, reader: &impl Reader) -> Vec<Option<String>> {
-        let posts = self.posts.range(reader, (), Order::Ascending).unwrap();
+        let posts = self.posts.range(reader, ..).unwrap();
         posts.map(|post| post.unwrap().1.author_name).collect()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use keyloom::{Order, Reader, Result, Store, Subspace};
+use keyloom::{Reader, Result, Store, Subspace};
 use keyloom_tables::Rule;
 use keyloom_tables::denormalize::DenormalizedFields;
 use keyloom_tables::derived::RepairOptions;
@@ -139,7 +139,7 @@ pub fn rebuilt_equals_maintained_and_only_marked_copies_are_stale(store: &(impl 
 /// as stale.
 fn readers_see_through_stale_copies(blog: &Blog, reader: &impl Reader, model: &Model) {
     let read: Vec<(u32, Post)> =
-        blog.posts.range(reader, (), Order::Ascending).unwrap().collect::<Result<_>>().unwrap();
+        blog.posts.range(reader, ..).unwrap().collect::<Result<_>>().unwrap();
     let joined = model.joined();
     let mut fresh = read.clone();
     let stale = blog.authors.refresh(reader, &mut fresh).unwrap();

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use keyloom::{Memory, Metered, Order, Store, Subspace};
+use keyloom::{Memory, Metered, Store, Subspace};
 use keyloom_tables::Rule;
 use keyloom_tables::denormalize::DenormalizedFields;
 use keyloom_tables::{Attached, Index, Schema, SchemaError, Table, entry};
@@ -127,7 +127,7 @@ pub fn copies_have_the_life_cycle_of_a_schema(store: &(impl Store + Clone)) {
     let blog = Blog::open(store);
     let is_right = || {
         let snapshot = store.snapshot().unwrap();
-        let mut records = blog.posts.range(&snapshot, (), Order::Ascending).unwrap();
+        let mut records = blog.posts.range(&snapshot, ..).unwrap();
         records.all(|record| {
             let (_, (author, name)) = record.unwrap();
             name == blog.users.get(&snapshot, &author).unwrap().unwrap_or_default()

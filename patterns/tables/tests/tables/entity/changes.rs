@@ -244,7 +244,7 @@ pub fn entities_are_found_in_one_range(store: &(impl Store + Clone)) {
             })
             .unwrap();
         let snapshot = store.snapshot().unwrap();
-        let all = orders.range(&snapshot, ()).unwrap().map(Result::unwrap);
+        let all = orders.range(&snapshot, ..).unwrap().map(Result::unwrap);
         let all: Vec<((String, u8), Value)> =
             all.map(|(key, entity)| (key, entity.decode().unwrap())).collect();
         let wanted = |keep: &dyn Fn(&str, u8) -> bool| -> Vec<((String, u8), Value)> {
@@ -261,7 +261,7 @@ pub fn entities_are_found_in_one_range(store: &(impl Store + Clone)) {
         let wanted_keys = keys(wanted(&|c, n| (c, n) >= ("a", 2) && (c, n) < ("ab", 2)));
         assert_eq!(between.map(|entity| entity.unwrap().0).collect::<Vec<_>>(), wanted_keys);
         // Fields of the result, without another read.
-        for entity in orders.range(&snapshot, ()).unwrap() {
+        for entity in orders.range(&snapshot, ..).unwrap() {
             let (key, entity) = entity.unwrap();
             let whole: Value = orders.get(&snapshot, &key).unwrap().unwrap();
             assert_eq!(entity.field::<Value>("a").unwrap().as_ref(), whole.get("a"));

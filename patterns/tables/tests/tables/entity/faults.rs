@@ -83,7 +83,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     assert_eq!(reading(&absent), [1, 0, 0, 0]);
     let items = || drop(things.items::<String>(&snapshot, &1, "tags").unwrap());
     assert_eq!(reading(&items), [0, 1, 2, 0]);
-    let range = || assert_eq!(things.range(&snapshot, ()).unwrap().count(), 1);
+    let range = || assert_eq!(things.range(&snapshot, ..).unwrap().count(), 1);
     assert_eq!(reading(&range), [0, 1, 15, 0]);
     drop(snapshot);
     // Four tracks of 2 parts at four positions: the second of them already has its number.

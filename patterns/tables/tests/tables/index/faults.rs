@@ -1,7 +1,7 @@
 //! Faults, conflicts and bad input.
 
 use keyloom::key::Subspace;
-use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Memory, Order, Reader, Store, Writer};
+use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Memory, Reader, Store, Writer};
 use keyloom_mutant_stores::{Flaw, MutantStore};
 use keyloom_tables::{Index, IndexError, Maintained, Table, entry, starting_with};
 
@@ -60,9 +60,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     };
     no_record(cities.table.get(&snapshot, &77).unwrap_err());
     no_record(cities.table.get_many(&snapshot, &[1, 77]).unwrap_err());
-    no_record(
-        cities.table.range(&snapshot, 77, Order::Ascending).unwrap().next().unwrap().unwrap_err(),
-    );
+    no_record(cities.table.range(&snapshot, 77).unwrap().next().unwrap().unwrap_err());
     let fault = Inconsistency::new(broken.clone(), Rule::Undecodable);
     assert_eq!(cities.by_name.check(&snapshot, &cities.table).unwrap(), [fault]);
     drop(snapshot);
@@ -76,7 +74,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     store.transact(|txn| txn.put(&foreign, b"")).unwrap();
     let snapshot = store.snapshot().unwrap();
     // Strings sort before numbers.
-    let first = cities.table.range(&snapshot, (), Order::Ascending).unwrap().next().unwrap();
+    let first = cities.table.range(&snapshot, ..).unwrap().next().unwrap();
     let Err(Error::At { key, source }) = first else { panic!("{first:?}") };
     assert!(key.contains("not a number") && matches!(*source, Error::Key(_)), "{key}: {source}");
     drop(snapshot);
@@ -85,8 +83,7 @@ pub fn bad_input_is_refused_and_nothing_is_lost(store: &(impl Store + Clone)) {
     let newer = cities.space.child("by_name").pack(&("FR", "x", 3u16));
     store.transact(|txn| txn.put(&newer, &[0x20, 0x02])).unwrap();
     let snapshot = store.snapshot().unwrap();
-    let mut found =
-        cities.by_name.range(&snapshot, starting_with(("FR", "x")), Order::Ascending).unwrap();
+    let mut found = cities.by_name.range(&snapshot, starting_with(("FR", "x"))).unwrap();
     let error = found.next().unwrap().map(drop).unwrap_err().to_string();
     assert!(error.contains(r#""by_name", "FR", "x", 3)"#), "{error}");
     assert!(error.contains("repair the index"), "{error}");
@@ -114,7 +111,7 @@ pub fn several_patterns_commit_or_roll_back_together(store: &(impl Store + Clone
     assert_eq!(dump(&store.snapshot().unwrap(), KeyRange::all()), before);
     both([1, 2]).unwrap();
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(europe.table.range(&snapshot, (), Order::Ascending).unwrap().count(), 1);
+    assert_eq!(europe.table.range(&snapshot, ..).unwrap().count(), 1);
     assert_eq!(asia.by_tag.count(&snapshot, "x").unwrap(), 2);
     assert_eq!(snapshot.counter(&counters.pack(&1u16)).unwrap(), 1);
 }
@@ -210,7 +207,7 @@ fn a_query_names_the_damaged_entry_and_the_remedy() {
         assert!(text.contains("repair the index"), "{text}");
     };
     let snapshot = store.snapshot().unwrap();
-    let found = by_name.range(&snapshot, (), Order::Ascending).unwrap().next().unwrap();
+    let found = by_name.range(&snapshot, ..).unwrap().next().unwrap();
     says(&found.unwrap_err());
     // The owner of the entry is unknown, so the name is refused for every record.
     says(&store.transact(|txn| names.put(txn, &2, &"a".into())).unwrap_err());

@@ -7,8 +7,8 @@ use keyloom::{
     Cost, Desc, DynWriter, Error, KeyRange, Metered, Order, Reader, Store, Transaction, Writer,
 };
 use keyloom_tables::{
-    AnyParts, Continuation, Index, IndexQuery, Maintained, Select, Table, entry, starting_with,
-    within,
+    AnyParts, Continuation, Index, IndexQuery, Maintained, Select, Table, descending, entry,
+    in_order, starting_with, within,
 };
 
 use crate::index::fixture::{Cities, City, apply, fill, history, sample};
@@ -25,15 +25,11 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
         };
 
         // The whole table, in both orders, and record by record.
-        let mut records: Vec<_> = cities
-            .table
-            .range(&snapshot, (), Order::Ascending)
-            .unwrap()
-            .map(Result::unwrap)
-            .collect();
+        let mut records: Vec<_> =
+            cities.table.range(&snapshot, ..).unwrap().map(Result::unwrap).collect();
         assert_eq!(records, oracle.clone().into_iter().collect::<Vec<_>>());
         records.reverse();
-        let reversed = cities.table.range(&snapshot, (), Order::Descending).unwrap();
+        let reversed = cities.table.range(&snapshot, descending(..)).unwrap();
         assert_eq!(reversed.map(Result::unwrap).collect::<Vec<_>>(), records);
         let some: Vec<u16> = (0..14).rev().collect();
         let expected: Vec<_> = some.iter().map(|id| oracle.get(id).cloned()).collect();
@@ -47,16 +43,13 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
             .collect();
         expected.sort();
         let expected: Vec<u16> = expected.into_iter().map(|(_, id)| id).collect();
-        let mut found = cities
-            .by_name
-            .range(&snapshot, "FR", Order::Ascending)
-            .unwrap()
-            .map(|found| found?.record_key());
+        let mut found =
+            cities.by_name.range(&snapshot, "FR").unwrap().map(|found| found?.record_key());
         assert_eq!(ids(&mut found), expected);
         assert_eq!(cities.by_name.count(&snapshot, "FR").unwrap(), expected.len() as u64);
         let mut found = cities
             .by_name
-            .range(&snapshot, "FR", Order::Descending)
+            .range(&snapshot, descending("FR"))
             .unwrap()
             .map(|found| found?.record_key());
         assert_eq!(ids(&mut found), expected.iter().rev().copied().collect::<Vec<_>>());
@@ -69,7 +62,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
             .collect();
         let mut found = cities
             .by_name
-            .range(&snapshot, starting_with(("US", "a")), Order::Ascending)
+            .range(&snapshot, starting_with(("US", "a")))
             .unwrap()
             .map(|found| found?.record_key());
         assert_eq!(ids(&mut found).into_iter().collect::<BTreeSet<_>>(), expected);
@@ -82,7 +75,7 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
             .collect();
         expected.sort();
         for (found, (population, id)) in
-            cities.by_size.range(&snapshot, "US", Order::Ascending).unwrap().zip(&expected)
+            cities.by_size.range(&snapshot, "US").unwrap().zip(&expected)
         {
             let found = found.unwrap();
             let (country, Desc(size)) = found.parts().unwrap();
@@ -95,14 +88,14 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
         // A half-open range of parts: populations above 1 and up to 3.
         let between = cities
             .by_size
-            .range(&snapshot, within(("US", Desc(3u64))..("US", Desc(1))), Order::Ascending)
+            .range(&snapshot, within(("US", Desc(3u64))..("US", Desc(1))))
             .unwrap()
             .count();
         assert_eq!(between, expected.iter().filter(|(p, _)| p.0 > 1 && p.0 <= 3).count());
 
         // Ranges of record keys, of every kind, against the same ranges of numbers.
         let keys = |select: keyloom_tables::Within<u16>| {
-            let records = cities.table.range(&snapshot, select, Order::Ascending).unwrap();
+            let records = cities.table.range(&snapshot, select).unwrap();
             records.map(|record| record.unwrap().0).collect::<Vec<_>>()
         };
         let expected = |range: &dyn Fn(u16) -> bool| {
@@ -138,11 +131,8 @@ pub fn every_query_finds_what_a_filter_over_all_records_finds(store: &(impl Stor
                 .filter(|(_, c)| c.tags.iter().any(|t| t == tag))
                 .map(|(id, _)| *id)
                 .collect();
-            let mut found = cities
-                .by_tag
-                .range(&snapshot, tag, Order::Ascending)
-                .unwrap()
-                .map(|found| found?.record_key());
+            let mut found =
+                cities.by_tag.range(&snapshot, tag).unwrap().map(|found| found?.record_key());
             assert_eq!(ids(&mut found), expected);
         }
     });
@@ -311,10 +301,10 @@ fn first_and_last_of_each_group_are_right(
             }
             ids
         };
-        let first = cities.by_size.first_of_each(reader, (), 1, order).unwrap();
+        let first = cities.by_size.first_of_each(reader, in_order(.., order), 1).unwrap();
         let first: Vec<u16> = first.map(|found| found.unwrap().record_key().unwrap()).collect();
         assert_eq!(first, ordered(groups().map(|group| group[0].2).collect()));
-        let last = cities.by_size.last_of_each(reader, (), 1, order).unwrap();
+        let last = cities.by_size.last_of_each(reader, in_order(.., order), 1).unwrap();
         let last: Vec<u16> = last.map(|found| found.unwrap().record_key().unwrap()).collect();
         assert_eq!(last, ordered(groups().map(|group| group[group.len() - 1].2).collect()));
     }
@@ -383,7 +373,7 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
     let cost = reading(&|| drop(cities.table.get(&snapshot, &3).unwrap()));
     assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (1, 0, 1, 1));
     let cost = reading(&|| {
-        let found = cities.by_name.range(&snapshot, "FR", Order::Ascending).unwrap();
+        let found = cities.by_name.range(&snapshot, "FR").unwrap();
         assert_eq!(found.count(), 10);
     });
     assert_eq!((cost.gets, cost.ranges, cost.keys_read, cost.round_trips), (0, 1, 10, 1));
@@ -487,7 +477,7 @@ fn entries_of_different_records_differ_for_any_parts() {
         })
         .unwrap();
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(index.count(&snapshot, ()).unwrap(), 2);
+    assert_eq!(index.count(&snapshot, ..).unwrap(), 2);
     assert_eq!(index.check(&snapshot, &table).unwrap(), []);
 }
 
@@ -504,9 +494,9 @@ fn a_beginning_of_no_string_is_the_whole_of_what_was_named() {
         })
         .unwrap();
     let snapshot = store.snapshot().unwrap();
-    let all = index.range(&snapshot, starting_with(()), Order::Ascending).unwrap();
+    let all = index.range(&snapshot, starting_with(())).unwrap();
     assert_eq!(all.map(Result::unwrap).count(), 3);
-    let of_256 = index.range(&snapshot, starting_with(256), Order::Ascending).unwrap();
+    let of_256 = index.range(&snapshot, starting_with(256)).unwrap();
     assert_eq!(of_256.map(Result::unwrap).count(), 2);
 }
 

@@ -1,6 +1,6 @@
 //! Blog posts of users named John, a very common name.
 
-use keyloom::{Memory, Metered, Order, Reader, Result, Store, Subspace};
+use keyloom::{Memory, Metered, Reader, Result, Store, Subspace};
 use keyloom_tables::join::{Joins, KeySet};
 use keyloom_tables::{BatchSize, Index, Table, entry};
 
@@ -65,13 +65,13 @@ impl Blog {
 
     /// In the order of users, which both ranges have.
     fn merged<R: Reader>(&self, reader: &R) -> Result<Vec<(u32, u32)>> {
-        let johns = self.by_name.range(reader, "John", Order::Ascending)?;
+        let johns = self.by_name.range(reader, "John")?;
         let johns = johns.map(|found| found?.record_key());
-        let posts = self.by_author.range(reader, (), Order::Ascending)?.map(|found| {
+        let posts = self.by_author.range(reader, ..)?.map(|found| {
             let found = found?;
             Ok((found.parts()?, found.record_key()?))
         });
-        let joined = johns.merge_join(posts, Order::Ascending, |user| *user, |(user, _)| *user);
+        let joined = johns.merge_join(posts, |user| *user, |(user, _)| *user);
         joined.map(|row| row.map(|(_, post)| post)).collect()
     }
 }
@@ -93,7 +93,7 @@ fn three_ways_to_the_posts_of_johns(store: impl Store, of: Size) {
 
     // With a lookup of the names, in batches of posts.
     let (joined, cost) = store.measure(|_| {
-        let posts = blog.posts.range(&snapshot, (), Order::Ascending).unwrap();
+        let posts = blog.posts.range(&snapshot, ..).unwrap();
         let named = posts.lookup_join(&snapshot, &blog.users, |(_, author)| *author);
         let of_johns = named.filter(|row| row.as_ref().is_ok_and(|(_, name)| **name == "John"));
         of_johns
@@ -104,16 +104,16 @@ fn three_ways_to_the_posts_of_johns(store: impl Store, of: Size) {
     assert_eq!((cost.ranges, cost.round_trips), (1, 1 + u64::from(of.posts.div_ceil(1_000))));
 
     // If the ids of the Johns fit in memory.
-    let johns = blog.by_name.range(&snapshot, "John", Order::Ascending).unwrap();
+    let johns = blog.by_name.range(&snapshot, "John").unwrap();
     let johns = KeySet::read(johns.map(|found| found?.record_key()), of.users as usize).unwrap();
-    let posts = blog.posts.range(&snapshot, (), Order::Ascending).unwrap();
+    let posts = blog.posts.range(&snapshot, ..).unwrap();
     let (joined, cost) = store.measure(|_| {
         let of_johns = posts.semi_join(&johns, |(_, author)| *author);
         of_johns.map(|row| row.map(|(post, author)| (author, post))).collect::<Result<Vec<_>>>()
     });
     assert_eq!(joined.unwrap(), by_post);
     assert_eq!((cost.gets, cost.keys_read), (0, u64::from(of.posts)));
-    let posts = blog.posts.range(&snapshot, (), Order::Ascending).unwrap();
+    let posts = blog.posts.range(&snapshot, ..).unwrap();
     let others = posts.anti_join(&johns, |(_, author)| *author).count();
     assert_eq!(others + by_post.len(), of.posts as usize);
 }

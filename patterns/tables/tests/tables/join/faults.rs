@@ -1,8 +1,6 @@
 //! Faults, conflicts and bad input.
 
-use keyloom::{
-    DynWriter, Error, Fault, Faulty, KeyRange, Order, Reader, Result, Store, Subspace, Writer,
-};
+use keyloom::{DynWriter, Error, Fault, Faulty, KeyRange, Reader, Result, Store, Subspace, Writer};
 use keyloom_tables::Table;
 use keyloom_tables::join::{Joins, Links, Lookup};
 
@@ -53,10 +51,10 @@ pub fn a_fault_while_reading_ends_a_join_behind_rows_that_are_right(store: &(imp
     let lookup = |reader: &dyn Fn() -> Result<Ids>| reader();
     let run = |which: usize| -> Result<Ids> {
         let snapshot = faulty.snapshot()?;
-        let messages = chat.messages.range(&snapshot, (), Order::Ascending)?;
-        let users = || chat.users.range(&snapshot, (), Order::Ascending);
+        let messages = chat.messages.range(&snapshot, ..)?;
+        let users = || chat.users.range(&snapshot, ..);
         let by_author = || -> Result<_> {
-            let entries = chat.by_author.range(&snapshot, (), Order::Ascending)?;
+            let entries = chat.by_author.range(&snapshot, ..)?;
             Ok(entries.map(|found| {
                 let found = found?;
                 Ok((found.parts()?, found.record_key()?))
@@ -68,11 +66,11 @@ pub fn a_fault_while_reading_ends_a_join_behind_rows_that_are_right(store: &(imp
                 .map(|row| row.map(|((id, message), _)| (id, message.author.unwrap())))
                 .collect(),
             1 => by_author()?
-                .merge_join(users()?, Order::Ascending, |(author, _)| *author, |(id, _)| *id)
+                .merge_join(users()?, |(author, _)| *author, |(id, _)| *id)
                 .map(|row| row.map(|((author, id), _)| (id, author)))
                 .collect(),
             _ => users()?
-                .nested_loop_join(|(id, _)| chat.by_author.range(&snapshot, *id, Order::Ascending))
+                .nested_loop_join(|(id, _)| chat.by_author.range(&snapshot, *id))
                 .map(|row| row.and_then(|((id, _), found)| Ok((found.record_key()?, id))))
                 .collect(),
         })
@@ -133,7 +131,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
         })
         .unwrap();
     let snapshot = store.snapshot().unwrap();
-    let mut found = links.rights_of(&snapshot, &left(2), Order::Ascending).unwrap();
+    let mut found = links.rights_of(&snapshot, &left(2)).unwrap();
     assert!(found.next().is_none(), "a left alone is not a link of it");
     drop(found);
     drop(snapshot);
@@ -144,7 +142,7 @@ pub fn bad_input_is_refused(store: &(impl Store + Clone)) {
         })
         .unwrap();
     let snapshot = store.snapshot().unwrap();
-    let error = links.lefts_of(&snapshot, &9, Order::Ascending).unwrap().next().unwrap();
+    let error = links.lefts_of(&snapshot, &9).unwrap().next().unwrap();
     assert!(error.unwrap_err().to_string().contains(r#"at key ("links", 1, 9, "no left")"#));
     drop(snapshot);
     let other_format = space.pack(&(1, 1u16, left(1)));

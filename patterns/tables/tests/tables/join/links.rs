@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keyloom::{Cost, Metered, Order, Result, Store, Subspace};
+use keyloom::{Cost, Metered, Result, Store, Subspace};
 use keyloom_tables::join::Links;
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ pub fn left(n: u8) -> (String, u8) {
 
 fn rights(links: &Ends, store: &impl Store, left: &(String, u8)) -> Vec<u16> {
     let snapshot = store.snapshot().unwrap();
-    let rights = links.rights_of(&snapshot, left, Order::Ascending).unwrap();
+    let rights = links.rights_of(&snapshot, left).unwrap();
     rights.collect::<Result<_>>().unwrap()
 }
 
@@ -64,7 +64,7 @@ pub fn rebuilt_from_scratch_equals_maintained_step_by_step(store: &(impl Store +
             assert_eq!(rights(&links, store, &left(n)), of_left.collect::<Vec<_>>());
         }
         for right in (0..4).map(|n| number(n) as u16) {
-            let lefts = links.lefts_of(&snapshot, &right, Order::Ascending).unwrap();
+            let lefts = links.lefts_of(&snapshot, &right).unwrap();
             let of_right = oracle.iter().filter(|(_, r)| *r == right).map(|(l, _)| l.clone());
             assert_eq!(lefts.collect::<Result<Vec<_>>>().unwrap(), of_right.collect::<Vec<_>>());
         }
@@ -108,11 +108,9 @@ pub fn links_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
 
     store.transact(|txn| links.table().put_many(txn, (0..20).map(|n| ((left(2), n), ())))).unwrap();
     let snapshot = metered.snapshot().unwrap();
-    let (found, cost) = metered
-        .measure(|_| links.rights_of(&snapshot, &left(2), Order::Ascending).unwrap().count());
+    let (found, cost) = metered.measure(|_| links.rights_of(&snapshot, &left(2)).unwrap().count());
     assert_eq!((found, counts(cost)), (20, (0, 1, 20, 0)));
-    let (found, cost) =
-        metered.measure(|_| links.lefts_of(&snapshot, &3, Order::Descending).unwrap().count());
+    let (found, cost) = metered.measure(|_| links.lefts_of(&snapshot, &3).unwrap().count());
     assert_eq!((found, counts(cost)), (1, (0, 1, 1, 0)));
     drop(snapshot);
     let (_, cost) = metered
@@ -128,6 +126,6 @@ fn a_link_says_what_there_is_to_say_of_it() {
     store.transact(|txn| roles.table().put(txn, &(1, 2), &"guest".into())).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(roles.table().get(&snapshot, &(1, 2)).unwrap().as_deref(), Some("guest"));
-    assert_eq!(roles.lefts_of(&snapshot, &2, Order::Ascending).unwrap().count(), 1);
+    assert_eq!(roles.lefts_of(&snapshot, &2).unwrap().count(), 1);
     assert_eq!(roles.check(&snapshot).unwrap(), []);
 }

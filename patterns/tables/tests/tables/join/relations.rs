@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use keyloom::{Error, Order, Reader, Result, Store};
+use keyloom::{Desc, Error, Order, Reader, Result, Store};
+use keyloom_tables::in_order;
 use keyloom_tables::join::{BuildSide, Joins, KeySet, Lookup};
 
 use crate::join::fixture::{Chat, Data, Message, data};
@@ -73,7 +74,7 @@ fn by_key_of_the_right(
     let named_or_not = |rows: Vec<(Row, Option<Arc<String>>)>| -> Vec<_> {
         rows.into_iter().map(|(row, name)| (row, name.map(|name| name.to_string()))).collect()
     };
-    let messages = || chat.messages.range(reader, (), Order::Ascending).unwrap();
+    let messages = || chat.messages.range(reader, ..).unwrap();
     let (inner, outer) = (messages_with_names(data, false), messages_with_names(data, true));
 
     assert_eq!(named(all(messages().lookup_join(reader, &chat.users, author))), inner);
@@ -81,7 +82,7 @@ fn by_key_of_the_right(
     assert_eq!(named(all(messages().lookup_join(reader, lookup.clone(), author))), inner);
     assert_eq!(named_or_not(all(messages().left_lookup_join(reader, lookup, author))), outer);
 
-    let side = BuildSide::read(chat.users.range(reader, (), Order::Ascending).unwrap(), 20);
+    let side = BuildSide::read(chat.users.range(reader, ..).unwrap(), 20);
     let side = side.unwrap();
     assert_eq!(named(all(messages().hash_join(&side, author))), inner);
     assert_eq!(named_or_not(all(messages().left_hash_join(&side, author))), outer);
@@ -91,32 +92,37 @@ fn by_key_of_the_right(
 /// repeated keys.
 fn in_the_order_of_both(chat: &Chat, reader: &impl Reader, data: &Data) {
     for order in [Order::Ascending, Order::Descending] {
-        let users = || chat.users.range(reader, (), order).unwrap();
+        let users = || chat.users.range(reader, in_order(.., order)).unwrap();
         let messages = || {
-            chat.by_author.range(reader, (), order).unwrap().map(|found| {
+            chat.by_author.range(reader, in_order(.., order)).unwrap().map(|found| {
                 let found = found?;
                 Ok((found.parts()?, found.record_key()?))
             })
         };
-        let in_order = |mut rows: Vec<(u16, Option<u32>)>| {
+        let ordered = |mut rows: Vec<(u16, Option<u32>)>| {
             if order == Order::Descending {
                 rows.reverse();
             }
             rows
         };
         let (inner, outer) =
-            (in_order(users_with_messages(data, false)), in_order(users_with_messages(data, true)));
-        let (user, author) = (|(id, _): &(u16, String)| *id, |(author, _): &(u16, u32)| *author);
-        let merged = all(users().left_merge_join(messages(), order, user, author));
+            (ordered(users_with_messages(data, false)), ordered(users_with_messages(data, true)));
+        let key = |id: u16| match order {
+            Order::Ascending => (Some(id), None),
+            Order::Descending => (None, Some(Desc(id))),
+        };
+        let user = |(id, _): &(u16, String)| key(*id);
+        let author = |(author, _): &(u16, u32)| key(*author);
+        let merged = all(users().left_merge_join(messages(), user, author));
         let merged: Vec<_> =
             merged.into_iter().map(|((id, _), found)| (id, found.map(|(_, id)| id))).collect();
         assert_eq!(merged, outer);
-        let merged = all(users().merge_join(messages(), order, user, author));
+        let merged = all(users().merge_join(messages(), user, author));
         let merged: Vec<_> =
             merged.into_iter().map(|((id, _), (_, message))| (id, Some(message))).collect();
         assert_eq!(merged, inner);
 
-        let range_of = |(id, _): &(u16, String)| chat.by_author.range(reader, *id, order);
+        let range_of = |(id, _): &(u16, String)| chat.by_author.range(reader, in_order(*id, order));
         let looped = all(users().nested_loop_join(range_of));
         let looped: Vec<_> = looped
             .into_iter()
@@ -132,7 +138,7 @@ fn in_the_order_of_both(chat: &Chat, reader: &impl Reader, data: &Data) {
 
         let side = BuildSide::read(messages(), 40).unwrap();
         assert_eq!(side.len(), data.messages.values().filter(|m| m.author.is_some()).count());
-        let hashed = all(users().left_hash_join(&side, user));
+        let hashed = all(users().left_hash_join(&side, |(id, _)| *id));
         let hashed: Vec<_> =
             hashed.into_iter().map(|((id, _), message)| (id, message.map(|id| *id))).collect();
         assert_eq!(hashed, outer);
@@ -143,13 +149,13 @@ fn in_the_order_of_both(chat: &Chat, reader: &impl Reader, data: &Data) {
 /// Pairs of messages of one author: keys repeat on both sides.
 fn with_duplicates_on_both_sides(chat: &Chat, reader: &impl Reader, data: &Data) {
     let messages = || {
-        chat.by_author.range(reader, (), Order::Ascending).unwrap().map(|found| {
+        chat.by_author.range(reader, ..).unwrap().map(|found| {
             let found = found?;
             Ok((found.parts()?, found.record_key()?))
         })
     };
     let author = |(author, _): &(u16, u32)| *author;
-    let pairs = all(messages().merge_join(messages(), Order::Ascending, author, author));
+    let pairs = all(messages().merge_join(messages(), author, author));
     let mut sorted: Vec<(u16, u32)> =
         data.messages.iter().filter_map(|(id, m)| Some((m.author?, *id))).collect();
     sorted.sort_unstable();
@@ -165,10 +171,10 @@ fn with_duplicates_on_both_sides(chat: &Chat, reader: &impl Reader, data: &Data)
 }
 
 fn through_a_set(chat: &Chat, reader: &impl Reader, data: &Data) {
-    let johns = chat.by_name.range(reader, "John", Order::Ascending).unwrap();
+    let johns = chat.by_name.range(reader, "John").unwrap();
     let johns = KeySet::read(johns.map(|found| found?.record_key()), 12).unwrap();
     let author = |(_, message): &Row| message.author;
-    let messages = || chat.messages.range(reader, (), Order::Ascending).unwrap();
+    let messages = || chat.messages.range(reader, ..).unwrap();
     let is_of_john = |message: &Message| {
         data.users.iter().any(|(id, name)| message.author == Some(*id) && name == "John")
     };
@@ -182,7 +188,7 @@ fn through_a_set(chat: &Chat, reader: &impl Reader, data: &Data) {
 
 fn through_links(chat: &Chat, reader: &impl Reader, data: &Data) {
     for group in ["", "go", "go\0", "o", "g"] {
-        let members = chat.members.rights_of(reader, &group.into(), Order::Ascending).unwrap();
+        let members = chat.members.rights_of(reader, &group.into()).unwrap();
         let found = all(members.lookup_join(reader, &chat.users, |user| *user));
         let found: Vec<_> = found.into_iter().map(|(id, name)| (id, name.to_string())).collect();
         let mut expected = Vec::new();
@@ -196,8 +202,8 @@ fn through_links(chat: &Chat, reader: &impl Reader, data: &Data) {
         assert_eq!(found, expected);
     }
     for user in (0..12).map(|n| number(n) as u16) {
-        let groups = all(chat.members.lefts_of(reader, &user, Order::Descending).unwrap());
-        let of_user = data.members.iter().rev().filter(|(_, member)| *member == user);
+        let groups = all(chat.members.lefts_of(reader, &user).unwrap());
+        let of_user = data.members.iter().filter(|(_, member)| *member == user);
         assert_eq!(groups, of_user.map(|(group, _)| group.clone()).collect::<Vec<_>>());
     }
 }
@@ -205,20 +211,21 @@ fn through_links(chat: &Chat, reader: &impl Reader, data: &Data) {
 #[test]
 fn a_merge_join_of_what_is_not_in_order_is_refused() {
     let rows = |keys: [u16; 3]| keys.into_iter().map(Ok::<_, Error>);
-    for (order, right) in [(Order::Ascending, [1, 3, 2]), (Order::Descending, [3, 1, 2])] {
-        let left = match order {
-            Order::Ascending => [1, 2, 9],
-            Order::Descending => [9, 2, 0],
-        };
-        let mut joined = rows(left).merge_join(rows(right), order, |key| *key, |key| *key);
+    let refusal = |mut joined: Box<dyn Iterator<Item = Result<(u16, u16)>>>| {
         let error = joined.find_map(Result::err).expect("an error");
-        let text = error.to_string();
-        assert!(text.contains("right side") && text.contains("(2,) comes after"), "{text}");
         assert!(joined.next().is_none(), "a join that failed is at its end");
-        let mut joined = rows(right).merge_join(rows(left), order, |key| *key, |key| *key);
-        let error = joined.find_map(Result::err).expect("an error");
-        assert!(error.to_string().contains("left side"), "{error}");
-    }
+        error.to_string()
+    };
+    let (left, right) = ([1, 2, 9], [1, 3, 2]);
+    let up = |one, other| Box::new(rows(one).merge_join(rows(other), |key| *key, |key| *key));
+    let text = refusal(up(left, right));
+    assert!(text.contains("right side") && text.contains("(2,) comes after"), "{text}");
+    assert!(refusal(up(right, left)).contains("left side"));
+    let (left, right) = ([9, 2, 0], [3, 1, 2]);
+    let by = |key: &u16| Desc(*key);
+    let down = |one, other| Box::new(rows(one).merge_join(rows(other), by, by));
+    assert!(refusal(down(left, right)).contains("right side"));
+    assert!(refusal(down(right, left)).contains("left side"));
 }
 
 #[test]

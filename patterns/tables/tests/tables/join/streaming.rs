@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use keyloom::{Cost, Memory, Metered, Order, Result, Store, Subspace};
+use keyloom::{Cost, Memory, Metered, Result, Store, Subspace};
 use keyloom_tables::join::{BuildSide, Joins, KeySet, Lookup};
 use keyloom_tables::{BatchSize, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -100,7 +100,7 @@ pub fn joins_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     let metered = Metered::new(store.clone());
     let sides = Sides::filled(store, 1_050, 40);
     let snapshot = metered.snapshot().unwrap();
-    let posts = || sides.posts.range(&snapshot, (), Order::Ascending).unwrap();
+    let posts = || sides.posts.range(&snapshot, ..).unwrap();
     let author = |(_, author): &(u32, Counted)| author.0;
     // On a store with a server the round trips include those for pages of ranges.
     let cost_is = |cost: Cost, expected: [u64; 5]| {
@@ -124,15 +124,13 @@ pub fn joins_cost_what_the_documentation_says(store: &(impl Store + Clone)) {
     cost_is(cost, [12, 440, 1, 1_490, 0]);
 
     // The ranges stay open, and each is read once.
-    let users = || sides.users.range(&snapshot, (), Order::Ascending).unwrap();
-    let (rows, cost) = metered.measure(|_| {
-        posts().merge_join(users(), Order::Ascending, |(id, _)| *id, |(id, _)| *id).count()
-    });
+    let users = || sides.users.range(&snapshot, ..).unwrap();
+    let (rows, cost) =
+        metered.measure(|_| posts().merge_join(users(), |(id, _)| *id, |(id, _)| *id).count());
     assert_eq!(rows, 40);
     cost_is(cost, [2, 0, 2, 1_090, 0]);
     let (rows, cost) = metered.measure(|_| {
-        let of_user =
-            |(id, _): &(u32, Counted)| sides.posts.range(&snapshot, *id, Order::Ascending);
+        let of_user = |(id, _): &(u32, Counted)| sides.posts.range(&snapshot, *id);
         users().nested_loop_join(of_user).count()
     });
     assert_eq!(rows, 40);
@@ -156,8 +154,8 @@ fn memory_is_bounded_by_the_batch_and_not_by_the_data() {
     let store = Memory::new();
     let sides = Sides::filled(&store, POSTS, USERS);
     let snapshot = store.snapshot().unwrap();
-    let posts = || sides.posts.range(&snapshot, (), Order::Ascending).unwrap();
-    let users = || sides.users.range(&snapshot, (), Order::Ascending).unwrap();
+    let posts = || sides.posts.range(&snapshot, ..).unwrap();
+    let users = || sides.users.range(&snapshot, ..).unwrap();
     let author = |(_, author): &(u32, Counted)| author.0;
     let sum = |rows: &mut dyn Iterator<Item = Result<((u32, Counted), u32)>>| {
         rows.map(|row| u64::from(row.unwrap().1)).sum::<u64>()
@@ -183,7 +181,7 @@ fn memory_is_bounded_by_the_batch_and_not_by_the_data() {
     // As many as the rows of one key on the right side, one row ahead of them, and the pair that
     // was returned.
     let (most, decoded) = counting(|| {
-        let joined = users().merge_join(posts(), Order::Ascending, |(id, _)| *id, |(id, _)| id / 4);
+        let joined = users().merge_join(posts(), |(id, _)| *id, |(id, _)| id / 4);
         assert_eq!(joined.count(), 4 * USERS as usize);
     });
     assert!(most <= 4 + 1 + 2 + 2, "{most} records at a time");
@@ -196,8 +194,7 @@ fn memory_is_bounded_by_the_batch_and_not_by_the_data() {
     });
     assert_eq!((most, decoded), (1, POSTS as usize));
     let (most, _) = counting(|| {
-        let of_user =
-            |(id, _): &(u32, Counted)| sides.posts.range(&snapshot, *id, Order::Ascending);
+        let of_user = |(id, _): &(u32, Counted)| sides.posts.range(&snapshot, *id);
         assert_eq!(users().nested_loop_join(of_user).count(), USERS as usize);
     });
     assert!(most <= 4, "{most} records at a time");
@@ -209,7 +206,7 @@ fn the_first_rows_come_before_the_rest_is_read() {
     let sides = Sides::filled(&store, 10_000, 100);
     let snapshot = store.snapshot().unwrap();
     let (_, cost) = store.measure(|_| {
-        let posts = sides.posts.range(&snapshot, (), Order::Ascending).unwrap();
+        let posts = sides.posts.range(&snapshot, ..).unwrap();
         let lookup = Lookup::new(&sides.users).batch(10);
         let mut joined = posts.lookup_join(&snapshot, lookup, |(_, author)| author.0);
         let (_, user): (_, Arc<Counted>) = joined.next().unwrap().unwrap();
@@ -225,7 +222,7 @@ fn the_count_of_records_counts() {
     let sides = Sides::filled(&store, 500, 10);
     let snapshot = store.snapshot().unwrap();
     let (most, decoded) = counting(|| {
-        let rows: Vec<_> = sides.posts.range(&snapshot, (), Order::Ascending).unwrap().collect();
+        let rows: Vec<_> = sides.posts.range(&snapshot, ..).unwrap().collect();
         assert_eq!(rows.len(), 500);
     });
     assert_eq!((most, decoded), (500, 500));

@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use keyloom::{DynWriter, Error, Metered, Order, Result, Store, Subspace, Writer};
+use keyloom::{DynWriter, Error, Metered, Result, Store, Subspace, Writer};
 use keyloom_tables::sequence::{IdBlocks, Sequence, Sharded, Uuid, first_id_at};
-use keyloom_tables::{AppendLog, Progress, RepairOptions, Rule, TimeBuckets};
+use keyloom_tables::{AppendLog, Progress, RepairOptions, Rule, TimeBuckets, descending};
 
 use keyloom_testing::laws::{
     clear, conflicts_are_retried_to_the_same_end, counts, faults_leave_nothing_half_done, refused,
@@ -68,15 +68,13 @@ pub fn operations_cost_what_the_documentation_says(store: &(impl Store + Clone))
 
     let snapshot = store.snapshot().unwrap();
     let reading = |work: &dyn Fn()| counts(store.measure(|_| work()).1);
-    let newest =
-        || assert_eq!(mail.range(&snapshot, &ada, .., Order::Descending).unwrap().count(), 6);
+    let newest = || assert_eq!(mail.range(&snapshot, &ada, descending(..)).unwrap().count(), 6);
     assert_eq!(reading(&newest), [0, 1, 6, 0]);
-    let two = || drop(mail.page(&snapshot, &ada, ..9, Order::Descending, 2, None).unwrap());
+    let two = || drop(mail.page(&snapshot, &ada, descending(..9), 2, None).unwrap());
     assert_eq!(reading(&two), [0, 1, 2, 0]);
     assert_eq!(reading(&|| drop(mail.get(&snapshot, &ada, 9).unwrap())), [1, 0, 1, 0]);
     assert_eq!(reading(&|| assert_eq!(mail.check(&snapshot).unwrap(), [])), [1, 3, 3, 0]);
-    let of_day =
-        || assert_eq!(days.bucket(&snapshot, &ada, 1, Order::Ascending).unwrap().count(), 2);
+    let of_day = || assert_eq!(days.bucket(&snapshot, &ada, 1).unwrap().count(), 2);
     assert_eq!(reading(&of_day), [0, 1, 2, 0]);
     let buckets = || assert_eq!(days.buckets(&snapshot, &ada).unwrap().len(), 4);
     assert_eq!(reading(&buckets), [0, 5, 4, 0]);
@@ -204,7 +202,7 @@ pub fn bad_input_is_refused_and_nothing_is_written(store: &(impl Store + Clone))
     assert!(error.to_string().contains("UUID of version 7"), "{error}");
     let snapshot = store.snapshot().unwrap();
     assert!(days.get(&snapshot, &1, random).is_err());
-    assert!(days.range(&snapshot, &1, random.., Order::Ascending).is_err());
+    assert!(days.range(&snapshot, &1, random..).is_err());
     drop(snapshot);
     let narrow = TimeBuckets::<u8, u8>::with_codec(&Subspace::new("d"), Duration::ZERO);
     assert_eq!(narrow.bucket_of(5), 5, "a bucket has at least a millisecond");

@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::ops::{Bound, RangeBounds};
 
 use keyloom::{Order, Store, Subspace};
-use keyloom_tables::TimeBuckets;
 use keyloom_tables::sequence::{
     Sharded, ShardedId, Uuid, first_id_at, id_time_ms, ids_between, time_ordered_id,
 };
+use keyloom_tables::{TimeBuckets, in_order};
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 
@@ -42,12 +42,14 @@ pub fn records_of_time_lie_in_the_buckets_of_their_ids(store: &(impl Store + Clo
         let mut wanted: Vec<u64> =
             times.iter().copied().filter(|ms| (start, end).contains(ms)).collect();
         for order in [Order::Ascending, Order::Descending] {
-            let found = records.range(&snapshot, &ours, ids_between((start, end)), order).unwrap();
+            let found = records
+                .range(&snapshot, &ours, in_order(ids_between((start, end)), order))
+                .unwrap();
             assert_eq!(found.map(|record| record.unwrap().1).collect::<Vec<_>>(), wanted);
             wanted.reverse();
         }
         let of_day: Vec<u64> = times.iter().copied().filter(|ms| ms / DAY_MS == day).collect();
-        let found = records.bucket(&snapshot, &ours, day, Order::Ascending).unwrap();
+        let found = records.bucket(&snapshot, &ours, day).unwrap();
         assert_eq!(found.map(|record| record.unwrap().1).collect::<Vec<_>>(), of_day);
         let days: BTreeSet<u64> = times.iter().map(|ms| ms / DAY_MS).collect();
         assert!(records.buckets(&snapshot, &ours).unwrap().iter().eq(&days));
@@ -56,7 +58,7 @@ pub fn records_of_time_lie_in_the_buckets_of_their_ids(store: &(impl Store + Clo
         store.transact(|txn| records.delete_before(txn, &ours, day)).unwrap();
         let snapshot = store.snapshot().unwrap();
         let left = |container| {
-            let all = records.range(&snapshot, container, .., Order::Ascending).unwrap();
+            let all = records.range(&snapshot, container, ..).unwrap();
             all.map(|record| record.unwrap().1).collect::<Vec<_>>()
         };
         let kept: Vec<u64> = times.iter().copied().filter(|ms| ms / DAY_MS >= day).collect();
@@ -110,7 +112,7 @@ pub fn between_shards_there_is_no_order_and_one_last_id_loses_records(
     };
     let all_behind = |last: Option<ShardedId>| {
         let snapshot = store.snapshot().unwrap();
-        let all = records.records().range(&snapshot, (1u8,), Order::Ascending).unwrap();
+        let all = records.records().range(&snapshot, (1u8,)).unwrap();
         let ids = all.map(|record| record.unwrap().0);
         let ids = ids.map(|(_, shard, number)| ShardedId { shard, number });
         ids.filter(|id| last.is_none_or(|last| *id > last)).collect::<Vec<_>>()

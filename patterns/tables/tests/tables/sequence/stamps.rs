@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use keyloom::key::Versionstamp;
-use keyloom::{KeyRange, Memory, Metered, Order, Reader, Store, Subspace, Writer};
+use keyloom::{KeyRange, Memory, Metered, Reader, Store, Subspace, Writer};
 use keyloom_tables::sequence::VersionstampedLog;
 use proptest::prelude::*;
 
@@ -67,7 +67,7 @@ pub fn records_come_in_the_order_of_their_commits(store: &(impl Store + Clone)) 
             let snapshot = store.snapshot().unwrap();
             for (of, list) in &model {
                 let found: Vec<_> = events
-                    .range(&snapshot, of, .., Order::Ascending)
+                    .range(&snapshot, of, ..)
                     .unwrap()
                     .map(|record| record.map(|((_, stamp), text)| (stamp, text)).unwrap())
                     .collect();

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use keyloom::{Order, Store, Subspace};
+use keyloom::{Store, Subspace};
 use keyloom_tables::AppendLog;
 use keyloom_tables::sequence::{IdBlocks, Sequence, Sharded, ShardedId};
 
@@ -45,7 +45,7 @@ pub fn numbers_are_dense_and_in_the_order_of_the_commits(store: &(impl Store + C
             let last_look = done.load(Ordering::Acquire);
             let behind = seen.last().map_or(0, |(number, _)| *number) + 1;
             let snapshot = store.snapshot().unwrap();
-            let new = log.range(&snapshot, &1, behind.., Order::Ascending).unwrap();
+            let new = log.range(&snapshot, &1, behind..).unwrap();
             seen.extend(new.map(Result::unwrap).map(|((_, number), value)| (number, value)));
             drop(snapshot);
             if last_look {

@@ -52,7 +52,7 @@ fn operations_cost_what_the_documentation_says() {
         // Regions of four cities each are stepped over or skipped by a seek: no more than that is
         // read.
         let children = reading(&store, |reader| {
-            assert_eq!(model.children(reader, 1, Order::Ascending)?.count(), 3);
+            assert_eq!(model.children(reader, 1)?.count(), 3);
             Ok(())
         });
         assert!(children.keys_read <= 1 + 15 && children.ranges <= 1 + 3, "{children}");

@@ -1,6 +1,7 @@
 //! The costs of operations, counted.
 
 use keyloom::{Cost, Memory, Metered, Order, Store};
+use keyloom_tables::descending;
 use keyloom_trees::{InsertAt, NestedSets, NodeId, OnDelete, Tree};
 
 use super::{bushy, faults, insert, preorder, tree};
@@ -60,9 +61,9 @@ fn reads_cost_what_the_table_says() {
     let next = read(&store, |s| tree.sibling(s, 1, Order::Ascending).unwrap().is_some());
     assert_eq!((next.gets, next.ranges, next.keys_read), (4, 1, 4));
     // Each of four children has 20 descendants, more than are stepped over.
-    let children = read(&store, |s| tree.children(s, 0, Order::Ascending).unwrap().count());
+    let children = read(&store, |s| tree.children(s, 0).unwrap().count());
     assert!(children.ranges <= 5 && children.keys_read <= 2 + 4 + 4 * 18, "{children}");
-    let backwards = read(&store, |s| tree.children(s, 0, Order::Descending).unwrap().count());
+    let backwards = read(&store, |s| tree.children(s, descending(0)).unwrap().count());
     assert!(backwards.ranges <= 5 && backwards.gets <= 3 + 4 * 4, "{backwards}");
 }
 

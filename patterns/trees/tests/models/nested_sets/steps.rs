@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use keyloom::{Fault, Faulty, Limits, Memory, Metered, Order, Reader, Store, Writer};
-use keyloom_tables::Progress;
+use keyloom_tables::{Progress, in_order};
 use keyloom_trees::{InsertAt, Nested, NestedSets, NodeId, Tree, TreeError};
 
 use super::damage::row;
@@ -40,7 +40,10 @@ fn answers(tree: &NestedSets<u32>, reader: &impl Reader) -> Vec<String> {
             continue;
         }
         let children = |order| -> Vec<NodeId> {
-            tree.children(reader, id, order).unwrap().map(|child| child.unwrap().id()).collect()
+            tree.children(reader, in_order(id, order))
+                .unwrap()
+                .map(|child| child.unwrap().id())
+                .collect()
         };
         let sibling = |order| tree.sibling(reader, id, order).unwrap().map(|node| node.id());
         let above: Vec<NodeId> =

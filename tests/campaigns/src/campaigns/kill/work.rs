@@ -90,7 +90,7 @@ pub fn judge_load(job: &Job, reader: &impl Reader) -> Result<(u64, Vec<String>)>
 
 /// How many items are there.
 pub fn loaded(reader: &impl Reader) -> Result<u64> {
-    Ok(Shelf::new().records.count(reader, ())?)
+    Ok(Shelf::new().records.count(reader, ..)?)
 }
 
 /// Finds out whether the store is what it would be if the items had been put at once.
@@ -222,7 +222,7 @@ pub fn judge_repair(
 ) -> Result<Vec<String>> {
     let shelf = Shelf::new();
     let items = match is_disturbed {
-        true => shelf.records.range(reader, (), Order::Ascending)?.collect::<Result<_, _>>()?,
+        true => shelf.records.range(reader, ..)?.collect::<Result<_, _>>()?,
         false => items(job.history),
     };
     let Some(position) = reported else { return compare(reader, &shelf, &items) };

@@ -6,7 +6,7 @@ mod answers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Memory, Order, Reader, Result, Subspace};
+use keyloom::{DynWriter, Memory, Reader, Result, Subspace};
 use keyloom_patterns::text::{Analyzer, Detail, TextIndex};
 use keyloom_patterns::{Attached, Schema, Table, bitmaps};
 use serde::{Deserialize, Serialize};
@@ -233,8 +233,7 @@ impl Workload for Articles {
 
     fn judge(&self, txn: &DynWriter<'_>, model: &Model) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        let records: BTreeMap<u16, Article> =
-            self.table.range(txn, (), Order::Ascending)?.collect::<Result<_>>()?;
+        let records: BTreeMap<u16, Article> = self.table.range(txn, ..)?.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the table", &records, &model.records);
         let (by_given_id, by_key) = (self.by_given_id.at(txn)?, self.by_key.at(txn)?);
         model.judge_ids(&mut wrong, by_given_id.records(), txn)?;

@@ -5,7 +5,7 @@ mod model;
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use keyloom::{DynWriter, Memory, Order, Result, Subspace};
+use keyloom::{DynWriter, Memory, Result, Subspace};
 use keyloom_patterns::Schema;
 use keyloom_patterns::documents::collapse::Collapse;
 use keyloom_patterns::documents::parent_child::{Children, Link, OnDelete};
@@ -255,13 +255,13 @@ impl Workload for Documents {
             super::compare(&mut wrong, "a document", found, Some(wanted));
         }
         let (notes, tasks) = (self.notes.documents(), self.tasks.documents());
-        let all = self.projects.table().range(txn, (), Order::Ascending)?;
+        let all = self.projects.table().range(txn, ..)?;
         let all: BTreeMap<u8, Project> = all.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the projects", &all, &model.projects.records);
-        let all = notes.table().range(txn, (), Order::Ascending)?;
+        let all = notes.table().range(txn, ..)?;
         let all: BTreeMap<(u8, u32), Note> = all.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the notes", &all, &model.notes.records);
-        let all = tasks.table().range(txn, (), Order::Ascending)?;
+        let all = tasks.table().range(txn, ..)?;
         let all: BTreeMap<TaskKey, String> = all.collect::<Result<_>>()?;
         super::compare(&mut wrong, "the tasks", &all, &model.tasks.records);
         let projects = self.projects.text().at(txn)?;
@@ -344,8 +344,7 @@ mod tests {
         assert_eq!(found(&|_| ()), [""; 0]);
         let with_a_note = |txn: &<Memory as keyloom::Store>::Transaction<'_>| {
             let notes = documents.notes.documents().table();
-            let ((project, _), _) =
-                notes.range(txn, (), Order::Ascending).unwrap().next().unwrap().unwrap();
+            let ((project, _), _) = notes.range(txn, ..).unwrap().next().unwrap().unwrap();
             project
         };
         let project_alone = found(&|txn| {
