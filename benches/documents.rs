@@ -64,7 +64,7 @@ fn searches(c: &mut Criterion, name: &str, store: &impl Store) {
             b.iter(|| black_box(search.hits(&snapshot).unwrap().items.len()));
         });
         group.bench_function(format!("top 10 users of {word} with 3 posts each"), |b| {
-            b.iter(|| black_box(collapse.page(&snapshot).unwrap().groups.len()));
+            b.iter(|| black_box(collapse.page(&snapshot).unwrap().items.len()));
         });
     }
 }

@@ -163,7 +163,7 @@ fn search(store: &AnyStore, files: &Files, query: &str, path: &str, out: &mut im
     let snapshot = store.snapshot()?;
     let highlighter = files.highlighter(&snapshot, &query)?;
     let highlighter = highlighter.fragments(1).tags("[", "]").escape_html(false);
-    for file in files.search(query).within(path).page(&snapshot)?.files {
+    for file in files.search(query).within(path).page(&snapshot)?.items {
         writeln!(out, "{:.3}  {}", file.score, file.path)?;
         let Some(best) = file.pieces.first() else { continue };
         let text = files.piece(&snapshot, file.id, *best)?.unwrap_or_default();

@@ -61,7 +61,7 @@ impl Relations {
         let counts = by_country.counts(snapshot)?;
         let mut lines = vec![format!("{} cities in {} countries", counts.records, counts.groups)];
         let page = by_country.groups(10).page(snapshot)?;
-        let best = page.groups.iter().map(|group| &group.best.key);
+        let best = page.items.iter().map(|group| &group.best.key);
         for city in self.table().get_many(snapshot, best)?.into_iter().flatten() {
             lines.push(city.to_string());
         }

@@ -14,14 +14,15 @@ const FORMAT: u8 = 1;
 /// received again later.
 ///
 /// A continuation holds a key and not a count, so no entry is skipped or repeated if other
-/// transactions write between two pages. It belongs to one query; other queries refuse it.
+/// transactions write between two pages. That of a ranked search holds the score and the id of the
+/// last hit. It belongs to one query; other queries refuse it.
 ///
 /// | bytes | content |
 /// |---|---|
 /// | 1 | the format (1) |
-/// | 1 | the order: 0 ascending, 1 descending |
-/// | 8 | a hash of the bounds of the query (FNV-1a, big-endian) |
-/// | the rest | the key of the last entry |
+/// | 1 | 0: after a key in ascending order, 1: in descending order, 2: at another position |
+/// | 8 | a hash of the query (FNV-1a, big-endian), for 0 and 1 of its bounds |
+/// | the rest | the key of the last entry; the position |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation(Vec<u8>);
 
@@ -29,6 +30,20 @@ impl Continuation {
     /// The continuation of a query over `range` after the key `last`.
     pub fn behind(last: &[u8], range: &KeyRange<'_>, order: Order) -> Self {
         Self([&[FORMAT, order_code(order)], &hash(range)[..], last].concat())
+    }
+
+    /// The continuation at `position` of a query whose position is no key, such as a ranked search.
+    /// `query` is a hash of all that the query consists of.
+    pub fn at(query: u64, position: &[u8]) -> Self {
+        Self([&[FORMAT, POSITION], &query.to_be_bytes()[..], position].concat())
+    }
+
+    /// The position that was given to [`at`](Continuation::at), if it belongs to `query`.
+    ///
+    /// # Errors
+    /// The errors of [`last_key`](Continuation::last_key).
+    pub fn position(&self, query: u64) -> Result<&[u8]> {
+        self.rest(POSITION, query.to_be_bytes(), |_| true)
     }
 
     /// The bytes to store.
@@ -74,10 +89,23 @@ impl Continuation {
     /// [`Error::InvalidArgument`] for a continuation of another query or order, and for bytes that
     /// are none; [`Error::NewerFormat`].
     pub fn last_key(&self, range: &KeyRange<'_>, order: Order) -> Result<&[u8]> {
-        let refused = |why| Error::InvalidArgument {
-            what: "the continuation",
-            value: display_named(self.0.get(2 + HASH_BYTES..).unwrap_or_default()).to_string(),
-            why,
+        self.rest(order_code(order), hash(range), |last| range.contains(last))
+    }
+
+    /// What follows the header, if that is of a query of this code and hash.
+    fn rest(
+        &self,
+        code: u8,
+        query: [u8; HASH_BYTES],
+        fits: impl Fn(&[u8]) -> bool,
+    ) -> Result<&[u8]> {
+        let refused = |why| {
+            let value = match self.0.as_slice() {
+                // A position that is no key says nothing to a reader.
+                [_, POSITION, ..] => String::new(),
+                bytes => display_named(bytes.get(2 + HASH_BYTES..).unwrap_or_default()).to_string(),
+            };
+            Error::InvalidArgument { what: "the continuation", value, why }
         };
         match self.0.as_slice() {
             [format, ..] if *format > FORMAT => Err(Error::NewerFormat {
@@ -85,11 +113,11 @@ impl Continuation {
                 found: (*format).into(),
                 supported: FORMAT.into(),
             }),
-            [FORMAT, code, ..] if *code != order_code(order) => {
+            [FORMAT, of, ..] if matches!((*of, code), (0, 1) | (1, 0)) => {
                 Err(refused("it belongs to the other order; begin the query again"))
             }
-            [FORMAT, _, rest @ ..] => match rest.split_first_chunk::<HASH_BYTES>() {
-                Some((of, last)) if *of == hash(range) && range.contains(last) => Ok(last),
+            [FORMAT, of, rest @ ..] => match rest.split_first_chunk::<HASH_BYTES>() {
+                Some((hash, rest)) if *of == code && *hash == query && fits(rest) => Ok(rest),
                 _ => Err(refused("it belongs to another query; begin this one again")),
             },
             _ => Err(refused("these bytes are not a continuation")),
@@ -165,6 +193,9 @@ pub fn answers<T, Q: Deref<Target = [u8]>>(
     }
     Ok(Page { items, next })
 }
+
+/// The code of a position that is no key.
+const POSITION: u8 = 2;
 
 fn order_code(order: Order) -> u8 {
     match order {

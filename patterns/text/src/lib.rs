@@ -61,6 +61,6 @@ pub use keyloom_tables::parts::Group;
 pub use postings::Detail;
 pub use query::{BooleanQuery, Near, ParseError, Query, QueryError, QueryParser, Spans};
 pub use search::{
-    Bm25, Decay, Explanation, Hit, Ranked, RankedMatches, Ranking, RecordHit, Search,
-    SearchContinuation, SearchError, SearchExplain, SearchPage,
+    Bm25, Decay, Explanation, Hit, Ranked, RankedMatches, Ranking, RecordHit, Search, SearchError,
+    SearchExplain,
 };

@@ -125,7 +125,7 @@ fn measure_query(
     let mut count = sqlite.prepare(COUNT).unwrap();
     let mut counted = || count.query_row([match_], |row| row.get::<_, i64>(0)).unwrap() as u64;
     assert_eq!(counts.groups, counted());
-    let page = || by_author.page(&snapshot).unwrap().groups;
+    let page = || by_author.page(&snapshot).unwrap().items;
     let mut groups = sqlite.prepare(GROUPS).unwrap();
     let mut theirs = || -> Vec<u32> {
         let rows = groups.query_map([match_], |row| row.get(1)).unwrap();

@@ -5,18 +5,7 @@ use keyloom_bitmaps::InvertedIndex;
 use keyloom_kit::RecordKey;
 use keyloom_text::{Hit, Ranked, SearchError};
 
-use super::GroupContinuation;
 use super::evaluate::FoundGroup;
-
-/// Some groups of results, and the position of the next page.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GroupPage<K> {
-    /// The groups, the one with the best hit first.
-    pub groups: Vec<Group<K>>,
-    /// The position of the next page, `None` after the last one. It may be `Some` although no more
-    /// groups follow.
-    pub next: Option<GroupContinuation>,
-}
 
 /// The results that have the same value.
 #[derive(Clone, Debug, PartialEq)]

@@ -26,8 +26,8 @@
 //! let search = index.search(Query::term("body", "rabbit"));
 //! let by_author = Collapse::new(search, "author").inner(InnerHits::first(3));
 //! let page = by_author.page(&snapshot)?;
-//! assert_eq!(page.groups[0].value::<String>()?.as_deref(), Some("Ada"));
-//! assert_eq!(page.groups[0].hits.len(), 2);
+//! assert_eq!(page.items[0].value::<String>()?.as_deref(), Some("Ada"));
+//! assert_eq!(page.items[0].hits.len(), 2);
 //! assert_eq!(by_author.counts(&snapshot)?.groups, 2);
 //! # Ok::<(), keyloom::Error>(())
 //! ```
@@ -119,14 +119,11 @@ mod group;
 
 use keyloom::{Error, Order, Reader, Result};
 use keyloom_bitmaps::InvertedIndex;
-use keyloom_kit::{Fnv, RecordKey};
-use keyloom_text::{Search, SearchContinuation};
+use keyloom_kit::{Continuation, Fnv, Page, RecordKey};
+use keyloom_text::Search;
 
 pub use counts::GroupCounts;
-pub use group::{Group, GroupPage};
-
-/// The format of continuations that this code writes.
-const FORMAT: u8 = 1;
+pub use group::Group;
 
 /// A search whose results are grouped by a field; see the [module](self).
 ///
@@ -135,7 +132,7 @@ const FORMAT: u8 = 1;
 pub struct Collapse<'s, K, V> {
     search: Search<'s, K, V>,
     level: Level,
-    after: Option<GroupContinuation>,
+    after: Option<Continuation>,
 }
 
 /// A level of groups.
@@ -242,7 +239,7 @@ impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
 
     /// Continues after the page that returned `after`; from the beginning with `None`.
     #[must_use]
-    pub fn after(self, after: impl Into<Option<GroupContinuation>>) -> Self {
+    pub fn after(self, after: impl Into<Option<Continuation>>) -> Self {
         Self { after: after.into(), ..self }
     }
 
@@ -255,18 +252,19 @@ impl<'s, K: RecordKey, V> Collapse<'s, K, V> {
     /// [`InvertedIndexError::UnknownField`](keyloom_bitmaps::InvertedIndexError::UnknownField) and
     /// [`OtherKind`](keyloom_bitmaps::InvertedIndexError::OtherKind) if the index has no such field
     /// of values.
-    pub fn page(&self, reader: &impl Reader) -> Result<GroupPage<K>> {
+    pub fn page(&self, reader: &impl Reader) -> Result<Page<Group<K>>> {
         self.check()?;
-        let after = self.after.as_ref().map(|after| after.read(self.hash())).transpose()?;
-        let ranking = self.search.clone().after(after).ranking(reader)?;
+        let after = self.after.as_ref().map(|after| after.position(self.hash())).transpose()?;
+        let ranking =
+            self.search.clone().after(after.map(Continuation::from_bytes)).ranking(reader)?;
         let records = self.search.index().records();
         let found = evaluate::Evaluation { reader, records }.first(&ranking, &self.level)?;
         let is_full = self.level.groups > 0 && found.len() >= self.level.groups;
         let last = found.last().filter(|_| is_full);
         let next = last.map(|last| ranking.continue_after(&last.best)).transpose()?;
-        let next = next.map(|next| GroupContinuation::new(self.hash(), &next));
+        let next = next.map(|next| Continuation::at(self.hash(), next.as_bytes()));
         let groups = group::with_keys(records, reader, found)?;
-        Ok(GroupPage { groups, next })
+        Ok(Page { items: groups, next })
     }
 
     /// Refuses a field of which a record may have several values: a record that is in a group found
@@ -293,49 +291,4 @@ fn check_single<K: RecordKey, V>(records: &InvertedIndex<K, V>, level: &Level) -
         });
     }
     level.inner.groups.as_deref().map_or(Ok(()), |level| check_single(records, level))
-}
-
-/// The position at which the next page of groups begins. Its bytes can be stored, or sent to a
-/// client and received again later.
-///
-/// It belongs to one search and one field to group by; others refuse it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupContinuation(Vec<u8>);
-
-impl GroupContinuation {
-    /// The bytes to store.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// A continuation from the bytes of [`as_bytes`](GroupContinuation::as_bytes). Accepts any
-    /// bytes; [`Collapse::page`] refuses those that do not belong to it.
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        Self(bytes.to_vec())
-    }
-
-    fn new(hash: u64, next: &SearchContinuation) -> Self {
-        Self([&[FORMAT][..], &hash.to_be_bytes(), next.as_bytes()].concat())
-    }
-
-    fn read(&self, hash: u64) -> Result<SearchContinuation> {
-        let refused = |why| {
-            let what = "the continuation of groups";
-            Error::InvalidArgument { what, value: String::new(), why }
-        };
-        match self.0.split_first() {
-            Some((&FORMAT, rest)) => match rest.split_first_chunk() {
-                Some((of, next)) if u64::from_be_bytes(*of) == hash => {
-                    Ok(SearchContinuation::from_bytes(next))
-                }
-                _ => Err(refused("it belongs to groups of another field; begin these again")),
-            },
-            Some((format, _)) if *format > FORMAT => Err(Error::NewerFormat {
-                what: "the continuation of groups".into(),
-                found: (*format).into(),
-                supported: FORMAT.into(),
-            }),
-            _ => Err(refused("these bytes are not a continuation of groups")),
-        }
-    }
 }

@@ -115,7 +115,7 @@ pub use contents::PIECE_BYTES;
 use contents::Piece;
 pub use entry::{Entry, Kind};
 pub use error::FilesError;
-pub use search::{FilePage, FileSearch, FoundFile};
+pub use search::{FileSearch, FoundFile};
 pub use walk::Walk;
 
 /// The id of the root directory.

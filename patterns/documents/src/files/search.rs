@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use keyloom::{Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
+use keyloom_kit::{Continuation, Page};
 use keyloom_text::{Highlighter, Query};
 
 use super::{Entry, Files};
-use crate::collapse::{Collapse, GroupContinuation, InnerHits};
+use crate::collapse::{Collapse, InnerHits};
 
 /// How many pieces of a file are found at most.
 const PIECES: usize = 3;
@@ -21,7 +22,7 @@ pub struct FileSearch<'f> {
     within: Option<String>,
     name_prefix: Option<String>,
     limit: usize,
-    after: Option<GroupContinuation>,
+    after: Option<Continuation>,
 }
 
 /// A file that a query matches.
@@ -35,15 +36,6 @@ pub struct FoundFile {
     pub score: f64,
     /// The numbers of its best pieces, the best first: at most three.
     pub pieces: Vec<u32>,
-}
-
-/// Some results of a search, and the position of the next page.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FilePage {
-    /// The files, the best first. There may be fewer than the limit although more follow.
-    pub files: Vec<FoundFile>,
-    /// The position of the next page, `None` after the last one.
-    pub next: Option<GroupContinuation>,
 }
 
 impl Files {
@@ -113,7 +105,7 @@ impl FileSearch<'_> {
     /// Continues after the page that returned `after`; from the beginning with `None`. If files
     /// were added to the directory, moved or removed since, the continuation is refused.
     #[must_use]
-    pub fn after(self, after: impl Into<Option<GroupContinuation>>) -> Self {
+    pub fn after(self, after: impl Into<Option<Continuation>>) -> Self {
         Self { after: after.into(), ..self }
     }
 
@@ -122,7 +114,7 @@ impl FileSearch<'_> {
     /// # Errors
     /// See [`Search`](keyloom_text::Search); [`FilesError`](super::FilesError) as of
     /// [`list`](Files::list) for the directory; any error of the store.
-    pub fn page(&self, reader: &impl Reader) -> Result<FilePage> {
+    pub fn page(&self, reader: &impl Reader) -> Result<Page<FoundFile>> {
         let Self { files, query, limit, after, .. } = self;
         let index = files.contents.at(reader)?;
         let mut search = index.search(query.clone());
@@ -134,14 +126,14 @@ impl FileSearch<'_> {
         let collapse = Collapse::new(search, "file").groups(*limit).inner(inner);
         let page = collapse.after(after.clone()).page(reader)?;
         let mut found = Vec::new();
-        for group in page.groups {
+        for group in page.items {
             let (id, _) = group.best.key;
             if let Some(path) = files.path_of(reader, id)? {
                 let pieces = group.hits.iter().map(|hit| hit.key.1).collect();
                 found.push(FoundFile { path, id, score: group.best.score, pieces });
             }
         }
-        Ok(FilePage { files: found, next: page.next })
+        Ok(Page { items: found, next: page.next })
     }
 
     /// The ids of the files that the search is limited to.

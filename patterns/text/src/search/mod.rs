@@ -90,12 +90,11 @@ mod union;
 mod window;
 
 pub use bm25::Bm25;
-pub use continuation::SearchContinuation;
 pub use counting::SearchExplain;
 pub use error::SearchError;
 pub use explain::Explanation;
 pub use matches::RankedMatches;
 pub use ordering::Decay;
 pub use ranking::{Ranked, Ranking};
-pub use results::{Hit, RecordHit, SearchPage};
+pub use results::{Hit, RecordHit};
 pub use searches::Search;

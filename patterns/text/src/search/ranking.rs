@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use keyloom::{Order, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_kit::RecordKey;
+use keyloom_kit::{Continuation, RecordKey};
 
-use super::continuation::{After, SearchContinuation};
+use super::continuation::{After, continuation};
 use super::ordering::{Ordering, of_rank};
 use super::searches::Search;
 use super::top_k::ScoredDoc;
@@ -180,7 +180,7 @@ impl<K: RecordKey, V> Ranking<'_, K, V> {
     ///
     /// # Errors
     /// If the statistics cannot be encoded.
-    pub fn continue_after(&self, last: &Ranked) -> Result<SearchContinuation> {
+    pub fn continue_after(&self, last: &Ranked) -> Result<Continuation> {
         self.continuation(&self.search, last.after)
     }
 
@@ -190,15 +190,11 @@ impl<K: RecordKey, V> Ranking<'_, K, V> {
         search
     }
 
-    fn continuation(
-        &self,
-        search: &Search<'_, K, V>,
-        after: AfterDoc,
-    ) -> Result<SearchContinuation> {
+    fn continuation(&self, search: &Search<'_, K, V>, after: AfterDoc) -> Result<Continuation> {
         let statistics = self.search.request.statistics.as_deref();
         let statistics = statistics.cloned().unwrap_or_default();
         let fingerprint = search.request.fingerprint(search.index);
-        SearchContinuation::new(fingerprint, after.after(), &statistics)
+        continuation(fingerprint, after.after(), &statistics)
     }
 
     /// The position of the continuation, if the search is in the order of scores.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use keyloom::{Budget, Budgeted, Reader, Result};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_kit::Fnv;
+use keyloom_kit::{Continuation, Fnv};
 
 use super::bm25::Bm25;
 use super::build::Builder;
-use super::continuation::{After, SearchContinuation};
+use super::continuation::{After, continuation, read_continuation};
 use super::counting::SearchExplain;
 use super::expand::Expansion;
 use super::explain::Explanation;
@@ -26,7 +26,7 @@ use crate::index::Catalog;
 pub(crate) struct Request {
     pub(crate) query: Query,
     pub(crate) limit: usize,
-    pub(crate) after: Option<SearchContinuation>,
+    pub(crate) after: Option<Continuation>,
     pub(crate) filters: Vec<BitmapExpr>,
     pub(crate) bm25: Bm25,
     pub(crate) expansion: Expansion,
@@ -58,7 +58,7 @@ pub(super) enum Scores {
 }
 
 /// The best documents, and the position after them.
-pub(crate) type Top = (Vec<ScoredDoc>, Option<SearchContinuation>);
+pub(crate) type Top = (Vec<ScoredDoc>, Option<Continuation>);
 
 impl Request {
     pub(crate) fn new(query: Query) -> Self {
@@ -78,7 +78,7 @@ impl Request {
     pub(super) fn prepare(&self, catalog: &impl Catalog, reader: &impl Reader) -> Result<Prepared> {
         self.query.check()?;
         self.bm25.check()?;
-        let read = |after: &SearchContinuation| after.read(self.fingerprint(catalog));
+        let read = |after: &Continuation| read_continuation(after, self.fingerprint(catalog));
         let after = self.after.as_ref().map(read).transpose()?;
         let planner = Planner::new(catalog, reader, self.expansion, &self.query);
         let plan = planner.plan_all()?.unwrap_or(Plan::None);
@@ -151,7 +151,7 @@ impl Request {
         let last = hits.last().copied().filter(|_| hits.len() >= self.limit);
         let next = last.map(|last| {
             let (search, after) = (self.fingerprint(catalog), After { last, is_missing });
-            SearchContinuation::new(search, after, &prepared.statistics)
+            continuation(search, after, &prepared.statistics)
         });
         Ok((hits, next.transpose()?))
     }

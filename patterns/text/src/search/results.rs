@@ -1,7 +1,5 @@
 //! The results of a search.
 
-use super::continuation::SearchContinuation;
-
 /// A record that matches a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit<K> {
@@ -20,14 +18,4 @@ pub struct RecordHit<K, V> {
     pub value: V,
     /// Its score: greater is better.
     pub score: f64,
-}
-
-/// Some results of a search, and the position of the next page.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SearchPage<T> {
-    /// The results, the best first. Of equal scores, the smaller id is first.
-    pub items: Vec<T>,
-    /// The position of the next page, `None` after the last one. It may be `Some` although no more
-    /// results follow.
-    pub next: Option<SearchContinuation>,
 }

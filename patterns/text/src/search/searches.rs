@@ -6,17 +6,16 @@ use std::sync::Arc;
 use keyloom::value::Codec;
 use keyloom::{Error, Order, Reader, Result, Unpack};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_kit::RecordKey;
+use keyloom_kit::{Continuation, Page, RecordKey};
 use keyloom_tables::table::Table;
 
 use super::bm25::Bm25;
-use super::continuation::SearchContinuation;
 use super::counting::SearchExplain;
 use super::error::SearchError;
 use super::explain::Explanation;
 use super::ordering::Ordering;
 use super::request::{Request, Scores, Top};
-use super::results::{Hit, RecordHit, SearchPage};
+use super::results::{Hit, RecordHit};
 use crate::{Query, TextIndex};
 
 /// A query with its options; returned by [`TextIndex::search`]. Nothing is read until one of its
@@ -76,8 +75,13 @@ impl<K, V> Search<'_, K, V> {
     }
 
     /// Continues after the page that returned `after`; from the beginning with `None`.
+    ///
+    /// A continuation holds the statistics of the first page, so the scores of documents that do not
+    /// change are the same on all pages. Of these, no page skips or repeats one, whatever is written
+    /// between the pages. A document that was changed, added or deleted between two pages may be on
+    /// none of them or on both. Searches with another query, filter, order or parameter refuse it.
     #[must_use]
-    pub fn after(mut self, after: impl Into<Option<SearchContinuation>>) -> Self {
+    pub fn after(mut self, after: impl Into<Option<Continuation>>) -> Self {
         self.request.after = after.into();
         self
     }
@@ -197,7 +201,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     ///
     /// # Errors
     /// See [`Search`]; [`SearchError::NoRecord`].
-    pub fn hits(&self, reader: &impl Reader) -> Result<SearchPage<Hit<K>>> {
+    pub fn hits(&self, reader: &impl Reader) -> Result<Page<Hit<K>>> {
         self.page(reader, self.request.ordered(self.index, reader, &self.ordering)?)
     }
 
@@ -212,11 +216,11 @@ impl<K: RecordKey, V> Search<'_, K, V> {
         &self,
         reader: &impl Reader,
         table: &Table<K, V, C>,
-    ) -> Result<SearchPage<RecordHit<K, V>>> {
+    ) -> Result<Page<RecordHit<K, V>>> {
         table.refuse_unless_attached(self.index.space())?;
         let (found, next) = self.request.ordered(self.index, reader, &self.ordering)?;
         let ids: Vec<u32> = found.iter().map(|found| found.doc).collect();
-        let SearchPage { items, next } = self.page(reader, (found, next))?;
+        let Page { items, next } = self.page(reader, (found, next))?;
         let values = match items.is_empty() {
             true => Vec::new(),
             false => table.get_many(reader, items.iter().map(|hit| &hit.key))?,
@@ -225,7 +229,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
             items.into_iter().zip(values).zip(ids).map(|((Hit { key, score }, value), id)| {
                 Ok(RecordHit { key, value: value.ok_or_else(|| self.no_record(id))?, score })
             });
-        Ok(SearchPage { items: all.collect::<Result<_>>()?, next })
+        Ok(Page { items: all.collect::<Result<_>>()?, next })
     }
 
     /// The number of records that match. For a single term it is a counter; otherwise all matches
@@ -326,7 +330,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
     }
 
     /// Replaces ids by keys. Costs one round trip; nothing if keys are ids.
-    fn page(&self, reader: &impl Reader, (found, next): Top) -> Result<SearchPage<Hit<K>>> {
+    fn page(&self, reader: &impl Reader, (found, next): Top) -> Result<Page<Hit<K>>> {
         let keys = match found.is_empty() {
             true => Vec::new(),
             false => {
@@ -338,7 +342,7 @@ impl<K: RecordKey, V> Search<'_, K, V> {
             let key = key.ok_or_else(|| self.no_record(found.doc))?;
             Ok(Hit { key, score: found.score })
         });
-        Ok(SearchPage { items: items.collect::<Result<_>>()?, next })
+        Ok(Page { items: items.collect::<Result<_>>()?, next })
     }
 
     #[cold]

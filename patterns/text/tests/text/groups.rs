@@ -6,14 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use keyloom::{Error, Memory, Metered, Reader, Store, Subspace, Writer, pack};
 use keyloom_bitmaps::{one, single};
 use keyloom_tables::conformance::{Fidelity, Subject, check_maintained};
-use keyloom_tables::{Maintained, Schema, SchemaError, Table};
+use keyloom_tables::{Continuation, Maintained, Schema, SchemaError, Table};
 use keyloom_testing::ids::BYTES;
 use keyloom_testing::laws::{self, very_long_property};
 use keyloom_text::suggest::Similarity;
-use keyloom_text::{
-    Analyzer, Detail, Group, Hit, MoreLikeThis, Near, Query, SearchContinuation, TextError,
-    TextIndex,
-};
+use keyloom_text::{Analyzer, Detail, Group, Hit, MoreLikeThis, Near, Query, TextError, TextIndex};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -150,7 +147,7 @@ fn pages(index: &Alone, reader: &impl Reader, query: &Query) -> Vec<Hit<u32>> {
         let page = index.search(query.clone()).limit(2).after(after).hits(reader).unwrap();
         all.extend(page.items);
         let Some(next) = page.next else { return all };
-        after = Some(SearchContinuation::from_bytes(next.as_bytes()));
+        after = Some(Continuation::from_bytes(next.as_bytes()));
     }
 }
 
@@ -485,7 +482,7 @@ fn continuations_of_another_group_are_refused() {
     let index = grouped(&space());
     let store = stored(&index, &beside(100));
     let snapshot = store.snapshot().unwrap();
-    let search = |tenant: &[u8], after: Option<SearchContinuation>| {
+    let search = |tenant: &[u8], after: Option<Continuation>| {
         let of_group = index.group((tenant, 0));
         of_group.search(Query::term("body", "rabbit")).limit(2).after(after).hits(&snapshot)
     };

@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use keyloom::{Error, Fault, Faulty, Memory, Reader, Store, Subspace, Writer};
 use keyloom_bitmaps::BitmapExpr;
-use keyloom_tables::{Maintained, Table};
+use keyloom_tables::{Continuation, Maintained, Table};
 use keyloom_testing::laws;
 use keyloom_text::suggest::Similarity;
-use keyloom_text::{
-    Analyzer, Bm25, Hit, Query, QueryError, SearchContinuation, SearchError, TextError, TextIndex,
-};
+use keyloom_text::{Analyzer, Bm25, Hit, Query, QueryError, SearchError, TextError, TextIndex};
 
 use super::corpus::{FIELDS, Index, Model, Post, Posts, history, index, post, posts, tokens};
 use super::naive::{Naive, query};
@@ -33,7 +31,7 @@ fn pages(index: &Index, reader: &impl Reader, query: &Query, limit: usize) -> Ve
         assert!(page.items.len() <= limit);
         all.extend(page.items);
         let Some(next) = page.next else { return all };
-        after = Some(SearchContinuation::from_bytes(next.as_bytes()));
+        after = Some(Continuation::from_bytes(next.as_bytes()));
     }
 }
 
@@ -176,11 +174,11 @@ pub fn wrong_searches_are_errors_with_a_remedy(store: &impl Store) {
     let other = index.search(Query::term("body", "w2")).after(page.next.clone());
     assert!(matches!(other.hits(&snapshot), Err(Error::InvalidArgument { .. })));
     for bytes in [&b""[..], b"\0", b"\x01abc"] {
-        let after = SearchContinuation::from_bytes(bytes);
+        let after = Continuation::from_bytes(bytes);
         let search = index.search(Query::term("body", "w1")).after(after);
         assert!(matches!(search.hits(&snapshot), Err(Error::InvalidArgument { .. })));
     }
-    let newer = SearchContinuation::from_bytes(b"\x09");
+    let newer = Continuation::from_bytes(b"\x09");
     let error = index.search(Query::All).after(newer).hits(&snapshot).unwrap_err();
     assert!(matches!(error, Error::NewerFormat { found: 9, .. }), "{error}");
 }
@@ -253,7 +251,7 @@ fn a_continuation_of_another_index_is_refused() {
     let two = [(1, "w1".to_owned()), (2, "w1".to_owned())];
     store.transact(|txn| table.put_many(txn, two.clone())).unwrap();
     let snapshot = store.snapshot().unwrap();
-    let search = |index: &TextIndex<u32, String>, after: Option<SearchContinuation>| {
+    let search = |index: &TextIndex<u32, String>, after: Option<Continuation>| {
         let search = index.search(Query::term("body", "w1")).limit(1).after(after);
         search.hits(&snapshot).map(|page| (page.items[0].key, page.next))
     };
@@ -261,7 +259,7 @@ fn a_continuation_of_another_index_is_refused() {
     assert_eq!((first, search(&a, next.clone()).unwrap().0), (1, 2));
     for other in [b, new("a", Analyzer::english())] {
         let error = search(&other, next.clone()).unwrap_err();
-        assert!(error.to_string().contains("belongs to another search"), "{error}");
+        assert!(error.to_string().contains("belongs to another query"), "{error}");
     }
 }
 

@@ -20,7 +20,7 @@ fn reads(authors: u32) -> [u64; 3] {
     let collapse = |inner: InnerHits| {
         let collapse = Collapse::new(search(), "author").inner(inner);
         let (page, cost) = store.measure(|store| collapse.page(&store.snapshot().unwrap()));
-        assert_eq!(page.unwrap().groups.len(), 10);
+        assert_eq!(page.unwrap().items.len(), 10);
         cost.keys_read
     };
     [plain.keys_read, collapse(InnerHits::default()), collapse(InnerHits::first(3))]

@@ -22,7 +22,7 @@ fn a_read_that_fails_is_an_error_of_the_page() {
     );
     let collapse = Collapse::new(search(&index, By::Score), "author").inner(inner);
     let wanted = collapse.page(&store.snapshot().unwrap()).unwrap();
-    assert_eq!(wanted.groups.len(), 9);
+    assert_eq!(wanted.items.len(), 9);
     let faulty = Faulty::new(store);
     let mut many = 0;
     for n in 0.. {

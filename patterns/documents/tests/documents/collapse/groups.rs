@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use keyloom_tables::Continuation;
 use keyloom::{Error, Order, Reader, Store};
 use keyloom_bitmaps::InvertedIndexError;
-use keyloom_documents::collapse::{Collapse, Group, GroupContinuation, GroupCounts, InnerHits};
+use keyloom_documents::collapse::{Collapse, Group, GroupCounts, InnerHits};
 use keyloom_testing::laws;
 use keyloom_text::Hit;
 use proptest::prelude::*;
@@ -16,9 +17,9 @@ fn all_pages(collapse: &Collapse<'_, u32, Post>, reader: &impl Reader) -> Vec<Gr
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let page = collapse.clone().after(after).page(reader).unwrap();
-        all.extend(page.groups);
+        all.extend(page.items);
         let Some(next) = page.next else { return all };
-        after = Some(GroupContinuation::from_bytes(next.as_bytes()));
+        after = Some(Continuation::from_bytes(next.as_bytes()));
     }
 }
 
@@ -55,15 +56,15 @@ pub fn groups_are_those_of_their_definition(store: &impl Store) {
         }
         let found = collapse.clone().groups(1_000).page(&snapshot).unwrap();
         assert_eq!(found.next, None);
-        assert_eq!(found.groups.len(), wanted.len());
-        for (group, (value, hits)) in found.groups.iter().zip(&wanted) {
+        assert_eq!(found.items.len(), wanted.len());
+        for (group, (value, hits)) in found.items.iter().zip(&wanted) {
             assert_eq!(author(group), *value);
             assert_eq!(group.best, hits[0]);
             assert_eq!(group.count, Some(hits.len() as u64));
             let inner = order.map_or(hits.clone(), |order| by_date(&all, hits, order));
             assert_eq!(keys(&group.hits), slice(&inner, offset, size), "{by:?}, {order:?}");
         }
-        assert_eq!(all_pages(&collapse.groups(limit), &snapshot), found.groups, "pages of {limit}");
+        assert_eq!(all_pages(&collapse.groups(limit), &snapshot), found.items, "pages of {limit}");
     });
 }
 
@@ -83,8 +84,8 @@ pub fn second_level_groups_are_groups_of_each_group(store: &impl Store) {
             inner = inner.sort_by("date", order);
         }
         let page = Collapse::new(search, "author").groups(5).inner(inner).page(&snapshot).unwrap();
-        assert_eq!(page.groups.len(), wanted.len().min(5));
-        for (group, (_, hits)) in page.groups.iter().zip(&wanted) {
+        assert_eq!(page.items.len(), wanted.len().min(5));
+        for (group, (_, hits)) in page.items.iter().zip(&wanted) {
             let inner = order.map_or(hits.clone(), |order| by_date(&all, hits, order));
             let wanted = grouped(&inner, |key| Some(all[key as usize].country));
             assert_eq!(group.hits, []);
@@ -149,7 +150,7 @@ pub fn large_and_small_groups_have_their_best_hits(store: &impl Store) {
     for size in [3, 20, 500] {
         let collapse = Collapse::new(search.clone(), "author").inner(InnerHits::first(size));
         let page = collapse.page(&snapshot).unwrap();
-        for (group, (value, hits)) in page.groups.iter().zip(&wanted) {
+        for (group, (value, hits)) in page.items.iter().zip(&wanted) {
             assert_eq!((author(group), keys(&group.hits)), (value.clone(), slice(hits, 0, size)));
         }
     }
@@ -173,7 +174,7 @@ pub fn pages_of_groups_are_stable_while_others_write(store: &impl Store) {
     let (mut seen, mut after) = (Vec::new(), None);
     for n in 0.. {
         let page = collapse.clone().after(after).page(&store.snapshot().unwrap()).unwrap();
-        seen.extend(authors(&page.groups));
+        seen.extend(authors(&page.items));
         after = page.next;
         if after.is_none() {
             break;
@@ -210,10 +211,10 @@ pub fn wrong_collapses_are_errors_with_a_remedy(store: &impl Store) {
     }
     let inner = InnerHits::first(1).sort_by("dtae", Order::Ascending);
     assert!(by("author").inner(inner).page(&snapshot).is_err());
-    assert_eq!(by("author").groups(0).page(&snapshot).unwrap().groups, []);
+    assert_eq!(by("author").groups(0).page(&snapshot).unwrap().items, []);
 
     let next = by("country").groups(1).page(&snapshot).unwrap().next.unwrap();
-    let refused = |collapse: Collapse<'_, u32, Post>, next: GroupContinuation| {
+    let refused = |collapse: Collapse<'_, u32, Post>, next: Continuation| {
         let error = collapse.after(next).page(&snapshot).unwrap_err();
         assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     };
@@ -221,9 +222,9 @@ pub fn wrong_collapses_are_errors_with_a_remedy(store: &impl Store) {
     refused(by("country").without_missing(), next.clone());
     let other = search(&index, By::Key);
     refused(Collapse::new(other, "country"), next.clone());
-    refused(by("country"), GroupContinuation::from_bytes(b""));
-    refused(by("country"), GroupContinuation::from_bytes(&next.as_bytes()[..5]));
+    refused(by("country"), Continuation::from_bytes(b""));
+    refused(by("country"), Continuation::from_bytes(&next.as_bytes()[..5]));
     let newer = [&[9][..], &next.as_bytes()[1..]].concat();
-    let newer = by("country").after(GroupContinuation::from_bytes(&newer)).page(&snapshot);
+    let newer = by("country").after(Continuation::from_bytes(&newer)).page(&snapshot);
     assert!(matches!(newer, Err(Error::NewerFormat { .. })));
 }

@@ -47,7 +47,7 @@ fn answer(
         .must(Query::term("title", "relationships"))
         .must(Query::term("user", name));
     let collapse = Collapse::new(texts.search(query), "user").inner(InnerHits::first(5));
-    let groups = collapse.page(reader).unwrap().groups.into_iter();
+    let groups = collapse.page(reader).unwrap().items.into_iter();
     groups
         .map(|group| {
             let keys = group.hits.iter().map(|hit| hit.key).collect();

@@ -10,7 +10,7 @@ use super::fresh;
 
 fn pieces(files: &Files, reader: &impl Reader, word: &str) -> Vec<(String, Vec<u32>)> {
     let page = files.search(Query::term("contents", word)).page(reader).unwrap();
-    page.files.into_iter().map(|file| (file.path, file.pieces)).collect()
+    page.items.into_iter().map(|file| (file.path, file.pieces)).collect()
 }
 
 pub fn contents_of_many_pieces_are_read_and_found(store: &impl Store) {

@@ -81,7 +81,7 @@ fn a_removal_that_was_stopped_is_completed() {
         let snapshot = store.snapshot().unwrap();
         let is_there = files.get(&snapshot, "/a").unwrap().is_some();
         let query = files.search(Query::term("contents", "words"));
-        let found = query.page(&snapshot).unwrap().files.len();
+        let found = query.page(&snapshot).unwrap().items.len();
         assert_eq!(found, usize::from(is_there));
         drop(snapshot);
         let left = files.sweep(&store).unwrap().removed;

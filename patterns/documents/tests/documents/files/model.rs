@@ -179,7 +179,7 @@ fn found(files: &Files, reader: &impl Reader, within: Option<&str>, name: &str) 
             search = search.named(name);
         }
         let page = search.page(reader).unwrap();
-        paths.extend(page.files.into_iter().map(|file| file.path));
+        paths.extend(page.items.into_iter().map(|file| file.path));
         after = page.next;
         if after.is_none() {
             return paths;
